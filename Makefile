@@ -1,0 +1,56 @@
+# The two commands of a newcomer: `make run` and `make test`. Everything else is for those who change the code.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+
+.PHONY: run test lint format lock bench torture clean
+.DEFAULT_GOAL := run
+
+# A stamp says which lock was installed; a changed lock installs again.
+$(VENV)/.runtime: requirements.txt
+	@$(PYTHON) -c 'import sys; sys.exit("Memory Gateway needs Python 3.11 or newer; set PYTHON=/path/to/python3.11") if sys.version_info < (3, 11) else None'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
+	@touch $@
+
+$(VENV)/.dev: requirements-dev.txt $(VENV)/.runtime
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
+	@touch $@
+
+run: $(VENV)/.runtime
+	@$(BIN)/python manage.py migrate --verbosity 0
+	@$(BIN)/python manage.py collectstatic --noinput --verbosity 0
+	@$(BIN)/python manage.py ensure_operator
+	@exec $(BIN)/python manage.py serve
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/bandit --quiet --recursive --configfile pyproject.toml memory_gateway accounts engine resources memories lifecycle
+	git ls-files -z -- 'templates/*.html' | xargs -0 --no-run-if-empty $(BIN)/djade --target-version 5.2 --check
+	$(BIN)/python manage.py makemigrations --check --dry-run
+	$(BIN)/python manage.py spectacular --validate --fail-on-warn --file /dev/null
+
+format: $(VENV)/.dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+# For those who change dependencies; needs uv.
+lock:
+	uv lock
+	uv export --quiet --no-header --no-dev --no-emit-project --format requirements-txt --output-file requirements.txt
+	uv export --quiet --no-header --all-groups --no-emit-project --format requirements-txt --output-file requirements-dev.txt
+
+bench: $(VENV)/.dev
+	$(BIN)/python -m benchmarks
+
+torture: $(VENV)/.dev
+	$(BIN)/python -m pytest -m torture
+
+clean:
+	rm -rf $(VENV) staticfiles .mypy_cache .ruff_cache .pytest_cache

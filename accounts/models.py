@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import uuid
+
+from django.db import models
+from django.db.models.functions import Now
+
+
+class MemoryUser(models.Model):
+    """A person whose memories we keep. Operators are Django users, not these."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    user_id = models.CharField(max_length=64, unique=True, help_text="The id that the application gave.")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        verbose_name = "user"
+        ordering = ("user_id",)
+
+    def __str__(self) -> str:
+        return self.user_id
+
+
+class UserKey(models.Model):
+    """A key `uk_…` of a user: looked up by digest, kept encrypted because the contract returns an existing key again."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    user = models.ForeignKey(MemoryUser, models.CASCADE, related_name="keys")
+    label = models.CharField(max_length=100, blank=True)
+    prefix = models.CharField(max_length=12, editable=False, help_text="The first characters, to tell keys apart.")
+    digest = models.CharField(max_length=64, unique=True, editable=False)
+    ciphertext = models.TextField(editable=False)
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True, editable=False)
+    last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
+
+    class Meta:
+        verbose_name = "user key"
+        ordering = ("-created_at",)
+        indexes = [models.Index(fields=["user", "created_at"], name="key_of_user")]
+
+    def __str__(self) -> str:
+        return f"{self.prefix}…"
+
+
+class AuditEvent(models.Model):
+    """Who did what to which subject, and when. Never memory text, never a key."""
+
+    class ActorKind(models.TextChoices):
+        KEY = "key"
+        OPERATOR = "operator"
+        COMMAND = "command"
+        PROVISIONING = "provisioning"
+        SYSTEM = "system"
+
+    at = models.DateTimeField(db_default=Now())
+    actor_kind = models.CharField(max_length=16, choices=ActorKind)
+    actor = models.CharField(max_length=150, blank=True, help_text="Key id, operator name or command.")
+    action = models.CharField(max_length=64)
+    # No foreign keys: the trail outlives what it speaks of.
+    user_id = models.CharField(max_length=64, blank=True)
+    subject_type = models.CharField(max_length=32)
+    subject_id = models.CharField(max_length=256)
+    request_id = models.CharField(max_length=64, blank=True)
+    detail = models.JSONField(default=dict, blank=True)
+
+    class Meta:
+        verbose_name = "audit event"
+        ordering = ("-at", "-id")
+        indexes = [
+            models.Index(fields=["user_id", "at"], name="audit_of_user"),
+            models.Index(fields=["at"], name="audit_by_time"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.action} {self.subject_type} {self.subject_id}"

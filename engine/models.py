@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.db import models
+
+from accounts.models import MemoryUser
+
+if TYPE_CHECKING:
+    from engine.port import Owner
+
+
+def owned_by(owner: Owner) -> models.Q:
+    """The condition that every query of an engine table starts from."""
+    return models.Q(user_id=owner.user_pk, app_id=owner.app_id, project_id=owner.project_id)
+
+
+class Session(models.Model):
+    """A session of one user in one scope: two users' `chat:c1` are two rows."""
+
+    class Kind(models.TextChoices):
+        CHAT = "chat"
+        RESOURCE = "resource"
+        MEMORY_EDIT = "memory_edit"
+        OTHER = "other"
+
+    user = models.ForeignKey(MemoryUser, models.CASCADE, related_name="sessions")
+    app_id = models.CharField(max_length=64, default="default")
+    project_id = models.CharField(max_length=64, default="default")
+    session_id = models.CharField(max_length=128)
+    engine_session_id = models.CharField(
+        max_length=128, help_text="The engine's own id: the same, unless another user already holds that id upstream."
+    )
+    kind = models.CharField(max_length=12, choices=Kind)
+    created_at = models.DateTimeField(auto_now_add=True)
+    flushed_at = models.DateTimeField(null=True, blank=True)
+    searchable_at = models.DateTimeField(null=True, blank=True)
+    deleted_at = models.DateTimeField(null=True, blank=True, help_text="Set for good: late writes are refused.")
+
+    class Meta:
+        ordering = ("-id",)
+        constraints = [
+            models.UniqueConstraint(fields=["user", "app_id", "project_id", "session_id"], name="session_of_one_user")
+        ]
+
+    def __str__(self) -> str:
+        return self.session_id
+
+
+class Memory(models.Model):
+    """What is remembered. Authoritative under the embedded engine, a mirror under an upstream.
+
+    `seq` orders a session's memories, `created_at_ms` is when it was said (Unix milliseconds). `is_indexed` says that
+    the keyword index holds its tokens, `token_count` how many.
+    """
+
+    class Type(models.TextChoices):
+        EPISODE = "episode"
+        PROFILE = "profile"
+        AGENT_CASE = "agent_case"
+        AGENT_SKILL = "agent_skill"
+        UNPROCESSED_MESSAGE = "unprocessed_message"
+
+    class Origin(models.TextChoices):
+        EMBEDDED = "embedded"
+        UPSTREAM = "upstream"
+        PANEL = "panel"
+        TOOL = "tool"
+
+    user = models.ForeignKey(MemoryUser, models.CASCADE, related_name="memories")
+    app_id = models.CharField(max_length=64, default="default")
+    project_id = models.CharField(max_length=64, default="default")
+    memory_id = models.CharField(max_length=256)
+    session = models.ForeignKey(Session, models.CASCADE, null=True, blank=True, related_name="memories")
+    agent_id = models.CharField(max_length=64, blank=True)
+    memory_type = models.CharField(max_length=20, choices=Type)
+    category = models.CharField(max_length=40, blank=True)
+    sender_id = models.CharField(max_length=128, blank=True)
+    text = models.TextField()
+    importance = models.FloatField(null=True, blank=True)
+    batch_id = models.CharField(max_length=64, blank=True)
+    seq = models.IntegerField(default=0)
+    chunk_index = models.IntegerField(null=True, blank=True)
+    payload = models.JSONField(default=dict, blank=True)
+    created_at_ms = models.BigIntegerField()
+    origin = models.CharField(max_length=10, choices=Origin, default=Origin.EMBEDDED)
+    is_indexed = models.BooleanField(default=False)
+    token_count = models.IntegerField(default=0)
+    hidden_at = models.DateTimeField(null=True, blank=True, help_text="Deleted by its user; restorable until purged.")
+
+    class Meta:
+        verbose_name_plural = "memories"
+        ordering = ("-id",)
+        constraints = [
+            models.UniqueConstraint(fields=["user", "app_id", "project_id", "memory_id"], name="memory_of_one_user")
+        ]
+        indexes = [
+            models.Index(fields=["user", "app_id", "project_id", "created_at_ms"], name="memory_by_time"),
+            models.Index(fields=["session", "seq"], name="memory_in_session"),
+        ]
+
+    def __str__(self) -> str:
+        return self.memory_id
+
+
+class IndexStatistics(models.Model):
+    """How much of one user and scope the keyword index holds; BM25 weighs words by these numbers, never by others' text."""
+
+    user = models.ForeignKey(MemoryUser, models.CASCADE, related_name="+")
+    app_id = models.CharField(max_length=64)
+    project_id = models.CharField(max_length=64)
+    documents = models.BigIntegerField(default=0)
+    tokens = models.BigIntegerField(default=0)
+
+    class Meta:
+        verbose_name_plural = "index statistics"
+        constraints = [models.UniqueConstraint(fields=["user", "app_id", "project_id"], name="statistics_of_one_user")]
+
+    def __str__(self) -> str:
+        return f"{self.user_id} {self.app_id}/{self.project_id}"
+
+
+class IndexVersion(models.Model):
+    """Which tokenizer built the keyword index: one row. Another version in the code means a rebuild."""
+
+    tokenizer = models.CharField(max_length=32)
+    built_at = models.DateTimeField(auto_now=True)
+
+    def __str__(self) -> str:
+        return self.tokenizer

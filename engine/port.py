@@ -1,0 +1,187 @@
+"""The engine's port: how the gateway stores and finds memories, whatever stands behind.
+
+Two adapters implement `Engine`: `engine.embedded` (this database) and, for a real upstream, EverOS over HTTP. Services
+above see these typed values only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol
+from uuid import UUID
+
+from memory_gateway.core.errors import GatewayError
+
+Role = Literal["user", "assistant", "tool"]
+ContentType = Literal["text", "image", "audio", "pdf", "html", "doc"]
+MemoryType = Literal["episode", "profile", "agent_case", "agent_skill", "unprocessed_message"]
+Method = Literal["keyword", "vector", "hybrid", "agentic"]
+FlushStatus = Literal["extracted", "no_extraction"]
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose memories: one user in one scope. Every call carries it; nothing is ever looked up without."""
+
+    user_pk: UUID
+    user_id: str
+    app_id: str = "default"
+    project_id: str = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class ContentItem:
+    """One part of a message: `text`, a local `file`, or a `uri` that the engine reads itself.
+
+    `name` is the file name as the user gave it, `mime_type` what the bytes were found to be.
+    """
+
+    type: ContentType
+    text: str | None = None
+    file: Path | None = None
+    uri: str | None = None
+    name: str | None = None
+    mime_type: str | None = None
+    extras: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What was said, or a document that was given. `timestamp_ms` is Unix time in milliseconds."""
+
+    sender_id: str
+    role: Role
+    timestamp_ms: int
+    content: tuple[ContentItem, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AddResult:
+    """`status` is the engine's own word ("accumulated", "extracted"), `request_id` the engine's trace id."""
+
+    status: str
+    message_count: int
+    request_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class FlushResult:
+    """`searchable_at_ms` is when the new memories can be found (None: not known yet)."""
+
+    status: FlushStatus
+    memory_count: int
+    request_id: str
+    searchable_at_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRequest:
+    """One question to one part of a user's memories.
+
+    `session_ids` None asks all of the user's memory; an empty tuple is never sent (nothing asked, nothing found).
+    `top_k` is 1–100. `filters` is the checked filter tree of the contract.
+    """
+
+    query: str
+    method: Method = "hybrid"
+    top_k: int = 8
+    session_ids: tuple[str, ...] | None = None
+    agent_id: str | None = None
+    radius: float | None = None
+    include_profile: bool = False
+    enable_llm_rerank: bool = False
+    filters: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A memory that was found. `score` is 0..1 within one method, None where the engine gives none.
+
+    `raw` is the engine's own record, in EverOS's shape under both engines. `legs` says why it came:
+    score and rank per leg, matched terms.
+    """
+
+    memory_id: str
+    memory_type: MemoryType
+    session_id: str | None
+    text: str
+    score: float | None
+    created_at_ms: int
+    raw: dict[str, Any]
+    legs: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """`method` is what was really done; `degraded` says in a sentence why it differs from what was asked."""
+
+    hits: tuple[Hit, ...]
+    method: Method
+    degraded: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """`status` is "ok" or "unavailable"; `data` is the engine's own answer, `error` a cause a person understands."""
+
+    status: Literal["ok", "unavailable"]
+    base_url: str | None
+    data: Mapping[str, Any] = field(default_factory=dict)
+    error: str | None = None
+
+
+class EngineError(GatewayError):
+    """A call to the engine failed. `is_permanent`: the same call can never succeed."""
+
+    is_permanent = False
+
+
+class EngineUnavailable(EngineError):
+    """Temporary: worth another try."""
+
+    status, code, title = 503, "upstream_unavailable", "The memory service is unavailable"
+
+
+class OutcomeUnknown(EngineUnavailable):
+    """The call may have been carried out: it stays owed until that is known."""
+
+    code = "upstream_outcome_unknown"
+
+
+class EngineRefused(EngineError):
+    """Permanent: the engine will never take this."""
+
+    status, code, title = 502, "upstream_refused", "The memory service refused"
+    is_permanent = True
+
+
+class Unreadable(EngineRefused):
+    """A document that cannot be read: damaged, encrypted, too large, of no known type. `detail` says it plainly."""
+
+    status, code, title = 422, "unreadable_document", "The document cannot be read"
+
+
+class Engine(Protocol):
+    """Errors of every call: `EngineUnavailable`, `EngineRefused` and their children, nothing else."""
+
+    name: str
+
+    def add(self, owner: Owner, session_id: str, messages: Sequence[Message]) -> AddResult:
+        """Appends to the session's buffer. Idempotent: the same (session, sender, role, time, content) is one message."""
+
+    def flush(self, owner: Owner, session_id: str) -> FlushResult:
+        """Turns the session's buffer into memories."""
+
+    def search(self, owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResult]:
+        """Answers several questions of one user together, in their order."""
+
+    def delete(self, owner: Owner, session_id: str) -> None:
+        """Forgets a session for good as far as the engine can; late writes to it are refused."""
+
+    def health(self, timeout_seconds: float) -> Health:
+        """Whether the engine can be reached; never raises, never takes longer than the timeout."""
+
+    def capabilities(self) -> Mapping[str, bool]:
+        """What works now: `keyword`, `vector`, `hybrid`, `agentic`, `llm`, `delete`."""

@@ -1,0 +1,74 @@
+"""Identifiers: the grammar of those we are given, the making of those we give, and what a session id means."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from typing import Annotated, Literal, NamedTuple
+
+from pydantic import AfterValidator, StringConstraints
+
+_NAME = re.compile(r"[A-Za-z0-9_.@+-]{1,64}")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+MAX_SESSION_ID_CHARS = 128
+
+
+def check_name(value: str) -> str:
+    """A `user_id`, `agent_id`, `app_id` or `project_id`. Errors: ValueError with the grammar."""
+    if not _NAME.fullmatch(value) or value in {".", ".."}:
+        raise ValueError("must be 1 to 64 characters of A-Z a-z 0-9 _ . @ + - and not '.' or '..'")
+    return value
+
+
+def check_session_id(value: str) -> str:
+    """Any text of 1–128 characters without control characters (EverOS damages records on a newline)."""
+    if not 1 <= len(value) <= MAX_SESSION_ID_CHARS or _CONTROL.search(value) or has_surrogates(value):
+        raise ValueError(f"must be 1 to {MAX_SESSION_ID_CHARS} characters without control characters")
+    return value
+
+
+def has_surrogates(value: str) -> bool:
+    """Whether a string holds half a character, which no database and no UTF-8 answer can carry."""
+    return any("\ud800" <= char <= "\udfff" for char in value)
+
+
+Name = Annotated[str, StringConstraints(strict=True), AfterValidator(check_name)]
+SessionId = Annotated[str, StringConstraints(strict=True), AfterValidator(check_session_id)]
+
+
+def new_resource_id() -> str:
+    return f"r_{secrets.token_hex(16)}"
+
+
+def resource_session_id(user_id: str, resource_id: str) -> str:
+    """`resource:{user_id}:{resource_id}`: at most 9 + 64 + 1 + 34 = 108 characters, below the limit of 128."""
+    return f"resource:{user_id}:{resource_id}"
+
+
+def resource_uri(user_id: str, resource_id: str) -> str:
+    """The public address of a resource, which says nothing of where its file lies."""
+    return f"resource://{user_id}/{resource_id}"
+
+
+SessionKind = Literal["chat", "resource", "memory_edit", "other"]
+
+
+class SessionName(NamedTuple):
+    """What a session id says: its kind, the user it names (if any) and the rest."""
+
+    kind: SessionKind
+    user_id: str | None
+    rest: str
+
+
+def parse_session_id(session_id: str) -> SessionName:
+    """`chat:{conversation_id}`, `resource:{user_id}:{resource_id}`, `memory_edit:{user_id}`; anything else is "other"."""
+    kind, _, rest = session_id.partition(":")
+    if kind == "chat" and rest:
+        return SessionName("chat", None, rest)
+    if kind == "resource" and rest:
+        user_id, _, resource_id = rest.partition(":")
+        return SessionName("resource", user_id, resource_id)
+    if kind == "memory_edit" and rest:
+        return SessionName("memory_edit", rest, "")
+    return SessionName("other", None, session_id)

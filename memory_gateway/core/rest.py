@@ -1,0 +1,223 @@
+"""What every REST endpoint shares: parsing by pydantic, rendering by orjson, one shape of error (RFC 9457)."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import orjson
+from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
+from django.http import Http404, HttpResponse
+from django.http.request import RawPostDataException, UnreadablePostError
+from pydantic import BaseModel, ConfigDict, ValidationError
+from rest_framework import exceptions
+from rest_framework.parsers import BaseParser
+from rest_framework.renderers import BaseRenderer
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from memory_gateway.core import errors
+
+logger = logging.getLogger("memory_gateway.errors")
+
+PROBLEM_CONTENT_TYPE = "application/problem+json"
+MAX_JSON_BYTES = 2 * 2**20
+MAX_JSON_DEPTH = 64
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+class Body(BaseModel):
+    """Base of every request body: unknown fields are refused by name, text is never turned into numbers silently."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Problem(BaseModel):
+    """RFC 9457 problem details, with our code and the fields that were wrong."""
+
+    class FieldProblem(BaseModel):
+        field: str
+        message: str
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    errors: list[FieldProblem]
+
+
+# A string that never ends runs to the end of the data, so that the scan stays linear for any bytes.
+_JSON_STRUCTURE = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
+
+
+def json_depth_exceeds(data: bytes, limit: int) -> bool:
+    """Whether JSON nests deeper than `limit`, counted outside strings and without building anything."""
+    depth = 0
+    for match in _JSON_STRUCTURE.finditer(data):
+        first = data[match.start()]
+        if first in b"[{":
+            depth += 1
+            if depth > limit:
+                return True
+        elif first in b"]}":
+            depth -= 1
+    return False
+
+
+class JsonParser(BaseParser):
+    """`application/json` by orjson. Errors: 400 for what is no JSON, 413 for too much or too deep.
+
+    A view with a larger cap sets `max_json_bytes`.
+    """
+
+    media_type = "application/json"
+
+    def parse(self, stream: Any, media_type: str | None = None, parser_context: Mapping[str, Any] | None = None) -> Any:
+        view = (parser_context or {}).get("view")
+        limit = getattr(view, "max_json_bytes", MAX_JSON_BYTES)
+        data = stream.read(limit + 1)
+        if len(data) > limit:
+            raise errors.TooLarge(f"The body must be at most {limit} bytes of JSON.")
+        if json_depth_exceeds(data, MAX_JSON_DEPTH):
+            raise errors.TooLarge(f"The body must nest at most {MAX_JSON_DEPTH} levels deep.")
+        try:
+            value = orjson.loads(data or b"{}")
+        except orjson.JSONDecodeError as error:
+            raise errors.BadRequest(f"The body is not valid JSON: {error}.") from None
+        if b"\\u0000" in data and _holds_nul(value):
+            raise errors.InvalidInput("The body must not hold NUL characters (\\u0000).")
+        return value
+
+
+def _holds_nul(value: Any) -> bool:
+    if isinstance(value, str):
+        return "\x00" in value
+    if isinstance(value, dict):
+        return any(_holds_nul(key) or _holds_nul(item) for key, item in value.items())
+    return isinstance(value, list) and any(_holds_nul(item) for item in value)
+
+
+class JsonRenderer(BaseRenderer):
+    media_type = "application/json"
+    format = "json"
+    charset = None
+    render_style = "binary"
+
+    def render(
+        self, data: Any, accepted_media_type: str | None = None, renderer_context: Mapping[str, Any] | None = None
+    ) -> bytes:
+        return b"" if data is None else orjson.dumps(data)
+
+
+def parse(model: type[_Model], data: Any) -> _Model:
+    """Plain data into a typed body. Errors: `InvalidInput` naming every wrong field and the remedy."""
+    if not isinstance(data, Mapping):
+        raise errors.BadRequest("The body must be a JSON object.")
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        raise invalid_input(error) from None
+
+
+def invalid_input(error: ValidationError) -> errors.InvalidInput:
+    """Pydantic's findings as field errors; the rejected values themselves are not repeated."""
+    found = [
+        errors.FieldError(".".join(str(part) for part in item["loc"]) or "body", _sentence(item))
+        for item in error.errors(include_url=False, include_context=False, include_input=False)
+    ]
+    return errors.InvalidInput("; ".join(f"{item.field}: {item.message}" for item in found[:5]), errors=found[:50])
+
+
+def _sentence(item: Any) -> str:
+    message = str(item["msg"]).removeprefix("Value error, ")
+    return {"missing": "is required", "extra_forbidden": "is not a field of this request"}.get(item["type"], message)
+
+
+def problem(error: errors.GatewayError) -> dict[str, Any]:
+    """The `application/problem+json` document of an error."""
+    return {
+        "type": f"urn:memory-gateway:problem:{error.code}",
+        "title": error.title,
+        "status": error.status,
+        "detail": error.detail,
+        "code": error.code,
+        "errors": [{"field": item.field, "message": item.message} for item in error.errors],
+    }
+
+
+def problem_headers(error: errors.GatewayError) -> dict[str, str]:
+    headers = {}
+    if error.retry_after_seconds is not None:
+        headers["Retry-After"] = str(error.retry_after_seconds)
+    if error.status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    return headers
+
+
+def problem_http_response(error: errors.GatewayError) -> HttpResponse:
+    """The same document where DRF is not at work: middleware, unknown addresses, crashes."""
+    return HttpResponse(
+        orjson.dumps(problem(error)),
+        status=error.status,
+        content_type=PROBLEM_CONTENT_TYPE,
+        headers=problem_headers(error),
+    )
+
+
+class _MethodNotAllowed(errors.GatewayError):
+    status, code, title = 405, "method_not_allowed", "Method not allowed"
+
+
+class _NotAcceptable(errors.GatewayError):
+    status, code, title = 406, "not_acceptable", "Not acceptable"
+
+
+class _Forbidden(errors.GatewayError):
+    status, code, title = 403, "forbidden", "Forbidden"
+
+
+class _RequestTimeout(errors.GatewayError):
+    status, code, title = 408, "request_timeout", "Request timeout"
+
+
+def as_gateway_error(error: Exception) -> errors.GatewayError | None:
+    """Django's and DRF's own exceptions in our words; None for what is a defect of ours."""
+    if isinstance(error, errors.GatewayError):
+        return error
+    if isinstance(error, Http404 | exceptions.NotFound):
+        return errors.NotFound("Nothing is here.")
+    if isinstance(error, exceptions.NotAuthenticated | exceptions.AuthenticationFailed):
+        return errors.Unauthenticated("Send a user key: Authorization: Bearer uk_….")
+    if isinstance(error, PermissionDenied | exceptions.PermissionDenied):
+        return _Forbidden("This is not allowed.")
+    if isinstance(error, exceptions.MethodNotAllowed):
+        return _MethodNotAllowed(str(error.detail))
+    if isinstance(error, exceptions.NotAcceptable):
+        return _NotAcceptable("This endpoint answers application/json.")
+    if isinstance(error, exceptions.UnsupportedMediaType):
+        return errors.UnsupportedType(str(error.detail))
+    if isinstance(error, RequestDataTooBig):
+        return errors.TooLarge("The form fields are too large.")
+    if isinstance(error, UnreadablePostError):
+        return _RequestTimeout("The body did not arrive whole.")
+    if isinstance(error, exceptions.ParseError | SuspiciousOperation | RawPostDataException):
+        return errors.BadRequest(str(error) or "The request is malformed.")
+    return None
+
+
+def problem_response(error: Exception, context: Mapping[str, Any]) -> Response | None:
+    """DRF's exception handler: one shape for every refusal; an unknown exception stays one (500, logged)."""
+    known = as_gateway_error(error)
+    if known is None:
+        return None
+    if known.status >= 500:
+        logger.warning("%s: %s", known.code, known.detail)
+    request: Request = context["request"]
+    request.accepted_renderer = JsonRenderer()
+    headers = problem_headers(known)
+    if isinstance(error, exceptions.MethodNotAllowed):
+        headers["Allow"] = ", ".join(context["view"].allowed_methods)
+    return Response(problem(known), status=known.status, headers=headers, content_type=PROBLEM_CONTENT_TYPE)

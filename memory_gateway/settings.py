@@ -1,0 +1,249 @@
+"""Django's settings. Each `MEMORY_GATEWAY_X` below is the environment variable of the same name (README, `.env.example`)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from csp.constants import NONE, SELF
+
+from memory_gateway import environment
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+env = environment.Environment.load(BASE_DIR)
+
+# --- what the gateway document names ---------------------------------------------------------------------------------
+
+MEMORY_GATEWAY_BACKEND_BASE_URL = env.url("BACKEND_BASE_URL")
+MEMORY_GATEWAY_DB_PATH = env.path("DB_PATH", "./data/memory_gateway.sqlite3")
+MEMORY_GATEWAY_STORAGE_DIR = env.path("STORAGE_DIR", "./data/storage")
+MEMORY_GATEWAY_RESOURCE_SEARCH_BATCH_SIZE = env.integer("RESOURCE_SEARCH_BATCH_SIZE", 50, minimum=1, maximum=1000)
+MEMORY_GATEWAY_MAX_UPLOAD_BYTES = env.integer("MAX_UPLOAD_BYTES", 25 * 2**20, minimum=1)
+MEMORY_GATEWAY_ALLOWED_MIME_TYPES = env.words(
+    "ALLOWED_MIME_TYPES",
+    (
+        "image/*",
+        "audio/*",
+        "text/*",
+        "application/pdf",
+        "application/json",
+        "application/xml",
+        "application/rtf",
+        "application/epub+zip",
+        "application/msword",
+        "application/vnd.ms-excel",
+        "application/vnd.ms-powerpoint",
+        "application/vnd.ms-outlook",
+        "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+        "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+        "application/vnd.oasis.opendocument.text",
+        "application/vnd.oasis.opendocument.spreadsheet",
+        "application/vnd.oasis.opendocument.presentation",
+        "message/rfc822",
+    ),
+)
+MEMORY_GATEWAY_BACKEND_INGEST_ATTEMPTS = env.integer("BACKEND_INGEST_ATTEMPTS", 3, minimum=1, maximum=100)
+MEMORY_GATEWAY_BACKEND_RETRY_DELAY_SECONDS = env.number("BACKEND_RETRY_DELAY_SECONDS", 0.25)
+MEMORY_GATEWAY_BACKEND_TIMEOUT_SECONDS = env.number("BACKEND_TIMEOUT_SECONDS", 120.0, minimum=0.1)
+MEMORY_GATEWAY_HOST = env.text("HOST", "127.0.0.1")
+MEMORY_GATEWAY_PORT = env.integer("PORT", 8010, maximum=65535)
+MEMORY_GATEWAY_RELOAD = env.boolean("RELOAD", False)
+
+# --- ours ------------------------------------------------------------------------------------------------------------
+
+MEMORY_GATEWAY_PROFILE = env.choice("PROFILE", "local", ("local", "production"))
+MEMORY_GATEWAY_SECRET_KEY = env.text("SECRET_KEY")
+MEMORY_GATEWAY_SECRET_KEY_FALLBACKS = env.words("SECRET_KEY_FALLBACKS")
+MEMORY_GATEWAY_PROVISIONING_TOKEN = env.text("PROVISIONING_TOKEN")
+MEMORY_GATEWAY_METRICS_TOKEN = env.text("METRICS_TOKEN")
+MEMORY_GATEWAY_ALLOWED_HOSTS = env.words("ALLOWED_HOSTS")
+MEMORY_GATEWAY_ALLOWED_ORIGINS = env.words("ALLOWED_ORIGINS")
+MEMORY_GATEWAY_TRUSTED_PROXIES = env.networks("TRUSTED_PROXIES")
+MEMORY_GATEWAY_ALLOWED_PRIVATE_HOSTS = env.words("ALLOWED_PRIVATE_HOSTS")
+MEMORY_GATEWAY_THREADS = env.integer("THREADS", 40, minimum=1, maximum=1000)
+MEMORY_GATEWAY_QUOTA_FILES = env.integer("QUOTA_FILES", 0)
+MEMORY_GATEWAY_QUOTA_BYTES = env.integer("QUOTA_BYTES", 0)
+MEMORY_GATEWAY_MIN_FREE_DISK_BYTES = env.integer("MIN_FREE_DISK_BYTES", 256 * 2**20)
+MEMORY_GATEWAY_LOG_BODIES = env.boolean("LOG_BODIES", MEMORY_GATEWAY_PROFILE == "local")
+
+IS_PRODUCTION = MEMORY_GATEWAY_PROFILE == "production"
+env.names.add("MEMORY_GATEWAY_WORKER")  # set by `serve` for its own worker processes
+env.refuse_unknown()
+if IS_PRODUCTION:
+    environment.require_safe_production(
+        secret_key=MEMORY_GATEWAY_SECRET_KEY,
+        hosts=MEMORY_GATEWAY_ALLOWED_HOSTS,
+        origins=MEMORY_GATEWAY_ALLOWED_ORIGINS,
+        proxies=MEMORY_GATEWAY_TRUSTED_PROXIES,
+        provisioning_token=MEMORY_GATEWAY_PROVISIONING_TOKEN,
+        metrics_token=MEMORY_GATEWAY_METRICS_TOKEN,
+        backend_url=MEMORY_GATEWAY_BACKEND_BASE_URL,
+        private_hosts=MEMORY_GATEWAY_ALLOWED_PRIVATE_HOSTS,
+    )
+    environment.require_private_file(env.env_file)
+else:
+    environment.require_safe_local(host=MEMORY_GATEWAY_HOST, provisioning_token=MEMORY_GATEWAY_PROVISIONING_TOKEN)
+
+# --- Django ----------------------------------------------------------------------------------------------------------
+
+DEBUG = False
+SECRET_KEY = MEMORY_GATEWAY_SECRET_KEY or environment.local_secret(MEMORY_GATEWAY_DB_PATH.parent / "secret_key")
+SECRET_KEY_FALLBACKS = MEMORY_GATEWAY_SECRET_KEY_FALLBACKS
+# Strict hosts are what keeps a web page from driving a gateway on loopback by DNS rebinding.
+ALLOWED_HOSTS = MEMORY_GATEWAY_ALLOWED_HOSTS or ["127.0.0.1", "localhost", "[::1]", MEMORY_GATEWAY_HOST]
+CSRF_TRUSTED_ORIGINS = MEMORY_GATEWAY_ALLOWED_ORIGINS
+
+INSTALLED_APPS = [
+    "accounts",
+    "engine",
+    "resources",
+    "memories",
+    "lifecycle",
+    "memory_gateway",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "csp",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+]
+MIDDLEWARE = [
+    # REQUESTLOG
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+ROOT_URLCONF = "memory_gateway.urls"
+WSGI_APPLICATION = "memory_gateway.wsgi.application"
+APPEND_SLASH = False
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+
+_database = env.database(MEMORY_GATEWAY_DB_PATH)
+if str(_database["ENGINE"]).endswith("sqlite3"):
+    # Immediate transactions and WAL: with Django's defaults concurrent writers meet "database is locked".
+    _database["OPTIONS"] = {
+        "transaction_mode": "IMMEDIATE",
+        "timeout": 20,
+        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;",
+    }
+DATABASES = {"default": {**_database, "CONN_MAX_AGE": None, "CONN_HEALTH_CHECKS": True}}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
+]
+LOGIN_URL = "admin:login"
+LOGIN_REDIRECT_URL = "admin:index"
+
+LANGUAGE_CODE = "en"
+TIME_ZONE = "UTC"
+USE_TZ = True
+
+STATIC_URL = "/static/"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+WHITENOISE_USE_FINDERS = True  # served from where the packages have them: no step to forget before the start
+WHITENOISE_AUTOREFRESH = False
+
+# Form fields only: files are streamed to disk by our own upload handler, JSON bodies have a cap per route.
+DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 2**20
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 200
+
+SECURE_REFERRER_POLICY = "no-referrer"
+SECURE_CONTENT_TYPE_NOSNIFF = True
+X_FRAME_OPTIONS = "DENY"
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_AGE = 12 * 3600
+CSRF_COOKIE_HTTPONLY = True
+CSRF_COOKIE_SAMESITE = "Lax"
+if IS_PRODUCTION:
+    SECURE_SSL_REDIRECT = True
+    SECURE_HSTS_SECONDS = 365 * 86400
+    SECURE_HSTS_INCLUDE_SUBDOMAINS = True
+    SECURE_HSTS_PRELOAD = True
+    SESSION_COOKIE_SECURE = True
+    CSRF_COOKIE_SECURE = True
+    SESSION_COOKIE_NAME = "__Host-sessionid"
+    CSRF_COOKIE_NAME = "__Host-csrftoken"
+
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [SELF],
+        "script-src": [SELF],
+        "style-src": [SELF],
+        "object-src": [NONE],
+        "base-uri": [NONE],
+        "form-action": [SELF],
+        "frame-ancestors": [NONE],
+    }
+}
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["accounts.api.authentication.UserKeyAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_PARSER_CLASSES": ["memory_gateway.core.rest.JsonParser"],
+    "DEFAULT_RENDERER_CLASSES": ["memory_gateway.core.rest.JsonRenderer"],
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "EXCEPTION_HANDLER": "memory_gateway.core.rest.problem_response",
+    "UNAUTHENTICATED_USER": None,
+    "UNAUTHENTICATED_TOKEN": None,
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Memory Gateway",
+    "DESCRIPTION": "The memory layer one puts in front of AI agents.",
+    "VERSION": "0.1.0",
+    "OAS_VERSION": "3.1.0",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SERVE_PUBLIC": True,
+    "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
+    "SERVE_AUTHENTICATION": [],
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "COMPONENT_SPLIT_REQUEST": True,
+}
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "filters": {"redact": {"()": "memory_gateway.core.redaction.RedactingFilter"}},
+    "formatters": {
+        "line": {"format": "{asctime} {levelname} {name} {message}", "style": "{"},
+        "bare": {"format": "{message}", "style": "{"},
+    },
+    "handlers": {
+        "console": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["redact"]},
+        "api": {"class": "logging.StreamHandler", "formatter": "bare", "stream": "ext://sys.stdout"},
+    },
+    "root": {"handlers": ["console"], "level": "WARNING"},
+    "loggers": {
+        "memory_gateway": {"level": "INFO"},
+        "memory_gateway.api": {"handlers": ["api"], "level": "INFO", "propagate": False},
+        "django.request": {"level": "ERROR"},
+    },
+}

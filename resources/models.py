@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+
+from accounts.models import MemoryUser
+from memory_gateway.core.ids import new_resource_id, resource_uri
+
+
+class Resource(models.Model):
+    """A file that a user uploaded, or registered where it lies elsewhere.
+
+    `pending → ingesting → extracted | empty | failed`, then `deleted` for good. A failure that another try can mend has
+    `retry_at`. While somebody works on it, `lease_holder` and `leased_until` say who and for how long.
+    """
+
+    class Status(models.TextChoices):
+        PENDING = "pending"
+        INGESTING = "ingesting"
+        EXTRACTED = "extracted"
+        EMPTY = "empty"
+        FAILED = "failed"
+        DELETED = "deleted"
+
+    class Origin(models.TextChoices):
+        UPLOAD = "upload"
+        EXTERNAL = "external"
+
+    resource_id = models.CharField(primary_key=True, max_length=40, default=new_resource_id, editable=False)
+    user = models.ForeignKey(MemoryUser, models.CASCADE, related_name="resources")
+    app_id = models.CharField(max_length=64, default="default")
+    project_id = models.CharField(max_length=64, default="default")
+    session_id = models.CharField(max_length=128)
+    origin = models.CharField(max_length=8, choices=Origin, default=Origin.UPLOAD)
+    filename = models.CharField(max_length=255)
+    title = models.CharField(max_length=500, null=True, blank=True)  # noqa: DJ001  null is what the contract answers
+    description = models.TextField(null=True, blank=True)  # noqa: DJ001
+    content_type = models.CharField(max_length=8)
+    mime_type = models.CharField(max_length=127, null=True, blank=True)  # noqa: DJ001
+    size_bytes = models.BigIntegerField(null=True, blank=True)
+    sha256 = models.CharField(max_length=64, blank=True)
+    storage_path = models.CharField(max_length=255, blank=True, help_text="Below the storage folder; uploads only.")
+    source_uri = models.CharField(max_length=2048, blank=True, help_text="Where a registered file lies.")
+    status = models.CharField(max_length=10, choices=Status, default=Status.PENDING)
+    error_message = models.TextField(blank=True)
+    attempts = models.IntegerField(default=0)
+    retry_at = models.DateTimeField(null=True, blank=True)
+    lease_holder = models.CharField(max_length=128, blank=True)
+    leased_until = models.DateTimeField(null=True, blank=True)
+    flush_sent_at = models.DateTimeField(
+        null=True, blank=True, help_text="After this the engine is never sent it again."
+    )
+    searchable_at = models.DateTimeField(null=True, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+    deleted_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ("-created_at", "-resource_id")
+        constraints = [
+            # One live upload per content; what a caller merely claims about an external file never shadows an upload.
+            models.UniqueConstraint(
+                fields=["user", "app_id", "project_id", "origin", "sha256"],
+                condition=Q(deleted_at__isnull=True) & ~Q(sha256=""),
+                name="one_live_resource_per_content",
+            )
+        ]
+        indexes = [
+            models.Index(fields=["user", "app_id", "project_id", "created_at"], name="resource_of_user"),
+            models.Index(
+                fields=["status", "retry_at"],
+                condition=Q(status__in=["pending", "ingesting", "failed"]),
+                name="resource_owed",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.filename
+
+    @property
+    def uri(self) -> str:
+        """The public address; needs `user` loaded."""
+        return resource_uri(self.user.user_id, self.resource_id)
+
+
+class Attachment(models.Model):
+    """A file name tied to a session, with the address where the file really lies."""
+
+    class Source(models.TextChoices):
+        UPLOAD = "upload"
+        EXTERNAL_RESOURCE = "external_resource"
+        MEMORY_ADD = "memory_add"
+
+    user = models.ForeignKey(MemoryUser, models.CASCADE, related_name="attachments")
+    app_id = models.CharField(max_length=64, default="default")
+    project_id = models.CharField(max_length=64, default="default")
+    session_id = models.CharField(max_length=128)
+    resource = models.ForeignKey(Resource, models.CASCADE, null=True, blank=True, related_name="attachments")
+    source = models.CharField(max_length=20, choices=Source)
+    type = models.CharField(max_length=8)
+    name = models.CharField(max_length=255)
+    internal_uri = models.CharField(max_length=2048)
+    sha256 = models.CharField(max_length=64, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ("-id",)
+        constraints = [
+            models.UniqueConstraint(
+                fields=["user", "app_id", "project_id", "session_id", "name", "internal_uri"], name="attachment_once"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.name

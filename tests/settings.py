@@ -1,0 +1,18 @@
+"""The project's settings with a data folder of the test run's own; a developer's `.env` and environment stay out."""
+
+import os
+import tempfile
+from pathlib import Path
+
+for _name in [name for name in os.environ if name.startswith("MEMORY_GATEWAY_")]:
+    del os.environ[_name]
+_DATA = Path(tempfile.mkdtemp(prefix="memory-gateway-tests-"))
+os.environ["MEMORY_GATEWAY_ENV_FILE"] = ""
+os.environ["MEMORY_GATEWAY_DB_PATH"] = str(_DATA / "memory_gateway.sqlite3")
+os.environ["MEMORY_GATEWAY_STORAGE_DIR"] = str(_DATA / "storage")
+os.environ["MEMORY_GATEWAY_MIN_FREE_DISK_BYTES"] = "0"
+
+from memory_gateway.settings import *  # noqa: E402, F403
+
+ALLOWED_HOSTS = ["testserver", "127.0.0.1", "localhost"]
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
