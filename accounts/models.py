@@ -22,7 +22,7 @@ class MemoryUser(models.Model):
 
 
 class UserKey(models.Model):
-    """A key `uk_…` of a user: looked up by digest, kept encrypted because the contract returns an existing key again."""
+    """A key `uk_…` of a user: found by digest, kept encrypted because the contract returns an existing key again."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     user = models.ForeignKey(MemoryUser, models.CASCADE, related_name="keys")

@@ -104,7 +104,7 @@ class Memory(models.Model):
 
 
 class IndexStatistics(models.Model):
-    """How much of one user and scope the keyword index holds; BM25 weighs words by these numbers, never by others' text."""
+    """How much of one user and scope the keyword index holds: BM25 weighs words by these, never by others' text."""
 
     user = models.ForeignKey(MemoryUser, models.CASCADE, related_name="+")
     app_id = models.CharField(max_length=64)

@@ -169,7 +169,7 @@ class Engine(Protocol):
     name: str
 
     def add(self, owner: Owner, session_id: str, messages: Sequence[Message]) -> AddResult:
-        """Appends to the session's buffer. Idempotent: the same (session, sender, role, time, content) is one message."""
+        """Appends to the session's buffer; the same (session, sender, role, time, content) is one message."""
 
     def flush(self, owner: Owner, session_id: str) -> FlushResult:
         """Turns the session's buffer into memories."""

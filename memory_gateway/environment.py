@@ -183,7 +183,8 @@ def require_safe_local(*, host: str, provisioning_token: str) -> None:
         require_secret(provisioning_token, "PROVISIONING_TOKEN", minimum=_MIN_TOKEN_CHARS)
     elif not is_loopback(host):
         raise ImproperlyConfigured(
-            f"{PREFIX}HOST {host} is reachable from other machines: set {PREFIX}PROVISIONING_TOKEN or listen on 127.0.0.1."
+            f"{PREFIX}HOST {host} is reachable from other machines: set {PREFIX}PROVISIONING_TOKEN, "
+            "or listen on 127.0.0.1."
         )
 
 
@@ -213,7 +214,8 @@ def require_safe_production(
         raise ImproperlyConfigured(f"{PREFIX}ALLOWED_ORIGINS must hold https:// origins only.")
     if not proxies:
         raise ImproperlyConfigured(
-            f"{PREFIX}TRUSTED_PROXIES must name the proxy in front that ends https: the gateway itself speaks plain http."
+            f"{PREFIX}TRUSTED_PROXIES must name the proxy in front that ends https: "
+            "the gateway itself speaks plain http."
         )
     if any(ipaddress.ip_network(proxy, strict=False).prefixlen == 0 for proxy in proxies):
         raise ImproperlyConfigured(f"{PREFIX}TRUSTED_PROXIES must not trust every address.")

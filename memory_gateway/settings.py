@@ -1,4 +1,4 @@
-"""Django's settings. Each `MEMORY_GATEWAY_X` below is the environment variable of the same name (README, `.env.example`)."""
+"""Django's settings. Each `MEMORY_GATEWAY_X` below is the environment variable of the same name."""
 
 from __future__ import annotations
 

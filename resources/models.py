@@ -47,9 +47,7 @@ class Resource(models.Model):
     retry_at = models.DateTimeField(null=True, blank=True)
     lease_holder = models.CharField(max_length=128, blank=True)
     leased_until = models.DateTimeField(null=True, blank=True)
-    flush_sent_at = models.DateTimeField(
-        null=True, blank=True, help_text="After this the engine is never sent it again."
-    )
+    flush_sent_at = models.DateTimeField(null=True, blank=True, help_text="After this, never sent again.")
     searchable_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)

@@ -62,7 +62,7 @@ class SessionName(NamedTuple):
 
 
 def parse_session_id(session_id: str) -> SessionName:
-    """`chat:{conversation_id}`, `resource:{user_id}:{resource_id}`, `memory_edit:{user_id}`; anything else is "other"."""
+    """`chat:{conversation_id}`, `resource:{user_id}:{resource_id}`, `memory_edit:{user_id}`, or "other"."""
     kind, _, rest = session_id.partition(":")
     if kind == "chat" and rest:
         return SessionName("chat", None, rest)

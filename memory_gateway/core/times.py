@@ -1,4 +1,4 @@
-"""Times on the wire: `2026-06-10T10:00:00+00:00`, UTC, whole seconds; inside, milliseconds where messages carry them."""
+"""Times on the wire: `2026-06-10T10:00:00+00:00`, UTC, whole seconds; messages carry Unix milliseconds."""
 
 from __future__ import annotations
 
