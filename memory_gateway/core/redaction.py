@@ -44,15 +44,14 @@ def redact(value: Any, depth: int = 0) -> Any:
     if isinstance(value, str):
         return redact_text(value)
     if isinstance(value, Mapping):
-        return {
-            redact_text(str(name)): REDACTED
-            if is_secret_name(str(name)) and item is not None
-            else redact(item, depth + 1)
-            for name, item in value.items()
-        }
+        return {redact_text(str(name)): _redact_item(str(name), item, depth) for name, item in value.items()}
     if isinstance(value, list | tuple):
         return [redact(item, depth + 1) for item in value]
     return value
+
+
+def _redact_item(name: str, item: Any, depth: int) -> Any:
+    return REDACTED if item is not None and is_secret_name(name) else redact(item, depth + 1)
 
 
 class RedactingFilter(logging.Filter):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import orjson
@@ -183,28 +183,33 @@ class _RequestTimeout(errors.GatewayError):
     status, code, title = 408, "request_timeout", "Request timeout"
 
 
+# Django's and DRF's own exceptions in our words: the first class that fits decides.
+_TRANSLATIONS: tuple[tuple[tuple[type[Exception], ...], Callable[[str], errors.GatewayError]], ...] = (
+    ((Http404, exceptions.NotFound), lambda _: errors.NotFound("Nothing is here.")),
+    (
+        (exceptions.NotAuthenticated, exceptions.AuthenticationFailed),
+        lambda _: errors.Unauthenticated("Send a user key: Authorization: Bearer uk_…."),
+    ),
+    ((PermissionDenied, exceptions.PermissionDenied), lambda _: _Forbidden("This is not allowed.")),
+    ((exceptions.MethodNotAllowed,), _MethodNotAllowed),
+    ((exceptions.NotAcceptable,), lambda _: _NotAcceptable("This endpoint answers application/json.")),
+    ((exceptions.UnsupportedMediaType,), errors.UnsupportedType),
+    ((RequestDataTooBig,), lambda _: errors.TooLarge("The form fields are too large.")),
+    ((UnreadablePostError,), lambda _: _RequestTimeout("The body did not arrive whole.")),
+    (
+        (exceptions.ParseError, SuspiciousOperation, RawPostDataException),
+        lambda said: errors.BadRequest(said or "The request is malformed."),
+    ),
+)
+
+
 def as_gateway_error(error: Exception) -> errors.GatewayError | None:
-    """Django's and DRF's own exceptions in our words; None for what is a defect of ours."""
+    """The refusal that an exception means; None for what is a defect of ours."""
     if isinstance(error, errors.GatewayError):
         return error
-    if isinstance(error, Http404 | exceptions.NotFound):
-        return errors.NotFound("Nothing is here.")
-    if isinstance(error, exceptions.NotAuthenticated | exceptions.AuthenticationFailed):
-        return errors.Unauthenticated("Send a user key: Authorization: Bearer uk_….")
-    if isinstance(error, PermissionDenied | exceptions.PermissionDenied):
-        return _Forbidden("This is not allowed.")
-    if isinstance(error, exceptions.MethodNotAllowed):
-        return _MethodNotAllowed(str(error.detail))
-    if isinstance(error, exceptions.NotAcceptable):
-        return _NotAcceptable("This endpoint answers application/json.")
-    if isinstance(error, exceptions.UnsupportedMediaType):
-        return errors.UnsupportedType(str(error.detail))
-    if isinstance(error, RequestDataTooBig):
-        return errors.TooLarge("The form fields are too large.")
-    if isinstance(error, UnreadablePostError):
-        return _RequestTimeout("The body did not arrive whole.")
-    if isinstance(error, exceptions.ParseError | SuspiciousOperation | RawPostDataException):
-        return errors.BadRequest(str(error) or "The request is malformed.")
+    for classes, translate in _TRANSLATIONS:
+        if isinstance(error, classes):
+            return translate(str(error))
     return None
 
 
