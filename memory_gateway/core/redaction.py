@@ -21,7 +21,7 @@ _SECRET_VALUE = re.compile(
     r"|(?<=bearer\s)[^\s\"',;]+"
     r"|(?<=basic\s)[A-Za-z0-9+/=]{8,}"
     r"|(?<=://)[^/\s:@]*:[^/\s@]+(?=@)"
-    r"|(?<=[?&;\s\"'])(?:x-amz-[a-z\-]*|sig|signature|awsaccesskeyid|user_key|api_?key|access_?token|token|secret|password)"
+    r"|(?<![A-Za-z0-9_])(?:x-amz-[a-z\-]*|sig|signature|awsaccesskeyid|user_key|api_?key|access_?token|token|secret|password)"
     r"(?:=|%3d|\"?\s*[:=]\s*\"?)[^&\s\"']+",
     re.IGNORECASE,
 )

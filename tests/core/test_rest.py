@@ -1,0 +1,125 @@
+"""One parser, one renderer, one shape of error for all endpoints."""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from django.http import Http404
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory_gateway.core import errors, rest
+
+
+class Order(rest.Body):
+    class Line(rest.Body):
+        name: str
+        count: int
+
+    lines: list[Line]
+    note: str = ""
+
+
+def parse(data: bytes, **view: Any) -> Any:
+    return rest.JsonParser().parse(io.BytesIO(data), parser_context={"view": SimpleNamespace(**view)})
+
+
+def test_a_body_that_is_no_json_is_400() -> None:
+    with pytest.raises(errors.BadRequest, match="not valid JSON"):
+        parse(b"{")
+
+
+def test_an_empty_body_is_an_empty_object() -> None:
+    assert parse(b"") == {}
+
+
+def test_a_body_over_the_cap_of_its_view_is_413() -> None:
+    assert parse(b'{"a":1}', max_json_bytes=7) == {"a": 1}
+    with pytest.raises(errors.TooLarge, match="at most 6 bytes"):
+        parse(b'{"a":1}', max_json_bytes=6)
+
+
+def test_nesting_is_counted_before_anything_is_built() -> None:
+    assert parse(b"[" * 64 + b"]" * 64) is not None
+    with pytest.raises(errors.TooLarge, match="64 levels"):
+        parse(b"[" * 65 + b"]" * 65)
+    with pytest.raises(errors.TooLarge):
+        parse(b'{"a":' * 500_000)
+
+
+@pytest.mark.parametrize("text", ["[[[[", '\\"[[[', "\\\\", 'a\\\\"b', "\n[", "]]]]"])
+def test_brackets_inside_strings_do_not_count(text: str) -> None:
+    assert not rest.json_depth_exceeds(json.dumps([text]).encode(), 1)
+    assert rest.json_depth_exceeds(json.dumps([text, [1]]).encode(), 1)
+
+
+def depth_of(value: Any) -> int:
+    if isinstance(value, dict):
+        return 1 + max(map(depth_of, value.values()), default=0)
+    return 1 + max(map(depth_of, value), default=0) if isinstance(value, list) else 0
+
+
+json_values = st.recursive(
+    st.none() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=30
+)
+
+
+@given(json_values)
+def test_the_count_agrees_with_the_parsed_value(value: Any) -> None:
+    data, depth = json.dumps(value, ensure_ascii=False).encode(errors="ignore"), depth_of(value)
+    assert rest.json_depth_exceeds(data, depth - 1) == (depth > 0)
+    assert not rest.json_depth_exceeds(data, depth)
+
+
+def test_a_string_without_end_costs_one_pass() -> None:
+    started = time.perf_counter()
+    rest.json_depth_exceeds(b'"' + b'\\"' * 1_000_000, 64)
+    assert time.perf_counter() - started < 5
+
+
+@pytest.mark.parametrize("data", [b'{"a":"\\u0000"}', b'{"a":[{"\\u0000":1}]}'])
+def test_nul_is_refused_wherever_it_stands(data: bytes) -> None:
+    with pytest.raises(errors.InvalidInput, match="NUL"):
+        parse(data)
+
+
+def test_half_a_character_is_refused() -> None:
+    with pytest.raises(errors.BadRequest):
+        parse(b'{"a":"\\ud800"}')
+
+
+def test_every_wrong_field_is_named_and_no_value_repeated() -> None:
+    with pytest.raises(errors.InvalidInput) as caught:
+        rest.parse(Order, {"lines": [{"name": "a", "count": "3"}, {"count": 1}], "user_kay": "uk_secret"})
+    assert [item.field for item in caught.value.errors] == ["lines.0.count", "lines.1.name", "user_kay"]
+    assert caught.value.errors[1].message == "is required"
+    assert caught.value.errors[2].message == "is not a field of this request"
+    assert "uk_secret" not in json.dumps(rest.problem(caught.value))
+
+
+@pytest.mark.parametrize("data", [[], "x", 3, None])
+def test_a_body_that_is_no_object_is_400(data: Any) -> None:
+    with pytest.raises(errors.BadRequest, match="JSON object"):
+        rest.parse(Order, data)
+
+
+def test_a_problem_has_the_same_members_for_every_error() -> None:
+    for error in (errors.Conflict("Busy."), errors.NotFound.of_field("id", "is unknown")):
+        assert set(rest.problem(error)) == {"type", "title", "status", "detail", "code", "errors"}
+
+
+def test_a_problem_says_when_to_come_back_and_how_to_sign_in() -> None:
+    assert rest.problem_headers(errors.TooManyRequests("Slow down.", retry_after_seconds=7)) == {"Retry-After": "7"}
+    assert rest.problem_headers(errors.Unauthenticated("Who?")) == {"WWW-Authenticate": "Bearer"}
+
+
+def test_the_frameworks_refusals_speak_our_words_and_defects_stay_defects() -> None:
+    found = rest.as_gateway_error(Http404("x"))
+    assert found is not None
+    assert (found.status, found.code) == (404, "not_found")
+    assert rest.as_gateway_error(KeyError("x")) is None
