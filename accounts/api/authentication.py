@@ -1,0 +1,122 @@
+"""Who is calling: the key from the header, or `user_id` and `user_key` from body, form or query.
+
+This module is imported while Django REST framework reads its settings: no drf-spectacular, generics or viewsets here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpRequest
+from django.utils.datastructures import MultiValueDict
+from rest_framework.authentication import BaseAuthentication
+from rest_framework.request import Request
+
+from accounts import services
+from accounts.principal import Principal
+from memory_gateway.core.errors import BadRequest, InvalidInput, Unauthenticated
+
+# What a view parses whole anyway. A multipart body is read for credentials only when no header brings them.
+_SMALL_BODIES = ("application/json", "application/x-www-form-urlencoded")
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What one place of a request says about its caller; None is "nothing"."""
+
+    user_id: str | None = None
+    user_key: str | None = None
+
+
+class UserKeyAuthentication(BaseAuthentication):
+    """`Authorization: Bearer uk_…` (preferred), or `user_id` and `user_key` in body, form or query.
+
+    Errors: `Unauthenticated`; `BadRequest` when two places of the request disagree.
+    """
+
+    def authenticate(self, request: Request) -> tuple[Principal, None] | None:
+        header = bearer(request)
+        query = credentials_from(request.query_params)
+        if header is None:
+            principal = authenticate_credentials(request._request, credentials_from(request.data), query)  # noqa: SLF001
+            return (principal, None) if principal else None
+        principal = services.authenticate(header)
+        _require_same(principal, header, self._seen_beside_header(request, query))
+        return principal, None
+
+    def authenticate_header(self, request: Request) -> str:
+        return "Bearer"
+
+    def _seen_beside_header(self, request: Request, query: Credentials) -> list[Credentials]:
+        is_small = (request.content_type or "").partition(";")[0].strip().lower() in _SMALL_BODIES
+        seen = [query, credentials_from(request.data)] if is_small else [query]
+        _mark(request._request, seen)  # noqa: SLF001
+        return seen
+
+
+def bearer(request: Request | HttpRequest) -> str | None:
+    """The token of the `Authorization` header, None without one. Errors: `Unauthenticated` if it is no Bearer."""
+    header: str = request.META.get("HTTP_AUTHORIZATION", "")
+    if not header:
+        return None
+    scheme, _, token = header.partition(" ")
+    token = token.strip()
+    if scheme.lower() != "bearer" or not token or " " in token:
+        raise Unauthenticated("The Authorization header must read: Bearer uk_….")
+    return token
+
+
+def credentials_from(fields: Any) -> Credentials:
+    """`user_id` and `user_key` of a JSON object, a form or a query. Errors: `BadRequest` if one is given twice
+    with different values, `InvalidInput` if it is not text.
+    """
+    if not isinstance(fields, Mapping):
+        return Credentials()
+    return Credentials(_text(fields, "user_id"), _text(fields, "user_key"))
+
+
+def authenticate_credentials(request: HttpRequest, *places: Credentials) -> Principal | None:
+    """The caller by what several places of a request say together; None if no place brings a key.
+
+    Errors: `BadRequest` if they disagree, `Unauthenticated` without a user id or with wrong ones.
+    """
+    _mark(request, places)
+    user_id = _agreed("user_id", (place.user_id for place in places))
+    user_key = _agreed("user_key", (place.user_key for place in places))
+    if user_key is None:
+        return None
+    if user_id is None:
+        raise Unauthenticated("Send user_id beside user_key, or the header Authorization: Bearer uk_… alone.")
+    return services.authenticate(user_key, user_id)
+
+
+def _require_same(principal: Principal, header: str, places: Iterable[Credentials]) -> None:
+    for place in places:
+        _agreed("user_key", (header, place.user_key))
+    user_id = _agreed("user_id", (place.user_id for place in places))
+    if user_id is not None and user_id != principal.user_id:
+        raise Unauthenticated(services.REFUSAL)
+
+
+def _mark(request: HttpRequest, places: Iterable[Credentials]) -> None:
+    """The answer will say that keys outside the header are deprecated."""
+    if any(place.user_key is not None for place in places):
+        request.key_in_url_or_body = True  # type: ignore[attr-defined]
+
+
+def _agreed(name: str, values: Iterable[str | None]) -> str | None:
+    given = {value for value in values if value is not None}
+    if len(given) > 1:
+        raise BadRequest(f"{name} is given twice with different values: send it once.")
+    return next(iter(given), None)
+
+
+def _text(fields: Mapping[str, Any], name: str) -> str | None:
+    if isinstance(fields, MultiValueDict):
+        return _agreed(name, fields.getlist(name))
+    value = fields.get(name)
+    if value is not None and not isinstance(value, str):
+        raise InvalidInput.of_field(name, "must be text")
+    return value

@@ -1,0 +1,15 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+from uuid import UUID
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Who is calling: the user whose key was presented. `request.user` in every API view."""
+
+    user_pk: UUID
+    user_id: str
+    key_id: UUID
+    is_authenticated: ClassVar[bool] = True

@@ -1,0 +1,206 @@
+"""Users and their keys: making, proving, rotating, revoking."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import re
+import secrets
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.db import OperationalError, transaction
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from accounts import queries
+from accounts.audit import Actor, record
+from accounts.models import MemoryUser, UserKey
+from accounts.principal import Principal
+from memory_gateway.core import crypto
+from memory_gateway.core.errors import Conflict, InvalidInput, NotFound, Unauthenticated
+from memory_gateway.core.ids import check_name
+
+logger = logging.getLogger("memory_gateway.accounts")
+
+DEFAULT_GRACE = timedelta(hours=24)
+MAX_GRACE = timedelta(days=30)
+MAX_LIVE_KEYS = 100
+_USE_INTERVAL = timedelta(minutes=1)
+_PURPOSE = "user keys"
+_KEY = re.compile(r"uk_[A-Za-z0-9_-]{43}")
+REFUSAL = "The user id and key do not belong together, or the key is unknown, expired or revoked."
+
+
+@dataclass(frozen=True, slots=True)
+class IssuedKey:
+    """A key with its plaintext, which goes to its owner and nowhere else."""
+
+    key: UserKey
+    plaintext: str
+
+    def __repr__(self) -> str:
+        """Without the plaintext, so that no traceback and no debug line can show it."""
+        return f"IssuedKey({self.key!r})"
+
+
+def create_user(user_id: str, *, actor: Actor) -> IssuedKey:
+    """The user with a key; an existing user's newest live key again (a new one if none lives).
+
+    Two calls at once make one user and answer the same key. Errors: `InvalidInput` for the id's grammar, `Conflict`
+    if the existing key cannot be read any more.
+    """
+    try:
+        check_name(user_id)
+    except ValueError as error:
+        raise InvalidInput.of_field("user_id", str(error)) from None
+    with transaction.atomic():
+        user, is_new = MemoryUser.objects.get_or_create(user_id=user_id)
+        if is_new:
+            record(actor, "user.create", subject_type="user", subject_id=str(user.pk), user_id=user_id)
+        key = _live_keys(_lock(user.pk).pk).order_by("-created_at").first()
+        if key is None:
+            return _issue(user, label="", expires_at=None, actor=actor)
+        record(actor, "key.reveal", subject_type="key", subject_id=str(key.pk), user_id=user_id)
+        return IssuedKey(key, _plaintext(key))
+
+
+def issue_key(user_pk: UUID, *, label: str = "", expires_at: datetime | None = None, actor: Actor) -> IssuedKey:
+    """One more key. Errors: `NotFound`, `InvalidInput` for an expiry in the past, `Conflict` at too many keys."""
+    if expires_at is not None and expires_at <= timezone.now():
+        raise InvalidInput.of_field("expires_at", "must lie in the future")
+    with transaction.atomic():
+        user = _lock(user_pk)
+        _require_room(user)
+        return _issue(user, label=label, expires_at=expires_at, actor=actor)
+
+
+def rotate_key(user_pk: UUID, key_id: UUID, *, grace: timedelta = DEFAULT_GRACE, actor: Actor) -> IssuedKey:
+    """A new key in the place of a live one, which works for `grace` more (0 to 30 days).
+
+    Errors: `NotFound`, `InvalidInput` for the grace, `Conflict` if the key lives no more or there are too many.
+    """
+    if not timedelta(0) <= grace <= MAX_GRACE:
+        raise InvalidInput.of_field("grace_seconds", f"must be 0 to {int(MAX_GRACE.total_seconds())} seconds")
+    with transaction.atomic():
+        user = _lock(user_pk)
+        old = _key_of(user, key_id)
+        if not is_live(old):
+            raise Conflict("This key is expired or revoked: make a new one instead of rotating it.")
+        if grace:
+            _require_room(user)
+        ends_at = timezone.now() + grace
+        old.expires_at = min(old.expires_at or ends_at, ends_at)
+        old.save(update_fields=["expires_at"])
+        issued = _issue(user, label=old.label, expires_at=None, actor=actor)
+        detail = {"new_key": str(issued.key.pk), "grace_seconds": int(grace.total_seconds())}
+        record(actor, "key.rotate", subject_type="key", subject_id=str(old.pk), user_id=user.user_id, detail=detail)
+        return issued
+
+
+def revoke_key(user_pk: UUID, key_id: UUID, *, actor: Actor, may_be_last: bool = False) -> UserKey:
+    """Ends a key at once; revoking twice is the same as once.
+
+    Errors: `NotFound`; `Conflict` for the last live key unless `may_be_last`, since its owner would be locked out.
+    """
+    with transaction.atomic():
+        user = _lock(user_pk)
+        key = _key_of(user, key_id)
+        if key.revoked_at is not None:
+            return key
+        if is_live(key) and not may_be_last and not _live_keys(user.pk).exclude(pk=key.pk).exists():
+            raise Conflict("This is your last key: make another one first, or rotate this one.")
+        key.revoked_at = timezone.now()
+        key.save(update_fields=["revoked_at"])
+        record(actor, "key.revoke", subject_type="key", subject_id=str(key.pk), user_id=user.user_id)
+        return key
+
+
+def keys_of(user_pk: UUID) -> QuerySet[UserKey]:
+    """All keys of a user, newest first, dead ones included."""
+    return UserKey.objects.filter(user_id=user_pk).order_by("-created_at")
+
+
+def is_live(key: UserKey) -> bool:
+    return key.revoked_at is None and (key.expires_at is None or key.expires_at > timezone.now())
+
+
+def authenticate(plaintext: str, user_id: str | None = None) -> Principal:
+    """Whose key this is; with `user_id`, only if it is that user's.
+
+    One SQL statement, and one more when the last use is a minute old. Errors: `Unauthenticated`, with the same
+    sentence whatever is wrong, so that nobody learns which users and keys exist.
+    """
+    now = timezone.now()
+    found = None
+    if _KEY.fullmatch(plaintext):
+        found = queries.live_key(_digest(plaintext), now=now, used_before=now - _USE_INTERVAL)
+    if found is None or (user_id is not None and user_id != found.user_id):
+        raise Unauthenticated(REFUSAL)
+    if found.is_use_due:
+        _note_use(found.key_id, now)
+    return Principal(found.user_pk, found.user_id, found.key_id)
+
+
+def _note_use(key_id: UUID, now: datetime) -> None:
+    """The condition makes concurrent calls harmless; a database that cannot write just now still lets people read."""
+    due = Q(last_used_at__isnull=True) | Q(last_used_at__lt=now - _USE_INTERVAL)
+    try:
+        UserKey.objects.filter(due, pk=key_id).update(last_used_at=now)
+    except OperationalError as error:
+        logger.warning("The last use of key %s was not noted: %s", key_id, error)
+
+
+def _lock(user_pk: UUID) -> MemoryUser:
+    """The user's row, locked: everything that counts or changes a user's keys happens one after the other."""
+    user = MemoryUser.objects.select_for_update().filter(pk=user_pk).first()
+    if user is None:
+        raise NotFound("There is no such user.")
+    return user
+
+
+def _key_of(user: MemoryUser, key_id: UUID) -> UserKey:
+    key = UserKey.objects.filter(pk=key_id, user=user).first()
+    if key is None:
+        raise NotFound("There is no such key.")
+    return key
+
+
+def _live_keys(user_pk: UUID) -> QuerySet[UserKey]:
+    unexpired = Q(expires_at__isnull=True) | Q(expires_at__gt=timezone.now())
+    return UserKey.objects.filter(unexpired, user_id=user_pk, revoked_at__isnull=True)
+
+
+def _require_room(user: MemoryUser) -> None:
+    if _live_keys(user.pk).count() >= MAX_LIVE_KEYS:
+        raise Conflict(f"A user has at most {MAX_LIVE_KEYS} live keys: revoke one first.")
+
+
+def _issue(user: MemoryUser, *, label: str, expires_at: datetime | None, actor: Actor) -> IssuedKey:
+    plaintext = f"uk_{secrets.token_urlsafe(32)}"
+    key = UserKey.objects.create(
+        user=user,
+        label=label,
+        prefix=plaintext[:7],
+        digest=_digest(plaintext),
+        ciphertext=crypto.encrypt(plaintext, purpose=_PURPOSE),
+        expires_at=expires_at,
+    )
+    record(actor, "key.issue", subject_type="key", subject_id=str(key.pk), user_id=user.user_id)
+    return IssuedKey(key, plaintext)
+
+
+def _plaintext(key: UserKey) -> str:
+    try:
+        return crypto.decrypt(key.ciphertext, purpose=_PURPOSE)
+    except crypto.Undecryptable:
+        raise Conflict(
+            "This user's key can no longer be read: it was kept under another MEMORY_GATEWAY_SECRET_KEY. "
+            "Put the old secret into MEMORY_GATEWAY_SECRET_KEY_FALLBACKS, or make a new key."
+        ) from None
+
+
+def _digest(plaintext: str) -> str:
+    """SHA-256 without salt is right here: 256 random bits cannot be guessed, and the digest must be found again."""
+    return hashlib.sha256(plaintext.encode()).hexdigest()
