@@ -26,7 +26,10 @@ logger = logging.getLogger("memory_gateway.accounts")
 
 DEFAULT_GRACE = timedelta(hours=24)
 MAX_GRACE = timedelta(days=30)
+MAX_LIFETIME = timedelta(days=3650)
+MAX_LABEL_CHARS = 100
 MAX_LIVE_KEYS = 100
+MAX_DEAD_KEYS = 100
 _USE_INTERVAL = timedelta(minutes=1)
 _PURPOSE = "user keys"
 _KEY = re.compile(r"uk_[A-Za-z0-9_-]{43}")
@@ -45,6 +48,14 @@ class IssuedKey:
         return f"IssuedKey({self.key!r})"
 
 
+@dataclass(frozen=True, slots=True)
+class Rotation:
+    """`old` works until its `expires_at`, `new` from now on."""
+
+    old: UserKey
+    new: IssuedKey
+
+
 def create_user(user_id: str, *, actor: Actor) -> IssuedKey:
     """The user with a key; an existing user's newest live key again (a new one if none lives).
 
@@ -59,7 +70,7 @@ def create_user(user_id: str, *, actor: Actor) -> IssuedKey:
         user, is_new = MemoryUser.objects.get_or_create(user_id=user_id)
         if is_new:
             record(actor, "user.create", subject_type="user", subject_id=str(user.pk), user_id=user_id)
-        key = _live_keys(_lock(user.pk).pk).order_by("-created_at").first()
+        key = _live_keys(_lock(user.pk)).select_related("user").order_by("-created_at").first()
         if key is None:
             return _issue(user, label="", expires_at=None, actor=actor)
         record(actor, "key.reveal", subject_type="key", subject_id=str(key.pk), user_id=user_id)
@@ -67,17 +78,17 @@ def create_user(user_id: str, *, actor: Actor) -> IssuedKey:
 
 
 def issue_key(user_pk: UUID, *, label: str = "", expires_at: datetime | None = None, actor: Actor) -> IssuedKey:
-    """One more key. Errors: `NotFound`, `InvalidInput` for an expiry in the past, `Conflict` at too many keys."""
-    if expires_at is not None and expires_at <= timezone.now():
-        raise InvalidInput.of_field("expires_at", "must lie in the future")
+    """One more key. Errors: `NotFound`, `InvalidInput` for label and expiry, `Conflict` at too many keys."""
+    _check_label(label)
+    _check_expiry(expires_at)
     with transaction.atomic():
         user = _lock(user_pk)
         _require_room(user)
         return _issue(user, label=label, expires_at=expires_at, actor=actor)
 
 
-def rotate_key(user_pk: UUID, key_id: UUID, *, grace: timedelta = DEFAULT_GRACE, actor: Actor) -> IssuedKey:
-    """A new key in the place of a live one, which works for `grace` more (0 to 30 days).
+def rotate_key(user_pk: UUID, key_id: UUID, *, grace: timedelta = DEFAULT_GRACE, actor: Actor) -> Rotation:
+    """A new key in the place of a live one, which works for `grace` more (0 to 30 days) and never longer than before.
 
     Errors: `NotFound`, `InvalidInput` for the grace, `Conflict` if the key lives no more or there are too many.
     """
@@ -96,7 +107,7 @@ def rotate_key(user_pk: UUID, key_id: UUID, *, grace: timedelta = DEFAULT_GRACE,
         issued = _issue(user, label=old.label, expires_at=None, actor=actor)
         detail = {"new_key": str(issued.key.pk), "grace_seconds": int(grace.total_seconds())}
         record(actor, "key.rotate", subject_type="key", subject_id=str(old.pk), user_id=user.user_id, detail=detail)
-        return issued
+        return Rotation(old, issued)
 
 
 def revoke_key(user_pk: UUID, key_id: UUID, *, actor: Actor, may_be_last: bool = False) -> UserKey:
@@ -109,7 +120,7 @@ def revoke_key(user_pk: UUID, key_id: UUID, *, actor: Actor, may_be_last: bool =
         key = _key_of(user, key_id)
         if key.revoked_at is not None:
             return key
-        if is_live(key) and not may_be_last and not _live_keys(user.pk).exclude(pk=key.pk).exists():
+        if is_live(key) and not may_be_last and not _live_keys(user).exclude(pk=key.pk).exists():
             raise Conflict("This is your last key: make another one first, or rotate this one.")
         key.revoked_at = timezone.now()
         key.save(update_fields=["revoked_at"])
@@ -167,17 +178,41 @@ def _key_of(user: MemoryUser, key_id: UUID) -> UserKey:
     return key
 
 
-def _live_keys(user_pk: UUID) -> QuerySet[UserKey]:
+def _live_keys(user: MemoryUser) -> QuerySet[UserKey]:
+    return UserKey.objects.filter(_is_live(), user=user)
+
+
+def _is_live() -> Q:
     unexpired = Q(expires_at__isnull=True) | Q(expires_at__gt=timezone.now())
-    return UserKey.objects.filter(unexpired, user_id=user_pk, revoked_at__isnull=True)
+    return unexpired & Q(revoked_at__isnull=True)
+
+
+def _forget_long_dead(user: MemoryUser) -> None:
+    """Keeps the newest dead keys only: rotation must not grow a list for years, and the audit trail knows them all."""
+    dead = UserKey.objects.filter(~_is_live(), user=user).order_by("-created_at")
+    too_many = list(dead.values_list("pk", flat=True)[MAX_DEAD_KEYS:])
+    if too_many:
+        UserKey.objects.filter(pk__in=too_many).delete()
+
+
+def _check_label(label: str) -> None:
+    if len(label) > MAX_LABEL_CHARS or not label.isprintable():
+        raise InvalidInput.of_field("label", f"must be at most {MAX_LABEL_CHARS} characters in one line")
+
+
+def _check_expiry(expires_at: datetime | None) -> None:
+    now = timezone.now()
+    if expires_at is not None and not now < expires_at <= now + MAX_LIFETIME:
+        raise InvalidInput.of_field("expires_at", "must lie in the future, within ten years")
 
 
 def _require_room(user: MemoryUser) -> None:
-    if _live_keys(user.pk).count() >= MAX_LIVE_KEYS:
+    if _live_keys(user).count() >= MAX_LIVE_KEYS:
         raise Conflict(f"A user has at most {MAX_LIVE_KEYS} live keys: revoke one first.")
 
 
 def _issue(user: MemoryUser, *, label: str, expires_at: datetime | None, actor: Actor) -> IssuedKey:
+    _forget_long_dead(user)
     plaintext = f"uk_{secrets.token_urlsafe(32)}"
     key = UserKey.objects.create(
         user=user,

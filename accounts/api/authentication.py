@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from django.http import HttpRequest
 from django.utils.datastructures import MultiValueDict
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 
-from accounts import services
+from accounts import provisioning, services
 from accounts.principal import Principal
 from memory_gateway.core.errors import BadRequest, InvalidInput, Unauthenticated
 
@@ -54,6 +54,22 @@ class UserKeyAuthentication(BaseAuthentication):
         seen = [query, credentials_from(request.data)] if is_small else [query]
         _mark(request._request, seen)  # noqa: SLF001
         return seen
+
+
+class ProvisioningAuthentication(BaseAuthentication):
+    """Lets the provisioner create users; nobody is signed in by it. Errors: `Unauthenticated`."""
+
+    def authenticate(self, request: Request) -> None:
+        if not provisioning.is_open():
+            provisioning.require_token(bearer(request), address=request.META.get("REMOTE_ADDR", ""))
+
+    def authenticate_header(self, request: Request) -> str:
+        return "Bearer"
+
+
+def caller(request: Request) -> Principal:
+    """Who calls, in a view whose authentication is `UserKeyAuthentication`."""
+    return cast("Principal", request.user)
 
 
 def bearer(request: Request | HttpRequest) -> str | None:

@@ -1,9 +1,12 @@
-"""What request bodies and queries of every endpoint share."""
+"""What request bodies and queries of every endpoint share, and the bodies and answers of `/users`."""
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from typing import Annotated
 
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
+
+from accounts.services import DEFAULT_GRACE, MAX_GRACE, MAX_LABEL_CHARS
 from memory_gateway.core.ids import Name
 from memory_gateway.core.rest import Body
 
@@ -42,3 +45,73 @@ class AuthenticatedQuery(_Credentials):
 
 class ScopedQuery(AuthenticatedQuery, _Scope):
     """Query parameters that name a scope as well."""
+
+
+def _require_text(value: object) -> object:
+    """Not a number of seconds, whose unit nobody can tell."""
+    if isinstance(value, str):
+        return value
+    raise ValueError("must be a time such as 2027-01-31T12:00:00+00:00")
+
+
+Moment = Annotated[AwareDatetime, Field(strict=False), BeforeValidator(_require_text)]
+
+
+class CreateUserBody(Body):
+    user_id: Name = Field(description="1 to 64 characters of A-Z a-z 0-9 _ . @ + -")
+
+
+class CreatedUser(BaseModel):
+    user_id: str
+    user_key: str = Field(description="To be kept by the caller: it proves every further call.")
+    created_at: str
+
+
+class IssueKeyBody(AuthenticatedBody):
+    label: str = Field("", max_length=MAX_LABEL_CHARS, description="What the key is for, in your words.")
+    expires_at: Moment | None = Field(None, description="When the key ends by itself; never unless given.")
+
+
+class RotateKeyBody(AuthenticatedBody):
+    grace_seconds: int = Field(
+        int(DEFAULT_GRACE.total_seconds()),
+        ge=0,
+        le=int(MAX_GRACE.total_seconds()),
+        description="How long the presented key goes on working beside the new one.",
+    )
+
+
+class KeyView(BaseModel):
+    """A key without its plaintext."""
+
+    key_id: str
+    prefix: str = Field(description="Its first characters, to tell keys apart.")
+    label: str
+    created_at: str
+    expires_at: str | None
+    revoked_at: str | None
+    last_used_at: str | None = Field(description="To the minute.")
+    is_live: bool
+    is_current: bool = Field(description="Whether this request was made with it.")
+
+
+class KeyList(BaseModel):
+    keys: list[KeyView]
+
+
+class NewKey(BaseModel):
+    key_id: str
+    user_key: str = Field(description="Shown this once.")
+    label: str
+    created_at: str
+    expires_at: str | None
+
+
+class RotatedKey(NewKey):
+    previous_key_id: str
+    previous_expires_at: str = Field(description="Until then the presented key works too.")
+
+
+class RevokedKey(BaseModel):
+    key_id: str
+    status: str = Field(description="`revoked`")

@@ -1,0 +1,12 @@
+from __future__ import annotations
+
+from django.urls import path
+
+from accounts.api.views import KeyViewSet, UserViewSet
+
+urlpatterns = [
+    path("users", UserViewSet.as_view({"post": "create"})),
+    path("users/me/keys", KeyViewSet.as_view({"get": "list_keys", "post": "create"})),
+    path("users/me/keys/rotate", KeyViewSet.as_view({"post": "rotate"})),
+    path("users/me/keys/<uuid:key_id>", KeyViewSet.as_view({"delete": "destroy"})),
+]
