@@ -1,0 +1,210 @@
+"""The HTTP client of EverOS (1.0–1.5): every call bounded in time, size and number, every answer checked.
+
+Errors of every call are those of the port: `EngineUnavailable` and its children (temporary), `EngineRefused`
+(permanent). Answers are typed; the upstream's own error text is only logged.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import orjson
+import requests
+from urllib3.exceptions import HTTPError
+
+from engine.port import EngineError, EngineUnavailable, OutcomeUnknown
+from engine.upstream import answers, failures, wire
+from engine.upstream.answers import Envelope
+from engine.upstream.patience import Breaker, Lane, Retry
+from engine.upstream.transport import CONNECT_TIMEOUT_SECONDS, Deadline, ends_by, new_session
+
+READS_AT_ONCE = 32
+WRITES_AT_ONCE = 16
+_TASK_POLL_SECONDS = 0.25
+_TASK_POLL_CAP_SECONDS = 2.0
+_TASK_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
+_STATUS_OF_TASK_ERROR = {"INVALID_INPUT": 422, "UNSUPPORTED_FORMAT": 415, "EXTERNAL_SERVICE_UNAVAILABLE": 503}
+_HEADERS = {"Content-Type": "application/json", "Accept": "application/json", "Accept-Encoding": "gzip"}
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Where the upstream is and how patient we are. `timeout_seconds` bounds one call with all its tries."""
+
+    base_url: str
+    timeout_seconds: float = 120.0
+    retry: Retry = field(default_factory=Retry)
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+
+
+@dataclass(frozen=True, slots=True)
+class AddAnswer:
+    request_id: str
+    status: Literal["accumulated", "extracted"]
+
+
+@dataclass(frozen=True, slots=True)
+class FlushAnswer:
+    """`status` None: done behind a queue, which does not say with what result. `failed_before` holds the failures of
+    earlier tries of this call: after one, "no_extraction" does not mean that there was nothing to extract."""
+
+    request_id: str
+    status: Literal["extracted", "no_extraction"] | None
+    failed_before: tuple[OutcomeUnknown, ...] = ()
+
+
+class Client:
+    """One per process; threads share it."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._http = new_session(READS_AT_ONCE + WRITES_AT_ONCE)
+        self._breaker = Breaker(clock=options.clock)
+        self._reads = Lane(READS_AT_ONCE)
+        self._writes = Lane(WRITES_AT_ONCE)
+
+    @property
+    def base_url(self) -> str:
+        return self._options.base_url
+
+    def deadline(self, seconds: float | None = None) -> Deadline:
+        return Deadline.after(self._options.timeout_seconds if seconds is None else seconds, self._options.clock)
+
+    def add(self, payload: Mapping[str, Any], deadline: Deadline) -> AddAnswer:
+        """Appends messages. Tried again after any temporary failure: until a flush, the upstream takes the same
+        (session, timestamp, position) as the same message."""
+        body = orjson.dumps(payload)
+
+        def once() -> AddAnswer:
+            status, envelope = self._write("/api/v1/memory/add", body, deadline, repeatable=True)
+            if status == 202:
+                self._wait_for_task(envelope, deadline)
+                return AddAnswer(envelope.request_id, "accumulated")
+            return AddAnswer(envelope.request_id, answers.checked(wire.Added, envelope.data).status)
+
+        return self._options.retry.call(once, deadline)
+
+    def flush(self, payload: Mapping[str, Any], deadline: Deadline) -> FlushAnswer:
+        """Asks for extraction of a session's buffer; repeating it does no harm."""
+        body = orjson.dumps(payload)
+        failed: list[OutcomeUnknown] = []
+
+        def once() -> FlushAnswer:
+            status, envelope = self._write("/api/v1/memory/flush", body, deadline, repeatable=False)
+            if status == 202:
+                self._wait_for_task(envelope, deadline)
+                return FlushAnswer(envelope.request_id, None, tuple(failed))
+            flushed = answers.checked(wire.Flushed, envelope.data)
+            return FlushAnswer(envelope.request_id, flushed.status, tuple(failed))
+
+        def note(error: EngineUnavailable) -> None:
+            if isinstance(error, OutcomeUnknown):
+                failed.append(error)
+
+        return self._options.retry.call(once, deadline, note)
+
+    def search(self, payload: Mapping[str, Any], deadline: Deadline) -> wire.Records:
+        return answers.checked(wire.Records, self._read("/api/v1/memory/search", payload, deadline).data)
+
+    def list(self, payload: Mapping[str, Any], deadline: Deadline) -> wire.Page:
+        """One page of a user's or an agent's memories of one type."""
+        return answers.checked(wire.Page, self._read("/api/v1/memory/get", payload, deadline).data)
+
+    def health(self, deadline: Deadline) -> tuple[wire.HealthAnswer, dict[str, Any]]:
+        """The checked answer, and all of it as it came. Asks even while the circuit is open."""
+        with self._exchange("GET", "/health", None, deadline) as response:
+            if response.status_code != 200:
+                raise self._refusal(response)
+            data = answers.read_json(response)
+        return answers.checked(wire.HealthAnswer, data), data
+
+    def _read(self, path: str, payload: Mapping[str, Any], deadline: Deadline) -> Envelope:
+        try:
+            return self._options.retry.call(lambda: self._read_once(path, orjson.dumps(payload), deadline), deadline)
+        except failures.OddAnswer:
+            raise
+        except OutcomeUnknown as error:  # nothing was to be changed, so nothing is owed
+            raise EngineUnavailable(error.detail, retry_after_seconds=error.retry_after_seconds) from error
+
+    def _read_once(self, path: str, body: bytes | None, deadline: Deadline) -> Envelope:
+        with (
+            self._reads.place(deadline),
+            self._breaker.guard(),
+            self._exchange("POST" if body else "GET", path, body, deadline) as response,
+        ):
+            if response.status_code != 200:
+                raise self._refusal(response)
+            return answers.read_envelope(response)
+
+    def _write(self, path: str, body: bytes, deadline: Deadline, *, repeatable: bool) -> tuple[int, Envelope]:
+        with (
+            self._writes.place(deadline),
+            self._breaker.guard(),
+            self._exchange("POST", path, body, deadline) as response,
+        ):
+            if response.status_code not in {200, 202}:
+                raise self._refusal(response, repeatable=repeatable)
+            return response.status_code, answers.read_envelope(response)
+
+    def _refusal(self, response: requests.Response, *, repeatable: bool = True) -> Exception:
+        """The error of an answer that is none of success. A 500 leaves nothing of a repeatable call behind."""
+        status = response.status_code
+        code, text = answers.read_refusal(response)
+        failures.log(f"{status} {code}"[:60], text)
+        error = failures.of_status(status, code, answers.retry_after_seconds(response))
+        if isinstance(error, failures.UpstreamFailed) and repeatable:
+            return EngineUnavailable(error.detail, retry_after_seconds=error.retry_after_seconds)
+        return error
+
+    @contextmanager
+    def _exchange(self, method: str, path: str, body: bytes | None, deadline: Deadline) -> Iterator[requests.Response]:
+        """One HTTP exchange, its body read inside. What breaks it before anything was sent was surely not done."""
+        call = Deadline(deadline.at, deadline.clock)
+        try:
+            with ends_by(call), closing(self._send(method, path, body, call)) as response:
+                yield response
+        except (requests.RequestException, HTTPError, OSError) as error:
+            failures.log(f"{method} {path}", f"{type(error).__name__}: {error}")
+            raise (failures.no_answer() if call.is_sent else failures.not_reached()) from error
+
+    def _send(self, method: str, path: str, body: bytes | None, call: Deadline) -> requests.Response:
+        left = call.timeout()
+        return self._http.request(
+            method,
+            self._options.base_url + path,
+            data=body,
+            headers=_HEADERS,
+            timeout=(min(CONNECT_TIMEOUT_SECONDS, left), left),
+            allow_redirects=False,
+            stream=True,
+        )
+
+    def _wait_for_task(self, queued: Envelope, deadline: Deadline) -> None:
+        """Waits for a call that the upstream queued. Errors: `NoAnswer` when the deadline comes first or the task is
+        forgotten, `UpstreamFailed` or `EngineRefused` as the task ended."""
+        answers.checked(wire.Queued, queued.data)
+        if not _TASK_ID.fullmatch(queued.request_id):
+            raise failures.odd_answer("a task without a usable id")
+        pause = _TASK_POLL_SECONDS
+        while not (task := self._task(queued.request_id, deadline)).is_over:
+            if pause >= deadline.left_seconds:
+                raise failures.no_answer()
+            self._options.sleep(pause)
+            pause = min(pause * 2, _TASK_POLL_CAP_SECONDS)
+        if task.status == "failed":
+            failures.log("task failed", task.error_code or "")
+            raise failures.of_status(_STATUS_OF_TASK_ERROR.get(task.error_code or "", 500), "", None)
+
+    def _task(self, task_id: str, deadline: Deadline) -> wire.Task:
+        try:
+            return answers.checked(wire.Task, self._read_once(f"/api/v1/tasks/{task_id}", None, deadline).data)
+        except failures.OddAnswer:
+            raise
+        except EngineError as error:  # the call itself was taken: what became of it is what we do not know
+            raise failures.no_answer() from error

@@ -1,0 +1,132 @@
+"""The client against a stand-in that behaves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from engine.port import EngineRefused, EngineUnavailable
+from engine.upstream.client import Client
+from tests.engine.upstream.conftest import make_client
+from tests.stub_upstream import Fault, StubUpstream
+
+
+def said(text: str, timestamp: int = 1_781_172_177_000) -> dict[str, Any]:
+    return {"sender_id": "alice", "role": "user", "timestamp": timestamp, "content": text}
+
+
+def add(client: Client, *messages: dict[str, Any], session_id: str = "chat:1") -> str:
+    return client.add({"session_id": session_id, "messages": list(messages)}, client.deadline()).status
+
+
+def flush(client: Client, session_id: str = "chat:1") -> str | None:
+    return client.flush({"session_id": session_id}, client.deadline()).status
+
+
+def test_what_was_added_and_flushed_is_found_and_listed(client: Client) -> None:
+    assert add(client, said("the rent is 700 euros")) == "accumulated"
+    assert flush(client) == "extracted"
+    records = client.search({"user_id": "alice", "query": "rent"}, client.deadline())
+    page = client.list({"user_id": "alice", "memory_type": "episode"}, client.deadline())
+    assert [item["episode"] for item in records.episodes] == ["alice said: the rent is 700 euros"]
+    assert page.total_count == 1
+
+
+def test_flushing_nothing_extracts_nothing(client: Client) -> None:
+    assert flush(client, "chat:unknown") == "no_extraction"
+
+
+def test_calls_share_a_connection(client: Client, stub: StubUpstream) -> None:
+    for _ in range(5):
+        client.search({"user_id": "alice", "query": "rent"}, client.deadline())
+    assert stub.connections == 1
+
+
+def test_a_queued_add_is_waited_for(client: Client, stub: StubUpstream) -> None:
+    queued = {"request_id": "t1", "data": {"status": "queued", "message_count": 1, "pending": 1}}
+    stub.fault("add", Fault(status=202, body=queued))
+    stub.tasks["t1"] = [{"id": "t1", "status": status} for status in ("queued", "processing", "success")]
+    assert add(client, said("hello")) == "accumulated"
+    assert len(stub.calls("t1")) == 3
+
+
+@pytest.mark.parametrize(
+    ("task", "error"),
+    [
+        ({"status": "failed", "error_code": "UNSUPPORTED_FORMAT"}, EngineRefused),
+        ({"status": "failed", "error_code": "INTERNAL_ERROR"}, EngineUnavailable),
+    ],
+)
+def test_a_queued_flush_fails_as_its_task_did(
+    client: Client, stub: StubUpstream, task: dict[str, str], error: type[Exception]
+) -> None:
+    stub.fault("flush", Fault(status=202, body={"request_id": "t1", "data": {"status": "queued"}}))
+    stub.tasks["t1"] = [task]
+    with pytest.raises(error):
+        flush(client)
+
+
+def test_a_queued_flush_does_not_say_what_it_found(client: Client, stub: StubUpstream) -> None:
+    stub.fault("flush", Fault(status=202, body={"request_id": "t1", "data": {"status": "queued"}}))
+    stub.tasks["t1"] = [{"status": "success"}]
+    assert flush(client) is None
+
+
+def test_a_task_id_cannot_lead_elsewhere(client: Client, stub: StubUpstream) -> None:
+    stub.fault("flush", Fault(status=202, body={"request_id": "../memory/flush", "data": {"status": "queued"}}))
+    with pytest.raises(EngineUnavailable):
+        flush(client)
+    assert len(stub.requests) == 1
+
+
+@pytest.mark.parametrize("version", [None, "1.5.1"])
+def test_health_of_old_and_new_versions_is_understood(version: str | None) -> None:
+    with StubUpstream(version=version) as stub:
+        client = make_client(stub)
+        checked, data = client.health(client.deadline(2.0))
+    assert checked.status == "ok"
+    assert checked.version == version
+    assert data["status"] == "ok"
+
+
+def test_a_retry_gets_through(stub: StubUpstream) -> None:
+    stub.fault("add", Fault(status=503), times=2)
+    assert add(make_client(stub, attempts=3), said("hello")) == "accumulated"
+
+
+def test_a_flush_that_failed_before_says_so(stub: StubUpstream) -> None:
+    client = make_client(stub, attempts=2)
+    add(client, said("hello {"))
+    stub.store.loses_next_flush = True
+    answer = client.flush({"session_id": "chat:1"}, client.deadline())
+    assert answer.status == "no_extraction"
+    assert len(answer.failed_before) == 1
+
+
+@pytest.mark.parametrize("status", [400, 404, 405, 413, 415, 422])
+def test_what_is_permanent_is_never_tried_again(stub: StubUpstream, status: int) -> None:
+    stub.fault("add", Fault(status=status, body={"detail": "no"}))
+    with pytest.raises(EngineRefused):
+        add(make_client(stub, attempts=3), said("hello"))
+    assert len(stub.requests) == 1
+
+
+def test_a_missing_capability_is_permanent_though_503(stub: StubUpstream) -> None:
+    stub.fault("add", Fault(status=503, body={"error": {"code": "CAPABILITY_UNAVAILABLE", "message": "no office"}}))
+    with pytest.raises(EngineRefused):
+        add(make_client(stub, attempts=3), said("hello"))
+    assert len(stub.requests) == 1
+
+
+def test_the_upstreams_words_reach_our_log_redacted_and_no_caller(
+    client: Client, stub: StubUpstream, caplog: pytest.LogCaptureFixture
+) -> None:
+    message = "no parser for /srv/files\nforged line, key uk_abcdefgh12345678"
+    stub.fault("add", Fault(status=415, body={"error": {"code": "UNSUPPORTED_FORMAT", "message": message}}))
+    with pytest.raises(EngineRefused) as refused:
+        add(client, said("hello"))
+    assert "parser" not in refused.value.detail
+    assert "no parser for /srv/files" in caplog.text
+    assert "uk_abcdefgh" not in caplog.text
+    assert len(caplog.text.strip().splitlines()) == 1

@@ -1,0 +1,213 @@
+"""An upstream may do anything: each call ends in time, in our own words, and is held for done only when it was."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+import tracemalloc
+from contextlib import ExitStack
+
+import pytest
+
+from engine.port import EngineError, EngineRefused, EngineUnavailable, OutcomeUnknown
+from engine.upstream.client import Client, Options
+from engine.upstream.failures import CircuitOpen, NotReached, OddAnswer
+from engine.upstream.patience import Retry
+from engine.upstream.transport import Deadline
+from tests.engine.upstream.conftest import make_client
+from tests.engine.upstream.test_client import add, flush, said
+from tests.stub_upstream import Fault, StubUpstream
+
+DEADLINE_SECONDS = 0.5
+SLACK_SECONDS = 0.7  # for a busy machine
+MEBIBYTE = 2**20
+
+BAD_ANSWERS = {
+    "html": Fault(body=b"<html>Welcome to nginx</html>", content_type="text/html"),
+    "no json": Fault(body=b"{"),
+    "json of another shape": Fault(body=[1, 2]),
+    "wrong types": Fault(body={"request_id": "x", "data": {"status": 7, "episodes": {}}}),
+    "unknown words": Fault(body={"request_id": "x", "data": {"status": "maybe", "episodes": None}}),
+    "no data": Fault(body={"request_id": "x"}),
+    "64 MB": Fault(size_bytes=64 * MEBIBYTE),
+    "claimed 64 MB": Fault(body={}, headers={"Content-Length": str(64 * MEBIBYTE)}),
+    "a gzip bomb": Fault(bomb_bytes=256 * MEBIBYTE),
+    "damaged gzip": Fault(body=b"not gzip", headers={"Content-Encoding": "gzip"}),
+    "unknown packing": Fault(body={}, headers={"Content-Encoding": "br"}),
+    "deep json": Fault(body=b"[" * 100_000),
+}
+BROKEN_OFF = {
+    "reset before acting": Fault(reset=True),
+    "reset after acting": Fault(reset=True, acts=True),
+    "silence": Fault(hang_seconds=2),
+    "one byte at a time": Fault(drip_seconds=0.05),
+    "half an answer": Fault(truncate=True),
+    "no http": Fault(raw=b"SSH-2.0-OpenSSH_9.2\r\n"),
+    "an endless header": Fault(raw=b"HTTP/1.1 200 X\r\nX: " + b"x" * 200_000),
+}
+
+
+@pytest.fixture
+def hasty(stub: StubUpstream) -> Client:
+    return make_client(stub, timeout_seconds=DEADLINE_SECONDS)
+
+
+@pytest.mark.parametrize("fault", BAD_ANSWERS.values(), ids=BAD_ANSWERS.keys())
+def test_an_odd_answer_is_a_502_of_ours(client: Client, stub: StubUpstream, fault: Fault) -> None:
+    for call in (lambda: add(client, said("a")), lambda: flush(client), lambda: search(client)):
+        stub.fault("*", fault)
+        with pytest.raises(OddAnswer) as odd:
+            call()
+        assert odd.value.status == 502
+
+
+@pytest.mark.parametrize("fault", BROKEN_OFF.values(), ids=BROKEN_OFF.keys())
+def test_a_write_without_a_whole_answer_is_unknown_and_ends_in_time(
+    hasty: Client, stub: StubUpstream, fault: Fault
+) -> None:
+    for call in (lambda: add(hasty, said("a")), lambda: flush(hasty)):
+        stub.fault("*", fault)
+        started = time.monotonic()
+        with pytest.raises(OutcomeUnknown):
+            call()
+        assert time.monotonic() - started < DEADLINE_SECONDS + SLACK_SECONDS
+
+
+@pytest.mark.parametrize("fault", BROKEN_OFF.values(), ids=BROKEN_OFF.keys())
+def test_a_read_without_a_whole_answer_owes_nothing(hasty: Client, stub: StubUpstream, fault: Fault) -> None:
+    stub.fault("search", fault)
+    with pytest.raises(EngineUnavailable) as unavailable:
+        search(hasty)
+    assert not isinstance(unavailable.value, OutcomeUnknown)
+    assert unavailable.value.status == 503
+    assert unavailable.value.retry_after_seconds
+
+
+def search(client: Client) -> object:
+    return client.search({"user_id": "alice", "query": "rent"}, client.deadline())
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_a_redirect_is_refused_and_its_body_never_read(client: Client, stub: StubUpstream, status: int) -> None:
+    stub.fault("add", Fault(status=status, headers={"Location": f"{stub.url}/health"}, bomb_bytes=512 * MEBIBYTE))
+    started = time.monotonic()
+    with pytest.raises(EngineError):
+        add(client, said("a"))
+    assert time.monotonic() - started < 1.0
+    assert [request.name for request in stub.requests] == ["add"]
+
+
+def test_a_plain_redirect_is_permanent(client: Client, stub: StubUpstream) -> None:
+    stub.fault("add", Fault(status=302, body=b"", headers={"Location": "http://127.0.0.1:1/"}))
+    with pytest.raises(EngineRefused):
+        add(client, said("a"))
+
+
+@pytest.mark.parametrize("status", [429, 502, 503, 504])
+def test_a_temporary_status_is_temporary_for_add_and_flush(client: Client, stub: StubUpstream, status: int) -> None:
+    for call in (lambda: add(client, said("a")), lambda: flush(client)):
+        stub.fault("*", Fault(status=status, body=b"<html>", content_type="text/html"))
+        with pytest.raises(EngineUnavailable) as unavailable:
+            call()
+        assert not isinstance(unavailable.value, OutcomeUnknown)
+
+
+def test_a_500_on_add_stored_nothing_and_on_flush_is_unknown(client: Client, stub: StubUpstream) -> None:
+    stub.fault("*", Fault(status=500, body={"error": {"code": "INTERNAL_ERROR"}}), times=2)
+    with pytest.raises(EngineUnavailable) as failed_add:
+        add(client, said("a"))
+    with pytest.raises(OutcomeUnknown):
+        flush(client)
+    assert not isinstance(failed_add.value, OutcomeUnknown)
+
+
+def test_nobody_listening_is_not_reached(stub: StubUpstream) -> None:
+    client = make_client(stub)
+    stub.__exit__()
+    with pytest.raises(NotReached):
+        add(client, said("a"))
+
+
+def test_retry_after_reaches_the_caller(client: Client, stub: StubUpstream) -> None:
+    stub.fault("add", Fault(status=429, headers={"Retry-After": "17"}, body={}))
+    with pytest.raises(EngineUnavailable) as busy:
+        add(client, said("a"))
+    assert busy.value.retry_after_seconds == 17
+
+
+def test_bombs_do_not_fill_the_memory(client: Client, stub: StubUpstream) -> None:
+    stub.fault("*", BAD_ANSWERS["a gzip bomb"])
+    tracemalloc.start()
+    try:
+        with pytest.raises(OddAnswer):
+            search(client)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 40 * MEBIBYTE  # the stand-in's own packing included
+
+
+def test_the_circuit_opens_after_five_failures_and_closes_by_a_probe(stub: StubUpstream) -> None:
+    now = [1000.0]
+    client = make_client(stub, clock=lambda: now[0])
+    stub.fault("search", Fault(status=502, body={}), times=6)
+    for _ in range(5):
+        with pytest.raises(NotReached):
+            search(client)
+    with pytest.raises(CircuitOpen) as opened:
+        search(client)
+    assert opened.value.retry_after_seconds == 5
+    assert len(stub.requests) == 5
+    now[0] += 5.1
+    with pytest.raises(NotReached):  # the probe fails: open again
+        search(client)
+    with pytest.raises(CircuitOpen):
+        search(client)
+    now[0] += 5.1
+    search(client)
+    search(client)
+    assert len(stub.requests) == 8
+
+
+def test_refusals_leave_the_circuit_closed(client: Client, stub: StubUpstream) -> None:
+    stub.fault("search", Fault(status=422, body={}), times=10)
+    for _ in range(10):
+        with pytest.raises(EngineRefused):
+            search(client)
+    search(client)
+
+
+def test_hanging_writes_leave_searches_quick(stub: StubUpstream) -> None:
+    client = make_client(stub, timeout_seconds=1.5)
+    stub.fault("add", Fault(hang_seconds=3), times=20)
+    writers = [threading.Thread(target=_ignoring, args=(client,)) for _ in range(20)]
+    for writer in writers:
+        writer.start()
+    time.sleep(0.2)
+    started = time.monotonic()
+    search(client)
+    took = time.monotonic() - started
+    for writer in writers:
+        writer.join()
+    assert took < 0.5
+    assert stub.most_at_once["add"] == 16
+
+
+def _ignoring(client: Client) -> None:
+    with pytest.raises(EngineUnavailable):
+        add(client, said("a"))
+
+
+def test_a_connection_that_never_comes_ends_with_the_deadline() -> None:
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full, ExitStack() as waiting:
+        address = full.getsockname()
+        for _ in range(4):  # a full queue: further ones get no answer at all
+            sock = waiting.enter_context(socket.socket())
+            sock.setblocking(False)
+            sock.connect_ex(address)
+        client = Client(Options(f"http://127.0.0.1:{address[1]}", retry=Retry(attempts=1)))
+        started = time.monotonic()
+        with pytest.raises(NotReached):
+            client.health(Deadline.after(0.4))
+        assert time.monotonic() - started < 0.4 + SLACK_SECONDS
