@@ -1,0 +1,153 @@
+"""Addresses that callers give us (`uri`, `source_uri`, `ingest_uri`): which may be kept, and which may be reached.
+
+Whoever reads such an address, we or the memory service behind us, reaches it from inside the operator's network. So
+only public hosts pass under the production profile, unless the operator allowed a host by its name.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import socket
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from urllib.parse import SplitResult, urlsplit
+
+from django.conf import settings
+
+MAX_URI_CHARS = 2048
+WEB_SCHEMES = frozenset({"http", "https"})
+STORE_SCHEMES = frozenset({"minio", "s3"})
+DEFAULT_PORTS = {"http": 80, "https": 443}
+
+IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
+Resolver = Callable[[str, int], Iterable[str]]
+
+# Parsers disagree about these: what one reads as the host is the user name or the path of another.
+_AMBIGUOUS = re.compile(r"[\x00-\x20\x7f-\xa0\u2028\u2029\ufeff\\]")
+# Python's `is_global` lets these through: protocol assignments, retired 6to4 relays, all of IPv6 that nobody assigns.
+_NOT_PUBLIC = (ipaddress.IPv4Network("192.0.0.0/24"), ipaddress.IPv4Network("192.88.99.0/24"))
+_GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+_MASK_32 = 0xFFFFFFFF
+
+
+class BadAddress(ValueError):
+    """An address that must not be kept or reached; the message says why, for the caller."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddressPolicy:
+    """`allow_file`: `file://` may be recorded. `allow_private`: hosts inside the operator's network may be named.
+    `allowed_hosts`: host names that are fine wherever they lie."""
+
+    allow_file: bool = False
+    allow_private: bool = False
+    allowed_hosts: frozenset[str] = frozenset()
+
+    @classmethod
+    def from_settings(cls) -> AddressPolicy:
+        is_local = not settings.IS_PRODUCTION
+        hosts = frozenset(_normal_host(host) for host in settings.MEMORY_GATEWAY_ALLOWED_PRIVATE_HOSTS)
+        return cls(allow_file=is_local, allow_private=is_local, allowed_hosts=hosts)
+
+
+def resolve(host: str, port: int) -> list[str]:
+    """Every address of a host, as a connection would find them; none if it has none."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except OSError:
+        return []
+    return [str(address[0]) for *_, address in found]
+
+
+def check_uri(uri: str, policy: AddressPolicy, *, resolver: Resolver = resolve) -> str:
+    """The address itself if it may be kept and passed on. Nothing is connected to; http(s) hosts are looked up.
+
+    A host that has no address now passes: nothing can be reached there, and whoever reads it later says so.
+    Errors: `BadAddress`.
+    """
+    parts = _split(uri)
+    scheme = parts.scheme.lower()
+    if scheme == "file":
+        _check_file(parts, policy)
+    elif scheme in WEB_SCHEMES:
+        reachable_addresses(uri, policy, resolver=resolver)
+    elif scheme not in STORE_SCHEMES:
+        raise BadAddress(f"must start with {_schemes(policy)}")
+    elif not parts.netloc:
+        raise BadAddress("must name a bucket or host")
+    return uri
+
+
+def reachable_addresses(uri: str, policy: AddressPolicy, *, resolver: Resolver = resolve) -> list[str]:
+    """The addresses that an http(s) URI may be fetched from. Connect to one of these and to nothing else: the name may
+    answer differently the next time. Errors: `BadAddress` if a single one is not public."""
+    parts = _split(uri)
+    host = _host(parts)
+    addresses = list(resolver(host, parts.port or DEFAULT_PORTS[parts.scheme.lower()]))
+    if policy.allow_private or host in policy.allowed_hosts:
+        return addresses
+    if not all(is_public(ipaddress.ip_address(address.partition("%")[0])) for address in addresses):
+        raise BadAddress("must not lead into a private network")
+    return addresses
+
+
+def is_public(address: IPAddress) -> bool:
+    """Whether an address lies on the public internet, whatever it is wrapped in (mapped, NAT64, 6to4)."""
+    inner = _unwrapped(address)
+    if any(inner in network for network in _NOT_PUBLIC):
+        return False
+    if isinstance(inner, ipaddress.IPv6Address) and inner not in _GLOBAL_UNICAST:
+        return False
+    return inner.is_global and not inner.is_multicast
+
+
+def _unwrapped(address: IPAddress) -> IPAddress:
+    if isinstance(address, ipaddress.IPv4Address):
+        return address
+    if address in _NAT64:
+        return ipaddress.IPv4Address(int(address) & _MASK_32)
+    return address.ipv4_mapped or address.sixtofour or address
+
+
+def _split(uri: str) -> SplitResult:
+    if not 1 <= len(uri) <= MAX_URI_CHARS:
+        raise BadAddress(f"must have 1 to {MAX_URI_CHARS} characters")
+    if _AMBIGUOUS.search(uri):
+        raise BadAddress("must not hold spaces, backslashes or control characters: percent-encode them")
+    try:
+        parts = urlsplit(uri)
+        _ = parts.port
+    except ValueError:
+        raise BadAddress("must be a valid address") from None
+    if "@" in parts.netloc:
+        raise BadAddress("must not hold a user name or password")
+    return parts
+
+
+def _host(parts: SplitResult) -> str:
+    host = parts.hostname or ""
+    if not host or "%" in host:
+        raise BadAddress("must name a host")
+    return _normal_host(host)
+
+
+def _normal_host(host: str) -> str:
+    """As it is looked up: full-width digits become digits, the root's dot goes."""
+    try:
+        return host.encode("idna").decode("ascii").lower().rstrip(".")
+    except UnicodeError:
+        raise BadAddress("must name a valid host") from None
+
+
+def _check_file(parts: SplitResult, policy: AddressPolicy) -> None:
+    if not policy.allow_file:
+        raise BadAddress("must not be a file:// address here: upload the file instead")
+    if parts.netloc not in {"", "localhost"} or not parts.path.startswith("/"):
+        raise BadAddress("must be file:// with an absolute path on this machine")
+
+
+def _schemes(policy: AddressPolicy) -> str:
+    schemes = ["https://", "http://", "minio://", "s3://", *(["file://"] if policy.allow_file else [])]
+    return ", ".join(schemes[:-1]) + " or " + schemes[-1]

@@ -1,0 +1,211 @@
+from __future__ import annotations
+
+import ipaddress
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from memory_gateway.core.addresses import (
+    AddressPolicy,
+    BadAddress,
+    Resolver,
+    check_uri,
+    is_public,
+    reachable_addresses,
+    resolve,
+)
+
+STRICT = AddressPolicy()
+LOCAL = AddressPolicy(allow_file=True, allow_private=True)
+
+
+def answering(*answers: list[str]) -> Resolver:
+    """A resolver that gives these answers one after the other, and the last one for ever."""
+    left = list(answers)
+
+    def resolver(host: str, port: int) -> list[str]:
+        return left.pop(0) if len(left) > 1 else left[0]
+
+    return resolver
+
+
+public = answering(["93.184.215.14"])
+
+
+PORT = 18999
+HOSTILE = [
+    f"http://127.0.0.1:{PORT}/",
+    f"https://127.0.0.1:{PORT}/",
+    f"HTTP://127.0.0.1:{PORT}/",
+    f"http://localhost:{PORT}/",
+    f"http://LOCALHOST:{PORT}/",
+    f"http://localhost.:{PORT}/",
+    f"http://127.1:{PORT}/",
+    f"http://127.0.1:{PORT}/",
+    f"http://0:{PORT}/",
+    f"http://0.0.0.0:{PORT}/",
+    f"http://2130706433:{PORT}/",
+    f"http://0x7f000001:{PORT}/",
+    f"http://0x7f.1:{PORT}/",
+    f"http://0177.0.0.1:{PORT}/",
+    f"http://017700000001:{PORT}/",
+    f"http://127.127.127.127:{PORT}/",
+    f"http://１２７.0.0.1:{PORT}/",
+    f"http://127。0。0。1:{PORT}/",
+    f"http://ⓛocalhost:{PORT}/",
+    f"http://[::1]:{PORT}/",
+    f"http://[::]:{PORT}/",
+    f"http://[0:0:0:0:0:0:0:1]:{PORT}/",
+    f"http://[::ffff:127.0.0.1]:{PORT}/",
+    f"http://[::ffff:7f00:1]:{PORT}/",
+    f"http://[::127.0.0.1]:{PORT}/",
+    f"http://[64:ff9b::127.0.0.1]:{PORT}/",
+    f"http://[64:ff9b:1::1]:{PORT}/",
+    f"http://[2002:7f00:1::]:{PORT}/",
+    f"http://[fec0::1]:{PORT}/",
+    f"http://[fe80::1]:{PORT}/",
+    f"http://[fe80::1%25lo]:{PORT}/",
+    f"http://[fd00::1]:{PORT}/",
+    f"http://[ff02::1]:{PORT}/",
+    f"http://a@127.0.0.1:{PORT}/",
+    f"http://a:b@127.0.0.1:{PORT}/",
+    f"http://example.org@127.0.0.1:{PORT}/",
+    f"http://127.0.0.1:{PORT}\\@example.org/",
+    f"http://example.org\\@127.0.0.1:{PORT}/",
+    f" http://127.0.0.1:{PORT}/",
+    f"ht\ttp://127.0.0.1:{PORT}/",
+    f"http://127.0.0.1:{PORT}/\n",
+    f"http://127.0.0.1%2f@example.org:{PORT}/",
+    f"http://127.0.0.1%00.example.org:{PORT}/",
+    "http://10.0.0.1/",
+    "http://172.16.0.1/",
+    "http://192.168.1.1/",
+    "http://169.254.169.254/latest/meta-data/",
+    "http://[::ffff:169.254.169.254]/",
+    "http://100.64.0.1/",
+    "http://198.18.0.1/",
+    "http://224.0.0.1/",
+    "http://255.255.255.255/",
+    "http://192.0.0.192/",
+    "http://",
+    "http:///path",
+    "http://[::1/",
+    "http://example.org:99999/",
+    "FILE:///etc/passwd",
+    "file:///etc/passwd",
+    "file://localhost/etc/passwd",
+    "gopher://127.0.0.1:70/",
+    "ftp://127.0.0.1/",
+    "dict://127.0.0.1:11211/",
+    "data:text/plain,hello",
+    "javascript:alert(1)",
+    "resource://alice/r_1",
+    "//127.0.0.1/",
+    "/etc/passwd",
+    "minio://user:password@bucket/file",
+    "minio:///file",
+    "",
+    "http://example.org/" + "x" * 2048,
+]
+
+
+@pytest.fixture
+def listener() -> Iterator[socket.socket]:
+    """Hears every connection to the port that the hostile addresses name."""
+    with socket.create_server(("127.0.0.1", PORT)) as server:
+        server.settimeout(0)
+        yield server
+
+
+@pytest.mark.parametrize("uri", HOSTILE)
+def test_a_hostile_address_is_refused_and_nothing_is_connected_to(uri: str, listener: socket.socket) -> None:
+    with pytest.raises(BadAddress):
+        check_uri(uri, STRICT)
+    with pytest.raises(BlockingIOError):
+        listener.accept()
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "https://minio.example/presigned/chart.png?X-Amz-Signature=abc%20d",
+        "http://example.org:8080/a?b=c#d",
+        "HTTPS://Example.org/",
+        "https://例え.example/",
+        "minio://beaver-user-files/users/u_123/outputs/chart.png",
+        "s3://bucket/key",
+    ],
+)
+def test_a_public_address_passes_as_it_is(uri: str) -> None:
+    assert check_uri(uri, STRICT, resolver=public) == uri
+
+
+def test_one_private_address_among_public_ones_is_enough_to_refuse() -> None:
+    with pytest.raises(BadAddress, match="private network"):
+        check_uri("http://example.org/", STRICT, resolver=answering(["93.184.215.14", "10.0.0.1"]))
+
+
+def test_a_name_that_answers_differently_is_checked_each_time() -> None:
+    resolver = answering(["93.184.215.14"], ["127.0.0.1"])
+    assert check_uri("http://rebind.example/", STRICT, resolver=resolver)
+    with pytest.raises(BadAddress):
+        reachable_addresses("http://rebind.example/", STRICT, resolver=resolver)
+
+
+def test_the_addresses_to_connect_to_are_the_checked_ones() -> None:
+    assert reachable_addresses("http://example.org/", STRICT, resolver=public) == ["93.184.215.14"]
+
+
+def test_a_host_without_an_address_may_be_kept() -> None:
+    assert check_uri("https://nowhere.invalid/a.pdf", STRICT, resolver=answering([]))
+
+
+def test_a_host_allowed_by_name_may_be_private() -> None:
+    policy = AddressPolicy(allowed_hosts=frozenset({"minio.internal"}))
+    private = answering(["10.0.0.7"])
+    assert check_uri("http://MINIO.internal:9000/a", policy, resolver=private)
+    with pytest.raises(BadAddress):
+        check_uri("http://minio.internal.example/a", policy, resolver=private)
+
+
+def test_files_and_private_hosts_are_for_the_local_profile() -> None:
+    assert check_uri("file:///srv/a.png", LOCAL)
+    assert check_uri("http://127.0.0.1:9000/a", LOCAL)
+    for uri in ("file://elsewhere/srv/a.png", "file:a.png", "file:///a b"):
+        with pytest.raises(BadAddress):
+            check_uri(uri, LOCAL)
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("93.184.215.14", True),
+        ("2606:2800:21f:cb07:6820:80da:af6b:8b2c", True),
+        ("::ffff:93.184.215.14", True),
+        ("64:ff9b::93.184.215.14", True),
+        ("2002:5db8:d70e::1", True),
+        ("2002:a00:1::", False),
+        ("64:ff9b::10.0.0.1", False),
+        ("::ffff:10.0.0.1", False),
+        ("2001::1", False),
+        ("2001:db8::1", False),
+        ("192.88.99.1", False),
+    ],
+)
+def test_what_an_address_wraps_decides(address: str, expected: bool) -> None:
+    assert is_public(ipaddress.ip_address(address)) is expected
+
+
+@pytest.mark.parametrize(("is_production", "allows"), [(False, True), (True, False)])
+def test_the_policy_follows_the_profile(settings: Any, is_production: bool, allows: bool) -> None:
+    settings.IS_PRODUCTION = is_production
+    settings.MEMORY_GATEWAY_ALLOWED_PRIVATE_HOSTS = ["Minio.Internal."]
+    policy = AddressPolicy.from_settings()
+    assert policy == AddressPolicy(allows, allows, frozenset({"minio.internal"}))
+
+
+def test_the_system_resolver_knows_this_machine_and_no_invalid_name() -> None:
+    assert "127.0.0.1" in resolve("127.0.0.1", 80)
+    assert resolve("nowhere.invalid", 80) == []
