@@ -1,0 +1,122 @@
+"""Dates in typed forms, so that `2026-05-01`, `1 May 2026`, `May 2026` and `2026年5月1日` meet.
+
+A date gives `d:2026-05-01`, `md:05-01`, `m:2026-05`, `mo:05` and `y:2026`, as far as it is known. All functions take
+text that `normalize.fold` has folded.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+from typing import Final
+
+_MONTHS: Final = {
+    name: number
+    for number, names in enumerate(
+        (
+            "january jan", "february feb", "march mar", "april apr", "may", "june jun", "july jul", "august aug",
+            "september sept sep", "october oct", "november nov", "december dec",
+        ),
+        start=1,
+    )
+    for name in names.split()
+}  # fmt: skip
+_NAME = f"(?P<name>{'|'.join(sorted(_MONTHS, key=len, reverse=True))})\\.?"
+# "may" and "march" are words of their own, the short forms too: alone they count as months only where a month fits.
+_PLAIN_NAMES = "january|february|april|june|july|august|september|october|november|december"
+_YEAR = r"(?P<year>(?:19|20)\d\d)"
+_DAY_ENGLISH = r"(?P<day>[0-3]?\d)(?:st|nd|rd|th)?"
+_HAN_DIGITS: Final = {char: value for value, char in enumerate("零一二三四五六七八九")} | {"〇": 0}
+_HAN = r"[一二三四五六七八九十]{1,3}"
+
+_PATTERNS: Final = tuple(
+    re.compile(pattern)
+    for pattern in (
+        rf"(?<![\d.]){_YEAR}[-/.](?P<month>[01]?\d)[-/.](?P<day>[0-3]?\d)(?![\d])",
+        rf"(?<![\d.-]){_YEAR}[-/](?P<month>[01]\d)(?![\d/-])",
+        rf"(?<!\d){_YEAR}(?P<month>[01]\d)(?P<day>[0-3]\d)(?!\d)",
+        (
+            rf"(?P<hanyear>[零〇一二三四五六七八九]{{4}}|(?<!\d)(?:19|20)\d\d)\s?年"
+            rf"(?:\s?(?P<month>[01]?\d|{_HAN})\s?月(?:份|\s?(?P<day>[0-3]?\d|{_HAN})\s?[日号號])?)?"
+        ),
+        rf"(?:(?<!\d)(?P<month>[01]?\d)|(?P<month2>{_HAN}))\s?月(?:份|\s?(?P<day>[0-3]?\d|{_HAN})\s?[日号號])?",
+        rf"(?<![\w.:]){_DAY_ENGLISH}\s+(?:of\s+)?{_NAME}(?![\w])(?:,?\s+{_YEAR}(?!\d))?",
+        rf"\b{_NAME}\s+{_DAY_ENGLISH}(?![\w:])(?:,?\s+{_YEAR}(?!\d))?",
+        rf"\b{_NAME},?\s+(?:of\s+)?{_YEAR}(?!\d)",
+        rf"\b(?P<name>{_PLAIN_NAMES})\b",
+        r"(?<=\b(?:in|of|by)\s)(?P<name>may|march)\b|(?<=\b(?:last|next|this|late)\s)(?P<name2>may|march)\b",
+        rf"(?<![\d/.])(?P<a>[0-3]?\d)/(?P<b>[0-3]?\d)/{_YEAR}(?!\d)",
+    )
+)
+
+_HINT = re.compile(rf"(?:19|20)\d\d|[年月]|\b{_NAME}(?!\w)")
+_LEAP_YEAR = 2000
+_TAKEN = "\uffff"
+
+
+def extract(text: str) -> tuple[list[str], str]:
+    """The typed tokens of every date in a text, and the text with those dates blanked."""
+    found: list[str] = []
+
+    def take(match: re.Match[str]) -> str:
+        tokens = _tokens_of(match)
+        found.extend(tokens)
+        return _TAKEN * len(match[0]) if tokens else match[0]
+
+    if not _HINT.search(text):
+        return [], text
+    for pattern in _PATTERNS:  # the fuller forms first: what they took is gone for the others
+        text = pattern.sub(take, text)
+    return found, text.replace(_TAKEN, " ")
+
+
+def tokens_of(day: date) -> list[str]:
+    """The typed tokens of a day."""
+    return _typed(day.year, day.month, day.day)
+
+
+def _tokens_of(match: re.Match[str]) -> list[str]:
+    parts = match.groupdict()
+    if parts.get("a"):
+        first, second = int(parts["a"]), int(parts["b"])
+        year_of_both = int(parts["year"])
+        return list(dict.fromkeys(_typed(year_of_both, first, second) + _typed(year_of_both, second, first)))
+    year = _number(parts.get("year") or parts.get("hanyear"))
+    name = parts.get("name") or parts.get("name2")
+    month = _MONTHS[name] if name else _number(parts.get("month") or parts.get("month2"))
+    return _typed(year, month, _number(parts.get("day")))
+
+
+def _number(written: str | None) -> int | None:
+    """An Arabic or a Chinese number; four Chinese digits are a year."""
+    if not written or written.isascii():
+        return int(written) if written else None
+    if len(written) == 4:
+        return int("".join(str(_HAN_DIGITS[char]) for char in written))
+    tens, has_ten, ones = written.rpartition("十")
+    if not has_ten:
+        return _HAN_DIGITS[written] if len(written) == 1 else None
+    if len(tens) > 1 or len(ones) > 1:
+        return None
+    return (_HAN_DIGITS[tens] if tens else 1) * 10 + (_HAN_DIGITS[ones] if ones else 0)
+
+
+def _typed(year: int | None, month: int | None, day: int | None) -> list[str]:
+    if not _exists(year, month, day):
+        return []
+    found = [f"y:{year}"] if year else []
+    if month:
+        found.append(f"mo:{month:02}")
+        found += [f"m:{year}-{month:02}"] if year else []
+    if month and day:
+        found.append(f"md:{month:02}-{day:02}")
+        found += [f"d:{year}-{month:02}-{day:02}"] if year else []
+    return found
+
+
+def _exists(year: int | None, month: int | None, day: int | None) -> bool:
+    try:
+        date(year or _LEAP_YEAR, 1 if month is None else month, 1 if day is None else day)
+    except ValueError:
+        return False
+    return True
