@@ -4,6 +4,7 @@ from django.db import models
 from django.db.models import Q
 
 from accounts.models import MemoryUser
+from engine.port import Owner
 from memory_gateway.core.ids import new_resource_id, resource_uri
 
 
@@ -52,6 +53,9 @@ class Resource(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
     deleted_at = models.DateTimeField(null=True, blank=True)
+    cleanup_owed = models.BooleanField(
+        default=False, help_text="Deleted, but its file or what the engine keeps of it is not gone yet."
+    )
 
     class Meta:
         ordering = ("-created_at", "-resource_id")
@@ -64,12 +68,14 @@ class Resource(models.Model):
             )
         ]
         indexes = [
-            models.Index(fields=["user", "app_id", "project_id", "created_at"], name="resource_of_user"),
+            models.Index(fields=["user", "created_at", "resource_id"], name="resource_of_user"),
+            models.Index(fields=["user", "app_id", "project_id", "status"], name="resource_in_scope"),
             models.Index(
                 fields=["status", "retry_at"],
                 condition=Q(status__in=["pending", "ingesting", "failed"]),
                 name="resource_owed",
             ),
+            models.Index(fields=["deleted_at"], condition=Q(cleanup_owed=True), name="resource_cleanup_owed"),
         ]
 
     def __str__(self) -> str:
@@ -79,6 +85,11 @@ class Resource(models.Model):
     def uri(self) -> str:
         """The public address; needs `user` loaded."""
         return resource_uri(self.user.user_id, self.resource_id)
+
+    @property
+    def owner(self) -> Owner:
+        """Whose it is, in the engine's terms; needs `user` loaded."""
+        return Owner(self.user.pk, self.user.user_id, self.app_id, self.project_id)
 
 
 class Attachment(models.Model):

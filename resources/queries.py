@@ -1,0 +1,170 @@
+"""The reads of resources: plain statements where search waits for them, each starting from the owner."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+from uuid import UUID
+
+from django.db import connection
+from django.db.models import Q, QuerySet, Sum
+
+from engine.models import Memory, owned_by
+from engine.port import Owner
+from memory_gateway.core.errors import InvalidInput
+from resources.models import Resource
+
+_SEARCHABLE = """
+    SELECT resource_id, session_id FROM resources_resource
+    WHERE user_id = %s AND app_id = %s AND project_id = %s AND status = 'extracted' AND deleted_at IS NULL
+    ORDER BY created_at, resource_id
+"""
+_ATTACHMENTS = """
+    SELECT session_id, type, name, internal_uri FROM resources_attachment
+    WHERE user_id = %s AND app_id = %s AND project_id = %s AND session_id IN ({})
+    ORDER BY id
+"""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class SearchableResource(NamedTuple):
+    resource_id: str
+    session_id: str
+
+
+class AttachmentRow(NamedTuple):
+    """`type` is the content type ("pdf", "image", …), `name` the file name, `internal_uri` where the file lies."""
+
+    type: str
+    name: str
+    internal_uri: str
+
+
+class Usage(NamedTuple):
+    """How much of the quotas a user has taken."""
+
+    files: int
+    size_bytes: int
+
+
+class Cursor(NamedTuple):
+    """Where a page of a newest-first list ended."""
+
+    created_at: datetime
+    resource_id: str
+
+
+def searchable_sessions(owner: Owner) -> list[SearchableResource]:
+    """The owner's extracted, undeleted resources, oldest first. One statement."""
+    with connection.cursor() as cursor:
+        cursor.execute(_SEARCHABLE, _owner_values(owner))
+        return [SearchableResource(*row) for row in cursor.fetchall()]
+
+
+def attachments_of(owner: Owner, session_ids: Iterable[str]) -> dict[str, list[AttachmentRow]]:
+    """What is attached to each of the sessions; sessions without attachments are left out. At most one statement."""
+    wanted = list(dict.fromkeys(session_ids))
+    found: defaultdict[str, list[AttachmentRow]] = defaultdict(list)
+    if not wanted:
+        return found
+    statement = _ATTACHMENTS.format(", ".join(["%s"] * len(wanted)))
+    with connection.cursor() as cursor:
+        cursor.execute(statement, [*_owner_values(owner), *wanted])
+        for session_id, *attachment in cursor.fetchall():
+            found[session_id].append(AttachmentRow(*attachment))
+    return found
+
+
+def live_resources(user_pk: UUID) -> QuerySet[Resource]:
+    """A user's resources in all scopes, newest first, without deleted ones. The user comes in the same statement."""
+    return Resource.objects.filter(user_id=user_pk, deleted_at__isnull=True).select_related("user")
+
+
+def page_after(resources: QuerySet[Resource], cursor: Cursor | None, limit: int) -> tuple[list[Resource], Cursor | None]:
+    """At most `limit` resources after the cursor, and the cursor of the next page if there is one."""
+    if cursor is not None:
+        older = Q(created_at__lt=cursor.created_at)
+        resources = resources.filter(older | Q(created_at=cursor.created_at, resource_id__lt=cursor.resource_id))
+    rows = list(resources[: limit + 1])
+    if len(rows) <= limit:
+        return rows, None
+    return rows[:limit], Cursor(rows[limit - 1].created_at, rows[limit - 1].resource_id)
+
+
+def encode_cursor(cursor: Cursor) -> str:
+    microseconds = (cursor.created_at - _EPOCH) // timedelta(microseconds=1)
+    return base64.urlsafe_b64encode(f"{microseconds}:{cursor.resource_id}".encode()).decode()
+
+
+def decode_cursor(text: str) -> Cursor:
+    """Errors: `InvalidInput` for anything that `encode_cursor` did not make."""
+    try:
+        microseconds, _, resource_id = base64.b64decode(text, altchars=b"-_", validate=True).decode("ascii").partition(":")
+        return Cursor(_EPOCH + timedelta(microseconds=int(microseconds)), resource_id.replace("\x00", ""))
+    except (ValueError, OverflowError, binascii.Error):
+        raise InvalidInput.of_field("cursor", "must be the next_cursor of an earlier answer") from None
+
+
+def usage_of(user_pk: UUID) -> Usage:
+    """A user's live files in all scopes. One statement."""
+    live = Resource.objects.filter(user_id=user_pk, deleted_at__isnull=True, origin=Resource.Origin.UPLOAD)
+    size = live.aggregate(size=Sum("size_bytes"))["size"]
+    return Usage(live.count(), size or 0)
+
+
+def same_content(owner: Owner, sha256: str) -> Resource | None:
+    """The owner's live upload of the same bytes."""
+    return (
+        Resource.objects.filter(
+            owned_by(owner), origin=Resource.Origin.UPLOAD, sha256=sha256, deleted_at__isnull=True
+        )
+        .select_related("user")
+        .first()
+    )
+
+
+def has_memories(owner: Owner, session_id: str) -> bool:
+    """Whether anything was made of a session: what our own table says, authoritative or mirror."""
+    extracted = Memory.objects.filter(owned_by(owner), session__session_id=session_id)
+    return extracted.exclude(memory_type=Memory.Type.UNPROCESSED_MESSAGE).exists()
+
+
+def owed_ingestions(now: datetime) -> QuerySet[Resource]:
+    """What nobody works on though it should be: never begun, abandoned by its time, or due for another try."""
+    status = Resource.Status
+    abandoned = Q(status=status.INGESTING) & (Q(leased_until__isnull=True) | Q(leased_until__lt=now))
+    due = Q(status=status.FAILED, retry_at__lte=now)
+    return Resource.objects.filter(Q(status=status.PENDING) | abandoned | due).order_by("created_at")
+
+
+def held_ingestions(now: datetime) -> QuerySet[Resource]:
+    """What somebody says to be working on."""
+    return Resource.objects.filter(status=Resource.Status.INGESTING, leased_until__gte=now).order_by("created_at")
+
+
+def waiting_for_retry(now: datetime) -> QuerySet[Resource]:
+    """Failures whose next try lies in the future."""
+    return Resource.objects.filter(status=Resource.Status.FAILED, retry_at__gt=now)
+
+
+def owed_deletions(now: datetime) -> QuerySet[Resource]:
+    """Deleted resources of which something is still there."""
+    is_due = Q(retry_at__isnull=True) | Q(retry_at__lte=now)
+    return Resource.objects.filter(is_due, cleanup_owed=True).order_by("deleted_at")
+
+
+def resource_ids_with_files(resource_ids: Sequence[str]) -> set[str]:
+    """Which of the ids may still have a folder in the storage."""
+    known = Resource.objects.filter(resource_id__in=resource_ids)
+    return set(known.filter(Q(deleted_at__isnull=True) | Q(cleanup_owed=True)).values_list("resource_id", flat=True))
+
+
+
+
+def _owner_values(owner: Owner) -> list[object]:
+    user_pk = owner.user_pk if connection.features.has_native_uuid_field else owner.user_pk.hex
+    return [user_pk, owner.app_id, owner.project_id]

@@ -1,0 +1,159 @@
+"""Files on disk: only paths made of ids that we made, never following a link, readable by this account alone.
+
+`{storage}/.incoming/{random}` while a file arrives, then `{storage}/{user}/{resource_id}/content{.ext}`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+from uuid import UUID
+
+from django.conf import settings
+
+from memory_gateway.core.errors import NoSpace
+
+INCOMING = ".incoming"
+_NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_USER_FOLDER = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_RESOURCE_FOLDER = re.compile(r"r_[0-9a-f]{32}")
+_FILE = re.compile(r"content(\.[a-z0-9]{1,8})?")
+
+
+def root() -> Path:
+    return Path(settings.MEMORY_GATEWAY_STORAGE_DIR)
+
+
+def storage_path(user_pk: UUID, resource_id: str, extension: str) -> str:
+    """Where a resource's file lies below the root; `extension` with its dot, or empty."""
+    return f"{user_pk}/{resource_id}/content{extension}"
+
+
+def resolve(path_below_root: str) -> Path:
+    """Errors: ValueError for anything that `storage_path` did not make."""
+    parts = path_below_root.split("/")
+    patterns = (_USER_FOLDER, _RESOURCE_FOLDER, _FILE)
+    if len(parts) != len(patterns) or not all(map(re.Pattern.fullmatch, patterns, parts)):
+        raise ValueError("not a path of the storage")
+    return root().joinpath(*parts)
+
+
+@contextlib.contextmanager
+def full_disk_is_no_space() -> Iterator[None]:
+    """A full disk is a clean no (507), not a crash."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _NO_SPACE:
+            raise
+        raise NoSpace("The disk of this gateway is full: nothing was stored. Try again later.") from None
+
+
+def require_free(size_bytes: int) -> None:
+    """Errors: `NoSpace` if `size_bytes` more would leave less than the floor of free disk."""
+    floor: int = settings.MEMORY_GATEWAY_MIN_FREE_DISK_BYTES
+    if floor and shutil.disk_usage(root()).free - size_bytes < floor:
+        raise NoSpace(
+            f"Storing this would leave less than {floor} bytes free (MEMORY_GATEWAY_MIN_FREE_DISK_BYTES): "
+            "nothing was stored. Try again later."
+        )
+
+
+def create_temporary() -> tuple[int, Path]:
+    """A descriptor to write to and the path of a new file, in the file system where it will stay."""
+    folder = root() / INCOMING
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = folder / secrets.token_hex(16)
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600), path
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """Writes without a buffer, so that a full disk shows at once and closing has nothing left to fail at."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def place(temporary: Path, path_below_root: str) -> None:
+    """Moves a finished file to where it stays, and has the disk keep the move."""
+    target = resolve(path_below_root)
+    user_folder = target.parent.parent
+    is_new_user = not user_folder.exists()
+    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    temporary.rename(target)
+    for folder in (target.parent, user_folder, root()) if is_new_user else (target.parent, user_folder):
+        _sync(folder)
+
+
+def take_back(temporary: Path, path_below_root: str) -> None:
+    """Undoes `place()`."""
+    path = resolve(path_below_root)
+    path.rename(temporary)
+    path.parent.rmdir()
+
+
+def open_stored(path_below_root: str) -> BinaryIO:
+    """Errors: FileNotFoundError."""
+    descriptor = os.open(resolve(path_below_root), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    return os.fdopen(descriptor, "rb")
+
+
+def remove(path_below_root: str) -> None:
+    """Removes a resource's file and its folder; one that is gone already is fine."""
+    path = resolve(path_below_root)
+    path.unlink(missing_ok=True)
+    with contextlib.suppress(FileNotFoundError):
+        path.parent.rmdir()
+
+
+def remove_old_temporaries(before: float) -> int:
+    """Removes what arriving files a crash left; `before` is Unix time in seconds."""
+    old = [path for path in _entries(root() / INCOMING) if _modified_before(path, before)]
+    for path in old:
+        path.unlink(missing_ok=True)
+    return len(old)
+
+
+def old_resource_folders(before: float) -> Iterator[tuple[str, Path]]:
+    """(resource id, folder) of every resource folder that was made before; `before` is Unix time in seconds."""
+    for user_folder in _entries(root()):
+        if _USER_FOLDER.fullmatch(user_folder.name):
+            for folder in _entries(user_folder):
+                if _RESOURCE_FOLDER.fullmatch(folder.name) and _modified_before(folder, before):
+                    yield folder.name, folder
+
+
+def remove_folder(folder: Path) -> None:
+    """Removes a resource folder that no row speaks of, with whatever lies in it."""
+    for path in _entries(folder):
+        path.unlink(missing_ok=True)
+    with contextlib.suppress(FileNotFoundError):
+        folder.rmdir()
+
+
+def _entries(folder: Path) -> Iterator[Path]:
+    if not folder.is_symlink() and folder.is_dir():
+        with os.scandir(folder) as entries:
+            yield from [folder / entry.name for entry in entries]
+
+
+def _modified_before(path: Path, before: float) -> bool:
+    try:
+        return path.lstat().st_mtime < before
+    except FileNotFoundError:
+        return False
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
