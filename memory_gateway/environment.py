@@ -6,22 +6,29 @@ exception. A variable that nobody reads is a typing error and stops the start.
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import ipaddress
 import os
+import re
 import secrets
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import environ
 from django.core.exceptions import ImproperlyConfigured
 
-PREFIX = "MEMORY_GATEWAY_"
+from memory_gateway import safety
+from memory_gateway.safety import PREFIX
+
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off"}
-_MIN_SECRET_CHARS = 50
-_MIN_TOKEN_CHARS = 32
+# What the command-line client reads: they may stand in the shell that starts the gateway, too.
+_CLIENT_VARIABLES = {PREFIX + name for name in ("BASE_URL", "USER_ID", "USER_KEY")}
+_ENV_LINE = re.compile(r"\s*(#.*)?|(export )?[A-Za-z_0-9]+=.*")
 
 
 class Environment:
@@ -35,20 +42,19 @@ class Environment:
         self._values = values
         self._base_dir = base_dir
         self.names: set[str] = set()
-        self.env_file = base_dir / ".env"
+        self.env_file: Path | None = None
 
     @classmethod
     def load(cls, base_dir: Path) -> Environment:
         """The process environment over the `.env` file (`MEMORY_GATEWAY_ENV_FILE`, empty for none)."""
-        values: dict[str, str] = {}
-        env_file = os.environ.get(PREFIX + "ENV_FILE", str(base_dir / ".env"))
-        if env_file and Path(env_file).is_file():
-            reader = environ.Env()
-            reader.ENVIRON = values
-            reader.read_env(env_file)
-        environment = cls({**values, **os.environ}, base_dir)
-        environment.names.add(PREFIX + "ENV_FILE")
-        environment.env_file = Path(env_file)
+        named = os.environ.get(PREFIX + "ENV_FILE")
+        env_file = base_dir / (named or ".env")
+        if named and not env_file.is_file():
+            raise ImproperlyConfigured(f"{PREFIX}ENV_FILE names {env_file}, which is not a file.")
+        is_read = named != "" and env_file.is_file()
+        environment = cls({**(_read_env_file(env_file) if is_read else {}), **os.environ}, base_dir)
+        environment.names.update({PREFIX + "ENV_FILE", *_CLIENT_VARIABLES})
+        environment.env_file = env_file if is_read else None
         return environment
 
     def text(self, name: str, default: str = "") -> str:
@@ -120,7 +126,9 @@ class Environment:
 
     def database(self, sqlite_path: Path) -> dict[str, object]:
         """Django's database setting: `DATABASE_URL`, or the SQLite file."""
-        raw = self._values.get("DATABASE_URL", "").strip() or f"sqlite:///{sqlite_path}"
+        raw = self._values.get("DATABASE_URL", "").strip()
+        if not raw:
+            return _sqlite(sqlite_path)
         try:
             config: dict[str, object] = dict(environ.Env.db_url_config(raw))
         except (ValueError, KeyError, ImproperlyConfigured):
@@ -128,7 +136,7 @@ class Environment:
         engine = str(config.get("ENGINE", ""))
         if not engine.endswith((".sqlite3", ".postgresql")):
             raise ImproperlyConfigured("DATABASE_URL must name a sqlite:// or postgres:// database.")
-        return config
+        return _sqlite(self._base_dir / str(config["NAME"])) if engine.endswith(".sqlite3") else config
 
     def refuse_unknown(self) -> None:
         """Stops the start at a `MEMORY_GATEWAY_` variable that no setting reads: almost always a typing error."""
@@ -139,95 +147,52 @@ class Environment:
                 raise ImproperlyConfigured(f"{name} is not a setting of Memory Gateway{hint}")
 
 
-def local_secret(path: Path) -> str:
-    """The secret of the `local` profile: made once, kept in the data folder with mode 0600."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+def _read_env_file(path: Path) -> dict[str, str]:
+    """The variables of a `.env` file, without touching our own environment, which child processes inherit."""
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return path.read_text(encoding="ascii").strip()
-    with os.fdopen(descriptor, "w", encoding="ascii") as file:
-        file.write(secret := secrets.token_urlsafe(64))
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        raise ImproperlyConfigured(f"{path} cannot be read as UTF-8 text.") from None
+    for number, line in enumerate(lines, start=1):
+        if not _ENV_LINE.fullmatch(line):
+            raise ImproperlyConfigured(f"Line {number} of {path} must read NAME=value, without spaces around the sign.")
+    values: dict[str, str] = {}
+    reader: Any = type("EnvFile", (environ.Env,), {"ENVIRON": values})
+    reader.read_env(path)
+    return values
+
+
+def _sqlite(path: Path) -> dict[str, object]:
+    if path.name == ":memory:":
+        raise ImproperlyConfigured("DATABASE_URL must name a file: a database in memory forgets everything.")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ImproperlyConfigured(f"The folder {path.parent} cannot be made: {error.strerror}.") from None
+    return {"ENGINE": "django.db.backends.sqlite3", "NAME": str(path)}
+
+
+def local_secret(path: Path) -> str:
+    """The secret of the `local` profile: made once, kept in the data folder with mode 0600.
+
+    It appears whole or not at all, so that two first starts at once end with the same one.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists():
+        _write_once(path, secrets.token_urlsafe(64))
+    safety.require_private(path)
+    secret = path.read_text(encoding="ascii").strip()
+    if not secret:
+        raise ImproperlyConfigured(f"{path} is empty: put the secret back, or set {PREFIX}SECRET_KEY.")
     return secret
 
 
-def require_secret(value: str, name: str, *, minimum: int = _MIN_SECRET_CHARS) -> None:
-    """Refuses a missing, short or guessable secret."""
-    if not value:
-        raise ImproperlyConfigured(f"{PREFIX}{name} must be set under the production profile.")
-    if len(value) < minimum:
-        raise ImproperlyConfigured(f"{PREFIX}{name} must have at least {minimum} characters.")
-    if len(set(value)) < 12 or any(word in value.lower() for word in ("insecure", "changeme", "change-me", "example")):
-        raise ImproperlyConfigured(f"{PREFIX}{name} must be random, for example from `openssl rand -base64 48`.")
-
-
-def is_loopback(host: str) -> bool:
-    """Whether an address to listen on can be reached from this machine only."""
-    if host == "localhost":
-        return True
+def _write_once(path: Path, text: str) -> None:
+    descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")  # mkstemp: mode 0600
     try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def require_private_file(path: Path) -> None:
-    """Refuses a file with secrets that everybody on the machine can read."""
-    if path.is_file() and path.stat().st_mode & 0o007:
-        raise ImproperlyConfigured(f"{path} is readable by everyone on this machine; run `chmod 600` on it.")
-
-
-def require_safe_local(*, host: str, provisioning_token: str) -> None:
-    """`local` lets anyone who can connect create users: so either loopback, or a token."""
-    if provisioning_token:
-        require_secret(provisioning_token, "PROVISIONING_TOKEN", minimum=_MIN_TOKEN_CHARS)
-    elif not is_loopback(host):
-        raise ImproperlyConfigured(
-            f"{PREFIX}HOST {host} is reachable from other machines: set {PREFIX}PROVISIONING_TOKEN, "
-            "or listen on 127.0.0.1."
-        )
-
-
-def require_safe_production(
-    *,
-    secret_key: str,
-    hosts: list[str],
-    origins: list[str],
-    proxies: list[str],
-    provisioning_token: str,
-    metrics_token: str,
-    backend_url: str,
-    private_hosts: list[str],
-) -> None:
-    """Refuses to start with a setting that is unsafe where strangers can connect."""
-    require_secret(secret_key, "SECRET_KEY")
-    require_secret(provisioning_token, "PROVISIONING_TOKEN", minimum=_MIN_TOKEN_CHARS)
-    if metrics_token:
-        require_secret(metrics_token, "METRICS_TOKEN", minimum=_MIN_TOKEN_CHARS)
-    if secret_key == provisioning_token:
-        raise ImproperlyConfigured(f"{PREFIX}SECRET_KEY and {PREFIX}PROVISIONING_TOKEN must differ.")
-    if not hosts:
-        raise ImproperlyConfigured(f"{PREFIX}ALLOWED_HOSTS must name the hosts that this gateway answers for.")
-    if any(name in {"*", "."} or (name.startswith(".") and name.count(".") < 2) for name in hosts):
-        raise ImproperlyConfigured(f"{PREFIX}ALLOWED_HOSTS must name hosts, not a wildcard for all of them.")
-    if any(not origin.startswith("https://") for origin in origins):
-        raise ImproperlyConfigured(f"{PREFIX}ALLOWED_ORIGINS must hold https:// origins only.")
-    if not proxies:
-        raise ImproperlyConfigured(
-            f"{PREFIX}TRUSTED_PROXIES must name the proxy in front that ends https: "
-            "the gateway itself speaks plain http."
-        )
-    if any(ipaddress.ip_network(proxy, strict=False).prefixlen == 0 for proxy in proxies):
-        raise ImproperlyConfigured(f"{PREFIX}TRUSTED_PROXIES must not trust every address.")
-    _require_safe_backend(backend_url, private_hosts)
-
-
-def _require_safe_backend(backend_url: str, private_hosts: list[str]) -> None:
-    parts = urlsplit(backend_url)
-    if parts.username or parts.password:
-        raise ImproperlyConfigured(f"{PREFIX}BACKEND_BASE_URL must not hold a password.")
-    hostname = parts.hostname or ""
-    if parts.scheme == "http" and not is_loopback(hostname) and hostname not in private_hosts:
-        raise ImproperlyConfigured(
-            f"{PREFIX}BACKEND_BASE_URL must use https, or its host must stand in {PREFIX}ALLOWED_PRIVATE_HOSTS."
-        )
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            file.write(text)
+        with contextlib.suppress(FileExistsError):
+            os.link(draft, path)
+    finally:
+        Path(draft).unlink()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from csp.constants import NONE, SELF
 
-from memory_gateway import environment
+from memory_gateway import environment, safety
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environment.Environment.load(BASE_DIR)
@@ -69,20 +70,32 @@ MEMORY_GATEWAY_LOG_BODIES = env.boolean("LOG_BODIES", MEMORY_GATEWAY_PROFILE == 
 IS_PRODUCTION = MEMORY_GATEWAY_PROFILE == "production"
 env.names.add("MEMORY_GATEWAY_WORKER")  # set by `serve` for its own worker processes
 env.refuse_unknown()
+_database = env.database(MEMORY_GATEWAY_DB_PATH)
+_is_sqlite = str(_database["ENGINE"]).endswith("sqlite3")
+_database_file = Path(str(_database["NAME"])) if _is_sqlite else MEMORY_GATEWAY_DB_PATH
+os.umask(0o077)  # database, journals and stored files are the gateway's alone
+safety.require_separate(database=_database_file, storage=MEMORY_GATEWAY_STORAGE_DIR)
+safety.require_secrets(
+    is_production=IS_PRODUCTION,
+    secret_key=MEMORY_GATEWAY_SECRET_KEY,
+    fallbacks=MEMORY_GATEWAY_SECRET_KEY_FALLBACKS,
+    provisioning_token=MEMORY_GATEWAY_PROVISIONING_TOKEN,
+    metrics_token=MEMORY_GATEWAY_METRICS_TOKEN,
+)
 if IS_PRODUCTION:
-    environment.require_safe_production(
-        secret_key=MEMORY_GATEWAY_SECRET_KEY,
-        hosts=MEMORY_GATEWAY_ALLOWED_HOSTS,
-        origins=MEMORY_GATEWAY_ALLOWED_ORIGINS,
-        proxies=MEMORY_GATEWAY_TRUSTED_PROXIES,
-        provisioning_token=MEMORY_GATEWAY_PROVISIONING_TOKEN,
-        metrics_token=MEMORY_GATEWAY_METRICS_TOKEN,
-        backend_url=MEMORY_GATEWAY_BACKEND_BASE_URL,
-        private_hosts=MEMORY_GATEWAY_ALLOWED_PRIVATE_HOSTS,
-    )
-    environment.require_private_file(env.env_file)
+    safety.require_safe_names(hosts=MEMORY_GATEWAY_ALLOWED_HOSTS, origins=MEMORY_GATEWAY_ALLOWED_ORIGINS)
+    safety.require_safe_proxies(MEMORY_GATEWAY_TRUSTED_PROXIES)
+    safety.require_safe_backend(MEMORY_GATEWAY_BACKEND_BASE_URL, MEMORY_GATEWAY_ALLOWED_PRIVATE_HOSTS)
+    safety.require_safe_database(_database, MEMORY_GATEWAY_ALLOWED_PRIVATE_HOSTS)
+    safety.require_no_reload(MEMORY_GATEWAY_RELOAD)
+    for _path in filter(None, (env.env_file, _database_file, MEMORY_GATEWAY_STORAGE_DIR)):
+        safety.require_private(_path)
 else:
-    environment.require_safe_local(host=MEMORY_GATEWAY_HOST, provisioning_token=MEMORY_GATEWAY_PROVISIONING_TOKEN)
+    safety.require_safe_local(
+        host=MEMORY_GATEWAY_HOST,
+        hosts=MEMORY_GATEWAY_ALLOWED_HOSTS,
+        provisioning_token=MEMORY_GATEWAY_PROVISIONING_TOKEN,
+    )
 
 # --- Django ----------------------------------------------------------------------------------------------------------
 
@@ -117,6 +130,7 @@ MIDDLEWARE = [
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
@@ -141,8 +155,7 @@ TEMPLATES = [
     }
 ]
 
-_database = env.database(MEMORY_GATEWAY_DB_PATH)
-if str(_database["ENGINE"]).endswith("sqlite3"):
+if _is_sqlite:
     # Immediate transactions and WAL: with Django's defaults concurrent writers meet "database is locked".
     _database["OPTIONS"] = {
         "transaction_mode": "IMMEDIATE",
@@ -162,6 +175,8 @@ LOGIN_URL = "admin:login"
 LOGIN_REDIRECT_URL = "admin:index"
 
 LANGUAGE_CODE = "en"
+LANGUAGES = [("en", "English"), ("zh-hans", "简体中文")]
+LOCALE_PATHS = [BASE_DIR / "locale"]
 TIME_ZONE = "UTC"
 USE_TZ = True
 
@@ -179,7 +194,8 @@ SECURE_CONTENT_TYPE_NOSNIFF = True
 X_FRAME_OPTIONS = "DENY"
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
-SESSION_COOKIE_AGE = 12 * 3600
+SESSION_COOKIE_AGE = 3600  # of idleness: every page starts the hour again
+SESSION_SAVE_EVERY_REQUEST = True
 CSRF_COOKIE_HTTPONLY = True
 CSRF_COOKIE_SAMESITE = "Lax"
 if IS_PRODUCTION:

@@ -1,0 +1,167 @@
+"""What makes a start unsafe: each refusal is `ImproperlyConfigured` with one sentence that names the remedy."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from django.core.exceptions import ImproperlyConfigured
+
+PREFIX = "MEMORY_GATEWAY_"
+_MIN_SECRET_CHARS = 50
+_MIN_TOKEN_CHARS = 32
+_MIN_DIFFERENT_CHARS = 8
+# Words of examples and of commands that were meant to be run instead of pasted.
+_TELLTALES = (
+    "insecure",
+    "changeme",
+    "change-me",
+    "change_me",
+    "example",
+    "password",
+    "openssl",
+    "$(",
+    "your-",
+    "your_",
+)
+_SAFE_SSL_MODES = {"require", "verify-ca", "verify-full"}
+
+
+def require_secrets(
+    *, is_production: bool, secret_key: str, fallbacks: Sequence[str], provisioning_token: str, metrics_token: str
+) -> None:
+    """`production` needs secret and token; whatever is set must be hard to guess and used for one thing."""
+    if is_production:
+        _require_set(secret_key, "SECRET_KEY")
+        _require_set(provisioning_token, "PROVISIONING_TOKEN")
+        require_random(secret_key, "SECRET_KEY", minimum=_MIN_SECRET_CHARS)
+        for fallback in fallbacks:
+            require_random(fallback, "SECRET_KEY_FALLBACKS", minimum=_MIN_SECRET_CHARS)
+    tokens = {"PROVISIONING_TOKEN": provisioning_token, "METRICS_TOKEN": metrics_token}
+    for name, token in tokens.items():
+        if token:
+            require_random(token, name, minimum=_MIN_TOKEN_CHARS)
+    for (name, value), (other, same) in combinations({"SECRET_KEY": secret_key, **tokens}.items(), 2):
+        if value and value == same:
+            raise ImproperlyConfigured(f"{PREFIX}{name} and {PREFIX}{other} must differ.")
+
+
+def require_random(value: str, name: str, *, minimum: int) -> None:
+    """Refuses a short or guessable secret."""
+    if len(value) < minimum:
+        raise ImproperlyConfigured(f"{PREFIX}{name} must have at least {minimum} characters.")
+    if (
+        _is_periodic(value)
+        or len(set(value)) < _MIN_DIFFERENT_CHARS
+        or any(word in value.lower() for word in _TELLTALES)
+    ):
+        raise ImproperlyConfigured(f"{PREFIX}{name} must be random, for example what `openssl rand -hex 32` prints.")
+
+
+def _is_periodic(value: str) -> bool:
+    return any(value[period:] == value[:-period] for period in range(1, len(value) // 2 + 1))
+
+
+def require_safe_local(*, host: str, hosts: Sequence[str], provisioning_token: str) -> None:
+    """`local` lets anyone who can connect create users: so either loopback under its own names, or a token."""
+    if provisioning_token:
+        return
+    if not is_loopback(host):
+        raise ImproperlyConfigured(
+            f"{PREFIX}HOST {host} is reachable from other machines: set {PREFIX}PROVISIONING_TOKEN, "
+            "or listen on 127.0.0.1."
+        )
+    if any("*" in name for name in hosts):
+        raise ImproperlyConfigured(
+            f"{PREFIX}ALLOWED_HOSTS must not be a wildcard without {PREFIX}PROVISIONING_TOKEN: "
+            "any web page could reach this gateway."
+        )
+
+
+def require_safe_names(*, hosts: Sequence[str], origins: Sequence[str]) -> None:
+    """`production` answers for hosts that are named, to origins that use https."""
+    if not hosts:
+        raise ImproperlyConfigured(f"{PREFIX}ALLOWED_HOSTS must name the hosts that this gateway answers for.")
+    if any("*" in name or name == "." or (name.startswith(".") and name.count(".") < 2) for name in hosts):
+        raise ImproperlyConfigured(f"{PREFIX}ALLOWED_HOSTS must name hosts, not a wildcard for all of them.")
+    if any("/" in name or _has_port(name) for name in hosts):
+        raise ImproperlyConfigured(f"{PREFIX}ALLOWED_HOSTS must hold bare host names, without https:// and port.")
+    if any(not origin.startswith("https://") or origin.startswith("https://*") for origin in origins):
+        raise ImproperlyConfigured(f"{PREFIX}ALLOWED_ORIGINS must hold whole https:// origins only.")
+
+
+def _has_port(name: str) -> bool:
+    return ":" in name.rpartition("]")[2]
+
+
+def require_safe_proxies(proxies: Sequence[str]) -> None:
+    """Whoever stands in these lists may say where a request came from."""
+    if not proxies:
+        raise ImproperlyConfigured(
+            f"{PREFIX}TRUSTED_PROXIES must name the proxy in front that ends https: "
+            "the gateway itself speaks plain http."
+        )
+    if any(ipaddress.ip_network(proxy, strict=False).prefixlen == 0 for proxy in proxies):
+        raise ImproperlyConfigured(f"{PREFIX}TRUSTED_PROXIES must not trust every address.")
+
+
+def require_safe_backend(backend_url: str, private_hosts: Sequence[str]) -> None:
+    """Memories travel to the upstream: encrypted, or to a host that the operator vouches for."""
+    parts = urlsplit(backend_url)
+    if parts.username or parts.password:
+        raise ImproperlyConfigured(f"{PREFIX}BACKEND_BASE_URL must not hold a password.")
+    hostname = parts.hostname or ""
+    if parts.scheme == "http" and not is_loopback(hostname) and hostname not in private_hosts:
+        raise ImproperlyConfigured(
+            f"{PREFIX}BACKEND_BASE_URL must use https, or its host must stand in {PREFIX}ALLOWED_PRIVATE_HOSTS."
+        )
+
+
+def require_safe_database(database: Mapping[str, object], private_hosts: Sequence[str]) -> None:
+    """The same for a database on another machine: `sslmode` is "prefer" by default, which falls back to plain text."""
+    host, options = str(database.get("HOST") or ""), database.get("OPTIONS")
+    is_local = not host or host.startswith("/") or is_loopback(host) or host in private_hosts
+    mode = options.get("sslmode") if isinstance(options, Mapping) else None
+    if not is_local and mode not in _SAFE_SSL_MODES:
+        raise ImproperlyConfigured(
+            f"DATABASE_URL must end in ?sslmode=require (or verify-full), or its host must stand in "
+            f"{PREFIX}ALLOWED_PRIVATE_HOSTS."
+        )
+
+
+def require_no_reload(reload: bool) -> None:
+    if reload:
+        raise ImproperlyConfigured(f"{PREFIX}RELOAD is for development: it must be false under production.")
+
+
+def require_separate(*, database: Path, storage: Path) -> None:
+    """Files without a row are removed from the storage folder: nothing else may live there."""
+    if database.is_relative_to(storage):
+        raise ImproperlyConfigured(
+            f"{PREFIX}STORAGE_DIR must be a folder of its own: the database {database} lies inside {storage}."
+        )
+
+
+def require_private(path: Path) -> None:
+    """Refuses a file or folder that everybody on the machine can read, write or enter."""
+    if path.exists() and path.stat().st_mode & 0o007:
+        mode = 700 if path.is_dir() else 600
+        raise ImproperlyConfigured(f"{path} is open to everyone on this machine: run `chmod {mode}` on it.")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address to listen on can be reached from this machine only."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _require_set(value: str, name: str) -> None:
+    if not value:
+        raise ImproperlyConfigured(f"{PREFIX}{name} must be set under the production profile.")

@@ -1,0 +1,270 @@
+"""Starts that must not happen, each ended by one sentence, and starts that must."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+
+from memory_gateway import safety
+from memory_gateway.environment import Environment, local_secret
+
+PROJECT = Path(__file__).resolve().parent.parent.parent
+SECRET = "pC1yZ8QvK3nT6wBfR9dLxH2mJ5sGaE7uYoVkW4iNqX0bDtMhPsAz"
+OTHER_SECRET = "T7hLw2ZxN9vQe4RkB6mYc1JpU8sDfG3aVtXoK5iWnH0qEzMrbQpc"
+TOKEN = "f3Vw9KqZ1xT7mNb5RcL2pYhJ8sDgE4uA"
+OTHER_TOKEN = "Qm6Ht2XzB9kWv4LrN8cPy1FdS7jGaE3u"
+EVERYWHERE = "0.0.0.0"  # noqa: S104  refused, not listened on
+
+PRODUCTION = {
+    "MEMORY_GATEWAY_PROFILE": "production",
+    "MEMORY_GATEWAY_SECRET_KEY": SECRET,
+    "MEMORY_GATEWAY_PROVISIONING_TOKEN": TOKEN,
+    "MEMORY_GATEWAY_ALLOWED_HOSTS": "memory.example.org",
+    "MEMORY_GATEWAY_TRUSTED_PROXIES": "127.0.0.1",
+}
+
+
+def manage(tmp_path: Path, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("MEMORY_GATEWAY_") and name not in {"DATABASE_URL", "DJANGO_SETTINGS_MODULE"}
+    }
+    data = {
+        "MEMORY_GATEWAY_ENV_FILE": "",
+        "MEMORY_GATEWAY_DB_PATH": str(tmp_path / "data" / "memory_gateway.sqlite3"),
+        "MEMORY_GATEWAY_STORAGE_DIR": str(tmp_path / "data" / "storage"),
+    }
+    return subprocess.run(
+        [sys.executable, "manage.py", *arguments],
+        cwd=PROJECT,
+        env={**inherited, **data, **env},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+UNSAFE_PRODUCTION = {
+    "no secret": ({"MEMORY_GATEWAY_SECRET_KEY": ""}, "MEMORY_GATEWAY_SECRET_KEY must be set"),
+    "short secret": ({"MEMORY_GATEWAY_SECRET_KEY": SECRET[:30]}, "at least 50 characters"),
+    "known secret": ({"MEMORY_GATEWAY_SECRET_KEY": "django-insecure-" + SECRET}, "must be random"),
+    "repeated secret": ({"MEMORY_GATEWAY_SECRET_KEY": "k3Vw9KqZ1xT7" * 5}, "must be random"),
+    "weak fallback": ({"MEMORY_GATEWAY_SECRET_KEY_FALLBACKS": f"{OTHER_SECRET},old"}, "SECRET_KEY_FALLBACKS"),
+    "no token": ({"MEMORY_GATEWAY_PROVISIONING_TOKEN": ""}, "PROVISIONING_TOKEN must be set"),
+    "short token": ({"MEMORY_GATEWAY_PROVISIONING_TOKEN": "letmein"}, "at least 32 characters"),
+    "a command as token": (
+        {"MEMORY_GATEWAY_PROVISIONING_TOKEN": "$(openssl rand -base64 48) ......"},
+        "must be random",
+    ),
+    "one secret for two": (
+        {"MEMORY_GATEWAY_PROVISIONING_TOKEN": SECRET},
+        "SECRET_KEY and MEMORY_GATEWAY_PROVISIONING_TOKEN must differ",
+    ),
+    "one token for two": (
+        {"MEMORY_GATEWAY_METRICS_TOKEN": TOKEN},
+        "PROVISIONING_TOKEN and MEMORY_GATEWAY_METRICS_TOKEN must differ",
+    ),
+    "weak metrics token": ({"MEMORY_GATEWAY_METRICS_TOKEN": "metrics"}, "METRICS_TOKEN must have at least"),
+    "no hosts": ({"MEMORY_GATEWAY_ALLOWED_HOSTS": ""}, "ALLOWED_HOSTS must name the hosts"),
+    "all hosts": ({"MEMORY_GATEWAY_ALLOWED_HOSTS": "*"}, "not a wildcard"),
+    "a whole top-level domain": ({"MEMORY_GATEWAY_ALLOWED_HOSTS": ".org"}, "not a wildcard"),
+    "an address for a host": ({"MEMORY_GATEWAY_ALLOWED_HOSTS": "https://memory.example.org"}, "bare host names"),
+    "plain origins": ({"MEMORY_GATEWAY_ALLOWED_ORIGINS": "http://memory.example.org"}, "https:// origins"),
+    "all origins": ({"MEMORY_GATEWAY_ALLOWED_ORIGINS": "https://*"}, "https:// origins"),
+    "no proxy for https": ({"MEMORY_GATEWAY_TRUSTED_PROXIES": ""}, "TRUSTED_PROXIES must name the proxy"),
+    "every proxy": ({"MEMORY_GATEWAY_TRUSTED_PROXIES": "0.0.0.0/0"}, "must not trust every address"),
+    "plain upstream": ({"MEMORY_GATEWAY_BACKEND_BASE_URL": "http://everos.internal:1995"}, "must use https"),
+    "password for the upstream": (
+        {"MEMORY_GATEWAY_BACKEND_BASE_URL": "https://a:b@everos.internal"},
+        "not hold a pass",
+    ),
+    "plain database": ({"DATABASE_URL": "postgres://a:b@db.internal:5432/memory"}, "sslmode=require"),
+    "reloading": ({"MEMORY_GATEWAY_RELOAD": "true"}, "RELOAD is for development"),
+}
+UNSAFE_ANYWHERE = {
+    "a public address without a token": ({"MEMORY_GATEWAY_HOST": EVERYWHERE}, "reachable from other machines"),
+    "any host name without a token": ({"MEMORY_GATEWAY_ALLOWED_HOSTS": "*"}, "must not be a wildcard without"),
+    "a weak token": ({"MEMORY_GATEWAY_PROVISIONING_TOKEN": "a" * 40}, "must be random"),
+    "a typing error": ({"MEMORY_GATEWAY_PROFIL": "production"}, "did you mean MEMORY_GATEWAY_PROFILE?"),
+    "an unknown profile": ({"MEMORY_GATEWAY_PROFILE": "prod"}, "must be one of local, production"),
+    "a wrong truth": ({"MEMORY_GATEWAY_RELOAD": "ture"}, "must be true or false, not 'ture'"),
+    "a wrong number": ({"MEMORY_GATEWAY_PORT": "80a"}, "must be a whole number"),
+    "a missing file of settings": ({"MEMORY_GATEWAY_ENV_FILE": "/nowhere/.env"}, "which is not a file"),
+    "a forgetful database": ({"DATABASE_URL": "sqlite://:memory:"}, "forgets everything"),
+    "another kind of database": ({"DATABASE_URL": "mysql://a:b@127.0.0.1/memory"}, "sqlite:// or postgres://"),
+}
+
+
+def assert_one_sentence(result: subprocess.CompletedProcess[str], sentence: str) -> None:
+    assert result.returncode != 0
+    assert sentence in result.stderr
+    assert result.stderr.startswith("memory-gateway: ")
+    assert result.stderr.count("\n") == 1, result.stderr
+    assert result.stdout == ""
+    for secret in (SECRET, OTHER_SECRET, TOKEN):
+        assert secret not in result.stderr
+
+
+@pytest.mark.parametrize(("env", "sentence"), UNSAFE_PRODUCTION.values(), ids=UNSAFE_PRODUCTION.keys())
+def test_production_refuses(tmp_path: Path, env: dict[str, str], sentence: str) -> None:
+    assert_one_sentence(manage(tmp_path, "check", **{**PRODUCTION, **env}), sentence)
+
+
+@pytest.mark.parametrize(("env", "sentence"), UNSAFE_ANYWHERE.values(), ids=UNSAFE_ANYWHERE.keys())
+def test_every_profile_refuses(tmp_path: Path, env: dict[str, str], sentence: str) -> None:
+    assert_one_sentence(manage(tmp_path, "check", **env), sentence)
+
+
+def test_serving_is_refused_with_the_same_sentence(tmp_path: Path) -> None:
+    result = manage(tmp_path, "serve", **{**PRODUCTION, "MEMORY_GATEWAY_SECRET_KEY": ""})
+    assert_one_sentence(result, "MEMORY_GATEWAY_SECRET_KEY must be set under the production profile.")
+
+
+def test_a_storage_folder_around_the_database_is_refused(tmp_path: Path) -> None:
+    result = manage(tmp_path, "check", MEMORY_GATEWAY_STORAGE_DIR=str(tmp_path / "data"))
+    assert_one_sentence(result, "must be a folder of its own")
+
+
+@pytest.mark.parametrize("name", ["storage", "memory_gateway.sqlite3"])
+def test_production_refuses_data_that_everybody_can_read(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "data" / name
+    if name == "storage":
+        path.mkdir(parents=True, mode=0o755)
+    else:
+        path.parent.mkdir()
+        path.touch(mode=0o644)
+    path.chmod(0o755 if path.is_dir() else 0o644)
+    assert_one_sentence(manage(tmp_path, "check", **PRODUCTION), "is open to everyone on this machine: run `chmod ")
+
+
+def test_production_refuses_an_env_file_that_everybody_can_read(tmp_path: Path) -> None:
+    env_file = tmp_path / ".env"
+    env_file.write_text("".join(f"{name}={value}\n" for name, value in PRODUCTION.items()))
+    env_file.chmod(0o644)
+    refused = manage(tmp_path, "check", MEMORY_GATEWAY_ENV_FILE=str(env_file))
+    assert_one_sentence(refused, f"{env_file} is open to everyone")
+    env_file.chmod(0o600)
+    assert manage(tmp_path, "check", MEMORY_GATEWAY_ENV_FILE=str(env_file)).returncode == 0
+
+
+def test_a_safe_production_passes_the_deployment_check_without_a_warning(tmp_path: Path) -> None:
+    result = manage(tmp_path, "check", "--deploy", "--fail-level", "WARNING", **PRODUCTION)
+    assert result.returncode == 0, result.stderr
+    assert "no issues" in result.stdout
+
+
+def test_what_we_write_is_ours_alone(tmp_path: Path) -> None:
+    assert manage(tmp_path, "migrate", "--verbosity", "0").returncode == 0
+    for path in (tmp_path / "data").iterdir():
+        assert path.stat().st_mode & 0o077 == 0, path
+    assert (tmp_path / "data" / "secret_key").stat().st_mode & 0o777 == 0o600
+
+
+def test_the_clients_own_variables_do_not_disturb_the_start(tmp_path: Path) -> None:
+    env = {"MEMORY_GATEWAY_BASE_URL": "http://127.0.0.1:8010", "MEMORY_GATEWAY_USER_ID": "a"}
+    assert manage(tmp_path, "check", MEMORY_GATEWAY_USER_KEY="uk_x", **env).returncode == 0
+
+
+def test_the_file_of_settings_stays_out_of_the_environment_of_child_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env_file = tmp_path / ".env"
+    env_file.write_text("# a comment\n\nMEMORY_GATEWAY_PORT='9000'\nMEMORY_GATEWAY_HOST=127.0.0.2\n")
+    monkeypatch.setenv("MEMORY_GATEWAY_ENV_FILE", str(env_file))
+    monkeypatch.setenv("MEMORY_GATEWAY_HOST", "127.0.0.3")
+    environment = Environment.load(tmp_path)
+    assert environment.integer("PORT", 8010) == 9000
+    assert environment.text("HOST") == "127.0.0.3", "the environment goes before the file"
+    assert "MEMORY_GATEWAY_PORT" not in os.environ
+
+
+@pytest.mark.parametrize(
+    "line", ["MEMORY_GATEWAY_PROFILE = production", "MEMORY_GATEWAY_PROFILE: production", "production"]
+)
+def test_a_line_that_says_nothing_stops_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str) -> None:
+    env_file = tmp_path / ".env"
+    env_file.write_text(f"MEMORY_GATEWAY_PORT=9000\n{line}\n")
+    monkeypatch.setenv("MEMORY_GATEWAY_ENV_FILE", str(env_file))
+    with pytest.raises(ImproperlyConfigured, match="Line 2"):
+        Environment.load(tmp_path)
+
+
+def test_a_file_of_settings_that_is_no_text_stops_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    env_file = tmp_path / ".env"
+    env_file.write_bytes(b"MEMORY_GATEWAY_HOST=\xff\xfe\n")
+    monkeypatch.setenv("MEMORY_GATEWAY_ENV_FILE", str(env_file))
+    with pytest.raises(ImproperlyConfigured, match="UTF-8"):
+        Environment.load(tmp_path)
+
+
+def test_first_starts_at_once_end_with_one_secret(tmp_path: Path) -> None:
+    path = tmp_path / "data" / "secret_key"
+    with ThreadPoolExecutor(8) as pool:
+        found = set(pool.map(lambda _: local_secret(path), range(40)))
+    assert len(found) == 1
+    assert len(found.pop()) >= 80
+    assert [item.name for item in path.parent.iterdir()] == ["secret_key"]
+
+
+def test_a_local_secret_that_everybody_can_read_is_refused(tmp_path: Path) -> None:
+    local_secret(path := tmp_path / "secret_key")
+    path.chmod(0o644)
+    with pytest.raises(ImproperlyConfigured, match="chmod 600"):
+        local_secret(path)
+
+
+def test_an_empty_local_secret_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "secret_key"
+    path.touch(mode=0o600)
+    with pytest.raises(ImproperlyConfigured, match="is empty"):
+        local_secret(path)
+
+
+@pytest.mark.parametrize("name", ["with space", "50%", "a#b?c", "数据"])
+def test_a_database_path_may_hold_any_character(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name / "memory_gateway.sqlite3"
+    assert Environment({}, tmp_path).database(path)["NAME"] == str(path)
+    assert path.parent.is_dir()
+
+
+def test_a_relative_database_is_relative_to_the_project(tmp_path: Path) -> None:
+    environment = Environment({"DATABASE_URL": "sqlite:///data/own.sqlite3"}, tmp_path)
+    assert environment.database(tmp_path / "x")["NAME"] == str(tmp_path / "data" / "own.sqlite3")
+
+
+def test_what_openssl_prints_is_random_enough() -> None:
+    for _ in range(200):
+        safety.require_random(os.urandom(16).hex(), "PROVISIONING_TOKEN", minimum=32)
+
+
+@pytest.mark.parametrize(
+    ("host", "is_loopback"),
+    [
+        *[(host, True) for host in ("127.0.0.1", "127.8.8.8", "::1", "localhost")],
+        *[(host, False) for host in (EVERYWHERE, "::", "10.0.0.1", "gateway", "")],
+    ],
+)
+def test_loopback_is_told_from_the_rest(host: str, is_loopback: bool) -> None:
+    assert safety.is_loopback(host) is is_loopback
+
+
+@pytest.mark.parametrize(
+    ("url", "private_hosts"),
+    [
+        ("postgres://a:b@db.internal/memory?sslmode=verify-full", []),
+        ("postgres://a:b@db/memory", ["db"]),
+        ("postgres://a:b@127.0.0.1/memory", []),
+        ("postgres:///memory", []),
+    ],
+)
+def test_a_database_is_reached_safely(tmp_path: Path, url: str, private_hosts: list[str]) -> None:
+    database = Environment({"DATABASE_URL": url}, tmp_path).database(tmp_path / "x")
+    safety.require_safe_database(database, private_hosts)
