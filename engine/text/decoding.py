@@ -1,0 +1,134 @@
+"""Bytes to text where a file does not say its encoding: marks first, then UTF-8, UTF-16, then East Asian legacy.
+
+The legacy encodings accept nearly any bytes, so they are told apart by how many of their two-byte characters are the
+common ones: each standard puts its frequently used characters into a block of its own.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+import unicodedata
+from typing import Final
+
+_MARKS: Final = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_SAMPLE_BYTES: Final = 16_384
+_UNWANTED: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
+_BINARY: Final = re.compile(rb"[\x00-\x06\x0e-\x19\x1c-\x1f]")
+_BEYOND_ASCII: Final = re.compile(rb"[\x80-\xff]")
+_UNWRITTEN: Final = frozenset({"Cc", "Cn", "Co", "Cs"})
+
+
+def clean(text: str) -> str:
+    """Text that every store accepts: no control characters but tab and newline, no lone surrogates."""
+    return _UNWANTED.sub("", text.replace("\r\n", "\n").replace("\r", "\n").removeprefix("\ufeff"))
+
+
+def decode(data: bytes, *, declared: str | None = None) -> str:
+    """All of `data` as clean text; what cannot be decoded becomes U+FFFD. A cut last character is dropped.
+
+    `declared` is the encoding that the file itself names (HTML's charset); it counts only when it fits.
+    """
+    encoding = detect(data, declared=declared)
+    decoder = codecs.getincrementaldecoder(encoding)("replace")
+    return clean(decoder.decode(_without_mark(data)))
+
+
+def detect(data: bytes, *, declared: str | None = None) -> str:
+    """The name of the encoding that explains the bytes best; "cp1252" when nothing else does."""
+    for mark, encoding in _MARKS:
+        if data.startswith(mark):
+            return encoding
+    if wide := _wide_encoding(data[:_SAMPLE_BYTES]):
+        return wide
+    if _decodes(data, "utf-8"):
+        return "utf-8"
+    if declared and _decodes(data, declared):
+        return declared
+    return "utf-8" if _is_bruised_utf8(data[:_SAMPLE_BYTES]) else _legacy_encoding(data)
+
+
+def is_text(head: bytes) -> bool:
+    """Whether the first bytes of a file can be text in any encoding we know."""
+    if any(head.startswith(mark) for mark, _ in _MARKS) or _wide_encoding(head):
+        return _is_written(codecs.getincrementaldecoder(detect(head))("replace").decode(_without_mark(head)))
+    return not _BINARY.search(head)
+
+
+def _without_mark(data: bytes) -> bytes:
+    return next((data[len(mark) :] for mark, _ in _MARKS if data.startswith(mark)), data)
+
+
+def _decodes(data: bytes, encoding: str) -> bool:
+    try:
+        codecs.getincrementaldecoder(encoding)().decode(data)
+    except (UnicodeError, LookupError):
+        return False
+    return True
+
+
+def _is_written(text: str) -> bool:
+    """Whether people or programs write such characters: random pairs of bytes hit many that nobody does."""
+    odd = sum(unicodedata.category(character) in _UNWRITTEN and not character.isspace() for character in text)
+    return odd * 100 <= len(text) and "\x00" not in text
+
+
+def _is_bruised_utf8(sample: bytes) -> bool:
+    """UTF-8 with a few broken bytes, as logs have them: one bad byte must not turn all the rest into nonsense."""
+    text = sample.decode("utf-8", "replace")
+    broken = text.count("\ufffd")
+    return broken * 10 <= sum(character > "\x7f" for character in text)
+
+
+def _wide_encoding(sample: bytes) -> str | None:
+    """UTF-16 without a mark: the zero bytes of its ASCII characters stand all at even or all at odd places."""
+    even, odd = sample[0::2].count(0), sample[1::2].count(0)
+    if even + odd < max(2, len(sample) // 20):
+        return None
+    encoding = "utf-16-le" if odd > even else "utf-16-be"
+    is_one_sided = min(even, odd) * 20 <= max(even, odd)
+    return encoding if is_one_sided and _decodes(sample, encoding) else None
+
+
+def _legacy_encoding(data: bytes) -> str:
+    first = _BEYOND_ASCII.search(data)
+    # From the line's beginning, so that the sample does not begin in the middle of a character.
+    start = data.rfind(b"\n", 0, first.start()) + 1 if first else 0
+    sample = data[start : start + _SAMPLE_BYTES]
+    scored = [(_plausibility(sample, encoding), encoding) for encoding in ("gb18030", "cp932", "big5hkscs")]
+    best, encoding = max(scored, key=lambda pair: pair[0])
+    return encoding if best >= 0.7 else "cp1252"
+
+
+def _plausibility(sample: bytes, encoding: str) -> float:
+    """The share, 0..1, of the characters beyond ASCII that are common in texts in this encoding."""
+    try:
+        text = codecs.getincrementaldecoder(encoding)().decode(sample)
+    except UnicodeError:
+        return 0.0
+    beyond = [character for character in text if character > "\x7f"]
+    common = sum(_is_common(character, encoding) for character in beyond)
+    return common / len(beyond) if beyond else 0.0
+
+
+_COMMON_LEADS: Final = {
+    "gb18030": ((0xA1, 0xA1), (0xA3, 0xA3), (0xB0, 0xD7)),
+    "cp932": ((0x81, 0x83), (0x88, 0x97)),
+    "big5hkscs": ((0xA1, 0xA3), (0xA4, 0xC6)),
+}
+"""First bytes of punctuation, kana and the frequent characters (level 1 of each standard)."""
+
+
+def _is_common(character: str, encoding: str) -> bool:
+    encoded = character.encode(encoding, "ignore")
+    if len(encoded) != 2:
+        return False
+    if encoding == "gb18030" and encoded[1] < 0xA1:
+        return False
+    return any(first <= encoded[0] <= last for first, last in _COMMON_LEADS[encoding])
