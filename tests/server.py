@@ -112,9 +112,13 @@ class RunningServer:
 
     def rss_bytes(self) -> Memory:
         """Resident memory of the server's main process, from /proc (Linux)."""
-        status = Path(f"/proc/{self.pid}/status").read_text(encoding="ascii")
-        values = dict(re.findall(r"(VmHWM|VmRSS):\s+(\d+) kB", status))
-        return Memory(peak=int(values["VmHWM"]) * 1024, current=int(values["VmRSS"]) * 1024)
+        return resident_memory(self.pid)
+
+
+def resident_memory(pid: int) -> Memory:
+    status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+    values = dict(re.findall(r"(VmHWM|VmRSS):\s+(\d+) kB", status))
+    return Memory(peak=int(values["VmHWM"]) * 1024, current=int(values["VmRSS"]) * 1024)
 
 
 def free_port() -> int:

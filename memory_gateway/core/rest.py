@@ -76,8 +76,8 @@ class JsonParser(BaseParser):
     media_type = "application/json"
 
     def parse(self, stream: Any, media_type: str | None = None, parser_context: Mapping[str, Any] | None = None) -> Any:
-        view = (parser_context or {}).get("view")
-        limit = getattr(view, "max_json_bytes", MAX_JSON_BYTES)
+        context = parser_context or {}
+        limit = getattr(context.get("view"), "max_json_bytes", MAX_JSON_BYTES)
         data = stream.read(limit + 1)
         if len(data) > limit:
             raise errors.TooLarge(f"The body must be at most {limit} bytes of JSON.")
@@ -89,6 +89,8 @@ class JsonParser(BaseParser):
             raise errors.BadRequest(f"The body is not valid JSON: {error}.") from None
         if b"\\u0000" in data and _holds_nul(value):
             raise errors.InvalidInput("The body must not hold NUL characters (\\u0000).")
+        if "request" in context:
+            context["request"]._request.parsed_json = value  # noqa: SLF001 - for the request log, which cannot read it again
         return value
 
 
@@ -175,11 +177,11 @@ class _NotAcceptable(errors.GatewayError):
     status, code, title = 406, "not_acceptable", "Not acceptable"
 
 
-class _Forbidden(errors.GatewayError):
+class Forbidden(errors.GatewayError):
     status, code, title = 403, "forbidden", "Forbidden"
 
 
-class _RequestTimeout(errors.GatewayError):
+class RequestTimeout(errors.GatewayError):
     status, code, title = 408, "request_timeout", "Request timeout"
 
 
@@ -190,12 +192,12 @@ _TRANSLATIONS: tuple[tuple[tuple[type[Exception], ...], Callable[[str], errors.G
         (exceptions.NotAuthenticated, exceptions.AuthenticationFailed),
         lambda _: errors.Unauthenticated("Send a user key: Authorization: Bearer uk_…."),
     ),
-    ((PermissionDenied, exceptions.PermissionDenied), lambda _: _Forbidden("This is not allowed.")),
+    ((PermissionDenied, exceptions.PermissionDenied), lambda _: Forbidden("This is not allowed.")),
     ((exceptions.MethodNotAllowed,), _MethodNotAllowed),
     ((exceptions.NotAcceptable,), lambda _: _NotAcceptable("This endpoint answers application/json.")),
     ((exceptions.UnsupportedMediaType,), errors.UnsupportedType),
     ((RequestDataTooBig,), lambda _: errors.TooLarge("The form fields are too large.")),
-    ((UnreadablePostError,), lambda _: _RequestTimeout("The body did not arrive whole.")),
+    ((UnreadablePostError,), lambda _: RequestTimeout("The body did not arrive whole.")),
     (
         (exceptions.ParseError, SuspiciousOperation, RawPostDataException),
         lambda said: errors.BadRequest(said or "The request is malformed."),

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from contextvars import ContextVar
+
+import pytest
+
+from memory_gateway.pool import Pool
+
+
+def test_a_result_and_an_exception_come_back_to_the_loop() -> None:
+    async def main() -> None:
+        pool = Pool(2, "test")
+        assert await pool.run(lambda: 6 * 7) == 42
+        with pytest.raises(ZeroDivisionError):
+            await pool.run(lambda: 1 / 0)
+
+    asyncio.run(main())
+
+
+def test_no_more_threads_than_allowed_and_no_more_than_needed() -> None:
+    async def main() -> None:
+        pool = Pool(3, "test")
+        names = {await pool.run(lambda: threading.current_thread().name) for _ in range(5)}
+        assert names == {"test-1"}
+        at_once = await asyncio.gather(*(pool.run(_name_after_a_while) for _ in range(9)))
+        assert set(at_once) == {"test-1", "test-2", "test-3"}
+
+    asyncio.run(main())
+
+
+def _name_after_a_while() -> str:
+    time.sleep(0.02)
+    return threading.current_thread().name
+
+
+def test_the_context_of_the_caller_is_seen_and_not_changed() -> None:
+    variable: ContextVar[str] = ContextVar("variable", default="")
+
+    def read_and_set() -> str:
+        seen = variable.get()
+        variable.set("changed in the thread")
+        return seen
+
+    async def main() -> None:
+        pool = Pool(1, "test")
+        variable.set("caller")
+        assert await pool.run(read_and_set) == "caller"
+        assert variable.get() == "caller"
+
+    asyncio.run(main())
+
+
+def test_work_that_was_given_up_while_it_waited_is_not_done() -> None:
+    done: list[str] = []
+
+    async def main() -> None:
+        pool = Pool(1, "test")
+        first = pool.run(lambda: time.sleep(0.05))
+        second = pool.run(lambda: done.append("second"))
+        second.cancel()
+        await first
+        await pool.run(lambda: done.append("third"))
+
+    asyncio.run(main())
+    assert done == ["third"]
+
+
+def test_threads_do_not_hold_the_process() -> None:
+    async def main() -> None:
+        assert await Pool(1, "test").run(lambda: threading.current_thread().daemon)
+
+    asyncio.run(main())
