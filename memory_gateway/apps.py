@@ -1,7 +1,12 @@
 from __future__ import annotations
 
 from django.apps import AppConfig
+from django.http import FileResponse
 
 
 class MemoryGatewayConfig(AppConfig):
     name = "memory_gateway"
+
+    def ready(self) -> None:
+        # Each block of a download is one hop between thread and event loop: Django's 4 KiB make 100 MiB take 2 s.
+        FileResponse.block_size = 256 * 1024

@@ -2,9 +2,85 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import signal
+import time
+from collections.abc import Awaitable, Callable
 
-from django.core.asgi import get_asgi_application
+from memory_gateway.wsgi import application as django_application  # first: it sets Django up for the rest
 
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memory_gateway.settings")
-application = get_asgi_application()
+# isort: split
+from django.conf import settings
+
+from memory_gateway.answers import json_answer, problem_answer
+from memory_gateway.bridge import Answer, Scope, WSGIBridge
+from memory_gateway.core.context import choose_request_id, request_id
+from memory_gateway.core.rest import Forbidden
+from memory_gateway.health import HealthMonitor, health_document, monitor
+from memory_gateway.request_body import Receive, Send
+
+# What a multipart body holds besides the file: boundaries, part headers, form fields.
+ENVELOPE_BYTES = 2**20
+
+ASGIApplication = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+class Router:
+    """Answers `/health` itself, refuses WebSockets (nothing here speaks it yet), gives the rest to `http`."""
+
+    def __init__(self, http: ASGIApplication, health: HealthMonitor) -> None:
+        self._http = http
+        self._health = health
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._lifespan(receive, send)
+        elif scope["type"] == "http":
+            await self._request(scope, receive, send)
+
+    async def _request(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = dict(scope["headers"])
+        scope.setdefault("state", {})["began"] = time.perf_counter()
+        request_id.set(choose_request_id(headers.get(b"x-request-id", b"").decode("latin1")))
+        if headers.get(b"upgrade", b"").lower() == b"websocket":
+            await _send_whole(problem_answer(scope, Forbidden("There is no WebSocket here.")), send)
+        elif scope["path"] == "/health" and scope["method"] == "GET":
+            document = health_document(await self._health.wait_on_loop())
+            await _send_whole(json_answer(scope, document), send)
+        else:
+            await self._http(scope, receive, send)
+
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
+        await receive()
+        watch = asyncio.create_task(_end_with_parent(os.environ.get("MEMORY_GATEWAY_WORKER", "")))
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        watch.cancel()
+        await send({"type": "lifespan.shutdown.complete"})
+
+
+async def _send_whole(answer: Answer, send: Send) -> None:
+    headers = [*answer.headers, (b"content-length", str(len(answer.body)).encode())]
+    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+    await send({"type": "http.response.body", "body": answer.body})
+
+
+async def _end_with_parent(parent_pid: str) -> None:
+    """A worker whose parent was killed would go on holding the port: it ends too."""
+    while parent_pid:
+        await asyncio.sleep(1)
+        if os.getppid() != int(parent_pid):
+            os.kill(os.getpid(), signal.SIGTERM)
+            return
+
+
+application = Router(
+    WSGIBridge(
+        django_application,
+        refuse=problem_answer,
+        max_body_bytes=settings.MEMORY_GATEWAY_MAX_UPLOAD_BYTES + ENVELOPE_BYTES,
+        threads=settings.MEMORY_GATEWAY_THREADS,
+    ),
+    monitor,
+)

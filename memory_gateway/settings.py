@@ -125,10 +125,10 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
 ]
 MIDDLEWARE = [
-    # REQUESTLOG
+    "memory_gateway.middleware.RequestLog",
     "django.middleware.security.SecurityMiddleware",
-    "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -184,6 +184,7 @@ STATIC_URL = "/static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 WHITENOISE_USE_FINDERS = True  # served from where the packages have them: no step to forget before the start
 WHITENOISE_AUTOREFRESH = False
+WHITENOISE_ALLOW_ALL_ORIGINS = False
 
 # Form fields only: files are streamed to disk by our own upload handler, JSON bodies have a cap per route.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 2**20
@@ -247,13 +248,16 @@ SPECTACULAR_SETTINGS = {
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "filters": {"redact": {"()": "memory_gateway.core.redaction.RedactingFilter"}},
+    "filters": {
+        "redact": {"()": "memory_gateway.core.redaction.RedactingFilter"},
+        "request_id": {"()": "memory_gateway.core.context.RequestIdFilter"},
+    },
     "formatters": {
-        "line": {"format": "{asctime} {levelname} {name} {message}", "style": "{"},
+        "line": {"format": "{asctime} {levelname} {name} [{request_id}] {message}", "style": "{"},
         "bare": {"format": "{message}", "style": "{"},
     },
     "handlers": {
-        "console": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["redact"]},
+        "console": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["redact", "request_id"]},
         "api": {"class": "logging.StreamHandler", "formatter": "bare", "stream": "ext://sys.stdout"},
     },
     "root": {"handlers": ["console"], "level": "WARNING"},
@@ -261,5 +265,8 @@ LOGGING = {
         "memory_gateway": {"level": "INFO"},
         "memory_gateway.api": {"handlers": ["api"], "level": "INFO", "propagate": False},
         "django.request": {"level": "ERROR"},
+        # What a client did wrong (a foreign host, too many fields) is a 400 in the request log, not a traceback here.
+        "django.security": {"level": "CRITICAL"},
+        "uvicorn.error": {"level": "ERROR"},
     },
 }

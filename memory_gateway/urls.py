@@ -1,15 +1,23 @@
 from __future__ import annotations
 
 from django.contrib import admin
-from django.http import HttpRequest, JsonResponse
-from django.urls import URLPattern, URLResolver, path
+from django.urls import URLPattern, URLResolver, include, path
+from django.views.generic import RedirectView
+from drf_spectacular.views import SpectacularAPIView
 
-
-def health(request: HttpRequest) -> JsonResponse:
-    return JsonResponse({"status": "ok"})
-
+from memory_gateway.docs import DocsView
+from memory_gateway.health import HealthView
 
 urlpatterns: list[URLPattern | URLResolver] = [
-    path("health", health),
+    path("", RedirectView.as_view(pattern_name="docs")),
+    path("health", HealthView.as_view()),
+    path("", include("accounts.api.urls")),
+    path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
+    path("api/docs/", DocsView.as_view(), name="docs"),
     path("admin/", admin.site.urls),
 ]
+
+handler400 = "memory_gateway.error_views.bad_request"
+handler403 = "memory_gateway.error_views.forbidden"
+handler404 = "memory_gateway.error_views.not_found"
+handler500 = "memory_gateway.error_views.server_error"

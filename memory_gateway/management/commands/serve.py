@@ -1,28 +1,34 @@
-"""`manage.py serve`: REST, pages and static files on one port."""
+"""`manage.py serve`: the one way to serve."""
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
-import uvicorn
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
+
+from memory_gateway import serving
 
 
 class Command(BaseCommand):
     help = "Serve the API, its documentation and the panel on one port."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--host", default=settings.MEMORY_GATEWAY_HOST)
-        parser.add_argument("--port", type=int, default=settings.MEMORY_GATEWAY_PORT)
-
-    def handle(self, *args: Any, host: str, port: int, **options: Any) -> None:
-        uvicorn.run(
-            "memory_gateway.asgi:application",
-            host=host,
-            port=port,
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            server_header=False,
+        parser.add_argument("--host", default=settings.MEMORY_GATEWAY_HOST, help="address to listen on")
+        parser.add_argument("--port", type=int, default=settings.MEMORY_GATEWAY_PORT, help="0 takes a free one")
+        parser.add_argument("--workers", type=int, default=1, help="processes; one is right for SQLite")
+        parser.add_argument(
+            "--reload",
+            action="store_true",
+            default=settings.MEMORY_GATEWAY_RELOAD,
+            help="start again when the code changes (one process)",
         )
+
+    def handle(self, *args: Any, host: str, port: int, workers: int, reload: bool, **options: Any) -> None:
+        if host not in settings.ALLOWED_HOSTS and not settings.MEMORY_GATEWAY_ALLOWED_HOSTS:
+            settings.ALLOWED_HOSTS.append(host)
+            os.environ["MEMORY_GATEWAY_HOST"] = host  # for worker processes, which read their own settings
+        plan = serving.Plan(host=host, port=port, workers=max(workers, 1), reload=reload)
+        serving.check(plan)
+        serving.run(plan)

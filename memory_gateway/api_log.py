@@ -1,0 +1,129 @@
+"""One JSON line per API request, with the secrets taken out.
+
+Bodies are shown in part: each is copied until `MAX_BODY_CHARS` are spent, and every name and text on the way is
+redacted, so the cost does not grow with the body.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+import orjson
+
+from memory_gateway.core.redaction import MAX_DEPTH, REDACTED, is_secret_name, redact_text
+from memory_gateway.core.times import isoformat
+
+logger = logging.getLogger("memory_gateway.api")
+
+MAX_BODY_CHARS = 8 * 1024
+_CUT = "…"
+# A secret that begins inside what is shown may end behind it; it has to be seen whole to be recognised.
+_LOOKAHEAD_CHARS = 4 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A request and its answer. `request_body` and `response_body` are plain JSON data, or None to show nothing."""
+
+    request_id: str
+    started_at: datetime
+    duration_ms: float
+    method: str
+    scheme: str
+    host: str
+    path: str
+    query_string: str
+    client: str
+    user_id: str | None
+    status: int
+    request_body: Any = None
+    response_body: Any = None
+
+
+def write(exchange: Exchange) -> None:
+    path = redact_text(exchange.path)
+    query = redacted_query(exchange.query_string)
+    line = {
+        "request_time": isoformat(exchange.started_at),
+        "duration_ms": round(exchange.duration_ms, 2),
+        "method": exchange.method,
+        "path": path,
+        "url": redact_text(f"{exchange.scheme}://{exchange.host}") + path + (f"?{_encoded(query)}" if query else ""),
+        "client": exchange.client,
+        "request_id": exchange.request_id,
+        "user_id": exchange.user_id,
+        "input": {"query": query, "body": excerpt(exchange.request_body)},
+        "output": {"status": exchange.status, "body": excerpt(exchange.response_body)},
+    }
+    # orjson escapes control characters: whatever the path holds, this stays one line.
+    logger.info("%s", orjson.dumps(line, default=str).decode())
+
+
+def redacted_query(query_string: str) -> dict[str, Any]:
+    """The query parameters by name; one that is given several times is a list."""
+    query: dict[str, Any] = {}
+    for name, value in parse_qsl(query_string[:MAX_BODY_CHARS], keep_blank_values=True, errors="replace"):
+        shown = REDACTED if is_secret_name(name) else redact_text(value)
+        shown_name = redact_text(name)
+        query[shown_name] = [*_as_list(query[shown_name]), shown] if shown_name in query else shown
+    return query
+
+
+def _as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _encoded(query: Mapping[str, Any]) -> str:
+    return urlencode(query, doseq=True, safe="[]")
+
+
+def excerpt(value: Any) -> Any:
+    """A redacted copy of plain JSON data, cut with `…` where it grows long."""
+    return _Excerpt(MAX_BODY_CHARS).copy(value, 0)
+
+
+class _Excerpt:
+    def __init__(self, chars: int) -> None:
+        self._left = chars
+
+    def copy(self, value: Any, depth: int) -> Any:
+        if depth > MAX_DEPTH:
+            return "[TOO DEEP]"
+        if isinstance(value, str):
+            return self._text(value)
+        if isinstance(value, Mapping):
+            return self._mapping(value, depth)
+        if isinstance(value, list | tuple):
+            return self._sequence(value, depth)
+        self._left -= 4
+        return value
+
+    def _text(self, text: str) -> str:
+        room = max(self._left, 0)
+        shown = redact_text(text[: room + _LOOKAHEAD_CHARS])
+        self._left -= min(len(shown), room) + 2
+        return shown if len(shown) <= room else shown[:room] + _CUT
+
+    def _mapping(self, value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
+        copied: dict[str, Any] = {}
+        for name, item in value.items():
+            if self._left <= 0:
+                copied[_CUT] = f"{len(value)} in all"
+                break
+            is_secret = item is not None and is_secret_name(str(name))
+            copied[self._text(str(name))] = REDACTED if is_secret else self.copy(item, depth + 1)
+        return copied
+
+    def _sequence(self, value: Sequence[Any], depth: int) -> list[Any]:
+        copied: list[Any] = []
+        for item in value:
+            if self._left <= 0:
+                copied.append(f"{_CUT} {len(value)} in all")
+                break
+            copied.append(self.copy(item, depth + 1))
+        return copied

@@ -1,0 +1,34 @@
+"""What Django answers where no view could: problem documents for the API, plain pages for operators."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+from memory_gateway.bridge import InternalError
+from memory_gateway.core.context import request_id
+from memory_gateway.core.errors import BadRequest, GatewayError, NotFound
+from memory_gateway.core.rest import Forbidden, problem_http_response
+from memory_gateway.middleware import is_api
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:  # noqa: ARG001 - Django passes it by name
+    return _answer(request, BadRequest("The request is malformed, or names a host that this gateway does not serve."))
+
+
+def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:  # noqa: ARG001 - Django passes it by name
+    return _answer(request, Forbidden("This is not allowed."))
+
+
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:  # noqa: ARG001 - Django passes it by name
+    return _answer(request, NotFound("Nothing is here."))
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    return _answer(request, InternalError(f"The gateway failed. Its log says more under {request_id.get()}."))
+
+
+def _answer(request: HttpRequest, error: GatewayError) -> HttpResponse:
+    if is_api(request.path):
+        return problem_http_response(error)
+    return render(request, "error.html", {"error": error}, status=error.status)

@@ -1,0 +1,114 @@
+"""What surrounds every request: its id, its line in the log, and the headers that all answers share."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.http.request import UnreadablePostError
+from django.http.response import HttpResponseBase
+from rest_framework.response import Response
+
+from accounts.principal import Principal
+from memory_gateway import api_log
+from memory_gateway.core.context import choose_request_id, request_id
+from memory_gateway.core.rest import PROBLEM_CONTENT_TYPE, JsonRenderer, RequestTimeout, problem_http_response
+
+# RFC 9745. Keys belong in the Authorization header since the first release: 2026-01-01T00:00:00Z.
+DEPRECATION = "@1767225600"
+
+
+def is_api(path: str) -> bool:
+    """Everything but the operators' pages and static files."""
+    return not path.startswith(("/admin/", settings.STATIC_URL))
+
+
+class RequestLog:
+    """First in the row, so that it sees every answer, also those of the other middleware."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        started_at, began = datetime.now(UTC), time.perf_counter()
+        # Under the ASGI router the id is there already.
+        token = request_id.set(request_id.get() or choose_request_id(request.headers.get("X-Request-Id", "")))
+        try:
+            response = self._get_response(request)
+            response["X-Request-Id"] = request_id.get()
+            if is_api(request.path):
+                _finish_api_answer(request, response)
+                api_log.write(_exchange(request, response, started_at, (time.perf_counter() - began) * 1000))
+            return response
+        finally:
+            request_id.reset(token)
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        """A body that broke off is the client's doing: no 500, no traceback."""
+        if isinstance(exception, UnreadablePostError):
+            return problem_http_response(RequestTimeout("The body did not arrive whole."))
+        return None
+
+
+def _finish_api_answer(request: HttpRequest, response: HttpResponseBase) -> None:
+    if not response.has_header("Cache-Control"):
+        response["Cache-Control"] = "no-store"
+    if getattr(request, "key_in_url_or_body", False):
+        response["Deprecation"] = DEPRECATION
+
+
+def _exchange(
+    request: HttpRequest, response: HttpResponseBase, started_at: datetime, duration_ms: float
+) -> api_log.Exchange:
+    show_bodies = settings.MEMORY_GATEWAY_LOG_BODIES
+    return api_log.Exchange(
+        request_id=request_id.get(),
+        started_at=started_at,
+        duration_ms=duration_ms,
+        method=request.method or "",
+        scheme=request.scheme or "http",
+        host=request.META.get("HTTP_HOST", ""),
+        path=request.path,
+        query_string=request.META.get("QUERY_STRING", ""),
+        client=request.META.get("REMOTE_ADDR", ""),
+        user_id=_user_id(request),
+        status=response.status_code,
+        request_body=_request_body(request) if show_bodies else None,
+        response_body=_response_body(response) if show_bodies else None,
+    )
+
+
+def _user_id(request: HttpRequest) -> str | None:
+    user = getattr(request, "user", None)
+    # By its type: an isinstance() would load the operator behind Django's lazy object from the database.
+    return user.user_id if type(user) is Principal else None
+
+
+def _request_body(request: HttpRequest) -> Any:
+    """What the JSON parser read, or the type and size of a body that is no JSON. Nothing is read here."""
+    parsed = getattr(request, "parsed_json", None)
+    if parsed is not None:
+        return parsed
+    size = int(request.META.get("CONTENT_LENGTH") or 0)
+    return _sized(request.META.get("CONTENT_TYPE", ""), size) if size else None
+
+
+def _response_body(response: HttpResponseBase) -> Any:
+    """The data of a JSON answer, or the type and size of any other (None where only the stream will tell)."""
+    content_type = response.get("Content-Type", "")
+    if isinstance(response, Response) and isinstance(response.accepted_renderer, JsonRenderer):
+        return response.data
+    if isinstance(response, HttpResponse):
+        is_problem = content_type == PROBLEM_CONTENT_TYPE
+        return orjson.loads(response.content) if is_problem else _sized(content_type, len(response.content))
+    size = response.get("Content-Length")
+    return _sized(content_type, int(size) if size else None)
+
+
+def _sized(content_type: str, size_bytes: int | None) -> dict[str, Any]:
+    return {"content_type": content_type, "size_bytes": size_bytes}

@@ -1,0 +1,172 @@
+"""Serving on one port: what is checked before, what is said at the start, and how it ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sqlite3
+import sys
+from dataclasses import dataclass
+from types import FrameType
+from typing import NoReturn
+
+import uvicorn
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management.base import CommandError
+from django.db import DatabaseError, connection
+from django.db.migrations.executor import MigrationExecutor
+from django.utils import autoreload
+from uvicorn.supervisors.multiprocess import Multiprocess
+
+from memory_gateway.safety import require_no_reload, require_safe_local
+
+APPLICATION = "memory_gateway.asgi:application"
+# Requests in flight get this long at SIGTERM; the rest of ten seconds is for the sweeper.
+DRAIN_SECONDS = 9
+EXIT_START_FAILED = 3
+EXIT_INTERRUPTED = 130
+_WAL_RESET_FIXED = (3, 51, 3)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Where and how to serve."""
+
+    host: str
+    port: int
+    workers: int
+    reload: bool
+
+
+def check(plan: Plan) -> None:
+    """Errors: `CommandError` with one sentence for whatever would make a bad start."""
+    try:
+        _require_safe(plan)
+        executor = MigrationExecutor(connection)
+        missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    except ImproperlyConfigured as error:
+        raise CommandError(str(error)) from None
+    except DatabaseError as error:
+        raise CommandError(f"The database cannot be used: {error}") from error
+    finally:
+        connection.close()
+    if missing:
+        raise CommandError(
+            f"The database lacks {len(missing)} migrations of this version: run `python manage.py migrate` first."
+        )
+
+
+def _require_safe(plan: Plan) -> None:
+    """What the settings were checked for at import holds for the command's options too."""
+    if settings.IS_PRODUCTION:
+        require_no_reload(plan.reload)
+    else:
+        require_safe_local(
+            host=plan.host,
+            hosts=settings.MEMORY_GATEWAY_ALLOWED_HOSTS,
+            provisioning_token=settings.MEMORY_GATEWAY_PROVISIONING_TOKEN,
+        )
+
+
+def listen(plan: Plan) -> socket.socket:
+    """The listening socket. Errors: `CommandError`, exit code 3, if the address cannot be had."""
+    listener = socket.socket(socket.AF_INET6 if ":" in plan.host else socket.AF_INET)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((plan.host, plan.port))
+    except OSError as error:
+        listener.close()
+        raise CommandError(
+            f"Cannot listen on {plan.host} port {plan.port}: {error.strerror or error}. "
+            "Another gateway may be running; MEMORY_GATEWAY_PORT chooses another port.",
+            returncode=EXIT_START_FAILED,
+        ) from None
+    listener.set_inheritable(True)
+    return listener
+
+
+def banner(plan: Plan, port: int) -> str:
+    """What an operator wants to know at the start."""
+    host = f"[{plan.host}]" if ":" in plan.host else plan.host
+    url = f"http://{host}:{port}"
+    backend = settings.MEMORY_GATEWAY_BACKEND_BASE_URL
+    lines = [
+        f"Memory Gateway serves {url}",
+        f"  API docs   {url}/api/docs/",
+        f"  panel      {url}/admin/",
+        f"  engine     {f'upstream at {backend}' if backend else 'embedded'}",
+        f"  database   {connection.vendor}",
+        f"  profile    {settings.MEMORY_GATEWAY_PROFILE}",
+    ]
+    if plan.workers > 1:
+        lines.append(f"  workers    {plan.workers}")
+        if connection.vendor == "sqlite" and sqlite3.sqlite_version_info < _WAL_RESET_FIXED:
+            lines.append(_wal_note())
+    return "\n".join(lines)
+
+
+def _wal_note() -> str:
+    return (
+        f"  note       SQLite {sqlite3.sqlite_version} can, very rarely, damage a database that several processes "
+        "write (fixed in 3.51.3): prefer one worker, or PostgreSQL"
+    )
+
+
+def configuration(plan: Plan) -> uvicorn.Config:
+    proxies = settings.MEMORY_GATEWAY_TRUSTED_PROXIES
+    return uvicorn.Config(
+        APPLICATION,
+        host=plan.host,
+        port=plan.port,
+        workers=plan.workers,
+        http="httptools",
+        ws="none",
+        lifespan="on",
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=DRAIN_SECONDS,
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        proxy_headers=bool(proxies),
+        forwarded_allow_ips=proxies or "",
+    )
+
+
+def run(plan: Plan) -> NoReturn:
+    """Serves until a signal and ends the process. Exit codes: 0 after SIGTERM, 130 after Ctrl+C, 3 for a failed start.
+
+    Errors: `CommandError` before anything is served.
+    """
+    # uvicorn raises the signal again after its shutdown: that shall be a good end, not death by signal.
+    signal.signal(signal.SIGTERM, _leave)
+    if plan.reload:
+        autoreload.run_with_reloader(_serve, plan)
+    try:
+        code = _serve(plan)
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 0
+    except KeyboardInterrupt:
+        code = EXIT_INTERRUPTED
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)  # a request thread that outlived the drain must not hold the process
+
+
+def _leave(_signal_number: int, _frame: FrameType | None) -> NoReturn:
+    raise SystemExit(0)
+
+
+def _serve(plan: Plan) -> int:
+    listener = listen(plan)
+    sys.stdout.write(banner(plan, listener.getsockname()[1]) + "\n")
+    sys.stdout.flush()
+    if plan.workers == 1 or plan.reload:
+        uvicorn.Server(configuration(plan)).run(sockets=[listener])
+        return 0
+    os.environ["MEMORY_GATEWAY_WORKER"] = str(os.getpid())
+    supervisor = Multiprocess(configuration(plan), sockets=[listener])
+    supervisor.run()
+    failed = any(process.exitcode == EXIT_START_FAILED for process in supervisor.processes)
+    return EXIT_START_FAILED if failed else 0
