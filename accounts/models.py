@@ -16,6 +16,7 @@ class MemoryUser(models.Model):
     class Meta:
         verbose_name = "user"
         ordering = ("user_id",)
+        default_permissions = ("add", "view")
 
     def __str__(self) -> str:
         return self.user_id
@@ -38,6 +39,7 @@ class UserKey(models.Model):
     class Meta:
         verbose_name = "user key"
         ordering = ("-created_at",)
+        default_permissions = ("add", "view", "rotate", "revoke")
         indexes = [models.Index(fields=["user", "created_at"], name="key_of_user")]
 
     def __str__(self) -> str:
@@ -68,6 +70,7 @@ class AuditEvent(models.Model):
     class Meta:
         verbose_name = "audit event"
         ordering = ("-at", "-id")
+        default_permissions = ("view",)
         indexes = [
             models.Index(fields=["user_id", "at"], name="audit_of_user"),
             models.Index(fields=["at"], name="audit_by_time"),
@@ -75,3 +78,25 @@ class AuditEvent(models.Model):
 
     def __str__(self) -> str:
         return f"{self.action} {self.subject_type} {self.subject_id}"
+
+
+class SignInThrottle(models.Model):
+    """How often somebody failed to sign in as an operator: one row per name and network, one more per network alone.
+
+    The name is kept as a digest only, since people type passwords into the wrong field.
+    """
+
+    network = models.CharField(max_length=64)
+    name_digest = models.CharField(max_length=64, blank=True)
+    failures = models.IntegerField(default=0)
+    counted_since = models.DateTimeField()
+    locked_until = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ("-counted_since",)
+        default_permissions = ("view", "delete")
+        constraints = [models.UniqueConstraint(fields=["network", "name_digest"], name="throttle_of_one_name")]
+        indexes = [models.Index(fields=["counted_since"], name="throttle_by_time")]
+
+    def __str__(self) -> str:
+        return self.network

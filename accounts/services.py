@@ -11,7 +11,8 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db import OperationalError, transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from accounts import queries
@@ -62,10 +63,7 @@ def create_user(user_id: str, *, actor: Actor) -> IssuedKey:
     Two calls at once make one user and answer the same key. Errors: `InvalidInput` for the id's grammar, `Conflict`
     if the existing key cannot be read any more.
     """
-    try:
-        check_name(user_id)
-    except ValueError as error:
-        raise InvalidInput.of_field("user_id", str(error)) from None
+    _check_user_id(user_id)
     with transaction.atomic():
         user, is_new = MemoryUser.objects.get_or_create(user_id=user_id)
         if is_new:
@@ -75,6 +73,25 @@ def create_user(user_id: str, *, actor: Actor) -> IssuedKey:
             return _issue(user, label="", expires_at=None, actor=actor)
         record(actor, "key.reveal", subject_type="key", subject_id=str(key.pk), user_id=user_id)
         return IssuedKey(key, _plaintext(key))
+
+
+def create_new_user(user_id: str, *, actor: Actor) -> IssuedKey:
+    """A user who was not there before. Errors: `InvalidInput` for the id's grammar, `Conflict` if the user exists."""
+    _check_user_id(user_id)
+    with transaction.atomic():
+        user, is_new = MemoryUser.objects.get_or_create(user_id=user_id)
+        if not is_new:
+            raise Conflict("This user exists already.")
+        record(actor, "user.create", subject_type="user", subject_id=str(user.pk), user_id=user_id)
+        return _issue(user, label="", expires_at=None, actor=actor)
+
+
+def find_user(user_id: str) -> MemoryUser:
+    """Errors: `NotFound`."""
+    user = MemoryUser.objects.filter(user_id=user_id).first()
+    if user is None:
+        raise NotFound("There is no such user.")
+    return user
 
 
 def issue_key(user_pk: UUID, *, label: str = "", expires_at: datetime | None = None, actor: Actor) -> IssuedKey:
@@ -133,6 +150,18 @@ def keys_of(user_pk: UUID) -> QuerySet[UserKey]:
     return UserKey.objects.filter(user_id=user_pk).order_by("-created_at")
 
 
+def with_live_keys(users: QuerySet[MemoryUser]) -> QuerySet[MemoryUser]:
+    """The users, each with `live_key_count`."""
+    live = UserKey.objects.filter(is_live_key(), user=OuterRef("pk")).order_by().values("user").annotate(n=Count("pk"))
+    return users.annotate(live_key_count=Coalesce(Subquery(live.values("n")), 0))
+
+
+def is_live_key() -> Q:
+    """The condition that a key works now."""
+    unexpired = Q(expires_at__isnull=True) | Q(expires_at__gt=timezone.now())
+    return unexpired & Q(revoked_at__isnull=True)
+
+
 def is_live(key: UserKey) -> bool:
     return key.revoked_at is None and (key.expires_at is None or key.expires_at > timezone.now())
 
@@ -179,20 +208,22 @@ def _key_of(user: MemoryUser, key_id: UUID) -> UserKey:
 
 
 def _live_keys(user: MemoryUser) -> QuerySet[UserKey]:
-    return UserKey.objects.filter(_is_live(), user=user)
-
-
-def _is_live() -> Q:
-    unexpired = Q(expires_at__isnull=True) | Q(expires_at__gt=timezone.now())
-    return unexpired & Q(revoked_at__isnull=True)
+    return UserKey.objects.filter(is_live_key(), user=user)
 
 
 def _forget_long_dead(user: MemoryUser) -> None:
     """Keeps the newest dead keys only: rotation must not grow a list for years, and the audit trail knows them all."""
-    dead = UserKey.objects.filter(~_is_live(), user=user).order_by("-created_at")
+    dead = UserKey.objects.filter(~is_live_key(), user=user).order_by("-created_at")
     too_many = list(dead.values_list("pk", flat=True)[MAX_DEAD_KEYS:])
     if too_many:
         UserKey.objects.filter(pk__in=too_many).delete()
+
+
+def _check_user_id(user_id: str) -> None:
+    try:
+        check_name(user_id)
+    except ValueError as error:
+        raise InvalidInput.of_field("user_id", str(error)) from None
 
 
 def _check_label(label: str) -> None:

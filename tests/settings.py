@@ -16,3 +16,6 @@ from memory_gateway.settings import *  # noqa: E402, F403
 
 ALLOWED_HOSTS = ["testserver", "127.0.0.1", "localhost"]
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+if DATABASES["default"]["ENGINE"].endswith("sqlite3"):  # noqa: F405
+    # A real file: in memory, threads would share one cache and meet locks that no user ever sees.
+    DATABASES["default"]["TEST"] = {"NAME": str(_DATA / "tests.sqlite3")}  # noqa: F405

@@ -37,11 +37,11 @@ def problems(*statuses: int) -> dict[tuple[int, str], type[Problem]]:
 
 def _parameter_schema(field: dict[str, Any]) -> dict[str, Any]:
     """A query has no null: an optional field is simply left out."""
-    alternatives = [item for item in field.get("anyOf", []) if item != {"type": "null"}]
+    alternatives: list[dict[str, Any]] = [item for item in field.get("anyOf", []) if item != {"type": "null"}]
     known = {name: value for name, value in field.items() if name not in {"title", "description", "deprecated"}}
-    if len(alternatives) == 1:
-        return {name: value for name, value in known.items() if name not in {"anyOf", "default"}} | alternatives[0]
-    return known
+    if len(alternatives) != 1:
+        return known
+    return {name: value for name, value in known.items() if name not in {"anyOf", "default"}} | alternatives[0]
 
 
 class UserKeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]

@@ -1,0 +1,75 @@
+"""What the admin pages of every app stand on: rows that belong to services are shown, never written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin
+from django.db.models import Model
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+
+from accounts.audit import Actor, record
+
+if TYPE_CHECKING:
+    BaseAdmin = admin.ModelAdmin[Any]
+else:
+    BaseAdmin = admin.ModelAdmin
+
+
+class ReadOnlyAdmin(BaseAdmin):
+    """Lists and shows."""
+
+    actions = None
+    list_per_page = 50
+    list_max_show_all = 200
+    show_full_result_count = False
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+
+class PersonalAdmin(ReadOnlyAdmin):
+    """Rows that hold what people said or uploaded, each with a `user`: whoever looks leaves a trace.
+
+    Searching compares whole identifiers only: looking for words in other people's text is not for these pages.
+    """
+
+    search_help_text = "A user id or another id, whole."
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        response = super().changelist_view(request, extra_context)
+        if isinstance(response, TemplateResponse) and response.context_data:
+            self._record_list(request, response.context_data["cl"].result_list)
+        return response
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        response = super().change_view(request, object_id, form_url, extra_context)
+        if isinstance(response, TemplateResponse) and response.context_data:
+            shown = response.context_data["original"]
+            self._record(request, "view", subject_id=str(shown.pk), user_id=shown.user.user_id)
+        return response
+
+    def _record_list(self, request: HttpRequest, rows: Iterable[Any]) -> None:
+        users = sorted({row.user.user_id for row in rows})
+        if users:
+            detail = {"users": users}
+            self._record(request, "list", subject_id="", user_id=users[0] if len(users) == 1 else "", detail=detail)
+
+    def _record(self, request: HttpRequest, verb: str, **subject: Any) -> None:
+        name = str(self.opts.model_name)
+        record(actor_of(request), f"{name}.{verb}", subject_type=name, **subject)
+
+
+def actor_of(request: HttpRequest) -> Actor:
+    """The operator who is signed in."""
+    return Actor.operator(request.user.get_username())

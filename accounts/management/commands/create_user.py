@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from accounts import services
+from accounts.audit import Actor
+from memory_gateway.core.errors import GatewayError
+
+
+class Command(BaseCommand):
+    help = "Create a memory user, or find an existing one, and print the key."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("user_id", help="1 to 64 characters of A-Z a-z 0-9 _ . @ + -")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            issued = services.create_user(options["user_id"], actor=Actor.command("create_user"))
+        except GatewayError as error:
+            raise CommandError(error.detail) from None
+        self.stdout.write(issued.plaintext)

@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+from django.contrib import admin
+
+from accounts.admin_base import PersonalAdmin, ReadOnlyAdmin
+from engine.models import IndexStatistics, IndexVersion, Memory, Session
+
+
+@admin.register(Session)
+class SessionAdmin(PersonalAdmin):
+    list_display = ("session_id", "user", "app_id", "project_id", "kind", "created_at", "flushed_at", "deleted_at")
+    list_filter = ("kind", ("flushed_at", admin.EmptyFieldListFilter), ("deleted_at", admin.EmptyFieldListFilter))
+    list_select_related = ("user",)
+    search_fields = ("user__user_id__exact", "session_id__exact", "engine_session_id__exact")
+
+
+@admin.register(Memory)
+class MemoryAdmin(PersonalAdmin):
+    """The list shows no text: it is read one memory at a time."""
+
+    list_display = ("memory_id", "user", "session", "memory_type", "category", "origin", "is_indexed", "hidden_at")
+    list_filter = ("memory_type", "origin", "is_indexed", ("hidden_at", admin.EmptyFieldListFilter))
+    list_select_related = ("user", "session")
+    search_fields = ("user__user_id__exact", "memory_id__exact", "session__session_id__exact")
+
+
+@admin.register(IndexStatistics)
+class IndexStatisticsAdmin(ReadOnlyAdmin):
+    list_display = ("user", "app_id", "project_id", "documents", "tokens")
+    list_filter = (("documents", admin.EmptyFieldListFilter),)
+    list_select_related = ("user",)
+    search_fields = ("user__user_id__exact", "app_id__exact", "project_id__exact")
+    search_help_text = "A user id, app id or project id, whole."
+
+
+@admin.register(IndexVersion)
+class IndexVersionAdmin(ReadOnlyAdmin):
+    list_display = ("tokenizer", "built_at")
+    list_filter = ("built_at",)
+    search_fields = ("tokenizer__startswith",)

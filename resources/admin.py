@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+from django.contrib import admin
+
+from accounts.admin_base import PersonalAdmin
+from resources.models import Attachment, Resource
+
+
+@admin.register(Resource)
+class ResourceAdmin(PersonalAdmin):
+    list_display = ("resource_id", "filename", "user", "status", "origin", "content_type", "size_bytes", "created_at")
+    list_filter = ("status", "origin", "content_type", "created_at")
+    list_select_related = ("user",)
+    search_fields = ("user__user_id__exact", "resource_id__exact", "sha256__exact")
+
+
+@admin.register(Attachment)
+class AttachmentAdmin(PersonalAdmin):
+    list_display = ("name", "type", "user", "session_id", "resource", "source", "created_at")
+    list_filter = ("source", "type", "created_at")
+    list_select_related = ("user", "resource")
+    search_fields = ("user__user_id__exact", "session_id__exact", "sha256__exact")
