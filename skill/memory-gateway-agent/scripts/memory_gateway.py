@@ -1,0 +1,783 @@
+#!/usr/bin/env python3
+"""Command-line client of Memory Gateway on Python's standard library alone (3.9 or newer).
+
+Environment:
+  MEMORY_GATEWAY_BASE_URL            default http://127.0.0.1:8010
+  MEMORY_GATEWAY_USER_ID             whose memories these are
+  MEMORY_GATEWAY_USER_KEY            that user's key; sent as a header, never in an address
+  MEMORY_GATEWAY_PROVISIONING_TOKEN  for create-user, where the gateway demands it
+
+Answers are JSON on stdout. Errors are one sentence on stderr and an exit code: 2 wrong usage, 3 the gateway refused
+(4xx), 4 the gateway or its memory service is unavailable (5xx, no connection).
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import contextlib
+import http.client
+import io
+import json
+import mimetypes
+import os
+import stat
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+from urllib.parse import quote, urlencode, urlsplit
+
+EXIT_USAGE, EXIT_REFUSED, EXIT_UNAVAILABLE, EXIT_INTERRUPTED = 2, 3, 4, 130
+DEFAULT_BASE_URL = "http://127.0.0.1:8010"
+CONNECT_SECONDS = 10.0
+ANSWER_SECONDS = 180.0  # an upload waits for its text to be read and remembered
+ATTEMPTS = 3
+LONGEST_WAIT_SECONDS = 30
+CHUNK_BYTES = 64 * 1024
+
+Fields = dict[str, Any]
+KEY, PROVISIONING, NOBODY = "key", "provisioning", ""
+
+
+class ClientError(Exception):
+    """A sentence for stderr; the class says the exit code."""
+
+    exit_code = EXIT_USAGE
+
+
+class UsageError(ClientError):
+    """The command line, the environment or a local file is wrong."""
+
+
+class Refused(ClientError):
+    """The gateway answered 4xx."""
+
+    exit_code = EXIT_REFUSED
+
+
+class Unavailable(ClientError):
+    """No answer, or 5xx."""
+
+    exit_code = EXIT_UNAVAILABLE
+
+
+# --- configuration ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Config:
+    """The environment, checked. `base_path` is what stands before every path, without a slash at its end."""
+
+    is_https: bool
+    host: str
+    port: int | None
+    base_path: str
+    user_id: str = ""
+    user_key: str = field(default="", repr=False)
+    provisioning_token: str = field(default="", repr=False)
+
+    @classmethod
+    def from_environ(cls, environ: Mapping[str, str]) -> Config:
+        base_url = environ.get("MEMORY_GATEWAY_BASE_URL", "").strip() or DEFAULT_BASE_URL
+        try:
+            parts = urlsplit(base_url)
+            host, port = parts.hostname, parts.port
+        except ValueError:
+            host, port = None, None
+        if not host or parts.scheme not in ("http", "https") or "@" in parts.netloc or parts.query or parts.fragment:
+            raise UsageError(f"MEMORY_GATEWAY_BASE_URL must read like {DEFAULT_BASE_URL}.")
+        return cls(
+            is_https=parts.scheme == "https",
+            host=host,
+            port=port,
+            base_path=parts.path.rstrip("/"),
+            user_id=environ.get("MEMORY_GATEWAY_USER_ID", "").strip(),
+            user_key=_secret(environ, "MEMORY_GATEWAY_USER_KEY"),
+            provisioning_token=_secret(environ, "MEMORY_GATEWAY_PROVISIONING_TOKEN"),
+        )
+
+    @property
+    def address(self) -> str:
+        port = f":{self.port}" if self.port else ""
+        return f"{'https' if self.is_https else 'http'}://{self.host}{port}{self.base_path}"
+
+    def require_user_id(self) -> str:
+        if not self.user_id:
+            raise UsageError("Set MEMORY_GATEWAY_USER_ID to the user's id.")
+        return self.user_id
+
+    def require_user_key(self) -> str:
+        if not self.user_key:
+            raise UsageError("Set MEMORY_GATEWAY_USER_KEY to the user's key (create-user gives one).")
+        return self.user_key
+
+
+def _secret(environ: Mapping[str, str], name: str) -> str:
+    value = environ.get(name, "").strip()
+    if not all("!" <= character <= "~" for character in value):
+        raise UsageError(f"{name} must be plain characters without spaces.")
+    return value
+
+
+# --- requests --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Call:
+    """One request. `path` is quoted and has its query; a `Multipart` body is streamed."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes | Multipart | None = None
+    reads_only: bool = False
+
+
+class Multipart:
+    """A `multipart/form-data` body of text fields and one file, sent piece by piece: the file is never held whole."""
+
+    def __init__(self, fields: Mapping[str, str], file: BinaryIO, filename: str, mime_type: str) -> None:
+        self._boundary = uuid.uuid4().hex
+        self._file = file
+        self._file_bytes = os.fstat(file.fileno()).st_size
+        self._head = b"".join(self._text_part(name, value) for name, value in fields.items())
+        self._head += self._part_head(f'name="file"; filename={quoted(filename)}\r\nContent-Type: {mime_type}')
+        self._tail = f"\r\n--{self._boundary}--\r\n".encode()
+        self.content_type = f"multipart/form-data; boundary={self._boundary}"
+        self.length = len(self._head) + self._file_bytes + len(self._tail)
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield self._head
+        yield from self._file_chunks()
+        yield self._tail
+
+    def _file_chunks(self) -> Iterator[bytes]:
+        left = self._file_bytes
+        while left:
+            chunk = self._file.read(min(left, CHUNK_BYTES))
+            if not chunk:
+                raise UsageError("The file became shorter while it was being sent.")
+            left -= len(chunk)
+            yield chunk
+
+    def _text_part(self, name: str, value: str) -> bytes:
+        return self._part_head(f'name="{name}"') + value.encode("utf-8", "replace") + b"\r\n"
+
+    def _part_head(self, disposition: str) -> bytes:
+        head = f"--{self._boundary}\r\nContent-Disposition: form-data; {disposition}\r\n\r\n"
+        return head.encode("utf-8", "replace")
+
+
+def quoted(filename: str) -> str:
+    """A quoted string of a header, in UTF-8 as browsers send it; what would end a line becomes a space."""
+    printable = "".join(character if character.isprintable() else " " for character in filename)
+    escaped = printable.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+class Gateway:
+    """Sends calls. `sleep` takes seconds; it is used between attempts only."""
+
+    def __init__(self, config: Config, answer_seconds: float, sleep: Callable[[float], None]) -> None:
+        self.config = config
+        self._answer_seconds = answer_seconds
+        self._sleep = sleep
+
+    def json(self, call: Call) -> Any:
+        """The answer's JSON. Errors: `Refused`, `Unavailable`."""
+        with self.answer(call) as response:
+            body = reading(response.read, self.config)
+        try:
+            return json.loads(body)
+        except ValueError:
+            raise Unavailable(f"{self.config.address} does not answer like a Memory Gateway.") from None
+
+    @contextlib.contextmanager
+    def answer(self, call: Call) -> Iterator[http.client.HTTPResponse]:
+        """A 2xx answer that is still to be read. Errors: `Refused`, `Unavailable`."""
+        connection, response = self._accepted(call)
+        with contextlib.closing(connection), contextlib.closing(response):
+            yield response
+
+    def _accepted(self, call: Call) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
+        attempts = ATTEMPTS if call.reads_only else 1
+        while True:
+            attempts -= 1
+            connection, response = self._send(call)
+            if 200 <= response.status < 300:
+                return connection, response
+            with contextlib.closing(connection):
+                error = refusal(response, reading(response.read, self.config))
+            wait = retry_after_seconds(response)
+            if not attempts or response.status not in (429, 503) or wait is None or wait > LONGEST_WAIT_SECONDS:
+                raise error
+            self._sleep(wait)
+
+    def _send(self, call: Call) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
+        connection = self._connection()
+        try:
+            return connection, reading(lambda: self._exchange(connection, call), self.config)
+        except ClientError:
+            connection.close()
+            raise
+
+    def _exchange(self, connection: http.client.HTTPConnection, call: Call) -> http.client.HTTPResponse:
+        connection.connect()
+        connection.sock.settimeout(self._answer_seconds)
+        headers = {"Accept": "application/json, application/problem+json", **call.headers}
+        if isinstance(call.body, Multipart):
+            headers.update({"Content-Type": call.body.content_type, "Content-Length": str(call.body.length)})
+        # A server may refuse a file before it has read all of it: its answer is what counts.
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            connection.request(call.method, self.config.base_path + call.path, body=call.body, headers=headers)
+        return connection.getresponse()
+
+    def _connection(self) -> http.client.HTTPConnection:
+        # http.client follows no redirect: the key goes to the configured address alone.
+        kind = http.client.HTTPSConnection if self.config.is_https else http.client.HTTPConnection
+        return kind(self.config.host, self.config.port, timeout=CONNECT_SECONDS)
+
+
+def reading(read: Callable[[], Any], config: Config) -> Any:
+    """What `read` gives. Errors: `Unavailable` for every way in which a connection fails."""
+    try:
+        return read()
+    except TimeoutError:
+        raise Unavailable(f"{config.address} did not answer in time.") from None
+    except (OSError, http.client.HTTPException) as error:
+        reason = one_line(str(error) or type(error).__name__)
+        raise Unavailable(f"{config.address} cannot be reached: {reason}.") from None
+
+
+def retry_after_seconds(response: http.client.HTTPResponse) -> int | None:
+    value = response.getheader("Retry-After", "")
+    return int(value) if value.isascii() and value.isdigit() else None
+
+
+def refusal(response: http.client.HTTPResponse, body: bytes) -> ClientError:
+    """The gateway's own words where it gave some."""
+    kind = Refused if 400 <= response.status < 500 else Unavailable
+    location = response.getheader("Location")
+    if 300 <= response.status < 400 and location:
+        return kind(f"The gateway redirects to {one_line(location)}: put its address into MEMORY_GATEWAY_BASE_URL.")
+    detail, code = problem(body)
+    wait = retry_after_seconds(response)
+    again = "" if wait is None else f"; try again in {wait} s"
+    return kind(f"{one_line(detail or response.reason).rstrip('.')} ({response.status}{code}{again}).")
+
+
+def problem(body: bytes) -> tuple[str, str]:
+    """Detail and code of an `application/problem+json` document; empty text for what is none."""
+    try:
+        document = json.loads(body)
+    except ValueError:
+        return "", ""
+    if not isinstance(document, dict) or not isinstance(document.get("detail"), str):
+        return "", ""
+    return document["detail"], f" {document['code']}" if "code" in document else ""
+
+
+def one_line(text: str) -> str:
+    """Without line ends and control characters: a terminal must not obey what an answer holds."""
+    return " ".join("".join(character if character.isprintable() else " " for character in text).split())
+
+
+# --- commands --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One argument of argparse."""
+
+    flags: tuple[str, ...]
+    options: Mapping[str, Any]
+
+
+def argument(*flags: str, **options: Any) -> Argument:
+    return Argument(flags, options)
+
+
+def send_json(gateway: Gateway, command: Command, fields: Fields) -> Any:
+    return gateway.json(command.call(gateway.config, fields))
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command and its endpoint. Arguments are named as the endpoint's fields; those not given are not sent, so that
+    the gateway's own defaults hold. `{name}` in the path takes the argument of that name, the rest goes into the JSON
+    body or, `in_query`, into the query. `auth` says what goes into the header.
+    """
+
+    name: str
+    summary: str
+    method: str
+    path: str
+    arguments: tuple[Argument, ...] = ()
+    examples: tuple[str, ...] = ()
+    in_query: bool = False
+    reads_only: bool = False
+    auth: str = KEY
+    run: Callable[[Gateway, Command, Fields], Any] = send_json
+
+    def call(
+        self, config: Config, fields: Fields, *, headers: Mapping[str, str] | None = None, body: Multipart | None = None
+    ) -> Call:
+        in_path = {name: quote(str(value), safe="") for name, value in fields.items() if "{" + name + "}" in self.path}
+        rest = {name: value for name, value in fields.items() if name not in in_path}
+        query = {**self._owner(config), **(rest if self.in_query else {})}
+        path = self.path.format(**in_path) + (f"?{urlencode(query)}" if query else "")
+        sent = {**(headers or {}), **self._authorization(config)}
+        if self.in_query or body is not None:
+            return Call(self.method, path, sent, body, self.reads_only)
+        json_type = {"Content-Type": "application/json"}
+        return Call(self.method, path, {**sent, **json_type}, encoded(rest), self.reads_only)
+
+    def _owner(self, config: Config) -> Fields:
+        """Whose key it must be: the gateway refuses one that is somebody else's."""
+        return {"user_id": config.user_id} if self.auth == KEY and config.user_id else {}
+
+    def _authorization(self, config: Config) -> dict[str, str]:
+        token = config.require_user_key() if self.auth == KEY else config.provisioning_token
+        return {"Authorization": f"Bearer {token}"} if self.auth and token else {}
+
+
+def encoded(fields: Fields) -> bytes:
+    return json.dumps(fields, ensure_ascii=False).encode("utf-8", "replace")
+
+
+def create_user(gateway: Gateway, command: Command, fields: Fields) -> Any:
+    fields.setdefault("user_id", gateway.config.user_id)
+    if not fields["user_id"]:
+        raise UsageError("Name the user: create-user USER_ID, or set MEMORY_GATEWAY_USER_ID.")
+    return send_json(gateway, command, fields)
+
+
+def upload_resource(gateway: Gateway, command: Command, fields: Fields) -> Any:
+    path = Path(fields.pop("file"))
+    filename = fields.pop("filename", path.name)
+    mime_type = fields.pop("mime_type", "application/octet-stream")  # the gateway looks at the bytes and the name
+    headers = {"Prefer": "respond-async"} if fields.pop("no_wait", False) else {}
+    with opened(path) as file:
+        body = Multipart(fields, file, filename, mime_type)
+        return gateway.json(command.call(gateway.config, {}, headers=headers, body=body))
+
+
+def download_resource(gateway: Gateway, command: Command, fields: Fields) -> Any:
+    output = Path(fields.pop("output"))
+    with gateway.answer(command.call(gateway.config, fields)) as response:
+        size_bytes = save(chunks(response, gateway.config), output)
+    return {**fields, "path": str(output), "size_bytes": size_bytes}
+
+
+def chunks(response: http.client.HTTPResponse, config: Config) -> Iterator[bytes]:
+    left = int(response.getheader("Content-Length", "0"))
+    while chunk := reading(lambda: response.read(CHUNK_BYTES), config):
+        left -= len(chunk)
+        yield chunk
+    if left > 0:
+        raise Unavailable(f"The file did not arrive whole: {left} bytes are missing.")
+
+
+def save(pieces: Iterator[bytes], output: Path) -> int:
+    """Writes a new file and returns its size in bytes."""
+    try:
+        with output.open("xb") as file:
+            return written(pieces, file, output)
+    except OSError as error:
+        raise UsageError(f"{output} cannot be written: {error.strerror}.") from None
+
+
+def written(pieces: Iterator[bytes], file: BinaryIO, output: Path) -> int:
+    """Nothing is left of a file that came in part."""
+    try:
+        return sum(map(file.write, pieces))
+    except BaseException:
+        file.close()
+        output.unlink()
+        raise
+
+
+def add_memory(gateway: Gateway, command: Command, fields: Fields) -> Any:
+    now_ms = fields.pop("timestamp", None) or int(time.time() * 1000)
+    given = {name: fields.pop(name, None) for name in ("text", "role", "sender_id", "attach", "messages")}
+    if given["messages"] is None:
+        messages = [single_message(given)]
+    elif any(given[name] for name in ("text", "role", "sender_id", "attach")):
+        raise UsageError("Give either --messages, or TEXT with --role, --sender-id and --attach.")
+    else:
+        messages = read_messages(given["messages"])
+    user_id = gateway.config.user_id
+    fields["messages"] = [completed(item, now_ms + place, user_id) for place, item in enumerate(messages)]
+    return send_json(gateway, command, fields)
+
+
+def single_message(given: Fields) -> Fields:
+    text = sys.stdin.read() if given["text"] == "-" else given["text"]
+    files = [attached(Path(name)) for name in given["attach"] or ()]
+    if not text and not files:
+        raise UsageError("Nothing to add: give TEXT, --attach FILE or --messages FILE.")
+    message: Fields = {"role": given["role"] or "user", "content": text}
+    if files:
+        message["content"] = ([{"type": "text", "text": text}] if text else []) + files
+    if given["sender_id"]:
+        message["sender_id"] = given["sender_id"]
+    return message
+
+
+def completed(message: Fields, timestamp_ms: int, user_id: str) -> Fields:
+    """With a time, and the user as sender of what the user said."""
+    sender = {"sender_id": user_id} if message.get("role") == "user" and user_id else {}
+    return {**sender, "timestamp": timestamp_ms, **message}
+
+
+def read_messages(name: str) -> list[Fields]:
+    try:
+        text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
+        document = json.loads(text)
+    except OSError as error:
+        raise UsageError(f"{name} cannot be read: {error.strerror}.") from None
+    except ValueError as error:
+        raise UsageError(f"{name} is not JSON: {error}.") from None
+    messages = document.get("messages") if isinstance(document, dict) else document
+    if not isinstance(messages, list) or not all(isinstance(item, dict) for item in messages):
+        raise UsageError(f'{name} must hold a list of messages, or {{"messages": [...]}}.')
+    return messages
+
+
+def attached(path: Path) -> Fields:
+    with opened(path) as file:
+        data = base64.b64encode(file.read()).decode("ascii")
+    kind = content_type(guessed_type(path.name))
+    return {"type": kind, "base64": data, "ext": path.suffix[1:].lower(), "name": path.name}
+
+
+def opened(path: Path) -> BinaryIO:
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}.") from None
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise UsageError(f"{path} is not a file.")
+    return file
+
+
+def guessed_type(filename: str) -> str:
+    return mimetypes.guess_type(filename)[0] or "application/octet-stream"
+
+
+def content_type(mime_type: str) -> str:
+    """The kind of a content item, as the gateway's table has it."""
+    major = mime_type.partition("/")[0]
+    if major in ("image", "audio"):
+        return major
+    if mime_type in ("application/pdf", "text/html"):
+        return mime_type.partition("/")[2]
+    return "text" if major == "text" else "doc"
+
+
+# --- the command line ------------------------------------------------------------------------------------------------
+
+
+def json_object(text: str) -> Fields:
+    value = json.loads(text)
+    if not isinstance(value, dict):
+        raise TypeError
+    return value
+
+
+json_object.__name__ = "JSON object"  # argparse: "invalid JSON object value"
+
+SCOPE = (
+    argument("--app-id", help="the application whose memories these are (default: default)"),
+    argument("--project-id", help="the project within the application (default: default)"),
+)
+SCOPE_FILTER = (
+    argument("--app-id", help="only this application's (default: all)"),
+    argument("--project-id", help="only this project's (default: all)"),
+)
+PAGE = (
+    argument("--limit", type=int, help="a page of so many"),
+    argument("--cursor", help="next_cursor of the page before"),
+)
+SESSION_ID = argument("session_id", help="such as chat:c_456")
+MEMORY_ID = argument("memory_id", help="as search-memory and list-memories show it")
+RESOURCE_ID = argument("resource_id", help="such as r_xxx")
+
+COMMANDS = (
+    Command(
+        "health",
+        "Say whether the gateway and its memory service answer",
+        "GET",
+        "/health",
+        examples=("health",),
+        in_query=True,
+        reads_only=True,
+        auth=NOBODY,
+    ),
+    Command(
+        "create-user",
+        "Create a user, or get an existing one's key again",
+        "POST",
+        "/users",
+        (argument("user_id", nargs="?", help="default: MEMORY_GATEWAY_USER_ID"),),
+        ("create-user u_123",),
+        auth=PROVISIONING,
+        run=create_user,
+    ),
+    Command(
+        "list-keys",
+        "List the user's keys, without their plaintext",
+        "GET",
+        "/users/me/keys",
+        examples=("list-keys",),
+        in_query=True,
+        reads_only=True,
+    ),
+    Command(
+        "issue-key",
+        "Make one more key; its plaintext is shown this once",
+        "POST",
+        "/users/me/keys",
+        (
+            argument("--label", help="what the key is for"),
+            argument("--expires-at", help="when it ends by itself, such as 2027-01-31T12:00:00+00:00"),
+        ),
+        ("issue-key --label laptop --expires-at 2027-01-31T12:00:00+00:00",),
+    ),
+    Command(
+        "rotate-key",
+        "Put a new key in the place of the one in use; its plaintext is shown this once",
+        "POST",
+        "/users/me/keys/rotate",
+        (argument("--grace-seconds", type=int, help="how long the old key goes on working"),),
+        ("rotate-key --grace-seconds 600",),
+    ),
+    Command(
+        "revoke-key",
+        "End a key at once",
+        "DELETE",
+        "/users/me/keys/{key_id}",
+        (argument("key_id", help="as list-keys shows it"),),
+        ("revoke-key 0190b0c2-0000-7000-8000-000000000000",),
+        in_query=True,
+    ),
+    Command(
+        "upload-resource",
+        "Upload a file and have its text remembered",
+        "POST",
+        "/resources",
+        (
+            argument("file", help="the file's path"),
+            argument("--title", help="what people call it"),
+            argument("--description", help="what is in it"),
+            argument("--filename", help="another name than the file's own"),
+            argument("--mime-type", help="default: what the gateway sees in it"),
+            argument("--no-wait", action="store_true", default=None, help="do not wait until it is ingested"),
+            *SCOPE,
+        ),
+        ('upload-resource ./contract.pdf --title "合同文件" --description "2026 年付款合同"',),
+        run=upload_resource,
+    ),
+    Command(
+        "register-resource",
+        "Register a file that lies elsewhere and have its text remembered",
+        "POST",
+        "/resources/external",
+        (
+            argument("filename", help="the file's name with its extension"),
+            argument("source_uri", help="its lasting address, such as minio://bucket/path; never a presigned one"),
+            argument("--ingest-uri", help="an address to read it from now, such as a presigned URL"),
+            argument("--mime-type", help="such as image/png"),
+            argument("--content-type", choices=("image", "audio", "pdf", "html", "text", "doc")),
+            argument("--size-bytes", type=int),
+            argument("--sha256", help="of its content, in hexadecimal"),
+            argument("--title", help="what people call it"),
+            argument("--description", help="what is in it"),
+            *SCOPE,
+        ),
+        ("register-resource chart.png minio://files/u_123/chart.png --ingest-uri https://minio.example/chart.png",),
+    ),
+    Command(
+        "list-resources",
+        "List the user's resources",
+        "GET",
+        "/resources",
+        (*PAGE, *SCOPE_FILTER),
+        ("list-resources", "list-resources --limit 20"),
+        in_query=True,
+        reads_only=True,
+    ),
+    Command(
+        "get-resource",
+        "Show one resource; an empty list means that there is none of this id",
+        "GET",
+        "/resources/{resource_id}",
+        (RESOURCE_ID,),
+        ("get-resource r_xxx",),
+        in_query=True,
+        reads_only=True,
+    ),
+    Command(
+        "download-resource",
+        "Save a resource's file",
+        "GET",
+        "/resources/{resource_id}/content",
+        (RESOURCE_ID, argument("--output", "-o", required=True, help="where to; must not exist yet")),
+        ("download-resource r_xxx --output ./contract.pdf",),
+        in_query=True,
+        reads_only=True,
+        run=download_resource,
+    ),
+    Command(
+        "delete-resource",
+        "Delete a resource and its file for good, and hide what was remembered of it",
+        "DELETE",
+        "/resources/{resource_id}",
+        (RESOURCE_ID,),
+        ("delete-resource r_xxx",),
+        in_query=True,
+    ),
+    Command(
+        "add-memory",
+        "Add messages to a session; flush-memory then turns them into memories",
+        "POST",
+        "/memories/add",
+        (
+            SESSION_ID,
+            argument("text", nargs="?", help="what was said; - reads it from stdin"),
+            argument("--role", choices=("user", "assistant", "tool"), help="who said it (default: user)"),
+            argument("--sender-id", help="default for role user: MEMORY_GATEWAY_USER_ID; an agent's id otherwise"),
+            argument("--timestamp", type=int, help="Unix milliseconds (default: now); again the same: one message"),
+            argument("--attach", action="append", metavar="FILE", help="a file to send along; may be repeated"),
+            argument("--messages", metavar="FILE", help="a JSON list of messages instead of TEXT; - reads stdin"),
+            *SCOPE,
+        ),
+        (
+            'add-memory chat:c_456 "记住:我偏好简洁的中文说明"',
+            'add-memory chat:c_456 "The tone of the bell" --attach ./tone.wav',
+            "add-memory chat:c_456 --role assistant --sender-id helper - < answer.txt",
+            "add-memory chat:c_456 --messages messages.json",
+        ),
+        run=add_memory,
+    ),
+    Command(
+        "flush-memory",
+        "Turn a session's messages into memories now",
+        "POST",
+        "/memories/flush",
+        (SESSION_ID, *SCOPE),
+        ("flush-memory chat:c_456",),
+    ),
+    Command(
+        "search-memory",
+        "Find memories for a question",
+        "POST",
+        "/memories/search",
+        (
+            argument("query", help="the question, in any language"),
+            argument(
+                "--scope",
+                action="append",
+                choices=("current_chat", "resources", "all_user_memory"),
+                help="where to search; may be repeated (default: current_chat and resources)",
+            ),
+            argument("--conversation-id", help="the chat of scope current_chat, without chat:"),
+            argument("--agent-id", help="search this agent's memories"),
+            argument("--method", choices=("keyword", "vector", "hybrid", "agentic"), help="default: hybrid"),
+            argument("--top-k", type=int, help="results per scope: 1 to 100, or -1 for the gateway's choice"),
+            argument("--radius", type=float, help="least similarity, 0 to 1"),
+            argument("--no-profile", dest="include_profile", action="store_false", default=None),
+            argument("--no-llm-rerank", dest="enable_llm_rerank", action="store_false", default=None),
+            argument("--filters", type=json_object, help="conditions that narrow the search, as JSON"),
+            argument("--explain", action="store_true", default=None, help="say why each result was found"),
+            *SCOPE,
+        ),
+        (
+            'search-memory "合同里的付款条款是什么?" --conversation-id c_456 --top-k 5',
+            'search-memory "payment terms" --scope all_user_memory --method keyword --explain',
+            'search-memory "yesterday" --filters \'{"timestamp": {"gte": 1781172177000}}\'',
+        ),
+        reads_only=True,
+    ),
+    Command(
+        "update-memory",
+        "Correct a memory's text",
+        "PATCH",
+        "/memories/{memory_id}",
+        (MEMORY_ID, argument("override_text", help="the corrected text"), argument("--session-id"), *SCOPE),
+        ('update-memory mem_abc "修正后的记忆内容" --session-id resource:u_123:r_xxx',),
+    ),
+    Command(
+        "delete-memory",
+        "Hide a memory; restore-memory brings it back",
+        "DELETE",
+        "/memories/{memory_id}",
+        (MEMORY_ID, argument("--session-id"), argument("--reason", help="why"), *SCOPE),
+        ('delete-memory mem_abc --session-id resource:u_123:r_xxx --reason "用户手动删除"',),
+    ),
+)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="memory_gateway.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for command in COMMANDS:
+        add_command(commands, command)
+    return parser
+
+
+def add_command(commands: Any, command: Command) -> None:
+    examples = "\n".join(f"  memory_gateway.py {example}" for example in command.examples)
+    parser = commands.add_parser(
+        command.name,
+        help=command.summary,
+        description=f"{command.summary}: {command.method} {command.path}",
+        epilog=f"examples:\n{examples}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    for item in command.arguments:
+        parser.add_argument(*item.flags, **item.options)
+    parser.add_argument(
+        "--timeout",
+        type=float,
+        default=ANSWER_SECONDS,
+        metavar="SECONDS",
+        help="how long to wait for the answer (default: %(default)g)",
+    )
+
+
+def main(arguments: Sequence[str], environ: Mapping[str, str], *, sleep: Callable[[float], None] = time.sleep) -> int:
+    """Runs one command and returns the exit code."""
+    given = vars(build_parser().parse_args(arguments))
+    name, timeout = given.pop("command"), given.pop("timeout")
+    command = next(item for item in COMMANDS if item.name == name)
+    fields = {name: value for name, value in given.items() if value is not None}
+    try:
+        gateway = Gateway(Config.from_environ(environ), timeout, sleep)
+        answer = command.run(gateway, command, fields)
+    except ClientError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return error.exit_code
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    sys.stdout.write(json.dumps(answer, ensure_ascii=False, indent=2) + "\n")
+    return 0
+
+
+def speak_utf8() -> None:
+    """Whatever the locale says."""
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+
+
+if __name__ == "__main__":
+    speak_utf8()
+    sys.exit(main(sys.argv[1:], os.environ))
