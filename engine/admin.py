@@ -27,7 +27,7 @@ class MemoryAdmin(PersonalAdmin):
 @admin.register(IndexStatistics)
 class IndexStatisticsAdmin(ReadOnlyAdmin):
     list_display = ("user", "app_id", "project_id", "documents", "tokens")
-    list_filter = (("documents", admin.EmptyFieldListFilter),)
+    list_filter = ("app_id",)
     list_select_related = ("user",)
     search_fields = ("user__user_id__exact", "app_id__exact", "project_id__exact")
     search_help_text = "A user id, app id or project id, whole."

@@ -1,0 +1,111 @@
+"""Some rows of every table, for pages to show. The texts are such that a page which forgets to escape is found out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from uuid import uuid4
+
+from django.db.models import Model
+from django.utils import timezone
+
+from accounts import services
+from accounts.audit import Actor, record
+from accounts.models import AuditEvent, MemoryUser, SignInThrottle, UserKey
+from engine.models import IndexStatistics, IndexVersion, Memory, Session
+from lifecycle.models import Lease
+from memory_gateway.core.ids import new_resource_id, resource_session_id
+from resources.models import Attachment, Resource
+
+NASTY = """<script>alert(1)</script><img src=x onerror="alert(2)">'"{{ 7 }}"""
+SECRET_TEXT = "the surprise party is on Friday"
+ACTOR = Actor.command("tests")
+
+
+def user(number: int) -> MemoryUser:
+    return services.create_user(f"user{number}", actor=ACTOR).key.user
+
+
+def key(number: int) -> UserKey:
+    return services.issue_key(user(number).pk, label=NASTY, actor=ACTOR).key
+
+
+def audit_event(number: int) -> AuditEvent:
+    record(ACTOR, "test.do", subject_type="user", subject_id=NASTY, user_id=f"user{number}", detail={"x": NASTY})
+    return AuditEvent.objects.latest("id")
+
+
+def throttle(number: int) -> SignInThrottle:
+    return SignInThrottle.objects.create(network=f"10.0.0.{number}", counted_since=timezone.now())
+
+
+def session(number: int) -> Session:
+    name = f"chat:{number}{NASTY}"
+    return Session.objects.create(user=user(number), session_id=name, engine_session_id=name, kind="chat")
+
+
+def memory(number: int) -> Memory:
+    return Memory.objects.create(
+        user=user(number),
+        memory_id=uuid4().hex,
+        session=session(number),
+        memory_type="episode",
+        category=NASTY[:40],
+        text=f"{SECRET_TEXT} {NASTY}",
+        payload={"episode": NASTY},
+        created_at_ms=1_781_172_177_000,
+    )
+
+
+def statistics(number: int) -> IndexStatistics:
+    return IndexStatistics.objects.create(user=user(number), app_id="default", project_id="default", documents=1)
+
+
+def index_version(number: int) -> IndexVersion:
+    return IndexVersion.objects.create(tokenizer=f"tokens-{number}")
+
+
+def resource(number: int) -> Resource:
+    owner, resource_id = user(number), new_resource_id()
+    return Resource.objects.create(
+        resource_id=resource_id,
+        user=owner,
+        session_id=resource_session_id(owner.user_id, resource_id),
+        filename=NASTY,
+        title=NASTY,
+        description=SECRET_TEXT,
+        content_type="text",
+        sha256=uuid4().hex * 2,
+    )
+
+
+def attachment(number: int) -> Attachment:
+    of = resource(number)
+    return Attachment.objects.create(
+        user=of.user,
+        session_id=of.session_id,
+        resource=of,
+        source="upload",
+        type="text",
+        name=NASTY,
+        internal_uri="javascript:alert(3)",
+    )
+
+
+def lease(number: int) -> Lease:
+    return Lease.objects.create(name=f"sweep-{number}", holder=NASTY, expires_at=timezone.now())
+
+
+MAKERS: dict[type[Model], Callable[[int], Any]] = {
+    MemoryUser: user,
+    UserKey: key,
+    AuditEvent: audit_event,
+    SignInThrottle: throttle,
+    Session: session,
+    Memory: memory,
+    IndexStatistics: statistics,
+    IndexVersion: index_version,
+    Resource: resource,
+    Attachment: attachment,
+    Lease: lease,
+}

@@ -1,0 +1,75 @@
+"""An operator who looks at what people said or uploaded leaves a trace; the lists show and search no text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.db.models import Model
+from django.test import Client
+
+from accounts.models import AuditEvent
+from engine.models import Memory, Session
+from resources.models import Attachment, Resource
+from tests.admin.rows import MAKERS, SECRET_TEXT
+from tests.admin.test_pages import url
+
+PERSONAL: list[type[Model]] = [Session, Memory, Resource, Attachment]
+
+pytestmark = pytest.mark.django_db
+
+each_personal_table = pytest.mark.parametrize("model", PERSONAL, ids=[model.__name__ for model in PERSONAL])
+
+
+def events(model: type[Model]) -> list[AuditEvent]:
+    return list(AuditEvent.objects.filter(actor_kind="operator", subject_type=model._meta.model_name).order_by("id"))
+
+
+@each_personal_table
+def test_looking_at_one_row_is_written_down(admin_client: Client, model: type[Model]) -> None:
+    row = MAKERS[model](1)
+    admin_client.get(url(model, "change", row.pk))
+    (event,) = events(model)
+    assert event.action == f"{model._meta.model_name}.view"
+    assert (event.actor, event.user_id, event.subject_id) == ("admin", "user1", str(row.pk))
+    assert event.request_id
+
+
+@each_personal_table
+def test_looking_at_a_list_is_written_down_with_the_users_in_it(admin_client: Client, model: type[Model]) -> None:
+    for number in (1, 2):
+        MAKERS[model](number)
+    admin_client.get(url(model, "changelist"))
+    (event,) = events(model)
+    assert (event.action, event.user_id) == (f"{model._meta.model_name}.list", "")
+    assert event.detail == {"users": ["user1", "user2"]}
+    admin_client.get(url(model, "changelist"), {"q": "user2"})
+    assert (events(model)[1].user_id, events(model)[1].detail) == ("user2", {"users": ["user2"]})
+
+
+@each_personal_table
+def test_an_empty_list_and_a_refused_look_leave_no_trace(
+    client: Client, django_user_model: Any, admin_client: Client, model: type[Model]
+) -> None:
+    admin_client.get(url(model, "changelist"))
+    row = MAKERS[model](1)
+    client.force_login(django_user_model.objects.create_user("helper", is_staff=True))
+    client.get(url(model, "change", row.pk))
+    client.get(url(model, "changelist"))
+    assert events(model) == []
+
+
+@each_personal_table
+def test_the_trail_holds_no_text(admin_client: Client, model: type[Model]) -> None:
+    row = MAKERS[model](1)
+    admin_client.get(url(model, "change", row.pk))
+    admin_client.get(url(model, "changelist"), {"q": SECRET_TEXT})
+    assert SECRET_TEXT not in str(list(AuditEvent.objects.values()))
+
+
+@pytest.mark.parametrize("model", [Memory, Resource], ids=["Memory", "Resource"])
+def test_the_lists_neither_show_nor_search_the_text(admin_client: Client, model: type[Model]) -> None:
+    MAKERS[model](1)
+    assert SECRET_TEXT not in admin_client.get(url(model, "changelist")).content.decode()
+    found = admin_client.get(url(model, "changelist"), {"q": SECRET_TEXT.split()[1]})
+    assert found.context["cl"].result_count == 0

@@ -1,0 +1,99 @@
+"""The admin's page of every table: listed, searched, filtered, shown, escaped, never written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.contrib import admin
+from django.db import connection
+from django.db.models import Model
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from accounts.models import MemoryUser, SignInThrottle, UserKey
+from tests.admin.rows import MAKERS, NASTY
+
+OURS = {"accounts", "engine", "resources", "memories", "lifecycle"}
+MODELS = list(MAKERS)
+NAMES = [model.__name__ for model in MODELS]
+
+pytestmark = pytest.mark.django_db
+
+each_table = pytest.mark.parametrize("model", MODELS, ids=NAMES)
+
+
+def url(model: type[Model], page: str, *args: Any) -> str:
+    return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_{page}", args=args)
+
+
+def test_every_table_has_its_page_and_its_rows_here() -> None:
+    tables = {model for model in apps.get_models() if model._meta.app_label in OURS}
+    assert tables <= set(admin.site._registry)
+    assert tables == set(MODELS)
+
+
+@each_table
+def test_it_lists_searches_and_filters(admin_client: Client, model: type[Model]) -> None:
+    MAKERS[model](1)
+    page = admin.site._registry[model]
+    assert page.search_fields
+    assert page.list_filter
+    assert admin_client.get(url(model, "changelist")).status_code == 200
+    found = admin_client.get(url(model, "changelist"), {"q": "nothing like this"})
+    assert found.status_code == 200
+    assert found.context["cl"].result_count == 0
+    for link in admin_client.get(url(model, "changelist")).context["cl"].filter_specs:
+        for choice in link.choices(found.context["cl"]):
+            assert admin_client.get(url(model, "changelist") + choice["query_string"]).status_code == 200
+
+
+@each_table
+def test_the_list_costs_the_same_for_any_number_of_rows(admin_client: Client, model: type[Model]) -> None:
+    counts = []
+    for numbers in (range(2), range(2, 12)):
+        for number in numbers:
+            MAKERS[model](number)
+        with CaptureQueriesContext(connection) as queries:
+            assert admin_client.get(url(model, "changelist")).status_code == 200
+        counts.append(len(queries))
+    assert counts[0] == counts[1] <= 9
+
+
+@each_table
+def test_nasty_text_is_escaped(admin_client: Client, model: type[Model]) -> None:
+    row = MAKERS[model](1)
+    for address in (url(model, "changelist"), url(model, "change", row.pk)):
+        response = admin_client.get(address)
+        assert response.status_code == 200
+        assert NASTY not in response.content.decode()
+        assert "<script>alert" not in response.content.decode()
+        assert 'href="javascript:' not in response.content.decode()
+
+
+@each_table
+def test_rows_are_shown_and_never_written(admin_client: Client, model: type[Model]) -> None:
+    row = MAKERS[model](1)
+    page = admin_client.get(url(model, "change", row.pk))
+    assert page.context["has_change_permission"] is False
+    assert admin_client.post(url(model, "change", row.pk), {"_save": "1"}).status_code == 403
+    if model is not SignInThrottle:
+        assert admin_client.post(url(model, "delete", row.pk), {"post": "yes"}).status_code == 403
+    if model not in {MemoryUser, UserKey}:
+        assert admin_client.get(url(model, "add")).status_code == 403
+
+
+@each_table
+def test_only_operators_with_the_right_see_it(client: Client, django_user_model: Any, model: type[Model]) -> None:
+    assert client.get(url(model, "changelist")).status_code == 302
+    client.force_login(django_user_model.objects.create_user("helper", is_staff=True))
+    row = MAKERS[model](1)
+    assert client.get(url(model, "changelist")).status_code == 403
+    assert client.get(url(model, "change", row.pk)).status_code == 403
+
+
+@each_table
+def test_what_is_not_there_leads_back(admin_client: Client, model: type[Model]) -> None:
+    assert admin_client.get(url(model, "change", "nothing")).status_code == 302

@@ -1,0 +1,176 @@
+"""Signing in as an operator: how often one may guess, and how long a session lasts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.sessions.models import Session
+from django.db import connection
+from django.test import Client
+from django.utils import timezone
+
+from accounts import sign_in
+from accounts.models import AuditEvent, SignInThrottle
+from memory_gateway.core.errors import TooManyRequests
+
+PASSWORD = "Lantern-4711-x"
+URL = "/admin/login/"
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def operator(django_user_model: Any) -> Iterator[Any]:
+    return django_user_model.objects.create_superuser("olga", password=PASSWORD)
+
+
+def attempt(password: str, username: str = "olga", address: str = "192.0.2.1") -> Any:
+    form = {"username": username, "password": password, "next": "/admin/"}
+    return Client(REMOTE_ADDR=address).post(URL, form)
+
+
+def is_in(response: Any) -> bool:
+    return bool(response.status_code == 302 and response.cookies.get("sessionid"))
+
+
+def pass_time(**time: float) -> None:
+    """Moves what is counted into the past."""
+    for row in SignInThrottle.objects.all():
+        row.counted_since -= timedelta(**time)
+        if row.locked_until:
+            row.locked_until -= timedelta(**time)
+        row.save()
+
+
+def test_the_right_password_signs_in_and_is_in_the_trail(operator: Any) -> None:
+    assert is_in(attempt(PASSWORD))
+    event = AuditEvent.objects.get()
+    assert (event.action, event.actor_kind, event.actor) == ("operator.sign_in", "operator", "olga")
+
+
+def test_after_five_failures_even_the_right_password_is_refused_for_a_quarter_of_an_hour(operator: Any) -> None:
+    for _ in range(5):
+        assert "correct username and password" in attempt("wrong").content.decode()
+    refused = attempt(PASSWORD)
+    assert not is_in(refused)
+    assert "try again in 15 minutes" in refused.content.decode()
+    pass_time(minutes=14)
+    assert not is_in(attempt(PASSWORD))
+    pass_time(minutes=2)
+    assert is_in(attempt(PASSWORD))
+
+
+def test_trying_on_does_not_prolong_the_lock(operator: Any) -> None:
+    for _ in range(20):
+        attempt("wrong")
+    pass_time(minutes=15, seconds=1)
+    assert is_in(attempt(PASSWORD))
+
+
+def test_a_success_forgets_the_failures(operator: Any) -> None:
+    for _ in range(3):
+        for _ in range(4):
+            attempt("wrong")
+        assert is_in(attempt(PASSWORD))
+
+
+def test_old_failures_are_forgotten(operator: Any) -> None:
+    for _ in range(4):
+        attempt("wrong")
+    pass_time(minutes=16)
+    for _ in range(4):
+        attempt("wrong")
+    assert is_in(attempt(PASSWORD))
+
+
+def test_others_are_not_locked_out_with_it(operator: Any, django_user_model: Any) -> None:
+    django_user_model.objects.create_superuser("igor", password=PASSWORD)
+    for _ in range(6):
+        attempt("wrong")
+    assert is_in(attempt(PASSWORD, username="igor"))
+    assert is_in(attempt(PASSWORD, address="192.0.2.2"))
+
+
+def test_a_subscriber_of_ipv6_counts_as_one(operator: Any) -> None:
+    for number in range(5):
+        attempt("wrong", address=f"2001:db8:1:2::{number + 1}")
+    assert not is_in(attempt(PASSWORD, address="2001:db8:1:2:aaaa::1"))
+    assert is_in(attempt(PASSWORD, address="2001:db8:1:3::1"))
+
+
+def test_names_that_exist_and_names_that_do_not_are_locked_alike(operator: Any) -> None:
+    def lines(username: str) -> list[str]:
+        answers = [attempt("wrong", username=username).content.decode() for _ in range(7)]
+        return [answer.split('class="errornote">')[1].split("</p>")[0] for answer in answers]
+
+    assert lines("olga") == lines("nobody")
+
+
+def test_many_names_from_one_network_lock_the_network(operator: Any) -> None:
+    for number in range(sign_in.FAILURES_PER_NETWORK):
+        attempt("wrong", username=f"name{number}")
+    assert not is_in(attempt(PASSWORD))
+    assert is_in(attempt(PASSWORD, address="192.0.2.2"))
+
+
+def test_what_was_typed_as_a_name_is_kept_nowhere(operator: Any) -> None:
+    for _ in range(6):
+        attempt("wrong", username=PASSWORD)
+    kept = str(list(AuditEvent.objects.values())) + str(list(SignInThrottle.objects.values()))
+    assert PASSWORD not in kept
+
+
+def test_a_lock_out_is_in_the_trail_once(operator: Any) -> None:
+    for _ in range(10):
+        attempt("wrong")
+    event = AuditEvent.objects.get()
+    assert (event.action, event.subject_type, event.subject_id) == ("operator.lock_out", "network", "192.0.2.1")
+
+
+def test_an_operator_can_lift_a_lock(operator: Any, admin_client: Client) -> None:
+    for _ in range(6):
+        attempt("wrong")
+    for row in SignInThrottle.objects.all():
+        admin_client.post(f"/admin/accounts/signinthrottle/{row.pk}/delete/", {"post": "yes"})
+    assert is_in(attempt(PASSWORD))
+    assert AuditEvent.objects.filter(action="operator.unlock", actor="admin").count() == 2
+
+
+def test_old_counts_are_cleared_away(operator: Any) -> None:
+    for number in range(10):
+        attempt("wrong", username=f"name{number}")
+    SignInThrottle.objects.update(counted_since=timezone.now() - timedelta(hours=1))
+    attempt("wrong")
+    assert SignInThrottle.objects.count() == 2
+
+
+def test_a_session_ends_after_an_hour_of_idleness_and_each_page_starts_it_again(admin_client: Client) -> None:
+    session = Session.objects.get()
+    Session.objects.update(expire_date=timezone.now() + timedelta(minutes=1))
+    assert admin_client.get("/admin/").status_code == 200
+    session.refresh_from_db()
+    left = session.expire_date - timezone.now()
+    assert timedelta(minutes=59) < left <= timedelta(hours=1)
+    Session.objects.update(expire_date=timezone.now())
+    assert admin_client.get("/admin/").status_code == 302
+
+
+@pytest.mark.django_db(transaction=True)
+def test_guesses_at_the_same_moment_are_counted_too() -> None:
+    def guess(_: int) -> bool:
+        try:
+            sign_in.begin("olga", "192.0.2.1")
+        except TooManyRequests:
+            return False
+        else:
+            return True
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(8) as pool:
+        allowed = sum(pool.map(guess, range(24)))
+    assert allowed == sign_in.FAILURES_PER_NAME
