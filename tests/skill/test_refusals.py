@@ -53,7 +53,7 @@ def test_after_three_attempts_it_is_enough(run: Run, stub: StubGateway) -> None:
     assert "(503 some_code; try again in 1 s)" in outcome.err
 
 
-@pytest.mark.parametrize("line", ["add-memory chat:c text", "delete-memory m", "issue-key", "flush-memory chat:c"])
+@pytest.mark.parametrize("line", ["add-memory chat:c --text x", "delete-memory m", "issue-key", "flush-memory chat:c"])
 def test_what_changes_something_is_asked_once(run: Run, stub: StubGateway, line: str) -> None:
     stub.answers = [problem(503, **{"Retry-After": "1"})]
     assert run(*line.split()).code == 4
@@ -149,10 +149,10 @@ def test_a_key_that_cannot_be_one_is_not_repeated(run: Run, stub: StubGateway) -
         ("upload-resource /no/such/file", "cannot be read: No such file"),
         ("upload-resource /dev/null", "is not a file"),
         ("add-memory chat:c", "Nothing to add"),
-        ("add-memory chat:c text --messages -", "either --messages"),
+        ("add-memory chat:c --text x --messages -", "either --messages"),
         ("add-memory chat:c --messages /no/such/file", "cannot be read: No such file"),
         ("add-memory chat:c --messages -", "is not JSON"),
-        ("add-memory chat:c x --attach /no/such/file", "cannot be read: No such file"),
+        ("add-memory chat:c --attach /no/such/file", "cannot be read: No such file"),
     ],
 )
 def test_wrong_usage_is_said_before_anything_is_sent(run: Run, stub: StubGateway, line: str, said: str) -> None:

@@ -208,20 +208,20 @@ def test_a_download_overwrites_nothing(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_text_becomes_a_message_of_the_user(run: Run, stub: StubGateway) -> None:
-    assert run("add-memory", "chat:c", "我偏好简洁", "--timestamp", "1781172177000").code == 0
+    assert run("add-memory", "chat:c", "--text", "我偏好简洁", "--timestamp", "1781172177000").code == 0
     message = {"role": "user", "sender_id": "u_123", "timestamp": 1781172177000, "content": "我偏好简洁"}
     assert stub.only.json == {"session_id": "chat:c", "messages": [message]}
 
 
 def test_an_answer_of_the_agent_carries_its_own_sender(run: Run, stub: StubGateway) -> None:
-    line = "add-memory chat:c - --role assistant --sender-id helper --timestamp 5"
+    line = "add-memory chat:c --text - --role assistant --sender-id helper --timestamp 5"
     assert run(*line.split(), stdin="第一行\n第二行").code == 0
     message = {"role": "assistant", "sender_id": "helper", "timestamp": 5, "content": "第一行\n第二行"}
     assert stub.only.json["messages"] == [message]
 
 
 def test_the_present_is_the_default_time(run: Run, stub: StubGateway) -> None:
-    run("add-memory", "chat:c", "hello")
+    run("add-memory", "chat:c", "--text", "hello")
     assert stub.only.json["messages"][0]["timestamp"] > 1_700_000_000_000
 
 
@@ -229,7 +229,7 @@ def test_attached_files_go_inline(run: Run, stub: StubGateway, tmp_path: Path) -
     sound, page = tmp_path / "钟.WAV", tmp_path / "page.html"
     sound.write_bytes(b"RIFF\x00\xff")
     page.write_bytes(b"<p>hi")
-    assert run("add-memory", "chat:c", "听", "--attach", str(sound), "--attach", str(page)).code == 0
+    assert run("add-memory", "chat:c", "--text", "听", "--attach", str(sound), "--attach", str(page)).code == 0
     assert stub.only.json["messages"][0]["content"] == [
         {"type": "text", "text": "听"},
         {"type": "audio", "base64": base64.b64encode(b"RIFF\x00\xff").decode(), "ext": "wav", "name": "钟.WAV"},

@@ -407,7 +407,7 @@ def add_memory(gateway: Gateway, command: Command, fields: Fields) -> Any:
     if given["messages"] is None:
         messages = [single_message(given)]
     elif any(given[name] for name in ("text", "role", "sender_id", "attach")):
-        raise UsageError("Give either --messages, or TEXT with --role, --sender-id and --attach.")
+        raise UsageError("Give either --messages, or --text with --role, --sender-id and --attach.")
     else:
         messages = read_messages(given["messages"])
     user_id = gateway.config.user_id
@@ -419,7 +419,7 @@ def single_message(given: Fields) -> Fields:
     text = sys.stdin.read() if given["text"] == "-" else given["text"]
     files = [attached(Path(name)) for name in given["attach"] or ()]
     if not text and not files:
-        raise UsageError("Nothing to add: give TEXT, --attach FILE or --messages FILE.")
+        raise UsageError("Nothing to add: give --text, --attach FILE or --messages FILE.")
     message: Fields = {"role": given["role"] or "user", "content": text}
     if files:
         message["content"] = ([{"type": "text", "text": text}] if text else []) + files
@@ -649,18 +649,18 @@ COMMANDS = (
         "/memories/add",
         (
             SESSION_ID,
-            argument("text", nargs="?", help="what was said; - reads it from stdin"),
+            argument("--text", help="what was said; - reads it from stdin"),
             argument("--role", choices=("user", "assistant", "tool"), help="who said it (default: user)"),
             argument("--sender-id", help="default for role user: MEMORY_GATEWAY_USER_ID; an agent's id otherwise"),
             argument("--timestamp", type=int, help="Unix milliseconds (default: now); again the same: one message"),
             argument("--attach", action="append", metavar="FILE", help="a file to send along; may be repeated"),
-            argument("--messages", metavar="FILE", help="a JSON list of messages instead of TEXT; - reads stdin"),
+            argument("--messages", metavar="FILE", help="a JSON list of messages instead of --text; - reads stdin"),
             *SCOPE,
         ),
         (
-            'add-memory chat:c_456 "记住:我偏好简洁的中文说明"',
-            'add-memory chat:c_456 "The tone of the bell" --attach ./tone.wav',
-            "add-memory chat:c_456 --role assistant --sender-id helper - < answer.txt",
+            'add-memory chat:c_456 --text "记住:我偏好简洁的中文说明"',
+            'add-memory chat:c_456 --text "The sound of the bell" --attach ./bell.wav',
+            "add-memory chat:c_456 --role assistant --sender-id helper --text - < answer.txt",
             "add-memory chat:c_456 --messages messages.json",
         ),
         run=add_memory,
