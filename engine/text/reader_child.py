@@ -223,7 +223,7 @@ def _table(grid: dict[str, Any]) -> str:
     lines: dict[int, list[str]] = {}
     for cell in grid["cells"]:
         lines.setdefault(cell["row"], []).append(" ".join(cell["content"].split()))
-    return "\n".join(" | ".join(cells) for cells in lines.values() if any(cells))
+    return "\n".join(" | ".join(cells).rstrip(" |") for cells in lines.values() if any(cells))
 
 
 def _of_markdown(content: str) -> Iterator[Row]:
@@ -238,7 +238,7 @@ def _of_markdown(content: str) -> Iterator[Row]:
 
 
 def _of_pipes(table: str) -> str:
-    rows = (line.strip().strip("|").strip() for line in table.split("\n"))
+    rows = (line.strip().removeprefix("|").rstrip(" |").lstrip() for line in table.split("\n"))
     return "\n".join(row for row in rows if row.strip("|- "))
 
 
