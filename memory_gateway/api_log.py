@@ -116,7 +116,8 @@ class _Excerpt:
                 copied[_CUT] = f"{len(value)} in all"
                 break
             is_secret = item is not None and is_secret_name(str(name))
-            copied[self._text(str(name))] = REDACTED if is_secret else self.copy(item, depth + 1)
+            shown_name = self._text(str(name))  # before the value: it may spend all that is left
+            copied[shown_name] = REDACTED if is_secret else self.copy(item, depth + 1)
         return copied
 
     def _sequence(self, value: Sequence[Any], depth: int) -> list[Any]:

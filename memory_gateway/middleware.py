@@ -72,7 +72,7 @@ def _exchange(
         duration_ms=duration_ms,
         method=request.method or "",
         scheme=request.scheme or "http",
-        host=request.META.get("HTTP_HOST", ""),
+        host=request.META.get("HTTP_HOST") or request.META.get("SERVER_NAME", ""),
         path=request.path,
         query_string=request.META.get("QUERY_STRING", ""),
         client=request.META.get("REMOTE_ADDR", ""),
