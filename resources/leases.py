@@ -36,7 +36,7 @@ def _host() -> str:
 
 
 @cache
-def _process_token(pid: int) -> str:
+def _process_token(_pid: int) -> str:
     """Per pid, because a forked child inherits this cache."""
     return secrets.token_hex(4)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -24,10 +25,12 @@ _SEARCHABLE = """
     ORDER BY created_at, resource_id
 """
 _ATTACHMENTS = """
-    SELECT session_id, type, name, internal_uri FROM resources_attachment
+    SELECT session_id, type, name, internal_uri, resource_id FROM resources_attachment
     WHERE user_id = %s AND app_id = %s AND project_id = %s AND session_id IN ({})
     ORDER BY id
 """
+_RESOURCE_ID = re.compile(r"r_[0-9a-f]{32}")
+_CURSOR = re.compile(r"\d{1,20}:r_[0-9a-f]{32}")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -37,11 +40,14 @@ class SearchableResource(NamedTuple):
 
 
 class AttachmentRow(NamedTuple):
-    """`type` is the content type ("pdf", "image", …), `name` the file name, `internal_uri` where the file lies."""
+    """`type` is the content type ("pdf", "image", …), `name` the file name, `internal_uri` where the file lies,
+    `resource_id` the resource that the file is (None: it came with a message).
+    """
 
     type: str
     name: str
     internal_uri: str
+    resource_id: str | None = None
 
 
 class Usage(NamedTuple):
@@ -84,7 +90,14 @@ def live_resources(user_pk: UUID) -> QuerySet[Resource]:
     return Resource.objects.filter(user_id=user_pk, deleted_at__isnull=True).select_related("user")
 
 
-def page_after(resources: QuerySet[Resource], cursor: Cursor | None, limit: int) -> tuple[list[Resource], Cursor | None]:
+def live_resource(user_pk: UUID, resource_id: str) -> QuerySet[Resource]:
+    """One of a user's resources, or none; what we never gave as an id (NUL, for one) does not reach the database."""
+    return live_resources(user_pk).filter(pk=resource_id if _RESOURCE_ID.fullmatch(resource_id) else "")
+
+
+def page_after(
+    resources: QuerySet[Resource], cursor: Cursor | None, limit: int
+) -> tuple[list[Resource], Cursor | None]:
     """At most `limit` resources after the cursor, and the cursor of the next page if there is one."""
     if cursor is not None:
         older = Q(created_at__lt=cursor.created_at)
@@ -103,8 +116,11 @@ def encode_cursor(cursor: Cursor) -> str:
 def decode_cursor(text: str) -> Cursor:
     """Errors: `InvalidInput` for anything that `encode_cursor` did not make."""
     try:
-        microseconds, _, resource_id = base64.b64decode(text, altchars=b"-_", validate=True).decode("ascii").partition(":")
-        return Cursor(_EPOCH + timedelta(microseconds=int(microseconds)), resource_id.replace("\x00", ""))
+        plain = base64.b64decode(text, altchars=b"-_", validate=True).decode("ascii")
+        if not _CURSOR.fullmatch(plain):
+            raise ValueError(plain)
+        microseconds, _, resource_id = plain.partition(":")
+        return Cursor(_EPOCH + timedelta(microseconds=int(microseconds)), resource_id)
     except (ValueError, OverflowError, binascii.Error):
         raise InvalidInput.of_field("cursor", "must be the next_cursor of an earlier answer") from None
 
@@ -119,9 +135,7 @@ def usage_of(user_pk: UUID) -> Usage:
 def same_content(owner: Owner, sha256: str) -> Resource | None:
     """The owner's live upload of the same bytes."""
     return (
-        Resource.objects.filter(
-            owned_by(owner), origin=Resource.Origin.UPLOAD, sha256=sha256, deleted_at__isnull=True
-        )
+        Resource.objects.filter(owned_by(owner), origin=Resource.Origin.UPLOAD, sha256=sha256, deleted_at__isnull=True)
         .select_related("user")
         .first()
     )
@@ -133,17 +147,12 @@ def has_memories(owner: Owner, session_id: str) -> bool:
     return extracted.exclude(memory_type=Memory.Type.UNPROCESSED_MESSAGE).exists()
 
 
-def owed_ingestions(now: datetime) -> QuerySet[Resource]:
-    """What nobody works on though it should be: never begun, abandoned by its time, or due for another try."""
+def unfinished(condition: Q) -> QuerySet[Resource]:
+    """Resources whose ingestion has not succeeded, oldest first."""
     status = Resource.Status
-    abandoned = Q(status=status.INGESTING) & (Q(leased_until__isnull=True) | Q(leased_until__lt=now))
-    due = Q(status=status.FAILED, retry_at__lte=now)
-    return Resource.objects.filter(Q(status=status.PENDING) | abandoned | due).order_by("created_at")
-
-
-def held_ingestions(now: datetime) -> QuerySet[Resource]:
-    """What somebody says to be working on."""
-    return Resource.objects.filter(status=Resource.Status.INGESTING, leased_until__gte=now).order_by("created_at")
+    return Resource.objects.filter(condition, status__in=[status.PENDING, status.INGESTING, status.FAILED]).order_by(
+        "created_at", "resource_id"
+    )
 
 
 def waiting_for_retry(now: datetime) -> QuerySet[Resource]:
@@ -163,8 +172,6 @@ def resource_ids_with_files(resource_ids: Sequence[str]) -> set[str]:
     return set(known.filter(Q(deleted_at__isnull=True) | Q(cleanup_owed=True)).values_list("resource_id", flat=True))
 
 
-
-
-def _owner_values(owner: Owner) -> list[object]:
+def _owner_values(owner: Owner) -> list[UUID | str]:
     user_pk = owner.user_pk if connection.features.has_native_uuid_field else owner.user_pk.hex
     return [user_pk, owner.app_id, owner.project_id]

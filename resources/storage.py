@@ -59,6 +59,8 @@ def full_disk_is_no_space() -> Iterator[None]:
 def require_free(size_bytes: int) -> None:
     """Errors: `NoSpace` if `size_bytes` more would leave less than the floor of free disk."""
     floor: int = settings.MEMORY_GATEWAY_MIN_FREE_DISK_BYTES
+    if floor:
+        root().mkdir(mode=0o700, parents=True, exist_ok=True)
     if floor and shutil.disk_usage(root()).free - size_bytes < floor:
         raise NoSpace(
             f"Storing this would leave less than {floor} bytes free (MEMORY_GATEWAY_MIN_FREE_DISK_BYTES): "
@@ -100,8 +102,11 @@ def take_back(temporary: Path, path_below_root: str) -> None:
 
 
 def open_stored(path_below_root: str) -> BinaryIO:
-    """Errors: FileNotFoundError."""
-    descriptor = os.open(resolve(path_below_root), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    """Errors: FileNotFoundError, also for a link in the file's place."""
+    path = resolve(path_below_root)
+    if path.is_symlink():
+        raise FileNotFoundError(errno.ENOENT, "a link lies where the file should be", str(path))
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     return os.fdopen(descriptor, "rb")
 
 

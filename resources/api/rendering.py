@@ -1,0 +1,47 @@
+"""Resources as the contract answers them: plain data in the documented order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from memory_gateway.core.times import isoformat
+from resources.models import Resource
+
+
+def answer(resource: Resource) -> dict[str, Any]:
+    """What uploading and deleting answer."""
+    return {
+        "resource_id": resource.resource_id,
+        "session_id": resource.session_id,
+        "uri": resource.uri,
+        "status": status_of(resource),
+    }
+
+
+def item(resource: Resource) -> dict[str, Any]:
+    """One entry of a list: the documented fields, then ours."""
+    return {
+        "resource_id": resource.resource_id,
+        "user_id": resource.user.user_id,
+        "filename": resource.filename,
+        "content_type": resource.content_type,
+        "mime_type": resource.mime_type,
+        "uri": resource.uri,
+        "session_id": resource.session_id,
+        "status": status_of(resource),
+        "title": resource.title,
+        "description": resource.description,
+        "created_at": isoformat(resource.created_at),
+        "updated_at": isoformat(resource.updated_at),
+        "error_message": resource.error_message or None,
+        "size_bytes": resource.size_bytes,
+        "sha256": resource.sha256 or None,
+        "app_id": resource.app_id,
+        "project_id": resource.project_id,
+    }
+
+
+def status_of(resource: Resource) -> str:
+    """The contract knows one word for what is under way, begun or not."""
+    is_pending = resource.status == Resource.Status.PENDING
+    return str(Resource.Status.INGESTING if is_pending else resource.status)

@@ -1,0 +1,38 @@
+"""What a file is called: the client's own words, without what could mislead a reader or a path."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from engine.text.sniff import extension_of
+
+MAX_CHARS = 255
+_MAX_EXTENSION_CHARS = 20
+# Marks that turn the reading direction: "invoice\u202efdp.exe" is shown as "invoiceexe.pdf".
+_BIDI = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_DRIVE = re.compile(r"^[A-Za-z]:")
+
+
+def clean(name: str, mime_type: str = "") -> str:
+    """The name to show: 1 to 255 characters, no path, no control characters, no marks that turn the direction.
+
+    Nothing else is mended: Chinese stays Chinese, and mojibake stays what the client sent.
+    """
+    last = re.split(r"[/\\]", name)[-1]
+    visible = "".join(
+        char for char in _BIDI.sub("", last) if unicodedata.category(char) not in {"Cc", "Cs", "Zl", "Zp"}
+    )
+    bare = _DRIVE.sub("", visible).strip()
+    if not bare.strip(". "):
+        return f"unnamed{extension_of(mime_type)}" if mime_type else "unnamed"
+    return _shorten(bare)
+
+
+def _shorten(name: str) -> str:
+    if len(name) <= MAX_CHARS:
+        return name
+    stem, dot, extension = name.rpartition(".")
+    if not stem or len(extension) > _MAX_EXTENSION_CHARS:
+        return name[:MAX_CHARS]
+    return stem[: MAX_CHARS - len(extension) - 1] + dot + extension

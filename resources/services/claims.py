@@ -1,0 +1,130 @@
+"""One worker at a time per resource: claiming by a conditional update, renewing, and settling only while held."""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db import OperationalError, connections
+from django.db.models import F, QuerySet
+
+from resources.leases import is_dead, new_holder
+from resources.models import Resource
+
+logger = logging.getLogger("memory_gateway.ingestion")
+
+LEASE = timedelta(seconds=30)
+FIRST_RETRY = timedelta(seconds=2)
+LONGEST_RETRY = timedelta(hours=1)
+_UNDONE = (Resource.Status.PENDING, Resource.Status.INGESTING, Resource.Status.FAILED)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How an ingestion ended. `retry_at` is set when another try can help, `searchable_at` when that is known."""
+
+    status: Resource.Status
+    error_message: str = ""
+    retry_at: datetime | None = None
+    searchable_at: datetime | None = None
+
+
+def claim(resource_id: str, now: datetime) -> Resource | None:
+    """Takes a resource to ingest it; None if it is done, deleted, unknown or in another worker's hands.
+
+    The update names what was read, so of two workers that read the same one wins.
+    """
+    seen = Resource.objects.select_related("user").filter(pk=resource_id, status__in=_UNDONE).first()
+    if seen is None or is_held(seen, now):
+        return None
+    holder = new_holder()
+    won = Resource.objects.filter(
+        pk=resource_id, status=seen.status, lease_holder=seen.lease_holder, attempts=seen.attempts
+    ).update(
+        status=Resource.Status.INGESTING,
+        lease_holder=holder,
+        leased_until=now + LEASE,
+        attempts=F("attempts") + 1,
+        retry_at=None,
+        updated_at=now,
+    )
+    return Resource.objects.select_related("user").filter(pk=resource_id, lease_holder=holder).first() if won else None
+
+
+def reopen(resource_id: str, now: datetime) -> bool:
+    """Makes a failed resource owed again, as if it had just come; False if it had not failed."""
+    failed = Resource.objects.filter(pk=resource_id, status=Resource.Status.FAILED)
+    return bool(
+        failed.update(status=Resource.Status.PENDING, attempts=0, error_message="", retry_at=None, updated_at=now)
+    )
+
+
+def is_held(resource: Resource, now: datetime) -> bool:
+    """Whether somebody who still lives works on it."""
+    if resource.status != Resource.Status.INGESTING or resource.leased_until is None:
+        return False
+    return resource.leased_until >= now and not is_dead(resource.lease_holder)
+
+
+def settle(resource: Resource, outcome: Outcome, now: datetime) -> bool:
+    """Writes how it ended and gives the resource back; False if it was deleted or lost meanwhile."""
+    return bool(
+        _held(resource).update(
+            status=outcome.status,
+            error_message=outcome.error_message,
+            retry_at=outcome.retry_at,
+            searchable_at=outcome.searchable_at,
+            lease_holder="",
+            leased_until=None,
+            updated_at=now,
+        )
+    )
+
+
+def retry_delay(attempts: int) -> timedelta:
+    """Exponential from 2 s to 1 h, with jitter of half, so that what failed together does not return together."""
+    longest = min(FIRST_RETRY * (1 << max(0, min(attempts - 1, 20))), LONGEST_RETRY)
+    return longest * random.uniform(0.5, 1.0)  # noqa: S311  spreads load, guards nothing
+
+
+def note_flush_sent(resource: Resource, now: datetime) -> bool:
+    """From now on it counts as given away; False if it was deleted or lost meanwhile."""
+    return bool(_held(resource).update(flush_sent_at=now))
+
+
+@contextmanager
+def renewed(resource: Resource, clock: Callable[[], datetime], every: timedelta = LEASE / 3) -> Iterator[None]:
+    """Keeps the claim alive while a slow call runs."""
+    ended = threading.Event()
+    keeper = threading.Thread(target=_renew, args=(resource, clock, every, ended), name="lease", daemon=True)
+    keeper.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        keeper.join()
+
+
+def _renew(resource: Resource, clock: Callable[[], datetime], every: timedelta, ended: threading.Event) -> None:
+    try:
+        while not ended.wait(every.total_seconds()):
+            _renew_once(resource, clock())
+    finally:
+        connections.close_all()
+
+
+def _renew_once(resource: Resource, now: datetime) -> None:
+    """A database that cannot write just now is asked again in time: the lease is three times as long."""
+    try:
+        _held(resource).update(leased_until=now + LEASE)
+    except OperationalError as error:
+        logger.warning("The lease on %s was not renewed: %s", resource.resource_id, error)
+
+
+def _held(resource: Resource) -> QuerySet[Resource]:
+    return Resource.objects.filter(pk=resource.pk, status=Resource.Status.INGESTING, lease_holder=resource.lease_holder)

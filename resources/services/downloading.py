@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from accounts.principal import Principal
+from memory_gateway.core.errors import NotFound
+from resources import queries, storage
+
+
+@dataclass(frozen=True, slots=True)
+class StoredContent:
+    """An open file with the name and the type to give it back under. Who takes it closes the file."""
+
+    file: BinaryIO
+    filename: str
+    mime_type: str
+
+
+def open_content(principal: Principal, resource_id: str) -> StoredContent:
+    """The bytes of one of the caller's uploads. Errors: `NotFound`, also for what lies elsewhere."""
+    resource = queries.live_resource(principal.user_pk, resource_id).exclude(storage_path="").first()
+    if resource is None:
+        raise NotFound("There is no such resource.")
+    try:
+        file = storage.open_stored(resource.storage_path)
+    except FileNotFoundError:
+        raise NotFound("The file of this resource is gone: upload it again.") from None
+    return StoredContent(file, resource.filename, resource.mime_type or "application/octet-stream")

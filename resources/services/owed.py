@@ -1,0 +1,63 @@
+"""What is still to be ingested though nobody works on it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime
+from enum import Enum
+from functools import reduce
+from operator import or_
+from typing import NamedTuple
+from uuid import UUID
+
+from django.db.models import Q
+
+from resources import queries
+from resources.leases import is_dead
+from resources.models import Resource
+
+
+class Kind(Enum):
+    """Why an ingestion is owed: never begun, its worker gone, due for another try; FAILED takes every failure."""
+
+    PENDING = "pending"
+    STALE = "stale"
+    DUE = "due"
+    FAILED = "failed"
+
+
+OWED = frozenset({Kind.PENDING, Kind.STALE, Kind.DUE})
+
+
+class Owed(NamedTuple):
+    resource_id: str
+    user_pk: UUID
+
+
+def owed_ingestions(
+    now: datetime, limit: int, *, kinds: Collection[Kind] = OWED, user_id: str | None = None
+) -> list[Owed]:
+    """At most `limit` resources of these kinds, oldest first; with `user_id`, only that user's.
+
+    A worker is gone when its lease has lapsed, and at once when it was a process of this machine that has ended.
+    """
+    whose = Q() if user_id is None else Q(user__user_id=user_id)
+    dead = _dead_holders(now) if Kind.STALE in kinds else []
+    wanted = reduce(or_, (_condition(kind, now, dead) for kind in kinds))
+    rows = queries.unfinished(whose & wanted).values_list("resource_id", "user_id")[:limit]
+    return [Owed(*row) for row in rows]
+
+
+def _condition(kind: Kind, now: datetime, dead_holders: list[str]) -> Q:
+    status = Resource.Status
+    if kind is Kind.PENDING:
+        return Q(status=status.PENDING)
+    if kind is Kind.STALE:
+        is_lapsed = Q(leased_until__isnull=True) | Q(leased_until__lt=now)
+        return Q(status=status.INGESTING) & (is_lapsed | Q(lease_holder__in=dead_holders))
+    return Q(status=status.FAILED, retry_at__lte=now) if kind is Kind.DUE else Q(status=status.FAILED)
+
+
+def _dead_holders(now: datetime) -> list[str]:
+    held = queries.unfinished(Q(status=Resource.Status.INGESTING, leased_until__gte=now))
+    return [holder for holder in held.values_list("lease_holder", flat=True) if is_dead(holder)]

@@ -1,0 +1,115 @@
+"""A file on its way in: counted, hashed and checked while it streams to disk, so that nothing is believed before."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+
+from django.conf import settings
+
+from engine.text.sniff import TypeMismatch, sniff
+from memory_gateway.core.errors import TooLarge, UnsupportedType
+from resources import filenames, storage
+
+HEAD_BYTES = 8192
+# What clients send when they do not know.
+_UNSAID = {"", "application/octet-stream", "binary/octet-stream", "application/x-unknown"}
+
+
+class IncomingFile:
+    """`write()` each piece, then `finish()`; `close()` removes the file unless `keep_as()` moved it.
+
+    After `finish()`: `size_bytes`, `sha256` (hex), `mime_type` (what the bytes are) and `filename` (cleaned).
+    Errors of making, writing and finishing: `TooLarge` 413, `UnsupportedType` 415, `NoSpace` 507.
+    """
+
+    def __init__(self, filename: str, claimed_type: str = "", expected_bytes: int = 0) -> None:
+        self.filename = filenames.clean(filename)
+        self.size_bytes = 0
+        self.sha256 = ""
+        self.mime_type = ""
+        self._given_name = filename
+        self._claimed_type = claimed_type.partition(";")[0].strip().lower()
+        self._hash = hashlib.sha256()
+        self._head = b""
+        self._is_open = True
+        self._is_kept = False
+        with storage.full_disk_is_no_space():
+            storage.require_free(expected_bytes)
+            self._descriptor, self._path = storage.create_temporary()
+
+    def write(self, chunk: bytes) -> None:
+        self.size_bytes += len(chunk)
+        require_size(self.size_bytes)
+        storage.require_free(len(chunk))
+        self._look_at(chunk)
+        self._hash.update(chunk)
+        with storage.full_disk_is_no_space():
+            storage.write_all(self._descriptor, chunk)
+
+    def finish(self) -> None:
+        """Has the disk keep the bytes."""
+        if not self.mime_type:
+            self._check_type()
+        self.filename = filenames.clean(self._given_name, self.mime_type)
+        self.sha256 = self._hash.hexdigest()
+        with storage.full_disk_is_no_space():
+            os.fsync(self._descriptor)
+        self._close_descriptor()
+
+    def keep_as(self, path_below_root: str) -> None:
+        """Moves the finished file to where it stays."""
+        with storage.full_disk_is_no_space():
+            storage.place(self._path, path_below_root)
+        self._is_kept = True
+
+    def take_back(self, path_below_root: str) -> None:
+        """Undoes `keep_as()`: the file waits again for where it stays."""
+        storage.take_back(self._path, path_below_root)
+        self._is_kept = False
+
+    def close(self) -> None:
+        self._close_descriptor()
+        if not self._is_kept:
+            self._path.unlink(missing_ok=True)
+
+    def _look_at(self, chunk: bytes) -> None:
+        """A type that is not allowed is refused as soon as the head has come, not after the whole file."""
+        if len(self._head) < HEAD_BYTES:
+            self._head += chunk[: HEAD_BYTES - len(self._head)]
+            if len(self._head) == HEAD_BYTES:
+                self._check_type()
+
+    def _check_type(self) -> None:
+        self.mime_type = checked_type(self._head, self.filename, self._claimed_type)
+
+    def _close_descriptor(self) -> None:
+        if self._is_open:
+            self._is_open = False
+            os.close(self._descriptor)
+
+
+def require_size(size_bytes: int) -> None:
+    """Errors: `TooLarge`."""
+    limit: int = settings.MEMORY_GATEWAY_MAX_UPLOAD_BYTES
+    if size_bytes > limit:
+        raise TooLarge.of_field("file", f"must be at most {limit} bytes (MEMORY_GATEWAY_MAX_UPLOAD_BYTES)")
+
+
+def checked_type(head: bytes, filename: str, claimed_type: str) -> str:
+    """The MIME type that the first bytes show. Errors: `UnsupportedType` if it contradicts name or claim, or may not be
+    uploaded here.
+    """
+    try:
+        mime_type = sniff(head, filename, None if claimed_type in _UNSAID else claimed_type)
+    except TypeMismatch as error:
+        raise UnsupportedType.of_field("file", str(error)) from None
+    if not _is_allowed(mime_type):
+        allowed = ", ".join(settings.MEMORY_GATEWAY_ALLOWED_MIME_TYPES)
+        raise UnsupportedType.of_field("file", f"is {mime_type}, which may not be uploaded here; allowed are {allowed}")
+    return mime_type
+
+
+def _is_allowed(mime_type: str) -> bool:
+    family = f"{mime_type.partition('/')[0]}/*"
+    return any(allowed.lower() in {mime_type, family, "*/*"} for allowed in settings.MEMORY_GATEWAY_ALLOWED_MIME_TYPES)

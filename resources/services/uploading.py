@@ -1,0 +1,182 @@
+"""An upload: the file first, then the row, then its ingestion; one live resource per content."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, wait
+from dataclasses import dataclass
+from functools import cache
+from uuid import UUID
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from accounts.audit import Actor, record
+from accounts.models import MemoryUser
+from accounts.principal import Principal
+from engine.port import Owner
+from engine.text.sniff import content_type_of, extension_of
+from memory_gateway.core.errors import Conflict, NoSpace
+from memory_gateway.core.ids import new_resource_id, resource_session_id
+from resources import queries, storage
+from resources.models import Attachment, Resource
+from resources.services.claims import reopen
+from resources.services.ingestion import ingest
+from resources.services.pool import IngestionPool
+from resources.services.receiving import IncomingFile
+
+POLL_SECONDS = 0.1
+# Documents are read two at a time: each reader is a process of its own that may take a core.
+INGESTION_SLOTS = 2
+_MAX_RACES = 5
+_UNDONE = {Resource.Status.PENDING, Resource.Status.INGESTING}
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """What the caller says about a file. `wait_seconds` is how long he waits for its ingestion (None: the setting)."""
+
+    app_id: str = "default"
+    project_id: str = "default"
+    title: str | None = None
+    description: str | None = None
+    wait_seconds: float | None = None
+
+
+@cache
+def ingestion_pool() -> IngestionPool:
+    """This process's pool, which ingests with the process's engine."""
+    return IngestionPool(ingest, INGESTION_SLOTS)
+
+
+def upload(
+    principal: Principal, incoming: IncomingFile, said: Upload, *, pool: IngestionPool | None = None
+) -> Resource:
+    """Stores a finished incoming file and has it ingested; returns the row as it is when the wait ends.
+
+    The same bytes in the same scope are the same resource: the one that lives is returned, and ingested again if it
+    had failed. Errors: `NoSpace` for quotas and a full disk.
+    """
+    owner = Owner(principal.user_pk, principal.user_id, said.app_id, said.project_id)
+    resource = _stored(principal, owner, incoming, said)
+    if not (reopen(resource.resource_id, timezone.now()) or resource.status in _UNDONE):
+        return resource
+    future = (pool or ingestion_pool()).submit(resource.resource_id, owner.user_pk)
+    seconds = settings.MEMORY_GATEWAY_BACKEND_TIMEOUT_SECONDS if said.wait_seconds is None else said.wait_seconds
+    return wait_for_ingestion(resource.resource_id, future, seconds)
+
+
+def wait_for_ingestion(
+    resource_id: str, future: Future[None], seconds: float, *, clock: Callable[[], float] = time.monotonic
+) -> Resource:
+    """The row once its ingestion has ended, here or in another process, or when the time is over."""
+    deadline = clock() + seconds
+    wait([future], timeout=seconds)
+    while True:
+        resource = Resource.objects.select_related("user").get(pk=resource_id)
+        remaining = deadline - clock()
+        if resource.status not in _UNDONE or remaining <= 0:
+            return resource
+        time.sleep(min(POLL_SECONDS, remaining))
+
+
+def _stored(principal: Principal, owner: Owner, incoming: IncomingFile, said: Upload) -> Resource:
+    """The resource of these bytes: the one that lives, or a new one. The constraint decides between equals."""
+    for _ in range(_MAX_RACES):
+        if (known := queries.same_content(owner, incoming.sha256)) is not None:
+            return _reused(known, incoming)
+        try:
+            return _create(principal, owner, incoming, said)
+        except IntegrityError:
+            continue
+    raise Conflict("This file is being uploaded and deleted again and again at this moment: try again.")
+
+
+def _reused(known: Resource, incoming: IncomingFile) -> Resource:
+    """A file that was lost from the disk is put back by the same bytes."""
+    if not storage.resolve(known.storage_path).exists():
+        incoming.keep_as(known.storage_path)
+    return known
+
+
+def _create(principal: Principal, owner: Owner, incoming: IncomingFile, said: Upload) -> Resource:
+    resource = _new_resource(owner, incoming, said)
+    _require_quota(owner.user_pk, incoming.size_bytes)
+    incoming.keep_as(resource.storage_path)
+    try:
+        return _insert(principal, resource)
+    except (IntegrityError, NoSpace):
+        # After any other failure the row may exist all the same; if not, the sweeper removes the file.
+        incoming.take_back(resource.storage_path)
+        raise
+
+
+def _new_resource(owner: Owner, incoming: IncomingFile, said: Upload) -> Resource:
+    resource_id = new_resource_id()
+    return Resource(
+        resource_id=resource_id,
+        user_id=owner.user_pk,
+        app_id=owner.app_id,
+        project_id=owner.project_id,
+        session_id=resource_session_id(owner.user_id, resource_id),
+        filename=incoming.filename,
+        title=said.title,
+        description=said.description,
+        content_type=content_type_of(incoming.mime_type, incoming.filename),
+        mime_type=incoming.mime_type,
+        size_bytes=incoming.size_bytes,
+        sha256=incoming.sha256,
+        storage_path=storage.storage_path(owner.user_pk, resource_id, extension_of(incoming.mime_type)),
+    )
+
+
+def _insert(principal: Principal, resource: Resource) -> Resource:
+    with transaction.atomic():
+        # The lock lets uploads of one user at once count one after the other.
+        resource.user = MemoryUser.objects.select_for_update().get(pk=principal.user_pk)
+        _require_quota(principal.user_pk, resource.size_bytes or 0)
+        resource.save(force_insert=True)
+        _attach(resource)
+        record(
+            Actor.key(principal),
+            "resource.upload",
+            subject_type="resource",
+            subject_id=resource.resource_id,
+            user_id=principal.user_id,
+        )
+    return resource
+
+
+def _attach(resource: Resource) -> None:
+    Attachment.objects.create(
+        user_id=resource.user_id,
+        app_id=resource.app_id,
+        project_id=resource.project_id,
+        session_id=resource.session_id,
+        resource=resource,
+        source=Attachment.Source.UPLOAD,
+        type=resource.content_type,
+        name=resource.filename,
+        internal_uri=storage.resolve(resource.storage_path).as_uri(),
+        sha256=resource.sha256,
+    )
+
+
+def _require_quota(user_pk: UUID, size_bytes: int) -> None:
+    max_files: int = settings.MEMORY_GATEWAY_QUOTA_FILES
+    max_bytes: int = settings.MEMORY_GATEWAY_QUOTA_BYTES
+    if not max_files and not max_bytes:
+        return
+    used = queries.usage_of(user_pk)
+    if max_files and used.files + 1 > max_files:
+        raise NoSpace(
+            f"You have {used.files} files, and a user may have {max_files} (MEMORY_GATEWAY_QUOTA_FILES): "
+            "delete some first."
+        )
+    if max_bytes and used.size_bytes + size_bytes > max_bytes:
+        raise NoSpace(
+            f"You have {used.size_bytes} bytes of files, this one has {size_bytes}, and a user may have {max_bytes} "
+            "(MEMORY_GATEWAY_QUOTA_BYTES): delete some first."
+        )

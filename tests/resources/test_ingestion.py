@@ -1,0 +1,209 @@
+"""resources.services.ingest: what the engine is asked, and what the row says afterwards."""
+
+from __future__ import annotations
+
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from engine.models import Memory, Session
+from engine.port import EngineRefused, EngineUnavailable, Unreadable
+from resources.leases import new_holder
+from resources.models import Resource
+from resources.services import delete, ingest
+from resources.services.claims import LEASE, Outcome, claim, renewed, retry_delay, settle
+from tests.conftest import Person
+from tests.fake_engine import RecordingEngine
+from tests.resources.forms import stored_resource
+from tests.resources.test_delete import principal
+
+pytestmark = pytest.mark.django_db
+
+AWAY = EngineUnavailable("The memory service is away.")
+DEAD_PID = 2**22 + 1  # above the kernel's largest
+
+
+def run(resource: Resource, engine: RecordingEngine, slept: list[float] | None = None) -> Resource:
+    return ingest(resource.resource_id, engine=engine, sleep=(slept if slept is not None else []).append)
+
+
+def test_the_engine_gets_one_message_with_the_file(alice: Person, storage: Path) -> None:
+    resource = stored_resource(alice, filename="合同.txt", title="T", description="D", app_id="shop")
+    engine = RecordingEngine()
+    assert run(resource, engine).status == "extracted"
+    ((owner, session_id, (message,)),) = engine.added
+    assert (owner.user_pk, owner.user_id, owner.app_id) == (alice.user_pk, "alice", "shop")
+    assert session_id == f"resource:alice:{resource.resource_id}" == engine.flushed[0]
+    assert (message.sender_id, message.role) == ("alice", "user")
+    assert message.timestamp_ms == int(resource.created_at.timestamp() * 1000)
+    (item,) = message.content
+    assert (item.type, item.name, item.mime_type) == ("text", "合同.txt", "text/plain")
+    assert item.file == storage / resource.storage_path
+    assert item.extras == {"resource_id": resource.resource_id, "source": "upload", "title": "T", "description": "D"}
+
+
+def test_a_done_resource_is_not_ingested_again(alice: Person) -> None:
+    resource, engine = stored_resource(alice), RecordingEngine()
+    run(resource, engine)
+    assert run(resource, engine).status == "extracted"
+    assert len(engine.added) == 1
+
+
+def test_nothing_extracted_is_empty(alice: Person) -> None:
+    assert run(stored_resource(alice), RecordingEngine(flush_status="no_extraction")).status == "empty"
+
+
+def test_a_temporary_failure_is_tried_again_as_often_as_the_setting_says(alice: Person, settings: Any) -> None:
+    settings.MEMORY_GATEWAY_BACKEND_INGEST_ATTEMPTS = 3
+    settings.MEMORY_GATEWAY_BACKEND_RETRY_DELAY_SECONDS = 0.25
+    engine = RecordingEngine(failures={"add": [AWAY, AWAY], "flush": [AWAY, AWAY]})
+    slept: list[float] = []
+    assert run(stored_resource(alice), engine, slept).status == "extracted"
+    assert slept == [0.25] * 4
+
+
+def test_after_all_attempts_it_is_failed_and_tried_later(alice: Person, settings: Any) -> None:
+    settings.MEMORY_GATEWAY_BACKEND_INGEST_ATTEMPTS = 2
+    resource, engine = stored_resource(alice), RecordingEngine(failures={"add": [AWAY, AWAY]})
+    failed = run(resource, engine)
+    assert (failed.status, failed.error_message) == ("failed", "The memory service is away.")
+    assert failed.retry_at is not None
+    assert timedelta() < failed.retry_at - timezone.now() <= timedelta(seconds=2)
+    assert (failed.lease_holder, failed.leased_until) == ("", None)
+    assert run(resource, engine).status == "extracted"
+    assert (Resource.objects.get().retry_at, Resource.objects.get().error_message) == (None, "")
+
+
+@pytest.mark.parametrize("error", [EngineRefused("No."), Unreadable("The PDF is encrypted.")])
+def test_a_permanent_failure_is_not_tried_again(alice: Person, error: EngineRefused) -> None:
+    engine = RecordingEngine(failures={"add": [error]})
+    slept: list[float] = []
+    failed = run(stored_resource(alice), engine, slept)
+    assert (failed.status, failed.error_message, failed.retry_at) == ("failed", error.detail, None)
+    assert slept == []
+
+
+def test_a_lost_file_is_a_permanent_failure(alice: Person, storage: Path) -> None:
+    resource = stored_resource(alice)
+    (storage / resource.storage_path).unlink()
+    failed = run(resource, RecordingEngine())
+    assert (failed.status, failed.retry_at) == ("failed", None)
+    assert "missing" in failed.error_message
+
+
+def test_after_a_flush_was_sent_it_is_never_added_again(alice: Person) -> None:
+    resource = stored_resource(alice)
+    engine = RecordingEngine(failures={"flush": [AWAY, AWAY, AWAY]})
+    assert run(resource, engine).status == "failed"
+    engine.flush_status = "no_extraction"
+    failed = run(resource, engine)
+    assert [verb for verb, _ in engine.calls].count("add") == 1
+    assert (failed.status, failed.retry_at) == ("failed", None)
+
+
+def test_a_lost_answer_is_settled_by_what_is_there(alice: Person) -> None:
+    resource = stored_resource(alice)
+    engine = RecordingEngine(failures={"flush": [AWAY]}, flush_status="no_extraction")
+    session = Session.objects.create(
+        user_id=alice.user_pk, session_id=resource.session_id, engine_session_id=resource.session_id, kind="resource"
+    )
+    Memory.objects.create(
+        user_id=alice.user_pk, session=session, memory_id="m1", memory_type="episode", text="x", created_at_ms=1
+    )
+    assert run(resource, engine).status == "extracted"
+
+
+def test_an_engine_that_may_be_asked_twice_is_asked_twice(alice: Person) -> None:
+    resource = stored_resource(alice, flush_sent_at=timezone.now())
+    engine = RecordingEngine(can_add_again=True, flush_status="no_extraction")
+    assert run(resource, engine).status == "empty"
+    assert len(engine.added) == 1
+
+
+def test_what_is_deleted_meanwhile_stays_deleted_and_leaves_nothing(alice: Person, storage: Path) -> None:
+    resource = stored_resource(alice)
+    engine = RecordingEngine()
+    engine.during_add = lambda: delete(principal(alice), resource.resource_id, engine=engine)
+    assert run(resource, engine).status == "deleted"
+    assert engine.flushed == []
+    assert [verb for verb, _ in engine.calls] == ["add", "delete", "delete"]
+    assert not Resource.objects.get().cleanup_owed
+
+
+def test_a_deleted_resource_is_not_ingested(alice: Person) -> None:
+    resource, engine = stored_resource(alice), RecordingEngine()
+    delete(principal(alice), resource.resource_id, engine=engine)
+    assert run(resource, engine).status == "deleted"
+    assert engine.added == []
+
+
+def test_a_defect_leaves_the_resource_owed(alice: Person) -> None:
+    class Broken(RecordingEngine):
+        def capabilities(self) -> dict[str, bool]:
+            raise ZeroDivisionError
+
+    resource = stored_resource(alice)
+    with pytest.raises(ZeroDivisionError):
+        run(resource, Broken())
+    left = Resource.objects.get()
+    assert left.status == "failed"
+    assert left.retry_at is not None
+
+
+def test_two_workers_never_hold_one_resource(alice: Person) -> None:
+    resource = stored_resource(alice)
+    now = timezone.now()
+    assert claim(resource.resource_id, now) is not None
+    assert claim(resource.resource_id, now) is None
+    assert run(resource, engine := RecordingEngine()).status == "ingesting"
+    assert engine.calls == []
+
+
+def test_a_lapsed_lease_is_taken_over_and_its_holder_can_settle_nothing(alice: Person) -> None:
+    resource = stored_resource(alice)
+    now = timezone.now()
+    slow = claim(resource.resource_id, now)
+    assert slow is not None
+    taken = claim(resource.resource_id, now + LEASE + timedelta(seconds=1))
+    assert taken is not None
+    assert not settle(slow, Outcome(Resource.Status.FAILED), now)
+    assert settle(taken, Outcome(Resource.Status.EXTRACTED), now)
+    assert Resource.objects.get().status == "extracted"
+
+
+def test_a_dead_process_of_this_machine_is_taken_over_at_once(alice: Person) -> None:
+    host, _, random = new_holder().rsplit(":", 2)
+    dead, living = f"{host}:{DEAD_PID}:{random}", f"elsewhere:{DEAD_PID}:{random}"
+    soon = timezone.now() + LEASE
+    engine = RecordingEngine()
+    left = stored_resource(alice, status="ingesting", lease_holder=dead, leased_until=soon)
+    held = stored_resource(alice, status="ingesting", lease_holder=living, leased_until=soon)
+    assert run(left, engine).status == "extracted"
+    assert run(held, engine).status == "ingesting"
+
+
+def test_retries_grow_to_an_hour() -> None:
+    assert timedelta(seconds=1) <= retry_delay(1) <= timedelta(seconds=2)
+    assert timedelta(seconds=4) <= retry_delay(3) <= timedelta(seconds=8)
+    assert timedelta(minutes=30) <= retry_delay(1000) <= timedelta(hours=1)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_lease_is_renewed_while_a_slow_call_runs(alice: Person) -> None:
+    resource = claim(stored_resource(alice).resource_id, timezone.now())
+    assert resource is not None
+    later = timezone.now() + timedelta(minutes=5)
+    with renewed(resource, lambda: later, every=timedelta(milliseconds=5)):
+        assert eventually(lambda: Resource.objects.get().leased_until == later + LEASE)
+
+
+def eventually(claim_holds: Any) -> bool:
+    for _ in range(200):
+        if claim_holds():
+            return True
+        time.sleep(0.01)
+    return False

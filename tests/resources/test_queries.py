@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from pytest_django import DjangoAssertNumQueries
+
+from resources.models import Attachment, Resource
+from resources.queries import AttachmentRow, attachments_of, searchable_sessions
+from tests.conftest import Person
+from tests.resources.forms import stored_resource
+
+pytestmark = pytest.mark.django_db
+
+
+def test_only_the_owners_extracted_resources_are_searchable(alice: Person, bob: Person) -> None:
+    wanted = [stored_resource(alice, status="extracted") for _ in range(3)]
+    for status in ("pending", "ingesting", "empty", "failed", "deleted"):
+        stored_resource(alice, status=status)
+    stored_resource(alice, status="extracted", app_id="shop")
+    stored_resource(bob, status="extracted")
+    gone = stored_resource(alice, status="extracted")
+    Resource.objects.filter(pk=gone.pk).update(deleted_at=gone.created_at)
+    assert searchable_sessions(alice.owner) == [(made.resource_id, made.session_id) for made in wanted]
+
+
+def test_searchable_sessions_take_one_statement(
+    alice: Person, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    for _ in range(5):
+        stored_resource(alice, status="extracted")
+    with django_assert_num_queries(1):
+        assert len(searchable_sessions(alice.owner)) == 5
+
+
+def test_attachments_come_by_session_and_owner_in_one_statement(
+    alice: Person, bob: Person, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    attach(alice, "chat:c1", "a.pdf")
+    attach(alice, "chat:c1", "b.png")
+    attach(alice, "chat:c2", "c.pdf")
+    attach(bob, "chat:c1", "secret.pdf")
+    attach(alice, "chat:c1", "other.pdf", app_id="shop")
+    sessions = ["chat:c1", "chat:c1", *(f"chat:{number}" for number in range(2000))]
+    with django_assert_num_queries(1):
+        found = attachments_of(alice.owner, sessions)
+    assert found == {
+        "chat:c1": [AttachmentRow("pdf", "a.pdf", "file:///x/a.pdf"), AttachmentRow("pdf", "b.png", "file:///x/b.png")]
+    }
+    assert list(attachments_of(replace(alice.owner, app_id="shop"), ["chat:c1"])) == ["chat:c1"]
+
+
+def test_no_session_is_no_statement(alice: Person, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+    with django_assert_num_queries(0):
+        assert attachments_of(alice.owner, []) == {}
+
+
+def attach(person: Person, session_id: str, name: str, **fields: str) -> None:
+    Attachment.objects.create(
+        user_id=person.user_pk,
+        session_id=session_id,
+        source="memory_add",
+        type="pdf",
+        name=name,
+        internal_uri=f"file:///x/{name}",
+        **fields,
+    )

@@ -1,0 +1,86 @@
+"""Where files lie, and that no name ever decides it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import uuid
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from memory_gateway.core.errors import NoSpace
+from memory_gateway.core.ids import new_resource_id
+from resources import storage as files
+from resources.services import IncomingFile
+from tests.resources.forms import files_below
+
+
+@given(name=st.text(max_size=100))
+@hypothesis_settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50, deadline=None)
+def test_a_name_never_becomes_a_path(storage: Path, name: str) -> None:
+    incoming = IncomingFile(name, "text/plain")
+    incoming.write(b"Some text.")
+    try:
+        assert [Path(path).parent.name for path in files_below(storage)] == [".incoming"]
+        assert files_below(storage.parent) == [f"storage/{path}" for path in files_below(storage)]
+    finally:
+        incoming.close()
+    assert files_below(storage.parent) == []
+
+
+@given(st.text(max_size=200))
+def test_only_our_own_paths_are_resolved(text: str) -> None:
+    with pytest.raises(ValueError, match="not a path of the storage"):
+        files.resolve(text)
+
+
+@pytest.mark.parametrize(
+    "tail", ["../content", "content/../../x", "content.txt/..", "content.TXT", "other", "content.\n", "content.txt\n"]
+)
+def test_a_path_that_leaves_its_folder_is_refused(tail: str) -> None:
+    with pytest.raises(ValueError):
+        files.resolve(f"{uuid.uuid4()}/{new_resource_id()}/{tail}")
+
+
+def test_a_path_of_ours_lies_below_the_root(storage_root: Path) -> None:
+    path = files.storage_path(uuid.uuid4(), new_resource_id(), ".pdf")
+    assert files.resolve(path).is_relative_to(storage_root)
+
+
+@pytest.fixture
+def storage_root(settings: object, tmp_path: Path) -> Path:
+    settings.MEMORY_GATEWAY_STORAGE_DIR = tmp_path  # type: ignore[attr-defined]
+    return tmp_path
+
+
+def test_folders_and_files_are_for_this_account_alone(storage_root: Path) -> None:
+    descriptor, path = files.create_temporary()
+    os.close(descriptor)
+    target = files.storage_path(uuid.uuid4(), new_resource_id(), ".txt")
+    files.place(path, target)
+    assert files.resolve(target).stat().st_mode & 0o777 == 0o600
+    assert files.resolve(target).parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_user_folder_that_is_a_link_is_not_swept(
+    storage_root: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    (elsewhere / new_resource_id()).mkdir()
+    (storage_root / str(uuid.uuid4())).symlink_to(elsewhere)
+    assert list(files.old_resource_folders(before=2**40)) == []
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
+def test_a_full_disk_is_no_space(code: int) -> None:
+    with pytest.raises(NoSpace, match="full"), files.full_disk_is_no_space():
+        raise OSError(code, os.strerror(code))
+
+
+def test_another_error_of_the_disk_is_not_hidden() -> None:
+    with pytest.raises(PermissionError), files.full_disk_is_no_space():
+        raise PermissionError(errno.EACCES, "no")

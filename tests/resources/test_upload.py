@@ -1,0 +1,334 @@
+"""POST /resources."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from django.test import Client
+
+from accounts.models import AuditEvent
+from resources.models import Attachment, Resource
+from resources.services import ingestion_pool
+from tests.conftest import Person
+from tests.resources.forms import BOUNDARY, CONTENT_TYPE, Form, files_below, upload
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+PNG = bytes.fromhex("89504e470d0a1a0a0000000d4948445200000001000000010806000000") + bytes(60)
+
+
+def test_it_answers_as_documented(alice: Person) -> None:
+    response = upload(alice, title="合同文件", description="2026 年付款合同")
+    assert response.status_code == 200
+    answer = response.json()
+    resource_id = answer["resource_id"]
+    assert list(answer) == ["resource_id", "session_id", "uri", "status"]
+    assert answer == {
+        "resource_id": resource_id,
+        "session_id": f"resource:alice:{resource_id}",
+        "uri": f"resource://alice/{resource_id}",
+        "status": "extracted",
+    }
+
+
+def test_the_documented_form_needs_no_header(alice: Person) -> None:
+    form = Form().text("user_id", "alice").text("user_key", alice.user_key).text("app_id", "default")
+    response = form.text("project_id", "default").file(b"Some text.").post(Client())
+    assert response.status_code == 200
+
+
+def test_the_file_may_come_before_the_credentials(alice: Person) -> None:
+    form = Form().file(b"Some text.").text("user_key", alice.user_key).text("user_id", "alice")
+    assert form.post(Client()).status_code == 200
+
+
+def test_it_keeps_file_row_and_attachment(alice: Person, storage: Path) -> None:
+    data = "付款期限为收到发票后 30 天内。".encode()
+    upload(alice, data, "合同.txt", app_id="shop", project_id="p1", title="T", description="D")
+    resource = Resource.objects.get()
+    path = storage / resource.storage_path
+    assert path.read_bytes() == data
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert resource.storage_path == f"{alice.user_pk}/{resource.resource_id}/content.txt"
+    assert (resource.filename, resource.title, resource.description) == ("合同.txt", "T", "D")
+    assert (resource.app_id, resource.project_id) == ("shop", "p1")
+    assert (resource.size_bytes, resource.sha256) == (len(data), hashlib.sha256(data).hexdigest())
+    assert (resource.content_type, resource.mime_type) == ("text", "text/plain")
+    attachment = Attachment.objects.get()
+    assert attachment.source == Attachment.Source.UPLOAD
+    assert (attachment.session_id, attachment.name, attachment.type) == (resource.session_id, "合同.txt", "text")
+    assert attachment.internal_uri == path.as_uri()
+    assert (attachment.app_id, attachment.project_id, attachment.sha256) == ("shop", "p1", resource.sha256)
+
+
+def test_it_is_audited(alice: Person) -> None:
+    resource_id = upload(alice).json()["resource_id"]
+    event = AuditEvent.objects.get(action="resource.upload")
+    assert (event.subject_id, event.user_id) == (resource_id, "alice")
+
+
+def test_respond_async_answers_at_once(alice: Person) -> None:
+    response = Form().file(b"Some text.").post(alice.client, Prefer="wait=5, respond-async")
+    assert response.status_code == 202
+    answer = response.json()
+    assert answer["status"] in {"ingesting", "extracted"}
+    assert response.headers["Preference-Applied"] == "respond-async"
+    assert response.headers["Location"] == f"/resources/{answer['resource_id']}"
+    assert ingestion_pool().wait_until_idle(30)
+    assert Resource.objects.get().status == "extracted"
+
+
+def test_an_empty_file_is_a_resource(alice: Person) -> None:
+    response = upload(alice, b"", "empty.txt")
+    assert response.status_code == 200
+    assert Resource.objects.get().size_bytes == 0
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    [
+        ("合同 2026.txt", "合同 2026.txt"),
+        ("ºÏÍ¬.txt", "ºÏÍ¬.txt"),
+        ("a&amp;b.txt", "a&amp;b.txt"),
+        ("../../etc/passwd", "passwd"),
+        ("C:\\\\Users\\\\me\\\\notes.txt", "notes.txt"),
+        ("/", "unnamed.txt"),
+        ("..", "unnamed.txt"),
+        ("invoice\u202efdp.txt", "invoicefdp.txt"),
+        ("tab\there.txt", "tabhere.txt"),
+        ("长" * 300 + ".txt", "长" * 251 + ".txt"),
+        ('say \\"hi\\"; now.txt', 'say "hi"; now.txt'),
+    ],
+)
+def test_names_are_kept_as_given_but_harmless(alice: Person, sent: str, kept: str) -> None:
+    assert upload(alice, b"Some text.", sent).status_code == 200
+    assert Resource.objects.get().filename == kept
+
+
+def test_an_encoded_name_wins_over_the_plain_one(alice: Person) -> None:
+    name = quote("合同" * 120 + ".txt")
+    disposition = f'form-data; name="file"; filename="x.txt"; filename*=UTF-8\'\'{name}'.encode()
+    assert Form().part(disposition, b"Some text.").post(alice.client).status_code == 200
+    assert Resource.objects.get().filename == "合同" * 120 + ".txt"
+
+
+def test_a_name_in_gbk_is_read(alice: Person) -> None:
+    assert Form().file(b"Some text.", "合同.txt".encode("gbk")).post(alice.client).status_code == 200
+    assert Resource.objects.get().filename == "合同.txt"
+
+
+def test_a_file_without_a_name_gets_one(alice: Person) -> None:
+    assert Form().file(b"Some text.", "").post(alice.client).status_code == 200
+    assert Resource.objects.get().filename == "unnamed.txt"
+
+
+@pytest.mark.parametrize("form", [Form().text("title", "x"), Form().file(b"", "")], ids=["no part", "nothing chosen"])
+def test_a_missing_file_is_422(alice: Person, storage: Path, form: Form) -> None:
+    response = form.post(alice.client)
+    assert response.status_code == 422
+    assert response.json()["errors"] == [{"field": "file", "message": "is required"}]
+    assert files_below(storage) == []
+
+
+def test_two_files_are_422(alice: Person, storage: Path) -> None:
+    response = Form().file(b"One.").file(b"Two.").post(alice.client)
+    assert response.status_code == 422
+    assert response.json()["errors"][0]["field"] == "file"
+    assert_nothing_kept(storage)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("title", "x" * 501),
+        ("title", "a\x00b"),
+        ("title", b"\xff\xfe"),
+        ("title", b"\xed\xa0\x80"),
+        ("description", "x" * 10_001),
+        ("description", "x" * 70_000),
+        ("app_id", "../up"),
+        ("project_id", ""),
+        ("colour", "red"),
+    ],
+)
+def test_a_wrong_field_is_named(alice: Person, storage: Path, field: str, value: str | bytes) -> None:
+    response = Form().file(b"Some text.").text(field, value).post(alice.client)
+    assert response.status_code == 422
+    assert response.json()["errors"][0]["field"] == field
+    assert_nothing_kept(storage)
+
+
+def test_the_longest_texts_are_taken(alice: Person) -> None:
+    assert upload(alice, title="题" * 500, description="述" * 10_000).status_code == 200
+
+
+def test_one_byte_too_many_is_413(alice: Person, storage: Path, settings: Any) -> None:
+    settings.MEMORY_GATEWAY_MAX_UPLOAD_BYTES = 1000
+    assert upload(alice, b"x" * 1000).status_code == 200
+    response = upload(alice, b"y" * 1001)
+    assert response.status_code == 413
+    assert "1000 bytes" in response.json()["detail"]
+    assert Resource.objects.count() == 1
+    assert len(files_below(storage)) == 1
+
+
+def test_a_declared_length_beyond_the_limit_is_413_before_the_body(alice: Person) -> None:
+    response = alice.client.generic(
+        "POST", "/resources", b"x", content_type=CONTENT_TYPE, CONTENT_LENGTH=str(100 * 2**20)
+    )
+    assert response.status_code == 413
+
+
+def test_a_type_that_is_not_allowed_is_415(alice: Person, storage: Path, settings: Any) -> None:
+    settings.MEMORY_GATEWAY_ALLOWED_MIME_TYPES = ["image/*", "application/pdf"]
+    response = upload(alice, b"Some text.")
+    assert response.status_code == 415
+    assert "text/plain" in response.json()["detail"]
+    assert "image/*, application/pdf" in response.json()["detail"]
+    assert_nothing_kept(storage)
+    assert upload(alice, PNG, "dot.png").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("data", "filename"), [(b"MZ\x90\x00" + bytes(500), "report.pdf"), (b"\x7fELF" + bytes(9000), "program")]
+)
+def test_bytes_decide_the_type(alice: Person, storage: Path, data: bytes, filename: str) -> None:
+    assert upload(alice, data, filename).status_code == 415
+    assert_nothing_kept(storage)
+
+
+def test_too_many_files_for_the_quota_are_507(alice: Person, bob: Person, storage: Path, settings: Any) -> None:
+    settings.MEMORY_GATEWAY_QUOTA_FILES = 1
+    first = upload(alice, b"One.").json()
+    response = upload(alice, b"Two.")
+    assert response.status_code == 507
+    assert "MEMORY_GATEWAY_QUOTA_FILES" in response.json()["detail"]
+    assert upload(alice, b"One.").json()["resource_id"] == first["resource_id"]
+    assert upload(bob, b"Two.").status_code == 200
+    assert len(files_below(storage)) == 2
+
+
+def test_too_many_bytes_for_the_quota_are_507(alice: Person, storage: Path, settings: Any) -> None:
+    settings.MEMORY_GATEWAY_QUOTA_BYTES = 10
+    upload(alice, b"12345678")
+    response = upload(alice, b"abc")
+    assert response.status_code == 507
+    assert "MEMORY_GATEWAY_QUOTA_BYTES" in response.json()["detail"]
+    assert upload(alice, b"ab").status_code == 200
+    assert len(files_below(storage)) == 2
+
+
+def test_too_little_free_disk_is_507(alice: Person, storage: Path, settings: Any) -> None:
+    settings.MEMORY_GATEWAY_MIN_FREE_DISK_BYTES = 2**62
+    response = upload(alice)
+    assert response.status_code == 507
+    assert "MEMORY_GATEWAY_MIN_FREE_DISK_BYTES" in response.json()["detail"]
+    assert_nothing_kept(storage)
+
+
+def test_half_a_body_is_400_and_leaves_nothing(alice: Person, storage: Path) -> None:
+    body = Form().file(b"Some text that goes on.").whole()[:-20]
+    response = alice.client.generic("POST", "/resources", body, content_type=CONTENT_TYPE)
+    assert response.status_code == 400
+    assert_nothing_kept(storage)
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type"),
+    [
+        (b"x", "multipart/form-data"),
+        (b"x", "multipart/form-data; boundary="),
+        (b"x", "multipart/form-data; boundary=" + "x" * 71),
+        (b"x" * 20_000, CONTENT_TYPE),
+        (f"--{BOUNDARY}\r\nContent-Type: text/plain\r\n\r\nx\r\n--{BOUNDARY}--".encode(), CONTENT_TYPE),
+        (Form().part(b"form-data; name=\"file\"; filename*=foo''x", b"x").whole(), CONTENT_TYPE),
+    ],
+)
+def test_a_malformed_form_is_400(alice: Person, storage: Path, body: bytes, content_type: str) -> None:
+    response = alice.client.generic("POST", "/resources", body, content_type=content_type)
+    assert response.status_code == 400
+    assert_nothing_kept(storage)
+
+
+def test_json_is_415(alice: Person) -> None:
+    response = alice.client.post("/resources", {"file": "x"}, content_type="application/json")
+    assert response.status_code == 415
+    assert "multipart/form-data" in response.json()["detail"]
+
+
+@pytest.mark.parametrize("user_key", ["uk_" + "A" * 43, ""])
+def test_a_wrong_key_in_the_form_is_401_and_leaves_nothing(alice: Person, storage: Path, user_key: str) -> None:
+    response = Form().file(b"Some text.").text("user_id", "alice").text("user_key", user_key).post(Client())
+    assert response.status_code == 401
+    assert_nothing_kept(storage)
+
+
+def test_no_key_at_all_is_401_and_leaves_nothing(alice: Person, storage: Path) -> None:
+    assert Form().file(b"Some text.").post(Client()).status_code == 401
+    assert_nothing_kept(storage)
+
+
+def test_a_wrong_header_is_401_before_the_body(alice: Person, storage: Path) -> None:
+    client = Client(headers={"Authorization": "Bearer uk_" + "A" * 43})
+    assert Form().file(b"Some text.").post(client).status_code == 401
+    assert not storage.exists()
+
+
+def test_a_form_that_speaks_of_another_user_than_the_header_is_refused(
+    alice: Person, bob: Person, storage: Path
+) -> None:
+    assert Form().file(b"Some text.").text("user_id", "bob").post(alice.client).status_code == 401
+    both = Form().file(b"Some text.").text("user_id", "bob").text("user_key", bob.user_key)
+    assert both.post(alice.client).status_code == 401
+    assert_nothing_kept(storage)
+
+
+def test_the_same_bytes_are_the_same_resource(alice: Person, storage: Path) -> None:
+    first = upload(alice, b"Same.", "one.txt").json()
+    second = upload(alice, b"Same.", "two.txt").json()
+    assert second == first
+    assert len(files_below(storage)) == 1
+    assert Resource.objects.get().attempts == 1
+
+
+def test_another_scope_or_another_user_is_another_resource(alice: Person, bob: Person) -> None:
+    ids = {
+        upload(alice, b"Same.").json()["resource_id"],
+        upload(alice, b"Same.", app_id="shop").json()["resource_id"],
+        upload(alice, b"Same.", project_id="p1").json()["resource_id"],
+        upload(bob, b"Same.").json()["resource_id"],
+    }
+    assert len(ids) == 4
+
+
+def test_a_duplicate_of_a_failed_resource_is_ingested_again(alice: Person) -> None:
+    first = upload(alice, b"Same.").json()
+    Resource.objects.update(status="failed", error_message="The memory service was away.", attempts=7)
+    assert upload(alice, b"Same.").json() == first
+    resource = Resource.objects.get()
+    assert (resource.status, resource.attempts, resource.error_message) == ("extracted", 1, "")
+
+
+def test_a_lost_file_is_put_back_by_its_duplicate(alice: Person, storage: Path) -> None:
+    upload(alice, b"Same.")
+    path = storage / Resource.objects.get().storage_path
+    path.unlink()
+    upload(alice, b"Same.")
+    assert path.read_bytes() == b"Same."
+
+
+def test_after_deletion_the_same_bytes_are_a_new_resource(alice: Person) -> None:
+    first = upload(alice, b"Same.").json()["resource_id"]
+    alice.client.delete(f"/resources/{first}")
+    second = upload(alice, b"Same.").json()
+    assert second["resource_id"] != first
+    assert second["status"] == "extracted"
+
+
+def assert_nothing_kept(storage: Path) -> None:
+    assert files_below(storage) == []
+    assert not Resource.objects.exists()
