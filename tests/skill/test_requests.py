@@ -50,7 +50,7 @@ def test_the_user_id_goes_along_so_that_a_key_of_another_user_is_refused(run: Ru
 
 def test_health_sends_no_key(run: Run, stub: StubGateway) -> None:
     assert run("health", USER_KEY="").code == 0
-    assert run("health").code == 0
+    assert run("health", PROVISIONING_TOKEN="operator-token").code == 0
     assert not [asked for asked in stub.asked if "Authorization" in asked.headers]
 
 
@@ -126,7 +126,9 @@ def parsed(asked: Asked) -> tuple[Any, Any]:
     return MultiPartParser(meta, body, [handler]).parse()
 
 
-@pytest.mark.parametrize("name", ["合同 2026 年.txt", 'a "quoted" name.txt', "semi;colon=1.txt", "a\rb\n.txt"])
+@pytest.mark.parametrize(
+    "name", ["合同 2026 年.txt", 'a "quoted" name.txt', "semi;colon=1.txt", 'x"; name="title.txt', "a\rb\n.txt"]
+)
 def test_an_upload_is_a_form_that_others_can_read(run: Run, stub: StubGateway, tmp_path: Path, name: str) -> None:
     content = bytes(range(256)) * 1000 + b"\r\n--"
     (tmp_path / name).write_bytes(content)
@@ -135,6 +137,10 @@ def test_an_upload_is_a_form_that_others_can_read(run: Run, stub: StubGateway, t
     assert fields.dict() == {"title": "合同\r\n文件"}
     assert files["file"].name == name.replace("\r", " ").replace("\n", " ")
     assert files["file"].read() == content
+
+
+def test_a_file_name_cannot_end_its_quotes() -> None:
+    assert CLIENT.quoted('a\\"b') == r'"a\\\"b"'
 
 
 def test_an_upload_sends_the_scope_and_may_decline_to_wait(run: Run, stub: StubGateway, tmp_path: Path) -> None:
@@ -218,6 +224,11 @@ def test_an_answer_of_the_agent_carries_its_own_sender(run: Run, stub: StubGatew
     assert run(*line.split(), stdin="第一行\n第二行").code == 0
     message = {"role": "assistant", "sender_id": "helper", "timestamp": 5, "content": "第一行\n第二行"}
     assert stub.only.json["messages"] == [message]
+
+
+def test_the_user_is_never_taken_for_the_sender_of_what_others_said(run: Run, stub: StubGateway) -> None:
+    run("add-memory", "chat:c", "--role", "assistant", "--text", "hello")
+    assert "sender_id" not in stub.only.json["messages"][0]
 
 
 def test_the_present_is_the_default_time(run: Run, stub: StubGateway) -> None:
