@@ -42,6 +42,7 @@ class Session(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["user", "app_id", "project_id", "session_id"], name="session_of_one_user")
         ]
+        indexes = [models.Index(fields=["engine_session_id"], name="session_by_engine_id")]
 
     def __str__(self) -> str:
         return self.session_id
@@ -76,6 +77,7 @@ class Memory(models.Model):
     memory_type = models.CharField(max_length=20, choices=Type)
     category = models.CharField(max_length=40, blank=True)
     sender_id = models.CharField(max_length=128, blank=True)
+    speaker = models.CharField(max_length=64, blank=True, help_text="Who says it, as questions name them.")
     text = models.TextField()
     importance = models.FloatField(null=True, blank=True)
     batch_id = models.CharField(max_length=64, blank=True)
@@ -97,6 +99,11 @@ class Memory(models.Model):
         indexes = [
             models.Index(fields=["user", "app_id", "project_id", "created_at_ms"], name="memory_by_time"),
             models.Index(fields=["session", "seq"], name="memory_in_session"),
+            models.Index(
+                fields=["id"],
+                condition=models.Q(is_indexed=False) & ~models.Q(origin="upstream"),
+                name="memory_not_indexed",
+            ),
         ]
 
     def __str__(self) -> str:

@@ -10,8 +10,8 @@ import snowballstemmer
 
 _STOP_WORDS = """a am an and are as at be been being but by can could did do does doing for from had has have having he
 her hers herself him himself his how i if in into is it its itself me my myself not of on or our ours ourselves she
-should so than that the their theirs them themselves then there these they this those to us was we were what when where which
-who whom whose why will with would you your yours yourself yourselves"""
+should so than that the their theirs them themselves then there these they this those to us was we were what when where
+which who whom whose why will with would you your yours yourself yourselves"""
 STOP_WORDS: Final = frozenset(_STOP_WORDS.split())
 
 _IRREGULAR: Final = {

@@ -1,0 +1,105 @@
+"""The embedded engine: memories in this database, found by keyword; no other service, no network."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+
+from django.db import transaction
+from django.utils import timezone
+
+from engine.embedded import intake, sessions, storage
+from engine.embedded.errors import database_errors
+from engine.embedded.health import check
+from engine.embedded.search import search
+from engine.models import Memory, Session, owned_by
+from engine.port import AddResult, FlushResult, Health, Message, Owner, SearchRequest, SearchResult
+from engine.text.reader import read_document
+from memory_gateway.core.times import to_ms
+
+Clock = Callable[[], datetime]
+
+_BATCH_ROWS = 500
+
+
+class EmbeddedEngine:
+    """Implements `engine.port.Engine`. Every write is one transaction with its index entries and statistics."""
+
+    name = "embedded"
+
+    def __init__(self, *, read: intake.ReadDocument = read_document, clock: Clock = timezone.now) -> None:
+        self._read = read
+        self._clock = clock
+
+    def add(self, owner: Owner, session_id: str, messages: Sequence[Message]) -> AddResult:
+        """Buffers messages, searchable at once. Documents are read before the transaction begins.
+
+        Errors: `EngineRefused` for a deleted session or an address to fetch, `Unreadable`, `EngineUnavailable`.
+        """
+        with database_errors():
+            parts = {intake.first_memory_id(part): part for part in intake.parts_of(owner, session_id, messages)}
+            known = storage.known(owner, parts)
+            drafts = [
+                storage.Draft.of(first_id, intake.rows_of(part, self._read))
+                for first_id, part in parts.items()
+                if first_id not in known
+            ]
+            with transaction.atomic():
+                session = sessions.locked(owner, session_id)
+                storage.append(owner, session, drafts)
+        return AddResult("accumulated", len(messages), _request_id())
+
+    def flush(self, owner: Owner, session_id: str) -> FlushResult:
+        """Turns the session's buffer into episodes in place: each keeps its id. Errors: `EngineUnavailable`.
+
+        A resource's session answers again what it answered before: who asks after a crash learns what became of it.
+        """
+        request_id = _request_id()
+        now = self._clock()
+        with database_errors(), transaction.atomic():
+            session = sessions.live(owner, session_id)
+            count = _flush(session, request_id, now) if session else 0
+        if not count:
+            return FlushResult("no_extraction", 0, request_id, None)
+        return FlushResult("extracted", count, request_id, to_ms(now))
+
+    def search(self, owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResult]:
+        """Answers all requests with two statements. Errors: `InvalidInput`, `EngineUnavailable`."""
+        with database_errors():
+            return search(owner, requests)
+
+    def delete(self, owner: Owner, session_id: str) -> None:
+        """Removes the session's memories and index entries; a mark stays, so that late writes are refused.
+
+        From the mark on nothing is found; if the removal is cut short, the same call ends it.
+        """
+        with database_errors():
+            session = sessions.mark_deleted(owner, session_id, self._clock())
+            memories = Memory.objects.filter(owned_by(owner), session=session).order_by("pk")
+            while batch := list(memories[:_BATCH_ROWS]):
+                storage.remove(owner, batch)
+
+    def health(self, timeout_seconds: float) -> Health:
+        """Whether the database answers and the index is of this version. Never raises."""
+        return check(timeout_seconds)
+
+    def capabilities(self) -> Mapping[str, bool]:
+        """`hybrid` is answered by keyword alone, and says so: it is not there yet."""
+        return {"keyword": True, "vector": False, "hybrid": False, "agentic": False, "llm": False, "delete": True}
+
+
+def _flush(session: Session, request_id: str, now: datetime) -> int:
+    """How many memories came of it."""
+    buffered = session.memories.filter(memory_type=Memory.Type.UNPROCESSED_MESSAGE)
+    count = buffered.update(memory_type=Memory.Type.EPISODE, batch_id=request_id)
+    if count:
+        session.flushed_at = session.searchable_at = now
+        session.save(update_fields=["flushed_at", "searchable_at"])
+    elif session.kind == Session.Kind.RESOURCE:
+        count = session.memories.count()
+    return count
+
+
+def _request_id() -> str:
+    return uuid.uuid4().hex

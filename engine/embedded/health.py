@@ -1,0 +1,57 @@
+"""Whether the embedded engine can work: the database answers in time, and the index fits the tokens of this version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from django.db import DatabaseError, connection, transaction
+
+from engine.embedded import index
+from engine.models import Memory
+from engine.port import Health
+from engine.text.tokens import TOKENIZER_VERSION
+
+
+def check(timeout_seconds: float) -> Health:
+    """Never raises. `data` names the database and the state of the index: "ok", "rebuilding" or "rebuild_needed"."""
+    data: dict[str, Any] = {"engine": "embedded", "status": "ok", "database": connection.vendor}
+    try:
+        with _at_most(timeout_seconds):
+            data["index"] = _index_state()
+    except DatabaseError:
+        return Health(
+            "unavailable", None, data | {"status": "unavailable"}, error="The memory database does not answer."
+        )
+    if data["index"]["status"] == "rebuild_needed":
+        data["status"] = "degraded"
+    return Health("ok", None, data)
+
+
+def _index_state() -> dict[str, Any]:
+    built_by = index.version()
+    if built_by is not None and built_by != TOKENIZER_VERSION:
+        state = "rebuild_needed"
+    else:
+        state = "rebuilding" if Memory.objects.filter(index.OWED).exists() else "ok"
+    return {"status": state, "tokenizer": TOKENIZER_VERSION, "built_by": built_by}
+
+
+@contextmanager
+def _at_most(timeout_seconds: float) -> Iterator[None]:
+    """Bounds how long the statements inside may wait for others."""
+    milliseconds = max(int(timeout_seconds * 1000), 1)
+    if connection.vendor == "postgresql":
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SET LOCAL statement_timeout = %s", [milliseconds])
+            yield
+        return
+    with connection.cursor() as cursor:
+        cursor.execute("PRAGMA busy_timeout")
+        before = cursor.fetchone()[0]
+        cursor.execute(f"PRAGMA busy_timeout = {milliseconds}")
+        try:
+            yield
+        finally:
+            cursor.execute(f"PRAGMA busy_timeout = {before}")

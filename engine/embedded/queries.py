@@ -1,0 +1,46 @@
+"""The plain statements of the embedded engine: what search waits for beside the index itself."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, NamedTuple
+
+import orjson
+from django.db import connection
+
+from engine.embedded.index import owner_values
+from engine.port import Owner
+
+_ROWS = """
+    SELECT CAST(m.payload AS text), m.id, m.memory_id, s.session_id, m.chunk_index, m.memory_type, m.category,
+        m.sender_id, m.speaker, m.text, m.created_at_ms
+    FROM engine_memory m LEFT JOIN engine_session s ON s.id = m.session_id
+    WHERE m.user_id = %s AND m.app_id = %s AND m.project_id = %s AND m.hidden_at IS NULL AND s.deleted_at IS NULL
+        AND m.id IN ({slots})
+"""
+
+
+class Row(NamedTuple):
+    """A memory with its text."""
+
+    payload: dict[str, Any]
+    pk: int
+    memory_id: str
+    session_id: str | None
+    chunk_index: int | None
+    memory_type: str
+    category: str
+    sender_id: str
+    speaker: str
+    text: str
+    created_at_ms: int
+
+
+def rows(owner: Owner, pks: Collection[int]) -> dict[int, Row]:
+    """The owner's live memories by row id. One statement, none for an empty collection."""
+    if not pks:
+        return {}
+    statement = _ROWS.format(slots=", ".join(["%s"] * len(pks)))
+    with connection.cursor() as cursor:
+        cursor.execute(statement, [*owner_values(owner), *pks])
+        return {row[1]: Row(orjson.loads(row[0]), *row[1:]) for row in cursor.fetchall()}

@@ -1,0 +1,223 @@
+"""Search through the embedded engine: what is found, in what order, at what cost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from engine.embedded.engine import EmbeddedEngine
+from engine.models import Memory
+from engine.port import Owner, SearchRequest
+from memory_gateway.core.errors import InvalidInput
+from tests.conftest import Person
+from tests.engine.conftest import NOON_MS, ask, remember, said, texts
+
+
+def test_a_chinese_word_of_two_characters_finds_its_memory(engine: EmbeddedEngine, alice: Person) -> None:
+    remember(engine, alice.owner, "甲方应在三十日内付款。", "今天天气很好。")
+    assert texts(ask(engine, alice.owner, "付款")) == ["甲方应在三十日内付款。"]
+    assert texts(ask(engine, alice.owner, "款")) == ["甲方应在三十日内付款。"]
+
+
+def test_an_english_word_finds_its_inflections(engine: EmbeddedEngine, alice: Person) -> None:
+    remember(engine, alice.owner, "The payments were delayed.", "She bought a house.", "Nothing else.")
+    assert texts(ask(engine, alice.owner, "paying a payment")) == ["The payments were delayed."]
+    assert texts(ask(engine, alice.owner, "did she buy it?")) == ["She bought a house."]
+
+
+def test_a_stranger_finds_nothing(engine: EmbeddedEngine, alice: Person, charlie: Person) -> None:
+    remember(engine, alice.owner, "The payment is due.")
+    assert ask(engine, charlie.owner, "payment") == []
+
+
+def test_another_project_of_the_same_user_finds_nothing(engine: EmbeddedEngine, alice: Person) -> None:
+    remember(engine, alice.owner, "The payment is due.")
+    assert ask(engine, Owner(alice.user_pk, "alice", "default", "other"), "payment") == []
+    assert ask(engine, Owner(alice.user_pk, "alice", "other", "default"), "payment") == []
+
+
+@pytest.mark.parametrize(
+    "query",
+    ['"', "*", "NEAR", "AND", "OR NOT", "payment*", '"payment', "NEAR(payment, 2)", "payment AND", "tokens:payment",
+     "-payment", "'); DROP TABLE engine_memory; --", "\\", "':*A", "a" * 2000, "付" * 2000, "% _",
+     "\x00", "\ud800", " ", "𝒫ayment", "{}[]()^~"],
+)  # fmt: skip
+def test_operators_and_odd_questions_do_no_harm(engine: EmbeddedEngine, alice: Person, query: str) -> None:
+    remember(engine, alice.owner, "The payment is due.")
+    for hit in ask(engine, alice.owner, query):
+        assert hit.text == "The payment is due."
+
+
+def test_a_sign_finds_the_memory_that_holds_it(engine: EmbeddedEngine, alice: Person) -> None:
+    remember(engine, alice.owner, 'Use "quotes" here', "a -> b", "2 * 3", "this AND that", "🎉", "C:\\temp it's")
+    wanted = {
+        '"': 'Use "quotes" here',
+        "->": "a -> b",
+        "*": "2 * 3",
+        "AND": "this AND that",
+        "🎉": "🎉",
+        "\\": "C:\\temp it's",
+    }
+    for query, text in wanted.items():
+        assert texts(ask(engine, alice.owner, query))[0] == text
+
+
+def test_a_rare_word_weighs_more_than_a_common_one(engine: EmbeddedEngine, alice: Person) -> None:
+    remember(engine, alice.owner, *[f"the meeting number {word}" for word in "abcdefgh"], "a zebra")
+    assert texts(ask(engine, alice.owner, "zebra meeting"))[0] == "a zebra"
+
+
+def test_equal_memories_come_latest_first(engine: EmbeddedEngine, alice: Person) -> None:
+    for number in (2, 3, 1):
+        engine.add(alice.owner, f"chat:{number}", [said(f"payment {number}a", at=NOON_MS + number)])
+    assert texts(ask(engine, alice.owner, "payment")) == ["payment 3a", "payment 2a", "payment 1a"]
+
+
+def test_the_turn_beside_the_answer_comes_before_a_like_one_elsewhere(engine: EmbeddedEngine, alice: Person) -> None:
+    remember(
+        engine,
+        alice.owner,
+        "Where did you go on holiday with your sister?",
+        "We took a trip to Norway.",
+        session="chat:a",
+    )
+    remember(engine, alice.owner, "We took a trip to Sweden.", "Fine.", session="chat:b")
+    found = texts(ask(engine, alice.owner, "holiday trip with the sister"))
+    assert found.index("We took a trip to Norway.") < found.index("We took a trip to Sweden.")
+
+
+def test_who_is_named_in_the_question_is_heard_first(engine: EmbeddedEngine, alice: Person) -> None:
+    remember(engine, alice.owner, "Melanie: I paint lakes.", session="chat:a")
+    remember(engine, alice.owner, "Caroline: I paint lakes.", session="chat:b")
+    assert texts(ask(engine, alice.owner, "What does Melanie paint?"))[0] == "Melanie: I paint lakes."
+    assert texts(ask(engine, alice.owner, "What does Caroline paint?"))[0] == "Caroline: I paint lakes."
+
+
+def test_a_turn_is_found_by_the_day_it_was_said(engine: EmbeddedEngine, alice: Person) -> None:
+    engine.add(alice.owner, "chat:c1", [said("We met", at=NOON_MS), said("We parted", at=NOON_MS + 5 * 86_400_000)])
+    assert texts(ask(engine, alice.owner, "2026年5月28日")) == ["We met"]
+
+
+def test_scores_lie_between_nothing_and_one_and_are_the_sum_of_their_parts(
+    engine: EmbeddedEngine, alice: Person
+) -> None:
+    remember(engine, alice.owner, *["payment " * count for count in range(1, 40)])
+    hits = ask(engine, alice.owner, "payment alice")
+    assert len(hits) == 39
+    for rank, hit in enumerate(hits, start=1):
+        leg = hit.legs["keyword"]
+        assert hit.score is not None
+        assert 0 < hit.score <= 1
+        assert hit.score == hit.raw["score"] == leg["score"] == sum(leg["parts"].values())
+        assert leg["rank"] == rank
+        assert leg["matched"] == ["payment"]
+
+
+def test_a_memory_scores_the_same_in_whatever_part_one_asks(engine: EmbeddedEngine, alice: Person) -> None:
+    remember(engine, alice.owner, "payment due", "payment late", session="chat:a")
+    remember(engine, alice.owner, "payment made", session="chat:b")
+    everywhere = {hit.memory_id: hit.score for hit in ask(engine, alice.owner, "late payment")}
+    for hit in ask(engine, alice.owner, "late payment", session_ids=("chat:a",)):
+        assert everywhere[hit.memory_id] == hit.score
+
+
+def test_only_the_sessions_asked_for_answer(engine: EmbeddedEngine, alice: Person) -> None:
+    remember(engine, alice.owner, "payment a", session="chat:a")
+    remember(engine, alice.owner, "payment b", session="chat:b")
+    many = (*(f"chat:{number}" for number in range(2000)), "chat:b")
+    assert texts(ask(engine, alice.owner, "payment", session_ids=many)) == ["payment b"]
+    assert ask(engine, alice.owner, "payment", session_ids=()) == []
+
+
+def test_only_the_agent_asked_for_answers(engine: EmbeddedEngine, alice: Person) -> None:
+    engine.add(
+        alice.owner,
+        "chat:a",
+        [said("payment by me"), said("payment by main", by="main", role="assistant", at=NOON_MS + 1)],
+    )
+    assert texts(ask(engine, alice.owner, "payment", agent_id="main")) == ["payment by main"]
+
+
+def test_filters_narrow_what_is_found(engine: EmbeddedEngine, alice: Person) -> None:
+    remember(engine, alice.owner, "payment a", "payment b", session="chat:a")
+    remember(engine, alice.owner, "payment c", session="chat:b")
+    late = {"AND": [{"session_id": "chat:a"}, {"timestamp": {"gt": NOON_MS}}]}
+    assert texts(ask(engine, alice.owner, "payment", filters=late)) == ["payment b"]
+    assert ask(engine, alice.owner, "payment", filters={"type": "Document"}) == []
+    assert (
+        len(ask(engine, alice.owner, "payment", filters={"parent_type": "session", "sender_id": {"in": ["alice"]}}))
+        == 3
+    )
+    with pytest.raises(InvalidInput):
+        ask(engine, alice.owner, "payment", filters={"user_id": "bob"})
+
+
+def test_top_k_counts_memories_and_unprocessed_messages_apart(engine: EmbeddedEngine, alice: Person) -> None:
+    remember(engine, alice.owner, *[f"payment {number}" for number in range(5)], session="chat:a")
+    engine.add(alice.owner, "chat:b", [said(f"payment {number}", at=NOON_MS + number) for number in range(5)])
+    kinds = [hit.memory_type for hit in ask(engine, alice.owner, "payment", top_k=2)]
+    assert sorted(kinds) == ["episode", "episode", "unprocessed_message", "unprocessed_message"]
+
+
+def test_a_hidden_memory_is_not_found(engine: EmbeddedEngine, alice: Person, django_assert_num_queries: Any) -> None:
+    remember(engine, alice.owner, "payment a", "payment b")
+    Memory.objects.filter(text="payment a").update(hidden_at="2026-01-01T00:00:00Z")
+    assert texts(ask(engine, alice.owner, "payment")) == ["payment b"]
+
+
+def test_any_number_of_requests_costs_two_statements(
+    engine: EmbeddedEngine, alice: Person, django_assert_num_queries: Any
+) -> None:
+    remember(engine, alice.owner, "payment a", "contract b")
+    requests = [SearchRequest("payment"), SearchRequest("payment", session_ids=("chat:c1",)), SearchRequest("contract")]
+    with django_assert_num_queries(2):
+        found = engine.search(alice.owner, requests)
+    assert [texts(list(result.hits)) for result in found] == [["payment a"], ["payment a"], ["contract b"]]
+
+
+def test_a_question_that_finds_nothing_costs_one_statement(
+    engine: EmbeddedEngine, alice: Person, django_assert_num_queries: Any
+) -> None:
+    with django_assert_num_queries(1):
+        assert ask(engine, alice.owner, "payment") == []
+    with django_assert_num_queries(0):
+        assert ask(engine, alice.owner, "   ") == []
+
+
+def test_hybrid_answers_by_keyword_and_says_so(engine: EmbeddedEngine, alice: Person) -> None:
+    remember(engine, alice.owner, "payment a")
+    [result] = engine.search(alice.owner, [SearchRequest("payment", method="hybrid")])
+    assert result.method == "keyword"
+    assert "MEMORY_GATEWAY_EMBEDDING_BASE_URL" in (result.degraded or "")
+    assert len(result.hits) == 1
+
+
+@pytest.mark.parametrize(("method", "setting"), [("vector", "EMBEDDING_BASE_URL"), ("agentic", "LLM_BASE_URL")])
+def test_a_method_without_its_endpoint_names_the_setting(
+    engine: EmbeddedEngine, alice: Person, method: Any, setting: str
+) -> None:
+    with pytest.raises(InvalidInput, match=f"MEMORY_GATEWAY_{setting}"):
+        ask(engine, alice.owner, "payment", method=method)
+
+
+def test_the_record_of_an_episode_has_the_shape_of_everos(engine: EmbeddedEngine, alice: Person) -> None:
+    remember(engine, alice.owner, "payment a")
+    [hit] = ask(engine, alice.owner, "payment")
+    assert hit.raw == {
+        "id": hit.memory_id, "user_id": "alice", "app_id": "default", "project_id": "default", "session_id": "chat:c1",
+        "timestamp": "2026-05-28T20:26:40.000Z", "sender_ids": ["alice"], "summary": "payment a",
+        "subject": "alice, 2026-05-28", "episode": "payment a", "type": "Conversation", "category": "full_context_user",
+        "score": hit.score, "atomic_facts": [],
+    }  # fmt: skip
+
+
+def test_the_record_of_an_unprocessed_message_has_the_shape_of_everos(engine: EmbeddedEngine, alice: Person) -> None:
+    engine.add(alice.owner, "chat:c1", [said("payment a", by="main", role="assistant")])
+    [hit] = ask(engine, alice.owner, "payment")
+    assert hit.memory_type == "unprocessed_message"
+    assert hit.raw == {
+        "id": hit.memory_id, "app_id": "default", "project_id": "default", "session_id": "chat:c1", "sender_id": "main",
+        "sender_name": None, "role": "assistant", "content": "payment a", "timestamp": "2026-05-28T20:26:40.000Z",
+        "tool_calls": None, "tool_call_id": None,
+    }  # fmt: skip
