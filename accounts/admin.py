@@ -85,7 +85,7 @@ class MemoryUserAdmin(ServiceFormAdmin):
             issued = _issued(form, lambda: services.create_new_user(user_id, actor=actor_of(request)))
             if issued:
                 return self.show_once(request, issued)
-        return self.form_page(request, form, "Add user", action="Create user and key")
+        return self.form_page(request, form, "Add memory user", action="Create user and key")
 
 
 class KeyInline(KeyInlineBase):

@@ -14,7 +14,7 @@ class MemoryUser(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
-        verbose_name = "user"
+        verbose_name = "memory user"
         ordering = ("user_id",)
         default_permissions = ("add", "view")
 
@@ -93,6 +93,7 @@ class SignInThrottle(models.Model):
     locked_until = models.DateTimeField(null=True, blank=True)
 
     class Meta:
+        verbose_name = "sign-in throttle"
         ordering = ("-counted_since",)
         default_permissions = ("view", "delete")
         constraints = [models.UniqueConstraint(fields=["network", "name_digest"], name="throttle_of_one_name")]

@@ -44,6 +44,9 @@ class RequestLog:
             if is_api(request.path):
                 _finish_api_answer(request, response)
                 api_log.write(_exchange(request, response, started_at, (time.perf_counter() - began) * 1000))
+            elif request.path.startswith("/admin/"):
+                # Under "no-referrer" browsers send `Origin: null` with every form, which the CSRF check must refuse.
+                response["Referrer-Policy"] = "same-origin"
             return response
         finally:
             request_id.reset(token)

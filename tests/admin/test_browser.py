@@ -1,0 +1,134 @@
+"""The operators' pages in a real browser: nothing is refused by the content security policy, nothing leaves home."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from tests.browser import NARROW, WIDE, Observed, chromium, open_page
+from tests.server import RunningServer, running_server
+
+pytestmark = pytest.mark.browser
+
+TABLES = [
+    "accounts/memoryuser",
+    "accounts/userkey",
+    "accounts/auditevent",
+    "accounts/signinthrottle",
+    "engine/session",
+    "engine/memory",
+    "engine/indexstatistics",
+    "engine/indexversion",
+    "resources/resource",
+    "resources/attachment",
+    "lifecycle/lease",
+    "auth/user",
+    "auth/group",
+]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    with running_server(tmp_path_factory.mktemp("admin")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def credentials(server: RunningServer) -> tuple[str, str]:
+    printed = server.manage("ensure_operator").stdout
+    user, password = re.findall(r"(?:user|password) +(\S+)", printed)[-2:]
+    return user, password
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as running:
+        yield running
+
+
+def sign_in(page: Page, server: RunningServer, credentials: tuple[str, str]) -> None:
+    page.goto(f"{server.url}/admin/")
+    page.fill("#id_username", credentials[0])
+    page.fill("#id_password", credentials[1])
+    page.click("input[type=submit]")
+    page.wait_for_selector("#user-tools")
+
+
+def assert_quiet(observed: Observed, server: RunningServer) -> None:
+    assert observed.errors == []
+    assert observed.foreign(server.url) == []
+
+
+def assert_fits(page: Page) -> None:
+    """No sideways scrolling of the whole page; wide tables scroll within themselves."""
+    assert page.evaluate("document.documentElement.scrollWidth - window.innerWidth") <= 0
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+def test_a_key_is_made_rotated_and_revoked_by_hand(
+    server: RunningServer, credentials: tuple[str, str], browser: Browser, size: dict[str, int]
+) -> None:
+    with open_page(browser, size) as (page, observed):
+        sign_in(page, server, credentials)
+        assert_fits(page)
+        page.goto(f"{server.url}/admin/accounts/memoryuser/add/")
+        page.fill("#id_user_id", f"dora-{size['width']}")
+        page.click(".submit-row input[type=submit]")
+        first = page.inner_text("#new-key")
+        assert re.fullmatch(r"uk_[A-Za-z0-9_-]{43}", first)
+        assert_fits(page)
+        page.click("text=I have copied it")
+        assert first not in page.content()
+        assert_fits(page)
+        page.click("text=Make a key")
+        page.fill("#id_label", "laptop")
+        page.click(".submit-row input[type=submit]")
+        assert page.inner_text("#new-key") != first
+        page.click("text=I have copied it")
+        page.click(".inlineviewlink >> nth=0")
+        page.click(".object-tools >> text=Rotate")
+        assert_fits(page)
+        page.click(".submit-row input[type=submit]")
+        assert page.inner_text("#new-key").startswith("uk_")
+        page.click("text=I have copied it")
+        page.click(".inlineviewlink >> nth=0")
+        page.click(".object-tools >> text=Revoke")
+        page.click(".submit-row input[type=submit]")
+        assert "works no more" in page.inner_text(".messagelist")
+        assert_quiet(observed, server)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_each_list_is_quiet(
+    server: RunningServer, credentials: tuple[str, str], browser: Browser, table: str
+) -> None:
+    with open_page(browser) as (page, observed):
+        sign_in(page, server, credentials)
+        page.goto(f"{server.url}/admin/{table}/")
+        page.wait_for_selector("#changelist")
+        assert_quiet(observed, server)
+
+
+def test_the_pages_speak_chinese_to_a_chinese_browser(
+    server: RunningServer, credentials: tuple[str, str], browser: Browser
+) -> None:
+    context = browser.new_context(locale="zh-CN")
+    page = context.new_page()
+    sign_in(page, server, credentials)
+    assert "最近动作" in page.content()
+    context.close()
+
+
+def test_guessing_is_refused_on_the_page(server: RunningServer, browser: Browser) -> None:
+    with open_page(browser) as (page, observed):
+        for _ in range(6):
+            page.goto(f"{server.url}/admin/login/")
+            page.fill("#id_username", "mallory")
+            page.fill("#id_password", "guess")
+            page.click("input[type=submit]")
+        assert "Too many failed attempts" in page.inner_text(".errornote")
+        assert_quiet(observed, server)

@@ -1,0 +1,145 @@
+"""Who may call what. A new address that stands in no table here fails."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from tests.memory_gateway.routes import Route, all_routes
+
+OPEN, KEY = "open", "key"
+# `POST /users` is open under the `local` profile only.
+API = {
+    ("GET", "/"): OPEN,
+    ("GET", "/health"): OPEN,
+    ("GET", "/api/schema/"): OPEN,
+    ("GET", "/api/docs/"): OPEN,
+    ("POST", "/users"): OPEN,
+    ("GET", "/users/me/keys"): KEY,
+    ("POST", "/users/me/keys"): KEY,
+    ("POST", "/users/me/keys/rotate"): KEY,
+    ("DELETE", "/users/me/keys/<uuid:key_id>"): KEY,
+    ("GET", "/resources"): KEY,
+    ("POST", "/resources"): KEY,
+    ("GET", "/resources/<str:resource_id>"): KEY,
+    ("DELETE", "/resources/<str:resource_id>"): KEY,
+    ("GET", "/resources/<str:resource_id>/content"): KEY,
+    ("POST", "/memories/search"): KEY,
+}
+# Every other page under /admin/ is for signed-in staff.
+ADMIN_OPEN = {"/admin/login/"}
+
+SECURITY_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "X-Frame-Options": "DENY",
+}
+
+ROUTES = all_routes()
+API_ROUTES = [route for route in ROUTES if not route.pattern.startswith("/admin/")]
+ADMIN_ROUTES = [route for route in ROUTES if route.pattern.startswith("/admin/")]
+API_CALLS = [(method, route) for route in API_ROUTES for method in sorted(route.methods)]
+
+
+def call_id(value: Any) -> str:
+    return value.pattern if isinstance(value, Route) else str(value)
+
+
+def test_the_table_names_every_call_and_no_other() -> None:
+    assert {(method, route.pattern) for method, route in API_CALLS} == set(API)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("method", "route"), API_CALLS, ids=call_id)
+def test_a_stranger_gets_as_far_as_the_table_says(client: Client, method: str, route: Route) -> None:
+    answer = client.generic(method, route.address, b"{}", "application/json")
+    if API[method, route.pattern] == KEY:
+        assert (answer.status_code, answer.json()["code"]) == (401, "unauthenticated")
+        assert answer.headers["WWW-Authenticate"] == "Bearer"
+    else:
+        assert answer.status_code in {200, 302, 422}
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("route", ADMIN_ROUTES, ids=call_id)
+def test_the_panel_is_for_staff(client: Client, route: Route) -> None:
+    for answer in (client.get(route.address), client.post(route.address)):
+        if route.pattern in ADMIN_OPEN:
+            assert answer.status_code == 200
+        else:
+            assert answer.status_code == 302
+            assert answer.headers["Location"].startswith("/admin/")
+
+
+@pytest.mark.django_db
+def test_a_user_key_opens_no_page_of_the_panel(client: Client, alice: Any) -> None:
+    assert alice.client.get("/admin/").status_code == 302
+
+
+def check_security_headers(answer: Any) -> None:
+    for name, value in SECURITY_HEADERS.items():
+        assert answer.headers[name] == value
+    is_form = answer.request["PATH_INFO"].startswith("/admin/")
+    assert answer.headers["Referrer-Policy"] == ("same-origin" if is_form else "no-referrer")
+    policy = answer.headers["Content-Security-Policy"]
+    assert "frame-ancestors 'none'" in policy
+    assert "unsafe" not in policy
+    assert answer.headers["X-Request-Id"]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("route", ROUTES, ids=call_id)
+def test_every_answer_carries_the_security_headers(client: Client, route: Route) -> None:
+    for method in ("GET", "POST", "DELETE", "OPTIONS", "PROPFIND"):
+        answer = client.generic(method, route.address, b"{}", "application/json")
+        check_security_headers(answer)
+        if not route.pattern.startswith("/admin/"):
+            assert answer.headers["Cache-Control"] == "no-store"
+        assert answer.status_code < 500
+
+
+@pytest.mark.parametrize("address", ["/nothing", "/admin/nothing", "/static/nothing", "/static/docs/page.css"])
+@pytest.mark.django_db
+def test_addresses_beside_the_routes_carry_them_too(client: Client, address: str) -> None:
+    answer = client.get(address)
+    check_security_headers(answer)
+    answer.close()
+
+
+@pytest.mark.django_db
+def test_only_https_is_told_to_stay_https(client: Client, settings: Any) -> None:
+    settings.SECURE_HSTS_SECONDS = 600
+    assert client.get("/health", secure=True).headers["Strict-Transport-Security"].startswith("max-age=600")
+
+
+def test_nobody_elses_page_may_read_an_answer(client: Client) -> None:
+    for address in ("/api/docs/", "/static/docs/page.css"):
+        answer = client.get(address, headers={"Origin": "https://evil.example"})
+        assert "Access-Control-Allow-Origin" not in answer.headers
+        answer.close()
+
+
+def test_a_foreign_host_is_refused(client: Client) -> None:
+    answer = client.get("/api/schema/", headers={"Host": "evil.example"})
+    assert (answer.status_code, answer.json()["code"]) == (400, "bad_request")
+
+
+def test_an_unknown_address_is_a_problem_document_and_in_the_panel_a_page(client: Client, admin_client: Client) -> None:
+    answer = client.get("/no/such/thing")
+    assert (answer.status_code, answer.headers["Content-Type"]) == (404, "application/problem+json")
+    assert answer.json()["code"] == "not_found"
+    page = admin_client.get("/admin/accounts/nothing/")
+    assert page.status_code == 404
+    assert page.headers["Content-Type"].startswith("text/html")
+    assert b"Nothing is here." in page.content
+
+
+@pytest.mark.urls("tests.memory_gateway.site_urls")
+def test_a_defect_in_the_panel_is_a_plain_page(client: Client) -> None:
+    client.raise_request_exception = False
+    page = client.get("/admin/test/fail", headers={"X-Request-Id": "trace-3"})
+    assert page.status_code == 500
+    assert b"trace-3" in page.content
+    assert b"RuntimeError" not in page.content
