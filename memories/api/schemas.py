@@ -1,0 +1,129 @@
+"""The wire shapes of `/memories`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, Field, StringConstraints
+
+from accounts.api.schemas import ScopedBody
+from engine.port import ContentType, MemoryType, Method
+from memories.api.filters import FilterTree
+from memories.services.search import DEFAULT_TOP_K, Scope, SearchCommand
+from memory_gateway.core.ids import MAX_SESSION_ID_CHARS, Name, check_session_id
+
+MAX_QUERY_CHARS = 8192
+_MAX_CONVERSATION_ID_CHARS = MAX_SESSION_ID_CHARS - len("chat:")
+
+
+def _check_conversation_id(value: str) -> str:
+    check_session_id(value)
+    if len(value) > _MAX_CONVERSATION_ID_CHARS:
+        raise ValueError(f"must be 1 to {_MAX_CONVERSATION_ID_CHARS} characters without control characters")
+    return value
+
+
+def _check_top_k(value: int) -> int:
+    if value == -1 or 1 <= value <= 100:
+        return value
+    raise ValueError(f"must be 1 to 100, or -1 for the default of {DEFAULT_TOP_K}")
+
+
+class SearchBody(ScopedBody):
+    """A question to the caller's memories."""
+
+    query: Annotated[str, StringConstraints(min_length=1, max_length=MAX_QUERY_CHARS)] = Field(
+        description="The question, in any language."
+    )
+    conversation_id: Annotated[str, AfterValidator(_check_conversation_id)] | None = Field(
+        None, description="The chat that scope `current_chat` searches; without it that scope finds nothing."
+    )
+    scope: list[Scope] = Field(
+        default=["current_chat", "resources"],
+        min_length=1,
+        max_length=100,
+        description="Where to search: the session `chat:{conversation_id}`, the caller's extracted resources, or all "
+        "of the caller's memory.",
+    )
+    agent_id: Name | None = Field(None, description="Search the memories of this agent of the caller's.")
+    method: Method = Field("hybrid", description="`vector` and `agentic` need their endpoints to be set up.")
+    top_k: Annotated[int, AfterValidator(_check_top_k)] = Field(
+        8,
+        description=f"At most so many results of each scope, 1 to 100; -1 means {DEFAULT_TOP_K}. "
+        "Profiles and unprocessed messages do not count.",
+    )
+    radius: float | None = Field(None, ge=0, le=1, description="The least similarity of a vector hit.")
+    include_profile: bool = Field(True, description="Also return the caller's profile.")
+    enable_llm_rerank: bool = Field(True, description="Let an LLM sort the results where one is set up.")
+    filters: Annotated[dict[str, Any], FilterTree] | None = Field(
+        None, description="Conditions that narrow the search; they can never widen it."
+    )
+    explain: bool = Field(False, description="Say of each result why it was found.")
+
+    def command(self) -> SearchCommand:
+        return SearchCommand(
+            query=self.query,
+            scopes=frozenset(self.scope),
+            conversation_id=self.conversation_id,
+            agent_id=self.agent_id,
+            method=self.method,
+            top_k=self.top_k,
+            radius=self.radius,
+            include_profile=self.include_profile,
+            enable_llm_rerank=self.enable_llm_rerank,
+            filters=self.filters,
+            app_id=self.app_id,
+            project_id=self.project_id,
+        )
+
+
+class AttachmentOut(BaseModel):
+    """A file that a memory speaks of, and where it really lies."""
+
+    type: ContentType
+    name: str
+    internal_uri: str
+
+
+class Explanation(BaseModel):
+    """Why a result was found: score, rank and matched terms of each leg of the method."""
+
+    legs: dict[str, Any]
+
+
+class SearchResultOut(BaseModel):
+    """A memory. `raw` is the engine's own record without file contents; `score` compares within one method only."""
+
+    id: str
+    memory_type: MemoryType
+    session_id: str | None
+    text: str
+    score: float | None
+    source_scope: Scope
+    resource_id: str | None
+    resource_uri: str | None
+    attachments: list[AttachmentOut]
+    raw: dict[str, Any]
+    explain: Explanation = Field(default=..., description="Present when `explain` was asked for.")
+
+
+class ScopeMeta(BaseModel):
+    """What became of one scope."""
+
+    asked: int = Field(description="How many results were asked for; 0: the scope had nothing to search.")
+    sessions: int | None = Field(description="How many sessions were searched; null: all of the caller's.")
+    found: int = Field(description="How many the engine found, before scopes were merged.")
+    hidden: int = Field(description="How many of them the caller had deleted.")
+    replaced: int = Field(description="How many carry a text that the caller had corrected.")
+    degraded: str | None = Field(description="Why the method differs from the one asked for.")
+    ms: float = Field(description="Milliseconds until the engine answered; scopes are asked together.")
+
+
+class SearchMeta(BaseModel):
+    method: Method = Field(description="The method that was really used.")
+    scopes: dict[Scope, ScopeMeta]
+
+
+class SearchOut(BaseModel):
+    results: list[SearchResultOut]
+    meta: SearchMeta

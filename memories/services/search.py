@@ -1,0 +1,195 @@
+"""Finding memories: the scopes are asked together, merged, and answered with the files they speak of."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from engine.registry import get_engine
+
+from accounts.principal import Principal
+from engine import filters
+from engine.port import Engine, Hit, Method, Owner, SearchRequest, SearchResult
+from memories.services.attachments import attach
+from memories.services.owned import owner_of
+from memory_gateway.core.ids import parse_session_id
+from resources.queries import AttachmentRow, searchable_sessions
+
+logger = logging.getLogger("memory_gateway.memories")
+
+Scope = Literal["current_chat", "resources", "all_user_memory"]
+SCOPES: tuple[Scope, ...] = get_args(Scope)  # the most specific first: a hit of two scopes is said to come from it
+DEFAULT_TOP_K = 20
+UNCOUNTED_TYPES = frozenset({"profile", "unprocessed_message"})
+SESSIONLESS_TYPES = frozenset({"profile", "agent_skill"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchCommand:
+    """One question. `top_k` is 1–100 per scope, or -1 for `DEFAULT_TOP_K`; `filters` is a checked filter tree."""
+
+    query: str
+    scopes: frozenset[Scope]
+    conversation_id: str | None = None
+    agent_id: str | None = None
+    method: Method = "hybrid"
+    top_k: int = 8
+    radius: float | None = None
+    include_profile: bool = True
+    enable_llm_rerank: bool = True
+    filters: Mapping[str, Any] | None = None
+    app_id: str = "default"
+    project_id: str = "default"
+
+    @property
+    def limit(self) -> int:
+        return DEFAULT_TOP_K if self.top_k == -1 else self.top_k
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A hit, the most specific scope that it came from, and the files it speaks of."""
+
+    hit: Hit
+    scope: Scope
+    attachments: tuple[AttachmentRow, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeReport:
+    """What became of one scope: how many hits were asked for (0: it had nothing to ask) and found, how many sessions
+    it covered (None: all), what was hidden or replaced by the user's own decisions, and the milliseconds it took."""
+
+    asked: int = 0
+    sessions: int | None = 0
+    found: int = 0
+    hidden: int = 0
+    replaced: int = 0
+    degraded: str | None = None
+    ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class SearchAnswer:
+    """`method` is what was really done, which differs from the question where a scope is `degraded`."""
+
+    results: tuple[Found, ...]
+    method: Method
+    scopes: dict[Scope, ScopeReport]
+
+
+def search(principal: Principal, command: SearchCommand, *, engine: Engine | None = None) -> SearchAnswer:
+    """The caller's best memories for a question, best first; hits without a score come last.
+
+    At most `limit` per scope, profiles and unprocessed messages not counted. Errors: `InvalidInput` for filters and
+    where the engine lacks what the method needs, and the engine's own.
+    """
+    filters.parse(command.filters)  # also where no scope has anything to ask
+    owner = owner_of(principal, command.app_id, command.project_id)
+    asked = _requests(owner, command)
+    started = time.perf_counter()
+    answers = (engine or get_engine()).search(owner, list(asked.values())) if asked else []
+    took_ms = round((time.perf_counter() - started) * 1000, 2)
+    results = dict(zip(asked, answers, strict=True))
+    found = _merge(owner, asked, results, command.limit)
+    files = attach(owner, (item.hit for item in found))
+    return SearchAnswer(
+        results=tuple(Found(item.hit, item.scope, files[item.hit.memory_id]) for item in found),
+        method=answers[0].method if answers else command.method,
+        scopes={
+            scope: _report(asked[scope], results[scope], took_ms) if scope in asked else ScopeReport()
+            for scope in SCOPES
+            if scope in command.scopes
+        },
+    )
+
+
+def _requests(owner: Owner, command: SearchCommand) -> dict[Scope, SearchRequest]:
+    """One request for each scope that has something to ask; the profile is asked for once."""
+    sessions = _sessions(owner, command)
+    return {
+        scope: SearchRequest(
+            query=command.query,
+            method=command.method,
+            top_k=command.limit,
+            session_ids=session_ids,
+            agent_id=command.agent_id,
+            radius=command.radius,
+            include_profile=command.include_profile and position == 0,
+            enable_llm_rerank=command.enable_llm_rerank,
+            filters=command.filters,
+        )
+        for position, (scope, session_ids) in enumerate(sessions.items())
+    }
+
+
+def _sessions(owner: Owner, command: SearchCommand) -> dict[Scope, tuple[str, ...] | None]:
+    """The sessions of each scope, None for all of the user's. A scope without any is left out: an empty list must
+    never become an unfiltered search."""
+    sessions: dict[Scope, tuple[str, ...] | None] = {}
+    if "current_chat" in command.scopes and command.conversation_id is not None:
+        sessions["current_chat"] = (f"chat:{command.conversation_id}",)
+    if "resources" in command.scopes:
+        resources = tuple(row.session_id for row in searchable_sessions(owner))
+        if resources:
+            sessions["resources"] = resources
+    if "all_user_memory" in command.scopes:
+        sessions["all_user_memory"] = None
+    return sessions
+
+
+def _merge(
+    owner: Owner, asked: Mapping[Scope, SearchRequest], results: Mapping[Scope, SearchResult], limit: int
+) -> list[Found]:
+    """Each memory once, under its most specific scope with its best score; at most `limit` counted ones per scope."""
+    merged: dict[str, Found] = {}
+    for scope, result in results.items():  # in the order of SCOPES
+        for hit in _own_hits(owner, asked[scope], result):
+            known = merged.get(hit.memory_id)
+            if known is None:
+                merged[hit.memory_id] = Found(hit, scope)
+            elif _rank(hit) < _rank(known.hit):
+                merged[hit.memory_id] = Found(hit, known.scope)
+    return _cut(sorted(merged.values(), key=lambda found: _rank(found.hit)), limit)
+
+
+def _own_hits(owner: Owner, request: SearchRequest, result: SearchResult) -> list[Hit]:
+    """An engine is not believed: what lies outside the sessions that were asked for is dropped."""
+    sessions = None if request.session_ids is None else frozenset(request.session_ids)
+    own = [hit for hit in result.hits if _is_in(hit, sessions) and _is_of(owner, hit)]
+    if len(own) < len(result.hits):
+        logger.error("the engine returned %d memories that were not asked for", len(result.hits) - len(own))
+    return own
+
+
+def _is_in(hit: Hit, session_ids: frozenset[str] | None) -> bool:
+    return session_ids is None or hit.session_id in session_ids or hit.memory_type in SESSIONLESS_TYPES
+
+
+def _is_of(owner: Owner, hit: Hit) -> bool:
+    named = parse_session_id(hit.session_id or "").user_id
+    return named is None or named == owner.user_id
+
+
+def _rank(hit: Hit) -> tuple[bool, float, int, str]:
+    """Sorts the best first, the unscored last, the newer before the older."""
+    return hit.score is None, -(hit.score or 0.0), -hit.created_at_ms, hit.memory_id
+
+
+def _cut(found: Iterable[Found], limit: int) -> list[Found]:
+    kept: list[Found] = []
+    left = dict.fromkeys(SCOPES, limit)
+    for item in found:
+        if item.hit.memory_type not in UNCOUNTED_TYPES:
+            left[item.scope] -= 1
+        if left[item.scope] >= 0 or item.hit.memory_type in UNCOUNTED_TYPES:
+            kept.append(item)
+    return kept
+
+
+def _report(request: SearchRequest, result: SearchResult, took_ms: float) -> ScopeReport:
+    sessions = None if request.session_ids is None else len(request.session_ids)
+    return ScopeReport(request.top_k, sessions, len(result.hits), degraded=result.degraded, ms=took_ms)

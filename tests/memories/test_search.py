@@ -1,0 +1,281 @@
+"""`POST /memories/search` over the embedded engine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from engine.port import ContentItem, Message
+from engine.registry import get_engine
+from tests.conftest import Person
+
+NOON_MS = 1_781_172_177_000
+CONTRACT = "The payment is due within thirty days of receipt of the invoice.\n\nThe seller delivers in Hamburg.\n"
+
+
+def say(person: Person, session_id: str, *texts: str, flush: bool = True) -> None:
+    """Remembers what the person said."""
+    engine = get_engine()
+    messages = [
+        Message(person.user_id, "user", NOON_MS + index, (ContentItem("text", text=text),))
+        for index, text in enumerate(texts)
+    ]
+    engine.add(person.owner, session_id, messages)
+    if flush:
+        engine.flush(person.owner, session_id)
+
+
+def upload(person: Person, name: str = "contract.txt", text: str = CONTRACT, **fields: str) -> dict[str, Any]:
+    file = SimpleUploadedFile(name, text.encode(), "text/plain")
+    response = person.client.post("/resources", {"file": file, **fields})
+    assert response.json().get("status") == "extracted", response.content
+    return dict(response.json())
+
+
+def search(person: Person, query: str = "payment", *, status: int = 200, **fields: Any) -> dict[str, Any]:
+    response = person.client.post("/memories/search", {"query": query, **fields}, content_type="application/json")
+    assert response.status_code == status, response.content
+    return dict(response.json())
+
+
+def texts(answer: dict[str, Any]) -> list[str]:
+    return [result["text"] for result in answer["results"]]
+
+
+# --- the answer ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_uploaded_text_is_found_as_documented(alice: Person, storage: Any) -> None:
+    resource = upload(alice)
+    first = search(alice, scope=["resources"])["results"][0]
+    assert set(first) == {
+        "id",
+        "memory_type",
+        "session_id",
+        "text",
+        "score",
+        "source_scope",
+        "resource_id",
+        "resource_uri",
+        "attachments",
+        "raw",
+    }
+    assert "thirty days" in first["text"]
+    assert (first["memory_type"], first["source_scope"]) == ("episode", "resources")
+    assert (first["session_id"], first["resource_id"]) == (resource["session_id"], resource["resource_id"])
+    assert first["resource_uri"] == resource["uri"] == f"resource://alice/{resource['resource_id']}"
+    assert isinstance(first["score"], float)
+    assert (first["raw"]["id"], first["raw"]["session_id"]) == (first["id"], first["session_id"])
+    (attachment,) = first["attachments"]
+    assert (attachment["type"], attachment["name"]) == ("text", "contract.txt")
+    assert attachment["internal_uri"].startswith("file://")
+
+
+def test_a_memory_of_a_chat_has_no_resource(alice: Person) -> None:
+    say(alice, "chat:c1", "I prefer payment by card")
+    (result,) = search(alice, conversation_id="c1")["results"]
+    assert (result["source_scope"], result["resource_id"], result["resource_uri"]) == ("current_chat", None, None)
+    assert result["attachments"] == []
+
+
+def test_meta_tells_of_each_scope_that_was_named(alice: Person) -> None:
+    say(alice, "chat:c1", "I prefer payment by card")
+    meta = search(alice, conversation_id="c1")["meta"]
+    assert meta["method"] == "keyword"
+    assert set(meta["scopes"]) == {"current_chat", "resources"}
+    chat = meta["scopes"]["current_chat"]
+    assert set(chat) == {"asked", "sessions", "found", "hidden", "replaced", "degraded", "ms"}
+    assert (chat["asked"], chat["sessions"], chat["found"]) == (8, 1, 1)
+    assert "MEMORY_GATEWAY_EMBEDDING" in chat["degraded"]
+    assert meta["scopes"]["resources"] == {
+        "asked": 0,
+        "sessions": 0,
+        "found": 0,
+        "hidden": 0,
+        "replaced": 0,
+        "degraded": None,
+        "ms": 0.0,
+    }
+
+
+def test_explain_says_why_each_result_was_found(alice: Person) -> None:
+    say(alice, "chat:c1", "I prefer payment by card")
+    (plain,) = search(alice, conversation_id="c1")["results"]
+    (explained,) = search(alice, conversation_id="c1", explain=True)["results"]
+    assert "explain" not in plain
+    assert explained["explain"]["legs"]["keyword"]
+
+
+def test_nothing_known_finds_nothing(alice: Person) -> None:
+    assert search(alice, scope=["current_chat", "resources", "all_user_memory"])["results"] == []
+
+
+def test_messages_that_are_not_flushed_are_found(alice: Person) -> None:
+    say(alice, "chat:c1", "I prefer payment by card", flush=False)
+    assert [result["memory_type"] for result in search(alice, conversation_id="c1")["results"]] == [
+        "unprocessed_message"
+    ]
+
+
+# --- scopes ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_default_scopes_are_the_chat_and_the_resources(alice: Person) -> None:
+    say(alice, "chat:c1", "payment of the chat")
+    say(alice, "manual_insert", "payment of elsewhere")
+    assert texts(search(alice, conversation_id="c1")) == ["payment of the chat"]
+    assert sorted(texts(search(alice, scope=["all_user_memory"]))) == ["payment of elsewhere", "payment of the chat"]
+
+
+def test_naming_a_scope_twice_is_harmless(alice: Person) -> None:
+    say(alice, "chat:c1", "payment of the chat")
+    assert len(search(alice, conversation_id="c1", scope=["current_chat", "current_chat"])["results"]) == 1
+
+
+def test_the_current_chat_is_the_callers_own(alice: Person, bob: Person) -> None:
+    say(alice, "chat:c1", "payment of alice")
+    assert search(bob, conversation_id="c1", scope=["current_chat", "all_user_memory"])["results"] == []
+
+
+def test_another_project_is_another_memory(alice: Person) -> None:
+    say(alice, "chat:c1", "payment of the chat")
+    assert search(alice, conversation_id="c1", project_id="other")["results"] == []
+
+
+# --- the request -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("query", ""),
+        ("query", None),
+        ("query", 7),
+        ("query", "x" * 8193),
+        ("scope", []),
+        ("scope", ["everything"]),
+        ("scope", "resources"),
+        ("scope", None),
+        ("method", "magic"),
+        ("method", None),
+        ("top_k", 0),
+        ("top_k", -2),
+        ("top_k", 101),
+        ("top_k", "8"),
+        ("top_k", 8.5),
+        ("top_k", True),
+        ("radius", -0.1),
+        ("radius", 1.1),
+        ("radius", "0.5"),
+        ("include_profile", "yes"),
+        ("enable_llm_rerank", 1),
+        ("conversation_id", ""),
+        ("conversation_id", "a\nb"),
+        ("conversation_id", "x" * 124),
+        ("agent_id", "a/b"),
+        ("app_id", ".."),
+        ("project_id", "a b"),
+        ("filters", []),
+        ("filters", {"owner_id": "bob"}),
+        ("explain", "true"),
+        ("topk", 8),
+    ],
+)
+def test_a_wrong_field_is_refused_by_its_name(alice: Person, field: str, value: Any) -> None:
+    problem = search(alice, **{"query": "payment", field: value}, status=422)
+    assert problem["code"] == "invalid_input"
+    assert any(error["field"].split(".")[0] == field for error in problem["errors"]), problem
+
+
+def test_a_question_is_required(alice: Person) -> None:
+    response = alice.client.post("/memories/search", {}, content_type="application/json")
+    assert response.status_code == 422
+    assert response.json()["errors"] == [{"field": "query", "message": "is required"}]
+
+
+@pytest.mark.parametrize("top_k", [-1, 1, 100])
+def test_the_limits_of_top_k_are_accepted(alice: Person, top_k: int) -> None:
+    search(alice, top_k=top_k)
+
+
+def test_top_k_bounds_the_results(alice: Person) -> None:
+    say(alice, "chat:c1", *(f"payment number {number}" for number in range(12)))
+    assert len(search(alice, conversation_id="c1")["results"]) == 8
+    assert len(search(alice, conversation_id="c1", top_k=3)["results"]) == 3
+    assert len(search(alice, conversation_id="c1", top_k=-1)["results"]) == 12
+
+
+@pytest.mark.parametrize(
+    ("method", "setting"), [("vector", "MEMORY_GATEWAY_EMBEDDING"), ("agentic", "MEMORY_GATEWAY_LLM_BASE_URL")]
+)
+def test_a_method_without_its_endpoint_is_refused_naming_the_setting(alice: Person, method: str, setting: str) -> None:
+    say(alice, "chat:c1", "payment")
+    problem = search(alice, conversation_id="c1", method=method, status=422)
+    assert setting in problem["detail"]
+
+
+def test_filters_narrow(alice: Person) -> None:
+    say(alice, "chat:c1", "payment one")
+    say(alice, "chat:c2", "payment two")
+    everything = {"scope": ["all_user_memory"]}
+    assert texts(search(alice, filters={"session_id": "chat:c2"}, **everything)) == ["payment two"]
+    assert len(search(alice, filters={"timestamp": {"gte": NOON_MS}}, **everything)["results"]) == 2
+    assert search(alice, filters={"timestamp": {"lt": NOON_MS}}, **everything)["results"] == []
+
+
+def test_filters_cannot_widen(alice: Person) -> None:
+    say(alice, "chat:c1", "payment one")
+    say(alice, "chat:c2", "payment two")
+    either = {"OR": [{"session_id": "chat:c1"}, {"session_id": "chat:c2"}]}
+    assert texts(search(alice, conversation_id="c1", filters=either)) == ["payment one"]
+
+
+def test_the_filter_of_the_documents_own_example_is_applied_to_the_results(alice: Person) -> None:
+    say(alice, "chat:c1", "payment one")
+    assert texts(search(alice, conversation_id="c1", filters={"type": "Conversation"})) == ["payment one"]
+    assert search(alice, conversation_id="c1", filters={"type": "Nonsense"})["results"] == []
+
+
+# --- who may ask -----------------------------------------------------------------------------------------------------
+
+
+def test_without_a_key_nobody_searches(client: Client, db: Any) -> None:
+    response = client.post("/memories/search", {"query": "payment"}, content_type="application/json")
+    assert response.status_code == 401
+
+
+def test_the_key_may_stand_in_the_body(client: Client, alice: Person) -> None:
+    body = {"query": "payment", **alice.credentials}
+    assert client.post("/memories/search", body, content_type="application/json").status_code == 200
+
+
+def test_another_users_name_beside_the_key_is_refused(client: Client, alice: Person, bob: Person) -> None:
+    body = {"query": "payment", "user_id": "bob", "user_key": alice.user_key}
+    assert client.post("/memories/search", body, content_type="application/json").status_code == 401
+
+
+# --- what it costs ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.django_db(transaction=True)
+def test_search_makes_five_statements_whatever_the_number_of_resources(alice: Person, storage: Any) -> None:
+    say(alice, "chat:c1", "payment of the chat")
+    upload(alice)
+    everything = {"conversation_id": "c1", "scope": ["current_chat", "resources", "all_user_memory"]}
+    search(alice, **everything)  # the first call in a minute also notes when the key was used
+    counts = [_statements(alice, everything)]
+    for number in range(20):
+        upload(alice, f"file{number}.txt", f"{CONTRACT} {number}")
+    assert [*counts, _statements(alice, everything)] == [5, 5]
+
+
+def _statements(person: Person, fields: dict[str, Any]) -> int:
+    with CaptureQueriesContext(connection) as queries:
+        assert search(person, top_k=100, **fields)["results"]
+    return len(queries)

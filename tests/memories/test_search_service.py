@@ -1,0 +1,220 @@
+"""How the answers of an engine become one answer: scopes, merging, limits, files."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from accounts.principal import Principal
+from memories.api.rendering import search_answer
+from memories.services.search import DEFAULT_TOP_K, SCOPES, SearchAnswer, SearchCommand, search
+from resources.models import Attachment, Resource
+from tests.conftest import Person
+from tests.memories.engines import ScriptedEngine, hit
+
+
+def ask(person: Person, engine: ScriptedEngine, *scopes: Any, **values: Any) -> SearchAnswer:
+    principal = Principal(person.user_pk, person.user_id, uuid4())
+    command = SearchCommand(query="payment", scopes=frozenset(scopes or SCOPES), **values)
+    return search(principal, command, engine=engine)
+
+
+def ids(answer: SearchAnswer) -> list[str]:
+    return [found.hit.memory_id for found in answer.results]
+
+
+def make_resource(person: Person, resource_id: str = "r_1", name: str = "contract.pdf", **values: Any) -> Resource:
+    """An extracted upload with its file, as the upload leaves it."""
+    session_id = f"resource:{person.user_id}:{resource_id}"
+    fields = {"filename": name, "content_type": "pdf", "status": Resource.Status.EXTRACTED, **values}
+    resource = Resource.objects.create(resource_id=resource_id, user_id=person.user_pk, session_id=session_id, **fields)
+    make_attachment(person, session_id, name, resource=resource)
+    return resource
+
+
+def make_attachment(person: Person, session_id: str, name: str, **values: Any) -> Attachment:
+    fields = {"source": Attachment.Source.MEMORY_ADD, "type": "pdf", "internal_uri": f"file:///srv/{name}", **values}
+    return Attachment.objects.create(user_id=person.user_pk, session_id=session_id, name=name, **fields)
+
+
+# --- scopes ----------------------------------------------------------------------------------------------------------
+
+
+def test_all_scopes_are_asked_in_one_call(alice: Person) -> None:
+    make_resource(alice)
+    engine = ScriptedEngine([], [], [])
+    ask(alice, engine, conversation_id="c1")
+    assert engine.calls == 1
+    assert [request.session_ids for request in engine.asked] == [("chat:c1",), ("resource:alice:r_1",), None]
+
+
+def test_current_chat_without_a_conversation_asks_nothing(alice: Person) -> None:
+    engine = ScriptedEngine()
+    answer = ask(alice, engine, "current_chat")
+    assert (engine.calls, ids(answer), answer.scopes["current_chat"].asked) == (0, [], 0)
+
+
+def test_resources_without_any_resource_ask_nothing_instead_of_everything(alice: Person) -> None:
+    engine = ScriptedEngine()
+    ask(alice, engine, "resources")
+    assert engine.calls == 0
+
+
+@pytest.mark.parametrize("status", ["pending", "ingesting", "empty", "failed", "deleted"])
+def test_only_extracted_resources_are_searched(alice: Person, status: str) -> None:
+    make_resource(alice, status=status)
+    engine = ScriptedEngine()
+    ask(alice, engine, "resources")
+    assert engine.calls == 0
+
+
+def test_resources_of_another_scope_are_not_searched(alice: Person) -> None:
+    make_resource(alice, project_id="other")
+    engine = ScriptedEngine()
+    ask(alice, engine, "resources")
+    assert engine.calls == 0
+
+
+def test_the_profile_is_asked_for_once(alice: Person) -> None:
+    make_resource(alice)
+    engine = ScriptedEngine([], [], [])
+    ask(alice, engine, conversation_id="c1", include_profile=True)
+    assert [request.include_profile for request in engine.asked] == [True, False, False]
+
+
+def test_top_k_of_minus_one_asks_for_the_documented_default(alice: Person) -> None:
+    engine = ScriptedEngine([])
+    ask(alice, engine, "all_user_memory", top_k=-1)
+    assert engine.asked[0].top_k == DEFAULT_TOP_K
+
+
+# --- merging ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_memory_of_two_scopes_comes_once_with_its_best_score_and_the_more_specific_scope(alice: Person) -> None:
+    engine = ScriptedEngine([hit("m", 0.3)], [hit("m", 0.9)])
+    answer = ask(alice, engine, "current_chat", "all_user_memory", conversation_id="c1")
+    assert [(found.hit.score, found.scope) for found in answer.results] == [(0.9, "current_chat")]
+
+
+def test_the_best_come_first_and_those_without_a_score_last(alice: Person) -> None:
+    engine = ScriptedEngine([hit("none", None), hit("low", 0.1), hit("zero", 0.0), hit("high", 2.5)])
+    assert ids(ask(alice, engine, "all_user_memory")) == ["high", "low", "zero", "none"]
+
+
+def test_equal_scores_are_ordered_by_time_and_then_by_id(alice: Person) -> None:
+    hits = [hit("b", created_at_ms=5), hit("a", created_at_ms=5), hit("new", created_at_ms=9)]
+    for order in (hits, hits[::-1]):
+        assert ids(ask(alice, ScriptedEngine(order), "all_user_memory")) == ["new", "a", "b"]
+
+
+def test_each_scope_gives_at_most_top_k(alice: Person) -> None:
+    chat = [hit(f"c{number}", 0.1) for number in range(5)]
+    everything = [hit(f"a{number}", 0.9) for number in range(5)]
+    answer = ask(
+        alice, ScriptedEngine(chat, everything), "current_chat", "all_user_memory", conversation_id="c1", top_k=3
+    )
+    assert ids(answer) == ["a0", "a1", "a2", "c0", "c1", "c2"]
+
+
+def test_profiles_and_unprocessed_messages_do_not_count_towards_top_k(alice: Person) -> None:
+    extras = [hit("p", None, memory_type="profile"), hit("u", 0.95, memory_type="unprocessed_message")]
+    engine = ScriptedEngine([*extras, hit("one", 0.9), hit("two", 0.8)])
+    assert ids(ask(alice, engine, "all_user_memory", top_k=1)) == ["u", "one", "p"]
+
+
+def test_the_reason_of_a_degraded_method_is_told(alice: Person) -> None:
+    answer = ask(alice, ScriptedEngine([hit("m")], degraded="no endpoint"), "all_user_memory")
+    report = answer.scopes["all_user_memory"]
+    assert (answer.method, report.degraded, report.found, report.sessions) == ("keyword", "no endpoint", 1, None)
+
+
+# --- an engine is not believed ---------------------------------------------------------------------------------------
+
+
+def test_hits_of_sessions_that_were_not_asked_for_are_dropped(alice: Person) -> None:
+    engine = ScriptedEngine([hit("own"), hit("foreign", session_id="chat:c2")])
+    assert ids(ask(alice, engine, "current_chat", conversation_id="c1")) == ["own"]
+
+
+@pytest.mark.parametrize("session_id", ["resource:bob:r_1", "memory_edit:bob", "resource:alice.b:r_1"])
+def test_hits_of_sessions_that_name_another_user_are_dropped(alice: Person, session_id: str) -> None:
+    engine = ScriptedEngine([hit("foreign", session_id=session_id), hit("own", session_id="memory_edit:alice")])
+    assert ids(ask(alice, engine, "all_user_memory")) == ["own"]
+
+
+def test_a_profile_without_a_session_belongs_to_every_scope(alice: Person) -> None:
+    engine = ScriptedEngine([hit("p", None, memory_type="profile", session_id=None), hit("e", session_id=None)])
+    assert ids(ask(alice, engine, "current_chat", conversation_id="c1")) == ["p"]
+
+
+# --- files -----------------------------------------------------------------------------------------------------------
+
+
+def files(person: Person, raw: dict[str, Any], session_id: str = "chat:c1") -> list[str]:
+    answer = ask(person, ScriptedEngine([hit("m", raw=raw, session_id=session_id)]), "all_user_memory")
+    return sorted(row.name for row in answer.results[0].attachments)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("contract.pdf", "contract.pdf"),
+        ("contract.pdf", "see CONTRACT.PDF."),
+        ("contract.pdf", "[PDF: contract.pdf]\nthe text"),
+        ("contract.pdf", "file:///srv/contract.pdf?x=1"),
+        ("合同.pdf", "请看合同.pdf附件"),
+        ("Résumé.pdf", "the re\u0301sume\u0301.pdf of"),
+    ],
+)
+def test_a_file_whose_full_name_is_in_a_string_is_attached(alice: Person, name: str, text: str) -> None:
+    make_attachment(alice, "chat:c1", name)
+    assert files(alice, {"deep": [{"episode": text}]}) == [name]
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {"episode": "contract"},
+        {"episode": "mycontract.pdf"},
+        {"episode": "old-contract.pdf"},
+        {"episode": "contract.pdf.zip"},
+        {"contract.pdf": "only a key"},
+        {"content": [{"base64": "contract.pdf"}]},
+        {"content": [{"Base64": {"inner": "contract.pdf"}}]},
+    ],
+)
+def test_a_file_whose_full_name_is_not_in_a_string_is_not_attached(alice: Person, raw: dict[str, Any]) -> None:
+    make_attachment(alice, "chat:c1", "contract.pdf")
+    assert files(alice, raw) == []
+
+
+def test_a_resource_is_attached_to_hits_of_its_session_even_if_they_do_not_name_it(alice: Person) -> None:
+    make_resource(alice)
+    make_attachment(alice, "resource:alice:r_1", "photo.png")
+    assert files(alice, {"episode": "thirty days"}, "resource:alice:r_1") == ["contract.pdf"]
+
+
+def test_files_of_other_sessions_and_other_people_are_not_attached(alice: Person, bob: Person) -> None:
+    make_attachment(alice, "chat:c2", "contract.pdf")
+    make_attachment(bob, "chat:c1", "contract.pdf")
+    make_attachment(alice, "chat:c1", "contract.pdf", project_id="other")
+    assert files(alice, {"episode": "contract.pdf"}) == []
+
+
+def test_file_contents_never_leave_with_a_search(alice: Person) -> None:
+    raw = {"content": [{"type": "image", "base64": "QUJD", "name": "a.png"}], "BASE64": "QUJD", "tool_calls": None}
+    answer = ask(alice, ScriptedEngine([hit("m", raw=raw)]), "all_user_memory")
+    (result,) = search_answer(answer, explain=False)["results"]
+    assert result["raw"] == {"content": [{"type": "image", "name": "a.png"}], "tool_calls": None}
+
+
+def test_only_a_resource_session_has_a_resource(alice: Person) -> None:
+    hits = [hit("r", 0.9, session_id="resource:alice:r_1"), hit("e", 0.8, session_id="memory_edit:alice")]
+    answer = search_answer(ask(alice, ScriptedEngine(hits), "all_user_memory"), explain=False)
+    assert [(result["resource_id"], result["resource_uri"]) for result in answer["results"]] == [
+        ("r_1", "resource://alice/r_1"),
+        (None, None),
+    ]
