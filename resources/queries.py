@@ -30,7 +30,7 @@ _ATTACHMENTS = """
     ORDER BY id
 """
 _RESOURCE_ID = re.compile(r"r_[0-9a-f]{32}")
-_CURSOR = re.compile(r"\d{1,20}:r_[0-9a-f]{32}")
+_CURSOR = re.compile(r"([0-9]{1,20}):r_[0-9a-f]{32}")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -117,12 +117,11 @@ def decode_cursor(text: str) -> Cursor:
     """Errors: `InvalidInput` for anything that `encode_cursor` did not make."""
     try:
         plain = base64.b64decode(text, altchars=b"-_", validate=True).decode("ascii")
-        if not _CURSOR.fullmatch(plain):
-            raise ValueError(plain)
-        microseconds, _, resource_id = plain.partition(":")
-        return Cursor(_EPOCH + timedelta(microseconds=int(microseconds)), resource_id)
+        found = _CURSOR.fullmatch(plain)
+        created_at = _EPOCH + timedelta(microseconds=int(found[1] if found else ""))
     except (ValueError, OverflowError, binascii.Error):
         raise InvalidInput.of_field("cursor", "must be the next_cursor of an earlier answer") from None
+    return Cursor(created_at, plain.partition(":")[2])
 
 
 def usage_of(user_pk: UUID) -> Usage:

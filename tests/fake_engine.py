@@ -19,7 +19,6 @@ class RecordingEngine:
     failures: dict[str, list[EngineError]] = field(default_factory=dict)
     during_add: Callable[[], object] = lambda: None
     flush_status: str = "extracted"
-    can_add_again: bool = False
     is_up: bool = True
     added: list[tuple[Owner, str, tuple[Message, ...]]] = field(default_factory=list)
     flushed: list[str] = field(default_factory=list)
@@ -53,7 +52,7 @@ class RecordingEngine:
         return Health("ok" if self.is_up else "unavailable", None)
 
     def capabilities(self) -> Mapping[str, bool]:
-        return {"keyword": True, "idempotent_add": self.can_add_again}
+        return {"keyword": True}
 
     def _call(self, verb: str, session_id: str) -> None:
         with self._lock:

@@ -9,7 +9,6 @@ from typing import TypeVar
 
 from django.conf import settings
 from django.utils import timezone
-from engine.registry import get_engine
 
 from engine.port import (
     ContentItem,
@@ -21,6 +20,7 @@ from engine.port import (
     Message,
     Unreadable,
 )
+from engine.registry import get_engine
 from memory_gateway.core.times import from_ms, to_ms
 from resources import queries, storage
 from resources.models import Resource
@@ -31,6 +31,8 @@ Clock = Callable[[], datetime]
 Sleep = Callable[[float], None]
 _Result = TypeVar("_Result")
 
+# They take the same message twice as one, and answer the flush of a resource's session again as they did before.
+REPEATABLE_ENGINES = {"embedded"}
 _BROKE_OFF = "The gateway itself failed while ingesting; it tries again."
 _LOST = "The memory service failed while extracting and now holds nothing of it: delete it and upload it again."
 
@@ -73,7 +75,7 @@ def _remember(resource: Resource, engine: Engine, sleep: Sleep, clock: Clock) ->
     """After a flush was sent a message is never added again, unless adding twice is the same as once."""
     owner, session_id = resource.owner, resource.session_id
     was_flushed = resource.flush_sent_at is not None
-    can_add_again = engine.capabilities().get("idempotent_add", False)
+    can_add_again = engine.name in REPEATABLE_ENGINES
     if can_add_again or not was_flushed:
         message = message_of(resource)
         _attempt(lambda: engine.add(owner, session_id, [message]), sleep)

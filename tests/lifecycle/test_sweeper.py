@@ -31,7 +31,7 @@ class Sweeping:
     """A sweeper over a recording engine and a pool of its own, with a clock that a test can turn."""
 
     def __init__(self) -> None:
-        self.engine = RecordingEngine(can_add_again=True)
+        self.engine = RecordingEngine()
         self.pool = services.IngestionPool(lambda item: services.ingest(item, engine=self.engine), slots=2)
         self.now = timezone.now()
         self.sweeper = Sweeper(engine=self.engine, pool=self.pool, clock=self.clock)

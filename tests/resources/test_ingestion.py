@@ -119,7 +119,7 @@ def test_a_lost_answer_is_settled_by_what_is_there(alice: Person) -> None:
 
 def test_an_engine_that_may_be_asked_twice_is_asked_twice(alice: Person) -> None:
     resource = stored_resource(alice, flush_sent_at=timezone.now())
-    engine = RecordingEngine(can_add_again=True, flush_status="no_extraction")
+    engine = RecordingEngine(name="embedded", flush_status="no_extraction")
     assert run(resource, engine).status == "empty"
     assert len(engine.added) == 1
 
@@ -142,13 +142,10 @@ def test_a_deleted_resource_is_not_ingested(alice: Person) -> None:
 
 
 def test_a_defect_leaves_the_resource_owed(alice: Person) -> None:
-    class Broken(RecordingEngine):
-        def capabilities(self) -> dict[str, bool]:
-            raise ZeroDivisionError
-
+    engine = RecordingEngine(during_add=lambda: 1 // 0)
     resource = stored_resource(alice)
     with pytest.raises(ZeroDivisionError):
-        run(resource, Broken())
+        run(resource, engine)
     left = Resource.objects.get()
     assert left.status == "failed"
     assert left.retry_at is not None
