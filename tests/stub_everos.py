@@ -93,7 +93,7 @@ class Store:
         limit = 100 if body.get("top_k", -1) == -1 else body["top_k"]
         return {
             "episodes": [{**item, "atomic_facts": []} for item in best if "user_id" in item][:limit],
-            "profiles": list(self._rows("profiles", body)) if body.get("include_profile") else [],
+            "profiles": list(self._rows("profiles", {**body, "filters": None})) if body.get("include_profile") else [],
             "agent_cases": [item for item in best if "agent_id" in item][:limit],
             "agent_skills": list(self._rows("agent_skills", body)),
             "unprocessed_messages": self._pending(body, filters or {}),
@@ -215,4 +215,12 @@ def _matches_one(row: Mapping[str, Any], key: str, value: Any) -> bool:
     conditions = value if isinstance(value, Mapping) else {"eq": value}
     if conditions.get("in") == []:
         raise Refused(422, "INVALID_INPUT", "empty in")
-    return all(_OPERATORS[operator](row.get(key), operand) for operator, operand in conditions.items())
+    mine = _comparable(key, row.get("sender_ids", [None])[0] if key == "sender_id" else row.get(key))
+    return all(_OPERATORS[name](mine, _comparable(key, operand)) for name, operand in conditions.items())
+
+
+def _comparable(key: str, value: Any) -> Any:
+    """Times as milliseconds."""
+    if key != "timestamp" or not isinstance(value, str):
+        return value
+    return datetime.fromisoformat(value).timestamp() * 1000

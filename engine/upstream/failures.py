@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import socket
+import ssl
 
 from engine.port import EngineError, EngineRefused, EngineUnavailable, OutcomeUnknown
 from memory_gateway.core.redaction import redact_text
@@ -10,8 +12,16 @@ from memory_gateway.core.redaction import redact_text
 logger = logging.getLogger("memory_gateway.upstream")
 
 _MAX_LOGGED_CHARS = 500
+_MAX_CAUSES = 10
 _UNAVAILABLE = frozenset({408, 425, 429, 502, 503, 504})
 _UNREACHED = frozenset({502, 504})
+_CAUSES: dict[type[BaseException], str] = {
+    ConnectionRefusedError: "Connection refused",
+    socket.gaierror: "The host name cannot be resolved",
+    ssl.SSLError: "The TLS certificate or handshake was not accepted",
+    TimeoutError: "No answer in time",
+    ConnectionResetError: "Connection reset",
+}
 _REASONS = {
     404: "it does not know this call (is the address right?)",
     413: "the content is too large for it",
@@ -47,6 +57,12 @@ class Unsupported(EngineRefused):
     """The upstream cannot read this type of content (415), or lacks a program that it needs for it."""
 
 
+class NotConfigured(EngineRefused):
+    """The upstream lacks the model that this method of search needs."""
+
+    status, code, title = 422, "method_unavailable", "This method of search is not available"
+
+
 def not_reached() -> NotReached:
     return NotReached("The memory service cannot be reached.")
 
@@ -66,6 +82,8 @@ def of_status(status: int, code: str, retry_after_seconds: int | None) -> Engine
     after = retry_after_seconds
     if status == 503 and code == "CAPABILITY_UNAVAILABLE":
         return Unsupported(f"The memory service refused: {_REASONS[503]}.")
+    if status == 422 and code == "PROVIDER_NOT_CONFIGURED":
+        return NotConfigured("method: the memory service lacks the model for it; use keyword or hybrid.")
     if status in _UNREACHED:
         return NotReached("The memory service cannot be reached.", retry_after_seconds=after)
     if status in _UNAVAILABLE:
@@ -74,6 +92,20 @@ def of_status(status: int, code: str, retry_after_seconds: int | None) -> Engine
         return UpstreamFailed("The memory service failed at this call.", retry_after_seconds=after)
     kind = Unsupported if status == 415 else EngineRefused
     return kind(f"The memory service refused: {_REASONS.get(status, f'it answered {status}')}.")
+
+
+def cause_of(error: BaseException) -> str:
+    """Why the upstream could not be reached, in words for the people who run it."""
+    seen: BaseException | None = error
+    for _ in range(_MAX_CAUSES):
+        if seen is None:
+            break
+        for kind, words in _CAUSES.items():
+            if isinstance(seen, kind):
+                return words
+        reason = getattr(seen.args[0], "reason", None) if seen.args else None  # where urllib3 keeps what it met
+        seen = reason or seen.__cause__ or seen.__context__
+    return str(error)
 
 
 def log(what: str, detail: str) -> None:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
-from engine.port import EngineUnavailable
+from engine.port import EngineUnavailable, OutcomeUnknown
 from engine.upstream.failures import CircuitOpen, NoAnswer, NotReached, OddAnswer
 from engine.upstream.transport import Deadline
 
@@ -34,25 +34,32 @@ class Retry:
     def call(
         self, once: Callable[[], _T], deadline: Deadline, on_failure: Callable[[EngineUnavailable], None] | None = None
     ) -> _T:
-        """The first answer of `once`. Errors: the last one, when no try or no time is left, or it is permanent."""
+        """The first answer of `once`. Errors: a permanent one at once; when no try or no time is left the last one, or
+        an earlier one after which the call may have been carried out."""
+        unknown: OutcomeUnknown | None = None
         for attempt in range(1, self.attempts + 1):
             try:
                 return once()
-            except _NEVER_REPEATED:
-                raise
             except EngineUnavailable as error:
+                if isinstance(error, OutcomeUnknown):
+                    unknown = error
                 if on_failure:
                     on_failure(error)
                 wait = self._wait_seconds(attempt, error)
-                if attempt == self.attempts or wait >= deadline.left_seconds:
-                    error.retry_after_seconds = error.retry_after_seconds or RETRY_AFTER_SECONDS
-                    raise
+                is_last = attempt == self.attempts or isinstance(error, _NEVER_REPEATED)
+                if is_last or wait >= deadline.left_seconds:
+                    raise _with_advice(unknown or error) from error.__cause__
                 self.sleep(wait)
         raise AssertionError("at least one attempt is made")
 
     def _wait_seconds(self, attempt: int, error: EngineUnavailable) -> float:
         backoff = min(self.delay_seconds * 2.0 ** (attempt - 1), self.cap_seconds)
         return max(backoff * (1 - self.jitter() / 2), error.retry_after_seconds or 0)
+
+
+def _with_advice(error: EngineUnavailable) -> EngineUnavailable:
+    error.retry_after_seconds = error.retry_after_seconds or RETRY_AFTER_SECONDS
+    return error
 
 
 class Breaker:

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 
-_Moment = Annotated[AwareDatetime, Field(strict=False)]  # a string on the wire
+
+def _only_text(value: Any) -> Any:
+    if not isinstance(value, str):
+        raise ValueError("must be a time as text")  # noqa: TRY004  what pydantic turns into its own error
+    return value
+
+
+_Moment = Annotated[AwareDatetime, Field(strict=False), BeforeValidator(_only_text)]
 _Score = Annotated[float, Field(allow_inf_nan=False)]
 _Id = Annotated[str, Field(min_length=1, max_length=256)]
 _Json = dict[str, Any]
@@ -42,68 +49,91 @@ class Flushed(_Wire):
     status: Literal["extracted", "no_extraction"]
 
 
-class Episode(_Wire):
-    """`session_id` is null for a merged episode. `user_id` is whose it is."""
+class Record(_Wire):
+    """What the five kinds of memories share; `created_at_ms` is 0 where the kind has no time."""
 
     id: _Id
-    user_id: str | None
     app_id: str = "default"
     project_id: str = "default"
     session_id: str | None = None
-    timestamp: _Moment
-    episode: str
-    subject: str | None = None
-    summary: str | None = None
     score: _Score | None = None
+
+    @property
+    def created_at_ms(self) -> int:
+        return 0
+
+
+class _Timed(Record):
+    timestamp: _Moment
+
+    @property
+    def created_at_ms(self) -> int:
+        return int(self.timestamp.timestamp() * 1000)
+
+
+class Episode(_Timed):
+    """`session_id` is null for a merged episode. `user_id` is whose it is."""
+
+    user_id: str | None
+    episode: str
+
+
+class _Statement(_Wire):
+    description: str = ""
 
 
 class _ProfileData(_Wire):
     summary: str | None = None
+    explicit_info: list[_Statement] = []
     profile_timestamp_ms: int | None = None
 
 
-class Profile(_Wire):
-    id: _Id
+class Profile(Record):
     user_id: str | None
-    app_id: str = "default"
-    project_id: str = "default"
     profile_data: _ProfileData
-    score: _Score | None = None
+
+    @property
+    def created_at_ms(self) -> int:
+        return self.profile_data.profile_timestamp_ms or 0
+
+    @property
+    def text(self) -> str:
+        """The summary; where EverOS made none, what it holds for said."""
+        data = self.profile_data
+        return data.summary or "\n".join(item.description for item in data.explicit_info if item.description)
 
 
-class AgentCase(_Wire):
-    id: _Id
+class AgentCase(_Timed):
     agent_id: str
-    app_id: str = "default"
-    project_id: str = "default"
-    session_id: str | None = None
-    timestamp: _Moment
     task_intent: str
     approach: str
-    score: _Score | None = None
 
 
-class AgentSkill(_Wire):
-    id: _Id
+class AgentSkill(Record):
     agent_id: str
-    app_id: str = "default"
-    project_id: str = "default"
     name: str
     content: str
-    score: _Score | None = None
 
 
-class PendingMessage(_Wire):
+class _Item(_Wire):
+    type: str
+    text: str | None = None
+    name: str | None = None
+
+
+class PendingMessage(_Timed):
     """A message that no flush has turned into memories yet; `content` is a string or the items as they were sent."""
 
-    id: _Id
-    app_id: str = "default"
-    project_id: str = "default"
     session_id: str
     sender_id: str
     role: str
-    content: str | list[_Json]
-    timestamp: _Moment
+    content: str | list[_Item]
+
+    @property
+    def text(self) -> str:
+        if isinstance(self.content, str):
+            return self.content
+        return "\n".join(item.text or item.name or "" for item in self.content)
 
 
 class Records(_Wire):
@@ -131,11 +161,6 @@ class HealthAnswer(_Wire):
     version: str | None = None
     capabilities: dict[str, bool] = {}
 
-
-MAX_VERSION_PARTS = 3
-
-
-def version_of(text: str | None) -> tuple[int, ...]:
-    """ "1.5.1" as (1, 5, 1); (1, 0) for servers that do not say."""
-    parts = (text or "1.0").split(".")[:MAX_VERSION_PARTS]
-    return tuple(int(part) if part.isdigit() else 0 for part in parts)
+    def can(self, name: str) -> bool:
+        """Older versions do not say; what they lack shows when it is asked for."""
+        return self.capabilities.get(name, True)

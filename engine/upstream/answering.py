@@ -1,0 +1,59 @@
+"""EverOS's records as the answer to one request: whose they are, which pass the filters, the best of them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from engine.port import Hit, Owner, SearchRequest, SearchResult
+from engine.upstream import wire
+from engine.upstream.filters import matches, needs_us
+from engine.upstream.hits import Names, hits_of
+from engine.upstream.names import AgentNames
+
+logger = logging.getLogger("memory_gateway.upstream")
+_UNCOUNTED = frozenset({"profile", "unprocessed_message"})
+
+
+def answer_of(
+    request: SearchRequest, answers: Iterable[wire.Records], owner: Owner, sessions: Mapping[str, str]
+) -> SearchResult:
+    """At most `top_k` hits, best first, profiles and raw messages not counted.
+
+    `sessions` are the owner's, engine id → session id: what lies in any other is somebody else's, dropped and counted.
+    Errors: `OddAnswer`.
+    """
+    names = Names(sessions, AgentNames(owner.user_pk))
+    best: dict[str, Hit] = {}
+    dropped = 0
+    for records in answers:
+        hits, strangers = hits_of(records, owner, names, request.agent_id, is_bounded=request.method != "keyword")
+        dropped += strangers
+        for hit in hits:
+            known = best.get(hit.memory_id)
+            if _passes(request, hit) and (known is None or _rank(hit) < _rank(known)):
+                best[hit.memory_id] = hit
+    if dropped:
+        logger.error("upstream: dropped %d records that are not the caller's", dropped)
+    return SearchResult(tuple(_cut(sorted(best.values(), key=_rank), request.top_k)), request.method)
+
+
+def _passes(request: SearchRequest, hit: Hit) -> bool:
+    if request.session_ids is not None and hit.session_id not in {None, *request.session_ids}:
+        return False
+    filters: Mapping[str, Any] = request.filters or {}
+    return matches(filters, hit) if request.agent_id is not None or needs_us(filters) else True
+
+
+def _rank(hit: Hit) -> tuple[bool, float, int, str]:
+    return hit.score is None, -(hit.score or 0.0), -hit.created_at_ms, hit.memory_id
+
+
+def _cut(hits: Iterable[Hit], top_k: int) -> Iterable[Hit]:
+    for hit in hits:
+        if hit.memory_type in _UNCOUNTED:
+            yield hit
+        elif top_k > 0:
+            top_k -= 1
+            yield hit

@@ -1,0 +1,131 @@
+"""EverOS's records as hits of one owner: checked, named as the caller knows them, the rest dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from engine.port import Hit, MemoryType, Owner
+from engine.upstream import wire
+from engine.upstream.answers import checked
+from engine.upstream.names import AgentNames
+
+_Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What the caller calls ids of the engine. `sessions` holds the caller's own only: engine id → session id."""
+
+    sessions: Mapping[str, str]
+    agents: AgentNames
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A checked record before its names are translated; `whose` is the user or agent that EverOS filed it under."""
+
+    memory_id: str
+    memory_type: MemoryType
+    whose: str | None
+    scope: tuple[str, str]
+    session_id: str | None
+    text: str
+    score: float | None
+    created_at_ms: int
+    raw: _Json
+
+
+def session_ids_of(records: wire.Records) -> set[str]:
+    """Every engine session id that the records name."""
+    lists = (records.episodes, records.agent_cases, records.unprocessed_messages)
+    return {str(item["session_id"]) for items in lists for item in items if item.get("session_id")}
+
+
+def hits_of(
+    records: wire.Records, owner: Owner, names: Names, agent_id: str | None, *, is_bounded: bool
+) -> tuple[list[Hit], int]:
+    """The owner's hits in EverOS's order, and how many records were dropped as not the owner's.
+
+    `is_bounded` says whether scores lie in 0..1 already (not so for keyword: BM25). Errors: `OddAnswer`.
+    """
+    whose = names.agents.engine_id(agent_id) if agent_id else owner.user_id
+    found = list(_found(records))
+    own = [item for item in found if _is_own(item, owner, whose, names)]
+    return [_hit(item, rank, names, is_bounded=is_bounded) for rank, item in enumerate(own, 1)], len(found) - len(own)
+
+
+def _found(records: wire.Records) -> Iterator[_Found]:
+    for raw in records.episodes:
+        episode = checked(wire.Episode, raw)
+        yield _record(episode, "episode", episode.user_id, episode.episode, raw)
+    for raw in records.agent_cases:
+        case = checked(wire.AgentCase, raw)
+        yield _record(case, "agent_case", case.agent_id, f"{case.task_intent}\n{case.approach}", raw)
+    for raw in records.agent_skills:
+        skill = checked(wire.AgentSkill, raw)
+        yield _record(skill, "agent_skill", skill.agent_id, skill.content, raw)
+    for raw in records.profiles:
+        profile = checked(wire.Profile, raw)
+        yield _record(profile, "profile", profile.user_id, profile.text, raw)
+    for raw in records.unprocessed_messages:
+        message = checked(wire.PendingMessage, raw)
+        yield _record(message, "unprocessed_message", None, message.text, raw)
+
+
+def _record(record: wire.Record, memory_type: MemoryType, whose: str | None, text: str, raw: _Json) -> _Found:
+    scope = (record.app_id, record.project_id)
+    return _Found(
+        record.id, memory_type, whose, scope, record.session_id, text, record.score, record.created_at_ms, raw
+    )
+
+
+def _is_own(found: _Found, owner: Owner, whose: str, names: Names) -> bool:
+    """EverOS files by user or agent and by scope; a raw message belongs to whoever holds its session."""
+    if found.scope != (owner.app_id, owner.project_id):
+        return False
+    if found.memory_type == "unprocessed_message":
+        return found.session_id in names.sessions
+    return found.whose == whose and (found.session_id is None or found.session_id in names.sessions)
+
+
+def _hit(found: _Found, rank: int, names: Names, *, is_bounded: bool) -> Hit:
+    session_id = names.sessions[found.session_id] if found.session_id is not None else None
+    raw = _renamed(without_base64(found.raw), found.session_id, session_id, names.agents)
+    return Hit(
+        memory_id=raw["id"],
+        memory_type=found.memory_type,
+        session_id=session_id,
+        text=found.text,
+        score=None if found.score is None else _in_unit(found.score, is_bounded=is_bounded),
+        created_at_ms=found.created_at_ms,
+        raw=raw,
+        legs={"upstream": {"score": found.score, "rank": rank}},
+    )
+
+
+def _in_unit(score: float, *, is_bounded: bool) -> float:
+    """0..1 in the same order; scores of one method stay comparable over several calls."""
+    score = max(score, 0.0)
+    return min(score, 1.0) if is_bounded else score / (1.0 + score)
+
+
+def _renamed(raw: _Json, engine_session_id: str | None, session_id: str | None, agents: AgentNames) -> _Json:
+    if session_id is not None and engine_session_id is not None:
+        raw["session_id"] = session_id
+        prefix = f"m_{engine_session_id}_"  # how EverOS names a raw message
+        raw["id"] = raw["id"].replace(prefix, f"m_{session_id}_", 1) if raw["id"].startswith(prefix) else raw["id"]
+    for key in ("id", "agent_id", "sender_id"):
+        if isinstance(raw.get(key), str):
+            raw[key] = agents.restore(raw[key])
+    if isinstance(raw.get("sender_ids"), list):
+        raw["sender_ids"] = [agents.restore(item) if isinstance(item, str) else item for item in raw["sender_ids"]]
+    return raw
+
+
+def without_base64(value: Any) -> Any:
+    """A copy without file contents, at any depth."""
+    if isinstance(value, Mapping):
+        return {key: without_base64(item) for key, item in value.items() if key != "base64"}
+    return [without_base64(item) for item in value] if isinstance(value, list) else value

@@ -1,0 +1,207 @@
+"""The engine that keeps its memories in EverOS, behind the same port as our own."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from engine import upstream_flush, upstream_journal, upstream_search, upstream_sessions
+from engine.embedded.errors import database_errors
+from engine.models import Memory, Session
+from engine.port import (
+    AddResult,
+    EngineError,
+    EngineUnavailable,
+    FlushResult,
+    Health,
+    Message,
+    OutcomeUnknown,
+    Owner,
+    SearchRequest,
+    SearchResult,
+)
+from engine.upstream import content, failures, wire
+from engine.upstream.client import READS_AT_ONCE, Client
+from engine.upstream.names import AgentNames
+from engine.upstream.questions import Payload
+from engine.upstream.together import in_window
+from engine.upstream_journal import Batch
+
+logger = logging.getLogger("memory_gateway.upstream")
+
+CALLS_PER_SEARCH = 8
+_CAPABILITIES_TIME = timedelta(seconds=30)
+_DEGRADED = "The memory service has no embedding model, so only keywords were compared."
+_HEALTH_SECONDS = 2.0
+
+
+class UpstreamEngine:
+    """One per process. What is EverOS's is checked in `engine.upstream`; here it meets our tables."""
+
+    name = "upstream"
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        batch_size: int = 50,
+        clock: Callable[[], datetime] = timezone.now,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._client = client
+        self._batch_size = batch_size
+        self._clock = clock
+        self._sleep = sleep
+        self._executor = ThreadPoolExecutor(READS_AT_ONCE, thread_name_prefix="upstream")
+        self._capabilities: tuple[datetime, Mapping[str, bool]] | None = None
+
+    @database_errors()
+    def add(self, owner: Owner, session_id: str, messages: Sequence[Message]) -> AddResult:
+        session, batches = upstream_journal.take_in(owner, session_id, messages)
+        status, request_id = "accumulated", ""
+        for batch in batches:
+            status, request_id = self._deliver(owner, session, batch)
+        return AddResult(status, len(messages), request_id)
+
+    @database_errors()
+    def flush(self, owner: Owner, session_id: str) -> FlushResult:
+        session = upstream_sessions.find(owner, session_id)
+        if session is None or session.deleted_at is not None:
+            return FlushResult("no_extraction", 0, "", None)
+        for batch in upstream_journal.in_doubt(session):
+            self._deliver(owner, session, batch)
+        return upstream_flush.flush(self._client, owner, session, clock=self._clock, sleep=self._sleep)
+
+    @database_errors()
+    def search(self, owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResult]:
+        try:
+            return self._search(owner, requests)
+        except failures.NotConfigured:
+            if any(request.method != "hybrid" for request in requests):
+                raise
+            results = self._search(owner, [replace(request, method="keyword") for request in requests])
+            return [replace(result, degraded=_DEGRADED) for result in results]
+
+    @database_errors()
+    def delete(self, owner: Owner, session_id: str) -> None:
+        """EverOS cannot delete (`capabilities()["delete"]` says so): what it still holds of the session is never shown
+        again, and our copy goes."""
+        with transaction.atomic():
+            session = upstream_sessions.forget(owner, session_id, self._clock())
+            Memory.objects.filter(session=session).delete()
+        logger.info("upstream: a deleted session stays in EverOS, which has no deletion")
+
+    def health(self, timeout_seconds: float) -> Health:
+        base_url = self._client.base_url
+        try:
+            answer, data = self._client.health(self._client.deadline(timeout_seconds))
+        except EngineError as error:
+            return Health("unavailable", base_url, error=failures.cause_of(error))
+        if answer.status != "ok":
+            return Health("unavailable", base_url, data, f"The memory service says of itself: {answer.status[:80]}")
+        return Health("ok", base_url, data)
+
+    def capabilities(self) -> Mapping[str, bool]:
+        """Asked at most twice a minute; while EverOS cannot be reached, nothing works."""
+        now = self._clock()
+        if self._capabilities is None or now >= self._capabilities[0]:
+            self._capabilities = (now + _CAPABILITIES_TIME, self._ask_capabilities())
+        return self._capabilities[1]
+
+    def _ask_capabilities(self) -> Mapping[str, bool]:
+        try:
+            answer, _ = self._client.health(self._client.deadline(_HEALTH_SECONDS))
+        except EngineError:
+            return dict.fromkeys(("keyword", "vector", "hybrid", "agentic", "llm", "delete"), False)
+        has_vectors, has_llm = answer.can("embed"), answer.can("llm")
+        return {
+            "keyword": True,
+            "vector": has_vectors,
+            "hybrid": True,
+            "agentic": has_vectors and has_llm and answer.can("rerank"),
+            "llm": has_llm,
+            "delete": False,
+        }
+
+    def _deliver(self, owner: Owner, session: Session, batch: Batch) -> tuple[str, str]:
+        """Sends a batch. What is surely not upstream leaves no trace here; what may be there stays in doubt."""
+        try:
+            answer = self._send(owner, session, batch)
+        except OutcomeUnknown:
+            raise
+        except EngineError as error:
+            if batch.is_new or error.is_permanent:
+                upstream_journal.drop(session, batch)
+            raise
+        upstream_journal.note_arrived(session, batch)
+        return answer
+
+    def _send(self, owner: Owner, session: Session, batch: Batch) -> tuple[str, str]:
+        """Documents that EverOS has no reader for are read by ours."""
+        try:
+            return self._send_as(owner, session, batch, inline_documents=False)
+        except failures.Unsupported:
+            if not any(content.has_documents(entry.message) for entry in batch.entries):
+                raise
+            return self._send_as(owner, session, batch, inline_documents=True)
+
+    def _send_as(self, owner: Owner, session: Session, batch: Batch, *, inline_documents: bool) -> tuple[str, str]:
+        deadline = self._client.deadline()
+        messages = _wire(owner, batch, inline_documents=inline_documents)
+        status, request_id = "accumulated", ""
+        for start in range(0, len(messages), content.MAX_MESSAGES_PER_CALL):
+            part = messages[start : start + content.MAX_MESSAGES_PER_CALL]
+            try:
+                answer = self._client.add(_add_payload(session, part), deadline)
+            except EngineUnavailable as error:
+                if start:  # a part of it has arrived already
+                    raise OutcomeUnknown(error.detail, retry_after_seconds=error.retry_after_seconds) from error
+                raise
+            status, request_id = answer.status, answer.request_id
+        return status, request_id
+
+    def _search(self, owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResult]:
+        deadline = self._client.deadline()
+
+        def ask(payloads: Sequence[Payload]) -> list[wire.Records]:
+            calls = [partial(self._client.search, payload, deadline) for payload in payloads]
+            return in_window(self._executor, calls, CALLS_PER_SEARCH)
+
+        return upstream_search.search(ask, owner, requests, self._batch_size)
+
+
+def _wire(owner: Owner, batch: Batch, *, inline_documents: bool) -> list[content.WireMessage]:
+    """EverOS files memories by sender: a user's own words under the user, whatever the message says, agents under the
+    user's agents."""
+    agents = AgentNames(owner.user_pk)
+    return [
+        message
+        for entry in batch.entries
+        for message in content.wire_messages(
+            entry.message,
+            owner.user_id if entry.message.role == "user" else agents.engine_id(entry.message.sender_id),
+            entry.timestamp_ms,
+            inline_documents=inline_documents,
+        )
+    ]
+
+
+def _add_payload(session: Session, messages: Sequence[content.WireMessage]) -> dict[str, Any]:
+    """Extraction waits for the flush: otherwise every add costs a call of the LLM, whose failure loses the messages.
+    Versions before 1.3 ignore that wish."""
+    return {
+        "session_id": session.engine_session_id,
+        "app_id": session.app_id,
+        "project_id": session.project_id,
+        "messages": messages,
+        "defer_extraction": True,
+    }

@@ -1,0 +1,191 @@
+"""What was given to the upstream, message by message: so that a repeated add is one message, and two are never taken
+for one.
+
+EverOS knows a message by session, time and position in the call, and silently drops the second of two that share them;
+after a flush it knows nothing any more. So each message gets a time of its own, and what is known to have arrived is
+never sent again. `Memory.batch_id` says how far it came: `sending:…` (the call that carries it), "" (it arrived), or
+the flush that took it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import orjson
+from django.db import transaction
+from django.db.models import QuerySet
+
+from engine import upstream_sessions
+from engine.models import Memory, Session
+from engine.port import ContentItem, Message, Owner, Role
+from engine.upstream.content import SPAN_MS, span_ms
+
+_SENDING = "sending:"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A message and the time under which the upstream knows it."""
+
+    message: Message
+    timestamp_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Messages that go out together, always in this order. `is_new`: never sent before."""
+
+    batch_id: str
+    entries: tuple[Entry, ...]
+    is_new: bool
+
+
+def take_in(owner: Owner, session_id: str, messages: Sequence[Message]) -> tuple[Session, list[Batch]]:
+    """Writes down the messages, and says which are still to be sent: those unknown so far, and with any whose arrival
+    is in doubt all that were sent with it. Errors: `EngineRefused` for a deleted session."""
+    with transaction.atomic():
+        session = upstream_sessions.claim(owner, session_id)
+        wanted = {_memory_id(session, message): message for message in messages}
+        known = {row.memory_id: row for row in _rows(session).filter(memory_id__in=list(wanted))}
+        in_doubt = {row.batch_id for row in known.values() if row.batch_id.startswith(_SENDING)}
+        batches = _batches(session, in_doubt)
+        new = {memory_id: message for memory_id, message in wanted.items() if memory_id not in known}
+        if new:
+            batches.append(_write(session, new))
+    return session, batches
+
+
+def in_doubt(session: Session) -> list[Batch]:
+    """Everything of the session that was sent without an answer."""
+    waiting = _rows(session).filter(batch_id__startswith=_SENDING).order_by()
+    return _batches(session, set(waiting.values_list("batch_id", flat=True).distinct()))
+
+
+def note_arrived(session: Session, batch: Batch) -> None:
+    _rows(session).filter(batch_id=batch.batch_id).update(batch_id="")
+
+
+def drop(session: Session, batch: Batch) -> None:
+    """Forgets what the upstream surely does not have."""
+    _rows(session).filter(batch_id=batch.batch_id).delete()
+
+
+def note_flushed(session: Session, flush_id: str) -> None:
+    """From now on these messages are a record of what was said, and no longer wait in the upstream's buffer."""
+    _rows(session).filter(batch_id="").update(batch_id=flush_id[:64] or uuid4().hex)
+
+
+def waits_for_episodes(session: Session) -> bool:
+    """Whether a flush will make episodes: EverOS files them under users who said something."""
+    return _rows(session).filter(batch_id="", category=_category("user")).exists()
+
+
+def _rows(session: Session) -> QuerySet[Memory]:
+    return Memory.objects.filter(
+        user_id=session.user_id,
+        app_id=session.app_id,
+        project_id=session.project_id,
+        session=session,
+        memory_type=Memory.Type.UNPROCESSED_MESSAGE,
+        origin=Memory.Origin.UPSTREAM,
+    )
+
+
+def _write(session: Session, messages: dict[str, Message]) -> Batch:
+    batch_id = f"{_SENDING}{uuid4().hex}"
+    times = _free_times(session, list(messages.values()))
+    Memory.objects.bulk_create(
+        Memory(
+            user_id=session.user_id,
+            app_id=session.app_id,
+            project_id=session.project_id,
+            memory_id=memory_id,
+            session=session,
+            agent_id="" if message.role == "user" else message.sender_id,
+            memory_type=Memory.Type.UNPROCESSED_MESSAGE,
+            category=_category(message.role),
+            sender_id=message.sender_id,
+            text=_text(message),
+            batch_id=batch_id,
+            seq=position,
+            chunk_index=span_ms(message),
+            payload={"message": _plain(message)},
+            created_at_ms=timestamp_ms,
+            origin=Memory.Origin.UPSTREAM,
+        )
+        for position, ((memory_id, message), timestamp_ms) in enumerate(zip(messages.items(), times, strict=True))
+    )
+    entries = tuple(Entry(message, time) for message, time in zip(messages.values(), times, strict=True))
+    return Batch(batch_id, entries, is_new=True)
+
+
+def _free_times(session: Session, messages: Sequence[Message]) -> list[int]:
+    """For each message its own time, or the first after it that no other message of the session has."""
+    taken = _taken(session, min(message.timestamp_ms for message in messages))
+    times = []
+    for message in messages:
+        start, span = message.timestamp_ms, span_ms(message)
+        for other_start, other_end in taken:
+            if other_start < start + span and start < other_end:
+                start = other_end
+        taken = sorted([*taken, (start, start + span)])
+        times.append(start)
+    return times
+
+
+def _taken(session: Session, since_ms: int) -> list[tuple[int, int]]:
+    """The intervals that messages of the session occupy, in order, as far as they reach beyond a time."""
+    rows = _rows(session).filter(created_at_ms__gt=since_ms - SPAN_MS).order_by("created_at_ms")
+    return [(start, start + (span or 1)) for start, span in rows.values_list("created_at_ms", "chunk_index")]
+
+
+def _batches(session: Session, batch_ids: Iterable[str]) -> list[Batch]:
+    found: dict[str, list[Entry]] = {}
+    for row in _rows(session).filter(batch_id__in=list(batch_ids)).order_by("id"):
+        found.setdefault(row.batch_id, []).append(Entry(_message(row.payload["message"]), row.created_at_ms))
+    return [Batch(batch_id, tuple(entries), is_new=False) for batch_id, entries in found.items()]
+
+
+def _memory_id(session: Session, message: Message) -> str:
+    """The same for the same (session, sender, role, time, content), whichever way its files are called on disk."""
+    digest = hashlib.sha256()
+    for item in message.content:
+        plain = asdict(item) | {"file": _file_digest(item.file) if item.file else None}
+        digest.update(orjson.dumps(plain, option=orjson.OPT_SORT_KEYS))
+    head = [session.session_id, message.sender_id, message.role, message.timestamp_ms, digest.hexdigest()]
+    return f"msg_{hashlib.sha256(orjson.dumps(head)).hexdigest()}"
+
+
+def _file_digest(file: Path) -> str:
+    """Empty for a file that is gone: sending it will say so."""
+    try:
+        with file.open("rb") as source:
+            return hashlib.file_digest(source, "sha256").hexdigest()
+    except FileNotFoundError:
+        return ""
+
+
+def _category(role: Role) -> str:
+    return f"full_context_{role}"
+
+
+def _text(message: Message) -> str:
+    return "\n".join(item.text or item.name or item.uri or "" for item in message.content)
+
+
+def _plain(message: Message) -> dict[str, Any]:
+    """The message as JSON data; a file by its path."""
+    content = [asdict(item) | {"file": str(item.file) if item.file else None} for item in message.content]
+    return {**asdict(message), "content": content}
+
+
+def _message(plain: dict[str, Any]) -> Message:
+    content = [
+        ContentItem(**{**item, "file": Path(item["file"]) if item["file"] else None}) for item in plain["content"]
+    ]
+    return Message(**{**plain, "content": tuple(content)})

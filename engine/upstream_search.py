@@ -1,0 +1,77 @@
+"""One user's questions put to the upstream together: which calls they need, and what of the answers is the user's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import orjson
+
+from engine import upstream_sessions
+from engine.port import Owner, SearchRequest, SearchResult
+from engine.upstream import wire
+from engine.upstream.answering import answer_of
+from engine.upstream.filters import session_ids_in
+from engine.upstream.hits import session_ids_of
+from engine.upstream.questions import Payload, payloads_of
+
+Ask = Callable[[Sequence[Payload]], list[wire.Records]]
+
+
+def search(ask: Ask, owner: Owner, requests: Sequence[SearchRequest], batch_size: int) -> list[SearchResult]:
+    """Answers the requests in their order; `ask` makes the calls. At most two SQL statements.
+
+    Equal calls are made once, and the profile is asked for once.
+    """
+    own = upstream_sessions.engine_ids(owner, _sessions_named_in(requests))
+    asked = [list(payloads_of(owner, request, own, batch_size)) for request in requests]
+    if any(request.include_profile for request in requests):
+        _ask_for_profile(asked)
+    calls = {orjson.dumps(payload): payload for payloads in asked for payload in payloads}
+    answers = dict(zip(calls, ask(list(calls.values())), strict=True))
+    found = [[answers[orjson.dumps(payload)] for payload in payloads] for payloads in asked]
+    names = _names(owner, requests, own, found)
+    return [
+        answer_of(request, records, owner, sessions)
+        for request, records, sessions in zip(requests, found, names, strict=True)
+    ]
+
+
+def _sessions_named_in(requests: Sequence[SearchRequest]) -> set[str]:
+    return {
+        session_id
+        for request in requests
+        for session_id in {*(request.session_ids or ()), *session_ids_in(request.filters or {})}
+    }
+
+
+def _ask_for_profile(asked: Sequence[Sequence[Payload]]) -> None:
+    for payloads in asked:
+        for payload in payloads:
+            if "user_id" in payload:
+                payload["include_profile"] = True
+                return
+
+
+def _names(
+    owner: Owner, requests: Sequence[SearchRequest], own: Mapping[str, str], found: Sequence[Sequence[wire.Records]]
+) -> list[Mapping[str, str]]:
+    """For each request the engine ids that may come, with the owner's names for them: the sessions that it asked for,
+    or where it asked without sessions whichever of those that came are the owner's."""
+    came = {
+        engine_id
+        for request, answers in zip(requests, found, strict=True)
+        if _is_unscoped(request)
+        for records in answers
+        for engine_id in session_ids_of(records)
+    }
+    any_of_owner = upstream_sessions.session_ids(owner, came)
+    return [
+        any_of_owner
+        if _is_unscoped(request)
+        else {own[session_id]: session_id for session_id in request.session_ids or () if session_id in own}
+        for request in requests
+    ]
+
+
+def _is_unscoped(request: SearchRequest) -> bool:
+    return request.session_ids is None or request.agent_id is not None

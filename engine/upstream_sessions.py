@@ -1,0 +1,135 @@
+"""Whose session is which upstream: there one id is one session, here it may be several users'.
+
+Who wrote to an id first holds it there; everybody else's session of that id gets one made unique with their user's key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime
+
+from django.db import connection
+
+from engine.models import Session, owned_by
+from engine.port import EngineRefused, Owner
+from engine.upstream.names import unique_session_id
+from memory_gateway.core.ids import parse_session_id
+
+# A row made under another engine may carry an id that somebody else holds upstream: the older row is the holder.
+_OWN = """
+    FROM engine_session AS own
+    WHERE own.user_id = %s AND own.app_id = %s AND own.project_id = %s AND own.deleted_at IS NULL
+      AND NOT EXISTS (
+        SELECT 1 FROM engine_session AS other
+        WHERE other.engine_session_id = own.engine_session_id AND other.app_id = own.app_id
+          AND other.project_id = own.project_id AND other.user_id <> own.user_id AND other.id < own.id)
+"""
+
+
+def engine_ids(owner: Owner, session_ids: Collection[str]) -> dict[str, str]:
+    """Which of these sessions the owner has, with the engine's ids. One statement."""
+    return _pairs("own.session_id, own.engine_session_id", "own.session_id", owner, session_ids)
+
+
+def session_ids(owner: Owner, engine_session_ids: Collection[str]) -> dict[str, str]:
+    """Which of these engine ids are the owner's, with the owner's ids. One statement."""
+    return _pairs("own.engine_session_id, own.session_id", "own.engine_session_id", owner, engine_session_ids)
+
+
+def _pairs(columns: str, key: str, owner: Owner, wanted: Collection[str]) -> dict[str, str]:
+    if not wanted:
+        return {}
+    marks = ", ".join(["%s"] * len(wanted))
+    user_pk = owner.user_pk if connection.features.has_native_uuid_field else owner.user_pk.hex
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT {columns} {_OWN} AND {key} IN ({marks})", [user_pk, owner.app_id, owner.project_id, *wanted]
+        )
+        return dict(cursor.fetchall())
+
+
+def find(owner: Owner, session_id: str) -> Session | None:
+    """The owner's session, also a deleted one."""
+    return Session.objects.filter(owned_by(owner), session_id=session_id).first()
+
+
+def claim(owner: Owner, session_id: str) -> Session:
+    """The owner's session with an engine id that is the owner's alone; made if there is none yet.
+
+    Call it inside a transaction: until that ends, nobody else claims the same id or writes to the same session.
+    Errors: `EngineRefused` for a deleted session.
+    """
+    _lock(session_id)
+    session, _ = Session.objects.get_or_create(
+        user_id=owner.user_pk,
+        app_id=owner.app_id,
+        project_id=owner.project_id,
+        session_id=session_id,
+        defaults={"engine_session_id": session_id, "kind": parse_session_id(session_id).kind},
+    )
+    if session.deleted_at is not None:
+        raise EngineRefused("This session was deleted for good: choose another session_id.")
+    if _is_held_by_another(session):
+        session.engine_session_id = unique_session_id(session_id, owner.user_pk)
+        session.save(update_fields=["engine_session_id"])
+    return session
+
+
+def _lock(session_id: str) -> None:
+    """SQLite's transactions are one at a time anyway."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [session_id])
+
+
+def _is_held_by_another(session: Session) -> bool:
+    return (
+        Session.objects.filter(
+            engine_session_id=session.engine_session_id,
+            app_id=session.app_id,
+            project_id=session.project_id,
+            pk__lt=session.pk,
+        )
+        .exclude(user_id=session.user_id)
+        .exists()
+    )
+
+
+def note_flush_sent(session: Session, now: datetime) -> datetime | None:
+    """Writes down that a flush goes out now. When an earlier one's outcome is not known yet, returns its time."""
+    if is_flush_open(session):
+        return session.flushed_at
+    session.flushed_at, session.searchable_at = now, None
+    session.save(update_fields=["flushed_at", "searchable_at"])
+    return None
+
+
+def note_flush_ended(session: Session, searchable_at: datetime) -> None:
+    session.searchable_at = searchable_at
+    session.save(update_fields=["searchable_at"])
+
+
+def is_flush_open(session: Session) -> bool:
+    """Whether a flush was sent of which nobody knows yet what it brought."""
+    return session.flushed_at is not None and session.searchable_at is None
+
+
+def forget(owner: Owner, session_id: str, now: datetime) -> Session:
+    """Marks the session as deleted for good, so that late writes to it are refused and its hits are nobody's."""
+    session, _ = Session.objects.get_or_create(
+        user_id=owner.user_pk,
+        app_id=owner.app_id,
+        project_id=owner.project_id,
+        session_id=session_id,
+        defaults={"engine_session_id": session_id, "kind": parse_session_id(session_id).kind, "deleted_at": now},
+    )
+    if session.deleted_at is None:
+        session.deleted_at = now
+        session.save(update_fields=["deleted_at"])
+    return session
+
+
+def restore_flush(session: Session, flushed_at: datetime | None, searchable_at: datetime | None) -> None:
+    """As if the last flush had never gone out."""
+    session.flushed_at, session.searchable_at = flushed_at, searchable_at
+    session.save(update_fields=["flushed_at", "searchable_at"])

@@ -1,0 +1,166 @@
+"""Flushing: "extracted" is said of what was seen, and "nothing" only of nothing."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from engine.models import Memory, Session
+from engine.port import EngineRefused, EngineUnavailable, OutcomeUnknown
+from engine.upstream_engine import UpstreamEngine
+from tests.conftest import Person
+from tests.engine.upstream.conftest import make_client, make_engine, no_wait, told
+from tests.stub_upstream import Fault, StubUpstream
+
+NOTHING_LISTED = Fault(body={"request_id": "x", "data": {"episodes": [], "total_count": 0}})
+
+
+def add(engine: UpstreamEngine, person: Person, text: str = "I like tea", session_id: str = "chat:1") -> None:
+    engine.add(person.owner, session_id, [told(person.owner, text)])
+
+
+def episodes(person: Person) -> list[Memory]:
+    return list(Memory.objects.filter(user_id=person.user_pk, memory_type="episode"))
+
+
+def test_what_was_made_is_copied_and_counted(engine: UpstreamEngine, alice: Person) -> None:
+    add(engine, alice)
+    result = engine.flush(alice.owner, "chat:1")
+    assert (result.status, result.memory_count) == ("extracted", 1)
+    assert result.searchable_at_ms
+    [copy] = episodes(alice)
+    assert copy.text == "alice said: I like tea"
+    assert copy.memory_id.startswith("alice_ep_")
+    assert copy.session is not None
+    assert copy.session.session_id == "chat:1"
+    assert (copy.origin, copy.payload["session_id"]) == ("upstream", "chat:1")
+
+
+def test_the_copy_names_the_callers_session_not_the_engines(engine: UpstreamEngine, alice: Person, bob: Person) -> None:
+    for person in (alice, bob):
+        add(engine, person)
+    engine.flush(bob.owner, "chat:1")
+    assert episodes(bob)[0].payload["session_id"] == "chat:1"
+    assert not episodes(alice)
+
+
+def test_an_unknown_session_makes_no_call(engine: UpstreamEngine, stub: StubUpstream, alice: Person) -> None:
+    assert engine.flush(alice.owner, "chat:never").status == "no_extraction"
+    assert not stub.requests
+
+
+def test_a_strangers_session_is_not_flushed(
+    engine: UpstreamEngine, stub: StubUpstream, alice: Person, charlie: Person
+) -> None:
+    add(engine, alice)
+    assert engine.flush(charlie.owner, "chat:1").status == "no_extraction"
+    assert not stub.calls("flush")
+
+
+def test_a_second_flush_extracts_nothing(engine: UpstreamEngine, alice: Person) -> None:
+    add(engine, alice)
+    engine.flush(alice.owner, "chat:1")
+    assert engine.flush(alice.owner, "chat:1").status == "no_extraction"
+
+
+def test_it_waits_until_the_memories_can_be_found(engine: UpstreamEngine, stub: StubUpstream, alice: Person) -> None:
+    add(engine, alice)
+    stub.fault("get", NOTHING_LISTED, times=3)
+    assert engine.flush(alice.owner, "chat:1").memory_count == 1
+    assert len(stub.calls("get")) == 5  # three in vain, the one that shows it, and one that shows no more
+
+
+def test_what_an_add_extracted_already_counts(engine: UpstreamEngine, stub: StubUpstream, alice: Person) -> None:
+    add(engine, alice)
+    stub.store.flush({"session_id": "chat:1"})
+    assert engine.flush(alice.owner, "chat:1").status == "extracted"
+
+
+def test_a_lost_buffer_is_a_failure(stub: StubUpstream, alice: Person) -> None:
+    engine = make_engine(stub, attempts=2, timeout_seconds=1.0)
+    add(engine, alice)
+    stub.store.loses_next_flush = True
+    with pytest.raises(EngineRefused, match="lost"):
+        engine.flush(alice.owner, "chat:1")
+    assert len(stub.calls("add")) == 1
+
+
+def test_a_lost_buffer_is_a_failure_also_for_a_later_flush(stub: StubUpstream, alice: Person) -> None:
+    now = [datetime(2026, 11, 20, tzinfo=UTC)]
+    engine = UpstreamEngine(make_client(stub, timeout_seconds=1.0), clock=lambda: now[0], sleep=no_wait)
+    add(engine, alice)
+    stub.store.loses_next_flush = True
+    for _ in range(2):  # the first fails, the second cannot know whether it goes on
+        with pytest.raises(OutcomeUnknown):
+            engine.flush(alice.owner, "chat:1")
+    now[0] += timedelta(minutes=7)
+    with pytest.raises(EngineRefused, match="lost"):
+        engine.flush(alice.owner, "chat:1")
+    assert engine.flush(alice.owner, "chat:1").status == "no_extraction"
+
+
+def test_a_flush_that_answered_into_the_void_is_verified_not_repeated(stub: StubUpstream, alice: Person) -> None:
+    engine = make_engine(stub, attempts=2)
+    add(engine, alice)
+    stub.fault("flush", Fault(acts=True, reset=True))
+    result = engine.flush(alice.owner, "chat:1")
+    assert (result.status, result.memory_count) == ("extracted", 1)
+    assert len(stub.store.episodes) == len(stub.calls("add")) == 1
+
+
+def test_a_later_flush_verifies_what_an_earlier_one_did(
+    engine: UpstreamEngine, stub: StubUpstream, alice: Person
+) -> None:
+    add(engine, alice)
+    stub.fault("flush", Fault(acts=True, reset=True))
+    with pytest.raises(OutcomeUnknown):
+        engine.flush(alice.owner, "chat:1")
+    assert engine.flush(alice.owner, "chat:1").status == "extracted"
+    assert len(stub.store.episodes) == 1
+
+
+def test_a_flush_that_never_arrived_leaves_nothing_open(
+    engine: UpstreamEngine, stub: StubUpstream, alice: Person
+) -> None:
+    engine.add(alice.owner, "chat:1", [told(alice.owner, "I like tea")])
+    engine.flush(alice.owner, "chat:1")
+    stub.fault("flush", Fault(status=503, body={}))
+    with pytest.raises(EngineUnavailable):
+        engine.flush(alice.owner, "chat:1")
+    assert engine.flush(alice.owner, "chat:1").status == "no_extraction"
+
+
+def test_a_buffer_that_the_upstream_put_aside_is_refused(
+    engine: UpstreamEngine, stub: StubUpstream, alice: Person
+) -> None:
+    add(engine, alice)
+    stub.fault("flush", Fault(status=422, body={"error": {"code": "INVALID_INPUT", "message": "quarantine"}}))
+    with pytest.raises(EngineRefused):
+        engine.flush(alice.owner, "chat:1")
+
+
+def test_agents_words_alone_make_no_episode_and_no_wait(
+    engine: UpstreamEngine, stub: StubUpstream, alice: Person
+) -> None:
+    engine.add(alice.owner, "chat:1", [told(alice.owner, "hi", role="assistant", sender_id="main")])
+    result = engine.flush(alice.owner, "chat:1")
+    assert (result.status, result.memory_count) == ("extracted", 0)
+    assert len(stub.calls("get")) == 1
+
+
+def test_more_than_a_page_of_memories_is_copied(engine: UpstreamEngine, stub: StubUpstream, alice: Person) -> None:
+    for number in range(130):
+        engine.add(alice.owner, "chat:1", [told(alice.owner, f"fact {number}", 1_781_172_177_000 + number)])
+        stub.store.flush({"session_id": "chat:1"})
+    assert engine.flush(alice.owner, "chat:1").memory_count == 130
+    assert len(episodes(alice)) == 130
+
+
+def test_an_extraction_that_shows_late_is_said_to_be_not_findable_yet(stub: StubUpstream, alice: Person) -> None:
+    engine = make_engine(stub, timeout_seconds=0.6)
+    add(engine, alice)
+    stub.fault("get", NOTHING_LISTED, times=1000)
+    result = engine.flush(alice.owner, "chat:1")
+    assert (result.status, result.memory_count, result.searchable_at_ms) == ("extracted", 0, None)
+    assert Session.objects.get().searchable_at is None
