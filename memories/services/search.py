@@ -8,11 +8,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from engine.registry import get_engine
-
 from accounts.principal import Principal
 from engine import filters
 from engine.port import Engine, Hit, Method, Owner, SearchRequest, SearchResult
+from engine.registry import get_engine
 from memories.services.attachments import attach
 from memories.services.owned import owner_of
 from memory_gateway.core.ids import parse_session_id
