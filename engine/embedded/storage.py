@@ -62,12 +62,12 @@ def insert(owner: Owner, memories: Sequence[Memory], entries: Sequence[Entry]) -
 
 def remove(owner: Owner, memories: Sequence[Memory]) -> None:
     """Deletes memories of an owner with their index entries, in a transaction of its own."""
-    entries = {memory.pk: index.entry_of(memory) for memory in memories if memory.is_indexed}
+    entries = {memory.pk: index.entry_of(memory) for memory in memories}
     with transaction.atomic():
-        # Who deletes the same memories at the same moment must not take them out of the index twice.
-        locked = Memory.objects.select_for_update().filter(owned_by(owner), pk__in=[memory.pk for memory in memories])
-        alive = set(locked.values_list("pk", flat=True))
-        index.remove(owner, {pk: entry for pk, entry in entries.items() if pk in alive})
+        # Looked up again under the lock: another who deletes the same now must not take them out of the index twice.
+        locked = Memory.objects.select_for_update().filter(owned_by(owner), pk__in=entries)
+        alive = dict(locked.values_list("pk", "is_indexed"))
+        index.remove(owner, {pk: entries[pk] for pk, is_indexed in alive.items() if is_indexed})
         Memory.objects.filter(owned_by(owner), pk__in=alive).delete()
 
 

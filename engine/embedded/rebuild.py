@@ -1,0 +1,68 @@
+"""Making the keyword index anew: after an update that changes the tokens, or where an index is not trusted any more.
+
+It begins by emptying the index in one transaction and goes on in short ones, each leaving index, rows and statistics in
+agreement: it may be stopped at any point and started again. What is indexed already is found meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from django.db import transaction
+
+from engine.embedded import index
+from engine.embedded.errors import database_errors
+from engine.models import IndexStatistics, IndexVersion, Memory
+from engine.port import Owner
+from engine.text.tokens import TOKENIZER_VERSION
+
+BATCH_ROWS = 500
+
+
+def is_needed() -> bool:
+    """Whether the index was built by another tokenizer."""
+    return index.version() not in {None, TOKENIZER_VERSION}
+
+
+def empty() -> None:
+    """Takes everything out of the index and marks all memories as owed to it."""
+    with database_errors(), transaction.atomic():
+        index.clear()
+        IndexStatistics.objects.all().delete()
+        Memory.objects.filter(is_indexed=True).update(is_indexed=False, token_count=0)
+        IndexVersion.objects.all().delete()
+        IndexVersion.objects.create(tokenizer=TOKENIZER_VERSION)
+
+
+def owed() -> int:
+    """How many memories wait for their place in the index."""
+    return Memory.objects.filter(index.OWED).count()
+
+
+def fill(batch_rows: int = BATCH_ROWS) -> Iterator[int]:
+    """Indexes all that is owed, yielding after each batch how many memories it held. Errors: `EngineUnavailable`."""
+    while batch := _next_batch(batch_rows):
+        with database_errors():
+            _index(batch)
+        yield len(batch)
+
+
+def _next_batch(batch_rows: int) -> list[Memory]:
+    with database_errors():
+        return list(Memory.objects.filter(index.OWED).select_related("user").order_by("pk")[:batch_rows])
+
+
+def _index(memories: list[Memory]) -> None:
+    entries = {memory.pk: index.entry_of(memory) for memory in memories}
+    with transaction.atomic():
+        # Looked up again under the lock: some may have been deleted, or indexed by another process.
+        locked = Memory.objects.select_for_update(of=("self",)).filter(index.OWED, pk__in=entries)
+        by_owner: defaultdict[Owner, list[Memory]] = defaultdict(list)
+        for memory in locked.select_related("user"):
+            memory.is_indexed, memory.token_count = True, entries[memory.pk].length
+            owner = Owner(memory.user_id, memory.user.user_id, memory.app_id, memory.project_id)
+            by_owner[owner].append(memory)
+        for owner, owned in by_owner.items():
+            index.add(owner, {memory.pk: entries[memory.pk] for memory in owned})
+        Memory.objects.bulk_update([one for owned in by_owner.values() for one in owned], ["is_indexed", "token_count"])

@@ -1,0 +1,43 @@
+"""What the keyword index really holds, read past our own code."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from django.db import connection
+
+from engine.embedded import index
+from engine.models import IndexStatistics, Memory, owned_by
+from engine.port import Owner
+
+
+def entries_of(owner: Owner) -> dict[int, dict[str, int]]:
+    """Row id → how often each of the owner's tokens (without prefix) stands there, from the database's own tables."""
+    prefix = index.prefix_of(owner)
+    found: dict[int, Counter[str]] = {}
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            cursor.execute(
+                "SELECT k.memory_id, u.lexeme, u.positions[1] FROM engine_keywords k, unnest(k.tokens) u "
+                "WHERE starts_with(u.lexeme, %s)",
+                [prefix],
+            )
+        else:
+            cursor.execute(
+                "SELECT doc, term, count(*) FROM engine_keyword_postings WHERE term >= %s AND term < %s GROUP BY 1, 2",
+                [prefix, prefix + "\U0010ffff"],
+            )
+        for pk, term, count in cursor.fetchall():
+            found.setdefault(pk, Counter())[term[len(prefix) :]] = count
+    return {pk: dict(held) for pk, held in found.items()}
+
+
+def assert_consistent(owner: Owner) -> None:
+    """Index, rows and statistics of an owner agree, counted anew."""
+    memories = list(Memory.objects.filter(owned_by(owner), is_indexed=True))
+    wanted = {memory.pk: index.entry_of(memory) for memory in memories}
+    assert entries_of(owner) == {pk: dict(entry.tokens) for pk, entry in wanted.items() if entry.tokens}
+    assert {memory.pk: memory.token_count for memory in memories} == {pk: entry.length for pk, entry in wanted.items()}
+    statistics = IndexStatistics.objects.filter(owned_by(owner)).first()
+    counted = (statistics.documents, statistics.tokens) if statistics else (0, 0)
+    assert counted == (len(memories), sum(memory.token_count for memory in memories))
