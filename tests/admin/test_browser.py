@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page
@@ -102,15 +101,13 @@ def test_a_key_is_made_rotated_and_revoked_by_hand(
         assert_quiet(observed, server)
 
 
-@pytest.mark.parametrize("table", TABLES)
-def test_each_list_is_quiet(
-    server: RunningServer, credentials: tuple[str, str], browser: Browser, table: str
-) -> None:
+def test_every_list_is_quiet(server: RunningServer, credentials: tuple[str, str], browser: Browser) -> None:
     with open_page(browser) as (page, observed):
         sign_in(page, server, credentials)
-        page.goto(f"{server.url}/admin/{table}/")
-        page.wait_for_selector("#changelist")
-        assert_quiet(observed, server)
+        for table in TABLES:
+            page.goto(f"{server.url}/admin/{table}/")
+            page.wait_for_selector("#changelist")
+            assert_quiet(observed, server)
 
 
 def test_the_pages_speak_chinese_to_a_chinese_browser(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from memory_gateway import safety
 from memory_gateway.environment import Environment, local_secret
+from memory_gateway.settings import env
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 SECRET = "pC1yZ8QvK3nT6wBfR9dLxH2mJ5sGaE7uYoVkW4iNqX0bDtMhPsAz"
@@ -268,3 +271,43 @@ def test_loopback_is_told_from_the_rest(host: str, is_loopback: bool) -> None:
 def test_a_database_is_reached_safely(tmp_path: Path, url: str, private_hosts: list[str]) -> None:
     database = Environment({"DATABASE_URL": url}, tmp_path).database(tmp_path / "x")
     safety.require_safe_database(database, private_hosts)
+
+
+# --- the pages that name the settings --------------------------------------------------------------------------------
+
+# Not for people: set by `serve` for its workers, or read before any file is.
+UNLISTED = {"MEMORY_GATEWAY_WORKER", "MEMORY_GATEWAY_ENV_FILE"}
+CLIENT = {"MEMORY_GATEWAY_BASE_URL", "MEMORY_GATEWAY_USER_ID", "MEMORY_GATEWAY_USER_KEY"}
+SETTINGS = (env.names | {"DATABASE_URL"}) - UNLISTED - CLIENT
+
+
+def test_the_example_names_every_setting_once_with_a_comment() -> None:
+    lines = (PROJECT / ".env.example").read_text(encoding="utf-8").splitlines()
+    named = [line.partition("=")[0] for line in lines if line and not line.startswith("#")]
+    assert sorted(named) == sorted(SETTINGS)
+    for before, line in pairwise(lines):
+        if line and not line.startswith("#"):
+            assert before.startswith("# "), f"{line} has no comment"
+
+
+def test_copying_the_example_changes_nothing(tmp_path: Path) -> None:
+    code = (
+        "from django.conf import settings; "
+        "print(sorted((n, str(getattr(settings, n))) for n in dir(settings) if n.startswith('MEMORY_')))"
+    )
+    without = manage(tmp_path, "shell", "--no-imports", "--command", code)
+    copied = manage(
+        tmp_path, "shell", "--no-imports", "--command", code, MEMORY_GATEWAY_ENV_FILE=str(PROJECT / ".env.example")
+    )
+    assert "MEMORY_GATEWAY_PORT" in without.stdout
+    assert copied.stdout == without.stdout
+
+
+@pytest.mark.parametrize("name", ["README.md", "README.zh-CN.md"])
+def test_the_readme_tables_name_every_setting_and_no_other(name: str) -> None:
+    page = PROJECT / name
+    if not page.exists():
+        pytest.skip(f"{name} is not written yet")
+    rows = re.findall(r"^\| *`((?:MEMORY_GATEWAY|DATABASE)_[A-Z_]+)`", page.read_text(encoding="utf-8"), re.MULTILINE)
+    assert set(rows) - CLIENT - UNLISTED == SETTINGS
+    assert len(rows) == len(set(rows))
