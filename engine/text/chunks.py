@@ -17,12 +17,14 @@ MAX_CHARACTERS: Final = 800
 
 _HEADING_CHARACTERS: Final = 200
 _PAUSES: Final = (
-    re.compile(r"\n\s*\n"),
+    re.compile(r"(?=\n\s*\n)"),
     re.compile(r"[。！？；…][」』”’）】》\"']*|[.!?;][\"'”’)\]]*(?=\s)"),
-    re.compile(r"\n"),
-    re.compile(r"[，、：,:](?!\d)|\s"),
+    re.compile(r"(?=\n)"),
+    re.compile(r"[，、：,:](?!\d)|(?=\s)"),
 )
 """Where to cut, best first: an empty line, a sentence's end, a line's end, a comma or space."""
+_LOOK_AHEAD: Final = 8
+"""Characters after the limit that may show that a pause is at the limit."""
 _ZERO_WIDTH_JOINER: Final = "\u200d"
 _SKIN_TONES: Final = range(0x1F3FB, 0x1F400)
 _FLAG_LETTERS: Final = range(0x1F1E6, 0x1F200)
@@ -141,7 +143,8 @@ def _best_cut(text: str, start: int, limit: int) -> int:
     """The last good place in the window; a poor pause near the end is better than a good one near the start."""
     least = start + (limit - start) // 4
     for pause in _PAUSES:
-        places = [match.end() for match in pause.finditer(text, least, limit + 1) if match.end() <= limit]
+        matches = pause.finditer(text, least, limit + _LOOK_AHEAD)
+        places = [match.end() for match in matches if match.end() <= limit]
         for place in reversed(places):
             if not _is_inside_character(text, place):
                 return place

@@ -47,7 +47,7 @@ def detect(data: bytes, *, declared: str | None = None) -> str:
             return encoding
     if wide := _wide_encoding(data[:_SAMPLE_BYTES]):
         return wide
-    if _decodes(data, "utf-8"):
+    if _is_utf8(data):
         return "utf-8"
     if declared and _decodes(data, declared):
         return declared
@@ -63,6 +63,16 @@ def is_text(head: bytes) -> bool:
 
 def _without_mark(data: bytes) -> bytes:
     return next((data[len(mark) :] for mark, _ in _MARKS if data.startswith(mark)), data)
+
+
+def _is_utf8(data: bytes) -> bool:
+    """A character cut at the end is fine, unless it is all there is beyond ASCII: then it is an accented letter."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        text = decoder.decode(data)
+    except UnicodeError:
+        return False
+    return not (decoder.getstate()[0] and text.isascii())
 
 
 def _decodes(data: bytes, encoding: str) -> bool:

@@ -8,6 +8,7 @@ child, and each further page of dense text about 6 ms.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import re
 import selectors
@@ -45,6 +46,7 @@ _ENVIRONMENT: Final = {
     "MALLOC_ARENA_MAX": "2",
     "LANG": "C.UTF-8",
 }
+_NOT_STARTED: Final = "The process that reads documents could not be started."
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 _MARKDOWN_HEADING: Final = re.compile(r"#{1,6}\s+(.+?)\s*#*", re.DOTALL)
 
@@ -78,7 +80,7 @@ def _plain(path: Path, mime: str, limits: Limits) -> Document:
         data = file.read(limits.text_bytes + 1)
     text = decode(data[: limits.text_bytes])
     rows = _paragraphs(text, mime)
-    blocks = tuple(_blocks(row for row, _ in zip(rows, range(limits.blocks), strict=False)))
+    blocks = tuple(_blocks(itertools.islice(rows, limits.blocks)))
     return Document(blocks, truncated=len(data) > limits.text_bytes or next(rows, None) is not None)
 
 
@@ -132,15 +134,18 @@ def _in_child(path: Path, mime: str, limits: Limits) -> Document:
 def _child(file: IO[bytes], mime: str, limits: Limits) -> Iterator[subprocess.Popen[bytes]]:
     """A reader of this one file, in a process group of its own that does not outlive the block."""
     job = orjson.dumps({"mime": mime, "parent": os.getpid(), "limits": asdict(limits)}).decode()
-    process = subprocess.Popen(  # noqa: S603  # nosec B603: our own module, nothing of the caller's but a known type
-        [sys.executable, "-E", "-s", "-m", "engine.text.reader_child", job],
-        stdin=file,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        cwd=PROJECT,
-        env=_ENVIRONMENT,
-        start_new_session=True,
-    )
+    try:
+        process = subprocess.Popen(  # noqa: S603  # nosec B603: our module; of the caller's only a type that we know
+            [sys.executable, "-E", "-s", "-m", "engine.text.reader_child", job],
+            stdin=file,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=PROJECT,
+            env=_ENVIRONMENT,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise EngineUnavailable(_NOT_STARTED) from error
     try:
         yield process
     finally:
@@ -166,7 +171,7 @@ class _Watch:
         """What the child wrote. Raises Unreadable when it did not get that far, EngineUnavailable when nowhere."""
         self._collect()
         if not self._output:
-            raise EngineUnavailable("The process that reads documents could not be started.")
+            raise EngineUnavailable(_NOT_STARTED)
         try:
             answer: dict[str, Any] = orjson.loads(self._output)
         except orjson.JSONDecodeError as error:
