@@ -107,27 +107,21 @@ class _Parser:
             raise InvalidInput.of_field(path, "must be an object of conditions")
         if depth > MAX_DEPTH:
             raise InvalidInput.of_field("filters", f"must nest at most {MAX_DEPTH} levels deep")
+        self._nodes += 1
+        if self._nodes > MAX_NODES:
+            raise InvalidInput.of_field("filters", f"must hold at most {MAX_NODES} objects of conditions")
         parts: list[Filter] = []
         for name, value in tree.items():
-            self._count()
             if name in {"AND", "OR"}:
                 parts += self._group(name, value, f"{path}.{name}", depth)
             else:
                 parts += self._field(str(name), value, path)
         return parts[0] if len(parts) == 1 else AllOf(tuple(parts))
 
-    def _count(self) -> None:
-        self._nodes += 1
-        if self._nodes > MAX_NODES:
-            raise InvalidInput.of_field("filters", f"must hold at most {MAX_NODES} conditions")
-
     def _group(self, name: str, value: Any, path: str, depth: int) -> list[Filter]:
         if not isinstance(value, list):
             raise InvalidInput.of_field(path, "must be a list of conditions")
-        parts = []
-        for number, item in enumerate(value):
-            self._count()
-            parts.append(self.node(item, f"{path}.{number}", depth + 1))
+        parts = [self.node(item, f"{path}.{number}", depth + 1) for number, item in enumerate(value)]
         if not parts:
             return []
         return [AllOf(tuple(parts)) if name == "AND" else AnyOf(tuple(parts))]
@@ -144,7 +138,6 @@ class _Parser:
         return [self._comparison(name, str(op), operand, path) for op, operand in value.items()]
 
     def _comparison(self, name: str, op: str, operand: Any, path: str) -> Condition:
-        self._count()
         if op not in OPERATORS[name]:
             raise InvalidInput.of_field(path, f"{op[:64]!r} is no operator; allowed are {', '.join(OPERATORS[name])}")
         if op != "in":
@@ -171,5 +164,5 @@ def _milliseconds(value: Any, path: str) -> int:
     try:
         moment = datetime.fromisoformat(value)
         return to_ms(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
-    except (ValueError, OverflowError):
+    except ValueError:
         raise InvalidInput.of_field(path, "must be Unix milliseconds or an ISO 8601 time") from None

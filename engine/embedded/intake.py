@@ -23,7 +23,7 @@ from engine.text.document import Document, Passage
 ReadDocument = Callable[[Path, str], Document]
 
 _NAMESPACE = uuid.UUID("6d0a3b1e-5d0f-4f0e-9f43-6f3c0d5e7a11")
-_SPEAKER = re.compile(r"([^\W\d_][\w .'’-]{0,40}?)\s?[:：]\s?(?=\S)")
+_SPEAKER = re.compile(r"([^\W\d_][\w .'’-]{0,40}?)\s?(?::\s|：)(?=\s*\S)")
 _MAX_SPEAKER_WORDS = 4
 _MAX_SPEAKER_CHARS = 64
 

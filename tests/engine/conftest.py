@@ -22,7 +22,9 @@ def said(text: str, *, by: str = "alice", role: Role = "user", at: int = NOON_MS
     return Message(by, role, at, (ContentItem("text", text),))
 
 
-def given(path: Path, *, by: str = "alice", at: int = NOON_MS, kind: ContentType = "doc", **extras: Any) -> Message:
+def given_file(
+    path: Path, *, by: str = "alice", at: int = NOON_MS, kind: ContentType = "doc", **extras: Any
+) -> Message:
     """A message with a file; `extras` as ingestion gives them."""
     item = ContentItem(kind, file=path, name=path.name, mime_type="text/plain", extras={"source": "upload", **extras})
     return Message(by, "user", at, (item,))
