@@ -13,6 +13,7 @@ from memory_gateway.wsgi import application as django_application  # first: it s
 # isort: split
 from django.conf import settings
 
+from lifecycle import sweeper
 from memory_gateway.answers import json_answer, problem_answer
 from memory_gateway.bridge import Answer, Scope, WSGIBridge
 from memory_gateway.core.context import choose_request_id, request_id
@@ -20,6 +21,8 @@ from memory_gateway.core.rest import Forbidden
 from memory_gateway.health import HealthMonitor, health_document, monitor
 from memory_gateway.request_body import Receive, Send
 
+# What is left of ten seconds after the requests in flight had theirs; what a sweep leaves, the next start finishes.
+SWEEPER_STOP_SECONDS = 1.0
 # What a multipart body holds besides the file: boundaries, part headers, form fields.
 ENVELOPE_BYTES = 2**20
 
@@ -54,9 +57,11 @@ class Router:
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
         watch = asyncio.create_task(_end_with_parent(os.environ.get("MEMORY_GATEWAY_WORKER", "")))
+        sweeper.start()
         await send({"type": "lifespan.startup.complete"})
         await receive()
         watch.cancel()
+        await asyncio.to_thread(sweeper.stop, SWEEPER_STOP_SECONDS)
         await send({"type": "lifespan.shutdown.complete"})
 
 

@@ -20,6 +20,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from engine.port import Health
+from engine.registry import get_engine
 
 logger = logging.getLogger("memory_gateway.health")
 
@@ -79,7 +80,7 @@ def unavailable(error: str) -> Health:
 
 
 def probe_engine(timeout_seconds: float) -> Health:
-    return Health("ok", None, {"engine": "embedded"})
+    return get_engine().health(timeout_seconds)
 
 
 monitor = HealthMonitor(probe_engine)
@@ -119,6 +120,12 @@ class HealthView(APIView):
     authentication_classes = []
     permission_classes = [AllowAny]
 
-    @extend_schema(operation_id="health", summary="Is the gateway alive, and its engine?", responses=HealthAnswer)
+    @extend_schema(
+        operation_id="health",
+        tags=["health"],
+        summary="Is the gateway alive, and its engine?",
+        description="Always 200: `degraded` means that the gateway answers and the memory engine behind it does not.",
+        responses=HealthAnswer,
+    )
     def get(self, request: Request) -> Response:
         return Response(health_document(monitor.wait()))

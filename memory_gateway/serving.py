@@ -20,6 +20,7 @@ from django.db.migrations.executor import MigrationExecutor
 from django.utils import autoreload
 from uvicorn.supervisors.multiprocess import Multiprocess
 
+from engine.registry import get_engine
 from memory_gateway.safety import require_no_reload, require_safe_local
 
 APPLICATION = "memory_gateway.asgi:application"
@@ -44,6 +45,7 @@ def check(plan: Plan) -> None:
     """Errors: `CommandError` with one sentence for whatever would make a bad start."""
     try:
         _require_safe(plan)
+        get_engine()
         executor = MigrationExecutor(connection)
         missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
     except ImproperlyConfigured as error:

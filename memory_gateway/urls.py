@@ -9,9 +9,11 @@ from memory_gateway.docs import DocsView
 from memory_gateway.health import HealthView
 
 urlpatterns: list[URLPattern | URLResolver] = [
-    path("", RedirectView.as_view(pattern_name="docs")),
+    path("", RedirectView.as_view(pattern_name="docs", http_method_names=["get", "head"])),
     path("health", HealthView.as_view()),
     path("", include("accounts.api.urls")),
+    path("", include("resources.api.urls")),
+    path("", include("memories.api.urls")),
     path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
     path("api/docs/", DocsView.as_view(), name="docs"),
     path("admin/", admin.site.urls),

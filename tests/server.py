@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import uuid
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -22,6 +26,7 @@ from psycopg import sql
 
 PROJECT = Path(__file__).resolve().parent.parent
 START_SECONDS = 40.0
+DATABASE_FILE = "memory_gateway.sqlite3"
 
 
 class Memory(NamedTuple):
@@ -136,7 +141,7 @@ def server_environment(data_dir: Path, database_url: str, **env: str) -> dict[st
         "DATABASE_URL": database_url,
         "PYTHONUNBUFFERED": "1",
         "MEMORY_GATEWAY_ENV_FILE": "",
-        "MEMORY_GATEWAY_DB_PATH": str(data_dir / "memory_gateway.sqlite3"),
+        "MEMORY_GATEWAY_DB_PATH": str(data_dir / DATABASE_FILE),
         "MEMORY_GATEWAY_STORAGE_DIR": str(data_dir / "storage"),
         "MEMORY_GATEWAY_PORT": str(free_port()),
         "MEMORY_GATEWAY_MIN_FREE_DISK_BYTES": "0",
@@ -145,19 +150,52 @@ def server_environment(data_dir: Path, database_url: str, **env: str) -> dict[st
 
 
 @contextlib.contextmanager
-def own_database() -> Iterator[str]:
-    """An address for `DATABASE_URL`: empty (SQLite in the data folder), or a PostgreSQL database for this test alone.
-
-    PostgreSQL is taken when the test run itself has a `DATABASE_URL` for it.
+def own_database(data_dir: Path) -> Iterator[str]:
+    """An address for `DATABASE_URL` with a migrated, empty database: a SQLite file in `data_dir` (empty address), or
+    a PostgreSQL database for this test alone if the test run itself has a `DATABASE_URL` for one.
     """
-    url = urlsplit(os.environ.get("DATABASE_URL", ""))
-    if not url.scheme.startswith("postgres"):
+    if not os.environ.get("DATABASE_URL", "").startswith("postgres"):
+        shutil.copyfile(_migrated_file(), data_dir / DATABASE_FILE)
         yield ""
         return
-    name = f"mg_server_{uuid.uuid4().hex[:12]}"
+    with _created_database("mg_server", template=_migrated_database()) as url:
+        yield url
+
+
+@cache
+def _migrated_file() -> Path:
+    """Migrated once, copied for each server."""
+    folder = Path(tempfile.mkdtemp(prefix="memory-gateway-tests-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    _migrate(server_environment(folder, ""))
+    return folder / DATABASE_FILE
+
+
+@cache
+def _migrated_database() -> str:
+    """The same for PostgreSQL: the name of a template that is dropped when the tests end."""
+    stack = contextlib.ExitStack()
+    atexit.register(stack.close)
+    url = stack.enter_context(_created_database("mg_template", template="template1"))
+    with tempfile.TemporaryDirectory() as folder:
+        _migrate(server_environment(Path(folder), url))
+    return urlsplit(url).path.lstrip("/")
+
+
+def _migrate(env: dict[str, str]) -> None:
+    command = [sys.executable, "manage.py", "migrate", "--verbosity", "0"]
+    migrated = subprocess.run(command, cwd=PROJECT, env=env, capture_output=True, text=True, check=False)
+    assert migrated.returncode == 0, migrated.stdout + migrated.stderr
+
+
+@contextlib.contextmanager
+def _created_database(prefix: str, template: str) -> Iterator[str]:
+    url = urlsplit(os.environ["DATABASE_URL"])
+    name = f"{prefix}_{uuid.uuid4().hex[:12]}"
     admin_url = url._replace(path="/postgres").geturl()
+    create = sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(template))
     with psycopg.connect(admin_url, autocommit=True) as connection:
-        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        connection.execute(create)
     try:
         yield url._replace(path=f"/{name}").geturl()
     finally:
@@ -173,10 +211,8 @@ def running_server(tmp_path: Path, *arguments: str, **env: str) -> Iterator[Runn
     """
     data_dir = tmp_path / "gateway"
     data_dir.mkdir(parents=True, exist_ok=True)
-    with own_database() as database_url:
+    with own_database(data_dir) as database_url:
         server = RunningServer(data_dir, server_environment(data_dir, database_url, **env), arguments)
-        migrated = server.manage("migrate", "--verbosity", "0")
-        assert migrated.returncode == 0, migrated.stdout + migrated.stderr
         try:
             server.start()
             yield server

@@ -1,0 +1,64 @@
+"""Django's own deployment checks under the production profile, and what production changes in the answers."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+
+import pytest
+import requests
+
+from tests.server import RunningServer, running_server
+
+HOST = "memory.example.org"
+PRODUCTION = {
+    "MEMORY_GATEWAY_PROFILE": "production",
+    "MEMORY_GATEWAY_SECRET_KEY": secrets.token_urlsafe(64),
+    "MEMORY_GATEWAY_PROVISIONING_TOKEN": secrets.token_urlsafe(48),
+    "MEMORY_GATEWAY_ALLOWED_HOSTS": HOST,
+    "MEMORY_GATEWAY_TRUSTED_PROXIES": "127.0.0.1",
+}
+PROXIED = {"Host": HOST, "X-Forwarded-Proto": "https", "X-Forwarded-For": "6.6.6.6, 203.0.113.9"}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    with running_server(tmp_path_factory.mktemp("production"), **PRODUCTION) as running:
+        yield running
+
+
+def test_the_deployment_checks_find_nothing(server: RunningServer) -> None:
+    checked = server.manage("check", "--deploy", "--fail-level", "WARNING")
+    assert checked.returncode == 0, checked.stderr
+    assert "no issues" in checked.stdout
+
+
+def test_an_answer_over_https_tells_to_stay_there(server: RunningServer) -> None:
+    for path in ("/health", "/api/schema/", "/nothing"):
+        answer = requests.get(server.url + path, headers=PROXIED, timeout=10)
+        assert answer.headers["Strict-Transport-Security"].startswith("max-age=31536000; includeSubDomains")
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+
+
+def test_plain_http_is_sent_to_https_but_a_probe_of_health_is_answered(server: RunningServer) -> None:
+    answer = requests.get(f"{server.url}/api/schema/", headers={"Host": HOST}, timeout=10, allow_redirects=False)
+    assert (answer.status_code, answer.headers["Location"]) == (301, f"https://{HOST}/api/schema/")
+    assert requests.get(f"{server.url}/health", timeout=10).status_code == 200
+
+
+def test_the_client_is_whom_the_proxy_saw_and_bodies_stay_out_of_the_log(server: RunningServer) -> None:
+    body = {"user_id": "secret-person"}
+    token = {"Authorization": f"Bearer {PRODUCTION['MEMORY_GATEWAY_PROVISIONING_TOKEN']}"}
+    created = requests.post(f"{server.url}/users", json=body, headers=PROXIED | token, timeout=10)
+    assert created.status_code == 200
+    assert '"client":"203.0.113.9"' in server.log
+    assert "6.6.6.6" not in server.log
+    assert "secret-person" not in server.log
+    assert created.json()["user_key"] not in server.log
+    assert PRODUCTION["MEMORY_GATEWAY_PROVISIONING_TOKEN"] not in server.log
+
+
+def test_reload_is_refused(server: RunningServer) -> None:
+    refused = server.manage("serve", "--reload", "--port", "0")
+    assert refused.returncode == 1
+    assert "RELOAD" in refused.stderr
