@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, StringConstraints
 
 from accounts.api.schemas import ScopedBody
 from engine.port import ContentType, MemoryType, Method
@@ -13,14 +13,26 @@ from memories.services.search import DEFAULT_TOP_K, Scope, SearchCommand
 from memory_gateway.core.ids import MAX_SESSION_ID_CHARS, Name, check_session_id
 
 MAX_QUERY_CHARS = 8192
-_MAX_CONVERSATION_ID_CHARS = MAX_SESSION_ID_CHARS - len("chat:")
+_MAX_CHAT_CHARS = MAX_SESSION_ID_CHARS - len("chat:")
 
 
 def _check_conversation_id(value: str) -> str:
     check_session_id(value)
-    if len(value) > _MAX_CONVERSATION_ID_CHARS:
-        raise ValueError(f"must be 1 to {_MAX_CONVERSATION_ID_CHARS} characters without control characters")
+    if len(value) > _MAX_CHAT_CHARS:
+        raise ValueError(f"must be 1 to {_MAX_CHAT_CHARS} characters without control characters")
     return value
+
+
+ConversationId = Annotated[
+    str,
+    AfterValidator(_check_conversation_id),
+    Field(json_schema_extra={"pattern": rf"^[^\u0000-\u001f\u007f-\u009f\u2028\u2029]{{1,{_MAX_CHAT_CHARS}}}$"}),
+]
+
+
+def _whole(value: object) -> object:
+    """JSON knows no integers: 8.0 is the same number as 8."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _check_top_k(value: int) -> int:
@@ -35,7 +47,7 @@ class SearchBody(ScopedBody):
     query: Annotated[str, StringConstraints(min_length=1, max_length=MAX_QUERY_CHARS)] = Field(
         description="The question, in any language."
     )
-    conversation_id: Annotated[str, AfterValidator(_check_conversation_id)] | None = Field(
+    conversation_id: ConversationId | None = Field(
         None, description="The chat that scope `current_chat` searches; without it that scope finds nothing."
     )
     scope: list[Scope] = Field(
@@ -47,8 +59,9 @@ class SearchBody(ScopedBody):
     )
     agent_id: Name | None = Field(None, description="Search the memories of this agent of the caller's.")
     method: Method = Field("hybrid", description="`vector` and `agentic` need their endpoints to be set up.")
-    top_k: Annotated[int, AfterValidator(_check_top_k)] = Field(
+    top_k: Annotated[int, BeforeValidator(_whole), AfterValidator(_check_top_k)] = Field(
         8,
+        json_schema_extra={"anyOf": [{"const": -1}, {"minimum": 1, "maximum": 100}]},
         description=f"At most so many results of each scope, 1 to 100; -1 means {DEFAULT_TOP_K}. "
         "Profiles and unprocessed messages do not count.",
     )

@@ -6,7 +6,7 @@ import re
 import secrets
 from typing import Annotated, Literal, NamedTuple
 
-from pydantic import AfterValidator, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints
 
 _NAME = re.compile(r"[A-Za-z0-9_.@+-]{1,64}")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -32,8 +32,17 @@ def has_surrogates(value: str) -> bool:
     return any("\ud800" <= char <= "\udfff" for char in value)
 
 
-Name = Annotated[str, StringConstraints(strict=True), AfterValidator(check_name)]
-SessionId = Annotated[str, StringConstraints(strict=True), AfterValidator(check_session_id)]
+# What the schema says is what the checks above do; the checks have the better sentence.
+_NAME_SCHEMA = {"pattern": r"^(?!\.{1,2}$)[A-Za-z0-9_.@+-]{1,64}$"}
+_SESSION_ID_SCHEMA = {"pattern": rf"^[^\u0000-\u001f\u007f-\u009f\u2028\u2029]{{1,{MAX_SESSION_ID_CHARS}}}$"}
+
+Name = Annotated[str, StringConstraints(strict=True), AfterValidator(check_name), Field(json_schema_extra=_NAME_SCHEMA)]
+SessionId = Annotated[
+    str,
+    StringConstraints(strict=True),
+    AfterValidator(check_session_id),
+    Field(json_schema_extra=_SESSION_ID_SCHEMA),
+]
 
 
 def new_resource_id() -> str:

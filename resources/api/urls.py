@@ -5,7 +5,7 @@ from django.urls import path
 from resources.api.views import ResourceViewSet
 
 urlpatterns = [
-    path("resources", ResourceViewSet.as_view({"get": "list", "post": "create"}), name="resource-list"),
+    path("resources", ResourceViewSet.as_view({"get": "list_resources", "post": "create"}), name="resource-list"),
     path(
         "resources/<str:resource_id>",
         ResourceViewSet.as_view({"get": "retrieve", "delete": "destroy"}),

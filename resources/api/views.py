@@ -73,7 +73,7 @@ class ResourceViewSet(ViewSet):
         parameters=query_parameters(schemas.ListQuery),
         responses={200: schemas.ResourcePage, **problems(400, 401, 422)},
     )
-    def list(self, request: Request) -> Response:
+    def list_resources(self, request: Request) -> Response:
         query = parse(schemas.ListQuery, request.query_params.dict())
         resources = queries.live_resources(caller(request).user_pk)
         if query.app_id is not None:
@@ -112,7 +112,7 @@ class ResourceViewSet(ViewSet):
         operation_id="get_resource_content",
         summary="The file as it was uploaded",
         parameters=query_parameters(AuthenticatedQuery),
-        responses={(200, "application/octet-stream"): OpenApiTypes.BINARY, **problems(400, 401, 404, 422)},
+        responses={(200, "*/*"): OpenApiTypes.BINARY, **problems(400, 401, 404, 422)},
     )
     def content(self, request: Request, resource_id: str) -> FileResponse:
         parse(AuthenticatedQuery, request.query_params.dict())

@@ -1,0 +1,24 @@
+"""The OpenAPI schema as tests read it."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from drf_spectacular.generators import SchemaGenerator
+from drf_spectacular.validation import validate_schema
+
+METHODS = ("get", "post", "put", "patch", "delete", "options", "head")
+
+
+@cache
+def schema() -> dict[str, Any]:
+    """The whole document, checked against the OpenAPI meta-schema."""
+    document: dict[str, Any] = SchemaGenerator().get_schema(request=None, public=True)
+    validate_schema(document)  # type: ignore[no-untyped-call]
+    return document
+
+
+def operations() -> set[tuple[str, str]]:
+    """Every (method, path) of the schema, such as ("get", "/resources/{resource_id}")."""
+    return {(method, path) for path, item in schema()["paths"].items() for method in METHODS if method in item}

@@ -1,0 +1,167 @@
+"""The schema is the truth: valid, complete, and what the gateway really does."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+import schemathesis
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.core.wsgi import get_wsgi_application
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis.errors import Unsatisfiable
+from schemathesis.config import GenerationConfig, ProjectConfig, ProjectsConfig, SchemathesisConfig
+from schemathesis.generation.modes import GenerationMode
+
+from engine import filters
+from tests.conftest import Person
+from tests.openapi import operations, schema
+
+DOCUMENTED = {
+    ("post", "/users"),
+    ("get", "/users/me/keys"),
+    ("post", "/users/me/keys"),
+    ("post", "/users/me/keys/rotate"),
+    ("delete", "/users/me/keys/{key_id}"),
+    ("post", "/resources"),
+    ("get", "/resources"),
+    ("get", "/resources/{resource_id}"),
+    ("get", "/resources/{resource_id}/content"),
+    ("delete", "/resources/{resource_id}"),
+    ("post", "/memories/search"),
+}
+FORMS = {("post", "/resources")}  # a form has no types to get wrong: everything is text
+GENERATION = GenerationConfig(allow_x00=False, with_security_parameters=False)
+# Keys end here, so the smoke would lock itself out; the isolation walk and their own tests exercise them.
+ENDING_KEYS = {("post", "/users/me/keys/rotate"), ("delete", "/users/me/keys/{key_id}")}
+
+
+def test_the_schema_is_valid_openapi_3_1() -> None:
+    assert schema()["openapi"].startswith("3.1")
+
+
+def test_every_documented_endpoint_is_in_the_schema() -> None:
+    assert operations() >= DOCUMENTED
+
+
+def test_every_operation_has_a_summary_an_id_of_its_own_and_a_problem_shape() -> None:
+    ids: Counter[str] = Counter()
+    for method, path in operations():
+        operation = schema()["paths"][path][method]
+        ids[operation["operationId"]] += 1
+        assert operation.get("summary"), (method, path)
+        refusals = [answer for status, answer in operation["responses"].items() if int(status) >= 400]
+        assert all("application/problem+json" in answer["content"] for answer in refusals), (method, path)
+    assert set(ids.values()) == {1}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_gateway_does_what_its_schema_says(alice: Person, storage: Path) -> None:
+    statuses = conform(alice, examples=8)
+    assert sum(statuses.values()) >= 100
+    assert statuses[200] >= sum(statuses.values()) / 2
+
+
+@pytest.mark.torture
+@pytest.mark.django_db(transaction=True)
+def test_the_gateway_does_what_its_schema_says_in_five_thousand_cases(alice: Person, storage: Path) -> None:
+    assert sum(conform(alice, examples=250).values()) >= 5000
+
+
+def conform(person: Person, examples: int) -> Counter[int]:
+    """Sends random good and bad requests with a valid key to every operation, all checks on. Returns the statuses."""
+    statuses: Counter[int] = Counter()
+    loaded = schemathesis.openapi.from_dict(
+        schema(),
+        config=SchemathesisConfig(projects=ProjectsConfig(default=ProjectConfig(generation=GENERATION))),
+    )
+    loaded.app = _closing(get_wsgi_application())
+    for result in loaded.get_all_operations():
+        operation = result.ok()
+        if _name(operation) in ENDING_KEYS:
+            continue
+        for mode in GenerationMode:
+            if mode.is_negative and _name(operation) in FORMS:
+                continue
+            _exercise(operation, mode, person, examples if mode.is_positive else examples // 2, statuses)
+    return statuses
+
+
+def _closing(application: Any) -> Callable[..., list[bytes]]:
+    """As a server does, and the test client of the checks does not: reads the answer whole and closes it."""
+
+    def closing(environ: Any, start_response: Any) -> list[bytes]:
+        answer = application(environ, start_response)
+        try:
+            return [b"".join(answer)]
+        finally:
+            answer.close()
+
+    return closing
+
+
+def _name(operation: Any) -> tuple[str, str]:
+    return operation.method.lower(), operation.path
+
+
+def _exercise(operation: Any, mode: GenerationMode, person: Person, examples: int, statuses: Counter[int]) -> None:
+    @settings(
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=operation.as_strategy(mode, path_parameters=_seeded(operation, person)))
+    def exercise(case: Any) -> None:
+        if mode.is_positive:
+            _fit(case)
+        response = case.call_and_validate(headers={"Authorization": f"Bearer {person.user_key}"})
+        statuses[response.status_code] += 1
+
+    if mode.is_positive:
+        exercise()
+    else:
+        with suppress(Unsatisfiable):  # without parameters and body nothing can be wrong
+            exercise()
+
+
+def _fit(case: Any) -> None:
+    """What no schema can say: which credentials and cursors exist, which moments are to come, which methods need
+    endpoints, which signs can be printed, how deep filters nest, what bytes are a text file."""
+    if case.operation.path == "/users":
+        return
+    for place in (case.query, case.body):
+        for name in set(place) & set(FITTING) if isinstance(place, dict) else ():
+            place[name] = FITTING[name](place[name])
+            if place[name] is None:
+                del place[name]
+
+
+FITTING: dict[str, Callable[[Any], Any]] = {
+    "user_id": lambda _: None,
+    "user_key": lambda _: None,
+    "cursor": lambda _: None,
+    "expires_at": lambda _: None,
+    "method": lambda method: method if method in {"keyword", "hybrid"} else None,
+    "label": lambda label: "".join(filter(str.isprintable, label)),
+    "filters": lambda tree: tree if _depth(tree) <= filters.MAX_DEPTH else None,
+    "file": lambda _: b"payment",
+}
+
+
+def _depth(tree: Any) -> int:
+    parts = [*(tree or {}).get("AND", []), *(tree or {}).get("OR", [])]
+    return 1 + max(map(_depth, parts), default=0)
+
+
+def _seeded(operation: Any, person: Person) -> dict[str, str] | None:
+    """The id of something that is really there."""
+    if "{resource_id}" not in operation.path:
+        return None
+    file = SimpleUploadedFile("contract.txt", f"payment {operation.label}".encode(), "text/plain")
+    return {"resource_id": person.client.post("/resources", {"file": file}).json()["resource_id"]}
