@@ -5,21 +5,36 @@ from __future__ import annotations
 from functools import cache
 
 from django.conf import settings
-from django.core.exceptions import ImproperlyConfigured
 
 from engine.embedded.engine import EmbeddedEngine
 from engine.port import Engine
+from engine.upstream.client import Client, Options
+from engine.upstream.patience import Retry
+from engine.upstream_engine import UpstreamEngine
 
 
 def get_engine() -> Engine:
-    """The process-wide engine. Errors: `ImproperlyConfigured` where an upstream is asked for."""
-    if settings.MEMORY_GATEWAY_BACKEND_BASE_URL:
-        raise ImproperlyConfigured(
-            "MEMORY_GATEWAY_BACKEND_BASE_URL is set, but this version has the embedded engine only: leave it empty."
-        )
-    return _embedded()
+    """The process-wide engine: EverOS where the settings name one, else our own."""
+    if not settings.MEMORY_GATEWAY_BACKEND_BASE_URL:
+        return _embedded()
+    return _upstream(
+        settings.MEMORY_GATEWAY_BACKEND_BASE_URL,
+        settings.MEMORY_GATEWAY_BACKEND_TIMEOUT_SECONDS,
+        settings.MEMORY_GATEWAY_BACKEND_INGEST_ATTEMPTS,
+        settings.MEMORY_GATEWAY_BACKEND_RETRY_DELAY_SECONDS,
+        settings.MEMORY_GATEWAY_RESOURCE_SEARCH_BATCH_SIZE,
+    )
 
 
 @cache
 def _embedded() -> Engine:
     return EmbeddedEngine()
+
+
+@cache
+def _upstream(
+    base_url: str, timeout_seconds: float, attempts: int, delay_seconds: float, batch_size: int
+) -> UpstreamEngine:
+    """Kept by its settings: connections, the circuit breaker and the limits belong to the process."""
+    options = Options(base_url, timeout_seconds, Retry(attempts, delay_seconds))
+    return UpstreamEngine(Client(options), batch_size=batch_size)

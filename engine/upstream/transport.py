@@ -86,6 +86,12 @@ class _Response(http.client.HTTPResponse):
         super().__init__(sock, *args, **kwargs)
         self.fp = io.BufferedReader(_DeadlineReader(self.fp.detach(), sock, _current.get()))
 
+    def begin(self) -> None:
+        """EverOS hangs up after a 500 without announcing it: a connection that saw one is not used again."""
+        super().begin()
+        if self.status >= 500:
+            self.will_close = True
+
 
 class _Sending:
     """Notes that something was sent, and gives the sending what is left of the call's time."""

@@ -43,6 +43,14 @@ def test_calls_share_a_connection(client: Client, stub: StubUpstream) -> None:
     assert stub.connections == 1
 
 
+def test_a_connection_that_saw_a_500_is_not_used_again(client: Client, stub: StubUpstream) -> None:
+    stub.fault("add", Fault(status=500, body={}))
+    with pytest.raises(EngineUnavailable):
+        add(client, said("hello"))
+    add(client, said("hello"))
+    assert stub.connections == 2
+
+
 def test_a_queued_add_is_waited_for(client: Client, stub: StubUpstream) -> None:
     queued = {"request_id": "t1", "data": {"status": "queued", "message_count": 1, "pending": 1}}
     stub.fault("add", Fault(status=202, body=queued))
