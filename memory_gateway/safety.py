@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping, Sequence
-from itertools import combinations
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -30,9 +29,7 @@ _TELLTALES = (
 _SAFE_SSL_MODES = {"require", "verify-ca", "verify-full"}
 
 
-def require_secrets(
-    *, is_production: bool, secret_key: str, fallbacks: Sequence[str], provisioning_token: str, metrics_token: str
-) -> None:
+def require_secrets(*, is_production: bool, secret_key: str, fallbacks: Sequence[str], provisioning_token: str) -> None:
     """`production` needs secret and token; whatever is set must be hard to guess and used for one thing."""
     if is_production:
         _require_set(secret_key, "SECRET_KEY")
@@ -40,13 +37,10 @@ def require_secrets(
         require_random(secret_key, "SECRET_KEY", minimum=_MIN_SECRET_CHARS)
         for fallback in fallbacks:
             require_random(fallback, "SECRET_KEY_FALLBACKS", minimum=_MIN_SECRET_CHARS)
-    tokens = {"PROVISIONING_TOKEN": provisioning_token, "METRICS_TOKEN": metrics_token}
-    for name, token in tokens.items():
-        if token:
-            require_random(token, name, minimum=_MIN_TOKEN_CHARS)
-    for (name, value), (other, same) in combinations({"SECRET_KEY": secret_key, **tokens}.items(), 2):
-        if value and value == same:
-            raise ImproperlyConfigured(f"{PREFIX}{name} and {PREFIX}{other} must differ.")
+    if provisioning_token:
+        require_random(provisioning_token, "PROVISIONING_TOKEN", minimum=_MIN_TOKEN_CHARS)
+        if provisioning_token == secret_key:
+            raise ImproperlyConfigured(f"{PREFIX}SECRET_KEY and {PREFIX}PROVISIONING_TOKEN must differ.")
 
 
 def require_random(value: str, name: str, *, minimum: int) -> None:
