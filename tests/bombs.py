@@ -191,25 +191,29 @@ def zip_bomb_odt() -> Bomb:
     return "bomb.odt", mt.ODT, odf(mt.ODT, "", packed=packed)
 
 
-@_bomb
-def zip_bomb_epub() -> Bomb:
+def epub(page: Member) -> bytes:
     container = (
         f'{_XML}<container version="1.0" xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles><rootfile '
         'full-path="c.opf" media-type="application/oebps-package+xml"/></rootfiles></container>'
     )
     package = (
         f'{_XML}<package xmlns="http://www.idpf.org/2007/opf" version="2.0" unique-identifier="i"><metadata/><manifest>'
-        '<item id="a" href="a.xhtml" media-type="application/xhtml+xml"/></manifest><spine><itemref idref="a"/></spine>'
-        "</package>"
+        f'<item id="a" href="{page.name}" media-type="application/xhtml+xml"/></manifest><spine><itemref idref="a"/>'
+        "</spine></package>"
     )
-    packed = deflated_repeats(b"<html><body>", b"<p>bomb</p>" * 90_000, 1000, b"</body></html>")
     members = [
         Member("mimetype", mt.EPUB.encode()),
         Member("META-INF/container.xml", container.encode()),
         Member("c.opf", package.encode()),
-        Member("a.xhtml", packed=packed, size=100),
+        page,
     ]
-    return "bomb.epub", mt.EPUB, archive(members)
+    return archive(members)
+
+
+@_bomb
+def zip_bomb_epub() -> Bomb:
+    packed = deflated_repeats(b"<html><body>", b"<p>bomb</p>" * 90_000, 1000, b"</body></html>")
+    return "bomb.epub", mt.EPUB, epub(Member("a.xhtml", packed=packed, size=100))
 
 
 @_bomb
@@ -274,6 +278,14 @@ def billion_laughs_utf16_docx() -> Bomb:
     entities = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 10))
     xml = f'<?xml version="1.0" encoding="UTF-16"?><!DOCTYPE a [<!ENTITY l0 "laugh">{entities}]><a>&l9;</a>'
     return "laughs16.docx", mt.DOCX, archive(docx_members(xml.encode("utf-16")))
+
+
+@_bomb
+def billion_laughs_epub() -> Bomb:
+    """A page that names a document type, as such pages do, and declares entities, as none needs to."""
+    entities = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 10))
+    page = f'{_XML}<!DOCTYPE html [<!ENTITY l0 "laugh">{entities}]><html><body><p>&l9;</p></body></html>'
+    return "laughs.epub", mt.EPUB, epub(Member("a.xhtml", page.encode()))
 
 
 @_bomb

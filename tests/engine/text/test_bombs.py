@@ -28,6 +28,7 @@ _REFUSED = {
     "encrypted_member_docx": "is encrypted",
     "billion_laughs_docx": "declares XML entities",
     "billion_laughs_utf16_docx": "declares XML entities",
+    "billion_laughs_epub": "declares XML entities",
     "external_entity_docx": "declares XML entities",
     "shared_string_xlsx": "more than 512 MB",
     "many_pages_pdf": "more pages than we read",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from engine.port import Unreadable
@@ -30,6 +32,7 @@ def _of(*kinds: str) -> pytest.MarkDecorator:
 def test_words_of_a_document_come_out(sample: Sample) -> None:
     document = _read(sample)
     assert sample.expect in document.text
+    assert not re.search(r"\[cmt:|!\[|style_name|\[Image", document.text), "the parser's own marks"
     assert any(sample.expect in passage.text for passage in split(document))
 
 

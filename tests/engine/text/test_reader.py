@@ -249,7 +249,7 @@ def test_a_reader_does_not_outlive_the_gateway(tmp_path: Path) -> None:
     path.write_bytes(bombs.recursive_pages_pdf()[2])
     with subprocess.Popen([sys.executable, "-c", _READ, str(path)], cwd=PROJECT) as gateway:
         children = _wait_for(lambda: list(_children_of(gateway.pid)))
-        time.sleep(0.3)  # until the child has asked to be told of its parent's death
+        _wait_for(lambda: "Threads:\t1\n" not in Path(f"/proc/{children[0]}/status").read_text())  # it is parsing
         gateway.send_signal(signal.SIGKILL)
     _wait_for(lambda: not any(_is_running(child) for child in children))
 
