@@ -1,0 +1,123 @@
+"""SIGKILL at random moments under load: nothing acknowledged is lost, nothing is ingested twice, no file stays."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import requests
+
+from tests.resources.people import RemotePerson, eventually, files_of, stored
+from tests.server import RunningServer, running_server
+
+CLIENTS = 4
+
+
+@dataclass
+class Load:
+    """Clients that upload, and delete now and then, through every crash; they note what was acknowledged."""
+
+    person: RemotePerson
+    uploaded: set[str] = field(default_factory=set)
+    delete_sent: set[str] = field(default_factory=set)
+    deleted: set[str] = field(default_factory=set)
+    _stop: threading.Event = field(default_factory=threading.Event)
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        clients = [threading.Thread(target=self._client, args=(random.Random(number),)) for number in range(CLIENTS)]
+        for client in clients:
+            client.start()
+        try:
+            yield
+        finally:
+            self._stop.set()
+            for client in clients:
+                client.join()
+
+    def _client(self, chance: random.Random) -> None:
+        while not self._stop.is_set():
+            try:
+                self._one_call(chance)
+            except requests.RequestException:
+                time.sleep(0.05)  # the server is down
+
+    def _one_call(self, chance: random.Random) -> None:
+        lines = chance.choice([1, 3, 400])
+        text = "".join(f"Note {os.urandom(12).hex()} about the quarterly report.\n" for _ in range(lines))
+        headers = {"Prefer": "respond-async"} if chance.random() < 0.5 else {}
+        answer = self.person.upload("notes.txt", text.encode(), timeout=20, **headers)
+        assert answer.status_code in {200, 202}, answer.text
+        resource_id = answer.json()["resource_id"]
+        self.uploaded.add(resource_id)
+        if chance.random() < 0.1:
+            self._delete(resource_id)
+
+    def _delete(self, resource_id: str) -> None:
+        self.delete_sent.add(resource_id)
+        url = f"{self.person.server.url}/resources/{resource_id}"
+        answer = requests.delete(url, headers=self.person.headers, timeout=20)
+        assert answer.status_code == 200, answer.text
+        self.deleted.add(resource_id)
+
+
+@pytest.mark.parametrize("kills", [10, pytest.param(200, marks=pytest.mark.torture)])
+def test_no_kill_loses_or_doubles_anything(tmp_path: Path, kills: int) -> None:
+    with running_server(tmp_path) as server:
+        load = Load(RemotePerson.create(server, "alice"))
+        moments = random.Random(kills)
+        with load.running():
+            for _ in range(kills):
+                time.sleep(moments.uniform(0.2, 1.2))
+                server.kill()
+                server.start()
+        assert len(load.uploaded) > kills
+        assert_all_is_there(load)
+        assert_everything_ends_by_itself(load)
+        assert_nothing_is_double(server, load)
+        assert_no_file_is_left_over(server)
+
+
+def assert_all_is_there(load: Load) -> None:
+    listed = {item["resource_id"] for item in load.person.resources()}
+    assert load.uploaded - load.delete_sent <= listed
+    assert not listed & load.deleted
+
+
+def assert_everything_ends_by_itself(load: Load) -> None:
+    """Sooner than any lease lapses: the holders are known to be dead."""
+
+    def statuses() -> set[str]:
+        return {item["status"] for item in load.person.resources()}
+
+    assert eventually(lambda: statuses() == {"extracted"}, 25), statuses()
+
+
+def assert_nothing_is_double(server: RunningServer, load: Load) -> None:
+    found = stored(server)
+    for row in found["resources"]:
+        memories, texts = found["memories"].get(row["session_id"], [0, 0])
+        assert memories == texts
+        assert bool(memories) == (row["status"] == "extracted"), row
+    live = [row for row in found["resources"] if row["status"] == "extracted"]
+    assert len({row["sha256"] for row in live}) == len(live)
+    assert found["attachments"] == len(live)
+
+
+def assert_no_file_is_left_over(server: RunningServer) -> None:
+    """Two hours later, as the files' times have it, the next start's first sweep clears up."""
+    server.kill()
+    root = server.data_dir / "storage"
+    then = time.time() - 7200
+    for path in root.rglob("*"):
+        os.utime(path, (then, then))
+    server.start()
+    known = {str(root / row["storage_path"]) for row in stored(server)["resources"] if row["storage_path"]}
+    assert eventually(lambda: {str(path) for path in files_of(server)} == known)
