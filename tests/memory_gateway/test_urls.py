@@ -114,6 +114,7 @@ def test_only_https_is_told_to_stay_https(client: Client, settings: Any) -> None
     assert client.get("/health", secure=True).headers["Strict-Transport-Security"].startswith("max-age=600")
 
 
+@pytest.mark.django_db  # closing an answer looks at the connections
 def test_nobody_elses_page_may_read_an_answer(client: Client) -> None:
     for address in ("/api/docs/", "/static/docs/page.css"):
         answer = client.get(address, headers={"Origin": "https://evil.example"})
