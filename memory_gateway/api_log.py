@@ -10,6 +10,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
@@ -24,6 +25,7 @@ MAX_BODY_CHARS = 8 * 1024
 _CUT = "…"
 # A secret that begins inside what is shown may end behind it; it has to be seen whole to be recognised.
 _LOOKAHEAD_CHARS = 4 * 1024
+_LONG_NAME_CHARS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,12 @@ def excerpt(value: Any) -> Any:
     return _Excerpt(MAX_BODY_CHARS).copy(value, 0)
 
 
+@lru_cache(maxsize=4096)
+def _known_name(name: str) -> tuple[str, bool]:
+    """A name as it is shown, and whether it names a secret. Bodies repeat their few names for every item."""
+    return redact_text(name), is_secret_name(name)
+
+
 class _Excerpt:
     def __init__(self, chars: int) -> None:
         self._left = chars
@@ -96,7 +104,7 @@ class _Excerpt:
             return "[TOO DEEP]"
         if isinstance(value, str):
             return self._text(value)
-        if isinstance(value, Mapping):
+        if isinstance(value, dict):
             return self._mapping(value, depth)
         if isinstance(value, list | tuple):
             return self._sequence(value, depth)
@@ -109,15 +117,20 @@ class _Excerpt:
         self._left -= min(len(shown), room) + 2
         return shown if len(shown) <= room else shown[:room] + _CUT
 
-    def _mapping(self, value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
+    def _name(self, name: str) -> tuple[str, bool]:
+        if len(name) > _LONG_NAME_CHARS:
+            return self._text(name), is_secret_name(name)
+        self._left -= len(name) + 2
+        return _known_name(name)
+
+    def _mapping(self, value: dict[Any, Any], depth: int) -> dict[str, Any]:
         copied: dict[str, Any] = {}
         for name, item in value.items():
             if self._left <= 0:
                 copied[_CUT] = f"{len(value)} in all"
                 break
-            is_secret = item is not None and is_secret_name(str(name))
-            shown_name = self._text(str(name))  # before the value: it may spend all that is left
-            copied[shown_name] = REDACTED if is_secret else self.copy(item, depth + 1)
+            shown_name, is_secret = self._name(str(name))
+            copied[shown_name] = REDACTED if is_secret and item is not None else self.copy(item, depth + 1)
         return copied
 
     def _sequence(self, value: Sequence[Any], depth: int) -> list[Any]:

@@ -26,6 +26,9 @@ _SECRET_VALUE = re.compile(
     re.IGNORECASE,
 )
 
+# Every alternative above holds one of these: a text without them is done after a look that costs next to nothing.
+_MARKS = ("uk_", "bearer", "basic", "://", "sig", "key", "token", "secret", "password", "x-amz-")
+
 
 def is_secret_name(name: str) -> bool:
     """Whether a field of that name holds a secret: `user_key`, `apiKey`, `X-Api-Token`, `db.password`, …"""
@@ -34,7 +37,8 @@ def is_secret_name(name: str) -> bool:
 
 def redact_text(text: str) -> str:
     """Replaces keys, bearer tokens, passwords in addresses and signed query parameters inside a text."""
-    return _SECRET_VALUE.sub(REDACTED, text)
+    folded = text.casefold()
+    return _SECRET_VALUE.sub(REDACTED, text) if any(mark in folded for mark in _MARKS) else text
 
 
 def redact(value: Any, depth: int = 0) -> Any:
