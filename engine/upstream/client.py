@@ -20,6 +20,7 @@ from urllib3.exceptions import HTTPError
 from engine.port import EngineError, EngineUnavailable, OutcomeUnknown
 from engine.upstream import answers, failures, wire
 from engine.upstream.answers import Envelope
+from engine.upstream.body import Body
 from engine.upstream.patience import Breaker, Lane, Retry
 from engine.upstream.transport import CONNECT_TIMEOUT_SECONDS, Deadline, ends_by, new_session
 
@@ -79,7 +80,7 @@ class Client:
     def add(self, payload: Mapping[str, Any], deadline: Deadline) -> AddAnswer:
         """Appends messages. Tried again after any temporary failure: until a flush, the upstream takes the same
         (session, timestamp, position) as the same message."""
-        body = orjson.dumps(payload)
+        body = Body(payload)
 
         def once() -> AddAnswer:
             status, envelope = self._write("/api/v1/memory/add", body, deadline, repeatable=True)
@@ -132,7 +133,7 @@ class Client:
         except OutcomeUnknown as error:  # nothing was to be changed, so nothing is owed
             raise EngineUnavailable(error.detail, retry_after_seconds=error.retry_after_seconds) from error
 
-    def _read_once(self, path: str, body: bytes | None, deadline: Deadline) -> Envelope:
+    def _read_once(self, path: str, body: bytes | Body | None, deadline: Deadline) -> Envelope:
         with (
             self._reads.place(deadline),
             self._breaker.guard(),
@@ -142,7 +143,7 @@ class Client:
                 raise self._refusal(response)
             return answers.read_envelope(response)
 
-    def _write(self, path: str, body: bytes, deadline: Deadline, *, repeatable: bool) -> tuple[int, Envelope]:
+    def _write(self, path: str, body: bytes | Body, deadline: Deadline, *, repeatable: bool) -> tuple[int, Envelope]:
         with (
             self._writes.place(deadline),
             self._breaker.guard(),
@@ -163,7 +164,9 @@ class Client:
         return error
 
     @contextmanager
-    def _exchange(self, method: str, path: str, body: bytes | None, deadline: Deadline) -> Iterator[requests.Response]:
+    def _exchange(
+        self, method: str, path: str, body: bytes | Body | None, deadline: Deadline
+    ) -> Iterator[requests.Response]:
         """One HTTP exchange, its body read inside. What breaks it before anything was sent was surely not done."""
         call = Deadline(deadline.at, deadline.clock)
         try:
@@ -173,7 +176,7 @@ class Client:
             failures.log(f"{method} {path}", f"{type(error).__name__}: {error}")
             raise (failures.no_answer() if call.is_sent else failures.not_reached()) from error
 
-    def _send(self, method: str, path: str, body: bytes | None, call: Deadline) -> requests.Response:
+    def _send(self, method: str, path: str, body: bytes | Body | None, call: Deadline) -> requests.Response:
         left = call.timeout()
         return self._http.request(
             method,

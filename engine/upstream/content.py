@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from engine.port import ContentItem, Message, Unreadable
+from engine.port import ContentItem, Message
 from engine.text import mime_types
 from engine.text.chunks import split
 from engine.text.reader import read_document
+from engine.upstream.body import FileContent
 
 MAX_MESSAGES_PER_CALL = 500
 SPAN_MS = 10_000
@@ -101,18 +101,11 @@ def _wire_item(item: ContentItem) -> dict[str, Any]:
         return {"type": "text", "text": without_unpaired_braces(item.text)}
     wire: dict[str, Any] = {"type": "doc" if item.type == "text" else item.type}
     if item.file is not None:
-        wire["base64"] = base64.b64encode(_bytes_of(item.file)).decode("ascii")
+        wire["base64"] = FileContent(item.file)
     else:
         wire["uri"] = item.uri
     wire |= {"ext": _extension(item), "name": item.name, "extras": dict(item.extras)}
     return {key: value for key, value in wire.items() if value}
-
-
-def _bytes_of(file: Path) -> bytes:
-    try:
-        return file.read_bytes()
-    except FileNotFoundError:
-        raise Unreadable("The stored file is missing: upload it again.") from None
 
 
 def _extension(item: ContentItem) -> str:

