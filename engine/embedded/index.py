@@ -20,8 +20,7 @@ from engine.embedded import index_postgresql, index_sqlite
 from engine.embedded.ranking import Candidate, Statistics
 from engine.models import IndexVersion, Memory
 from engine.port import EngineUnavailable, Owner
-from engine.text import dates
-from engine.text.tokens import TOKENIZER_VERSION, tokenize, weight
+from engine.text.tokens import TOKENIZER_VERSION, day_tokens, tokenize, weight
 from memory_gateway.core.times import from_ms
 
 PREFIX_CHARS = 12
@@ -150,9 +149,8 @@ def _tokens_of(memory: Memory) -> list[str]:
     """
     tokens = tokenize(memory.text)
     if memory.chunk_index is None:
-        said_on = dates.tokens_of(from_ms(memory.created_at_ms).date())
-        # Not the year alone: it would make a candidate of everything said in it.
-        return tokens + [token for token in said_on if not token.startswith("y:") and token not in tokens]
+        said_on = day_tokens(from_ms(memory.created_at_ms).date())
+        return tokens + [token for token in said_on if token not in tokens]
     around = " \n ".join(str(memory.payload.get(name) or "") for name in ("filename", "title", "heading"))
     held = set(tokens)
     tokens += [token for token in dict.fromkeys(tokenize(around)) if token not in held]

@@ -5,7 +5,8 @@ Kinds of token, told apart by a prefix that no word has:
 - words as stems (`contract`), numbers (`1234.5`), names of files, addresses and versions in whole and in parts
   (`contract.pdf`, `contract`, `pdf`);
 - characters and pairs of characters of scripts without spaces (`付`, `付款`);
-- dates and years in typed forms (`d:2026-05-01`, `md:05-01`, `m:2026-05`, `mo:05`, `y:2026`);
+- dates and years in typed forms (`d:2026-05-01`, `md:05-01`, `m:2026-05`, `mo:05`, `y:2026`), and the month in which
+  something was said (`said-m:2026-05`, `said-mo:05`), which only a question for a month looks up;
 - emoji (`🎉`);
 - what says little and is looked up only when a question holds nothing else: stop words (`w:the`) and signs (`s:->`).
 """
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import date
 from itertools import pairwise
 from typing import Final
 
@@ -27,6 +29,7 @@ TOKENIZER_VERSION: Final = "1"
 MAX_TOKEN_CHARS: Final = 64
 _MAX_SIGN_CHARS = 16
 _LITTLE = ("w:", "s:")
+_OF_A_DAY = ("d:", "md:")
 
 _SCAN = re.compile(
     rf"(?P<unspaced>[{UNSPACED}]+)"
@@ -66,14 +69,29 @@ def query_tokens(text: str) -> list[str]:
     """The distinct tokens to look up, in the question's order: those that say little only if there are no others."""
     text = fold(text)
     found, rest = dates.extract(text)
+    found += _said_in(found)
     found += _scan(rest, pairs_only=True)
     telling = [token for token in found if not token.startswith(_LITTLE) and token not in _CHINESE_STOP]
     return list(dict.fromkeys(telling or found))
 
 
+def day_tokens(day: date) -> list[str]:
+    """What something is found by for having been said on a day: that day, and its month for who asks for a month."""
+    typed = dates.tokens_of(day)
+    return [token for token in typed if token.startswith(_OF_A_DAY)] + _months(typed)
+
+
 def weight(tokens: list[str]) -> int:
     """How long a text is for ranking: the number of tokens that tell something."""
     return sum(not token.startswith(_LITTLE) for token in tokens)
+
+
+def _said_in(typed: list[str]) -> list[str]:
+    return [] if any(token.startswith(_OF_A_DAY) for token in typed) else _months(typed)
+
+
+def _months(typed: list[str]) -> list[str]:
+    return [f"said-{token}" for token in typed if token.startswith(("m:", "mo:"))]
 
 
 def _scan(text: str, *, pairs_only: bool = False) -> Iterator[str]:

@@ -97,6 +97,8 @@ def test_who_is_named_in_the_question_is_heard_first(engine: EmbeddedEngine, ali
 def test_a_turn_is_found_by_the_day_it_was_said(engine: EmbeddedEngine, alice: Person) -> None:
     engine.add(alice.owner, "chat:c1", [said("We met", at=NOON_MS), said("We parted", at=NOON_MS + 5 * 86_400_000)])
     assert texts(ask(engine, alice.owner, "2026年5月28日")) == ["We met"]
+    assert texts(ask(engine, alice.owner, "in May 2026")) == ["We met"]
+    assert texts(ask(engine, alice.owner, "on 27 May 2026")) == []
 
 
 def test_scores_lie_between_nothing_and_one_and_are_the_sum_of_their_parts(
