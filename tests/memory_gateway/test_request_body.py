@@ -98,8 +98,8 @@ def test_a_body_that_does_not_arrive_is_an_error(receive: Receive, error: type[E
 
 def test_our_own_slowness_is_not_held_against_the_client() -> None:
     async def main() -> None:
-        body = incoming(sending(b"a", b"b", b"c"))
-        for expected in (b"a", b"b", b"c"):
+        body = incoming(sending(b"a", b"b", b"c", b"d", b"e"))
+        for expected in (b"a", b"b", b"c", b"d", b"e"):
             assert await body.part() == expected
             await asyncio.sleep(0.06)
 
