@@ -162,10 +162,12 @@ def request_of(method: str, content_type: str, body: bytes, **headers: str) -> R
 
 def test_a_multipart_body_is_left_alone_when_the_header_brings_the_key(alice: Person) -> None:
     header = f"Bearer {alice.user_key}"
-    request = request_of("POST", "multipart/form-data; boundary=x", b"this is no multipart", Authorization=header)
+    body = b"a file of many megabytes"
+    request = request_of("POST", "multipart/form-data; boundary=x", body, Authorization=header)
     principal, _ = UserKeyAuthentication().authenticate(request) or (None, None)
     assert principal is not None
     assert principal.user_id == alice.user_id
+    assert request._request.read() == body
 
 
 def test_a_form_brings_credentials(alice: Person) -> None:
