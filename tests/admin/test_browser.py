@@ -57,6 +57,11 @@ def sign_in(page: Page, server: RunningServer, credentials: tuple[str, str]) -> 
     page.wait_for_selector("#user-tools")
 
 
+def leave_key_page(page: Page) -> None:
+    page.click("text=I have copied it")
+    page.wait_for_selector(".inlineviewlink")
+
+
 def assert_quiet(observed: Observed, server: RunningServer) -> None:
     assert observed.errors == []
     assert observed.foreign(server.url) == []
@@ -80,24 +85,25 @@ def test_a_key_is_made_rotated_and_revoked_by_hand(
         first = page.inner_text("#new-key")
         assert re.fullmatch(r"uk_[A-Za-z0-9_-]{43}", first)
         assert_fits(page)
-        page.click("text=I have copied it")
+        leave_key_page(page)
         assert first not in page.content()
         assert_fits(page)
         page.click("text=Make a key")
         page.fill("#id_label", "laptop")
         page.click(".submit-row input[type=submit]")
+        page.wait_for_selector("#new-key")
         assert page.inner_text("#new-key") != first
-        page.click("text=I have copied it")
+        leave_key_page(page)
         page.click(".inlineviewlink >> nth=0")
         page.click(".object-tools >> text=Rotate")
         assert_fits(page)
         page.click(".submit-row input[type=submit]")
         assert page.inner_text("#new-key").startswith("uk_")
-        page.click("text=I have copied it")
+        leave_key_page(page)
         page.click(".inlineviewlink >> nth=0")
         page.click(".object-tools >> text=Revoke")
         page.click(".submit-row input[type=submit]")
-        assert "works no more" in page.inner_text(".messagelist")
+        page.wait_for_selector("text=works no more")
         assert_quiet(observed, server)
 
 
@@ -127,5 +133,6 @@ def test_guessing_is_refused_on_the_page(server: RunningServer, browser: Browser
             page.fill("#id_username", "mallory")
             page.fill("#id_password", "guess")
             page.click("input[type=submit]")
+            page.wait_for_selector(".errornote")
         assert "Too many failed attempts" in page.inner_text(".errornote")
         assert_quiet(observed, server)

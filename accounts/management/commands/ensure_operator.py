@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import contextlib
+import ipaddress
 from typing import Any
 
 from django.conf import settings
@@ -33,6 +35,6 @@ def _sign_in_url() -> str:
     if settings.IS_PRODUCTION:
         return f"https://{settings.ALLOWED_HOSTS[0].removeprefix('.')}/admin/"
     host = settings.MEMORY_GATEWAY_HOST
-    if host in {"0.0.0.0", "::"}:  # noqa: S104  compared, not listened on
-        host = "127.0.0.1"
+    with contextlib.suppress(ValueError):
+        host = "127.0.0.1" if ipaddress.ip_address(host).is_unspecified else host
     return f"http://{f'[{host}]' if ':' in host else host}:{settings.MEMORY_GATEWAY_PORT}/admin/"
