@@ -19,3 +19,4 @@ PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):  # noqa: F405
     # A real file: in memory, threads would share one cache and meet locks that no user ever sees.
     DATABASES["default"]["TEST"] = {"NAME": str(_DATA / "tests.sqlite3")}  # noqa: F405
+WHITENOISE_AUTOREFRESH = True  # every test client would read all static files first

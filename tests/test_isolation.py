@@ -1,0 +1,262 @@
+"""Nobody ever sees anything of another user, whatever ids, filters and keys they send.
+
+A random walk of four users with confusable names over every endpoint, compared with a dictionary per user. Whatever one
+of them made is secret to the others: it must not stand in any body or header that they receive.
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import re
+import uuid
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.http import HttpResponseBase
+from django.test import Client
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
+
+from accounts.models import MemoryUser
+from engine.port import ContentItem, Message, Owner
+from engine.registry import get_engine
+from tests.openapi import operations
+
+NAMES = ("a", "b", "A", "a.b")
+RUNS = itertools.count(1)
+LETTERS = str.maketrans("0123456789", "ghijklmnop")  # one word to any tokenizer
+NOON_MS = 1_781_172_177_000
+
+people = st.sampled_from(NAMES)
+chats = st.sampled_from(("c1", "c2"))
+filenames = st.sampled_from(("contract.txt", "合同.txt"))
+choices = st.integers(0, 59)
+scopes = st.lists(st.sampled_from(("current_chat", "resources", "all_user_memory")), min_size=1, max_size=3)
+
+
+@dataclass
+class Subject:
+    """A user, and all that is known to be theirs. `marker` is a word that nobody else ever says."""
+
+    user_id: str
+    user_key: str
+    user_pk: uuid.UUID
+    marker: str = field(default_factory=lambda: uuid.uuid4().hex.translate(LETTERS))
+    resources: dict[str, str] = field(default_factory=dict)  # id → file name
+    deleted: set[str] = field(default_factory=set)
+    said: dict[str, list[str]] = field(default_factory=dict)  # session id → texts
+    secrets: set[str] = field(default_factory=set)  # ids and keys that only this user may see
+
+    def __post_init__(self) -> None:
+        self.secrets |= {self.marker, self.user_key}
+
+    @property
+    def sessions(self) -> set[str]:
+        return {f"resource:{self.user_id}:{resource_id}" for resource_id in self.resources} | set(self.said)
+
+
+class Walk(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.client = Client()
+        self.run = next(RUNS)  # names of its own: what an earlier walk left must not be seen either
+        self.subjects = {name: self._create(f"{self.run}{name}") for name in NAMES}
+
+    def _create(self, user_id: str) -> Subject:
+        response = self._send("post", "/users", {}, data={"user_id": user_id}, content_type="application/json")
+        return Subject(user_id, response.json()["user_key"], MemoryUser.objects.get(user_id=user_id).pk)
+
+    def _send(self, method: str, path: str, headers: dict[str, str], **request: Any) -> Any:
+        return getattr(self.client, method)(path, headers=headers, **request)
+
+    def call(self, name: str, method: str, path: str, *ids: str, expect: int = 200, **request: Any) -> Any:
+        """Calls as that user, and looks for others' secrets in the whole answer."""
+        subject = self.subjects[name]
+        for identifier in ids:
+            path = path.replace(path[path.index("{") : path.index("}") + 1], identifier, 1)
+        response = self._send(method, path, {"Authorization": f"Bearer {subject.user_key}"}, **request)
+        self._look_for_leaks(name, response)
+        assert response.status_code == expect, (method, path, response.status_code, _body(response))
+        return response.json() if "json" in response.headers["Content-Type"] else _body(response)
+
+    def _look_for_leaks(self, name: str, response: HttpResponseBase) -> None:
+        answer = f"{response.headers} {_body(response)}"
+        for other, subject in self.subjects.items():
+            if other != name:
+                assert not [secret for secret in subject.secrets if secret in answer], f"{name} sees {other}: {answer}"
+
+    # --- what users have ---------------------------------------------------------------------------------------------
+
+    @rule(name=people, filename=filenames, is_shared=st.booleans())
+    def upload(self, name: str, filename: str, is_shared: bool) -> None:
+        """Either what everybody has, or what only this user has."""
+        subject = self.subjects[name]
+        text = f"the payment of {filename} {'' if is_shared else subject.marker}"
+        answer = self.call(name, "post", "/resources", data={"file": _file(filename, text)})
+        assert answer["status"] == "extracted"
+        assert answer["session_id"] == f"resource:{subject.user_id}:{answer['resource_id']}"
+        subject.resources[answer["resource_id"]] = filename
+        subject.secrets.add(answer["resource_id"])
+
+    @rule(name=people, chat=chats, is_shared=st.booleans())
+    def chat(self, name: str, chat: str, is_shared: bool) -> None:
+        subject = self.subjects[name]
+        texts = subject.said.setdefault(f"chat:{chat}", [])
+        texts.append(f"the payment number {len(texts)} {'' if is_shared else subject.marker}".strip())
+        owner = Owner(subject.user_pk, subject.user_id)
+        content = (ContentItem("text", text=texts[-1]),)
+        get_engine().add(owner, f"chat:{chat}", [Message(subject.user_id, "user", NOON_MS + len(texts), content)])
+        get_engine().flush(owner, f"chat:{chat}")
+
+    # --- resources ---------------------------------------------------------------------------------------------------
+
+    @rule(name=people)
+    def list_resources(self, name: str) -> None:
+        listed = self.call(name, "get", "/resources")["resources"]
+        assert {row["resource_id"]: row["filename"] for row in listed} == self.subjects[name].resources
+
+    @rule(name=people, owner=people, choice=choices)
+    def read_resource(self, name: str, owner: str, choice: int) -> None:
+        """One's own is there; another's looks like none."""
+        resource_id = self._any_resource(owner, choice)
+        is_own = resource_id in self.subjects[name].resources
+        detail = self.call(name, "get", "/resources/{resource_id}", resource_id)
+        assert [row["resource_id"] for row in detail["resources"]] == ([resource_id] if is_own else [])
+        self.call(name, "get", "/resources/{resource_id}/content", resource_id, expect=200 if is_own else 404)
+
+    @rule(name=people, owner=people, choice=choices)
+    def delete_resource(self, name: str, owner: str, choice: int) -> None:
+        resource_id = self._any_resource(owner, choice)
+        subject = self.subjects[name]
+        is_own = resource_id in subject.resources
+        self.call(name, "delete", "/resources/{resource_id}", resource_id, expect=200 if is_own else 404)
+        if is_own:
+            del subject.resources[resource_id]
+            subject.deleted.add(resource_id)
+
+    def _any_resource(self, owner: str, choice: int) -> str:
+        known = sorted(self.subjects[owner].resources)
+        return known[choice % len(known)] if known else "r_00000000000000000000000000000000"
+
+    # --- search ------------------------------------------------------------------------------------------------------
+
+    @rule(name=people, owner=people, chat=chats, scope=scopes, choice=choices)
+    def search(self, name: str, owner: str, chat: str, scope: list[str], choice: int) -> None:
+        """Finds what is one's own and nothing else, even by filters that name another's sessions."""
+        subject, other = self.subjects[name], self.subjects[owner]
+        sessions = [f"resource:{other.user_id}:{self._any_resource(owner, choice)}", f"chat:{chat}"]
+        senders = [other.user_id, subject.user_id]
+        filters = (
+            None,
+            {"session_id": sessions[0]},
+            {"session_id": {"in": sessions}},
+            {"sender_id": other.user_id},
+            {"OR": [{"sender_id": {"in": senders}}, {"session_id": {"ne": "chat:c9"}}]},
+        )[choice % 5]
+        body = {"query": "payment", "conversation_id": chat, "scope": scope, "top_k": 100, "filters": filters}
+        answer = self.call(name, "post", "/memories/search", data=body, content_type="application/json")
+        found = {result["session_id"] for result in answer["results"]}
+        expected = self._searchable(subject, chat, scope)
+        assert found == expected if filters is None else found <= expected
+
+    def _searchable(self, subject: Subject, chat: str, scope: list[str]) -> set[str]:
+        in_scope = {
+            "current_chat": {f"chat:{chat}"},
+            "resources": {session for session in subject.sessions if session.startswith("resource:")},
+            "all_user_memory": subject.sessions,
+        }
+        return subject.sessions & set().union(*(in_scope[word] for word in scope))
+
+    @rule(name=people, owner=people, chat=chats)
+    def search_for_what_another_said(self, name: str, owner: str, chat: str) -> None:
+        body = {"query": self.subjects[owner].marker, "conversation_id": chat, "scope": ["all_user_memory"]}
+        answer = self.call(name, "post", "/memories/search", data=body, content_type="application/json")
+        assert name == owner or answer["results"] == []
+
+    # --- keys and names ----------------------------------------------------------------------------------------------
+
+    @rule(name=people, owner=people)
+    def claim_to_be_another(self, name: str, owner: str) -> None:
+        """A key proves its own user only."""
+        expect = 200 if name == owner else 401
+        claim = {"user_id": self.subjects[owner].user_id}
+        body = {"query": "payment", **claim}
+        self.call(name, "post", "/memories/search", data=body, content_type="application/json", expect=expect)
+        self.call(name, "get", "/resources", data=claim, expect=expect)
+        self.call(name, "get", "/users/me/keys", data=claim, expect=expect)
+        without_header = self._send("get", "/resources", {}, data={**claim, "user_key": self.subjects[name].user_key})
+        self._look_for_leaks(name, without_header)
+        assert without_header.status_code == expect
+
+    @rule(name=people)
+    def issue_and_list_keys(self, name: str) -> None:
+        subject = self.subjects[name]
+        issued = self.call(name, "post", "/users/me/keys", data={}, content_type="application/json")
+        subject.secrets |= {issued["key_id"], issued["user_key"]}
+        listed = self.call(name, "get", "/users/me/keys")["keys"]
+        assert issued["key_id"] in {key["key_id"] for key in listed}
+        subject.secrets |= {key["key_id"] for key in listed}
+        self.call(name, "delete", "/users/me/keys/{key_id}", issued["key_id"])
+
+    @rule(name=people)
+    def rotate_key(self, name: str) -> None:
+        subject = self.subjects[name]
+        rotated = self.call(
+            name, "post", "/users/me/keys/rotate", data={"grace_seconds": 0}, content_type="application/json"
+        )
+        subject.user_key = rotated["user_key"]
+        subject.secrets |= {rotated["key_id"], rotated["user_key"]}
+
+    @rule(name=people, owner=people)
+    def revoke_anothers_key(self, name: str, owner: str) -> None:
+        if name != owner:
+            (key_id, *_) = (key["key_id"] for key in self.call(owner, "get", "/users/me/keys")["keys"])
+            self.call(name, "delete", "/users/me/keys/{key_id}", key_id, expect=404)
+
+
+def _file(filename: str, text: str) -> SimpleUploadedFile:
+    return SimpleUploadedFile(filename, text.encode(), "text/plain")
+
+
+def _body(response: Any) -> str:
+    data = b"".join(response.streaming_content) if response.streaming else response.content
+    if response.streaming:
+        response.streaming_content = [data]
+    return str(data.decode())
+
+
+def walk(examples: int, steps: int) -> None:
+    run_state_machine_as_test(  # type: ignore[no-untyped-call]
+        Walk,
+        settings=settings(
+            max_examples=examples,
+            stateful_step_count=steps,
+            deadline=None,
+            database=None,
+            phases=[Phase.generate],
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+
+
+@pytest.mark.django_db(transaction=True)
+def test_nobody_sees_anything_of_another(storage: Path) -> None:
+    walk(examples=8, steps=40)
+
+
+@pytest.mark.torture
+@pytest.mark.django_db(transaction=True)
+def test_nobody_sees_anything_of_another_on_long_walks(storage: Path) -> None:
+    walk(examples=200, steps=2000)
+
+
+def test_the_walk_takes_in_every_endpoint() -> None:
+    """A new endpoint without a step here fails."""
+    steps = re.sub(r"\s+", " ", inspect.getsource(Walk))
+    missing = {(method, path) for method, path in operations() if f'"{method}", "{path}"' not in steps}
+    assert missing == {("get", "/health")}
