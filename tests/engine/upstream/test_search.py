@@ -101,6 +101,7 @@ def test_a_strangers_buffer_cannot_be_read(
     assert ask(engine, charlie, session_ids=("chat:1",)) == []
     assert ask(engine, charlie, filters={"session_id": "chat:1"}) == []
     assert ask(engine, charlie, session_ids=None, filters={"OR": [{"session_id": "chat:1"}]}) == []
+    assert all("session_id" not in tree for tree in filters(stub))  # at the top it would be answered with raw messages
     assert [hit.memory_type for hit in ask(engine, alice, session_ids=("chat:1",))] == ["unprocessed_message"]
 
 
@@ -203,6 +204,7 @@ def test_the_filter_that_the_upstream_does_not_know_is_applied_by_us(
         ({"AND": [{"type": "Conversation"}, CALLER]}, 1),
         ({"OR": [{"type": "Other"}, {"timestamp": {"gte": 1}}]}, 1),
         ({"OR": [{"type": "Other"}, {"timestamp": {"lt": 1}}]}, 0),
+        ({"OR": [{"type": "Conversation"}, {"timestamp": {"lt": 1}}]}, 1),
         ({"type": "Conversation", "parent_id": "x"}, 0),
     ):
         assert len(ask(engine, alice, filters=tree)) == count, tree
