@@ -36,6 +36,7 @@ class Session(models.Model):
     flushed_at = models.DateTimeField(null=True, blank=True)
     searchable_at = models.DateTimeField(null=True, blank=True)
     deleted_at = models.DateTimeField(null=True, blank=True, help_text="Set for good: late writes are refused.")
+    hidden_at = models.DateTimeField(null=True, blank=True, help_text="Deleted by its user; restorable until purged.")
 
     class Meta:
         ordering = ("-id",)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 from uuid import UUID
 
 from memory_gateway.core.errors import GatewayError
@@ -123,6 +124,56 @@ class SearchResult:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredMemory:
+    """A memory as our own table has it: authoritative under the embedded engine, a mirror under an upstream.
+
+    `hidden_at`: deleted by its user. `is_session_hidden`: its whole session is.
+    """
+
+    owner: Owner
+    memory_id: str
+    memory_type: MemoryType
+    session_id: str | None
+    category: str
+    sender_id: str
+    agent_id: str
+    text: str
+    importance: float | None
+    created_at_ms: int
+    hidden_at: datetime | None
+    is_session_hidden: bool
+
+
+class Position(NamedTuple):
+    """Where a page of a newest-first list ended."""
+
+    created_at_ms: int
+    row: int
+
+
+@dataclass(frozen=True, slots=True)
+class ListRequest:
+    """Which memories to list, newest first; None is no condition. `limit` is 1–100, times are Unix milliseconds."""
+
+    session_id: str | None = None
+    memory_type: MemoryType | None = None
+    category: str | None = None
+    agent_id: str | None = None
+    since_ms: int | None = None
+    until_ms: int | None = None
+    after: Position | None = None
+    limit: int = 20
+
+
+@dataclass(frozen=True, slots=True)
+class ListPage:
+    """`following` is where the next page begins, None on the last one."""
+
+    memories: tuple[StoredMemory, ...]
+    following: Position | None
+
+
+@dataclass(frozen=True, slots=True)
 class Health:
     """`status` is "ok" or "unavailable"; `data` is the engine's own answer, `error` a cause a person understands."""
 
@@ -179,6 +230,25 @@ class Engine(Protocol):
 
     def delete(self, owner: Owner, session_id: str) -> None:
         """Forgets a session for good as far as the engine can; late writes to it are refused."""
+
+    def list(self, owner: Owner, request: ListRequest) -> ListPage:
+        """The owner's live memories, newest first."""
+
+    def find(
+        self, user_pk: UUID, memory_id: str, *, app_id: str | None = None, project_id: str | None = None
+    ) -> Sequence[StoredMemory]:
+        """The user's memories of that id, hidden ones too: one for each scope that has it."""
+
+    # The next three call nothing outside this database, so that they can share the transaction of whoever decides.
+
+    def hide(self, owner: Owner, memory_id: str, at: datetime | None) -> None:
+        """Leaves a memory out of everything until shown again (`at` None)."""
+
+    def hide_session(self, owner: Owner, session_id: str, at: datetime | None) -> bool:
+        """The same for a whole session, and whether there is such a session."""
+
+    def replace(self, owner: Owner, memory_id: str, *, text: str, category: str, importance: float | None) -> None:
+        """Puts other words in the place of a memory's: found by the new ones and no more by the old."""
 
     def health(self, timeout_seconds: float) -> Health:
         """Whether the engine can be reached; never raises, never takes longer than the timeout."""

@@ -29,6 +29,7 @@ from engine.port import (
     SearchRequest,
     SearchResult,
 )
+from engine.table import MemoryTable
 from engine.upstream import content, failures, wire
 from engine.upstream.client import READS_AT_ONCE, Client
 from engine.upstream.names import AgentNames
@@ -44,7 +45,7 @@ _DEGRADED = "The memory service has no embedding model, so only keywords were co
 _HEALTH_SECONDS = 2.0
 
 
-class UpstreamEngine:
+class UpstreamEngine(MemoryTable):
     """One per process. What is EverOS's is checked in `engine.upstream`; here it meets our tables."""
 
     name = "upstream"

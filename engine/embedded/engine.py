@@ -15,6 +15,7 @@ from engine.embedded.health import check
 from engine.embedded.search import search
 from engine.models import Memory, Session, owned_by
 from engine.port import AddResult, FlushResult, Health, Message, Owner, SearchRequest, SearchResult
+from engine.table import MemoryTable
 from engine.text.reader import read_document
 from memory_gateway.core.times import to_ms
 
@@ -23,7 +24,7 @@ Clock = Callable[[], datetime]
 _BATCH_ROWS = 500
 
 
-class EmbeddedEngine:
+class EmbeddedEngine(MemoryTable):
     """Implements `engine.port.Engine`. Every write is one transaction with its index entries and statistics."""
 
     name = "embedded"

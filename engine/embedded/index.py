@@ -56,7 +56,7 @@ _CANDIDATES = """
     LEFT JOIN engine_session s ON s.id = m.session_id
     WHERE stats.user_id = %s AND stats.app_id = %s AND stats.project_id = %s
         AND m.id = found.memory_id AND m.user_id = %s AND m.app_id = %s AND m.project_id = %s
-        AND m.hidden_at IS NULL AND s.deleted_at IS NULL
+        AND m.hidden_at IS NULL AND s.hidden_at IS NULL AND s.deleted_at IS NULL
 """
 _COUNT = """
     INSERT INTO engine_indexstatistics (user_id, app_id, project_id, documents, tokens) VALUES (%s, %s, %s, %s, %s)

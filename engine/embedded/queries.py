@@ -15,8 +15,8 @@ _ROWS = """
     SELECT CAST(m.payload AS text), m.id, m.memory_id, s.session_id, m.chunk_index, m.memory_type, m.category,
         m.sender_id, m.speaker, m.text, m.created_at_ms
     FROM engine_memory m LEFT JOIN engine_session s ON s.id = m.session_id
-    WHERE m.user_id = %s AND m.app_id = %s AND m.project_id = %s AND m.hidden_at IS NULL AND s.deleted_at IS NULL
-        AND m.id IN ({slots})
+    WHERE m.user_id = %s AND m.app_id = %s AND m.project_id = %s AND m.hidden_at IS NULL
+        AND s.hidden_at IS NULL AND s.deleted_at IS NULL AND m.id IN ({slots})
 """
 
 

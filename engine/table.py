@@ -1,0 +1,97 @@
+"""The table of memories that both engines keep here: listed, hidden and reworded as their users decide."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import cast
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Q, QuerySet
+
+from engine.embedded import index
+from engine.models import Memory, Session, owned_by
+from engine.port import ListPage, ListRequest, MemoryType, Owner, Position, StoredMemory
+
+# What an upstream was given is kept as a record: once flushed, the memories made of it speak for it.
+_RECORD = Q(origin=Memory.Origin.UPSTREAM, memory_type=Memory.Type.UNPROCESSED_MESSAGE) & ~(
+    Q(batch_id="") | Q(batch_id__startswith="sending:")
+)
+
+
+class MemoryTable:
+    """The part of `engine.port.Engine` that is the same whatever engine stands behind."""
+
+    def list(self, owner: Owner, request: ListRequest) -> ListPage:
+        live = _visible(Memory.objects.filter(owned_by(owner), hidden_at__isnull=True, session__hidden_at__isnull=True))
+        live = live.filter(_conditions(request))
+        rows = list(live.order_by("-created_at_ms", "-pk")[: request.limit + 1])
+        page = rows[: request.limit]
+        following = Position(page[-1].created_at_ms, page[-1].pk) if len(rows) > request.limit else None
+        return ListPage(tuple(_stored(row) for row in page), following)
+
+    def find(
+        self, user_pk: UUID, memory_id: str, *, app_id: str | None = None, project_id: str | None = None
+    ) -> Sequence[StoredMemory]:
+        scope = {"app_id": app_id, "project_id": project_id}
+        given = {name: value for name, value in scope.items() if value is not None}
+        rows = _visible(Memory.objects.filter(user_id=user_pk, memory_id=memory_id, **given))
+        return [_stored(row) for row in rows.order_by("app_id", "project_id")]
+
+    def hide(self, owner: Owner, memory_id: str, at: datetime | None) -> None:
+        Memory.objects.filter(owned_by(owner), memory_id=memory_id).update(hidden_at=at)
+
+    def hide_session(self, owner: Owner, session_id: str, at: datetime | None) -> bool:
+        live = Session.objects.filter(owned_by(owner), session_id=session_id, deleted_at__isnull=True)
+        return bool(live.update(hidden_at=at))
+
+    def replace(self, owner: Owner, memory_id: str, *, text: str, category: str, importance: float | None) -> None:
+        with transaction.atomic():
+            memory = Memory.objects.select_for_update().get(owned_by(owner), memory_id=memory_id)
+            if memory.is_indexed:
+                index.remove(owner, {memory.pk: index.entry_of(memory)})
+            memory.text, memory.category, memory.importance = text, category, importance
+            if memory.is_indexed:
+                entry = index.entry_of(memory)
+                memory.token_count = entry.length
+                index.add(owner, {memory.pk: entry})
+            memory.save(update_fields=["text", "category", "importance", "token_count"])
+
+
+def _visible(memories: QuerySet[Memory]) -> QuerySet[Memory]:
+    """Without records, and without what was deleted for good. The owner and the session come in the same statement."""
+    return memories.filter(session__deleted_at__isnull=True).exclude(_RECORD).select_related("user", "session")
+
+
+def _conditions(request: ListRequest) -> Q:
+    named = {
+        "session__session_id": request.session_id,
+        "memory_type": request.memory_type,
+        "category": request.category,
+        "agent_id": request.agent_id,
+        "created_at_ms__gte": request.since_ms,
+        "created_at_ms__lt": request.until_ms,
+    }
+    wanted = Q(**{name: value for name, value in named.items() if value is not None})
+    if request.after is None:
+        return wanted
+    at, row = request.after
+    return wanted & (Q(created_at_ms__lt=at) | Q(created_at_ms=at, pk__lt=row))
+
+
+def _stored(row: Memory) -> StoredMemory:
+    return StoredMemory(
+        owner=Owner(row.user_id, row.user.user_id, row.app_id, row.project_id),
+        memory_id=row.memory_id,
+        memory_type=cast("MemoryType", row.memory_type),
+        session_id=row.session.session_id if row.session else None,
+        category=row.category,
+        sender_id=row.sender_id,
+        agent_id=row.agent_id,
+        text=row.text,
+        importance=row.importance,
+        created_at_ms=row.created_at_ms,
+        hidden_at=row.hidden_at,
+        is_session_hidden=row.session is not None and row.session.hidden_at is not None,
+    )
