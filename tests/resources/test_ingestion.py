@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 
 from engine.models import Memory, Session
@@ -158,6 +161,24 @@ def test_two_workers_never_hold_one_resource(alice: Person) -> None:
     assert claim(resource.resource_id, now) is None
     assert run(resource, engine := RecordingEngine()).status == "ingesting"
     assert engine.calls == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_many_workers_at_once_one_wins(alice: Person) -> None:
+    workers = 6
+    start = threading.Barrier(workers)
+
+    def compete(resource_id: str) -> bool:
+        start.wait(10)
+        try:
+            return claim(resource_id, timezone.now()) is not None
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(workers) as pool:
+        for _ in range(10):
+            resource_id = stored_resource(alice).resource_id
+            assert sum(pool.map(compete, [resource_id] * workers)) == 1
 
 
 def test_a_lapsed_lease_is_taken_over_and_its_holder_can_settle_nothing(alice: Person) -> None:

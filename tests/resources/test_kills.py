@@ -83,6 +83,7 @@ def test_no_kill_loses_or_doubles_anything(tmp_path: Path, kills: int) -> None:
         assert_everything_ends_by_itself(load)
         assert_nothing_is_double(server, load)
         assert_no_file_is_left_over(server)
+        assert "Traceback" not in server.log
 
 
 def assert_all_is_there(load: Load) -> None:

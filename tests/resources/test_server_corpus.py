@@ -26,6 +26,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
         yield server
         assert server.process.poll() is None
         assert server.rss_bytes().peak < MAX_SERVER_BYTES
+        assert "Traceback" not in server.log
 
 
 @pytest.fixture(scope="module")

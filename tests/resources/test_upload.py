@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
+from django.db import connection
 from django.test import Client
 
 from accounts.models import AuditEvent
@@ -291,6 +294,23 @@ def test_the_same_bytes_are_the_same_resource(alice: Person, storage: Path) -> N
     first = upload(alice, b"Same.", "one.txt").json()
     second = upload(alice, b"Same.", "two.txt").json()
     assert second == first
+    assert len(files_below(storage)) == 1
+    assert Resource.objects.get().attempts == 1
+
+
+def test_the_same_bytes_at_the_same_moment_are_one_resource(alice: Person, storage: Path) -> None:
+    uploads = 6
+    start = threading.Barrier(uploads)
+
+    def send(number: int) -> str:
+        start.wait(10)
+        try:
+            return str(upload(alice, b"Same.", f"{number}.txt").json()["resource_id"])
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(uploads) as pool:
+        assert len(set(pool.map(send, range(uploads)))) == 1
     assert len(files_below(storage)) == 1
     assert Resource.objects.get().attempts == 1
 
