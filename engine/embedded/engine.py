@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from engine.embedded import intake, sessions, storage
 from engine.embedded.errors import database_errors
+from engine.embedded.fetching import Fetch, Fetcher
 from engine.embedded.health import check
 from engine.embedded.search import search
 from engine.models import Memory, Session, owned_by
@@ -29,20 +30,27 @@ class EmbeddedEngine(MemoryTable):
 
     name = "embedded"
 
-    def __init__(self, *, read: intake.ReadDocument = read_document, clock: Clock = timezone.now) -> None:
+    def __init__(
+        self,
+        *,
+        read: intake.ReadDocument = read_document,
+        fetch: Fetch | None = None,
+        clock: Clock = timezone.now,
+    ) -> None:
         self._read = read
+        self._fetch = fetch or Fetcher()
         self._clock = clock
 
     def add(self, owner: Owner, session_id: str, messages: Sequence[Message]) -> AddResult:
-        """Buffers messages, searchable at once. Documents are read before the transaction begins.
+        """Buffers messages, searchable at once. Documents are fetched and read before the transaction begins.
 
-        Errors: `EngineRefused` for a deleted session or an address to fetch, `Unreadable`, `EngineUnavailable`.
+        Errors: `EngineRefused` for a deleted session, `Unreadable`, `EngineUnavailable`.
         """
         with database_errors():
             parts = {intake.first_memory_id(part): part for part in intake.parts_of(owner, session_id, messages)}
             known = storage.known(owner, parts)
             drafts = [
-                storage.Draft.of(first_id, intake.rows_of(part, self._read))
+                storage.Draft.of(first_id, intake.rows_of(part, self._read, self._fetch))
                 for first_id, part in parts.items()
                 if first_id not in known
             ]

@@ -48,8 +48,9 @@ class _Vendor(Protocol):
 
 _VENDORS: Mapping[str, _Vendor] = {"sqlite": index_sqlite, "postgresql": index_postgresql}
 _CANDIDATES = """
-    SELECT stats.documents, stats.tokens, found.terms, m.id, m.session_id, s.session_id, m.seq, m.chunk_index,
-        m.speaker, m.sender_id, m.agent_id, m.memory_type, m.created_at_ms, m.token_count
+    SELECT stats.documents, stats.tokens, found.terms, m.id, m.token_count,
+        CASE WHEN m.chunk_index IS NULL THEN (m.session_id << 32) + m.seq END,
+        m.speaker, m.memory_type, s.session_id, m.created_at_ms, m.seq, m.chunk_index, m.sender_id, m.agent_id
     FROM engine_indexstatistics stats
     CROSS JOIN ({found}) found
     CROSS JOIN engine_memory m
@@ -117,9 +118,13 @@ def candidates(owner: Owner, terms: Iterable[str]) -> tuple[list[Candidate], Sta
     with connection.cursor() as cursor:
         cursor.execute(_CANDIDATES.format(found=found), [*parameters, *owned, *owned])
         rows = cursor.fetchall()
-    if not rows:
-        return [], Statistics(0, 0)
-    return [Candidate(vendor.counts(row[2]), *row[3:]) for row in rows], Statistics(*rows[0][:2])
+    statistics = Statistics(*rows[0][:2]) if rows else Statistics(0, 0)
+    return [Candidate._make(row[2:]) for row in rows], statistics
+
+
+def counts(terms: str) -> Mapping[str, int]:
+    """How often each term stands in a candidate, from its `terms`."""
+    return _vendor().counts(terms)
 
 
 def version() -> str | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import orjson
 
 from engine.embedded.extraction import category_of
+from engine.embedded.fetching import Fetch
 from engine.models import Memory
 from engine.port import ContentItem, EngineRefused, Message, Owner
 from engine.text.chunks import split
@@ -39,7 +41,7 @@ class Part:
 
 
 def parts_of(owner: Owner, session_id: str, messages: Iterable[Message]) -> list[Part]:
-    """The parts of all messages in order. Errors: `EngineRefused` for an address that would have to be fetched."""
+    """The parts of all messages in order. Errors: `EngineRefused` for an item without content."""
     return [part for message in messages for part in _parts_of_message(owner, session_id, message)]
 
 
@@ -48,16 +50,15 @@ def first_memory_id(part: Part) -> str:
     return _memory_id(part.identity, 0)
 
 
-def rows_of(part: Part, read: ReadDocument) -> list[Memory]:
-    """The part's memories, unsaved and without owner and session. Errors: `Unreadable`.
+def rows_of(part: Part, read: ReadDocument, fetch: Fetch) -> list[Memory]:
+    """The part's memories, unsaved and without owner and session. Errors: `Unreadable`, and those of `fetch`.
 
     A document without text gives none.
     """
     if part.item is None:
         return [_turn(part)]
-    if part.item.type in {"image", "audio"}:
-        return [_media(part, part.item)]
-    return _passages(part, part.item, read)
+    with _at_hand(part.item, fetch) as item:
+        return [_media(part, item)] if item.type in {"image", "audio"} else _passages(part, item, read)
 
 
 def speaker_of(text: str, sender_id: str) -> str:
@@ -73,15 +74,19 @@ def _parts_of_message(owner: Owner, session_id: str, message: Message) -> Iterat
     for item in message.content:
         if item.text is not None:
             told.append(item.text)
-        elif item.file is None:
-            raise EngineRefused("The embedded engine cannot fetch addresses: send the file itself.")
+        elif item.file is None and item.uri is None:
+            raise EngineRefused("A part of the message has neither text nor file nor address.")
     text = "\n".join(told)
     if text.strip():
         yield Part(_identity(owner, session_id, message, text), message, text, None)
     for item in message.content:
         if item.text is None:
-            names = [item.name, item.extras.get("resource_id")]
+            names = [item.name, item.extras.get("resource_id"), *([item.uri] if item.uri else [])]
             yield Part(_identity(owner, session_id, message, names), message, None, item)
+
+
+def _at_hand(item: ContentItem, fetch: Fetch) -> AbstractContextManager[ContentItem]:
+    return nullcontext(item) if item.file else fetch(item)
 
 
 def _identity(owner: Owner, session_id: str, message: Message, content: str | Sequence[Any]) -> uuid.UUID:

@@ -17,10 +17,11 @@ English conversations and Chinese passages; the neighbours of a hit come only if
 
 from __future__ import annotations
 
+import heapq
 import math
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -39,39 +40,29 @@ class Statistics(NamedTuple):
     tokens: int
 
 
-class Place(NamedTuple):
-    """Where in which conversation something was said."""
+class Candidate(NamedTuple):
+    """A memory as far as ranking and filters need it: there may be tens of thousands, so it is a plain tuple.
 
-    session_pk: int
-    seq: int
+    `terms` names the terms that were looked up and stand in it, in a writing that the index's `counts` reads. `place`
+    is a number for a turn of a conversation, one more for the next turn, and None for what is no turn.
+    """
 
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A memory as far as ranking and filters need it. `terms`: how often each term that was looked up stands in it."""
-
-    terms: Mapping[str, int]
+    terms: str
     pk: int
-    session_pk: int | None
+    length: int
+    place: int | None
+    speaker: str
+    memory_type: str
     session_id: str | None
+    created_at_ms: int
     seq: int
     chunk_index: int | None
-    speaker: str
     sender_id: str
     agent_id: str
-    memory_type: str
-    created_at_ms: int
-    length: int
-
-    @property
-    def place(self) -> Place | None:
-        """None for what is not a turn of a conversation."""
-        return None if self.session_pk is None or self.chunk_index is not None else Place(self.session_pk, self.seq)
 
 
-@dataclass(frozen=True, slots=True)
-class Score:
-    """A memory's score (0..1) and the parts that it is the sum of, with the terms of the question that it holds."""
+class Score(NamedTuple):
+    """A memory's score (0..1), the parts that it is the sum of, and the terms of the question that it holds."""
 
     total: float
     terms: float
@@ -84,57 +75,63 @@ class Score:
 class Question:
     """One question's numbers over all of a user's candidates: they do not depend on the part that is asked."""
 
-    text: str
     terms: Sequence[str]
+    counts: Callable[[str], Mapping[str, int]]
     evidence: Mapping[int, float]
-    around: Mapping[Place, float]
-    best: float
-    most: float
+    said: Mapping[int, float]
+    named: frozenset[str]
+    bonus: float
+    """What being said by who is named adds."""
 
-    def score(self, candidate: Candidate) -> Score:
-        place = candidate.place
-        terms = self.evidence.get(candidate.pk, 0.0) / self.most
-        neighbours = self.around.get(place, 0.0) / self.most if place else 0.0
-        speaker = SPEAKER * self.best / self.most if place and names(self.text, candidate.speaker) else 0.0
-        matched = tuple(term for term in self.terms if term in candidate.terms)
+    def best(self, candidates: Iterable[Candidate], limit: int) -> list[tuple[Candidate, Score]]:
+        """The `limit` best of the candidates that hold a term of this question, best first."""
+        totals = list(self._totals(candidates))
+        enough = min(heapq.nlargest(limit, (value for value, _ in totals)), default=0.0)
+        best = sorted((order(value, candidate), candidate) for value, candidate in totals if value >= enough)
+        return [(candidate, self._score(candidate)) for _, candidate in best[:limit]]
+
+    def _totals(self, candidates: Iterable[Candidate]) -> Iterator[tuple[float, Candidate]]:
+        evidence, said, named, bonus = self.evidence, self.said, self.named, self.bonus
+        for candidate in candidates:
+            value = evidence.get(candidate.pk)
+            if value is None:
+                continue
+            place = candidate.place
+            if place is not None:
+                value += NEIGHBOUR * (said.get(place - 1, 0.0) + said.get(place + 1, 0.0))
+                value += bonus if candidate.speaker in named else 0.0
+            yield value, candidate
+
+    def _score(self, candidate: Candidate) -> Score:
+        """The same sum, in the same order, with its parts."""
+        place, terms = candidate.place, self.evidence[candidate.pk]
+        neighbours = speaker = 0.0
+        if place is not None:
+            neighbours = NEIGHBOUR * (self.said.get(place - 1, 0.0) + self.said.get(place + 1, 0.0))
+            speaker = self.bonus if candidate.speaker in self.named else 0.0
+        held = self.counts(candidate.terms)
+        matched = tuple(term for term in self.terms if term in held)
         return Score(terms + neighbours + speaker, terms, neighbours, speaker, matched)
 
 
-def ask(text: str, terms: Sequence[str], candidates: Sequence[Candidate], statistics: Statistics) -> Question:
-    """Weighs a question: `terms` are its tokens, `candidates` all live memories that hold one of them."""
-    idf = _idf(terms, candidates, statistics.documents)
+def ask(
+    text: str,
+    terms: Sequence[str],
+    candidates: Sequence[Candidate],
+    statistics: Statistics,
+    counts: Callable[[str], Mapping[str, int]],
+) -> Question:
+    """Weighs a question: `terms` are its tokens, `candidates` all live memories that may hold one of them."""
+    holders = Counter(candidate.terms for candidate in candidates)
+    written = {writing: counts(writing) for writing in holders}
+    idf = _idf(terms, holders, written, statistics.documents)
+    most = (1 + 2 * NEIGHBOUR + SPEAKER) * (K1 + 1) * (sum(idf.values()) or 1.0)
     average = max(statistics.tokens, 1) / max(statistics.documents, 1)
-    evidence: dict[int, float] = {}
-    around: defaultdict[Place, float] = defaultdict(float)
-    for candidate in candidates:
-        value = _bm25(candidate, idf, average)
-        if value and (place := candidate.place):
-            around[Place(place.session_pk, place.seq - 1)] += NEIGHBOUR * value
-            around[Place(place.session_pk, place.seq + 1)] += NEIGHBOUR * value
-        evidence[candidate.pk] = value
-    most = (1 + 2 * NEIGHBOUR + SPEAKER) * (K1 + 1) * sum(idf.values())
-    return Question(fold(text), terms, evidence, around, max(evidence.values(), default=0.0), most or 1.0)
-
-
-def order(scored: tuple[Candidate, Score]) -> tuple[float, int, int, int]:
-    """The sorting key: the best score, then the latest time, then the order of a document's passages."""
-    candidate, score = scored
-    return -score.total, -candidate.created_at_ms, candidate.seq, candidate.pk
-
-
-def _idf(terms: Sequence[str], candidates: Iterable[Candidate], documents: int) -> dict[str, float]:
-    holding: defaultdict[str, int] = defaultdict(int)
-    for candidate in candidates:
-        for term in candidate.terms:
-            holding[term] += 1
-    return {term: math.log(1 + (max(documents - holding[term], 0) + 0.5) / (holding[term] + 0.5)) for term in terms}
-
-
-def _bm25(candidate: Candidate, idf: Mapping[str, float], average: float) -> float:
-    base = K1 * (1 - B + B * candidate.length / average)
-    held = candidate.terms
-    # In the question's order: sums of floats depend on it, and databases give terms in orders of their own.
-    return sum(weight * held[term] * (K1 + 1) / (held[term] + base) for term, weight in idf.items() if term in held)
+    evidence = _evidence(candidates, written, {term: weight / most for term, weight in idf.items()}, average)
+    said = {one.place: evidence[one.pk] for one in candidates if one.place is not None and one.pk in evidence}
+    folded = fold(text)
+    named = frozenset(speaker for speaker in {candidate.speaker for candidate in candidates} if names(folded, speaker))
+    return Question(terms, counts, evidence, said, named, SPEAKER * max(evidence.values(), default=0.0))
 
 
 def names(folded_question: str, speaker: str) -> bool:
@@ -143,3 +140,44 @@ def names(folded_question: str, speaker: str) -> bool:
     if len(name) < 2 or name not in folded_question:
         return False
     return not name.isascii() or re.search(rf"(?<!\w){re.escape(name)}(?!\w)", folded_question) is not None
+
+
+def order(total: float, candidate: Candidate) -> tuple[float, int, int, int]:
+    """A sorting key: the best score, then the latest time, then the order of a document's passages."""
+    return -total, -candidate.created_at_ms, candidate.seq, candidate.pk
+
+
+def _idf(
+    terms: Sequence[str], holders: Mapping[str, int], written: Mapping[str, Mapping[str, int]], documents: int
+) -> dict[str, float]:
+    """`holders`: how many candidates have each writing of terms."""
+    holding: Counter[str] = Counter()
+    for writing, count in holders.items():
+        for term in written[writing]:
+            holding[term] += count
+    return {term: math.log(1 + (max(documents - holding[term], 0) + 0.5) / (holding[term] + 0.5)) for term in terms}
+
+
+def _evidence(
+    candidates: Iterable[Candidate],
+    written: Mapping[str, Mapping[str, int]],
+    weights: Mapping[str, float],
+    average: float,
+) -> dict[int, float]:
+    """The BM25 of each candidate that holds a term. Few writings and lengths differ: each pair is worked out once."""
+    known: dict[tuple[str, int], float] = {}
+    found: dict[int, float] = {}
+    for candidate in candidates:
+        key = candidate.terms, candidate.length
+        value = known.get(key)
+        if value is None:
+            value = known[key] = _bm25(written[candidate.terms], candidate.length, weights, average)
+        if value:
+            found[candidate.pk] = value
+    return found
+
+
+def _bm25(held: Mapping[str, int], length: int, weights: Mapping[str, float], average: float) -> float:
+    base = K1 * (1 - B + B * length / average)
+    # In the question's order: sums of floats depend on it, and databases give terms in orders of their own.
+    return sum(weight * held[term] * (K1 + 1) / (held[term] + base) for term, weight in weights.items() if term in held)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
@@ -48,7 +47,7 @@ def search(owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResult
     terms = {request.query: query_tokens(request.query)[:MAX_TERMS] for request in requests}
     wanted = list(dict.fromkeys(term for held in terms.values() for term in held))
     found, statistics = index.candidates(owner, wanted) if wanted else ([], ranking.Statistics(0, 0))
-    questions = {query: _question(query, held, found, statistics) for query, held in terms.items()}
+    questions = {query: ranking.ask(query, held, found, statistics, index.counts) for query, held in terms.items()}
     best = [_best(request, questions[request.query], found) for request in requests]
     rows = queries.rows(owner, {candidate.pk for ranked in best for candidate, _ in ranked})
     return [
@@ -66,22 +65,16 @@ def _check_method(request: SearchRequest) -> None:
         raise InvalidInput.of_field("method", f"{request.method} needs the setting {setting}; use keyword or hybrid")
 
 
-def _question(query: str, terms: Sequence[str], found: Sequence[Candidate], statistics: ranking.Statistics) -> Question:
-    held = frozenset(terms)
-    return ranking.ask(query, terms, [one for one in found if not held.isdisjoint(one.terms)], statistics)
-
-
 def _best(request: SearchRequest, question: Question, found: Iterable[Candidate]) -> list[_Ranked]:
-    admitted = _admitted(request, (one for one in found if one.pk in question.evidence))
-    ranked = [(candidate, question.score(candidate)) for candidate in admitted]
-    memories = [item for item in ranked if item[0].memory_type != _UNPROCESSED]
-    pending = [item for item in ranked if item[0].memory_type == _UNPROCESSED]
-    best = heapq.nsmallest(request.top_k, memories, key=ranking.order)
-    best += heapq.nsmallest(request.top_k, pending, key=ranking.order)
-    return sorted(best, key=ranking.order)
+    memories: list[Candidate] = []
+    pending: list[Candidate] = []
+    for candidate in _admitted(request, found):
+        (pending if candidate.memory_type == _UNPROCESSED else memories).append(candidate)
+    best = question.best(memories, request.top_k) + question.best(pending, request.top_k)
+    return sorted(best, key=lambda item: ranking.order(item[1].total, item[0]))
 
 
-def _admitted(request: SearchRequest, found: Iterable[Candidate]) -> list[Candidate]:
+def _admitted(request: SearchRequest, found: Iterable[Candidate]) -> Iterable[Candidate]:
     """The candidates of the part that the request asks: its sessions, its agent, its filters."""
     if request.session_ids is not None:
         sessions = frozenset(request.session_ids)
@@ -91,7 +84,7 @@ def _admitted(request: SearchRequest, found: Iterable[Candidate]) -> list[Candid
     if request.filters:
         condition = filters.parse(request.filters)
         found = [candidate for candidate in found if condition.matches(_filterable(candidate))]
-    return list(found)
+    return found
 
 
 def _filterable(candidate: Candidate) -> _Filterable:

@@ -3,29 +3,37 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
+from typing import Any
 
 import pytest
 
 from engine.embedded import ranking
 from engine.embedded.engine import EmbeddedEngine
-from engine.embedded.ranking import K1, NEIGHBOUR, SPEAKER, B, Candidate, Statistics
+from engine.embedded.ranking import K1, NEIGHBOUR, SPEAKER, B, Candidate, Score, Statistics
 from tests.conftest import Person
 from tests.engine.conftest import ask, remember
 
 
-def candidate(pk: int, terms: dict[str, int], *, seq: int = 0, length: int = 10, **fields: object) -> Candidate:
-    values: dict[str, object] = {"session_pk": pk, "session_id": f"chat:{pk}", "chunk_index": None, "speaker": ""}
-    values |= {"sender_id": "", "agent_id": "", "memory_type": "episode", "created_at_ms": 0}
-    return Candidate(terms=terms, pk=pk, seq=seq, length=length, **values | fields)  # type: ignore[arg-type]
+def candidate(pk: int, terms: str, *, length: int = 10, place: int | None = None, **fields: Any) -> Candidate:
+    """A turn in a session of its own, unless a place is given."""
+    one = Candidate(
+        terms, pk, length, pk * 100 if place is None else place, "", "episode", "chat:1", 0, 0, None, "", ""
+    )
+    return one._replace(**fields)
 
 
 def idf(documents: int, holding: int) -> float:
     return math.log(1 + (documents - holding + 0.5) / (holding + 0.5))
 
 
+def scores(text: str, terms: list[str], candidates: list[Candidate], statistics: Statistics) -> dict[int, Score]:
+    question = ranking.ask(text, terms, candidates, statistics, lambda written: Counter(written.split()))
+    return {one.pk: score for one, score in question.best(candidates, 100)}
+
+
 def test_a_single_term_scores_by_the_formula() -> None:
-    [one] = candidates = [candidate(1, {"a": 3}, length=20)]
-    score = ranking.ask("a b", ["a", "b"], candidates, Statistics(100, 1000)).score(one)
+    score = scores("a b", ["a", "b"], [candidate(1, "a a a", length=20)], Statistics(100, 1000))[1]
     weight = idf(100, 1) * 3 * (K1 + 1) / (3 + K1 * (1 - B + B * 20 / 10))
     most = (1 + 2 * NEIGHBOUR + SPEAKER) * (K1 + 1) * (idf(100, 1) + idf(100, 0))
     assert score.total == pytest.approx(weight / most)
@@ -33,20 +41,31 @@ def test_a_single_term_scores_by_the_formula() -> None:
 
 
 def test_neighbours_share_their_evidence_and_passages_do_not() -> None:
-    turns = [candidate(pk, {"a": 1}, seq=pk, session_pk=1) for pk in (1, 2, 4)]
-    passages = [candidate(pk, {"a": 1}, seq=pk, session_pk=2, chunk_index=pk) for pk in (11, 12)]
-    question = ranking.ask("a", ["a"], [*turns, *passages], Statistics(20, 200))
-    one = question.score(turns[0])
-    assert one.neighbours == pytest.approx(NEIGHBOUR * one.terms)
-    assert question.score(turns[2]).neighbours == 0
-    assert question.score(passages[0]).neighbours == 0
+    turns = [candidate(pk, "a", place=pk) for pk in (1, 2, 4)]
+    passages = [candidate(pk, "a")._replace(place=None) for pk in (11, 12)]
+    found = scores("a", ["a"], [*turns, *passages], Statistics(20, 200))
+    assert found[1].neighbours == found[2].neighbours == pytest.approx(NEIGHBOUR * found[1].terms)
+    assert found[4].neighbours == 0
+    assert found[11].neighbours == 0
 
 
 def test_a_named_speaker_adds_a_share_of_the_best() -> None:
-    ann, anna = (candidate(pk, {"a": 1}, speaker=name) for pk, name in ((1, "Ann"), (2, "Anna")))
-    question = ranking.ask("what did Ann say about a", ["a"], [ann, anna], Statistics(20, 200))
-    assert question.score(ann).speaker == pytest.approx(SPEAKER * question.score(ann).terms)
-    assert question.score(anna).speaker == 0
+    two = [candidate(pk, "a", speaker=name) for pk, name in ((1, "Ann"), (2, "Anna"))]
+    found = scores("what did Ann say about a", ["a"], two, Statistics(20, 200))
+    assert found[1].speaker == pytest.approx(SPEAKER * found[1].terms)
+    assert found[2].speaker == 0
+
+
+def test_candidates_of_another_question_are_left_out() -> None:
+    assert list(scores("a", ["a"], [candidate(1, "b"), candidate(2, "a b")], Statistics(20, 200))) == [2]
+
+
+def test_equal_scores_are_ordered_by_time_then_by_passage() -> None:
+    four = [candidate(1, "a"), candidate(2, "a", created_at_ms=5), candidate(3, "a", seq=2), candidate(4, "a", seq=1)]
+    passages = [one._replace(place=None) for one in four]
+    assert list(scores("a", ["a"], passages, Statistics(20, 200))) == [2, 1, 4, 3]
+    question = ranking.ask("a", ["a"], passages, Statistics(20, 200), lambda written: Counter(written.split()))
+    assert [one.pk for one, _ in question.best(passages, 3)] == [2, 1, 4]
 
 
 @pytest.mark.parametrize(
@@ -65,9 +84,8 @@ def test_who_counts_as_named(question: str, speaker: str, named: bool) -> None:
 
 
 def test_more_postings_than_memories_never_give_negative_weights() -> None:
-    many = [candidate(pk, {"a": 1}) for pk in range(1, 6)]
-    question = ranking.ask("a", ["a"], many, Statistics(2, 20))
-    assert all(0 < question.score(one).total <= 1 for one in many)
+    many = [candidate(pk, "a") for pk in range(1, 6)]
+    assert all(0 < score.total <= 1 for score in scores("a", ["a"], many, Statistics(2, 20)).values())
 
 
 def test_order_and_scores_are_the_same_on_every_database(engine: EmbeddedEngine, alice: Person) -> None:

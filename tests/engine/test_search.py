@@ -111,7 +111,7 @@ def test_scores_lie_between_nothing_and_one_and_are_the_sum_of_their_parts(
         leg = hit.legs["keyword"]
         assert hit.score is not None
         assert 0 < hit.score <= 1
-        assert hit.score == hit.raw["score"] == leg["score"] == sum(leg["parts"].values())
+        assert hit.score == hit.raw["score"] == leg["score"] == pytest.approx(sum(leg["parts"].values()))
         assert leg["rank"] == rank
         assert leg["matched"] == ["payment"]
 
