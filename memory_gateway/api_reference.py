@@ -178,12 +178,14 @@ def _wrapped(schema: Schema) -> Iterator[tuple[Schema, str]]:
         yield schema["items"], "[]."
     if isinstance(schema.get("additionalProperties"), dict):
         yield schema["additionalProperties"], ".{…}."
-    for alternative in _alternatives(schema):
-        yield alternative, "."
+    if "properties" not in schema:  # beside fields of its own a choice says only which of them are required
+        yield from ((alternative, ".") for alternative in _alternatives(schema))
 
 
 def _alternatives(schema: Schema) -> list[Schema]:
-    return [*schema.get("anyOf", ()), *schema.get("oneOf", ())]
+    """What the value may be; a type said once holds for each of them."""
+    alternatives = [*schema.get("anyOf", ()), *schema.get("oneOf", ())]
+    return [{"type": schema["type"], **item} for item in alternatives] if "type" in schema else alternatives
 
 
 def _field(document: Schema, schema: Schema, described: Schema, required: bool) -> tuple[str, str, str]:

@@ -89,6 +89,8 @@ def test_types_and_limits_are_said_in_words() -> None:
     assert body_row({"const": "x"}) == '| `f` | `"x"` | none |  |'
     assert body_row({"type": ["string", "null"]}) == "| `f` | string or null | none |  |"
     assert body_row({}) == "| `f` | any | none |  |"
+    either = {"type": "integer", "anyOf": [{"const": -1}, {"minimum": 1, "maximum": 9}]}
+    assert body_row(either) == "| `f` | `-1` or integer, 1 to 9 | none |  |"
     several = {"type": "array", "items": {"enum": ["a"]}, "minItems": 1, "default": ["值"]}
     assert body_row(several) == '| `f` | list of `"a"`, at least 1 items | `["值"]` |  |'
 
@@ -135,6 +137,11 @@ def test_operators_on_a_plain_value_are_named_in_a_word() -> None:
         Operators={"type": "object", "properties": {"eq": leaf, "in": {"type": "array", "items": leaf}}},
     )
     assert rows == ["| `f` | string or object of `eq`, `in` | none |  |"]
+
+
+def test_a_choice_of_what_is_required_adds_no_fields() -> None:
+    body = {"type": "object", "properties": {"f": {"type": "string"}}}
+    assert len(body_rows({**body, "anyOf": [{**body, "required": ["f"]}, {"required": ["g"]}]})) == 1
 
 
 def test_what_the_alternatives_of_a_choice_share_is_told_once() -> None:
