@@ -23,7 +23,15 @@ PLAIN = [
     ("list-resources", "GET", "/resources"),
     ("get-resource r_1", "GET", "/resources/r_1"),
     ("delete-resource r_1", "DELETE", "/resources/r_1"),
+    ("list-memories", "GET", "/memories"),
+    ("get-memory m_1", "GET", "/memories/m_1"),
     ("delete-memory m_1", "DELETE", "/memories/m_1"),
+    ("restore-memory m_1", "POST", "/memories/m_1/restore"),
+    ("remove-override m_1", "DELETE", "/memories/m_1/override"),
+    ("list-trash", "GET", "/memories/trash"),
+    ("list-sessions", "GET", "/sessions"),
+    ("delete-session chat:c/1", "DELETE", "/sessions/chat%3Ac%2F1"),
+    ("restore-session chat:c", "POST", "/sessions/chat%3Ac/restore"),
 ]
 
 
@@ -277,3 +285,14 @@ def test_messages_may_come_from_a_file(run: Run, stub: StubGateway, tmp_path: Pa
     file.write_text('[{"role": "user", "content": "值", "timestamp": 1}]', encoding="utf-8")
     assert run("add-memory", "chat:c", "--messages", str(file)).code == 0
     assert stub.only.json["messages"][0]["content"] == "值"
+
+
+def test_a_page_of_a_list_is_asked_for_in_the_query(run: Run, stub: StubGateway) -> None:
+    assert run("list-sessions", "--deleted", "--limit", "5", "--cursor", "a+b").code == 0
+    assert stub.only.query == {"user_id": ["u_123"], "deleted": ["true"], "limit": ["5"], "cursor": ["a+b"]}
+
+
+def test_a_correction_names_its_text_as_the_endpoint_does(run: Run, stub: StubGateway) -> None:
+    assert run("update-memory", "m/1", "--text", "修正", "--session-id", "chat:c").code == 0
+    assert (stub.only.method, stub.only.path) == ("PATCH", "/memories/m%2F1")
+    assert stub.only.json == {"override_text": "修正", "session_id": "chat:c"}

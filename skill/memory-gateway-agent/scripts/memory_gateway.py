@@ -492,6 +492,21 @@ def json_object(text: str) -> Fields:
 
 json_object.__name__ = "JSON object"  # argparse: "invalid JSON object value"
 
+MEMORY_TYPES = ("episode", "profile", "agent_case", "agent_skill", "unprocessed_message")
+CATEGORIES = (
+    "user_memory_fact",
+    "user_memory_preference",
+    "user_memory_decision",
+    "self_improving_learnings",
+    "self_improving_errors",
+    "self_improving_feature_requests",
+    "full_context_user",
+    "full_context_assistant",
+    "full_context_system",
+    "full_context_tool",
+    "full_context_tool_result",
+    "full_context_others",
+)
 SCOPE = (
     argument("--app-id", help="the application whose memories these are (default: default)"),
     argument("--project-id", help="the project within the application (default: default)"),
@@ -499,6 +514,14 @@ SCOPE = (
 SCOPE_FILTER = (
     argument("--app-id", help="only this application's (default: all)"),
     argument("--project-id", help="only this project's (default: all)"),
+)
+SCOPE_OF_MEMORY = (
+    argument("--app-id", help="where an id stands for several memories (default: the memory's)"),
+    argument("--project-id", help="where an id stands for several memories (default: the memory's)"),
+)
+PLACE_OF_MEMORY = (
+    argument("--session-id", help="the memory's session, if it has one"),
+    *SCOPE_OF_MEMORY,
 )
 PAGE = (
     argument("--limit", type=int, help="a page of so many"),
@@ -705,20 +728,112 @@ COMMANDS = (
         reads_only=True,
     ),
     Command(
+        "list-memories",
+        "List the user's memories, newest first, page by page",
+        "GET",
+        "/memories",
+        (
+            argument("--session-id", help="only this session's"),
+            argument("--memory-type", choices=MEMORY_TYPES, help="only this type"),
+            argument("--category", choices=CATEGORIES, metavar="CATEGORY", help="only this category"),
+            argument("--agent-id", help="only what this agent said or did"),
+            argument("--since-ms", type=int, help="said at this time or later, Unix milliseconds"),
+            argument("--until-ms", type=int, help="said before this time, Unix milliseconds"),
+            *PAGE,
+            *SCOPE,
+        ),
+        ("list-memories --limit 20", "list-memories --session-id chat:c_456 --category user_memory_preference"),
+        in_query=True,
+        reads_only=True,
+    ),
+    Command(
+        "get-memory",
+        "Show one memory with its history",
+        "GET",
+        "/memories/{memory_id}",
+        (MEMORY_ID, *SCOPE_OF_MEMORY),
+        ("get-memory mem_abc",),
+        in_query=True,
+        reads_only=True,
+    ),
+    Command(
         "update-memory",
-        "Correct a memory's text",
+        "Correct a memory's text, category or importance; remove-override undoes it",
         "PATCH",
         "/memories/{memory_id}",
-        (MEMORY_ID, argument("override_text", help="the corrected text"), argument("--session-id"), *SCOPE),
-        ('update-memory mem_abc "修正后的记忆内容" --session-id resource:u_123:r_xxx',),
+        (
+            MEMORY_ID,
+            argument("--text", dest="override_text", metavar="TEXT", help="the corrected text"),
+            argument("--category", choices=CATEGORIES, metavar="CATEGORY", help="the corrected category"),
+            argument("--importance", type=float, help="the corrected importance, 0 to 1"),
+            *PLACE_OF_MEMORY,
+        ),
+        ('update-memory mem_abc --text "修正后的记忆内容" --session-id resource:u_123:r_xxx',),
     ),
     Command(
         "delete-memory",
         "Hide a memory; restore-memory brings it back",
         "DELETE",
         "/memories/{memory_id}",
-        (MEMORY_ID, argument("--session-id"), argument("--reason", help="why"), *SCOPE),
+        (MEMORY_ID, argument("--reason", help="why"), *PLACE_OF_MEMORY),
         ('delete-memory mem_abc --session-id resource:u_123:r_xxx --reason "用户手动删除"',),
+    ),
+    Command(
+        "restore-memory",
+        "Bring a deleted memory back",
+        "POST",
+        "/memories/{memory_id}/restore",
+        (MEMORY_ID, *PLACE_OF_MEMORY),
+        ("restore-memory mem_abc",),
+    ),
+    Command(
+        "remove-override",
+        "Undo the corrections of a memory's text",
+        "DELETE",
+        "/memories/{memory_id}/override",
+        (MEMORY_ID, *SCOPE_OF_MEMORY),
+        ("remove-override mem_abc",),
+        in_query=True,
+    ),
+    Command(
+        "list-trash",
+        "List what was deleted and can be restored",
+        "GET",
+        "/memories/trash",
+        (*PAGE, *SCOPE),
+        ("list-trash",),
+        in_query=True,
+        reads_only=True,
+    ),
+    Command(
+        "list-sessions",
+        "List the user's sessions",
+        "GET",
+        "/sessions",
+        (
+            argument("--deleted", action="store_const", const="true", help="those in the trash instead"),
+            *PAGE,
+            *SCOPE,
+        ),
+        ("list-sessions", "list-sessions --deleted"),
+        in_query=True,
+        reads_only=True,
+    ),
+    Command(
+        "delete-session",
+        "Hide a session with all its memories; restore-session brings it back",
+        "DELETE",
+        "/sessions/{session_id}",
+        (SESSION_ID, argument("--reason", help="why"), *SCOPE),
+        ("delete-session chat:c_456",),
+    ),
+    Command(
+        "restore-session",
+        "Bring a deleted session back",
+        "POST",
+        "/sessions/{session_id}/restore",
+        (SESSION_ID, *SCOPE),
+        ("restore-session chat:c_456",),
     ),
 )
 
