@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Iterator
 
@@ -21,6 +22,12 @@ __all__ = ["handler400", "handler403", "handler404", "handler500", "urlpatterns"
 def sleep(request: HttpRequest, seconds: str) -> HttpResponse:
     time.sleep(float(seconds))
     return JsonResponse({"slept": seconds, "pid": os.getpid()})
+
+
+def hang(request: HttpRequest) -> HttpResponse:
+    """Leaves a thread behind that Python would wait for at its end."""
+    threading.Thread(target=time.sleep, args=(60,), daemon=False).start()
+    return JsonResponse({})
 
 
 def fail(request: HttpRequest) -> HttpResponse:
@@ -52,6 +59,7 @@ class Echo(APIView):
 
 urlpatterns = [
     path("test/sleep/<str:seconds>", sleep),
+    path("test/hang", hang),
     path("test/fail", fail),
     path("admin/test/fail", fail),
     path("test/body", body),

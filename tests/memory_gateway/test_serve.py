@@ -72,6 +72,7 @@ def test_sigterm_lets_a_request_finish_and_ends_with_zero(tmp_path: Path) -> Non
 
 def test_sigterm_waits_no_more_than_ten_seconds(tmp_path: Path) -> None:
     with running_server(tmp_path, **SITE) as server:
+        requests.get(f"{server.url}/test/hang", timeout=10)
         answers: list[requests.Response] = []
         caller = threading.Thread(
             target=lambda: answers.append(requests.get(f"{server.url}/test/sleep/60", timeout=20))
