@@ -12,14 +12,14 @@ import socket
 import ssl
 import string
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from requests.certs import where
+from requests.utils import DEFAULT_CA_BUNDLE_PATH
 
 from engine.port import EngineUnavailable, Unreadable
 from engine.upstream.transport import Deadline
@@ -66,11 +66,11 @@ class Target:
 def trusted_authorities() -> ssl.SSLContext:
     """Those of this machine, where an operator may have added one, and those of the `requests` package."""
     context = ssl.create_default_context()
-    context.load_verify_locations(where())
+    context.load_verify_locations(DEFAULT_CA_BUNDLE_PATH)
     return context
 
 
-def download(target: Target, *, deadline: Deadline, max_bytes: int, tls: ssl.SSLContext) -> Iterator[bytes]:
+def download(target: Target, *, deadline: Deadline, max_bytes: int, tls: ssl.SSLContext) -> Generator[bytes]:
     """The file in pieces. Close the iterator if it is left early.
 
     Errors: `Unreadable` where another try cannot help, `EngineUnavailable` where it may. Their sentences say nothing of
@@ -78,7 +78,7 @@ def download(target: Target, *, deadline: Deadline, max_bytes: int, tls: ssl.SSL
     """
     with _plain_words(), closing(_connected(target, deadline, tls)) as sock:
         connection = http.client.HTTPConnection(target.host, target.port)
-        connection.sock = _TimedSocket(sock, deadline)  # type: ignore[assignment]  # it has what the client calls
+        connection.sock = _TimedSocket(sock, deadline)
         headers = {"Host": target.authority, "User-Agent": "memory-gateway", "Accept": "*/*", "Connection": "close"}
         connection.request("GET", target.path, headers=headers)
         with connection.getresponse() as response:

@@ -48,7 +48,8 @@ class EmbeddedEngine(MemoryTable):
         """
         with database_errors():
             parts = {intake.first_memory_id(part): part for part in intake.parts_of(owner, session_id, messages)}
-            known = storage.known(owner, parts)
+            # What is here already need not be read again; what was said costs nothing to prepare.
+            known = storage.known(owner, [first_id for first_id, part in parts.items() if part.item is not None])
             drafts = [
                 storage.Draft.of(first_id, intake.rows_of(part, self._read, self._fetch))
                 for first_id, part in parts.items()

@@ -11,7 +11,7 @@ import ssl
 import stat
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import replace
 from functools import cached_property
@@ -90,7 +90,7 @@ class Fetcher:
         finally:
             self._slots.release()
 
-    def _pieces(self, uri: str) -> Iterator[bytes]:
+    def _pieces(self, uri: str) -> Generator[bytes]:
         policy = AddressPolicy.from_settings()
         max_bytes: int = settings.MEMORY_GATEWAY_MAX_UPLOAD_BYTES
         try:
@@ -107,7 +107,7 @@ class Fetcher:
         return _local_pieces(uri, max_bytes)
 
 
-def _local_pieces(uri: str, max_bytes: int) -> Iterator[bytes]:
+def _local_pieces(uri: str, max_bytes: int) -> Generator[bytes]:
     """A file of this machine, from the folders that the operator opened for that."""
     with _opened(_below_a_root(unquote(urlsplit(uri).path))) as file:
         try:
@@ -121,7 +121,7 @@ def _below_a_root(path: str) -> Path:
     roots = [Path(root) for root in settings.MEMORY_GATEWAY_FILE_URI_ROOTS]
     try:
         real = Path(path).resolve()
-    except (ValueError, RuntimeError):
+    except (ValueError, RuntimeError, OSError):
         raise Unreadable("The address is no path.") from None
     if not any(real.is_relative_to(root.resolve()) for root in roots):
         raise Unreadable("Files are read from the folders of MEMORY_GATEWAY_FILE_URI_ROOTS only.")

@@ -36,11 +36,16 @@ def mark_deleted(owner: Owner, session_id: str, now: datetime) -> Session:
 
 
 def _locked(owner: Owner, session_id: str) -> Session:
-    session, _ = Session.objects.get_or_create(
+    """Locked, and made if need be. Another may make it at the same moment: then that one is locked."""
+    locked = Session.objects.select_for_update()
+    session = locked.filter(owned_by(owner), session_id=session_id).first()
+    if session is not None:
+        return session
+    made, _ = Session.objects.get_or_create(
         user_id=owner.user_pk,
         app_id=owner.app_id,
         project_id=owner.project_id,
         session_id=session_id,
         defaults={"engine_session_id": session_id, "kind": parse_session_id(session_id).kind},
     )
-    return Session.objects.select_for_update().get(pk=session.pk)
+    return locked.get(pk=made.pk)

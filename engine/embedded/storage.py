@@ -28,7 +28,7 @@ class Draft:
 
 
 def known(owner: Owner, memory_ids: Iterable[str]) -> set[str]:
-    """Which of the ids exist already."""
+    """Which of the ids exist already. No statement where none are asked for."""
     found = Memory.objects.filter(owned_by(owner), memory_id__in=list(memory_ids))
     return set(found.values_list("memory_id", flat=True))
 
