@@ -17,6 +17,10 @@ $(VENV)/.dev: requirements-dev.txt $(VENV)/.runtime
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
 	@touch $@
 
+$(VENV)/.bench: requirements-bench.txt $(VENV)/.runtime
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-bench.txt
+	@touch $@
+
 run: $(VENV)/.runtime
 	@$(BIN)/python manage.py migrate --verbosity 0
 	@$(BIN)/python manage.py collectstatic --noinput --verbosity 0
@@ -44,10 +48,11 @@ format: $(VENV)/.dev
 lock:
 	uv lock
 	uv export --quiet --no-header --no-dev --no-emit-project --format requirements-txt --output-file requirements.txt
-	uv export --quiet --no-header --all-groups --no-emit-project --format requirements-txt --output-file requirements-dev.txt
+	uv export --quiet --no-header --group dev --no-emit-project --format requirements-txt --output-file requirements-dev.txt
+	uv export --quiet --no-header --no-default-groups --group bench --no-emit-project --format requirements-txt --output-file requirements-bench.txt
 
-bench: $(VENV)/.dev
-	$(BIN)/python -m benchmarks
+bench: $(VENV)/.bench
+	$(BIN)/python -m benchmarks $(BENCH)
 
 torture: $(VENV)/.dev
 	$(BIN)/python -m pytest -m torture
