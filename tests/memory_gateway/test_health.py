@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
+import requests
 from django.test import Client
 
 from engine.port import Health
 from memory_gateway.health import HealthMonitor, health_document
+from tests.server import running_server
 
 UP = Health("ok", base_url="http://up:1", data={"status": "ok"})
 
@@ -115,3 +119,17 @@ def test_an_engine_that_raises_is_unavailable_and_the_log_says_why(caplog: pytes
     assert answer.status == "unavailable"
     assert "out of luck" not in str(answer.error)
     assert "out of luck" in caplog.text
+
+
+def test_an_upstream_that_takes_the_call_and_says_nothing_holds_nobody_up(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        base_url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        with running_server(tmp_path, MEMORY_GATEWAY_BACKEND_BASE_URL=base_url) as server:
+            for _ in range(3):
+                began = time.monotonic()
+                answer = requests.get(f"{server.url}/health", timeout=10)
+                assert time.monotonic() - began < 2
+                assert answer.status_code == 200
+                assert (answer.json()["status"], answer.json()["api"]) == ("degraded", {"status": "ok"})
+                assert answer.json()["backend"]["base_url"] == base_url
+                assert answer.json()["backend"]["error"]
