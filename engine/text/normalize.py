@@ -64,7 +64,7 @@ def _classes() -> tuple[str, str]:
         category = unicodedata.category(chr(code))
         if category[0] in "LNM" and not unspaced.match(chr(code)):
             letters.append(code)
-        elif category == "So":
+        elif category in {"So", "Sc"}:
             pictures.append(code)
     return _ranges(letters), _ranges(pictures)
 
@@ -72,8 +72,8 @@ def _classes() -> tuple[str, str]:
 _LETTERS, _PICTURES = _classes()
 WORD: Final = "0-9a-z" + _LETTERS + "\U00010000-\U0001afff\U0001e000-\U0001efff"
 """Letters, digits and marks of scripts that put spaces between words."""
-PICTURE: Final = _PICTURES + "\U0001d000-\U0001d3ff\U0001f000-\U0001fbff"
-"""Emoji and other pictographs."""
+PICTURE: Final = "$" + _PICTURES + "\U0001d000-\U0001d3ff\U0001f000-\U0001fbff"
+"""Emoji and other pictographs, currency signs."""
 
 _MARK_CATEGORIES = frozenset({"Mn", "Mc", "Me"})
 

@@ -7,8 +7,9 @@ Kinds of token, told apart by a prefix that no word has:
 - characters and pairs of characters of scripts without spaces (`付`, `付款`);
 - dates and years in typed forms (`d:2026-05-01`, `md:05-01`, `m:2026-05`, `mo:05`, `y:2026`), and the month in which
   something was said (`said-m:2026-05`, `said-mo:05`), which only a question for a month looks up;
-- emoji (`🎉`);
-- what says little and is looked up only when a question holds nothing else: stop words (`w:the`) and signs (`s:->`).
+- emoji and currency signs (`🎉`, `$`);
+- what says little and is looked up only when a question holds nothing else: stop words (`w:the`) and signs, as they
+  stand together (`s:->`) and each (`c:>`).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ TOKENIZER_VERSION: Final = "1"
 
 MAX_TOKEN_CHARS: Final = 64
 _MAX_SIGN_CHARS = 16
-_LITTLE = ("w:", "s:")
+_LITTLE = ("w:", "s:", "c:")
 _OF_A_DAY = ("d:", "md:")
 
 _SCAN = re.compile(
@@ -175,7 +176,6 @@ def _picture(cluster: str) -> Iterator[str]:
 
 
 def _signs(run: str) -> Iterator[str]:
-    if len(run) > 1:
-        yield f"s:{run[:_MAX_SIGN_CHARS]}"
+    yield f"s:{run[:_MAX_SIGN_CHARS]}"
     for char in dict.fromkeys(run):
-        yield f"s:{char}"
+        yield f"c:{char}"

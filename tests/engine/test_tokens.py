@@ -53,6 +53,8 @@ def finds(query: str, text: str) -> bool:
         ("❤️", "❤"),
         ("🇨🇳", "from 🇨🇳 with love"),
         ("->", "a -> b"),
+        ("$", "$5"),
+        ("how many €", "20 €"),
         ('"', 'he said "no"'),
         ("*", "2 * 3"),
         ("AND", "this and that"),
@@ -122,6 +124,11 @@ def test_tokens_are_short_and_hold_no_space_no_nul_and_no_half_characters(text: 
         assert not any(char.isspace() for char in token)
         assert "\x00" not in token
         token.encode()
+
+
+def test_a_sign_that_stands_alone_is_told_from_one_in_company() -> None:
+    alone, together = (len(set(query_tokens("*")) & set(tokenize(text))) for text in ("2 * 3", "/* x */"))
+    assert alone > together > 0
 
 
 def test_words_that_say_little_do_not_make_a_text_longer() -> None:
