@@ -81,6 +81,18 @@ def entry_of(memory: Memory) -> Entry:
     return Entry({token: min(count, MAX_COUNT) for token, count in counted.items()}, weight(tokens))
 
 
+class Prepared:
+    """Entries worked out before a transaction begins, so that it stays short; a row that changed since is done anew."""
+
+    def __init__(self, memories: Iterable[Memory]) -> None:
+        self._entries = {memory.pk: (_source(memory), entry_of(memory)) for memory in memories}
+
+    def entry_of(self, memory: Memory) -> Entry:
+        """`memory` as it was read under the lock."""
+        source, entry = self._entries[memory.pk]
+        return entry if source == _source(memory) else entry_of(memory)
+
+
 def prefix_of(owner: Owner) -> str:
     """The first characters of all of the owner's tokens: 60 bits of a hash of user and scope."""
     name = "\0".join((str(owner.user_pk), owner.app_id, owner.project_id))
@@ -144,6 +156,11 @@ def require_current_version() -> None:
 def _prefixed(owner: Owner, entries: Mapping[int, Entry]) -> list[tuple[int, dict[str, int]]]:
     prefix = prefix_of(owner)
     return [(pk, {prefix + token: count for token, count in entry.tokens.items()}) for pk, entry in entries.items()]
+
+
+def _source(memory: Memory) -> tuple[object, ...]:
+    """All that an entry is made of."""
+    return memory.text, memory.chunk_index, memory.created_at_ms, memory.payload
 
 
 def _tokens_of(memory: Memory) -> list[str]:

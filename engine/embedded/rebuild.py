@@ -54,13 +54,16 @@ def _next_batch(batch_rows: int) -> list[Memory]:
 
 
 def _index(memories: list[Memory]) -> None:
-    entries = {memory.pk: index.entry_of(memory) for memory in memories}
+    prepared = index.Prepared(memories)
     with transaction.atomic():
-        # Looked up again under the lock: some may have been deleted, or indexed by another process.
-        locked = Memory.objects.select_for_update(of=("self",)).filter(index.OWED, pk__in=entries)
+        # Looked up again under the lock: some may have been deleted, changed, or indexed by another process.
+        keys = [memory.pk for memory in memories]
+        locked = Memory.objects.select_for_update(of=("self",)).filter(index.OWED, pk__in=keys)
+        entries: dict[int, index.Entry] = {}
         by_owner: defaultdict[Owner, list[Memory]] = defaultdict(list)
         for memory in locked.select_related("user"):
-            memory.is_indexed, memory.token_count = True, entries[memory.pk].length
+            entries[memory.pk] = entry = prepared.entry_of(memory)
+            memory.is_indexed, memory.token_count = True, entry.length
             owner = Owner(memory.user_id, memory.user.user_id, memory.app_id, memory.project_id)
             by_owner[owner].append(memory)
         for owner, owned in by_owner.items():

@@ -62,13 +62,12 @@ def insert(owner: Owner, memories: Sequence[Memory], entries: Sequence[Entry]) -
 
 def remove(owner: Owner, memories: Sequence[Memory]) -> None:
     """Deletes memories of an owner with their index entries, in a transaction of its own."""
-    entries = {memory.pk: index.entry_of(memory) for memory in memories}
+    prepared = index.Prepared(memories)
     with transaction.atomic():
-        # Looked up again under the lock: another who deletes the same now must not take them out of the index twice.
-        locked = Memory.objects.select_for_update().filter(owned_by(owner), pk__in=entries)
-        alive = dict(locked.values_list("pk", "is_indexed"))
-        index.remove(owner, {pk: entries[pk] for pk, is_indexed in alive.items() if is_indexed})
-        Memory.objects.filter(owned_by(owner), pk__in=alive).delete()
+        # Looked up again under the lock: another may have deleted or changed some of them since.
+        alive = list(Memory.objects.select_for_update().filter(owned_by(owner), pk__in=[one.pk for one in memories]))
+        index.remove(owner, {memory.pk: prepared.entry_of(memory) for memory in alive if memory.is_indexed})
+        Memory.objects.filter(owned_by(owner), pk__in=[memory.pk for memory in alive]).delete()
 
 
 def _next_seq(session: Session) -> int:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.embedded import storage
 from engine.embedded.engine import EmbeddedEngine
 from engine.models import IndexStatistics, Memory, Session
 from engine.port import EngineRefused
@@ -71,3 +72,14 @@ def test_from_the_mark_on_nothing_is_found_and_the_next_call_clears_the_rest(
     engine.delete(alice.owner, "chat:c1")
     assert entries_of(alice.owner) == {}
     assert not Memory.objects.exists()
+
+
+def test_a_memory_reworded_while_it_is_being_deleted_leaves_the_index_whole(
+    engine: EmbeddedEngine, alice: Person
+) -> None:
+    remember(engine, alice.owner, "payment a")
+    read_before = list(Memory.objects.all())
+    engine.replace(alice.owner, read_before[0].memory_id, text="zebra", category="", importance=None)
+    storage.remove(alice.owner, read_before)
+    assert entries_of(alice.owner) == {}
+    assert_consistent(alice.owner)
