@@ -227,7 +227,6 @@ REST_FRAMEWORK = {
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "EXCEPTION_HANDLER": "memory_gateway.core.rest.problem_response",
     "UNAUTHENTICATED_USER": None,
-    "UNAUTHENTICATED_TOKEN": None,
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "Memory Gateway",
