@@ -112,7 +112,8 @@ def test_register_sends_what_is_documented(run: Run, stub: StubGateway) -> None:
     line = (
         "register-resource chart.png minio://b/chart.png --ingest-uri https://h/p --mime-type image/png --size-bytes 9"
     )
-    assert run(*line.split()).code == 0
+    assert run(*line.split(), "--no-wait").code == 0
+    assert stub.only.headers["Prefer"] == "respond-async"
     assert stub.only.json == {
         "filename": "chart.png",
         "source_uri": "minio://b/chart.png",

@@ -41,6 +41,7 @@ CHUNK_BYTES = 64 * 1024
 
 Fields = dict[str, Any]
 KEY, PROVISIONING, NOBODY = "key", "provisioning", ""
+HEADERS = {"Prefer"}  # fields that go there
 
 
 class ClientError(Exception):
@@ -323,14 +324,13 @@ class Command:
     auth: str = KEY
     run: Callable[[Gateway, Command, Fields], Any] = send_json
 
-    def call(
-        self, config: Config, fields: Fields, *, headers: Mapping[str, str] | None = None, body: Multipart | None = None
-    ) -> Call:
+    def call(self, config: Config, fields: Fields, body: Multipart | None = None) -> Call:
         in_path = {name: quote(str(value), safe="") for name, value in fields.items() if "{" + name + "}" in self.path}
-        rest = {name: value for name, value in fields.items() if name not in in_path}
+        headers = {name: value for name, value in fields.items() if name in HEADERS}
+        rest = {name: value for name, value in fields.items() if name not in in_path and name not in HEADERS}
         query = {**self._owner(config), **(rest if self.in_query else {})}
         path = self.path.format(**in_path) + (f"?{urlencode(query)}" if query else "")
-        sent = {**(headers or {}), **self._authorization(config)}
+        sent = {**headers, **self._authorization(config)}
         if self.in_query or body is not None:
             return Call(self.method, path, sent, body, self.reads_only)
         json_type = {"Content-Type": "application/json"}
@@ -360,10 +360,9 @@ def upload_resource(gateway: Gateway, command: Command, fields: Fields) -> Any:
     path = Path(fields.pop("file"))
     filename = fields.pop("filename", path.name)
     mime_type = fields.pop("mime_type", "application/octet-stream")  # the gateway looks at the bytes and the name
-    headers = {"Prefer": "respond-async"} if fields.pop("no_wait", False) else {}
+    headers = {name: fields.pop(name) for name in HEADERS & fields.keys()}
     with opened(path) as file:
-        body = Multipart(fields, file, filename, mime_type)
-        return gateway.json(command.call(gateway.config, {}, headers=headers, body=body))
+        return gateway.json(command.call(gateway.config, headers, Multipart(fields, file, filename, mime_type)))
 
 
 def download_resource(gateway: Gateway, command: Command, fields: Fields) -> Any:
@@ -519,6 +518,13 @@ SCOPE_OF_MEMORY = (
     argument("--app-id", help="where an id stands for several memories (default: the memory's)"),
     argument("--project-id", help="where an id stands for several memories (default: the memory's)"),
 )
+NO_WAIT = argument(
+    "--no-wait",
+    dest="Prefer",
+    action="store_const",
+    const="respond-async",
+    help="do not wait until it is ingested",
+)
 PLACE_OF_MEMORY = (
     argument("--session-id", help="the memory's session, if it has one"),
     *SCOPE_OF_MEMORY,
@@ -600,7 +606,7 @@ COMMANDS = (
             argument("--description", help="what is in it"),
             argument("--filename", help="another name than the file's own"),
             argument("--mime-type", help="default: what the gateway sees in it"),
-            argument("--no-wait", action="store_true", default=None, help="do not wait until it is ingested"),
+            NO_WAIT,
             *SCOPE,
         ),
         ('upload-resource ./contract.pdf --title "合同文件" --description "2026 年付款合同"',),
@@ -621,6 +627,7 @@ COMMANDS = (
             argument("--sha256", help="of its content, in hexadecimal"),
             argument("--title", help="what people call it"),
             argument("--description", help="what is in it"),
+            NO_WAIT,
             *SCOPE,
         ),
         ("register-resource chart.png minio://files/u_123/chart.png --ingest-uri https://minio.example/chart.png",),
