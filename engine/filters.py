@@ -157,6 +157,8 @@ def _value(name: str, value: Any, path: str) -> str | int:
 
 def _milliseconds(value: Any, path: str) -> int:
     """Unix milliseconds, or an ISO 8601 time (UTC where it names no zone)."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)  # JSON knows no integers: 8.0 is the same number as 8
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     if not isinstance(value, str):

@@ -36,7 +36,9 @@ class Owner:
 class ContentItem:
     """One part of a message: `text`, a local `file`, or a `uri` that the engine reads itself.
 
-    `name` is the file name as the user gave it, `mime_type` what the bytes were found to be.
+    `name` is the file name as the user gave it, `mime_type` what the bytes were found to be. `ingest_uri` is where the
+    file of `uri` can be read this once. It may be a secret (a presigned address), so it is never kept, logged or
+    repeated in a sentence, and it is no part of what the message says.
     """
 
     type: ContentType
@@ -46,6 +48,7 @@ class ContentItem:
     name: str | None = None
     mime_type: str | None = None
     extras: Mapping[str, Any] = field(default_factory=dict)
+    ingest_uri: str | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,10 +130,11 @@ class SearchResult:
 class StoredMemory:
     """A memory as our own table has it: authoritative under the embedded engine, a mirror under an upstream.
 
-    `hidden_at`: deleted by its user. `is_session_hidden`: its whole session is.
+    `row` is its key in that table. `hidden_at`: deleted by its user. `is_session_hidden`: its whole session is.
     """
 
     owner: Owner
+    row: int
     memory_id: str
     memory_type: MemoryType
     session_id: str | None

@@ -24,7 +24,7 @@ class MemoryTable:
     """The part of `engine.port.Engine` that is the same whatever engine stands behind."""
 
     def list(self, owner: Owner, request: ListRequest) -> ListPage:
-        live = _visible(Memory.objects.filter(owned_by(owner), hidden_at__isnull=True, session__hidden_at__isnull=True))
+        live = visible(Memory.objects.filter(owned_by(owner), hidden_at__isnull=True, session__hidden_at__isnull=True))
         live = live.filter(_conditions(request))
         rows = list(live.order_by("-created_at_ms", "-pk")[: request.limit + 1])
         page = rows[: request.limit]
@@ -36,7 +36,7 @@ class MemoryTable:
     ) -> Sequence[StoredMemory]:
         scope = {"app_id": app_id, "project_id": project_id}
         given = {name: value for name, value in scope.items() if value is not None}
-        rows = _visible(Memory.objects.filter(user_id=user_pk, memory_id=memory_id, **given))
+        rows = visible(Memory.objects.filter(user_id=user_pk, memory_id=memory_id, **given))
         return [_stored(row) for row in rows.order_by("app_id", "project_id")]
 
     def hide(self, owner: Owner, memory_id: str, at: datetime | None) -> None:
@@ -59,7 +59,7 @@ class MemoryTable:
             memory.save(update_fields=["text", "category", "importance", "token_count"])
 
 
-def _visible(memories: QuerySet[Memory]) -> QuerySet[Memory]:
+def visible(memories: QuerySet[Memory]) -> QuerySet[Memory]:
     """Without records, and without what was deleted for good. The owner and the session come in the same statement."""
     return memories.filter(session__deleted_at__isnull=True).exclude(_RECORD).select_related("user", "session")
 
@@ -83,6 +83,7 @@ def _conditions(request: ListRequest) -> Q:
 def _stored(row: Memory) -> StoredMemory:
     return StoredMemory(
         owner=Owner(row.user_id, row.user.user_id, row.app_id, row.project_id),
+        row=row.pk,
         memory_id=row.memory_id,
         memory_type=cast("MemoryType", row.memory_type),
         session_id=row.session.session_id if row.session else None,

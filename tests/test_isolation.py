@@ -48,8 +48,9 @@ class Subject:
     user_pk: uuid.UUID
     marker: str = field(default_factory=lambda: uuid.uuid4().hex.translate(LETTERS))
     resources: dict[str, str] = field(default_factory=dict)  # id → file name
-    deleted: set[str] = field(default_factory=set)
+    registered: dict[str, str] = field(default_factory=dict)
     said: dict[str, list[str]] = field(default_factory=dict)  # session id → texts
+    memories: set[str] = field(default_factory=set)
     secrets: set[str] = field(default_factory=set)  # ids and keys that only this user may see
 
     def __post_init__(self) -> None:
@@ -103,6 +104,16 @@ class Walk(RuleBasedStateMachine):
         subject.resources[answer["resource_id"]] = filename
         subject.secrets.add(answer["resource_id"])
 
+    @rule(name=people, filename=filenames)
+    def register(self, name: str, filename: str) -> None:
+        """A file of the same address and digest for everybody, which nobody can read: so it is never found."""
+        body = {"filename": filename, "source_uri": f"minio://bucket/{filename}", "sha256": "0" * 64}
+        answer = self.call(name, "post", "/resources/external", data=body, content_type="application/json")
+        subject = self.subjects[name]
+        assert answer["session_id"] == f"resource:{subject.user_id}:{answer['resource_id']}"
+        subject.registered[answer["resource_id"]] = filename
+        subject.secrets.add(answer["resource_id"])
+
     @rule(name=people, chat=chats, is_shared=st.booleans())
     def chat(self, name: str, chat: str, is_shared: bool) -> None:
         subject = self.subjects[name]
@@ -118,7 +129,8 @@ class Walk(RuleBasedStateMachine):
     @rule(name=people)
     def list_resources(self, name: str) -> None:
         listed = self.call(name, "get", "/resources")["resources"]
-        assert {row["resource_id"]: row["filename"] for row in listed} == self.subjects[name].resources
+        subject = self.subjects[name]
+        assert {row["resource_id"]: row["filename"] for row in listed} == subject.resources | subject.registered
 
     @rule(name=people, owner=people, choice=choices)
     def read_resource(self, name: str, owner: str, choice: int) -> None:
@@ -137,7 +149,7 @@ class Walk(RuleBasedStateMachine):
         self.call(name, "delete", "/resources/{resource_id}", resource_id, expect=200 if is_own else 404)
         if is_own:
             del subject.resources[resource_id]
-            subject.deleted.add(resource_id)
+            subject.memories = {memory["id"] for memory in self._all(name, "get", "/memories", "memories")}
 
     def _any_resource(self, owner: str, choice: int) -> str:
         known = sorted(self.subjects[owner].resources)
@@ -177,6 +189,56 @@ class Walk(RuleBasedStateMachine):
         body = {"query": self.subjects[owner].marker, "conversation_id": chat, "scope": ["all_user_memory"]}
         answer = self.call(name, "post", "/memories/search", data=body, content_type="application/json")
         assert name == owner or answer["results"] == []
+
+    # --- what users decide -------------------------------------------------------------------------------------------
+
+    @rule(name=people)
+    def list_memories(self, name: str) -> None:
+        """All memories of all sessions that are not deleted, and none else."""
+        subject = self.subjects[name]
+        memories = self._all(name, "get", "/memories", "memories")
+        subject.secrets |= {memory["id"] for memory in memories}
+        assert {memory["session_id"] for memory in memories} == subject.sessions
+        subject.memories = {memory["id"] for memory in memories}
+        listed = self._all(name, "get", "/sessions", "sessions")
+        assert {session["session_id"] for session in listed} == subject.sessions
+
+    @rule(name=people, owner=people, choice=choices)
+    def decide_about_a_memory(self, name: str, owner: str, choice: int) -> None:
+        """Corrects, deletes and restores one's own; another's memory looks like none."""
+        known = sorted(self.subjects[owner].memories)
+        memory_id = known[choice % len(known)] if known else "nothing"
+        expect = 200 if memory_id in self.subjects[name].memories else 404
+        text = f"the payment, corrected {self.subjects[name].marker}"
+        as_json = {"content_type": "application/json", "expect": expect}
+        self.call(name, "get", "/memories/{memory_id}", memory_id, expect=expect)
+        self.call(name, "patch", "/memories/{memory_id}", memory_id, data={"override_text": text}, **as_json)
+        self.call(name, "delete", "/memories/{memory_id}", memory_id, expect=expect)
+        self.call(name, "get", "/memories/trash")
+        self.call(name, "post", "/memories/{memory_id}/restore", memory_id, data={}, **as_json)
+        self.call(name, "delete", "/memories/{memory_id}/override", memory_id, expect=expect)
+
+    @rule(name=people, owner=people, choice=choices)
+    def decide_about_a_session(self, name: str, owner: str, choice: int) -> None:
+        known = sorted(self.subjects[owner].sessions)
+        session_id = known[choice % len(known)] if known else "nothing"
+        expect = 200 if session_id in self.subjects[name].sessions else 404
+        self.call(name, "delete", "/sessions/{session_id}", session_id, expect=expect)
+        if expect == 200:
+            assert session_id not in {row["session_id"] for row in self._all(name, "get", "/memories", "memories")}
+        as_json = {"data": {}, "content_type": "application/json", "expect": expect}
+        self.call(name, "post", "/sessions/{session_id}/restore", session_id, **as_json)
+
+    def _all(self, name: str, method: str, path: str, rows: str) -> list[dict[str, Any]]:
+        """Every page of a list."""
+        found: list[dict[str, Any]] = []
+        query: dict[str, Any] = {"limit": 100}
+        while True:
+            answer = self.call(name, method, path, data=query)
+            found += answer[rows]
+            if answer["next_cursor"] is None:
+                return found
+            query["cursor"] = answer["next_cursor"]
 
     # --- keys and names ----------------------------------------------------------------------------------------------
 

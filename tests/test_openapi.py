@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 import schemathesis
@@ -28,11 +29,22 @@ DOCUMENTED = {
     ("post", "/users/me/keys/rotate"),
     ("delete", "/users/me/keys/{key_id}"),
     ("post", "/resources"),
+    ("post", "/resources/external"),
     ("get", "/resources"),
     ("get", "/resources/{resource_id}"),
     ("get", "/resources/{resource_id}/content"),
     ("delete", "/resources/{resource_id}"),
     ("post", "/memories/search"),
+    ("get", "/memories"),
+    ("get", "/memories/{memory_id}"),
+    ("patch", "/memories/{memory_id}"),
+    ("delete", "/memories/{memory_id}"),
+    ("post", "/memories/{memory_id}/restore"),
+    ("delete", "/memories/{memory_id}/override"),
+    ("get", "/memories/trash"),
+    ("get", "/sessions"),
+    ("delete", "/sessions/{session_id}"),
+    ("post", "/sessions/{session_id}/restore"),
 }
 FORMS = {("post", "/resources")}  # a form has no types to get wrong: everything is text
 GENERATION = GenerationConfig(allow_x00=False, with_security_parameters=False)
@@ -131,8 +143,8 @@ def _exercise(operation: Any, mode: GenerationMode, person: Person, examples: in
 
 
 def _fit(case: Any) -> None:
-    """What no schema can say: which credentials and cursors exist, which moments are to come, which methods need
-    endpoints, which signs can be printed, how deep filters nest, what bytes are a text file."""
+    """What no schema can say: which credentials and cursors exist, where things are, which moments are to come, which
+    methods need endpoints, which signs can be printed, how deep filters nest, what bytes are a text file."""
     if case.operation.path == "/users":
         return
     for place in (case.query, case.body):
@@ -151,6 +163,14 @@ FITTING: dict[str, Callable[[Any], Any]] = {
     "label": lambda label: "".join(filter(str.isprintable, label)),
     "filters": lambda tree: tree if _depth(tree) <= filters.MAX_DEPTH else None,
     "file": lambda _: b"payment",
+    "query": lambda query: query if len(query) % 2 else "payment",
+    "session_id": lambda _: None,
+    "app_id": lambda _: None,
+    "project_id": lambda _: None,
+    "source_uri": lambda _: "minio://bucket/contract.txt",
+    "ingest_uri": lambda _: None,
+    "mime_type": lambda _: None,
+    "filename": lambda _: "contract.txt",
 }
 
 
@@ -160,8 +180,17 @@ def _depth(tree: Any) -> int:
 
 
 def _seeded(operation: Any, person: Person) -> dict[str, str] | None:
-    """The id of something that is really there."""
-    if "{resource_id}" not in operation.path:
+    """The id of something that is really there, in the state that the operation speaks of."""
+    if "{" not in operation.path:
         return None
-    file = SimpleUploadedFile("contract.txt", f"payment {operation.label}".encode(), "text/plain")
-    return {"resource_id": person.client.post("/resources", {"file": file}).json()["resource_id"]}
+    file = SimpleUploadedFile("contract.txt", f"payment {uuid4()}".encode(), "text/plain")
+    resource = person.client.post("/resources", {"file": file}).json()
+    session_id = resource["session_id"]
+    (memory,) = person.client.get("/memories", {"session_id": session_id}).json()["memories"]
+    if operation.path.endswith("/restore"):
+        person.client.delete(f"/memories/{memory['id']}")
+        person.client.delete(f"/sessions/{session_id}")
+    if operation.path.endswith("/override"):
+        person.client.patch(f"/memories/{memory['id']}", {"override_text": "x"}, "application/json")
+    seeds = {"resource_id": resource["resource_id"], "memory_id": memory["id"], "session_id": session_id}
+    return {name: value for name, value in seeds.items() if f"{{{name}}}" in operation.path}

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
+from datetime import datetime
 from typing import Any
 
+from engine.models import Session
+from engine.port import StoredMemory
+from memories.models import Tombstone
+from memories.queries import Event
 from memories.services.raw import without_base64
 from memories.services.search import Found, SearchAnswer
 from memory_gateway.core.ids import parse_session_id, resource_uri
+from memory_gateway.core.times import isoformat
 
 
 def search_answer(answer: SearchAnswer, *, explain: bool) -> dict[str, Any]:
@@ -38,7 +45,9 @@ def _result(found: Found, explain: bool) -> dict[str, Any]:
         ],
         "raw": without_base64(hit.raw),
     }
-    return {**result, "explain": {"legs": dict(hit.legs)}} if explain else result
+    if explain:
+        result["explain"] = {"legs": dict(hit.legs), "override_id": found.override_id}
+    return result
 
 
 def _resource(session_id: str | None) -> tuple[str | None, str | None]:
@@ -47,3 +56,56 @@ def _resource(session_id: str | None) -> tuple[str | None, str | None]:
     if name.kind != "resource" or name.user_id is None:
         return None, None
     return name.rest, resource_uri(name.user_id, name.rest)
+
+
+def memory(stored: StoredMemory, override_ids: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "id": stored.memory_id,
+        "memory_type": stored.memory_type,
+        "session_id": stored.session_id,
+        "app_id": stored.owner.app_id,
+        "project_id": stored.owner.project_id,
+        "text": stored.text,
+        "category": stored.category,
+        "importance": stored.importance,
+        "sender_id": stored.sender_id,
+        "agent_id": stored.agent_id,
+        "timestamp_ms": stored.created_at_ms,
+        "override_id": override_ids.get(stored.memory_id),
+        "deleted_at": _moment(stored.hidden_at),
+    }
+
+
+def event(item: Event) -> dict[str, Any]:
+    return {"at": isoformat(item.at), "action": item.action, "by": item.by, **item.values}
+
+
+def trash_item(tombstone: Tombstone) -> dict[str, Any]:
+    row = tombstone.row
+    return {
+        "tombstone_id": tombstone.tombstone_id,
+        "kind": "memory" if tombstone.memory_id else "session",
+        "memory_id": tombstone.memory_id or None,
+        "session_id": tombstone.session_id or None,
+        "memory_type": row.memory_type if row else None,
+        "text": row.text if row else None,
+        "reason": tombstone.reason,
+        "deleted_at": isoformat(tombstone.created_at),
+    }
+
+
+def session(found: Session, counted: Mapping[str, int]) -> dict[str, Any]:
+    return {
+        "session_id": found.session_id,
+        "kind": found.kind,
+        "memories": counted.get("memories", 0),
+        "pending": counted.get("pending", 0),
+        "created_at": isoformat(found.created_at),
+        "flushed_at": _moment(found.flushed_at),
+        "searchable_at": _moment(found.searchable_at),
+        "deleted_at": _moment(found.hidden_at),
+    }
+
+
+def _moment(moment: datetime | None) -> str | None:
+    return None if moment is None else isoformat(moment)

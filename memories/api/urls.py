@@ -2,8 +2,26 @@ from __future__ import annotations
 
 from django.urls import path
 
-from memories.api import views
+from memories.api.session_views import SessionViewSet
+from memories.api.views import MemoryViewSet
 
+# Ids may hold slashes: an upstream makes a message's id of its session's.
 urlpatterns = [
-    path("memories/search", views.SearchViewSet.as_view({"post": "search"}), name="memory-search"),
+    path("memories", MemoryViewSet.as_view({"get": "list_memories"}), name="memory-list"),
+    path("memories/search", MemoryViewSet.as_view({"post": "search"}), name="memory-search"),
+    path("memories/trash", MemoryViewSet.as_view({"get": "list_trash"}), name="memory-trash"),
+    path("memories/<path:memory_id>/restore", MemoryViewSet.as_view({"post": "restore"}), name="memory-restore"),
+    path(
+        "memories/<path:memory_id>/override",
+        MemoryViewSet.as_view({"delete": "undo_correction"}),
+        name="memory-override",
+    ),
+    path(
+        "memories/<path:memory_id>",
+        MemoryViewSet.as_view({"get": "retrieve", "patch": "correct", "delete": "destroy"}),
+        name="memory-detail",
+    ),
+    path("sessions", SessionViewSet.as_view({"get": "list_sessions"}), name="session-list"),
+    path("sessions/<path:session_id>/restore", SessionViewSet.as_view({"post": "restore"}), name="session-restore"),
+    path("sessions/<path:session_id>", SessionViewSet.as_view({"delete": "destroy"}), name="session-detail"),
 ]

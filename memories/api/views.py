@@ -1,27 +1,155 @@
 from __future__ import annotations
 
+from datetime import datetime
+
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.viewsets import ViewSet
 
 from accounts.api.authentication import caller
-from accounts.api.openapi import problems
-from memories.api import rendering, schemas
+from accounts.api.openapi import problems, query_parameters
+from accounts.audit import Actor
+from engine.registry import get_engine
+from memories import queries
+from memories.api import cursors, rendering
+from memories.api.openapi import BodyOnDelete
+from memories.api.schemas import memories as schemas
+from memories.api.schemas import search as search_schemas
+from memories.api.schemas.common import PageQuery
+from memories.models import Tombstone
+from memories.services import edit, lookup, trash
+from memories.services.owned import owner_of
 from memories.services.search import search
 from memory_gateway.core.rest import parse
 
 
 @extend_schema(tags=["memories"])
-class SearchViewSet(ViewSet):
+class MemoryViewSet(ViewSet):
+    schema = BodyOnDelete()
+
     @extend_schema(
         operation_id="search_memories",
         summary="Find memories for a question",
-        request=schemas.SearchBody,
-        responses={200: schemas.SearchOut, **problems(400, 401, 413, 422, 502, 503)},
+        request=search_schemas.SearchBody,
+        responses={200: search_schemas.SearchOut, **problems(400, 401, 413, 422, 502, 503)},
     )
     def search(self, request: Request) -> Response:
         """The caller's best memories, best first, with the files that they speak of."""
-        body = parse(schemas.SearchBody, request.data)
+        body = parse(search_schemas.SearchBody, request.data)
         answer = search(caller(request), body.command())
         return Response(rendering.search_answer(answer, explain=body.explain))
+
+    @extend_schema(
+        operation_id="list_memories",
+        summary="Your memories, newest first",
+        parameters=query_parameters(schemas.MemoryListQuery),
+        responses={200: schemas.MemoryPage, **problems(400, 401, 422)},
+    )
+    def list_memories(self, request: Request) -> Response:
+        query = parse(schemas.MemoryListQuery, request.query_params.dict())
+        owner = owner_of(caller(request), query.app_id, query.project_id)
+        page = get_engine().list(owner, query.request())
+        overrides = queries.override_ids(owner, [stored.memory_id for stored in page.memories])
+        return Response(
+            {
+                "memories": [rendering.memory(stored, overrides) for stored in page.memories],
+                "next_cursor": None if page.following is None else cursors.encode(*page.following),
+            }
+        )
+
+    @extend_schema(
+        operation_id="get_memory",
+        summary="One of your memories, with everything that was decided about it",
+        parameters=query_parameters(schemas.MemoryQuery),
+        responses={200: schemas.MemoryDetail, **problems(400, 401, 404, 422)},
+    )
+    def retrieve(self, request: Request, memory_id: str) -> Response:
+        query = parse(schemas.MemoryQuery, request.query_params.dict())
+        stored = lookup.one(caller(request).user_pk, query.which(memory_id), get_engine())
+        overrides = queries.override_ids(stored.owner, [stored.memory_id])
+        events = queries.history(stored.owner, stored.memory_id)
+        return Response(
+            {
+                "memory": rendering.memory(stored, overrides),
+                "history": [rendering.event(event) for event in events],
+            }
+        )
+
+    @extend_schema(
+        operation_id="correct_memory",
+        summary="Put other words in the place of a memory's",
+        request=schemas.CorrectionBody,
+        responses={200: schemas.Corrected, **problems(400, 401, 404, 409, 422)},
+    )
+    def correct(self, request: Request, memory_id: str) -> Response:
+        body = parse(schemas.CorrectionBody, request.data)
+        who = caller(request)
+        override = edit.correct(who.user_pk, body.which(memory_id), body.correction(), actor=Actor.key(who))
+        return Response({"memory_id": memory_id, "override_id": override.override_id, "status": "active"})
+
+    @extend_schema(
+        operation_id="undo_correction",
+        summary="Give a memory its own words back",
+        parameters=query_parameters(schemas.MemoryQuery),
+        request=None,
+        responses={200: schemas.Corrected, **problems(400, 401, 404, 422)},
+    )
+    def undo_correction(self, request: Request, memory_id: str) -> Response:
+        query = parse(schemas.MemoryQuery, request.query_params.dict())
+        who = caller(request)
+        override = edit.undo(who.user_pk, query.which(memory_id), actor=Actor.key(who))
+        return Response({"memory_id": memory_id, "override_id": override.override_id, "status": "undone"})
+
+    @extend_schema(
+        operation_id="delete_memory",
+        summary="Put a memory into the trash",
+        request=schemas.DeletionBody,
+        responses={200: schemas.Deleted, **problems(400, 401, 404, 409, 422)},
+    )
+    def destroy(self, request: Request, memory_id: str) -> Response:
+        body = parse(schemas.DeletionBody, request.data)
+        who = caller(request)
+        tombstone = trash.delete(who.user_pk, body.which(memory_id), reason=body.reason or "", actor=Actor.key(who))
+        return Response({"memory_id": memory_id, "tombstone_id": tombstone.tombstone_id, "status": "deleted"})
+
+    @extend_schema(
+        operation_id="restore_memory",
+        summary="Take a memory out of the trash",
+        request=schemas.MemoryBody,
+        responses={200: schemas.Deleted, **problems(400, 401, 404, 422)},
+    )
+    def restore(self, request: Request, memory_id: str) -> Response:
+        body = parse(schemas.MemoryBody, request.data)
+        who = caller(request)
+        tombstone = trash.restore(who.user_pk, body.which(memory_id), actor=Actor.key(who))
+        return Response({"memory_id": memory_id, "tombstone_id": tombstone.tombstone_id, "status": "restored"})
+
+    @extend_schema(
+        operation_id="list_trash",
+        summary="What you deleted and can restore, newest first",
+        parameters=query_parameters(PageQuery),
+        responses={200: schemas.TrashPage, **problems(400, 401, 422)},
+    )
+    def list_trash(self, request: Request) -> Response:
+        query = parse(PageQuery, request.query_params.dict())
+        owner = owner_of(caller(request), query.app_id, query.project_id)
+        found = queries.trash(owner, _trash_position(query.cursor), query.limit + 1)
+        page = found[: query.limit]
+        return Response(
+            {
+                "trash": [rendering.trash_item(tombstone) for tombstone in page],
+                "next_cursor": _trash_cursor(page[-1]) if len(found) > query.limit else None,
+            }
+        )
+
+
+def _trash_position(cursor: str | None) -> tuple[datetime, str] | None:
+    if cursor is None:
+        return None
+    microseconds, tombstone_id = cursors.decode(cursor)
+    return cursors.moment(microseconds), tombstone_id
+
+
+def _trash_cursor(tombstone: Tombstone) -> str:
+    return cursors.encode(cursors.microseconds(tombstone.created_at), tombstone.tombstone_id)

@@ -5,15 +5,24 @@ from __future__ import annotations
 from accounts.principal import Principal
 from engine.port import Owner
 from memory_gateway.core.errors import NotFound
-from memory_gateway.core.ids import parse_session_id
+from memory_gateway.core.ids import check_session_id, parse_session_id
 
 
 def owner_of(principal: Principal, app_id: str = "default", project_id: str = "default") -> Owner:
     return Owner(principal.user_pk, principal.user_id, app_id, project_id)
 
 
+def is_session_id(text: str) -> bool:
+    """Whether any session could have that id."""
+    try:
+        check_session_id(text)
+    except ValueError:
+        return False
+    return True
+
+
 def require_own_session(owner: Owner, session_id: str) -> None:
     """Sessions whose id names another user do not exist for the caller. Errors: `NotFound`."""
     named = parse_session_id(session_id).user_id
-    if named is not None and named != owner.user_id:
+    if named not in {None, owner.user_id} or not is_session_id(session_id):
         raise NotFound("There is no such session.")

@@ -29,5 +29,16 @@ def strings(value: Any) -> Iterator[str]:
             yield from strings(item)
 
 
+def reworded(value: Any, old: str, new: str) -> Any:
+    """A copy in which other words stand wherever a string holds the old ones whole."""
+    if isinstance(value, str):
+        return value.replace(old, new) if old else value
+    if isinstance(value, Mapping):
+        return {key: reworded(item, old, new) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [reworded(item, old, new) for item in value]
+    return value
+
+
 def _is_base64(key: object) -> bool:
     return isinstance(key, str) and key.lower() == BASE64_KEY

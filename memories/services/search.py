@@ -5,15 +5,17 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from accounts.principal import Principal
 from engine import filters
 from engine.port import Engine, Hit, Method, Owner, SearchRequest, SearchResult
 from engine.registry import get_engine
+from memories.queries import Decisions, InForce, decisions
 from memories.services.attachments import attach
 from memories.services.owned import owner_of
+from memories.services.raw import reworded
 from memory_gateway.core.ids import parse_session_id
 from resources.queries import AttachmentRow, searchable_sessions
 
@@ -50,11 +52,12 @@ class SearchCommand:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A hit, the most specific scope that it came from, and the files it speaks of."""
+    """A hit, the most specific scope that it came from, the files it speaks of and the correction that it carries."""
 
     hit: Hit
     scope: Scope
     attachments: tuple[AttachmentRow, ...] = ()
+    override_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +96,15 @@ def search(principal: Principal, command: SearchCommand, *, engine: Engine | Non
     answers = (engine or get_engine()).search(owner, list(asked.values())) if asked else []
     took_ms = round((time.perf_counter() - started) * 1000, 2)
     results = dict(zip(asked, answers, strict=True))
-    found = _merge(owner, asked, results, command.limit)
+    merged = _merge(owner, asked, results)
+    decided = _decisions(owner, merged)
+    found = _cut(_decided(merged, decided), command.limit)
     files = attach(owner, (item.hit for item in found))
     return SearchAnswer(
-        results=tuple(Found(item.hit, item.scope, files[item.hit.memory_id]) for item in found),
+        results=tuple(replace(item, attachments=files[item.hit.memory_id]) for item in found),
         method=answers[0].method if answers else command.method,
         scopes={
-            scope: _report(asked[scope], results[scope], took_ms) if scope in asked else ScopeReport()
+            scope: _report(asked[scope], results[scope], decided, took_ms) if scope in asked else ScopeReport()
             for scope in SCOPES
             if scope in command.scopes
         },
@@ -140,10 +145,8 @@ def _sessions(owner: Owner, command: SearchCommand) -> dict[Scope, tuple[str, ..
     return sessions
 
 
-def _merge(
-    owner: Owner, asked: Mapping[Scope, SearchRequest], results: Mapping[Scope, SearchResult], limit: int
-) -> list[Found]:
-    """Each memory once, under its most specific scope with its best score; at most `limit` counted ones per scope."""
+def _merge(owner: Owner, asked: Mapping[Scope, SearchRequest], results: Mapping[Scope, SearchResult]) -> list[Found]:
+    """Each memory once, under its most specific scope with its best score; the best first."""
     merged: dict[str, Found] = {}
     for scope, result in results.items():  # in the order of SCOPES
         for hit in _own_hits(owner, asked[scope], result):
@@ -152,7 +155,7 @@ def _merge(
                 merged[hit.memory_id] = Found(hit, scope)
             elif _rank(hit) < _rank(known.hit):
                 merged[hit.memory_id] = Found(hit, known.scope)
-    return _cut(sorted(merged.values(), key=lambda found: _rank(found.hit)), limit)
+    return sorted(merged.values(), key=lambda found: _rank(found.hit))
 
 
 def _own_hits(owner: Owner, request: SearchRequest, result: SearchResult) -> list[Hit]:
@@ -178,6 +181,30 @@ def _rank(hit: Hit) -> tuple[bool, float, int, str]:
     return hit.score is None, -(hit.score or 0.0), -hit.created_at_ms, hit.memory_id
 
 
+def _decisions(owner: Owner, found: Iterable[Found]) -> Decisions:
+    hits = [item.hit for item in found]
+    sessions = {hit.session_id for hit in hits if hit.session_id is not None}
+    return decisions(owner, [hit.memory_id for hit in hits], sorted(sessions))
+
+
+def _decided(found: Iterable[Found], decided: Decisions) -> list[Found]:
+    """Without what the user deleted, and with the user's words in the place of the engine's, in `raw` too.
+
+    An engine that has the decisions in its own table returns nothing deleted and the new words already.
+    """
+    live = [item for item in found if not decided.hide(item.hit.memory_id, item.hit.session_id)]
+    return [_corrected(item, decided.overrides.get(item.hit.memory_id)) for item in live]
+
+
+def _corrected(found: Found, override: InForce | None) -> Found:
+    if override is None:
+        return found
+    if found.hit.text == override.text:
+        return replace(found, override_id=override.override_id)
+    raw = reworded(found.hit.raw, override.original_text, override.text)
+    return replace(found, hit=replace(found.hit, text=override.text, raw=raw), override_id=override.override_id)
+
+
 def _cut(found: Iterable[Found], limit: int) -> list[Found]:
     kept: list[Found] = []
     left = dict.fromkeys(SCOPES, limit)
@@ -189,6 +216,13 @@ def _cut(found: Iterable[Found], limit: int) -> list[Found]:
     return kept
 
 
-def _report(request: SearchRequest, result: SearchResult, took_ms: float) -> ScopeReport:
-    sessions = None if request.session_ids is None else len(request.session_ids)
-    return ScopeReport(request.top_k, sessions, len(result.hits), degraded=result.degraded, ms=took_ms)
+def _report(request: SearchRequest, result: SearchResult, decided: Decisions, took_ms: float) -> ScopeReport:
+    return ScopeReport(
+        asked=request.top_k,
+        sessions=None if request.session_ids is None else len(request.session_ids),
+        found=len(result.hits),
+        hidden=sum(decided.hide(hit.memory_id, hit.session_id) for hit in result.hits),
+        replaced=sum(hit.memory_id in decided.overrides for hit in result.hits),
+        degraded=result.degraded,
+        ms=took_ms,
+    )

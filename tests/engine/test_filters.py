@@ -54,6 +54,7 @@ def test_a_filter_lets_through_what_fits(tree: Any) -> None:
         {"session_id": "chat:c2"},
         {"session_id": {"eq": "chat:c1", "ne": "chat:c1"}},
         {"timestamp": {"gt": 1_780_000_000_000}},
+        {"timestamp": {"gt": 1_780_000_000_000.0}},
         {"sender_id": {"in": ["bob"]}},
         {"type": {"in": ["Document"]}},
         {"session_id": "chat:c1", "AND": [{"sender_id": "bob"}]},

@@ -5,47 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from engine.port import ContentItem, Message
-from engine.registry import get_engine
 from tests.conftest import Person
-
-NOON_MS = 1_781_172_177_000
-CONTRACT = "The payment is due within thirty days of receipt of the invoice.\n\nThe seller delivers in Hamburg.\n"
-
-
-def say(person: Person, session_id: str, *texts: str, flush: bool = True) -> None:
-    """Remembers what the person said."""
-    engine = get_engine()
-    messages = [
-        Message(person.user_id, "user", NOON_MS + index, (ContentItem("text", text=text),))
-        for index, text in enumerate(texts)
-    ]
-    engine.add(person.owner, session_id, messages)
-    if flush:
-        engine.flush(person.owner, session_id)
-
-
-def upload(person: Person, name: str = "contract.txt", text: str = CONTRACT, **fields: str) -> dict[str, Any]:
-    file = SimpleUploadedFile(name, text.encode(), "text/plain")
-    response = person.client.post("/resources", {"file": file, **fields})
-    assert response.json().get("status") == "extracted", response.content
-    return dict(response.json())
-
-
-def search(person: Person, query: str = "payment", *, status: int = 200, **fields: Any) -> dict[str, Any]:
-    response = person.client.post("/memories/search", {"query": query, **fields}, content_type="application/json")
-    assert response.status_code == status, response.content
-    return dict(response.json())
-
-
-def texts(answer: dict[str, Any]) -> list[str]:
-    return [result["text"] for result in answer["results"]]
-
+from tests.memories.calls import CONTRACT, NOON_MS, say, search, texts, upload
 
 # --- the answer ------------------------------------------------------------------------------------------------------
 
@@ -264,7 +229,7 @@ def test_another_users_name_beside_the_key_is_refused(client: Client, alice: Per
 
 
 @pytest.mark.django_db(transaction=True)
-def test_search_makes_five_statements_whatever_the_number_of_resources(alice: Person, storage: Any) -> None:
+def test_search_makes_six_statements_whatever_the_number_of_resources(alice: Person, storage: Any) -> None:
     say(alice, "chat:c1", "payment of the chat")
     upload(alice)
     everything = {"conversation_id": "c1", "scope": ["current_chat", "resources", "all_user_memory"]}
@@ -272,7 +237,7 @@ def test_search_makes_five_statements_whatever_the_number_of_resources(alice: Pe
     counts = [_statements(alice, everything)]
     for number in range(20):
         upload(alice, f"file{number}.txt", f"{CONTRACT} {number}")
-    assert [*counts, _statements(alice, everything)] == [5, 5]
+    assert [*counts, _statements(alice, everything)] == [6, 6]
 
 
 def _statements(person: Person, fields: dict[str, Any]) -> int:

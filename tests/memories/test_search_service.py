@@ -6,9 +6,11 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from django.utils import timezone
 
 from accounts.principal import Principal
 from memories.api.rendering import search_answer
+from memories.models import Override, Tombstone
 from memories.services.search import DEFAULT_TOP_K, SCOPES, SearchAnswer, SearchCommand, search
 from resources.models import Attachment, Resource
 from tests.conftest import Person
@@ -218,3 +220,44 @@ def test_only_a_resource_session_has_a_resource(alice: Person) -> None:
         ("r_1", "resource://alice/r_1"),
         (None, None),
     ]
+
+
+# --- what the user decided, where the engine does not know it --------------------------------------------------------
+
+
+def decide(person: Person, kind: type[Tombstone | Override], memory_id: str = "", **values: Any) -> None:
+    scope = {"app_id": "default", "project_id": "default"}
+    kind.objects.create(user_id=person.user_pk, memory_id=memory_id, **{**scope, **values})
+
+
+def test_deleted_hits_are_dropped_counted_and_make_room(alice: Person) -> None:
+    decide(alice, Tombstone, "gone")
+    decide(alice, Tombstone, session_id="chat:c2")
+    hits = [hit("gone", 0.9), hit("with-session", 0.8, session_id="chat:c2"), hit("one", 0.5), hit("two", 0.4)]
+    answer = ask(alice, ScriptedEngine(hits), "all_user_memory", top_k=1)
+    assert ids(answer) == ["one"]
+    assert answer.scopes["all_user_memory"].hidden == 2
+
+
+def test_only_the_callers_own_decisions_in_force_count(alice: Person, bob: Person) -> None:
+    decide(bob, Tombstone, "m")
+    decide(alice, Tombstone, "m", project_id="other")
+    decide(alice, Tombstone, "m", undone_at=timezone.now())
+    decide(alice, Override, "m", original_text="text of m", text="new", undone_at=timezone.now())
+    (found,) = ask(alice, ScriptedEngine([hit("m")]), "all_user_memory").results
+    assert (found.hit.text, found.override_id) == ("text of m", None)
+
+
+def test_a_correction_replaces_the_old_words_in_raw_too(alice: Person) -> None:
+    decide(alice, Override, "m", original_text="text of m", text="new words")
+    raw = {"episode": "text of m", "atomic_facts": [{"content": "text of m, and more"}], "summary": "else"}
+    answer = ask(alice, ScriptedEngine([hit("m", raw=raw)]), "all_user_memory")
+    (found,) = answer.results
+    assert found.hit.text == "new words"
+    assert found.hit.raw == {
+        "episode": "new words",
+        "atomic_facts": [{"content": "new words, and more"}],
+        "summary": "else",
+    }
+    assert found.override_id is not None
+    assert answer.scopes["all_user_memory"].replaced == 1

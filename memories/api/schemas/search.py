@@ -1,16 +1,17 @@
-"""The wire shapes of `/memories`."""
+"""The wire shapes of `POST /memories/search`."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, Field, StringConstraints
 
 from accounts.api.schemas import ScopedBody
 from engine.port import ContentType, MemoryType, Method
 from memories.api.filters import FilterTree
 from memories.services.search import DEFAULT_TOP_K, Scope, SearchCommand
 from memory_gateway.core.ids import MAX_SESSION_ID_CHARS, Name, check_session_id
+from memory_gateway.core.rest import WHOLE
 
 MAX_QUERY_CHARS = 8192
 _MAX_CHAT_CHARS = MAX_SESSION_ID_CHARS - len("chat:")
@@ -28,11 +29,6 @@ ConversationId = Annotated[
     AfterValidator(_check_conversation_id),
     Field(json_schema_extra={"pattern": rf"^[^\u0000-\u001f\u007f-\u009f\u2028\u2029]{{1,{_MAX_CHAT_CHARS}}}$"}),
 ]
-
-
-def _whole(value: object) -> object:
-    """JSON knows no integers: 8.0 is the same number as 8."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _check_top_k(value: int) -> int:
@@ -59,7 +55,7 @@ class SearchBody(ScopedBody):
     )
     agent_id: Name | None = Field(None, description="Search the memories of this agent of the caller's.")
     method: Method = Field("hybrid", description="`vector` and `agentic` need their endpoints to be set up.")
-    top_k: Annotated[int, BeforeValidator(_whole), AfterValidator(_check_top_k)] = Field(
+    top_k: Annotated[int, AfterValidator(_check_top_k), WHOLE] = Field(
         8,
         json_schema_extra={"anyOf": [{"const": -1}, {"minimum": 1, "maximum": 100}]},
         description=f"At most so many results of each scope, 1 to 100; -1 means {DEFAULT_TOP_K}. "
@@ -99,9 +95,10 @@ class AttachmentOut(BaseModel):
 
 
 class Explanation(BaseModel):
-    """Why a result was found: score, rank and matched terms of each leg of the method."""
+    """Why a result was found, and why it says what it says."""
 
-    legs: dict[str, Any]
+    legs: dict[str, Any] = Field(description="Score, rank and matched terms of each leg of the method.")
+    override_id: str | None = Field(description="The correction that it carries.")
 
 
 class SearchResultOut(BaseModel):
@@ -117,7 +114,7 @@ class SearchResultOut(BaseModel):
     resource_uri: str | None
     attachments: list[AttachmentOut]
     raw: dict[str, Any]
-    explain: Explanation = Field(default=..., description="Present when `explain` was asked for.")
+    explain: Explanation | None = Field(None, description="Absent unless `explain` was asked for.")
 
 
 class ScopeMeta(BaseModel):

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import secrets
+
+from django.db import models
+from django.db.models import Q
+
+from accounts.models import MemoryUser
+from engine.models import Memory
+
+
+def new_tombstone_id() -> str:
+    return f"t_{secrets.token_hex(16)}"
+
+
+def new_override_id() -> str:
+    return f"o_{secrets.token_hex(16)}"
+
+
+class Decision(models.Model):
+    """What a user decided about a memory of theirs, by whom it was done, and whether it was undone."""
+
+    user = models.ForeignKey(MemoryUser, models.CASCADE, related_name="+")
+    app_id = models.CharField(max_length=64)
+    project_id = models.CharField(max_length=64)
+    session_id = models.CharField(max_length=128, blank=True)
+    # What is deleted for good takes with it what was decided about it, wordings above all.
+    row = models.ForeignKey(Memory, models.CASCADE, null=True, blank=True, related_name="+", editable=False)
+    actor_kind = models.CharField(max_length=16)
+    actor = models.CharField(max_length=150, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    undone_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        abstract = True
+
+
+class Tombstone(Decision):
+    """A deletion of one memory, or of a whole session (`memory_id` empty): in force until undone."""
+
+    tombstone_id = models.CharField(primary_key=True, max_length=40, default=new_tombstone_id, editable=False)
+    memory_id = models.CharField(max_length=256, blank=True)
+    reason = models.TextField(blank=True)
+
+    class Meta:
+        ordering = ("-created_at", "-tombstone_id")
+        constraints = [
+            models.UniqueConstraint(
+                fields=["user", "app_id", "project_id", "memory_id"],
+                condition=Q(undone_at__isnull=True) & ~Q(memory_id=""),
+                name="one_tombstone_per_memory",
+            ),
+            models.UniqueConstraint(
+                fields=["user", "app_id", "project_id", "session_id"],
+                condition=Q(undone_at__isnull=True) & Q(memory_id=""),
+                name="one_tombstone_per_session",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["user", "app_id", "project_id", "created_at", "tombstone_id"], name="trash_of_user"),
+            models.Index(fields=["user", "app_id", "project_id", "memory_id"], name="tombstone_history"),
+        ]
+
+    def __str__(self) -> str:
+        return self.memory_id or self.session_id
+
+
+class Override(Decision):
+    """A correction of a memory, in force until undone. `text` holds now, `original_text` is what the engine said."""
+
+    override_id = models.CharField(primary_key=True, max_length=40, default=new_override_id, editable=False)
+    memory_id = models.CharField(max_length=256)
+    text = models.TextField()
+    original_text = models.TextField()
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        ordering = ("-created_at", "-override_id")
+        constraints = [
+            models.UniqueConstraint(
+                fields=["user", "app_id", "project_id", "memory_id"],
+                condition=Q(undone_at__isnull=True),
+                name="one_override_per_memory",
+            )
+        ]
+        indexes = [models.Index(fields=["user", "app_id", "project_id", "memory_id"], name="override_history")]
+
+    def __str__(self) -> str:
+        return self.memory_id
+
+
+class OverrideRevision(models.Model):
+    """What a memory said once: number 0 is the engine's own, the highest of an override in force holds now."""
+
+    override = models.ForeignKey(Override, models.CASCADE, related_name="revisions")
+    number = models.PositiveIntegerField()
+    text = models.TextField()
+    category = models.CharField(max_length=40, blank=True)
+    importance = models.FloatField(null=True, blank=True)
+    actor_kind = models.CharField(max_length=16, blank=True)
+    actor = models.CharField(max_length=150, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ("override", "number")
+        constraints = [models.UniqueConstraint(fields=["override", "number"], name="revision_numbers_of_one_override")]
+
+    def __str__(self) -> str:
+        return f"{self.override_id} {self.number}"

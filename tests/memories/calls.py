@@ -1,0 +1,59 @@
+"""What the tests of these endpoints do all the time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+from django.core.files.uploadedfile import SimpleUploadedFile
+
+from engine.models import Memory
+from engine.port import ContentItem, Message
+from engine.registry import get_engine
+from tests.conftest import Person
+
+NOON_MS = 1_781_172_177_000
+CONTRACT = "The payment is due within thirty days of receipt of the invoice.\n\nThe seller delivers in Hamburg.\n"
+
+
+def call(person: Person, method: str, path: str, *, status: int = 200, **fields: Any) -> dict[str, Any]:
+    """Sends the fields as JSON, or as query where the method has no body, and returns the answer."""
+    if method == "get":
+        response = person.client.get(path, fields)
+    else:
+        response = person.client.generic(method.upper(), path, orjson.dumps(fields), "application/json")
+    assert response.status_code == status, response.content
+    return dict(response.json())
+
+
+def id_of(text: str) -> str:
+    return str(Memory.objects.values_list("memory_id", flat=True).get(text=text))
+
+
+def say(person: Person, session_id: str, *texts: str, flush: bool = True) -> None:
+    """Remembers what the person said."""
+    engine = get_engine()
+    messages = [
+        Message(person.user_id, "user", NOON_MS + index, (ContentItem("text", text=text),))
+        for index, text in enumerate(texts)
+    ]
+    engine.add(person.owner, session_id, messages)
+    if flush:
+        engine.flush(person.owner, session_id)
+
+
+def upload(person: Person, name: str = "contract.txt", text: str = CONTRACT, **fields: str) -> dict[str, Any]:
+    file = SimpleUploadedFile(name, text.encode(), "text/plain")
+    response = person.client.post("/resources", {"file": file, **fields})
+    assert response.json().get("status") == "extracted", response.content
+    return dict(response.json())
+
+
+def search(person: Person, query: str = "payment", *, status: int = 200, **fields: Any) -> dict[str, Any]:
+    response = person.client.post("/memories/search", {"query": query, **fields}, content_type="application/json")
+    assert response.status_code == status, response.content
+    return dict(response.json())
+
+
+def texts(answer: dict[str, Any]) -> list[str]:
+    return [result["text"] for result in answer["results"]]

@@ -1,0 +1,88 @@
+"""`GET /memories/trash`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from tests.conftest import Person
+from tests.memories.calls import call, id_of, say, search, upload
+
+
+def trash(person: Person, **query: Any) -> list[dict[str, Any]]:
+    return list(call(person, "get", "/memories/trash", **query)["trash"])
+
+
+def test_the_trash_holds_memories_and_sessions_newest_first(alice: Person) -> None:
+    say(alice, "chat:c1", "the car is red")
+    say(alice, "chat:c2", "the bicycle is blue")
+    memory_id = id_of("the car is red")
+    first = call(alice, "delete", f"/memories/{memory_id}", reason="wrong")["tombstone_id"]
+    second = call(alice, "delete", "/sessions/chat:c2")["tombstone_id"]
+    session, memory = trash(alice)
+    assert memory.pop("deleted_at").endswith("+00:00")
+    assert memory == {
+        "tombstone_id": first,
+        "kind": "memory",
+        "memory_id": memory_id,
+        "session_id": "chat:c1",
+        "memory_type": "episode",
+        "text": "the car is red",
+        "reason": "wrong",
+    }
+    assert (session["tombstone_id"], session["kind"], session["session_id"]) == (second, "session", "chat:c2")
+    assert (session["memory_id"], session["text"]) == (None, None)
+
+
+def test_what_was_restored_is_not_in_it(alice: Person) -> None:
+    say(alice, "chat:c1", "the car is red")
+    path = f"/memories/{id_of('the car is red')}"
+    call(alice, "delete", path)
+    call(alice, "post", f"{path}/restore")
+    assert trash(alice) == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_was_deleted_for_good_is_not_in_it(alice: Person, storage: Any) -> None:
+    resource = upload(alice)
+    (hit,) = search(alice, "thirty days", scope=["resources"])["results"]
+    call(alice, "delete", f"/memories/{hit['id']}")
+    call(alice, "delete", f"/sessions/{resource['session_id']}")
+    assert len(trash(alice)) == 2
+    call(alice, "delete", f"/resources/{resource['resource_id']}")
+    assert trash(alice) == []
+
+
+def test_pages_go_through_everything_once(alice: Person) -> None:
+    said = [f"number {number}" for number in range(5)]
+    say(alice, "chat:c1", *said)
+    for text in said:
+        call(alice, "delete", f"/memories/{id_of(text)}")
+    first = call(alice, "get", "/memories/trash", limit=3)
+    second = call(alice, "get", "/memories/trash", limit=3, cursor=first["next_cursor"])
+    assert [item["text"] for item in first["trash"] + second["trash"]] == said[::-1]
+    assert second["next_cursor"] is None
+
+
+def test_everybody_has_their_own(alice: Person, bob: Person, client: Client) -> None:
+    say(alice, "chat:c1", "the car is red")
+    call(alice, "delete", f"/memories/{id_of('the car is red')}")
+    assert trash(bob) == [] == trash(alice, project_id="other")
+    assert client.get("/memories/trash").status_code == 401
+
+
+@pytest.mark.parametrize("cursor", ["x", "MTox!", "OTk5OTk5OTk5OTk5OTk5OTk5OTp4"])
+def test_a_cursor_that_is_none_of_ours_is_refused(alice: Person, cursor: str) -> None:
+    call(alice, "get", "/memories/trash", cursor=cursor, status=422)
+
+
+def test_it_takes_two_statements(alice: Person) -> None:
+    say(alice, "chat:c1", "the car is red")
+    call(alice, "delete", f"/memories/{id_of('the car is red')}")
+    with CaptureQueriesContext(connection) as queries:
+        assert trash(alice)
+    assert len(queries) == 2
