@@ -116,12 +116,12 @@ def test_a_posting_that_points_at_another_s_memory_is_not_believed(
     engine: EmbeddedEngine, alice: Person, bob: Person
 ) -> None:
     """The prefix keeps lookups apart; the rows' own owner is asked again."""
-    remember(engine, alice.owner, "zebra")
+    remember(engine, alice.owner, "the payment is my own")
     remember(engine, bob.owner, "payment")
     foreign = Memory.objects.get(user_id=bob.user_pk)
     index.remove(bob.owner, {foreign.pk: index.entry_of(foreign)})
-    index.add(alice.owner, {foreign.pk: index.Entry({"payment": 1}, 1)})
-    assert ask(engine, alice.owner, "payment") == []
+    index.add(alice.owner, {foreign.pk: index.Entry({"payment": 9}, 1)})
+    assert texts(ask(engine, alice.owner, "payment", top_k=1)) == ["the payment is my own"]
 
 
 OTHERS, EACH = 100, 1000

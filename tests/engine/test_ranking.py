@@ -29,7 +29,10 @@ def idf(documents: int, holding: int) -> float:
 
 def scores(text: str, terms: list[str], candidates: list[Candidate], statistics: Statistics) -> dict[int, Score]:
     question = ranking.ask(text, terms, candidates, statistics, lambda written: Counter(written.split()))
-    return {one.pk: score for one, score in question.best(candidates, 100)}
+    found = {one.pk: score for one, score in question.best(candidates, 100)}
+    totals = [score.total for score in found.values()]
+    assert totals == sorted(totals, reverse=True)
+    return found
 
 
 def test_a_single_term_scores_by_the_formula() -> None:
@@ -41,12 +44,12 @@ def test_a_single_term_scores_by_the_formula() -> None:
 
 
 def test_neighbours_share_their_evidence_and_passages_do_not() -> None:
-    turns = [candidate(pk, "a", place=pk) for pk in (1, 2, 4)]
-    passages = [candidate(pk, "a")._replace(place=None) for pk in (11, 12)]
-    found = scores("a", ["a"], [*turns, *passages], Statistics(20, 200))
-    assert found[1].neighbours == found[2].neighbours == pytest.approx(NEIGHBOUR * found[1].terms)
-    assert found[4].neighbours == 0
-    assert found[11].neighbours == 0
+    turns = [candidate(3, "a", place=8), candidate(4, "a", place=9), candidate(1, "a", place=1)]
+    passage = candidate(2, "a")._replace(place=None)
+    found = scores("a", ["a"], [*turns, passage], Statistics(20, 200))
+    assert list(found) == [3, 4, 1, 2]
+    assert found[3].neighbours == found[4].neighbours == pytest.approx(NEIGHBOUR * found[1].terms)
+    assert found[1].neighbours == found[2].neighbours == 0
 
 
 def test_a_named_speaker_adds_a_share_of_the_best() -> None:
@@ -85,7 +88,7 @@ def test_who_counts_as_named(question: str, speaker: str, named: bool) -> None:
 
 def test_more_postings_than_memories_never_give_negative_weights() -> None:
     many = [candidate(pk, "a") for pk in range(1, 6)]
-    assert all(0 < score.total <= 1 for score in scores("a", ["a"], many, Statistics(2, 20)).values())
+    assert all(0 < score.total <= 1 for score in scores("a b", ["a", "b"], many, Statistics(2, 20)).values())
 
 
 def test_order_and_scores_are_the_same_on_every_database(engine: EmbeddedEngine, alice: Person) -> None:

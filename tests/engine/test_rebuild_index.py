@@ -61,6 +61,13 @@ def test_an_interrupted_rebuild_goes_on_where_it_stopped(filled: EmbeddedEngine,
     assert_consistent(alice.owner)
 
 
+def test_what_is_deleted_before_its_turn_comes_is_taken_out_of_nothing(filled: EmbeddedEngine, alice: Person) -> None:
+    rebuild.empty()
+    filled.delete(alice.owner, "chat:c1")
+    assert_consistent(alice.owner)
+    assert "Indexed 1 memories" in run()[0]
+
+
 def test_another_tokenizer_s_index_takes_no_writes_until_it_is_rebuilt(filled: EmbeddedEngine, alice: Person) -> None:
     IndexVersion.objects.update(tokenizer="0")
     assert filled.health(1).data["index"]["status"] == "rebuild_needed"

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from engine.embedded.engine import EmbeddedEngine
-from engine.models import Memory
+from engine.models import Memory, Session
 from engine.port import Owner, SearchRequest
 from memory_gateway.core.errors import InvalidInput
 from tests.conftest import Person
 from tests.engine.conftest import NOON_MS, ask, remember, said, texts
+
+LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def test_a_chinese_word_of_two_characters_finds_its_memory(engine: EmbeddedEngine, alice: Person) -> None:
@@ -162,10 +165,14 @@ def test_top_k_counts_memories_and_unprocessed_messages_apart(engine: EmbeddedEn
     assert sorted(kinds) == ["episode", "episode", "unprocessed_message", "unprocessed_message"]
 
 
-def test_a_hidden_memory_is_not_found(engine: EmbeddedEngine, alice: Person, django_assert_num_queries: Any) -> None:
-    remember(engine, alice.owner, "payment a", "payment b")
-    Memory.objects.filter(text="payment a").update(hidden_at="2026-01-01T00:00:00Z")
-    assert texts(ask(engine, alice.owner, "payment")) == ["payment b"]
+def test_hidden_memories_take_no_place_of_those_that_are_not(engine: EmbeddedEngine, alice: Person) -> None:
+    remember(engine, alice.owner, *["payment payment"] * 5, "a payment of three", session="chat:a")
+    remember(engine, alice.owner, "payment payment", session="chat:hidden")
+    remember(engine, alice.owner, "payment payment", session="chat:deleted")
+    Memory.objects.filter(text="payment payment", session__session_id="chat:a").update(hidden_at=LONG_AGO)
+    Session.objects.filter(session_id="chat:hidden").update(hidden_at=LONG_AGO)
+    Session.objects.filter(session_id="chat:deleted").update(deleted_at=LONG_AGO)
+    assert texts(ask(engine, alice.owner, "payment", top_k=1)) == ["a payment of three"]
 
 
 def test_any_number_of_requests_costs_two_statements(

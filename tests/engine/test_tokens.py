@@ -131,6 +131,10 @@ def test_a_sign_that_stands_alone_is_told_from_one_in_company() -> None:
     assert alone > together > 0
 
 
+def test_words_that_say_little_are_kept_once() -> None:
+    assert tokenize("the car, the road, the end").count("w:the") == 1
+
+
 def test_words_that_say_little_do_not_make_a_text_longer() -> None:
     assert weight(tokenize("What is the colour of the car?")) == 2
 
