@@ -7,13 +7,25 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from accounts.audit import Actor
 from accounts.models import AuditEvent
+from engine.embedded.engine import EmbeddedEngine
 from engine.models import Memory
 from memories.models import Tombstone
+from memories.services import edit, trash
+from memories.services.edit import Correction
+from memories.services.lookup import Which
+from memory_gateway.core.errors import Conflict
 from tests.conftest import Person
 from tests.memories.calls import call, id_of, say, search, texts, upload
 
 EVERYWHERE = {"scope": ["all_user_memory"]}
+
+
+class Upstream(EmbeddedEngine):
+    """An engine that makes new memories of its messages."""
+
+    name = "upstream"
 
 
 def test_a_deletion_answers_as_documented(alice: Person) -> None:
@@ -54,6 +66,25 @@ def test_deleting_twice_is_the_same_as_once(alice: Person) -> None:
 def test_restoring_what_is_not_deleted_is_not_found(alice: Person) -> None:
     say(alice, "chat:c1", "the car is red")
     call(alice, "post", f"/memories/{id_of('the car is red')}/restore", status=404)
+
+
+def test_a_restored_memory_can_be_deleted_again(alice: Person) -> None:
+    say(alice, "chat:c1", "the car is red")
+    path = f"/memories/{id_of('the car is red')}"
+    first = call(alice, "delete", path)
+    call(alice, "post", f"{path}/restore")
+    call(alice, "post", f"{path}/restore", status=404)
+    assert call(alice, "delete", path)["tombstone_id"] != first["tombstone_id"]
+    assert texts(search(alice, "car", **EVERYWHERE)) == []
+
+
+def test_a_message_that_an_upstream_still_works_on_is_flushed_first(alice: Person) -> None:
+    say(alice, "chat:c1", "the car is red", flush=False)
+    which, actor = Which(id_of("the car is red")), Actor.command("tests")
+    with pytest.raises(Conflict, match="flush"):
+        trash.delete(alice.user_pk, which, actor=actor, engine=Upstream())
+    with pytest.raises(Conflict, match="flush"):
+        edit.correct(alice.user_pk, which, Correction(text="x"), actor=actor, engine=Upstream())
 
 
 def test_a_deletion_before_the_flush_holds_for_the_memory_made_of_it(alice: Person) -> None:
