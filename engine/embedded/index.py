@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
@@ -24,6 +24,7 @@ from engine.text.tokens import TOKENIZER_VERSION, day_tokens, tokenize, weight
 from memory_gateway.core.times import from_ms
 
 PREFIX_CHARS = 12
+_BATCH_ROWS = 200
 MAX_COUNT = 255
 """Beyond this a term counts no further: its weight in BM25 has long ceased to grow."""
 OWED = Q(is_indexed=False) & ~Q(origin=Memory.Origin.UPSTREAM)
@@ -68,17 +69,30 @@ _COUNT = """
 
 
 class Entry(NamedTuple):
-    """A memory's part of the index: how often each token stands in it, and what its text weighs in ranking."""
+    """A memory's part of the index: its tokens, and what its text weighs in ranking.
 
-    tokens: Mapping[str, int]
+    Packed into one text, because a large document has thousands of entries at once.
+    """
+
+    packed: str
     length: int
+
+    @classmethod
+    def of(cls, tokens: Mapping[str, int], length: int) -> Entry:
+        return cls(" ".join(f"{token} {count}" for token, count in tokens.items()), length)
+
+    @property
+    def tokens(self) -> dict[str, int]:
+        """How often each token stands in the memory."""
+        parts = iter(self.packed.split(" ") if self.packed else ())
+        return {token: int(count) for token, count in zip(parts, parts, strict=True)}
 
 
 def entry_of(memory: Memory) -> Entry:
     """What a memory is found by: a pure function of its row, so that it can be taken out again."""
     tokens = _tokens_of(memory)
     counted = Counter(tokens)
-    return Entry({token: min(count, MAX_COUNT) for token, count in counted.items()}, weight(tokens))
+    return Entry.of({token: min(count, MAX_COUNT) for token, count in counted.items()}, weight(tokens))
 
 
 class Prepared:
@@ -104,7 +118,8 @@ def add(owner: Owner, entries: Mapping[int, Entry]) -> None:
     """Puts memories (by row id) into the index. Call inside the transaction that writes their rows."""
     if entries:
         require_current_version()
-        _vendor().add(_prefixed(owner, entries))
+        for rows in _prefixed(owner, entries):
+            _vendor().add(rows)
         _count(owner, len(entries), sum(entry.length for entry in entries.values()))
 
 
@@ -112,7 +127,8 @@ def remove(owner: Owner, entries: Mapping[int, Entry]) -> None:
     """Takes memories (by row id) out of the index. Call inside the transaction that deletes or changes their rows."""
     if entries:
         require_current_version()
-        _vendor().remove(_prefixed(owner, entries))
+        for rows in _prefixed(owner, entries):
+            _vendor().remove(rows)
         _count(owner, -len(entries), -sum(entry.length for entry in entries.values()))
 
 
@@ -153,9 +169,12 @@ def require_current_version() -> None:
         raise EngineUnavailable("The keyword index was built by another version: run `manage.py rebuild_index`.")
 
 
-def _prefixed(owner: Owner, entries: Mapping[int, Entry]) -> list[tuple[int, dict[str, int]]]:
-    prefix = prefix_of(owner)
-    return [(pk, {prefix + token: count for token, count in entry.tokens.items()}) for pk, entry in entries.items()]
+def _prefixed(owner: Owner, entries: Mapping[int, Entry]) -> Iterator[list[tuple[int, dict[str, int]]]]:
+    """The entries with their owner's prefix, unpacked a batch at a time."""
+    prefix, items = prefix_of(owner), list(entries.items())
+    for start in range(0, len(items), _BATCH_ROWS):
+        batch = items[start : start + _BATCH_ROWS]
+        yield [(pk, {prefix + token: count for token, count in entry.tokens.items()}) for pk, entry in batch]
 
 
 def _source(memory: Memory) -> tuple[object, ...]:
