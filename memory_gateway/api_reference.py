@@ -230,8 +230,9 @@ def _plain_type(schema: Schema) -> str:
     types = schema.get("type", "any")
     name = types if isinstance(types, str) else " or ".join(types)
     form = f" ({schema['format']})" if "format" in schema else ""
+    more = f", more than {schema['exclusiveMinimum']}" if "exclusiveMinimum" in schema else ""
     numbers = {"minLimit": schema.get("minimum"), "maxLimit": schema.get("maximum")}
-    return f"{name}{form}{_limits(schema, 'Length', ' characters')}{_limits(numbers, 'Limit', '')}"
+    return f"{name}{form}{more}{_limits(schema, 'Length', ' characters')}{_limits(numbers, 'Limit', '')}"
 
 
 def _limits(schema: Schema, what: str, unit: str) -> str:

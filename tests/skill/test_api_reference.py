@@ -85,6 +85,8 @@ def test_types_and_limits_are_said_in_words() -> None:
     assert body_row(nullable) == "| `f` | string (date-time) or null | `null` |  |"
     assert body_row({"type": "integer", "minimum": 0, "maximum": 9}) == "| `f` | integer, 0 to 9 | none |  |"
     assert body_row({"type": "number", "minimum": 0}) == "| `f` | number, at least 0 | none |  |"
+    above = {"type": "integer", "exclusiveMinimum": 0, "maximum": 9}
+    assert body_row(above) == "| `f` | integer, more than 0, at most 9 | none |  |"
     assert body_row({"type": "string", "maxLength": 9}) == "| `f` | string, at most 9 characters | none |  |"
     assert body_row({"const": "x"}) == '| `f` | `"x"` | none |  |'
     assert body_row({"type": ["string", "null"]}) == "| `f` | string or null | none |  |"
