@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import threading
 import time
 from pathlib import Path
 
@@ -104,6 +105,29 @@ def test_a_gateway_that_never_answers_is_given_up(run: Run) -> None:
     assert time.monotonic() - began < 5
     assert outcome.code == 4
     assert outcome.err == f"error: {url} did not answer in time.\n"
+
+
+def test_who_hangs_up_in_the_middle_of_a_file_is_still_heard(run: Run, tmp_path: Path) -> None:
+    large = tmp_path / "large.bin"
+    with large.open("wb") as file:
+        file.truncate(32 * 2**20)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        hasty = threading.Thread(target=answer_and_hang_up, args=(server,))
+        hasty.start()
+        outcome = run("upload-resource", str(large), BASE_URL=f"http://127.0.0.1:{server.getsockname()[1]}")
+        hasty.join()
+    assert outcome.code == 3
+    assert outcome.err == "error: Request Entity Too Large (413).\n"
+
+
+def answer_and_hang_up(server: socket.socket) -> None:
+    """Reads the head of a request and not its body."""
+    connection, _ = server.accept()
+    with connection:
+        head = b""
+        while b"\r\n\r\n" not in head:
+            head += connection.recv(1024)
+        connection.sendall(b"HTTP/1.1 413 Request Entity Too Large\r\nContent-Length: 0\r\n\r\n")
 
 
 @pytest.mark.parametrize(
