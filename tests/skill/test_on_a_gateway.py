@@ -72,6 +72,54 @@ def test_a_user_uploads_a_file_finds_what_is_in_it_and_deletes_it(server: Runnin
     assert agent.ask("search-memory", "发票", "--method", "keyword")["results"] == []
 
 
+def test_what_was_remembered_is_corrected_deleted_and_restored(server: RunningServer, tmp_path: Path) -> None:
+    agent = Agent(server, "corrector")
+    (tmp_path / "note.txt").write_text("会议在星期二举行。", encoding="utf-8")
+    session_id = agent.ask("upload-resource", str(tmp_path / "note.txt"))["session_id"]
+    [found] = agent.ask("search-memory", "会议", "--method", "keyword")["results"]
+    memory = (found["id"], "--session-id", session_id)
+
+    assert agent.ask("update-memory", *memory, "--text", "会议在星期四举行。")["status"] == "active"
+    [found] = agent.ask("search-memory", "星期四", "--method", "keyword")["results"]
+    assert (found["id"], found["text"]) == (memory[0], "会议在星期四举行。")
+    assert agent.ask("get-memory", memory[0])["memory"]["text"] == "会议在星期四举行。"
+    assert agent.ask("remove-override", memory[0])["status"] == "undone"
+
+    assert agent.ask("delete-memory", *memory, "--reason", "过时")["status"] == "deleted"
+    assert agent.ask("search-memory", "会议", "--method", "keyword")["results"] == []
+    assert [item["reason"] for item in agent.ask("list-trash")["trash"]] == ["过时"]
+    assert agent.ask("restore-memory", *memory)["status"] == "restored"
+    assert [item["text"] for item in agent.ask("list-memories", "--session-id", session_id)["memories"]] == [
+        "会议在星期二举行。"
+    ]
+
+
+def test_what_was_said_is_added_flushed_found_corrected_and_deleted(server: RunningServer, tmp_path: Path) -> None:
+    agent = Agent(server, "talker")
+    (tmp_path / "钟.wav").write_bytes(b"RIFF\x24\x00\x00\x00WAVEfmt ")
+    chat = ("search-memory", "--method", "keyword", "--conversation-id", "c_1")
+
+    said = ("add-memory", "chat:c_1", "--timestamp", "1781172177000", "--text", "记住:我偏好简洁的中文说明")
+    assert agent.ask(*said, "--attach", str(tmp_path / "钟.wav"))["session_id"] == "chat:c_1"
+    agent.ask("add-memory", "chat:c_1", "--role", "assistant", "--sender-id", "helper", "--text", "好的,我会简洁。")
+    assert agent.ask("flush-memory", "chat:c_1")["session_id"] == "chat:c_1"
+
+    found = {item["text"]: item for item in agent.ask(*chat, "中文说明")["results"]}
+    [text] = [text for text in found if "偏好简洁的中文说明" in text]
+    memory = (found[text]["id"], "--session-id", "chat:c_1")
+    agent.ask("update-memory", *memory, "--text", "用户偏好详细的英文说明")
+    [corrected] = [item for item in agent.ask(*chat, "英文说明")["results"] if item["id"] == memory[0]]
+    assert corrected["text"] == "用户偏好详细的英文说明"
+
+    agent.ask("delete-memory", *memory)
+    assert memory[0] not in [item["id"] for item in agent.ask(*chat, "英文说明")["results"]]
+    assert [item["session_id"] for item in agent.ask("list-sessions")["sessions"]] == ["chat:c_1"]
+    assert agent.ask("delete-session", "chat:c_1")["status"] == "deleted"
+    assert agent.ask(*chat, "简洁")["results"] == []
+    assert agent.ask("restore-session", "chat:c_1")["status"] == "restored"
+    assert agent.ask(*chat, "简洁")["results"]
+
+
 def test_keys_are_issued_rotated_and_revoked(server: RunningServer) -> None:
     agent = Agent(server, "keeper")
     laptop = agent.ask("issue-key", "--label", "laptop")
