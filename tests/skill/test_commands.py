@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from memory_gateway.management.commands.write_api_reference import current_reference
 from tests.openapi import operations, schema
 from tests.skill.conftest import CLIENT, SCRIPT, SKILL, Run
 
@@ -47,14 +48,13 @@ def arguments_of(command: Any) -> set[str]:
 COMMAND_OF = {(command.method.lower(), command.path): command for command in CLIENT.COMMANDS}
 
 
-def test_every_endpoint_has_a_command() -> None:
-    assert operations() <= COMMAND_OF.keys()
+def test_every_endpoint_has_a_command_and_every_command_an_endpoint() -> None:
+    assert operations() == COMMAND_OF.keys()
 
 
 def test_a_command_takes_every_field_of_its_endpoint_and_no_other() -> None:
     differences = {}
-    for method, path in operations() & COMMAND_OF.keys():
-        command = COMMAND_OF[method, path]
+    for (method, path), command in COMMAND_OF.items():
         own = OWN_ARGUMENTS.get(command.name, set())
         differences[command.name] = (arguments_of(command) - own) ^ fields_of(method, path)
     assert {name: fields for name, fields in differences.items() if fields} == {}
@@ -97,3 +97,8 @@ def test_the_client_needs_the_standard_library_of_python_3_9_alone() -> None:
     imported = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     imported |= {name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names}
     assert {name.partition(".")[0] for name in imported} <= sys.stdlib_module_names
+
+
+def test_the_api_reference_is_the_one_that_the_code_gives() -> None:
+    written = (SKILL / "references" / "api.md").read_text(encoding="utf-8")
+    assert written == current_reference(), "run: python manage.py write_api_reference"
