@@ -105,6 +105,10 @@ class Environment:
         """A path; a relative one is relative to the project, wherever the command was called from."""
         return (self._base_dir / Path(self.text(name, default)).expanduser()).resolve()
 
+    def paths(self, name: str) -> list[Path]:
+        """Comma-separated paths, each as `path` reads one."""
+        return [(self._base_dir / Path(word).expanduser()).resolve() for word in self.words(name)]
+
     def url(self, name: str) -> str:
         """An http(s) address without a trailing slash, or an empty string."""
         value = self.text(name).rstrip("/")

@@ -139,6 +139,15 @@ def require_separate(*, database: Path, storage: Path) -> None:
         )
 
 
+def require_foreign(roots: Sequence[Path], *, own: Sequence[Path]) -> None:
+    """What users may have read by its address must not be other users' files, the database or the secret."""
+    for root in roots:
+        if any(path.is_relative_to(root) or root.is_relative_to(path) for path in own):
+            raise ImproperlyConfigured(
+                f"{PREFIX}FILE_URI_ROOTS must not overlap with the gateway's own data: {root} would open it to users."
+            )
+
+
 def require_private(path: Path) -> None:
     """Refuses a file or folder that everybody on the machine can read, write or enter."""
     if path.exists() and path.stat().st_mode & 0o007:

@@ -60,6 +60,7 @@ MEMORY_GATEWAY_ALLOWED_HOSTS = env.words("ALLOWED_HOSTS")
 MEMORY_GATEWAY_ALLOWED_ORIGINS = env.words("ALLOWED_ORIGINS")
 MEMORY_GATEWAY_TRUSTED_PROXIES = env.networks("TRUSTED_PROXIES")
 MEMORY_GATEWAY_ALLOWED_PRIVATE_HOSTS = env.words("ALLOWED_PRIVATE_HOSTS")
+MEMORY_GATEWAY_FILE_URI_ROOTS = env.paths("FILE_URI_ROOTS")
 MEMORY_GATEWAY_THREADS = env.integer("THREADS", 40, minimum=1, maximum=1000)
 MEMORY_GATEWAY_QUOTA_FILES = env.integer("QUOTA_FILES", 0)
 MEMORY_GATEWAY_QUOTA_BYTES = env.integer("QUOTA_BYTES", 0)
@@ -74,6 +75,11 @@ _is_sqlite = str(_database["ENGINE"]).endswith("sqlite3")
 _database_file = Path(str(_database["NAME"])) if _is_sqlite else MEMORY_GATEWAY_DB_PATH
 os.umask(0o077)  # database, journals and stored files are the gateway's alone
 safety.require_separate(database=_database_file, storage=MEMORY_GATEWAY_STORAGE_DIR)
+_local_secret = MEMORY_GATEWAY_DB_PATH.parent / "secret_key"
+safety.require_foreign(
+    MEMORY_GATEWAY_FILE_URI_ROOTS,
+    own=[path for path in (MEMORY_GATEWAY_STORAGE_DIR, _database_file, _local_secret, env.env_file) if path],
+)
 safety.require_secrets(
     is_production=IS_PRODUCTION,
     secret_key=MEMORY_GATEWAY_SECRET_KEY,
@@ -98,7 +104,7 @@ else:
 # --- Django ----------------------------------------------------------------------------------------------------------
 
 DEBUG = False
-SECRET_KEY = MEMORY_GATEWAY_SECRET_KEY or environment.local_secret(MEMORY_GATEWAY_DB_PATH.parent / "secret_key")
+SECRET_KEY = MEMORY_GATEWAY_SECRET_KEY or environment.local_secret(_local_secret)
 SECRET_KEY_FALLBACKS = MEMORY_GATEWAY_SECRET_KEY_FALLBACKS
 # Strict hosts are what keeps a web page from driving a gateway on loopback by DNS rebinding.
 ALLOWED_HOSTS = MEMORY_GATEWAY_ALLOWED_HOSTS or ["127.0.0.1", "localhost", "[::1]", MEMORY_GATEWAY_HOST]

@@ -135,10 +135,13 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         raise Unreadable("There is no such file that the gateway may read.") from None
-    with os.fdopen(descriptor, "rb") as file:
+    try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise Unreadable("The address names something that is not a file.")
-        yield file
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            yield file
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 OCTET_STREAM: Final = "application/octet-stream"
@@ -133,6 +134,12 @@ DOCUMENTS: Final = frozenset({PDF, HTML, RTF, EML, MSG, DOC, XLS, PPT, DOCX, XLS
 """Types whose text needs a parser."""
 
 ZIP_DOCUMENTS: Final = frozenset({DOCX, XLSX, PPTX, ODT, ODS, ODP, EPUB})
+
+
+def is_allowed(mime_type: str, allowed: Collection[str]) -> bool:
+    """Whether a list of types names it, itself or by its family (`image/*`); `*/*` names all."""
+    family = f"{mime_type.partition('/')[0]}/*"
+    return any(name.lower() in {mime_type, family, "*/*"} for name in allowed)
 
 
 def normalise(mime_type: str | None) -> str | None:

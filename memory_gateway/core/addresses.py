@@ -1,7 +1,7 @@
 """Addresses that callers give us (`uri`, `source_uri`, `ingest_uri`): which may be kept, and which may be reached.
 
 Whoever reads such an address, we or the memory service behind us, reaches it from inside the operator's network. So
-only public hosts pass under the production profile, unless the operator allowed a host by its name.
+only public hosts pass, unless the operator allowed a host by its name.
 """
 
 from __future__ import annotations
@@ -38,18 +38,15 @@ class BadAddress(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class AddressPolicy:
-    """`allow_file`: `file://` may be recorded. `allow_private`: hosts inside the operator's network may be named.
-    `allowed_hosts`: host names that are fine wherever they lie."""
+    """`allow_file`: `file://` may be recorded. `allowed_hosts`: host names that are fine wherever they lie."""
 
     allow_file: bool = False
-    allow_private: bool = False
     allowed_hosts: frozenset[str] = frozenset()
 
     @classmethod
     def from_settings(cls) -> AddressPolicy:
-        is_local = not settings.IS_PRODUCTION
         hosts = frozenset(_normal_host(host) for host in settings.MEMORY_GATEWAY_ALLOWED_PRIVATE_HOSTS)
-        return cls(allow_file=is_local, allow_private=is_local, allowed_hosts=hosts)
+        return cls(allow_file=not settings.IS_PRODUCTION, allowed_hosts=hosts)
 
 
 def resolve(host: str, port: int) -> list[str]:
@@ -86,11 +83,19 @@ def reachable_addresses(uri: str, policy: AddressPolicy, *, resolver: Resolver =
     parts = _split(uri)
     host = _host(parts)
     addresses = list(resolver(host, parts.port or DEFAULT_PORTS[parts.scheme.lower()]))
-    if policy.allow_private or host in policy.allowed_hosts:
+    if host in policy.allowed_hosts:
         return addresses
     if not all(is_public(ipaddress.ip_address(address.partition("%")[0])) for address in addresses):
-        raise BadAddress("must not lead into a private network")
+        raise BadAddress(
+            "must not lead into a private network; an operator may allow its host by name in "
+            "MEMORY_GATEWAY_ALLOWED_PRIVATE_HOSTS"
+        )
     return addresses
+
+
+def lies_in_a_store(uri: str) -> bool:
+    """Whether it names an object of a store (minio, s3): where the file really is, but no address to read it from."""
+    return urlsplit(uri).scheme.lower() in STORE_SCHEMES
 
 
 def is_public(address: IPAddress) -> bool:

@@ -7,6 +7,7 @@ import os
 
 from django.conf import settings
 
+from engine.text import mime_types
 from engine.text.sniff import TypeMismatch, sniff
 from memory_gateway.core.errors import TooLarge, UnsupportedType
 from resources import filenames, storage
@@ -104,12 +105,14 @@ def checked_type(head: bytes, filename: str, claimed_type: str) -> str:
         mime_type = sniff(head, filename, None if claimed_type in _UNSAID else claimed_type)
     except TypeMismatch as error:
         raise UnsupportedType.of_field("file", str(error)) from None
-    if not _is_allowed(mime_type):
-        allowed = ", ".join(settings.MEMORY_GATEWAY_ALLOWED_MIME_TYPES)
-        raise UnsupportedType.of_field("file", f"is {mime_type}, which may not be uploaded here; allowed are {allowed}")
+    require_allowed(mime_type, "file")
     return mime_type
 
 
-def _is_allowed(mime_type: str) -> bool:
-    family = f"{mime_type.partition('/')[0]}/*"
-    return any(allowed.lower() in {mime_type, family, "*/*"} for allowed in settings.MEMORY_GATEWAY_ALLOWED_MIME_TYPES)
+def require_allowed(mime_type: str, field: str) -> None:
+    """Errors: `UnsupportedType` for a type that may not be given to this gateway; `field` is what shows the type."""
+    allowed = settings.MEMORY_GATEWAY_ALLOWED_MIME_TYPES
+    if not mime_types.is_allowed(mime_type, allowed):
+        raise UnsupportedType.of_field(
+            field, f"is {mime_type}, which may not be uploaded here; allowed are {', '.join(allowed)}"
+        )

@@ -13,12 +13,13 @@ from memory_gateway.core.addresses import (
     Resolver,
     check_uri,
     is_public,
+    lies_in_a_store,
     reachable_addresses,
     resolve,
 )
 
 STRICT = AddressPolicy()
-LOCAL = AddressPolicy(allow_file=True, allow_private=True)
+LOCAL = AddressPolicy(allow_file=True)
 
 
 def answering(*answers: list[str]) -> Resolver:
@@ -170,9 +171,8 @@ def test_a_host_allowed_by_name_may_be_private() -> None:
         check_uri("http://minio.internal.example/a", policy, resolver=private)
 
 
-def test_files_and_private_hosts_are_for_the_local_profile() -> None:
+def test_files_are_for_the_local_profile() -> None:
     assert check_uri("file:///srv/a.png", LOCAL)
-    assert check_uri("http://127.0.0.1:9000/a", LOCAL)
     for uri in ("file://elsewhere/srv/a.png", "file:a.png", "file:///a b"):
         with pytest.raises(BadAddress):
             check_uri(uri, LOCAL)
@@ -203,7 +203,15 @@ def test_the_policy_follows_the_profile(settings: Any, is_production: bool, allo
     settings.IS_PRODUCTION = is_production
     settings.MEMORY_GATEWAY_ALLOWED_PRIVATE_HOSTS = ["Minio.Internal."]
     policy = AddressPolicy.from_settings()
-    assert policy == AddressPolicy(allows, allows, frozenset({"minio.internal"}))
+    assert policy == AddressPolicy(allows, frozenset({"minio.internal"}))
+
+
+@pytest.mark.parametrize(
+    ("uri", "expected"),
+    [("minio://b/k", True), ("S3://b/k", True), ("https://minio.example/b/k", False), ("file:///b/k", False)],
+)
+def test_an_object_of_a_store_is_told_from_an_address_to_read(uri: str, expected: bool) -> None:
+    assert lies_in_a_store(uri) is expected
 
 
 def test_the_system_resolver_knows_this_machine_and_no_invalid_name() -> None:

@@ -119,9 +119,11 @@ def test_a_blank_message_leaves_nothing(engine: EmbeddedEngine, alice: Person) -
     assert memories(alice) == []
 
 
-def test_an_address_is_refused_and_nothing_of_the_call_is_kept(engine: EmbeddedEngine, alice: Person) -> None:
-    message = Message("alice", "user", NOON_MS, (ContentItem("pdf", uri="https://example.org/a.pdf"),))
-    with pytest.raises(EngineRefused, match="cannot fetch"):
+def test_an_item_without_content_is_refused_and_nothing_of_the_call_is_kept(
+    engine: EmbeddedEngine, alice: Person
+) -> None:
+    message = Message("alice", "user", NOON_MS, (ContentItem("pdf", name="a.pdf"),))
+    with pytest.raises(EngineRefused, match="neither text nor file nor address"):
         engine.add(alice.owner, "chat:c1", [said("payment"), message])
     assert memories(alice) == []
 

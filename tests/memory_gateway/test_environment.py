@@ -97,6 +97,7 @@ UNSAFE_ANYWHERE = {
     "a wrong number": ({"MEMORY_GATEWAY_PORT": "80a"}, "must be a whole number"),
     "a missing file of settings": ({"MEMORY_GATEWAY_ENV_FILE": "/nowhere/.env"}, "which is not a file"),
     "a forgetful database": ({"DATABASE_URL": "sqlite://:memory:"}, "forgets everything"),
+    "a storage folder open by address": ({"MEMORY_GATEWAY_FILE_URI_ROOTS": "/srv, /"}, "must not overlap"),
     "another kind of database": ({"DATABASE_URL": "mysql://a:b@127.0.0.1/memory"}, "sqlite:// or postgres://"),
 }
 
