@@ -23,8 +23,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
 from accounts.models import MemoryUser
-from engine.port import ContentItem, Message, Owner
-from engine.registry import get_engine
 from tests.openapi import operations
 
 NAMES = ("a", "b", "A", "a.b")
@@ -114,15 +112,37 @@ class Walk(RuleBasedStateMachine):
         subject.registered[answer["resource_id"]] = filename
         subject.secrets.add(answer["resource_id"])
 
-    @rule(name=people, chat=chats, is_shared=st.booleans())
-    def chat(self, name: str, chat: str, is_shared: bool) -> None:
+    @rule(name=people, chat=chats, is_shared=st.booleans(), has_file=st.booleans())
+    def chat(self, name: str, chat: str, is_shared: bool, has_file: bool) -> None:
+        """Everybody speaks in conversations of the same names, of files of the same name and content."""
         subject = self.subjects[name]
         texts = subject.said.setdefault(f"chat:{chat}", [])
         texts.append(f"the payment number {len(texts)} {'' if is_shared else subject.marker}".strip())
-        owner = Owner(subject.user_pk, subject.user_id)
-        content = (ContentItem("text", text=texts[-1]),)
-        get_engine().add(owner, f"chat:{chat}", [Message(subject.user_id, "user", NOON_MS + len(texts), content)])
-        get_engine().flush(owner, f"chat:{chat}")
+        content: list[dict[str, str]] = [{"type": "text", "text": f"{texts[-1]} in picture.png"}]
+        if has_file:
+            content.append({"type": "image", "base64": "QUJD", "ext": "png", "name": "picture.png"})
+        message = {"sender_id": subject.user_id, "role": "user", "timestamp": NOON_MS + len(texts), "content": content}
+        body = {"session_id": f"chat:{chat}", "messages": [message]}
+        as_json = {"content_type": "application/json"}
+        self.call(name, "post", "/memories/add", data=body, **as_json)
+        self.call(name, "post", "/memories/flush", data={"session_id": f"chat:{chat}"}, **as_json)
+        subject.secrets.add(str(subject.user_pk))  # part of where files lie
+
+    @rule(name=people, owner=people)
+    def speak_for_another(self, name: str, owner: str) -> None:
+        """Neither in another's name nor in a session that bears it."""
+        subject, other = self.subjects[name], self.subjects[owner]
+        message = {"sender_id": other.user_id, "role": "user", "timestamp": NOON_MS, "content": "forged"}
+        sent = [{"session_id": "chat:forged", "messages": [message]}]
+        sent.append({"session_id": f"memory_edit:{other.user_id}", "messages": [{**message, "role": "assistant"}]})
+        for body, refusal in zip(sent, (422, 404), strict=True):
+            expect = 200 if name == owner else refusal
+            self.call(name, "post", "/memories/add", data=body, content_type="application/json", expect=expect)
+            if expect == 200:
+                subject.said.setdefault(str(body["session_id"]), []).append("forged")
+        body = {"session_id": f"memory_edit:{other.user_id}"}
+        expect = 200 if name == owner else 404
+        self.call(name, "post", "/memories/flush", data=body, content_type="application/json", expect=expect)
 
     # --- resources ---------------------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ Ids are made of what they name, so that the same message, given twice, is one.
 
 from __future__ import annotations
 
+import hashlib
 import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -57,6 +58,8 @@ def rows_of(part: Part, read: ReadDocument, fetch: Fetch) -> list[Memory]:
     """
     if part.item is None:
         return [_turn(part)]
+    if _is_mere_mention(part.item):
+        return [_media(part, part.item)]
     with _at_hand(part.item, fetch) as item:
         return [_media(part, item)] if item.type in {"image", "audio"} else _passages(part, item, read)
 
@@ -81,8 +84,28 @@ def _parts_of_message(owner: Owner, session_id: str, message: Message) -> Iterat
         yield Part(_identity(owner, session_id, message, text), message, text, None)
     for item in message.content:
         if item.text is None:
-            names = [item.name, item.extras.get("resource_id"), *([item.uri] if item.uri else [])]
-            yield Part(_identity(owner, session_id, message, names), message, None, item)
+            yield Part(_identity(owner, session_id, message, _names_of(item)), message, None, item)
+
+
+def _names_of(item: ContentItem) -> list[Any]:
+    """What tells one item from another: a resource by its id, other files by what is in them."""
+    resource_id = item.extras.get("resource_id")
+    digest = [_digest(item.file)] if item.file and not resource_id else []
+    return [item.name, resource_id, *([item.uri] if item.uri else []), *digest]
+
+
+def _digest(file: Path) -> str:
+    """Nothing for a file that is not there: its reader says so."""
+    if not file.is_file():
+        return ""
+    with file.open("rb") as source:
+        return hashlib.file_digest(source, "sha256").hexdigest()
+
+
+def _is_mere_mention(item: ContentItem) -> bool:
+    """A picture or a sound that a message only points at: nothing in it could be read, so nothing is fetched. Of a
+    resource it is fetched all the same, to know that it is there."""
+    return item.type in {"image", "audio"} and item.file is None and "resource_id" not in item.extras
 
 
 def _at_hand(item: ContentItem, fetch: Fetch) -> AbstractContextManager[ContentItem]:

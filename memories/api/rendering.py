@@ -8,13 +8,13 @@ from datetime import datetime
 from typing import Any
 
 from engine.models import Session
-from engine.port import StoredMemory
+from engine.port import AddResult, FlushResult, StoredMemory
 from memories.models import Tombstone
 from memories.queries import Event
 from memories.services.raw import without_base64
 from memories.services.search import Found, SearchAnswer
 from memory_gateway.core.ids import parse_session_id, resource_uri
-from memory_gateway.core.times import isoformat
+from memory_gateway.core.times import from_ms, isoformat
 
 
 def search_answer(answer: SearchAnswer, *, explain: bool) -> dict[str, Any]:
@@ -56,6 +56,21 @@ def _resource(session_id: str | None) -> tuple[str | None, str | None]:
     if name.kind != "resource" or name.user_id is None:
         return None, None
     return name.rest, resource_uri(name.user_id, name.rest)
+
+
+def added(session_id: str, result: AddResult) -> dict[str, Any]:
+    data = {"status": result.status, "message_count": result.message_count}
+    return {"session_id": session_id, "backend": {"request_id": result.request_id, "data": data}}
+
+
+def flushed(session_id: str, result: FlushResult) -> dict[str, Any]:
+    at = result.searchable_at_ms
+    data = {
+        "status": result.status,
+        "memory_count": result.memory_count,
+        "searchable_at": None if at is None else isoformat(from_ms(at)),
+    }
+    return {"session_id": session_id, "backend": {"request_id": result.request_id, "data": data}}
 
 
 def memory(stored: StoredMemory, override_ids: Mapping[str, str]) -> dict[str, Any]:

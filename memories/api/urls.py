@@ -2,12 +2,15 @@ from __future__ import annotations
 
 from django.urls import path
 
+from memories.api.message_views import MessageViewSet
 from memories.api.session_views import SessionViewSet
 from memories.api.views import MemoryViewSet
 
 # Ids may hold slashes: an upstream makes a message's id of its session's.
 urlpatterns = [
     path("memories", MemoryViewSet.as_view({"get": "list_memories"}), name="memory-list"),
+    path("memories/add", MessageViewSet.as_view({"post": "add"}), name="memory-add"),
+    path("memories/flush", MessageViewSet.as_view({"post": "flush"}), name="memory-flush"),
     path("memories/search", MemoryViewSet.as_view({"post": "search"}), name="memory-search"),
     path("memories/trash", MemoryViewSet.as_view({"get": "list_trash"}), name="memory-trash"),
     path("memories/<path:memory_id>/restore", MemoryViewSet.as_view({"post": "restore"}), name="memory-restore"),

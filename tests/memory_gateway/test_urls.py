@@ -26,7 +26,19 @@ API = {
     ("GET", "/resources/<str:resource_id>"): KEY,
     ("DELETE", "/resources/<str:resource_id>"): KEY,
     ("GET", "/resources/<str:resource_id>/content"): KEY,
+    ("POST", "/memories/add"): KEY,
+    ("POST", "/memories/flush"): KEY,
     ("POST", "/memories/search"): KEY,
+    ("GET", "/memories"): KEY,
+    ("GET", "/memories/trash"): KEY,
+    ("GET", "/memories/<path:memory_id>"): KEY,
+    ("PATCH", "/memories/<path:memory_id>"): KEY,
+    ("DELETE", "/memories/<path:memory_id>"): KEY,
+    ("POST", "/memories/<path:memory_id>/restore"): KEY,
+    ("DELETE", "/memories/<path:memory_id>/override"): KEY,
+    ("GET", "/sessions"): KEY,
+    ("DELETE", "/sessions/<path:session_id>"): KEY,
+    ("POST", "/sessions/<path:session_id>/restore"): KEY,
 }
 # Every other page under /admin/ is for signed-in staff.
 ADMIN_OPEN = {"/admin/login/"}
