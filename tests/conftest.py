@@ -10,11 +10,12 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from accounts.audit import Actor
 from django.test import Client
 
 from accounts import services as accounts
+from accounts.audit import Actor
 from engine.port import Owner
+from tests import everos as real_everos
 
 SHARED = Path(__file__).resolve().parent.parent.parent / "shared"
 
@@ -65,3 +66,10 @@ def storage(settings: Any, tmp_path: Path) -> Iterator[Path]:
     settings.MEMORY_GATEWAY_STORAGE_DIR = folder
     yield folder
     shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def everos() -> Iterator[real_everos.EverOS]:
+    """A real EverOS, the same for all tests."""
+    with real_everos.running() as service:
+        yield service

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +15,9 @@ from engine.upstream.patience import Retry
 from engine.upstream_engine import UpstreamEngine
 from tests.conftest import SHARED, Person, make_person
 from tests.engine.upstream.conftest import NOON, told
-from tests.engine.upstream.everos import EverOS, running
+from tests.everos import EverOS
 
 pytestmark = pytest.mark.upstream
-
-
-@pytest.fixture(scope="session")
-def everos() -> Iterator[EverOS]:
-    with running() as service:
-        yield service
 
 
 @pytest.fixture

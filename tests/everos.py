@@ -7,13 +7,12 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 import requests
 
-from tests.conftest import SHARED
-
-_RUN = SHARED / "upstream" / "run"
+_RUN = Path(__file__).resolve().parents[2] / "shared" / "upstream" / "run"
 _START_SECONDS = 600
 
 
