@@ -107,3 +107,7 @@ class OverrideRevision(models.Model):
 
     def __str__(self) -> str:
         return f"{self.override_id} {self.number}"
+
+    @property
+    def user(self) -> MemoryUser:
+        return self.override.user

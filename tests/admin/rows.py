@@ -14,6 +14,7 @@ from accounts.audit import Actor, record
 from accounts.models import AuditEvent, MemoryUser, SignInThrottle, UserKey
 from engine.models import IndexStatistics, IndexVersion, Memory, Session
 from lifecycle.models import Lease
+from memories.models import Override, OverrideRevision, Tombstone
 from memory_gateway.core.ids import new_resource_id, resource_session_id
 from resources.models import Attachment, Resource
 
@@ -96,6 +97,24 @@ def lease(number: int) -> Lease:
     return Lease.objects.create(name=f"sweep-{number}", holder=NASTY, expires_at=timezone.now())
 
 
+def tombstone(number: int) -> Tombstone:
+    of = memory(number)
+    return Tombstone.objects.create(
+        user=of.user, app_id="default", project_id="default", memory_id=of.memory_id, row=of, reason=NASTY
+    )
+
+
+def override(number: int) -> Override:
+    of = memory(number)
+    return Override.objects.create(
+        user=of.user, app_id="default", project_id="default", memory_id=of.memory_id, row=of, text=NASTY
+    )
+
+
+def revision(number: int) -> OverrideRevision:
+    return OverrideRevision.objects.create(override=override(number), number=0, text=SECRET_TEXT, category=NASTY[:40])
+
+
 MAKERS: dict[type[Model], Callable[[int], Any]] = {
     MemoryUser: user,
     UserKey: key,
@@ -107,5 +126,8 @@ MAKERS: dict[type[Model], Callable[[int], Any]] = {
     IndexVersion: index_version,
     Resource: resource,
     Attachment: attachment,
+    Tombstone: tombstone,
+    Override: override,
+    OverrideRevision: revision,
     Lease: lease,
 }

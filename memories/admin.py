@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+from django.contrib import admin
+
+from accounts.admin_base import PersonalAdmin
+from memories.models import Override, OverrideRevision, Tombstone
+
+
+@admin.register(Tombstone)
+class TombstoneAdmin(PersonalAdmin):
+    list_display = ("tombstone_id", "user", "memory_id", "session_id", "actor_kind", "created_at", "undone_at")
+    list_filter = ("actor_kind", ("undone_at", admin.EmptyFieldListFilter), "created_at")
+    list_select_related = ("user",)
+    search_fields = ("user__user_id__exact", "tombstone_id__exact", "memory_id__exact", "session_id__exact")
+
+
+@admin.register(Override)
+class OverrideAdmin(PersonalAdmin):
+    """The list shows no text: it is read one memory at a time."""
+
+    list_display = ("override_id", "user", "memory_id", "session_id", "actor_kind", "updated_at", "undone_at")
+    list_filter = ("actor_kind", ("undone_at", admin.EmptyFieldListFilter), "updated_at")
+    list_select_related = ("user",)
+    search_fields = ("user__user_id__exact", "override_id__exact", "memory_id__exact", "session_id__exact")
+
+
+@admin.register(OverrideRevision)
+class OverrideRevisionAdmin(PersonalAdmin):
+    list_display = ("override", "number", "category", "importance", "actor_kind", "created_at")
+    list_filter = ("actor_kind", "created_at")
+    list_select_related = ("override__user",)
+    search_fields = ("override__user__user_id__exact", "override__override_id__exact", "override__memory_id__exact")
