@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: run test lint format lock bench torture clean
+.PHONY: run test lint format lock api-reference bench torture clean
 .DEFAULT_GOAL := run
 
 # A stamp says which lock was installed; a changed lock installs again.
@@ -23,7 +23,6 @@ $(VENV)/.bench: requirements-bench.txt $(VENV)/.runtime
 
 run: $(VENV)/.runtime
 	@$(BIN)/python manage.py migrate --verbosity 0
-	@$(BIN)/python manage.py collectstatic --noinput --verbosity 0
 	@$(BIN)/python manage.py ensure_operator
 	@exec $(BIN)/python manage.py serve
 
@@ -34,6 +33,7 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy skill/memory-gateway-agent/scripts/memory_gateway.py
 	$(BIN)/lint-imports
 	$(BIN)/bandit --quiet --recursive --configfile pyproject.toml memory_gateway accounts engine resources memories lifecycle
 	git ls-files -z -- 'templates/*.html' | xargs -0 --no-run-if-empty $(BIN)/djade --target-version 5.2 --check
@@ -50,6 +50,10 @@ lock:
 	uv export --quiet --no-header --no-dev --no-emit-project --format requirements-txt --output-file requirements.txt
 	uv export --quiet --no-header --group dev --no-emit-project --format requirements-txt --output-file requirements-dev.txt
 	uv export --quiet --no-header --no-default-groups --group bench --no-emit-project --format requirements-txt --output-file requirements-bench.txt
+
+# The agent skill's reference, written from the OpenAPI document; a test fails where it differs.
+api-reference: $(VENV)/.dev
+	$(BIN)/python manage.py write_api_reference
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks $(BENCH)
