@@ -42,7 +42,7 @@ _COMPARE: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
 
 
 class Filterable(Protocol):
-    """What conditions speak of; `timestamp` in Unix milliseconds, `type` "Conversation" or "Document"."""
+    """What conditions speak of; `timestamp` in Unix milliseconds, `type` "Conversation" of episodes."""
 
     @property
     def session_id(self) -> str | None: ...

@@ -8,6 +8,8 @@ from typing import Any
 from engine.embedded.queries import Row
 from engine.port import Owner
 
+RECORD_TYPE = "Conversation"
+"""What `filters.type` speaks of: EverOS says it of every episode, whether told in a chat or read in a file."""
 _OF_DOCUMENTS = ("filename", "title", "page", "heading", "position", "mime_type", "resource_id")
 
 
@@ -35,7 +37,7 @@ def _episode(owner: Owner, row: Row, score: float) -> dict[str, Any]:
         "summary": row.text,
         "subject": _subject(row),
         "episode": row.text,
-        "type": type_of(row.chunk_index),
+        "type": RECORD_TYPE,
         "category": row.category,
         "score": score,
         "atomic_facts": [],
@@ -51,11 +53,6 @@ def _message(row: Row) -> dict[str, Any]:
         "tool_calls": None,
         "tool_call_id": None,
     }
-
-
-def type_of(chunk_index: int | None) -> str:
-    """ "Conversation" or "Document": what `filters.type` speaks of."""
-    return "Conversation" if chunk_index is None else "Document"
 
 
 def _subject(row: Row) -> str:

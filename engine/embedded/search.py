@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 from engine import filters
 from engine.embedded import index, queries, ranking
 from engine.embedded.ranking import Candidate, Question, Score
-from engine.embedded.records import raw_of, type_of
+from engine.embedded.records import RECORD_TYPE, raw_of
 from engine.port import Hit, MemoryType, Owner, SearchRequest, SearchResult
 from engine.text.tokens import query_tokens
 from memory_gateway.core.errors import InvalidInput
@@ -98,7 +98,7 @@ def _filterable(candidate: Candidate) -> _Filterable:
         parent_id,
         candidate.created_at_ms,
         candidate.sender_id,
-        type_of(candidate.chunk_index),
+        RECORD_TYPE,
     )
 
 

@@ -143,7 +143,7 @@ def test_a_document_becomes_passages_that_say_where_they_stand(
         assert len(memory.text) <= 800
     hit = ask(engine, alice.owner, "第3条")[0]
     assert hit.text.startswith("第3条")
-    assert hit.raw["type"] == "Document"
+    assert hit.raw["type"] == "Conversation"  # as EverOS says of files too
     assert hit.raw["subject"] == hit.raw["filename"] == "合同.txt"
     assert hit.raw["position"] == 3
     assert hit.session_id == SESSION
