@@ -132,14 +132,14 @@ class Walk(RuleBasedStateMachine):
     def speak_for_another(self, name: str, owner: str) -> None:
         """Neither in another's name nor in a session that bears it."""
         subject, other = self.subjects[name], self.subjects[owner]
-        message = {"sender_id": other.user_id, "role": "user", "timestamp": NOON_MS, "content": "forged"}
+        message = {"sender_id": other.user_id, "role": "user", "timestamp": NOON_MS, "content": "a forged payment"}
         sent = [{"session_id": "chat:forged", "messages": [message]}]
         sent.append({"session_id": f"memory_edit:{other.user_id}", "messages": [{**message, "role": "assistant"}]})
         for body, refusal in zip(sent, (422, 404), strict=True):
             expect = 200 if name == owner else refusal
             self.call(name, "post", "/memories/add", data=body, content_type="application/json", expect=expect)
             if expect == 200:
-                subject.said.setdefault(str(body["session_id"]), []).append("forged")
+                subject.said.setdefault(str(body["session_id"]), []).append("a forged payment")
         body = {"session_id": f"memory_edit:{other.user_id}"}
         expect = 200 if name == owner else 404
         self.call(name, "post", "/memories/flush", data=body, content_type="application/json", expect=expect)
@@ -194,7 +194,8 @@ class Walk(RuleBasedStateMachine):
         answer = self.call(name, "post", "/memories/search", data=body, content_type="application/json")
         found = {result["session_id"] for result in answer["results"]}
         expected = self._searchable(subject, chat, scope)
-        assert found == expected if filters is None else found <= expected
+        is_whole = filters is None and len(subject.resources) + sum(map(len, subject.said.values())) <= 100
+        assert found == expected if is_whole else found <= expected
 
     def _searchable(self, subject: Subject, chat: str, scope: list[str]) -> set[str]:
         in_scope = {

@@ -123,7 +123,9 @@ class ScopeMeta(BaseModel):
     asked: int = Field(description="How many results were asked for; 0: the scope had nothing to search.")
     sessions: int | None = Field(description="How many sessions were searched; null: all of the caller's.")
     found: int = Field(description="How many the engine found, before scopes were merged.")
-    hidden: int = Field(description="How many of them the caller had deleted.")
+    hidden: int = Field(
+        description="How many of them the caller had deleted; the embedded engine leaves those out before it counts."
+    )
     replaced: int = Field(description="How many carry a text that the caller had corrected.")
     degraded: str | None = Field(description="Why the method differs from the one asked for.")
     ms: float = Field(description="Milliseconds until the engine answered; scopes are asked together.")
