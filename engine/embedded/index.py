@@ -20,6 +20,7 @@ from engine.embedded import index_postgresql, index_sqlite
 from engine.embedded.ranking import Candidate, Statistics
 from engine.models import IndexVersion, Memory
 from engine.port import EngineUnavailable, Owner
+from engine.text.mime_types import spoken_of_as
 from engine.text.tokens import TOKENIZER_VERSION, day_tokens, tokenize, weight
 from memory_gateway.core.times import from_ms
 
@@ -186,7 +187,8 @@ def _tokens_of(memory: Memory) -> list[str]:
     """The text's tokens; then once each, where the text lacks them, those of what it belongs to.
 
     A passage answers to its document's name, title and heading, and the first passage a little more, so that the name
-    alone brings the document's beginning. A turn of a conversation answers to its day.
+    alone brings the document's beginning; so does what people call a file of its kind. A turn of a conversation answers
+    to its day.
     """
     tokens = tokenize(memory.text)
     if memory.chunk_index is None:
@@ -197,7 +199,7 @@ def _tokens_of(memory: Memory) -> list[str]:
     tokens += [token for token in dict.fromkeys(tokenize(around)) if token not in held]
     if memory.chunk_index == 0:
         names = " \n ".join(str(memory.payload.get(name) or "") for name in ("filename", "title", "description"))
-        tokens += tokenize(names)
+        tokens += tokenize(names) + tokenize(spoken_of_as(memory.payload.get("mime_type")))
     return tokens
 
 

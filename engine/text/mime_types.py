@@ -135,6 +135,26 @@ DOCUMENTS: Final = frozenset({PDF, HTML, RTF, EML, MSG, DOC, XLS, PPT, DOCX, XLS
 
 ZIP_DOCUMENTS: Final = frozenset({DOCX, XLSX, PPTX, ODT, ODS, ODP, EPUB})
 
+_SLIDES = "PowerPoint presentation slides 演示文稿 幻灯片"
+_SHEET = "Excel spreadsheet workbook 电子表格"
+_LETTER = "Word document 文档"
+_MAIL = "mail e-mail 邮件"
+_SPOKEN_OF: Final = {
+    **dict.fromkeys((PPT, PPTX, ODP), _SLIDES),
+    **dict.fromkeys((XLS, XLSX, ODS), _SHEET),
+    **dict.fromkeys((DOC, DOCX, ODT, RTF), _LETTER),
+    **dict.fromkeys((EML, MSG), _MAIL),
+    EPUB: "e-book 电子书",
+    "image": "picture image photo 图片 照片",
+    "audio": "sound audio recording 录音 音频",
+}
+
+
+def spoken_of_as(mime_type: str | None) -> str:
+    """What people call a file of that type ("the PowerPoint about …"), in English and Chinese; empty for plain text."""
+    mime = normalise(mime_type) or ""
+    return _SPOKEN_OF.get(mime) or _SPOKEN_OF.get(mime.partition("/")[0], "")
+
 
 def is_allowed(mime_type: str, allowed: Collection[str]) -> bool:
     """Whether a list of types names it, itself or by its family (`image/*`); `*/*` names all."""

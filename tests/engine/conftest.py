@@ -23,10 +23,16 @@ def said(text: str, *, by: str = "alice", role: Role = "user", at: int = NOON_MS
 
 
 def given_file(
-    path: Path, *, by: str = "alice", at: int = NOON_MS, kind: ContentType = "doc", **extras: Any
+    path: Path,
+    *,
+    by: str = "alice",
+    at: int = NOON_MS,
+    kind: ContentType = "doc",
+    mime_type: str = "text/plain",
+    **extras: Any,
 ) -> Message:
     """A message with a file; `extras` as ingestion gives them."""
-    item = ContentItem(kind, file=path, name=path.name, mime_type="text/plain", extras={"source": "upload", **extras})
+    item = ContentItem(kind, file=path, name=path.name, mime_type=mime_type, extras={"source": "upload", **extras})
     return Message(by, "user", at, (item,))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from engine.models import Memory, Session
 from engine.port import Owner, SearchRequest
 from memory_gateway.core.errors import InvalidInput
 from tests.conftest import Person
-from tests.engine.conftest import NOON_MS, ask, remember, said, texts
+from tests.engine.conftest import NOON_MS, ask, given_file, remember, said, texts
 
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -27,6 +28,14 @@ def test_an_english_word_finds_its_inflections(engine: EmbeddedEngine, alice: Pe
     remember(engine, alice.owner, "The payments were delayed.", "She bought a house.", "Nothing else.")
     assert texts(ask(engine, alice.owner, "paying a payment")) == ["The payments were delayed."]
     assert texts(ask(engine, alice.owner, "did she buy it?")) == ["She bought a house."]
+
+
+def test_a_file_is_found_by_what_people_call_its_kind(engine: EmbeddedEngine, alice: Person, tmp_path: Path) -> None:
+    photo = tmp_path / "dsc_0815.jpg"
+    photo.write_bytes(b"\xff\xd8\xff")
+    engine.add(alice.owner, "resource:alice:r_1", [given_file(photo, kind="image", mime_type="image/jpeg")])
+    remember(engine, alice.owner, "We met at noon.")
+    assert texts(ask(engine, alice.owner, "the photo")) == texts(ask(engine, alice.owner, "照片")) == ["dsc_0815.jpg"]
 
 
 def test_a_stranger_finds_nothing(engine: EmbeddedEngine, alice: Person, charlie: Person) -> None:
