@@ -194,6 +194,8 @@ def _check_message(message: dict[str, Any]) -> None:
         raise Refused(422, "INVALID_INPUT", "sender or role")
     if type(message["timestamp"]) is not int or message["timestamp"] <= 0:
         raise Refused(422, "INVALID_INPUT", "timestamp")
+    if message["role"] == "tool" and not message.get("tool_call_id"):
+        raise Refused(422, "INVALID_INPUT", "tool_call_id is required when role is 'tool'")
     for item in message["content"] if isinstance(message["content"], list) else []:
         if set(item) - _ITEM_KEYS:
             raise Refused(422, "INVALID_INPUT", "Input should be a valid string: messages.0.content.str")

@@ -58,6 +58,8 @@ def wire_messages(
     head = {"sender_id": sender_id, "role": message.role}
     if sender_id != message.sender_id:
         head["sender_name"] = message.sender_id  # what the extracted text calls them
+    if message.role == "tool":
+        head["tool_call_id"] = f"call_{timestamp_ms}"  # EverOS refuses a tool's words without one (1.4 and later)
     return [
         {**head, "timestamp": timestamp_ms + position, "content": content}
         for position, content in enumerate(contents[:SPAN_MS])

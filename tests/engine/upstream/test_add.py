@@ -54,6 +54,14 @@ def test_a_forged_sender_is_filed_under_the_caller(engine: UpstreamEngine, stub:
     assert sent(stub)[0]["sender_id"] == "alice"
 
 
+def test_what_a_tool_said_is_taken_though_nobody_named_the_call(
+    engine: UpstreamEngine, stub: StubUpstream, alice: Person
+) -> None:
+    said = [told(alice.owner, "one train at nine", NOON, "tool", "main"), told(alice.owner, "take it", NOON + 1)]
+    engine.add(alice.owner, "chat:1", said)
+    assert [message.get("tool_call_id") for message in sent(stub)] == [f"call_{NOON}", None]
+
+
 def test_two_users_agents_of_one_name_are_two(
     engine: UpstreamEngine, stub: StubUpstream, alice: Person, bob: Person
 ) -> None:
