@@ -4,6 +4,8 @@ import os
 import tempfile
 from pathlib import Path
 
+# For `test_backend_integration`, whose documented call names it so.
+os.environ.setdefault("DEPLOYED_BACKEND_BASE_URL", os.environ.get("MEMORY_GATEWAY_BACKEND_BASE_URL", ""))
 for _name in [name for name in os.environ if name.startswith("MEMORY_GATEWAY_")]:
     del os.environ[_name]
 _DATA = Path(tempfile.mkdtemp(prefix="memory-gateway-tests-"))
