@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 from datetime import timedelta
+from typing import NoReturn
 
 from django.conf import settings
 from django.utils import timezone
@@ -21,15 +22,16 @@ def is_open() -> bool:
     return not settings.MEMORY_GATEWAY_PROVISIONING_TOKEN and not settings.IS_PRODUCTION
 
 
-def require_token(presented: str | None, *, address: str) -> None:
-    """Lets the bearer of the token pass. `address` is where the call came from.
-
-    The user id is not looked at, so the refusal says nothing of who exists. Errors: `Unauthenticated`.
-    """
+def is_token(presented: str | None) -> bool:
+    """Whether its bearer may create users. The user id is not looked at, so a refusal says nothing of who exists."""
     expected = settings.MEMORY_GATEWAY_PROVISIONING_TOKEN
-    if not expected or not hmac.compare_digest((presented or "").encode(), expected.encode()):
-        _record_refusal(address)
-        raise Unauthenticated("Creating users needs the provisioning token: Authorization: Bearer <token>.")
+    return bool(expected) and hmac.compare_digest((presented or "").encode(), expected.encode())
+
+
+def refuse(*, address: str) -> NoReturn:
+    """Writes the refusal down; `address` is where the call came from. Errors: `Unauthenticated`."""
+    _record_refusal(address)
+    raise Unauthenticated("Creating users needs the provisioning token: Authorization: Bearer <token>.")
 
 
 def _record_refusal(address: str) -> None:

@@ -22,3 +22,6 @@ if DATABASES["default"]["ENGINE"].endswith("sqlite3"):  # noqa: F405
     # A real file: in memory, threads would share one cache and meet locks that no user ever sees.
     DATABASES["default"]["TEST"] = {"NAME": str(_DATA / "tests.sqlite3")}  # noqa: F405
 WHITENOISE_AUTOREFRESH = True  # every test client would read all static files first
+# All test clients call from one address.
+FAILED_AUTHENTICATIONS_PER_MINUTE = 0
+ANONYMOUS_REQUESTS_PER_MINUTE = 0

@@ -15,6 +15,7 @@ from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 
 from accounts import provisioning, services
+from accounts.api import limits
 from accounts.principal import Principal
 from memory_gateway.core.errors import BadRequest, InvalidInput, Unauthenticated
 
@@ -33,18 +34,28 @@ class Credentials:
 class UserKeyAuthentication(BaseAuthentication):
     """`Authorization: Bearer uk_…` (preferred), or `user_id` and `user_key` in body, form or query.
 
-    Errors: `Unauthenticated`; `BadRequest` when two places of the request disagree.
+    Errors: `Unauthenticated`; `BadRequest` when two places of the request disagree; `TooManyRequests`.
     """
 
     def authenticate(self, request: Request) -> tuple[Principal, None] | None:
+        try:
+            principal = self._principal(request)
+        except Unauthenticated:
+            limits.count_anonymous(request._request)  # noqa: SLF001
+            raise
+        if principal is None:
+            limits.count_anonymous(request._request)  # noqa: SLF001
+            return None
+        return principal, None
+
+    def _principal(self, request: Request) -> Principal | None:
         header = bearer(request)
         query = credentials_from(request.query_params)
         if header is None:
-            principal = authenticate_credentials(request._request, credentials_from(request.data), query)  # noqa: SLF001
-            return (principal, None) if principal else None
-        principal = services.authenticate(header)
+            return authenticate_credentials(request._request, credentials_from(request.data), query)  # noqa: SLF001
+        principal = limits.authenticate(request._request, header)  # noqa: SLF001
         _require_same(principal, header, self._seen_beside_header(request, query))
-        return principal, None
+        return principal
 
     def authenticate_header(self, request: Request) -> str:
         return "Bearer"
@@ -57,11 +68,12 @@ class UserKeyAuthentication(BaseAuthentication):
 
 
 class ProvisioningAuthentication(BaseAuthentication):
-    """Lets the provisioner create users; nobody is signed in by it. Errors: `Unauthenticated`."""
+    """Lets the provisioner create users; nobody is signed in by it. Errors: `Unauthenticated`, `TooManyRequests`."""
 
     def authenticate(self, request: Request) -> None:
-        if not provisioning.is_open():
-            provisioning.require_token(bearer(request), address=request.META.get("REMOTE_ADDR", ""))
+        if not provisioning.is_open() and not provisioning.is_token(bearer(request)):
+            limits.count_failure(request._request)  # noqa: SLF001
+            provisioning.refuse(address=request.META.get("REMOTE_ADDR", ""))
 
     def authenticate_header(self, request: Request) -> str:
         return "Bearer"
@@ -96,7 +108,7 @@ def credentials_from(fields: Any) -> Credentials:
 def authenticate_credentials(request: HttpRequest, *places: Credentials) -> Principal | None:
     """The caller by what several places of a request say together; None if no place brings a key.
 
-    Errors: `BadRequest` if they disagree, `Unauthenticated` without a user id or with wrong ones.
+    Errors: `BadRequest` if they disagree, `Unauthenticated` without a user id or with wrong ones, `TooManyRequests`.
     """
     _mark(request, places)
     user_id = _agreed("user_id", (place.user_id for place in places))
@@ -105,7 +117,7 @@ def authenticate_credentials(request: HttpRequest, *places: Credentials) -> Prin
         return None
     if user_id is None:
         raise Unauthenticated("Send user_id beside user_key, or the header Authorization: Bearer uk_… alone.")
-    return services.authenticate(user_key, user_id)
+    return limits.authenticate(request, user_key, user_id)
 
 
 def _require_same(principal: Principal, header: str, places: Iterable[Credentials]) -> None:

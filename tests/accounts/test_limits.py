@@ -1,0 +1,196 @@
+"""How often a key may call, and an address without one."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from accounts import services
+from accounts.api import limits
+from accounts.audit import Actor
+from tests.conftest import Person
+
+URL = "/users/me/keys"
+STRANGE_KEY = "uk_" + "x" * 43
+
+pytestmark = pytest.mark.django_db
+addresses = (f"198.51.{number // 250}.{number % 250 + 1}" for number in itertools.count())
+
+
+@pytest.fixture
+def address() -> str:
+    """An address that nobody called from before."""
+    return next(addresses)
+
+
+@pytest.fixture
+def limited(settings: Any) -> Any:
+    """The limits as they are shipped, which the other tests do without."""
+    settings.FAILED_AUTHENTICATIONS_PER_MINUTE = 10
+    settings.ANONYMOUS_REQUESTS_PER_MINUTE = 600
+    return settings
+
+
+def get(key: str | None, address: str, **query: str) -> Any:
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    return Client(REMOTE_ADDR=address).get(URL, query, headers=headers)
+
+
+def fail_often(address: str, times: int = 10) -> None:
+    assert {get(STRANGE_KEY, address).status_code for _ in range(times)} == {401}
+
+
+def test_a_key_has_a_minutes_requests_and_then_waits(alice: Person, settings: Any, address: str) -> None:
+    settings.MEMORY_GATEWAY_RATE_LIMIT_PER_MINUTE = 5
+    assert [get(alice.user_key, address).status_code for _ in range(5)] == [200] * 5
+    refused = get(alice.user_key, address)
+    assert refused.status_code == 429
+    assert refused["Content-Type"] == "application/problem+json"
+    assert 1 <= int(refused["Retry-After"]) <= 12
+    assert refused.json()["code"] == "too_many_requests"
+    assert refused.json()["detail"].startswith("A key may make 5 requests a minute.")
+
+
+def test_a_key_is_refused_wherever_it_calls_from_and_however_it_is_sent(
+    alice: Person, settings: Any, address: str
+) -> None:
+    settings.MEMORY_GATEWAY_RATE_LIMIT_PER_MINUTE = 3
+    assert get(alice.user_key, address).status_code == 200
+    assert get(None, next(addresses), **alice.credentials).status_code == 200
+    sent = {**alice.credentials, "label": "x"}
+    assert Client(REMOTE_ADDR=address).post(URL, sent, content_type="application/json").status_code == 200
+    assert get(alice.user_key, next(addresses)).status_code == 429
+    assert Client().post(URL, sent, content_type="application/json").status_code == 429
+
+
+def test_one_users_limit_is_not_anothers(alice: Person, bob: Person, settings: Any, address: str) -> None:
+    settings.MEMORY_GATEWAY_RATE_LIMIT_PER_MINUTE = 1
+    assert [get(person.user_key, address).status_code for person in (alice, bob, alice)] == [200, 200, 429]
+
+
+def test_a_refused_key_costs_no_sql(alice: Person, settings: Any, address: str) -> None:
+    settings.MEMORY_GATEWAY_RATE_LIMIT_PER_MINUTE = 1
+    get(alice.user_key, address)
+    with CaptureQueriesContext(connection) as queries:
+        assert get(alice.user_key, address).status_code == 429
+    assert len(queries) == 0
+
+
+def test_without_a_limit_a_key_calls_as_often_as_it_likes(alice: Person, settings: Any, address: str) -> None:
+    settings.MEMORY_GATEWAY_RATE_LIMIT_PER_MINUTE = 0
+    assert {get(alice.user_key, address).status_code for _ in range(30)} == {200}
+
+
+def test_the_eleventh_failure_of_an_address_is_refused_before_the_database(limited: Any, address: str) -> None:
+    fail_often(address)
+    with CaptureQueriesContext(connection) as queries:
+        refused = get(STRANGE_KEY, address)
+    assert refused.status_code == 429
+    assert 1 <= int(refused["Retry-After"]) <= 6
+    assert len(queries) == 0
+
+
+def test_wrong_credentials_in_body_and_query_are_counted_too(limited: Any, address: str, alice: Person) -> None:
+    wrong = {"user_id": alice.user_id, "user_key": STRANGE_KEY}
+    client = Client(REMOTE_ADDR=address)
+    for _ in range(5):
+        assert client.get(URL, wrong).status_code == 401
+        assert client.post(URL, wrong, content_type="application/json").status_code == 401
+    assert client.get(URL, wrong).status_code == 429
+    assert client.post(URL, wrong, content_type="application/json").status_code == 429
+
+
+def test_another_address_is_not_refused(limited: Any, address: str) -> None:
+    fail_often(address)
+    assert get(STRANGE_KEY, next(addresses)).status_code == 401
+
+
+def test_an_ipv6_subscriber_is_one_address(limited: Any) -> None:
+    for number in range(10):
+        assert get(STRANGE_KEY, f"2001:db8:7:7::{number}").status_code == 401
+    assert get(STRANGE_KEY, "2001:db8:7:7:ffff::1").status_code == 429
+    assert get(STRANGE_KEY, "2001:db8:7:8::1").status_code == 401
+
+
+def test_a_key_that_worked_lately_still_works_from_an_address_that_guesses(
+    limited: Any, address: str, alice: Person
+) -> None:
+    assert get(alice.user_key, next(addresses)).status_code == 200
+    fail_often(address)
+    assert get(STRANGE_KEY, address).status_code == 429
+    assert get(alice.user_key, address).status_code == 200
+
+
+def test_a_key_that_nobody_has_seen_waits_where_somebody_guesses(limited: Any, address: str, alice: Person) -> None:
+    fail_often(address)
+    refused = get(alice.user_key, address)
+    assert refused.status_code == 429
+    assert refused.json() == get(STRANGE_KEY, address).json()
+
+
+def test_a_revoked_key_is_unknown_again_after_one_refusal(limited: Any, address: str, alice: Person) -> None:
+    get(alice.user_key, address)
+    key = services.authenticate(alice.user_key)
+    services.revoke_key(key.user_pk, key.key_id, actor=Actor.command("tests"), may_be_last=True)
+    fail_often(address, 9)
+    assert get(alice.user_key, address).status_code == 401
+    assert get(alice.user_key, address).status_code == 429
+
+
+def test_existing_and_absent_users_are_refused_alike(limited: Any, address: str, alice: Person) -> None:
+    answers = []
+    for user_id in (alice.user_id, "nobody"):
+        caller = next(addresses)
+        wrong = {"user_id": user_id, "user_key": STRANGE_KEY}
+        said = [get(None, caller, **wrong) for _ in range(12)]
+        answers.append([(answer.status_code, answer.content, answer.headers.get("Retry-After")) for answer in said])
+    assert answers[0] == answers[1]
+
+
+def test_guessing_the_provisioning_token_is_a_failure_too(limited: Any, address: str) -> None:
+
+    def create(token: str) -> Any:
+        headers = {"Authorization": f"Bearer {token}"}
+        body = {"user_id": "dora"}
+        return Client(REMOTE_ADDR=address).post("/users", body, content_type="application/json", headers=headers)
+
+    limited.MEMORY_GATEWAY_PROVISIONING_TOKEN = "r" * 40
+    assert {create("wrong").status_code for _ in range(10)} == {401}
+    with CaptureQueriesContext(connection) as queries:
+        assert create("wrong").status_code == 429
+    assert len(queries) == 0
+    assert create("r" * 40).status_code == 200
+
+
+def test_an_address_without_a_key_is_refused_at_last(limited: Any, address: str) -> None:
+    limited.ANONYMOUS_REQUESTS_PER_MINUTE = 3
+    assert [get(None, address).status_code for _ in range(4)] == [401, 401, 401, 429]
+    assert get(None, next(addresses)).status_code == 401
+
+
+def test_whoever_has_a_key_is_no_anonymous_caller(limited: Any, address: str, alice: Person) -> None:
+    limited.ANONYMOUS_REQUESTS_PER_MINUTE = 1
+    get(None, address)
+    assert get(None, address).status_code == 429
+    assert get(alice.user_key, address).status_code == 200
+    assert get(None, address, **alice.credentials).status_code == 200
+
+
+def test_unreadable_headers_are_counted_as_anonymous(limited: Any, address: str) -> None:
+    limited.ANONYMOUS_REQUESTS_PER_MINUTE = 2
+    client = Client(REMOTE_ADDR=address, headers={"Authorization": "Basic dTpw"})
+    assert [client.get(URL).status_code for _ in range(3)] == [401, 401, 429]
+
+
+def test_no_key_lies_in_the_limits_memory(alice: Person, settings: Any, address: str) -> None:
+    settings.MEMORY_GATEWAY_RATE_LIMIT_PER_MINUTE = 7
+    get(alice.user_key, address)
+    kept = limits.current()
+    names = [*kept.per_key._full_at, *kept.proven._noted_at]
+    assert names
+    assert alice.user_key.encode() not in b"".join(name for name in names if isinstance(name, bytes))

@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import threading
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory_gateway.core.ratelimit import Recent, TokenBuckets
+
+
+class Clock:
+    """A time that passes when it is told to."""
+
+    def __init__(self, now: float = 1_000_000.0) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_full_bucket_gives_a_minutes_tokens_at_once_and_no_more() -> None:
+    buckets = TokenBuckets(10, clock=Clock())
+    assert [buckets.take("a") for _ in range(10)] == [0.0] * 10
+    assert buckets.take("a") > 0
+
+
+def test_the_wait_is_the_time_until_the_next_token() -> None:
+    clock = Clock()
+    buckets = TokenBuckets(10, clock=clock)
+    for _ in range(10):
+        buckets.take("a")
+    assert round(buckets.take("a"), 6) == 6.0
+    clock.now += 5.9
+    assert buckets.take("a") > 0
+    clock.now += 0.1
+    assert buckets.take("a") == 0.0
+    assert round(buckets.take("a"), 6) == 6.0
+
+
+def test_names_do_not_share_a_bucket() -> None:
+    buckets = TokenBuckets(1, clock=Clock())
+    assert buckets.take("a") == 0.0
+    assert buckets.take("b") == 0.0
+    assert buckets.take("a") > 0
+
+
+def test_a_refusal_costs_no_token() -> None:
+    clock = Clock()
+    buckets = TokenBuckets(60, clock=clock)
+    for _ in range(600):
+        buckets.take("a")
+    clock.now += 1.0
+    assert buckets.take("a") == 0.0
+
+
+def test_rest_fills_the_bucket_and_not_beyond_the_brim() -> None:
+    clock = Clock()
+    buckets = TokenBuckets(5, clock=clock)
+    for _ in range(5):
+        buckets.take("a")
+    clock.now += 3600
+    assert sum(buckets.take("a") == 0.0 for _ in range(20)) == 5
+
+
+def test_looking_takes_nothing() -> None:
+    buckets = TokenBuckets(1, clock=Clock())
+    assert [buckets.wait_seconds("a") for _ in range(3)] == [0.0] * 3
+    buckets.take("a")
+    assert round(buckets.wait_seconds("a")) == 60
+
+
+def test_zero_is_no_limit() -> None:
+    buckets = TokenBuckets(0, clock=Clock())
+    assert {buckets.take("a") for _ in range(1000)} == {0.0}
+    assert buckets.wait_seconds("a") == 0.0
+
+
+def test_strangers_push_out_whoever_was_quiet_longest_and_nobody_who_is_refused_just_now() -> None:
+    buckets = TokenBuckets(1, max_names=3, clock=Clock())
+    for name in ("quiet", "flood", "c"):
+        buckets.take(name)
+    assert buckets.take("flood") > 0
+    buckets.take("d")
+    assert buckets.take("flood") > 0
+    assert buckets.take("quiet") == 0.0
+
+
+@given(st.integers(1, 1000), st.lists(st.floats(0, 30), max_size=60), st.integers(1, 40))
+def test_no_minute_gives_more_than_two_minutes_tokens(per_minute: int, pauses: list[float], at_once: int) -> None:
+    """A full bucket and what flows in while it is emptied; over any longer time the rate alone counts."""
+    clock = Clock(0.0)
+    buckets = TokenBuckets(per_minute, clock=clock)
+    taken = []
+    for pause in pauses:
+        clock.now += pause
+        taken += [clock.now for _ in range(at_once) if buckets.take("a") == 0.0]
+    for start in taken:
+        assert sum(start <= at < start + 60 for at in taken) <= 2 * per_minute
+    assert len(taken) <= per_minute * (1 + clock.now / 60) + 1
+
+
+def test_threads_together_get_what_one_would() -> None:
+    buckets = TokenBuckets(500, clock=Clock())
+    taken: list[float] = []
+
+    def take() -> None:
+        taken.extend(buckets.take("a") for _ in range(200))
+
+    threads = [threading.Thread(target=take) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert taken.count(0.0) == 500
+
+
+def test_what_was_noted_is_known_for_its_time() -> None:
+    clock = Clock()
+    recent = Recent(60, clock=clock)
+    assert "a" not in recent
+    recent.note("a")
+    clock.now += 59
+    assert "a" in recent
+    clock.now += 1
+    assert "a" not in recent
+
+
+def test_what_is_forgotten_is_not_known() -> None:
+    recent = Recent(60, clock=Clock())
+    recent.note("a")
+    recent.forget("a")
+    recent.forget("never noted")
+    assert "a" not in recent
+
+
+def test_only_the_newest_names_are_kept() -> None:
+    recent = Recent(60, max_names=2, clock=Clock())
+    for name in ("a", "b", "a", "c"):
+        recent.note(name)
+    assert [name in recent for name in ("a", "b", "c")] == [True, False, True]
