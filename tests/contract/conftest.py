@@ -18,6 +18,8 @@ from tests.server import running_server
 from tests.web import WebServer, web_server
 
 MAX_UPLOAD_BYTES = 1_000_000
+IS_EVEROS_ASKED_FOR = os.environ.get("RUN_BACKEND_INTEGRATION") == "1"
+ENGINES: tuple[EngineName, ...] = get_args(EngineName) if IS_EVEROS_ASKED_FOR else ("embedded",)
 Started = Callable[[EngineName, str | None], Gateway]
 
 
@@ -54,7 +56,7 @@ def _environment(files: Path, base_url: str | None) -> dict[str, str]:
     }
 
 
-@pytest.fixture(params=get_args(EngineName))
+@pytest.fixture(params=ENGINES)
 def gateway(request: pytest.FixtureRequest, started: Started) -> Gateway:
     engine: EngineName = request.param
     if engine == "embedded":

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import pytest
+
+from tests.contract.conftest import IS_EVEROS_ASKED_FOR
 from tests.contract.differences import DIFFERENCES, LLM_MADE_TYPES, METHOD_USED, STATUS_OF_METHOD, Difference
+from tests.everos import EverOS
 from tests.server import PROJECT
 
 HEADING = "## What may differ"
+
+
+@pytest.mark.skipif(not IS_EVEROS_ASKED_FOR, reason="the contract on a real EverOS: set RUN_BACKEND_INTEGRATION=1")
+def test_the_contract_is_held_against_everos_too(everos: EverOS) -> None:
+    """One line about it instead of one for each test."""
+    assert everos.url
 
 
 def table() -> dict[str, Difference]:
