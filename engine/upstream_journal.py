@@ -10,7 +10,7 @@ the flush that took it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -53,7 +53,7 @@ def take_in(owner: Owner, session_id: str, messages: Sequence[Message]) -> tuple
         wanted = {_memory_id(session, message): message for message in messages}
         known = {row.memory_id: row for row in _rows(session).filter(memory_id__in=list(wanted))}
         in_doubt = {row.batch_id for row in known.values() if row.batch_id.startswith(_SENDING)}
-        batches = _batches(session, in_doubt)
+        batches = _batches(session, in_doubt, wanted)
         new = {memory_id: message for memory_id, message in wanted.items() if memory_id not in known}
         if new:
             batches.append(_write(session, new))
@@ -63,7 +63,7 @@ def take_in(owner: Owner, session_id: str, messages: Sequence[Message]) -> tuple
 def in_doubt(session: Session) -> list[Batch]:
     """Everything of the session that was sent without an answer."""
     waiting = _rows(session).filter(batch_id__startswith=_SENDING).order_by()
-    return _batches(session, set(waiting.values_list("batch_id", flat=True).distinct()))
+    return _batches(session, set(waiting.values_list("batch_id", flat=True).distinct()), {})
 
 
 def note_arrived(session: Session, batch: Batch) -> None:
@@ -144,10 +144,12 @@ def _taken(session: Session, since_ms: int) -> list[tuple[int, int]]:
     return [(start, start + (span or 1)) for start, span in rows.values_list("created_at_ms", "chunk_index")]
 
 
-def _batches(session: Session, batch_ids: Iterable[str]) -> list[Batch]:
+def _batches(session: Session, batch_ids: Iterable[str], at_hand: Mapping[str, Message]) -> list[Batch]:
+    """`at_hand` holds messages by memory id as they were given now, with the addresses that are not written down."""
     found: dict[str, list[Entry]] = {}
     for row in _rows(session).filter(batch_id__in=list(batch_ids)).order_by("id"):
-        found.setdefault(row.batch_id, []).append(Entry(_message(row.payload["message"]), row.created_at_ms))
+        message = at_hand.get(row.memory_id) or _message(row.payload["message"])
+        found.setdefault(row.batch_id, []).append(Entry(message, row.created_at_ms))
     return [Batch(batch_id, tuple(entries), is_new=False) for batch_id, entries in found.items()]
 
 
@@ -155,7 +157,7 @@ def _memory_id(session: Session, message: Message) -> str:
     """The same for the same (session, sender, role, time, content), whichever way its files are called on disk."""
     digest = hashlib.sha256()
     for item in message.content:
-        plain = asdict(item) | {"file": _file_digest(item.file) if item.file else None}
+        plain = _plain_item(item) | {"file": _file_digest(item.file) if item.file else None}
         digest.update(orjson.dumps(plain, option=orjson.OPT_SORT_KEYS))
     head = [session.session_id, message.sender_id, message.role, message.timestamp_ms, digest.hexdigest()]
     return f"msg_{hashlib.sha256(orjson.dumps(head)).hexdigest()}"
@@ -180,8 +182,13 @@ def _text(message: Message) -> str:
 
 def _plain(message: Message) -> dict[str, Any]:
     """The message as JSON data; a file by its path."""
-    content = [asdict(item) | {"file": str(item.file) if item.file else None} for item in message.content]
+    content = [_plain_item(item) | {"file": str(item.file) if item.file else None} for item in message.content]
     return {**asdict(message), "content": content}
+
+
+def _plain_item(item: ContentItem) -> dict[str, Any]:
+    """Without the address of this one call: it may be a secret."""
+    return {name: value for name, value in asdict(item).items() if name != "ingest_uri"}
 
 
 def _message(plain: dict[str, Any]) -> Message:

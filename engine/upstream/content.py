@@ -105,7 +105,7 @@ def _wire_item(item: ContentItem) -> dict[str, Any]:
     if item.file is not None:
         wire["base64"] = FileContent(item.file)
     else:
-        wire["uri"] = item.uri
+        wire["uri"] = item.ingest_uri or item.uri
     wire |= {"ext": _extension(item), "name": item.name, "extras": dict(item.extras)}
     return {key: value for key, value in wire.items() if value}
 

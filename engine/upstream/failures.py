@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import socket
 import ssl
 
@@ -13,6 +14,7 @@ logger = logging.getLogger("memory_gateway.upstream")
 
 _MAX_LOGGED_CHARS = 500
 _MAX_CAUSES = 10
+_ADDRESS = re.compile(r"\b(?:https?|minio|s3|file)://[^\s\"'<>]+", re.IGNORECASE)
 _UNAVAILABLE = frozenset({408, 425, 429, 502, 503, 504})
 _UNREACHED = frozenset({502, 504})
 _CAUSES: dict[type[BaseException], str] = {
@@ -109,5 +111,7 @@ def cause_of(error: BaseException) -> str:
 
 
 def log(what: str, detail: str) -> None:
-    """One line in our log, without secrets and without end-of-line tricks."""
-    logger.warning("upstream: %s: %r", what, redact_text(detail)[:_MAX_LOGGED_CHARS])
+    """One line in our log, without secrets and without end-of-line tricks. Addresses are left out: one that we had it
+    read may be a presigned one, and it repeats them in its texts."""
+    plain = redact_text(_ADDRESS.sub("[ADDRESS]", detail))
+    logger.warning("upstream: %s: %r", what, plain[:_MAX_LOGGED_CHARS])

@@ -12,7 +12,7 @@ MAX_DEPTH = 12
 
 _SECRET_NAME = re.compile(
     r"(?:^|[_\-.\s])(?:user_?key|api_?key|access_?key|private_?key|key|token|secret|password|passwd|pwd|passphrase|"
-    r"authorization|auth|credential|credentials|cookie|signature|session_?key|csrf\w*|bearer)s?(?:$|[_\-.\s])",
+    r"authorization|auth|credential|credentials|cookie|signature|session_?key|csrf\w*|bearer|ingest_?ur[il])s?(?:$|[_\-.\s])",
     re.IGNORECASE,
 )
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from memory_gateway.core.redaction import MAX_DEPTH, REDACTED, RedactingFilter, is_secret_name, redact, redact_text
 
 SECRET_NAMES = [
+    "ingest_uri",
+    "ingestUri",
     "user_key",
     "userKey",
     "USER-KEY",
@@ -51,6 +53,8 @@ SECRET_NAMES = [
     "bearer",
 ]
 HARMLESS_NAMES = [
+    "source_uri",
+    "uri",
     "user_id",
     "title",
     "monkey",
