@@ -31,6 +31,7 @@ _ATTACHMENTS = """
 """
 _RESOURCE_ID = re.compile(r"r_[0-9a-f]{32}")
 _CURSOR = re.compile(r"([0-9]{1,20}):r_[0-9a-f]{32}")
+_UNFINISHED = Q(status__in=[Resource.Status.PENDING, Resource.Status.INGESTING, Resource.Status.FAILED])
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -140,6 +141,18 @@ def same_content(owner: Owner, sha256: str) -> Resource | None:
     )
 
 
+def registered(owner: Owner, source_uri: str, sha256: str) -> Resource | None:
+    """The owner's live registration of the same content: with the same digest, or of the same place and not done, as
+    long as no digest says that another file lies there by now. Digests are what callers claim.
+    """
+    live = Resource.objects.filter(owned_by(owner), origin=Resource.Origin.EXTERNAL, deleted_at__isnull=True)
+    same = live.filter(sha256=sha256).first() if sha256 else None
+    if same is not None:
+        return same
+    waiting = live.filter(_UNFINISHED, source_uri=source_uri)
+    return (waiting.filter(sha256__in=["", sha256]) if sha256 else waiting).first()
+
+
 def has_memories(owner: Owner, session_id: str) -> bool:
     """Whether anything was made of a session: what our own table says, authoritative or mirror."""
     extracted = Memory.objects.filter(owned_by(owner), session__session_id=session_id)
@@ -148,10 +161,7 @@ def has_memories(owner: Owner, session_id: str) -> bool:
 
 def unfinished(condition: Q) -> QuerySet[Resource]:
     """Resources whose ingestion has not succeeded, oldest first."""
-    status = Resource.Status
-    return Resource.objects.filter(condition, status__in=[status.PENDING, status.INGESTING, status.FAILED]).order_by(
-        "created_at", "resource_id"
-    )
+    return Resource.objects.filter(condition, _UNFINISHED).order_by("created_at", "resource_id")
 
 
 def waiting_for_retry(now: datetime) -> QuerySet[Resource]:

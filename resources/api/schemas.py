@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, Field, WithJsonSchema
 
 from accounts.api.schemas import AuthenticatedQuery, ScopedBody
+from engine.port import ContentType
+from memory_gateway.core.addresses import MAX_URI_CHARS
 from memory_gateway.core.ids import Name
+from memory_gateway.core.rest import WHOLE
 
 MAX_TITLE_CHARS = 500
 MAX_DESCRIPTION_CHARS = 10_000
+MAX_FILENAME_CHARS = 1000
 MAX_PAGE = 1000
+_MIME_TYPE = re.compile(r"[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+(?:;[ -~]*)?")
+_SHA256 = re.compile(r"[0-9A-Fa-f]{64}")
 
 
 def _without_nul(value: str) -> str:
@@ -20,6 +27,25 @@ def _without_nul(value: str) -> str:
     return value
 
 
+def _checked_mime_type(value: str) -> str:
+    if not _MIME_TYPE.fullmatch(value):
+        raise ValueError("must be a MIME type such as application/pdf")
+    return value
+
+
+def _checked_sha256(value: str) -> str:
+    if not _SHA256.fullmatch(value):
+        raise ValueError("must be the 64 hex digits of a SHA-256")
+    return value.lower()
+
+
+MimeType = Annotated[
+    str,
+    AfterValidator(_checked_mime_type),
+    Field(max_length=127, json_schema_extra={"pattern": f"^{_MIME_TYPE.pattern}$"}),
+]
+Sha256 = Annotated[str, AfterValidator(_checked_sha256), Field(json_schema_extra={"pattern": f"^{_SHA256.pattern}$"})]
+Uri = Annotated[str, Field(min_length=1, max_length=MAX_URI_CHARS, json_schema_extra={"format": "uri"})]
 Text = Annotated[str, AfterValidator(_without_nul)]
 
 
@@ -34,6 +60,33 @@ class UploadForm(UploadFields):
     """The form as documented: the file arrives as a stream and is never a field of a model."""
 
     file: Annotated[str, WithJsonSchema({"type": "string", "format": "binary"})] = Field(description="The file itself.")
+
+
+class ExternalBody(ScopedBody):
+    """A file that lies elsewhere."""
+
+    filename: Annotated[str, Field(min_length=1, max_length=MAX_FILENAME_CHARS)] = Field(
+        description="Its name: memories that speak of it are tied to it by this, and its ending tells its type."
+    )
+    mime_type: MimeType | None = Field(None, description="Such as `image/png`; wins over the name's ending.")
+    content_type: ContentType | None = Field(
+        None, description="Inferred from MIME type and name; this counts only where they say nothing."
+    )
+    size_bytes: Annotated[int, Field(ge=0, le=2**63 - 1), WHOLE] | None = None
+    sha256: Sha256 | None = Field(
+        None, description="Of its content, in hex: the same digest in the same scope is the same resource."
+    )
+    source_uri: Uri = Field(
+        description="Where it lies for good: minio://, s3://, https://, http://, and file:// under the local profile. "
+        "Kept, and given back with what search finds."
+    )
+    ingest_uri: Uri | None = Field(
+        None,
+        description="Where it can be read this once, such as a presigned https:// address; never kept. Without it "
+        "`source_uri` is read, and minio:// and s3:// cannot be.",
+    )
+    title: Text | None = Field(None, max_length=MAX_TITLE_CHARS, description="What to call it; found by search too.")
+    description: Text | None = Field(None, max_length=MAX_DESCRIPTION_CHARS, description="What it is about.")
 
 
 class ListQuery(AuthenticatedQuery):

@@ -18,6 +18,7 @@ from memory_gateway.core.rest import JsonParser, parse
 from resources import queries, services
 from resources.api import rendering, schemas
 from resources.api.multipart import FILE_FIELD, UploadParser
+from resources.models import Resource
 
 _PREFER = OpenApiParameter(
     "Prefer", str, OpenApiParameter.HEADER, description="`respond-async` answers 202 at once, before the ingestion."
@@ -53,7 +54,7 @@ class ResourceViewSet(ViewSet):
         incoming = request.FILES.get(FILE_FIELD)
         if not isinstance(incoming, services.IncomingFile):
             raise InvalidInput.of_field(FILE_FIELD, "is required")
-        is_async = "respond-async" in _preferences(request)
+        is_async = _wants_async(request)
         said = services.Upload(
             app_id=fields.app_id,
             project_id=fields.project_id,
@@ -61,11 +62,7 @@ class ResourceViewSet(ViewSet):
             description=fields.description or None,
             wait_seconds=0.0 if is_async else None,
         )
-        answer = rendering.answer(services.upload(caller(request), incoming, said))
-        if not is_async:
-            return Response(answer)
-        headers = {"Preference-Applied": "respond-async", "Location": f"/resources/{answer['resource_id']}"}
-        return Response(answer, status=202, headers=headers)
+        return _taken_in(services.upload(caller(request), incoming, said), is_async=is_async)
 
     @extend_schema(
         operation_id="list_resources",
@@ -135,6 +132,47 @@ class ResourceViewSet(ViewSet):
         return super().perform_content_negotiation(request, force=force or self.action == "content")
 
 
+@extend_schema(tags=["resources"])
+class ExternalViewSet(ViewSet):
+    @extend_schema(
+        operation_id="register_resource",
+        summary="Register a file that lies elsewhere and have it remembered",
+        parameters=[_PREFER],
+        request=schemas.ExternalBody,
+        responses={
+            200: schemas.ResourceAnswer,
+            202: schemas.ResourceAnswer,
+            **problems(400, 401, 413, 415, 422),
+        },
+    )
+    def register(self, request: Request) -> Response:
+        body = parse(schemas.ExternalBody, request.data)
+        is_async = _wants_async(request)
+        said = services.Registration(
+            filename=body.filename,
+            source_uri=body.source_uri,
+            ingest_uri=body.ingest_uri,
+            mime_type=body.mime_type,
+            content_type=body.content_type,
+            size_bytes=body.size_bytes,
+            sha256=body.sha256 or "",
+            title=body.title or None,
+            description=body.description or None,
+            app_id=body.app_id,
+            project_id=body.project_id,
+            wait_seconds=0.0 if is_async else None,
+        )
+        return _taken_in(services.register(caller(request), said), is_async=is_async)
+
+
+def _taken_in(resource: Resource, *, is_async: bool) -> Response:
+    answer = rendering.answer(resource)
+    if not is_async:
+        return Response(answer)
+    headers = {"Preference-Applied": "respond-async", "Location": f"/resources/{answer['resource_id']}"}
+    return Response(answer, status=202, headers=headers)
+
+
 def _require_same_caller(request: Request) -> None:
     """The header decides before the body is read; a form that speaks of somebody else is a mistake."""
     if bearer(request) is None:
@@ -144,6 +182,10 @@ def _require_same_caller(request: Request) -> None:
     principal = caller(request)
     if (said and said.user_pk != principal.user_pk) or form.user_id not in {None, principal.user_id}:
         raise Unauthenticated(REFUSAL)
+
+
+def _wants_async(request: Request) -> bool:
+    return "respond-async" in _preferences(request)
 
 
 def _preferences(request: Request) -> set[str]:

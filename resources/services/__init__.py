@@ -2,6 +2,7 @@
 
 from resources.services.deletion import delete, finish_deletion
 from resources.services.downloading import StoredContent, open_content
+from resources.services.external import Registration, register
 from resources.services.ingestion import ingest
 from resources.services.pool import IngestionPool
 from resources.services.receiving import IncomingFile
@@ -10,6 +11,7 @@ from resources.services.uploading import Upload, ingestion_pool, upload
 __all__ = [
     "IncomingFile",
     "IngestionPool",
+    "Registration",
     "StoredContent",
     "Upload",
     "delete",
@@ -17,5 +19,6 @@ __all__ = [
     "ingest",
     "ingestion_pool",
     "open_content",
+    "register",
     "upload",
 ]

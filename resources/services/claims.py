@@ -7,7 +7,7 @@ import random
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from django.db import OperationalError, connections
@@ -19,6 +19,7 @@ from resources.models import Resource
 logger = logging.getLogger("memory_gateway.ingestion")
 
 LEASE = timedelta(seconds=30)
+RESERVATION = timedelta(hours=1)
 FIRST_RETRY = timedelta(seconds=2)
 LONGEST_RETRY = timedelta(hours=1)
 _UNDONE = (Resource.Status.PENDING, Resource.Status.INGESTING, Resource.Status.FAILED)
@@ -34,18 +35,48 @@ class Outcome:
     searchable_at: datetime | None = None
 
 
-def claim(resource_id: str, now: datetime) -> Resource | None:
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """A resource that is reserved for one worker, with the address it is to be read from this once (None: its
+    `source_uri`). The address lives in memory only: it may be a presigned one, which is a secret.
+    """
+
+    holder: str
+    ingest_uri: str | None = field(repr=False)
+
+
+def reserve(seen: Resource, now: datetime) -> str | None:
+    """Makes an unfinished resource owed again, as if it had just come, but to the holder alone; None if somebody works
+    on it.
+
+    Whoever reserves it has what nobody else has, so the reservation outlasts any queue; that its process ended is
+    noticed all the same.
+    """
+    if seen.status not in _UNDONE or is_held(seen, now):
+        return None
+    holder = new_holder()
+    won = _as_seen(seen).update(
+        status=Resource.Status.INGESTING,
+        lease_holder=holder,
+        leased_until=now + RESERVATION,
+        attempts=0,
+        error_message="",
+        retry_at=None,
+        updated_at=now,
+    )
+    return holder if won else None
+
+
+def claim(resource_id: str, now: datetime, reserved_by: str = "") -> Resource | None:
     """Takes a resource to ingest it; None if it is done, deleted, unknown or in another worker's hands.
 
     The update names what was read, so of two workers that read the same one wins.
     """
     seen = Resource.objects.select_related("user").filter(pk=resource_id, status__in=_UNDONE).first()
-    if seen is None or is_held(seen, now):
+    if seen is None or (is_held(seen, now) and seen.lease_holder != reserved_by):
         return None
     holder = new_holder()
-    won = Resource.objects.filter(
-        pk=resource_id, status=seen.status, lease_holder=seen.lease_holder, attempts=seen.attempts
-    ).update(
+    won = _as_seen(seen).update(
         status=Resource.Status.INGESTING,
         lease_holder=holder,
         leased_until=now + LEASE,
@@ -94,6 +125,7 @@ def retry_delay(attempts: int) -> timedelta:
 
 def note_flush_sent(resource: Resource, now: datetime) -> bool:
     """From now on it counts as given away; False if it was deleted or lost meanwhile."""
+    resource.flush_sent_at = now
     return bool(_held(resource).update(flush_sent_at=now))
 
 
@@ -124,6 +156,12 @@ def _renew_once(resource: Resource, now: datetime) -> None:
         _held(resource).update(leased_until=now + LEASE)
     except OperationalError as error:
         logger.warning("The lease on %s was not renewed: %s", resource.resource_id, error)
+
+
+def _as_seen(seen: Resource) -> QuerySet[Resource]:
+    return Resource.objects.filter(
+        pk=seen.pk, status=seen.status, lease_holder=seen.lease_holder, attempts=seen.attempts
+    )
 
 
 def _held(resource: Resource) -> QuerySet[Resource]:

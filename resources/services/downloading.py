@@ -19,9 +19,11 @@ class StoredContent:
 
 def open_content(principal: Principal, resource_id: str) -> StoredContent:
     """The bytes of one of the caller's uploads. Errors: `NotFound`, also for what lies elsewhere."""
-    resource = queries.live_resource(principal.user_pk, resource_id).exclude(storage_path="").first()
+    resource = queries.live_resource(principal.user_pk, resource_id).first()
     if resource is None:
         raise NotFound("There is no such resource.")
+    if not resource.storage_path:
+        raise NotFound("This file was registered where it lies elsewhere: the gateway keeps no copy of it.")
     try:
         file = storage.open_stored(resource.storage_path)
     except FileNotFoundError:

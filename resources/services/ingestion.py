@@ -1,10 +1,12 @@
-"""From a stored file to memories: one claim, one add, one flush, one settled status."""
+"""From a stored or registered file to memories: one claim, one add, one flush, one settled status."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from pathlib import Path
 from typing import TypeVar
 
 from django.conf import settings
@@ -21,10 +23,11 @@ from engine.port import (
     Unreadable,
 )
 from engine.registry import get_engine
+from memory_gateway.core.addresses import lies_in_a_store
 from memory_gateway.core.times import from_ms, to_ms
 from resources import queries, storage
-from resources.models import Resource
-from resources.services.claims import Outcome, claim, note_flush_sent, renewed, retry_delay, settle
+from resources.models import Attachment, Resource
+from resources.services.claims import Handover, Outcome, claim, note_flush_sent, renewed, retry_delay, settle
 from resources.services.deletion import finish_deletion
 
 Clock = Callable[[], datetime]
@@ -34,6 +37,10 @@ _Result = TypeVar("_Result")
 # They take the same message twice as one, and answer the flush of a resource's session again as they did before.
 REPEATABLE_ENGINES = {"embedded"}
 _BROKE_OFF = "The gateway itself failed while ingesting; it tries again."
+_NEEDS_ADDRESS = (
+    "Its source_uri only says where it lies: reading it takes an ingest_uri, which serves for one ingestion."
+)
+_REGISTER_AGAIN = "Register it again with a fresh ingest_uri."
 _LOST = "The memory service failed while extracting and now holds nothing of it: delete it and upload it again."
 
 
@@ -42,70 +49,103 @@ class _NoLongerOurs(Exception):
 
 
 def ingest(
-    resource_id: str, *, engine: Engine | None = None, sleep: Sleep = time.sleep, clock: Clock = timezone.now
+    resource_id: str,
+    handover: Handover | None = None,
+    *,
+    engine: Engine | None = None,
+    sleep: Sleep = time.sleep,
+    clock: Clock = timezone.now,
 ) -> Resource:
     """Gives a resource's file to the engine, unless it is done or somebody else works on it; returns the row.
 
+    With a handover, only for the one it was reserved for; without, a registered file is read from its `source_uri`.
     Every failure of the engine ends in the row: `failed`, with `retry_at` if another try can help. What was deleted
     meanwhile leaves nothing in the engine. Errors: Resource.DoesNotExist.
     """
     engine = engine or get_engine()
-    resource = claim(resource_id, clock())
-    if resource is not None and not _work(resource, engine, sleep, clock):
+    resource = claim(resource_id, clock(), handover.holder if handover else "")
+    work = _Work(engine, sleep, clock, handover.ingest_uri if handover else None)
+    if resource is not None and not _work(resource, work):
         _forget_if_deleted(resource, engine)
     return Resource.objects.select_related("user").get(pk=resource_id)
 
 
-def _work(resource: Resource, engine: Engine, sleep: Sleep, clock: Clock) -> bool:
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What one ingestion is done with. `ingest_uri` is where a registered file is read from this once."""
+
+    engine: Engine
+    sleep: Sleep
+    clock: Clock
+    ingest_uri: str | None = field(repr=False)
+
+
+def _work(resource: Resource, work: _Work) -> bool:
     """Whether the outcome could be settled."""
     try:
-        with renewed(resource, clock):
-            outcome = _remember(resource, engine, sleep, clock)
+        with renewed(resource, work.clock):
+            outcome = _remember(resource, work)
     except _NoLongerOurs:
         return False
     except EngineError as error:
-        outcome = _failure(resource, error, clock())
+        outcome = _failure(resource, error, work.clock())
     except BaseException:
-        settle(resource, _to_retry(resource, _BROKE_OFF, clock()), clock())
+        settle(resource, _to_retry(resource, _BROKE_OFF, work.clock()), work.clock())
         raise
-    return settle(resource, outcome, clock())
+    return settle(resource, outcome, work.clock())
 
 
-def _remember(resource: Resource, engine: Engine, sleep: Sleep, clock: Clock) -> Outcome:
+def _remember(resource: Resource, work: _Work) -> Outcome:
     """After a flush was sent a message is never added again, unless adding twice is the same as once."""
     owner, session_id = resource.owner, resource.session_id
     was_flushed = resource.flush_sent_at is not None
-    can_add_again = engine.name in REPEATABLE_ENGINES
+    can_be_read = work.ingest_uri is not None or _can_be_read_later(resource)
+    can_add_again = work.engine.name in REPEATABLE_ENGINES and can_be_read
     if can_add_again or not was_flushed:
-        message = message_of(resource)
-        _attempt(lambda: engine.add(owner, session_id, [message]), sleep)
-    if not note_flush_sent(resource, clock()):
+        message = message_of(resource, work.ingest_uri)
+        _attempt(lambda: work.engine.add(owner, session_id, [message]), work.sleep)
+    if not note_flush_sent(resource, work.clock()):
         raise _NoLongerOurs
-    flushed, failures = _attempt(lambda: engine.flush(owner, session_id), sleep)
+    flushed, failures = _attempt(lambda: work.engine.flush(owner, session_id), work.sleep)
     if flushed.status == "no_extraction" and (was_flushed or failures):
         return _after_lost_answer(resource, can_add_again=can_add_again)
     return _outcome(flushed)
 
 
-def message_of(resource: Resource) -> Message:
+def message_of(resource: Resource, ingest_uri: str | None = None) -> Message:
     """The one message that a resource is; its time is the resource's own, so that sending it again is the same message.
 
-    Errors: `Unreadable` if the file is gone.
+    Errors: `Unreadable` if the file is gone, or lies where only an `ingest_uri` can reach it and none is given.
     """
-    path = storage.resolve(resource.storage_path)
-    if not path.is_file():
-        raise Unreadable("The stored file is missing: upload it again.")
+    is_external = resource.origin == Resource.Origin.EXTERNAL
+    source = Attachment.Source.EXTERNAL_RESOURCE if is_external else Attachment.Source.UPLOAD
     extras = {
         "resource_id": resource.resource_id,
-        "source": str(resource.origin),
+        "source": str(source),
         "title": resource.title,
         "description": resource.description,
     }
     content_type: ContentType = resource.content_type  # type: ignore[assignment]
-    item = ContentItem(
-        content_type, file=path, name=resource.filename, mime_type=resource.mime_type or None, extras=extras
-    )
+    item = ContentItem(content_type, name=resource.filename, mime_type=resource.mime_type or None, extras=extras)
+    if not is_external:
+        item = replace(item, file=_stored_file(resource))
+    elif ingest_uri is None and not _can_be_read_later(resource):
+        raise Unreadable(_NEEDS_ADDRESS)
+    else:
+        item = replace(item, uri=resource.source_uri, ingest_uri=ingest_uri)
     return Message(resource.user.user_id, "user", to_ms(resource.created_at), (item,))
+
+
+def _stored_file(resource: Resource) -> Path:
+    path = storage.resolve(resource.storage_path)
+    if not path.is_file():
+        raise Unreadable("The stored file is missing: upload it again.")
+    return path
+
+
+def _can_be_read_later(resource: Resource) -> bool:
+    """Without its `ingest_uri`, which nobody keeps."""
+    return resource.origin == Resource.Origin.UPLOAD or not lies_in_a_store(resource.source_uri)
 
 
 def _attempt(call: Callable[[], _Result], sleep: Sleep) -> tuple[_Result, int]:
@@ -134,9 +174,12 @@ def _after_lost_answer(resource: Resource, *, can_add_again: bool) -> Outcome:
 
 
 def _failure(resource: Resource, error: EngineError, now: datetime) -> Outcome:
-    if error.is_permanent:
-        return Outcome(Resource.Status.FAILED, error.detail)
-    return _to_retry(resource, error.detail, now)
+    """Another try helps if the trouble may pass and there is still something to read, or nothing left to read."""
+    has_arrived = resource.flush_sent_at is not None
+    if not error.is_permanent and (has_arrived or _can_be_read_later(resource)):
+        return _to_retry(resource, error.detail, now)
+    is_external = resource.origin == Resource.Origin.EXTERNAL
+    return Outcome(Resource.Status.FAILED, f"{error.detail} {_REGISTER_AGAIN}" if is_external else error.detail)
 
 
 def _to_retry(resource: Resource, message: str, now: datetime) -> Outcome:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from uuid import UUID
@@ -19,32 +19,39 @@ logger = logging.getLogger("memory_gateway.ingestion")
 class _Job:
     resource_id: str
     user_pk: UUID
+    given: tuple[Hashable, ...]
     future: Future[None] = field(default_factory=Future)
+
+    @property
+    def key(self) -> tuple[Hashable, ...]:
+        return self.resource_id, *self.given
 
 
 class IngestionPool:
-    """Runs `work(resource_id)` in threads that end when nothing waits, and with them their database connections.
+    """Runs `work(resource_id, *given)` in threads that end when nothing waits, and with them their connections to the
+    database.
 
     Users take turns. With two slots or more, a user's jobs hold at most all but one.
     """
 
-    def __init__(self, work: Callable[[str], object], slots: int) -> None:
+    def __init__(self, work: Callable[..., object], slots: int) -> None:
         self._work = work
         self._slots = slots
         self._slots_per_user = max(1, slots - 1)
         self._lock = threading.Lock()
         self._is_idle = threading.Condition(self._lock)
-        self._jobs: dict[str, _Job] = {}
+        self._jobs: dict[tuple[Hashable, ...], _Job] = {}
         self._waiting: OrderedDict[UUID, deque[_Job]] = OrderedDict()
         self._running: Counter[UUID] = Counter()
         self._threads = 0
 
-    def submit(self, resource_id: str, user_pk: UUID) -> Future[None]:
-        """Done when the work is; a resource that waits or runs already is not submitted twice."""
+    def submit(self, resource_id: str, user_pk: UUID, *given: Hashable) -> Future[None]:
+        """Done when the work is; a resource that waits or runs already is not submitted twice with the same `given`."""
+        job = _Job(resource_id, user_pk, given)
         with self._lock:
-            if known := self._jobs.get(resource_id):
+            if known := self._jobs.get(job.key):
                 return known.future
-            job = self._jobs[resource_id] = _Job(resource_id, user_pk)
+            self._jobs[job.key] = job
             self._waiting.setdefault(user_pk, deque()).append(job)
             self._start_threads()
             return job.future
@@ -85,7 +92,7 @@ class IngestionPool:
 
     def _do(self, job: _Job) -> None:
         try:
-            self._work(job.resource_id)
+            self._work(job.resource_id, *job.given)
         except Exception:
             # The row says that it is still owed; the sweeper comes back to it.
             logger.exception("The ingestion of %s broke off", job.resource_id)
@@ -95,7 +102,7 @@ class IngestionPool:
             self._running[done.user_pk] -= 1
             if not self._running[done.user_pk]:
                 del self._running[done.user_pk]
-            del self._jobs[done.resource_id]
+            del self._jobs[done.key]
             following = self._next()
             # Another user's job may have become possible beside this one.
             self._start_threads()

@@ -23,6 +23,7 @@ API = {
     ("DELETE", "/users/me/keys/<uuid:key_id>"): KEY,
     ("GET", "/resources"): KEY,
     ("POST", "/resources"): KEY,
+    ("POST", "/resources/external"): KEY,
     ("GET", "/resources/<str:resource_id>"): KEY,
     ("DELETE", "/resources/<str:resource_id>"): KEY,
     ("GET", "/resources/<str:resource_id>/content"): KEY,

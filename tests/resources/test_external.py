@@ -1,0 +1,718 @@
+"""POST /resources/external: a file that lies elsewhere is recorded, read once, and its passing address kept nowhere."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.db import connection, connections
+from django.test import Client
+from django.utils import timezone
+
+from accounts.models import AuditEvent
+from accounts.principal import Principal
+from engine.models import Memory
+from engine.port import EngineUnavailable
+from resources.leases import new_holder
+from resources.models import Attachment, Resource
+from resources.services import IngestionPool, Registration, claims, ingest, ingestion_pool, register
+from resources.services.owed import Kind, owed_ingestions
+from tests.conftest import Person
+from tests.core.test_addresses import HOSTILE, listener
+from tests.fake_engine import RecordingEngine
+from tests.resources.forms import upload
+from tests.stub_upstream import Fault, StubUpstream
+from tests.web import Answer, WebServer, dripping, page, web_server
+
+pytestmark = pytest.mark.django_db(transaction=True)
+__all__ = ["listener"]
+
+TEXT = "付款期限为收到发票后 30 天内。".encode()
+DIGEST = hashlib.sha256(TEXT).hexdigest()
+SOURCE = "minio://beaver-user-files/users/alice/outputs/contract.txt"
+SECRET = "S3cr3tSignature"
+SIGNED = f"?X-Amz-Credential=k3yId&X-Amz-Signature={SECRET}&response-content-type={SECRET}"
+PNG = bytes.fromhex("89504e470d0a1a0a0000000d4948445200000001000000010806000000") + bytes(60)
+
+
+@pytest.fixture(autouse=True)
+def own_machine_allowed(settings: Any) -> None:
+    settings.MEMORY_GATEWAY_ALLOWED_PRIVATE_HOSTS = ["127.0.0.1"]
+    settings.MEMORY_GATEWAY_BACKEND_RETRY_DELAY_SECONDS = 0.0
+
+
+@pytest.fixture
+def web() -> Iterator[WebServer]:
+    with web_server() as server:
+        server.pages["/contract.txt"] = page(TEXT)
+        yield server
+
+
+def post(person: Person, /, **fields: Any) -> Any:
+    """POST /resources/external; the documented fields unless given otherwise, without those that are `...`."""
+    body = {"filename": "contract.txt", "source_uri": SOURCE} | fields
+    body = {name: value for name, value in body.items() if value is not ...}
+    return person.client.post("/resources/external", body, content_type="application/json")
+
+
+def registered(person: Person, /, **fields: Any) -> dict[str, Any]:
+    """What the list says of the resource after it was registered."""
+    response = post(person, **fields)
+    assert response.status_code == 200, response.content
+    answer = response.json()
+    [item] = person.client.get(f"/resources/{answer['resource_id']}").json()["resources"]
+    assert item["status"] == answer["status"]
+    return dict(item)
+
+
+def found(person: Person, query: str, **values: Any) -> list[dict[str, Any]]:
+    body = {"query": query, "scope": ["resources"], "method": "keyword", **values}
+    response = person.client.post("/memories/search", body, content_type="application/json")
+    assert response.status_code == 200, response.content
+    return list(response.json()["results"])
+
+
+def test_it_answers_as_documented(alice: Person, web: WebServer) -> None:
+    body = {
+        "user_id": "alice",
+        "user_key": alice.user_key,
+        "app_id": "default",
+        "project_id": "default",
+        "filename": "contract.txt",
+        "mime_type": "text/plain",
+        "size_bytes": len(TEXT),
+        "sha256": DIGEST.upper(),
+        "source_uri": SOURCE,
+        "ingest_uri": web.url("/contract.txt" + SIGNED),
+        "title": "合同文件",
+        "description": "2026 年付款合同",
+    }
+    response = Client().post("/resources/external", body, content_type="application/json")
+    assert response.status_code == 200
+    answer = response.json()
+    resource_id = answer["resource_id"]
+    assert list(answer) == ["resource_id", "session_id", "uri", "status"]
+    assert answer == {
+        "resource_id": resource_id,
+        "session_id": f"resource:alice:{resource_id}",
+        "uri": f"resource://alice/{resource_id}",
+        "status": "extracted",
+    }
+
+
+def test_it_keeps_row_and_attachment_and_no_file(alice: Person, web: WebServer, storage: Path) -> None:
+    given = {"size_bytes": len(TEXT), "sha256": DIGEST, "title": "T", "description": "D", "app_id": "shop"}
+    item = registered(alice, ingest_uri=web.url("/contract.txt"), mime_type="Text/Plain; charset=utf-8", **given)
+    resource = Resource.objects.get()
+    assert (resource.origin, resource.source_uri, resource.storage_path) == ("external", SOURCE, "")
+    assert (resource.filename, resource.title, resource.description) == ("contract.txt", "T", "D")
+    assert (resource.size_bytes, resource.sha256, resource.app_id) == (len(TEXT), DIGEST, "shop")
+    assert (resource.content_type, resource.mime_type) == ("text", "text/plain")
+    assert (resource.lease_holder, resource.leased_until) == ("", None)
+    attachment = Attachment.objects.get()
+    assert (attachment.source, attachment.internal_uri) == ("external_resource", SOURCE)
+    assert (attachment.session_id, attachment.name, attachment.type) == (item["session_id"], "contract.txt", "text")
+    assert (attachment.app_id, attachment.sha256, attachment.resource_id) == ("shop", DIGEST, item["resource_id"])
+    assert [path for path in storage.rglob("*") if path.is_file()] == []
+
+
+def test_it_is_audited(alice: Person, web: WebServer) -> None:
+    resource_id = registered(alice, ingest_uri=web.url("/contract.txt"))["resource_id"]
+    event = AuditEvent.objects.get(action="resource.register")
+    assert (event.subject_id, event.user_id) == (resource_id, "alice")
+
+
+def test_it_is_found_with_the_place_where_it_really_lies(alice: Person, bob: Person, web: WebServer) -> None:
+    item = registered(alice, ingest_uri=web.url("/contract.txt"))
+    [result] = found(alice, "付款期限")
+    assert (result["resource_id"], result["resource_uri"]) == (item["resource_id"], item["uri"])
+    assert result["attachments"] == [{"type": "text", "name": "contract.txt", "internal_uri": SOURCE}]
+    assert found(bob, "付款期限") == []
+
+
+def test_it_is_listed_for_its_owner_alone(alice: Person, bob: Person, web: WebServer) -> None:
+    item = registered(alice, ingest_uri=web.url("/contract.txt"))
+    assert alice.client.get("/resources").json()["resources"] == [item]
+    assert bob.client.get("/resources").json()["resources"] == []
+
+
+def test_its_content_is_not_ours_to_give(alice: Person, bob: Person, web: WebServer) -> None:
+    address = f"/resources/{registered(alice, ingest_uri=web.url('/contract.txt'))['resource_id']}/content"
+    mine, theirs = alice.client.get(address), bob.client.get(address)
+    assert mine.status_code == theirs.status_code == 404
+    assert "keeps no copy" in mine.json()["detail"]
+    assert theirs.json()["detail"] == "There is no such resource."
+
+
+def test_without_ingest_uri_the_source_is_read(alice: Person, web: WebServer) -> None:
+    item = registered(alice, source_uri=web.url("/contract.txt"))
+    assert item["status"] == "extracted"
+    assert len(web.heads) == 1
+
+
+def test_a_picture_is_known_by_what_is_said_of_it(alice: Person, web: WebServer) -> None:
+    web.pages["/chart"] = page(PNG)
+    chart = {"filename": "chart.png", "mime_type": "image/png", "title": "Revenue by quarter"}
+    assert registered(alice, ingest_uri=web.url("/chart"), **chart)["status"] == "extracted"
+    assert [result["attachments"][0]["name"] for result in found(alice, "revenue")] == ["chart.png"]
+
+
+def test_a_document_without_text_is_empty(alice: Person, web: WebServer) -> None:
+    web.pages["/contract.txt"] = page(b"  \n")
+    assert registered(alice, ingest_uri=web.url("/contract.txt"))["status"] == "empty"
+
+
+def test_deleting_it_touches_nothing_but_what_is_ours(alice: Person, tmp_path: Path, settings: Any) -> None:
+    settings.MEMORY_GATEWAY_FILE_URI_ROOTS = [tmp_path]
+    (tmp_path / "contract.txt").write_bytes(TEXT)
+    item = registered(alice, source_uri=(tmp_path / "contract.txt").as_uri())
+    assert item["status"] == "extracted"
+    response = alice.client.delete(f"/resources/{item['resource_id']}")
+    assert (response.status_code, response.json()["status"]) == (200, "deleted")
+    assert (tmp_path / "contract.txt").read_bytes() == TEXT
+    assert not Resource.objects.filter(cleanup_owed=True).exists()
+    assert not Attachment.objects.exists()
+    assert not Memory.objects.exists()
+    assert found(alice, "付款期限") == []
+
+
+def test_respond_async_answers_at_once(alice: Person, web: WebServer) -> None:
+    body = {"filename": "contract.txt", "source_uri": SOURCE, "ingest_uri": web.url("/contract.txt")}
+    headers = {"Prefer": "respond-async"}
+    response = alice.client.post("/resources/external", body, content_type="application/json", headers=headers)
+    assert response.status_code == 202
+    assert response.headers["Location"] == f"/resources/{response.json()['resource_id']}"
+    assert ingestion_pool().wait_until_idle(30)
+    assert Resource.objects.get().status == "extracted"
+
+
+@pytest.mark.parametrize(
+    ("filename", "mime_type", "said", "inferred"),
+    [
+        ("chart.png", None, None, "image"),
+        ("chart.png", None, "pdf", "image"),
+        ("chart", "image/png", None, "image"),
+        ("chart.txt", "application/pdf", "image", "pdf"),
+        ("page", "text/html", "doc", "html"),
+        ("page.txt", "application/octet-stream", "doc", "text"),
+        ("data.json", None, None, "text"),
+        ("letter.docx", None, "text", "doc"),
+        ("song.mp3", None, None, "audio"),
+        ("nobody knows", None, "audio", "audio"),
+        ("nobody knows", None, None, "doc"),
+    ],
+)
+def test_the_kind_of_content_is_inferred(
+    alice: Person, filename: str, mime_type: str | None, said: str | None, inferred: str
+) -> None:
+    item = registered(alice, filename=filename, mime_type=mime_type, content_type=said)
+    assert item["content_type"] == inferred == Attachment.objects.get().type
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("filename", ...),
+        ("filename", ""),
+        ("filename", "x" * 1001),
+        ("source_uri", ...),
+        ("source_uri", ""),
+        ("source_uri", None),
+        ("source_uri", 7),
+        ("source_uri", "minio://b/" + "x" * 2048),
+        ("ingest_uri", ""),
+        ("ingest_uri", "https://example.org/" + "x" * 2048),
+        ("mime_type", "pdf"),
+        ("mime_type", "application/pdf\n"),
+        ("content_type", "video"),
+        ("size_bytes", -1),
+        ("size_bytes", 2**63),
+        ("size_bytes", "12"),
+        ("sha256", "abc123"),
+        ("sha256", "g" * 64),
+        ("sha256", DIGEST + "\n"),
+        ("title", "x" * 501),
+        ("app_id", "../x"),
+        ("session_id", "resource:bob:r_1"),
+    ],
+)
+def test_bad_input_is_422_and_leaves_nothing(alice: Person, field: str, value: Any) -> None:
+    response = post(alice, **{field: value})
+    assert response.status_code == 422
+    assert [error["field"] for error in response.json()["errors"]] == [field]
+    assert not Resource.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("filename", "mime_type", "field"),
+    [("a.zip", None, "filename"), ("a", "video/mp4", "mime_type"), ("a.txt", "application/x-msdownload", "mime_type")],
+)
+def test_a_type_that_may_not_be_given_is_415(alice: Person, filename: str, mime_type: str | None, field: str) -> None:
+    response = post(alice, filename=filename, mime_type=mime_type)
+    assert response.status_code == 415
+    assert [error["field"] for error in response.json()["errors"]] == [field]
+    assert not Resource.objects.exists()
+
+
+@pytest.mark.parametrize("field", ["source_uri", "ingest_uri"])
+def test_hostile_addresses_are_422_and_nothing_is_connected_to(
+    alice: Person, settings: Any, listener: Any, field: str
+) -> None:
+    settings.MEMORY_GATEWAY_ALLOWED_PRIVATE_HOSTS = []
+    settings.IS_PRODUCTION = True
+    for uri in HOSTILE:
+        response = post(alice, **{field: uri})
+        assert response.status_code == 422, uri
+        assert [error["field"] for error in response.json()["errors"]] == [field], uri
+    with pytest.raises(BlockingIOError):
+        listener.accept()
+    assert not Resource.objects.exists()
+
+
+def test_private_addresses_are_refused_under_local_too(alice: Person, web: WebServer, settings: Any) -> None:
+    settings.MEMORY_GATEWAY_ALLOWED_PRIVATE_HOSTS = []
+    response = post(alice, ingest_uri=web.url("/contract.txt" + SIGNED))
+    assert response.status_code == 422
+    assert "MEMORY_GATEWAY_ALLOWED_PRIVATE_HOSTS" in response.json()["detail"]
+    assert web.heads == []
+
+
+def test_a_file_of_this_machine_is_recorded_but_read_from_opened_folders_only(alice: Person, tmp_path: Path) -> None:
+    (tmp_path / "contract.txt").write_bytes(TEXT)
+    item = registered(alice, source_uri=(tmp_path / "contract.txt").as_uri())
+    assert item["status"] == "failed"
+    assert "MEMORY_GATEWAY_FILE_URI_ROOTS" in item["error_message"]
+    assert Resource.objects.get().retry_at is None
+
+
+FAILURES: dict[str, tuple[Answer, str]] = {
+    "gone": (page(b"", "404 Not Found"), "answered 404"),
+    "expired": (page(b"", "403 Forbidden"), "answered 403"),
+    "elsewhere": (page(b"", "302 Found", Location="http://127.0.0.1/"), "leads on to another"),
+    "another type": (page(PNG), "image/png"),
+    "too large": (page(b"", length=26 * 2**20), "larger than"),
+}
+
+
+@pytest.mark.parametrize("is_source", [True, False], ids=["source_uri", "ingest_uri"])
+@pytest.mark.parametrize(("answer", "words"), FAILURES.values(), ids=FAILURES.keys())
+def test_what_cannot_be_read_is_failed_for_good_and_says_why(
+    alice: Person, web: WebServer, answer: Answer, words: str, is_source: bool
+) -> None:
+    web.pages["/contract.txt"] = answer
+    item = registered(alice, **{"source_uri" if is_source else "ingest_uri": web.url("/contract.txt")})
+    assert item["status"] == "failed"
+    assert words in item["error_message"]
+    assert item["error_message"].endswith("Register it again with a fresh ingest_uri.")
+    assert Resource.objects.get().retry_at is None
+
+
+@pytest.mark.parametrize("trouble", ["busy", "nobody there", "broken off"])
+def test_a_trouble_that_may_pass_is_tried_again_from_the_source(alice: Person, web: WebServer, trouble: str) -> None:
+    answers = {"busy": page(b"", "503 Service Unavailable"), "broken off": page(TEXT, length=99)}
+    web.pages |= {"/contract.txt": answers.get(trouble, page(b""))}
+    uri = "http://127.0.0.1:9/contract.txt" if trouble == "nobody there" else web.url("/contract.txt")
+    item = registered(alice, source_uri=uri)
+    assert item["status"] == "failed"
+    resource = Resource.objects.get()
+    assert resource.retry_at is not None
+    if trouble != "nobody there":
+        web.pages["/contract.txt"] = page(TEXT)
+        assert ingest(resource.resource_id).status == "extracted"
+
+
+def test_a_passing_trouble_with_the_ingest_uri_is_tried_again_from_a_readable_source(
+    alice: Person, web: WebServer
+) -> None:
+    web.pages["/signed"] = page(b"", "503 Service Unavailable")
+    item = registered(alice, source_uri=web.url("/contract.txt"), ingest_uri=web.url("/signed"))
+    assert item["status"] == "failed"
+    assert Resource.objects.get().retry_at is not None
+    assert ingest(item["resource_id"]).status == "extracted"
+    assert "GET /contract.txt " in web.heads[-1]
+
+
+def test_a_passing_trouble_is_final_where_only_the_ingest_uri_could_be_read(alice: Person, web: WebServer) -> None:
+    web.pages["/contract.txt"] = page(b"", "503 Service Unavailable")
+    item = registered(alice, ingest_uri=web.url("/contract.txt"))
+    assert (item["status"], Resource.objects.get().retry_at) == ("failed", None)
+    assert "answered 503" in item["error_message"]
+    assert "fresh ingest_uri" in item["error_message"]
+
+
+@pytest.mark.parametrize("uri", [SOURCE, "s3://bucket/contract.txt"])
+def test_a_place_in_a_store_cannot_be_read_and_says_what_to_do(alice: Person, uri: str) -> None:
+    item = registered(alice, source_uri=uri)
+    assert item["status"] == "failed"
+    assert item["error_message"] == (
+        "Its source_uri only says where it lies: reading it takes an ingest_uri, which serves for one ingestion. "
+        "Register it again with a fresh ingest_uri."
+    )
+    assert Resource.objects.get().retry_at is None
+
+
+def test_the_same_digest_in_the_same_scope_is_the_same_resource(alice: Person, web: WebServer) -> None:
+    first = registered(alice, ingest_uri=web.url("/contract.txt"), sha256=DIGEST)
+    again = registered(alice, source_uri="minio://elsewhere/b.txt", sha256=DIGEST.upper())
+    assert again == first
+    assert len(web.heads) == 1
+    other = registered(alice, ingest_uri=web.url("/contract.txt"), sha256=DIGEST, project_id="p2")
+    assert other["resource_id"] != first["resource_id"]
+
+
+def test_a_digest_is_one_users_own(alice: Person, bob: Person, web: WebServer) -> None:
+    mine = registered(alice, ingest_uri=web.url("/contract.txt"), sha256=DIGEST)
+    theirs = registered(bob, ingest_uri=web.url("/contract.txt"), sha256=DIGEST)
+    assert mine["resource_id"] != theirs["resource_id"]
+
+
+def test_a_digest_that_is_claimed_never_shadows_an_upload(alice: Person, web: WebServer) -> None:
+    claimed = registered(alice, ingest_uri=web.url("/contract.txt"), sha256=hashlib.sha256(b"real").hexdigest())
+    uploaded = upload(alice, b"real", "real.txt").json()
+    assert uploaded["resource_id"] != claimed["resource_id"]
+    web.pages["/contract.txt"] = page(b"other")
+    later = registered(alice, ingest_uri=web.url("/contract.txt"), sha256=uploaded["resource_id"][2:] * 2)
+    assert len({claimed["resource_id"], uploaded["resource_id"], later["resource_id"]}) == 3
+
+
+def test_without_a_digest_nobody_knows_that_it_is_the_same(alice: Person, web: WebServer) -> None:
+    first = registered(alice, ingest_uri=web.url("/contract.txt"))
+    again = registered(alice, ingest_uri=web.url("/contract.txt"))
+    assert first["resource_id"] != again["resource_id"]
+
+
+def test_after_deletion_it_is_a_new_resource(alice: Person, web: WebServer) -> None:
+    first = registered(alice, ingest_uri=web.url("/contract.txt"), sha256=DIGEST)
+    alice.client.delete(f"/resources/{first['resource_id']}")
+    again = registered(alice, ingest_uri=web.url("/contract.txt"), sha256=DIGEST)
+    assert again["resource_id"] != first["resource_id"]
+    assert again["status"] == "extracted"
+
+
+@pytest.mark.parametrize("same", ["digest", "place", "place, the digest being new"])
+def test_one_that_failed_is_ingested_again_from_the_fresh_address(alice: Person, web: WebServer, same: str) -> None:
+    known = {"sha256": DIGEST} if same == "digest" else {}
+    failed = registered(alice, ingest_uri=web.url("/expired"), **known)
+    assert failed["status"] == "failed"
+    fresh = {"source_uri": "minio://moved/b.txt"} if same == "digest" else {}
+    fresh |= {} if same == "place" else {"sha256": DIGEST}
+    again = registered(alice, ingest_uri=web.url("/contract.txt"), **fresh)
+    assert (again["resource_id"], again["status"]) == (failed["resource_id"], "extracted")
+    assert again["error_message"] is None
+    assert Attachment.objects.get().internal_uri == fresh.get("source_uri", SOURCE)
+    assert Resource.objects.get().source_uri == fresh.get("source_uri", SOURCE)
+
+
+def test_what_was_said_wrongly_of_one_that_failed_can_be_said_again(alice: Person, web: WebServer) -> None:
+    failed = registered(alice, ingest_uri=web.url("/contract.txt"), mime_type="application/pdf", title="Old")
+    assert failed["status"] == "failed"
+    again = registered(alice, ingest_uri=web.url("/contract.txt"), filename="合同.txt", title="New")
+    assert again["resource_id"] == failed["resource_id"]
+    assert (again["status"], again["content_type"], again["title"]) == ("extracted", "text", "New")
+    assert [(one.name, one.type) for one in Attachment.objects.all()] == [("合同.txt", "text")]
+
+
+def test_another_digest_at_the_place_of_one_that_failed_is_another_file(alice: Person, web: WebServer) -> None:
+    failed = registered(alice, sha256="0" * 64)
+    again = registered(alice, ingest_uri=web.url("/contract.txt"), sha256=DIGEST)
+    assert again["resource_id"] != failed["resource_id"]
+    assert Resource.objects.get(pk=failed["resource_id"]).status == "failed"
+
+
+def test_while_it_is_read_the_same_one_waits_with_it(alice: Person, web: WebServer) -> None:
+    go_on = threading.Event()
+
+    def slow(connection: Any) -> None:
+        go_on.wait(10)
+        page(TEXT)(connection)
+
+    web.pages["/slow"] = slow
+    said = Registration("contract.txt", SOURCE, web.url("/slow"), wait_seconds=0.0)
+    first = register(principal(alice), said)
+    while not web.heads:
+        time.sleep(0.01)
+    holder = Resource.objects.get().lease_holder
+    again = register(principal(alice), said)
+    assert (again.resource_id, first.status, again.status) == (first.resource_id, "ingesting", "ingesting")
+    assert again.lease_holder == holder
+    go_on.set()
+    assert ingestion_pool().wait_until_idle(30)
+    assert Resource.objects.get().status == "extracted"
+    assert len(web.heads) == 1
+
+
+def principal(person: Person) -> Any:
+    return Principal(person.user_pk, person.user_id, uuid4())
+
+
+def together(count: int, call: Callable[[], Any]) -> list[Any]:
+    results: list[Any] = []
+
+    def run() -> None:
+        try:
+            results.append(call())
+        finally:
+            connections.close_all()
+
+    threads = [threading.Thread(target=run) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return results
+
+
+@pytest.mark.parametrize("digest", ["", DIGEST], ids=["by place", "by digest"])
+def test_of_many_at_the_same_moment_one_is_made(alice: Person, web: WebServer, digest: str) -> None:
+    go_on = threading.Event()
+
+    def slow(connection: Any) -> None:
+        go_on.wait(10)
+        page(TEXT)(connection)
+
+    web.pages["/slow"] = slow
+    said = Registration("contract.txt", SOURCE, web.url("/slow"), sha256=digest, wait_seconds=0.0)
+    made = together(8, lambda: register(principal(alice), said).resource_id)
+    go_on.set()
+    assert ingestion_pool().wait_until_idle(30)
+    assert len(made) == 8
+    assert len(set(made)) == len(web.heads) == 1
+    assert Resource.objects.get().status == "extracted"
+
+
+def reserved(person: Person, holder: str, source_uri: str = SOURCE) -> Resource:
+    """As it lies in the table between its registration and its ingestion."""
+    resource = Resource(
+        user_id=person.user_pk,
+        origin="external",
+        status="ingesting",
+        filename="contract.txt",
+        content_type="text",
+        source_uri=source_uri,
+        lease_holder=holder,
+        leased_until=timezone.now() + claims.RESERVATION,
+    )
+    resource.session_id = f"resource:{person.user_id}:{resource.resource_id}"
+    resource.save(force_insert=True)
+    return resource
+
+
+def test_between_its_registration_and_its_turn_nobody_else_begins(alice: Person) -> None:
+    idle = IngestionPool(lambda *_: None, 1)
+    resource = register(principal(alice), Registration("contract.txt", SOURCE, wait_seconds=0.0), pool=idle)
+    later = timezone.now() + timedelta(minutes=30)
+    assert owed_ingestions(later, 10) == []
+    assert claims.claim(resource.resource_id, later) is None
+    assert claims.claim(resource.resource_id, later, resource.lease_holder) is not None
+
+
+def test_a_handover_is_a_job_of_its_own_beside_one_that_waits_without(alice: Person) -> None:
+    go_on, done = threading.Event(), []
+
+    def work(*given: Any) -> None:
+        go_on.wait(10)
+        done.append(given)
+
+    pool = IngestionPool(work, 1)
+    handover = claims.Handover("h", None)
+    for given in ((), (handover,), (), (handover,)):
+        pool.submit("r_1", alice.user_pk, *given)
+    go_on.set()
+    assert pool.wait_until_idle(10)
+    assert done == [("r_1",), ("r_1", handover)]
+
+
+@pytest.fixture(scope="module")
+def dead_holder() -> str:
+    """The holder of a process that has ended."""
+    run = "from resources.leases import new_holder; print(new_holder())"
+    return subprocess.run([sys.executable, "-c", run], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_what_is_reserved_waits_for_the_one_who_has_its_address(alice: Person) -> None:
+    resource = reserved(alice, new_holder())
+    assert owed_ingestions(timezone.now() + timedelta(minutes=5), 10) == []
+    assert ingest(resource.resource_id, engine=RecordingEngine()).status == "ingesting"
+    handover = claims.Handover(resource.lease_holder, "https://minio.example/signed")
+    engine = RecordingEngine()
+    assert ingest(resource.resource_id, handover, engine=engine).status == "extracted"
+    [(_, _, (message,))] = engine.added
+    assert message.content[0].ingest_uri == "https://minio.example/signed"
+
+
+def test_after_a_crash_it_is_read_from_its_source(alice: Person, web: WebServer, dead_holder: str) -> None:
+    resource = reserved(alice, dead_holder, web.url("/contract.txt"))
+    assert [item.resource_id for item in owed_ingestions(timezone.now(), 10)] == [resource.resource_id]
+    assert ingest(resource.resource_id).status == "extracted"
+
+
+def test_after_a_crash_without_a_readable_source_the_caller_is_told_to_register_again(
+    alice: Person, web: WebServer, dead_holder: str
+) -> None:
+    resource = reserved(alice, dead_holder)
+    ended = ingest(resource.resource_id)
+    assert (ended.status, ended.retry_at) == ("failed", None)
+    assert "Register it again with a fresh ingest_uri." in ended.error_message
+    assert owed_ingestions(timezone.now(), 10, kinds=[Kind.PENDING, Kind.STALE, Kind.DUE]) == []
+    again = registered(alice, ingest_uri=web.url("/contract.txt"))
+    assert (again["resource_id"], again["status"]) == (resource.resource_id, "extracted")
+
+
+def test_registering_again_takes_over_what_a_crash_left(alice: Person, web: WebServer, dead_holder: str) -> None:
+    resource = reserved(alice, dead_holder)
+    again = registered(alice, ingest_uri=web.url("/contract.txt"))
+    assert (again["resource_id"], again["status"]) == (resource.resource_id, "extracted")
+
+
+def test_once_the_engine_has_it_another_try_needs_no_address(alice: Person) -> None:
+    resource = reserved(alice, new_holder())
+    engine = RecordingEngine(failures={"flush": [EngineUnavailable("away")] * 3})
+    handover = claims.Handover(resource.lease_holder, "https://minio.example/signed")
+    failed = ingest(resource.resource_id, handover, engine=engine, sleep=lambda _: None)
+    assert failed.status == "failed"
+    assert failed.retry_at is not None
+    assert ingest(resource.resource_id, engine=engine).status == "extracted"
+    assert len(engine.added) == 1
+
+
+def test_the_embedded_engine_needs_no_address_for_what_it_has_either(alice: Person) -> None:
+    resource = reserved(alice, new_holder())
+    engine = RecordingEngine(name="embedded", failures={"flush": [EngineUnavailable("away")] * 3})
+    handover = claims.Handover(resource.lease_holder, "https://minio.example/signed")
+    ingest(resource.resource_id, handover, engine=engine, sleep=lambda _: None)
+    assert ingest(resource.resource_id, engine=engine).status == "extracted"
+
+
+def test_words_stay_as_the_engine_has_them(alice: Person) -> None:
+    resource = reserved(alice, "")
+    Resource.objects.filter(pk=resource.pk).update(status="failed", flush_sent_at=timezone.now(), leased_until=None)
+    again = registered(alice, filename="other.txt")
+    assert (again["resource_id"], again["filename"]) == (resource.resource_id, "contract.txt")
+
+
+@pytest.fixture
+def logged() -> Iterator[list[str]]:
+    """Every line of every logger, however unimportant."""
+    lines: list[str] = []
+
+    class Keeper(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            lines.append(self.format(record))
+
+    keeper, api, root = Keeper(), logging.getLogger("memory_gateway.api"), logging.getLogger()
+    level = root.level
+    root.setLevel(logging.DEBUG)
+    for logger in (root, api):
+        logger.addHandler(keeper)
+    yield lines
+    for logger in (root, api):
+        logger.removeHandler(keeper)
+    root.setLevel(level)
+
+
+def whole_database() -> str:
+    """Every value of every table; of SQLite, every byte of its files."""
+    if connection.vendor == "sqlite":
+        name = str(connection.settings_dict["NAME"])
+        return "".join(Path(name + end).read_bytes().decode("latin-1") for end in ("", "-wal"))
+    with connection.cursor() as cursor:
+        rows = []
+        for table in connection.introspection.table_names(cursor):
+            cursor.execute(f"SELECT * FROM {connection.ops.quote_name(table)}")
+            rows += [[bytes(value) if isinstance(value, memoryview) else value for value in row] for row in cursor]
+    return repr(rows)
+
+
+SIGNED_ANSWERS: dict[str, Answer] = {
+    "read": page(TEXT),
+    "refused": page(SECRET.encode(), f"403 {SECRET}", X_Echo=SECRET, Location=f"http://x/{SECRET}"),
+    "busy": page(SECRET.encode(), "503 Service Unavailable"),
+    "no http": lambda connection: connection.sendall(b"nonsense\r\n"),
+    "bad headers": lambda connection: connection.sendall(b"HTTP/1.1 200 OK\r\n: \r\n\x00: \r\n\r\n" + TEXT),
+    "drip": dripping(b"HTTP/1.1 200 OK\r\nContent-Length: 30000000\r\n\r\n"),
+}
+
+
+@pytest.mark.parametrize("answer", SIGNED_ANSWERS.values(), ids=SIGNED_ANSWERS.keys())
+def test_the_ingest_uri_is_written_nowhere(alice: Person, web: WebServer, logged: list[str], answer: Answer) -> None:
+    web.pages[f"/{SECRET}/contract.txt"] = answer
+    item = registered(alice, ingest_uri=web.url(f"/{SECRET}/contract.txt{SIGNED}"))
+    assert SECRET in web.heads[0]
+    kept = whole_database()
+    assert SOURCE in kept
+    assert any('"path":"/resources/external"' in line and SOURCE in line for line in logged)
+    shown = "\n".join(logged) + repr(item) + kept
+    assert SECRET not in shown
+    assert "k3yId" not in shown
+
+
+def test_a_refused_ingest_uri_is_not_repeated(alice: Person, logged: list[str]) -> None:
+    response = post(alice, ingest_uri=f"gopher://{SECRET}/?{SECRET}", size_bytes=-1)
+    assert response.status_code == 422
+    assert SECRET not in response.content.decode() + "\n".join(logged)
+    response = post(alice, ingest_uri=f"gopher://{SECRET}/?{SECRET}")
+    assert response.status_code == 422
+    assert SECRET not in response.content.decode() + "\n".join(logged)
+
+
+@pytest.fixture
+def everos_stub(settings: Any) -> Iterator[StubUpstream]:
+    with StubUpstream() as running:
+        settings.MEMORY_GATEWAY_BACKEND_BASE_URL = running.url
+        yield running
+
+
+def test_an_upstream_gets_the_address_as_documented(alice: Person, everos_stub: StubUpstream, web: WebServer) -> None:
+    signed = web.url("/chart.png" + SIGNED)
+    item = registered(alice, filename="chart.png", ingest_uri=signed, title="T", description="D")
+    assert item["status"] == "extracted"
+    [call] = everos_stub.calls("add")
+    [message] = call["messages"]
+    assert (call["session_id"], message["sender_id"], message["role"]) == (item["session_id"], "alice", "user")
+    extras = {"resource_id": item["resource_id"], "source": "external_resource", "title": "T", "description": "D"}
+    assert message["content"] == [{"type": "image", "uri": signed, "ext": "png", "name": "chart.png", "extras": extras}]
+    assert web.heads == []
+    assert [result["attachments"][0]["internal_uri"] for result in found(alice, "chart")] == [SOURCE]
+
+
+def test_an_upstreams_trouble_leaves_no_trace_of_the_address(
+    alice: Person, everos_stub: StubUpstream, logged: list[str]
+) -> None:
+    signed = f"https://127.0.0.1/presigned{SIGNED}"
+    error = {"error": {"code": "INTERNAL_ERROR", "message": f"cannot fetch {signed} ({signed!r})"}}
+    everos_stub.fault("add", Fault(status=500, body=error), times=20)
+    item = registered(alice, ingest_uri=signed)
+    assert item["status"] == "failed"
+    assert item["error_message"].endswith("Register it again with a fresh ingest_uri.")
+    shown = "\n".join(logged) + repr(item) + whole_database()
+    assert "[ADDRESS]" in shown
+    assert SECRET not in shown
+    assert "k3yId" not in shown
+    assert "/presigned" not in shown
+
+
+def test_what_is_in_doubt_upstream_goes_out_again_with_the_fresh_address(
+    alice: Person, everos_stub: StubUpstream, settings: Any
+) -> None:
+    settings.MEMORY_GATEWAY_BACKEND_INGEST_ATTEMPTS = 1
+    everos_stub.fault("add", Fault(reset=True, acts=True))
+    failed = registered(alice, ingest_uri="https://127.0.0.1/expired")
+    again = registered(alice, ingest_uri="https://127.0.0.1/fresh")
+    assert (again["resource_id"], again["status"]) == (failed["resource_id"], "extracted")
+    sent = [call["messages"][0] for call in everos_stub.calls("add")]
+    assert [message["content"][0]["uri"] for message in sent] == [
+        "https://127.0.0.1/expired",
+        "https://127.0.0.1/fresh",
+    ]
+    assert len({message["timestamp"] for message in sent}) == 1
+    assert len(everos_stub.store.episodes) == 1
