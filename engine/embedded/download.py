@@ -118,11 +118,11 @@ class _TimedReader(io.RawIOBase):
 
 
 def _connected(target: Target, deadline: Deadline, tls: ssl.SSLContext) -> socket.socket:
+    """The handshake of TLS may take as long as the connection."""
     sock = _reached(target, deadline)
     if not target.is_secure:
         return sock
     try:
-        sock.settimeout(deadline.timeout())
         return tls.wrap_socket(sock, server_hostname=target.host)
     except BaseException:
         sock.close()
@@ -180,7 +180,7 @@ def _inflated(pieces: Iterable[bytes]) -> Iterator[bytes]:
     inflate = zlib.decompressobj(_GZIP_WINDOW_BITS)
     for piece in pieces:
         rest = piece
-        while rest and not inflate.eof:
+        while rest:
             yield inflate.decompress(rest, CHUNK_BYTES)
             rest = inflate.unconsumed_tail
         if inflate.eof:
