@@ -103,10 +103,10 @@ def _remember(resource: Resource, work: _Work) -> Outcome:
     can_add_again = work.engine.name in REPEATABLE_ENGINES and can_be_read
     if can_add_again or not was_flushed:
         message = message_of(resource, work.ingest_uri)
-        _attempt(lambda: work.engine.add(owner, session_id, [message]), work.sleep)
+        _attempt(lambda: work.engine.add(owner, session_id, [message]), work)
     if not note_flush_sent(resource, work.clock()):
         raise _NoLongerOurs
-    flushed, failures = _attempt(lambda: work.engine.flush(owner, session_id), work.sleep)
+    flushed, failures = _attempt(lambda: work.engine.flush(owner, session_id), work)
     if flushed.status == "no_extraction" and (was_flushed or failures):
         return _after_lost_answer(resource, can_add_again=can_add_again)
     return _outcome(flushed)
@@ -148,14 +148,18 @@ def _can_be_read_later(resource: Resource) -> bool:
     return resource.origin == Resource.Origin.UPLOAD or not lies_in_a_store(resource.source_uri)
 
 
-def _attempt(call: Callable[[], _Result], sleep: Sleep) -> tuple[_Result, int]:
-    """The answer of a call, tried as often as the settings say, and how often it failed before."""
-    attempts: int = settings.MEMORY_GATEWAY_BACKEND_INGEST_ATTEMPTS
+def _attempt(call: Callable[[], _Result], work: _Work) -> tuple[_Result, int]:
+    """The answer of a call, tried as often as the settings say, and how often it failed before.
+
+    An engine over the network repeats its calls itself: trying again here would multiply the two.
+    """
+    repeats_here = work.engine.name in REPEATABLE_ENGINES
+    attempts: int = settings.MEMORY_GATEWAY_BACKEND_INGEST_ATTEMPTS if repeats_here else 1
     for failures in range(attempts - 1):
         try:
             return call(), failures
         except EngineUnavailable:
-            sleep(settings.MEMORY_GATEWAY_BACKEND_RETRY_DELAY_SECONDS)
+            work.sleep(settings.MEMORY_GATEWAY_BACKEND_RETRY_DELAY_SECONDS)
     return call(), attempts - 1
 
 

@@ -576,7 +576,7 @@ def test_registering_again_takes_over_what_a_crash_left(alice: Person, web: WebS
 
 def test_once_the_engine_has_it_another_try_needs_no_address(alice: Person) -> None:
     resource = reserved(alice, new_holder())
-    engine = RecordingEngine(failures={"flush": [EngineUnavailable("away")] * 3})
+    engine = RecordingEngine(failures={"flush": [EngineUnavailable("away")]})
     handover = claims.Handover(resource.lease_holder, "https://minio.example/signed")
     failed = ingest(resource.resource_id, handover, engine=engine, sleep=lambda _: None)
     assert failed.status == "failed"

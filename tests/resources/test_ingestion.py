@@ -63,15 +63,22 @@ def test_nothing_extracted_is_empty(alice: Person) -> None:
 def test_a_temporary_failure_is_tried_again_as_often_as_the_setting_says(alice: Person, settings: Any) -> None:
     settings.MEMORY_GATEWAY_BACKEND_INGEST_ATTEMPTS = 3
     settings.MEMORY_GATEWAY_BACKEND_RETRY_DELAY_SECONDS = 0.25
-    engine = RecordingEngine(failures={"add": [AWAY, AWAY], "flush": [AWAY, AWAY]})
+    engine = RecordingEngine(name="embedded", failures={"add": [AWAY, AWAY], "flush": [AWAY, AWAY]})
     slept: list[float] = []
     assert run(stored_resource(alice), engine, slept).status == "extracted"
     assert slept == [0.25] * 4
 
 
+def test_an_engine_that_repeats_its_calls_itself_is_asked_once(alice: Person) -> None:
+    engine = RecordingEngine(name="upstream", failures={"add": [AWAY]})
+    slept: list[float] = []
+    assert run(stored_resource(alice), engine, slept).status == "failed"
+    assert ([verb for verb, _ in engine.calls], slept) == (["add"], [])
+
+
 def test_after_all_attempts_it_is_failed_and_tried_later(alice: Person, settings: Any) -> None:
     settings.MEMORY_GATEWAY_BACKEND_INGEST_ATTEMPTS = 2
-    resource, engine = stored_resource(alice), RecordingEngine(failures={"add": [AWAY, AWAY]})
+    resource, engine = stored_resource(alice), RecordingEngine(name="embedded", failures={"add": [AWAY, AWAY]})
     failed = run(resource, engine)
     assert (failed.status, failed.error_message) == ("failed", "The memory service is away.")
     assert failed.retry_at is not None
@@ -100,7 +107,7 @@ def test_a_lost_file_is_a_permanent_failure(alice: Person, storage: Path) -> Non
 
 def test_after_a_flush_was_sent_it_is_never_added_again(alice: Person) -> None:
     resource = stored_resource(alice)
-    engine = RecordingEngine(failures={"flush": [AWAY, AWAY, AWAY]})
+    engine = RecordingEngine(failures={"flush": [AWAY]})
     assert run(resource, engine).status == "failed"
     engine.flush_status = "no_extraction"
     failed = run(resource, engine)
@@ -117,7 +124,7 @@ def test_a_lost_answer_is_settled_by_what_is_there(alice: Person) -> None:
     Memory.objects.create(
         user_id=alice.user_pk, session=session, memory_id="m1", memory_type="episode", text="x", created_at_ms=1
     )
-    assert run(resource, engine).status == "extracted"
+    assert [run(resource, engine).status for _ in range(2)] == ["failed", "extracted"]
 
 
 def test_an_engine_that_may_be_asked_twice_is_asked_twice(alice: Person) -> None:
