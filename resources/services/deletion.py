@@ -7,11 +7,11 @@ from datetime import datetime
 
 from django.db import transaction
 from django.utils import timezone
-from engine.registry import get_engine
 
 from accounts.audit import Actor, record
 from accounts.principal import Principal
 from engine.port import Engine, EngineError
+from engine.registry import get_engine
 from memory_gateway.core.errors import NotFound
 from resources import queries, storage
 from resources.models import Attachment, Resource
