@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Final, Literal, NamedTuple, Protocol
 from uuid import UUID
 
 from memory_gateway.core.errors import GatewayError
@@ -20,6 +20,7 @@ ContentType = Literal["text", "image", "audio", "pdf", "html", "doc"]
 MemoryType = Literal["episode", "profile", "agent_case", "agent_skill", "unprocessed_message"]
 Method = Literal["keyword", "vector", "hybrid", "agentic"]
 FlushStatus = Literal["extracted", "no_extraction"]
+MAX_TOP_K: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +120,16 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """`method` is what was really done; `degraded` says in a sentence why it differs from what was asked."""
+    """`method` is what was really done; `degraded` says in a sentence why it differs from what was asked.
+
+    `stopped_at` is the `top_k` at which the engine stopped though there may be more; None: it found no more, or what it
+    left out can never be missed.
+    """
 
     hits: tuple[Hit, ...]
     method: Method
     degraded: str | None = None
+    stopped_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,16 +52,24 @@ class MemoryTable:
             if memory.is_indexed:
                 index.remove(owner, {memory.pk: index.entry_of(memory)})
             memory.text, memory.category, memory.importance = text, category, importance
+            memory.is_indexed, memory.token_count = _is_found_here(memory), 0
             if memory.is_indexed:
                 entry = index.entry_of(memory)
                 memory.token_count = entry.length
                 index.add(owner, {memory.pk: entry})
-            memory.save(update_fields=["text", "category", "importance", "token_count"])
+            memory.save(update_fields=["text", "category", "importance", "is_indexed", "token_count"])
 
 
 def visible(memories: QuerySet[Memory]) -> QuerySet[Memory]:
     """Without records, and without what was deleted for good. The owner and the session come in the same statement."""
     return memories.filter(session__deleted_at__isnull=True).exclude(_RECORD).select_related("user", "session")
+
+
+def _is_found_here(memory: Memory) -> bool:
+    """Whether our keyword index finds a memory: an upstream finds its own words itself, but knows no others."""
+    if memory.origin == Memory.Origin.UPSTREAM:
+        return memory.memory_type == Memory.Type.EPISODE and memory.text != memory.payload.get("episode")
+    return memory.is_indexed
 
 
 def _conditions(request: ListRequest) -> Q:

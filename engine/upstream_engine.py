@@ -15,6 +15,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from engine import upstream_flush, upstream_journal, upstream_search, upstream_sessions
+from engine.embedded import storage
 from engine.embedded.errors import database_errors
 from engine.models import Memory, Session
 from engine.port import (
@@ -40,6 +41,7 @@ from engine.upstream_journal import Batch
 logger = logging.getLogger("memory_gateway.upstream")
 
 CALLS_PER_SEARCH = 8
+_ROWS_AT_ONCE = 500
 _CAPABILITIES_TIME = timedelta(seconds=30)
 _DEGRADED = "The memory service has no embedding model, so only keywords were compared."
 _HEALTH_SECONDS = 2.0
@@ -98,7 +100,10 @@ class UpstreamEngine(MemoryTable):
         again, and our copy goes."""
         with transaction.atomic():
             session = upstream_sessions.forget(owner, session_id, self._clock())
-            Memory.objects.filter(session=session).delete()
+            memories = Memory.objects.filter(session=session)
+            while indexed := list(memories.filter(is_indexed=True).order_by("pk")[:_ROWS_AT_ONCE]):
+                storage.remove(owner, indexed)
+            memories.delete()
         logger.info("upstream: a deleted session stays in EverOS, which has no deletion")
 
     def health(self, timeout_seconds: float) -> Health:

@@ -1,15 +1,16 @@
-"""One user's questions put to the upstream together: which calls they need, and what of the answers is the user's."""
+"""One user's questions put to the upstream together: which calls they need, what of the answers is the user's, and what
+our own index adds to it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import orjson
 
-from engine import upstream_sessions
-from engine.port import Owner, SearchRequest, SearchResult
+from engine import upstream_own, upstream_sessions
+from engine.port import Hit, Owner, SearchRequest, SearchResult
 from engine.upstream import wire
-from engine.upstream.answering import answer_of
+from engine.upstream.answering import answer_of, found_by, is_full
 from engine.upstream.filters import session_ids_in
 from engine.upstream.hits import session_ids_of
 from engine.upstream.questions import Payload, payloads_of
@@ -18,7 +19,7 @@ Ask = Callable[[Sequence[Payload]], list[wire.Records]]
 
 
 def search(ask: Ask, owner: Owner, requests: Sequence[SearchRequest], batch_size: int) -> list[SearchResult]:
-    """Answers the requests in their order; `ask` makes the calls. At most two SQL statements.
+    """Answers the requests in their order; `ask` makes the calls. At most four SQL statements.
 
     Equal calls are made once, and the profile is asked for once.
     """
@@ -30,10 +31,25 @@ def search(ask: Ask, owner: Owner, requests: Sequence[SearchRequest], batch_size
     answers = dict(zip(calls, ask(list(calls.values())), strict=True))
     found = [[answers[orjson.dumps(payload)] for payload in payloads] for payloads in asked]
     names = _names(owner, requests, own, found)
-    return [
-        answer_of(request, records, owner, sessions)
+    hits = [
+        found_by(request, records, owner, sessions)
         for request, records, sessions in zip(requests, found, names, strict=True)
     ]
+    beside = upstream_own.look_up(owner, requests, {hit.memory_id for held in hits for hit in held})
+    return [
+        answer_of(request, [*_without(beside.reworded, held), *ours], _full_at(payloads, records))
+        for request, held, ours, payloads, records in zip(requests, hits, beside.hits, asked, found, strict=True)
+    ]
+
+
+def _without(memory_ids: Collection[str], hits: Iterable[Hit]) -> Iterable[Hit]:
+    return (hit for hit in hits if hit.memory_id not in memory_ids)
+
+
+def _full_at(payloads: Sequence[Payload], answers: Sequence[wire.Records]) -> int | None:
+    """The `top_k` of a request's calls, if one of them brought as many."""
+    pairs = zip(payloads, answers, strict=True)
+    return max((payload["top_k"] for payload, records in pairs if is_full(records, payload["top_k"])), default=None)
 
 
 def _sessions_named_in(requests: Sequence[SearchRequest]) -> set[str]:

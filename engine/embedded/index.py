@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
@@ -61,6 +61,7 @@ _CANDIDATES = """
         AND m.id = found.memory_id AND m.user_id = %s AND m.app_id = %s AND m.project_id = %s
         AND m.hidden_at IS NULL AND s.hidden_at IS NULL AND s.deleted_at IS NULL
 """
+_OF_ORIGINS = "        AND m.origin IN ({slots})\n"
 _COUNT = """
     INSERT INTO engine_indexstatistics (user_id, app_id, project_id, documents, tokens) VALUES (%s, %s, %s, %s, %s)
     ON CONFLICT (user_id, app_id, project_id) DO UPDATE SET
@@ -138,14 +139,22 @@ def clear() -> None:
     _vendor().clear()
 
 
-def candidates(owner: Owner, terms: Iterable[str]) -> tuple[list[Candidate], Statistics]:
-    """The owner's live memories that hold any of the terms, and the owner's statistics. One statement."""
+def candidates(
+    owner: Owner, terms: Iterable[str], *, origins: Collection[str] = ()
+) -> tuple[list[Candidate], Statistics]:
+    """The owner's live memories that hold any of the terms, and the owner's statistics. One statement.
+
+    Where `origins` names some, memories of those alone.
+    """
     vendor, prefix = _vendor(), prefix_of(owner)
     prefixed = [prefix + term for term in terms]
     owned = owner_values(owner)
     found, parameters = vendor.found(prefixed, PREFIX_CHARS)
+    statement = _CANDIDATES.format(found=found)
+    if origins:
+        statement += _OF_ORIGINS.format(slots=", ".join(["%s"] * len(origins)))
     with connection.cursor() as cursor:
-        cursor.execute(_CANDIDATES.format(found=found), [*parameters, *owned, *owned])
+        cursor.execute(statement, [*parameters, *owned, *owned, *origins])
         rows = cursor.fetchall()
     statistics = Statistics(*rows[0][:2]) if rows else Statistics(0, 0)
     return [Candidate._make(row[2:]) for row in rows], statistics

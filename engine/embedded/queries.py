@@ -16,8 +16,9 @@ _ROWS = """
         m.sender_id, m.speaker, m.text, m.created_at_ms
     FROM engine_memory m LEFT JOIN engine_session s ON s.id = m.session_id
     WHERE m.user_id = %s AND m.app_id = %s AND m.project_id = %s AND m.hidden_at IS NULL
-        AND s.hidden_at IS NULL AND s.deleted_at IS NULL AND m.id IN ({slots})
+        AND s.hidden_at IS NULL AND s.deleted_at IS NULL AND {which}
 """
+_REWORDED = "m.origin = 'upstream' AND m.is_indexed AND m.memory_id IN ({slots})"
 
 
 class Row(NamedTuple):
@@ -40,7 +41,23 @@ def rows(owner: Owner, pks: Collection[int]) -> dict[int, Row]:
     """The owner's live memories by row id. One statement, none for an empty collection."""
     if not pks:
         return {}
-    statement = _ROWS.format(slots=", ".join(["%s"] * len(pks)))
+    return _fetch(owner, f"m.id IN ({_slots(pks)})", pks)
+
+
+def rows_and_reworded(owner: Owner, pks: Collection[int], memory_ids: Collection[str]) -> dict[int, Row]:
+    """The same, and besides those of these memories of an upstream that say here what their user put in the place of
+    its words. One statement, none if nothing is asked for."""
+    if not pks and not memory_ids:
+        return {}
+    reworded = _REWORDED.format(slots=_slots(memory_ids))
+    return _fetch(owner, f"(m.id IN ({_slots(pks)}) OR ({reworded}))", [*pks, *memory_ids])
+
+
+def _fetch(owner: Owner, which: str, values: Collection[int | str]) -> dict[int, Row]:
     with connection.cursor() as cursor:
-        cursor.execute(statement, [*owner_values(owner), *pks])
+        cursor.execute(_ROWS.format(which=which), [*owner_values(owner), *values])
         return {row[1]: Row(orjson.loads(row[0]), *row[1:]) for row in cursor.fetchall()}
+
+
+def _slots(values: Collection[int | str]) -> str:
+    return ", ".join(["%s"] * len(values)) or "NULL"

@@ -7,7 +7,7 @@ agreement: it may be stopped at any point and started again. What is indexed alr
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from django.db import transaction
 
@@ -26,13 +26,20 @@ def is_needed() -> bool:
 
 
 def empty() -> None:
-    """Takes everything out of the index and marks all memories as owed to it."""
+    """Takes everything out of the index and marks all memories as owed to it.
+
+    But an upstream's memories that their users reworded, which are few, go back at once: once they were out, nothing
+    would tell them from those that only the upstream finds.
+    """
     with database_errors(), transaction.atomic():
+        reworded = Memory.objects.filter(is_indexed=True, origin=Memory.Origin.UPSTREAM).select_related("user")
+        kept = {memory: index.entry_of(memory) for memory in reworded.select_for_update(of=("self",))}
         index.clear()
         IndexStatistics.objects.all().delete()
         Memory.objects.filter(is_indexed=True).update(is_indexed=False, token_count=0)
         IndexVersion.objects.all().delete()
         IndexVersion.objects.create(tokenizer=TOKENIZER_VERSION)
+        _put(kept)
 
 
 def owed() -> int:
@@ -59,13 +66,16 @@ def _index(memories: list[Memory]) -> None:
         # Looked up again under the lock: some may have been deleted, changed, or indexed by another process.
         keys = [memory.pk for memory in memories]
         locked = Memory.objects.select_for_update(of=("self",)).filter(index.OWED, pk__in=keys)
-        entries: dict[int, index.Entry] = {}
-        by_owner: defaultdict[Owner, list[Memory]] = defaultdict(list)
-        for memory in locked.select_related("user"):
-            entries[memory.pk] = entry = prepared.entry_of(memory)
-            memory.is_indexed, memory.token_count = True, entry.length
-            owner = Owner(memory.user_id, memory.user.user_id, memory.app_id, memory.project_id)
-            by_owner[owner].append(memory)
-        for owner, owned in by_owner.items():
-            index.add(owner, {memory.pk: entries[memory.pk] for memory in owned})
-        Memory.objects.bulk_update([one for owned in by_owner.values() for one in owned], ["is_indexed", "token_count"])
+        _put({memory: prepared.entry_of(memory) for memory in locked.select_related("user")})
+
+
+def _put(entries: Mapping[Memory, index.Entry]) -> None:
+    """Indexes locked memories of whatever owners."""
+    by_owner: defaultdict[Owner, dict[int, index.Entry]] = defaultdict(dict)
+    for memory, entry in entries.items():
+        memory.is_indexed, memory.token_count = True, entry.length
+        owner = Owner(memory.user_id, memory.user.user_id, memory.app_id, memory.project_id)
+        by_owner[owner][memory.pk] = entry
+    for owner, owned in by_owner.items():
+        index.add(owner, owned)
+    Memory.objects.bulk_update(entries, ["is_indexed", "token_count"])

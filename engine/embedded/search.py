@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
@@ -22,7 +22,7 @@ _NEEDS: Final[Mapping[str, str]] = {
     "agentic": "MEMORY_GATEWAY_LLM_BASE_URL",
 }
 _UNPROCESSED: Final = "unprocessed_message"
-_Ranked = tuple[Candidate, Score]
+Ranked = tuple[Candidate, Score]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +44,11 @@ def search(owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResult
     """
     for request in requests:
         _check_method(request)
-    terms = {request.query: query_tokens(request.query)[:MAX_TERMS] for request in requests}
-    wanted = list(dict.fromkeys(term for held in terms.values() for term in held))
-    found, statistics = index.candidates(owner, wanted) if wanted else ([], ranking.Statistics(0, 0))
-    questions = {query: ranking.ask(query, held, found, statistics, index.counts) for query, held in terms.items()}
-    best = [_best(request, questions[request.query], found) for request in requests]
+    best = rank(owner, requests)
     rows = queries.rows(owner, {candidate.pk for ranked in best for candidate, _ in ranked})
     return [
         SearchResult(
-            hits=tuple(_hits(owner, ranked, rows)),
+            hits=tuple(hits_of(owner, ranked, rows)),
             method="keyword",
             degraded=DEGRADED if request.method == "hybrid" else None,
         )
@@ -60,12 +56,24 @@ def search(owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResult
     ]
 
 
+def rank(owner: Owner, requests: Sequence[SearchRequest], *, origins: Collection[str] = ()) -> list[list[Ranked]]:
+    """The best candidates for each request by keyword, best first; `origins` as for `index.candidates`.
+
+    At most one statement.
+    """
+    terms = {request.query: query_tokens(request.query)[:MAX_TERMS] for request in requests}
+    wanted = list(dict.fromkeys(term for held in terms.values() for term in held))
+    found, statistics = index.candidates(owner, wanted, origins=origins) if wanted else ([], ranking.Statistics(0, 0))
+    questions = {query: ranking.ask(query, held, found, statistics, index.counts) for query, held in terms.items()}
+    return [_best(request, questions[request.query], found) for request in requests]
+
+
 def _check_method(request: SearchRequest) -> None:
     if setting := _NEEDS.get(request.method):
         raise InvalidInput.of_field("method", f"{request.method} needs the setting {setting}; use keyword or hybrid")
 
 
-def _best(request: SearchRequest, question: Question, found: Iterable[Candidate]) -> list[_Ranked]:
+def _best(request: SearchRequest, question: Question, found: Iterable[Candidate]) -> list[Ranked]:
     memories: list[Candidate] = []
     pending: list[Candidate] = []
     for candidate in _admitted(request, found):
@@ -102,8 +110,8 @@ def _filterable(candidate: Candidate) -> _Filterable:
     )
 
 
-def _hits(owner: Owner, ranked: Iterable[_Ranked], rows: Mapping[int, queries.Row]) -> Iterable[Hit]:
-    """What is gone since the index was read is left out."""
+def hits_of(owner: Owner, ranked: Iterable[Ranked], rows: Mapping[int, queries.Row]) -> Iterable[Hit]:
+    """Ranked candidates as hits; `rows` by row id. What is gone since the index was read is left out."""
     for rank, (candidate, score) in enumerate(ranked, start=1):
         if row := rows.get(candidate.pk):
             yield Hit(

@@ -16,10 +16,10 @@ logger = logging.getLogger("memory_gateway.upstream")
 _UNCOUNTED = frozenset({"profile", "unprocessed_message"})
 
 
-def answer_of(
+def found_by(
     request: SearchRequest, answers: Iterable[wire.Records], owner: Owner, sessions: Mapping[str, str]
-) -> SearchResult:
-    """At most `top_k` hits, best first, profiles and raw messages not counted.
+) -> list[Hit]:
+    """The owner's hits that the request asks for, each once, in no order.
 
     `sessions` are the owner's, engine id → session id: what lies in any other is somebody else's, dropped and counted.
     Errors: `OddAnswer`.
@@ -36,7 +36,22 @@ def answer_of(
                 best[hit.memory_id] = hit
     if dropped:
         logger.error("upstream: dropped %d records that are not the caller's", dropped)
-    return SearchResult(tuple(_cut(sorted(best.values(), key=_rank), request.top_k)), request.method)
+    return list(best.values())
+
+
+def answer_of(request: SearchRequest, hits: Iterable[Hit], full_at: int | None) -> SearchResult:
+    """At most `top_k` hits, best first, profiles and raw messages not counted.
+
+    `full_at` is the `top_k` of the calls of which one brought as many; None where none did.
+    """
+    best = sorted(hits, key=_rank)
+    kept = tuple(_cut(best, request.top_k))
+    return SearchResult(kept, request.method, stopped_at=request.top_k if len(kept) < len(best) else full_at)
+
+
+def is_full(records: wire.Records, top_k: int) -> bool:
+    """Whether an answer holds as much as was asked for, so that there may be more."""
+    return max(len(records.episodes), len(records.agent_cases), len(records.agent_skills)) >= top_k
 
 
 def _passes(request: SearchRequest, hit: Hit) -> bool:

@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from engine.port import Owner, SearchRequest
+from engine.port import MAX_TOP_K, Owner, SearchRequest
 from engine.upstream.filters import for_upstream, needs_us
 from engine.upstream.names import AgentNames
 
-MAX_TOP_K = 100
 Payload = dict[str, Any]
 
 

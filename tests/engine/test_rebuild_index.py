@@ -88,7 +88,7 @@ def test_what_left_the_rows_behind_our_back_leaves_the_index(filled: EmbeddedEng
 
 
 def test_an_upstream_s_mirror_is_not_indexed(filled: EmbeddedEngine, alice: Person) -> None:
-    Memory.objects.update(origin="upstream")
+    Memory.objects.update(origin="upstream", is_indexed=False, token_count=0)
     run(force=True)
     assert entries_of(alice.owner) == {}
     assert not IndexStatistics.objects.exists()

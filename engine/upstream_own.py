@@ -1,0 +1,53 @@
+"""What users put beside an upstream's memories: their corrections, and what was written down here alone.
+
+It lies in our table and our keyword index. Of a memory that its user reworded the index alone decides, because an
+upstream goes on finding it by the words that it still holds.
+
+The score of such a hit is the share of the question's telling words that it holds, so that it can stand among an
+upstream's 0 to 1 and one that holds them all is not cut off below. The index's own score would not do: it reaches about
+0.25 where each word stands once, and its weights are of a few memories only. The two measures stay two all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from engine.embedded import queries
+from engine.embedded.search import MAX_TERMS, hits_of, rank
+from engine.models import Memory
+from engine.port import Hit, Owner, SearchRequest
+from engine.text.tokens import query_tokens
+
+# Of an upstream's memories only those are in the index that were reworded. What the embedded engine remembered, while
+# it was the one in use, is not asked for.
+_ORIGINS: Final = (Memory.Origin.UPSTREAM, Memory.Origin.PANEL, Memory.Origin.TOOL)
+
+
+class Own(NamedTuple):
+    """The hits of our index for each request, and which memories were reworded, so that no other hit of them counts."""
+
+    hits: list[list[Hit]]
+    reworded: frozenset[str]
+
+
+def look_up(owner: Owner, requests: Sequence[SearchRequest], upstream_ids: Collection[str]) -> Own:
+    """Asks our index what the upstream was asked; `upstream_ids` are the memories that came. At most two statements."""
+    best = rank(owner, requests, origins=_ORIGINS)
+    pks = {candidate.pk for ranked in best for candidate, _ in ranked}
+    rows = queries.rows_and_reworded(owner, pks, upstream_ids)
+    return Own(
+        [
+            list(_scored(request.query, hits_of(owner, ranked, rows)))
+            for request, ranked in zip(requests, best, strict=True)
+        ],
+        frozenset(row.memory_id for row in rows.values()),
+    )
+
+
+def _scored(query: str, hits: Iterable[Hit]) -> Iterable[Hit]:
+    words = len(query_tokens(query)[:MAX_TERMS])
+    for hit in hits:
+        share = len(hit.legs["keyword"]["matched"]) / words
+        yield replace(hit, score=share, raw={**hit.raw, "score": share})
