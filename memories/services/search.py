@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 
 from accounts.principal import Principal
 from engine import filters
-from engine.port import Engine, Hit, Method, Owner, SearchRequest, SearchResult
+from engine.port import MAX_TOP_K, Engine, Hit, Method, Owner, SearchRequest, SearchResult
 from engine.registry import get_engine
 from memories.queries import Decisions, InForce, decisions
 from memories.services.attachments import attach
@@ -63,7 +63,8 @@ class Found:
 @dataclass(frozen=True, slots=True)
 class ScopeReport:
     """What became of one scope: how many hits were asked for (0: it had nothing to ask) and found, how many sessions
-    it covered (None: all), what was hidden or replaced by the user's own decisions, and the milliseconds it took."""
+    it covered (None: all), what was hidden or replaced by the user's own decisions, and the milliseconds it took.
+    `exhausted`: so much was left out that there are too few, and the engine gives no more at once."""
 
     asked: int = 0
     sessions: int | None = 0
@@ -71,6 +72,7 @@ class ScopeReport:
     hidden: int = 0
     replaced: int = 0
     degraded: str | None = None
+    exhausted: bool = False
     ms: float = 0.0
 
 
@@ -93,18 +95,17 @@ def search(principal: Principal, command: SearchCommand, *, engine: Engine | Non
     owner = owner_of(principal, command.app_id, command.project_id)
     asked = _requests(owner, command)
     started = time.perf_counter()
-    answers = (engine or get_engine()).search(owner, list(asked.values())) if asked else []
+    results, decided = _ask(engine or get_engine(), owner, asked, command.limit)
     took_ms = round((time.perf_counter() - started) * 1000, 2)
-    results = dict(zip(asked, answers, strict=True))
-    merged = _merge(owner, asked, results)
-    decided = _decisions(owner, merged)
-    found = _cut(_decided(merged, decided), command.limit)
+    found = _cut(_decided(_merge(owner, asked, results), decided), command.limit)
     files = attach(owner, (item.hit for item in found))
     return SearchAnswer(
         results=tuple(replace(item, attachments=files[item.hit.memory_id]) for item in found),
-        method=answers[0].method if answers else command.method,
+        method=next((result.method for result in results.values()), command.method),
         scopes={
-            scope: _report(asked[scope], results[scope], decided, took_ms) if scope in asked else ScopeReport()
+            scope: _report(asked[scope], results[scope], decided, command.limit, took_ms)
+            if scope in asked
+            else ScopeReport()
             for scope in SCOPES
             if scope in command.scopes
         },
@@ -145,6 +146,41 @@ def _sessions(owner: Owner, command: SearchCommand) -> dict[Scope, tuple[str, ..
     return sessions
 
 
+def _ask(
+    engine: Engine, owner: Owner, asked: dict[Scope, SearchRequest], limit: int
+) -> tuple[dict[Scope, SearchResult], Decisions]:
+    """The answers to the requests, and what the user decided about them.
+
+    Where so much of an answer is deleted that fewer than `limit` are left, and the engine may have more, it is asked
+    again for twice as many; `asked` is brought up to date.
+    """
+    results: dict[Scope, SearchResult] = {}
+    decided = Decisions(frozenset(), frozenset(), {})
+    wanted = dict(asked)
+    while wanted:
+        results |= zip(wanted, engine.search(owner, list(wanted.values())), strict=True)
+        decided = _decisions(owner, (hit for result in results.values() for hit in result.hits))
+        wanted = {
+            scope: replace(request, top_k=min(2 * request.top_k, MAX_TOP_K))
+            for scope, request in asked.items()
+            if _is_short(results[scope], decided, limit) and _can_grow(request, results[scope])
+        }
+        asked |= wanted
+    return results, decided
+
+
+def _is_short(result: SearchResult, decided: Decisions, limit: int) -> bool:
+    """Whether fewer than `limit` hits are left though the engine may have more."""
+    if result.stopped_at is None:
+        return False
+    counted = (hit for hit in result.hits if hit.memory_type not in UNCOUNTED_TYPES)
+    return sum(not decided.hide(hit.memory_id, hit.session_id) for hit in counted) < limit
+
+
+def _can_grow(request: SearchRequest, result: SearchResult) -> bool:
+    return max(request.top_k, result.stopped_at or 0) < MAX_TOP_K
+
+
 def _merge(owner: Owner, asked: Mapping[Scope, SearchRequest], results: Mapping[Scope, SearchResult]) -> list[Found]:
     """Each memory once, under its most specific scope with its best score; the best first."""
     merged: dict[str, Found] = {}
@@ -181,10 +217,10 @@ def _rank(hit: Hit) -> tuple[bool, float, int, str]:
     return hit.score is None, -(hit.score or 0.0), -hit.created_at_ms, hit.memory_id
 
 
-def _decisions(owner: Owner, found: Iterable[Found]) -> Decisions:
-    hits = [item.hit for item in found]
+def _decisions(owner: Owner, found: Iterable[Hit]) -> Decisions:
+    hits = list(found)
     sessions = {hit.session_id for hit in hits if hit.session_id is not None}
-    return decisions(owner, [hit.memory_id for hit in hits], sorted(sessions))
+    return decisions(owner, sorted({hit.memory_id for hit in hits}), sorted(sessions))
 
 
 def _decided(found: Iterable[Found], decided: Decisions) -> list[Found]:
@@ -216,7 +252,9 @@ def _cut(found: Iterable[Found], limit: int) -> list[Found]:
     return kept
 
 
-def _report(request: SearchRequest, result: SearchResult, decided: Decisions, took_ms: float) -> ScopeReport:
+def _report(
+    request: SearchRequest, result: SearchResult, decided: Decisions, limit: int, took_ms: float
+) -> ScopeReport:
     return ScopeReport(
         asked=request.top_k,
         sessions=None if request.session_ids is None else len(request.session_ids),
@@ -224,5 +262,6 @@ def _report(request: SearchRequest, result: SearchResult, decided: Decisions, to
         hidden=sum(decided.hide(hit.memory_id, hit.session_id) for hit in result.hits),
         replaced=sum(hit.memory_id in decided.overrides for hit in result.hits),
         degraded=result.degraded,
+        exhausted=_is_short(result, decided, limit),
         ms=took_ms,
     )

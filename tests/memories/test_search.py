@@ -55,7 +55,7 @@ def test_meta_tells_of_each_scope_that_was_named(alice: Person) -> None:
     assert meta["method"] == "keyword"
     assert set(meta["scopes"]) == {"current_chat", "resources"}
     chat = meta["scopes"]["current_chat"]
-    assert set(chat) == {"asked", "sessions", "found", "hidden", "replaced", "degraded", "ms"}
+    assert set(chat) == {"asked", "sessions", "found", "hidden", "replaced", "degraded", "exhausted", "ms"}
     assert (chat["asked"], chat["sessions"], chat["found"]) == (8, 1, 1)
     assert "MEMORY_GATEWAY_EMBEDDING" in chat["degraded"]
     assert meta["scopes"]["resources"] == {
@@ -65,6 +65,7 @@ def test_meta_tells_of_each_scope_that_was_named(alice: Person) -> None:
         "hidden": 0,
         "replaced": 0,
         "degraded": None,
+        "exhausted": False,
         "ms": 0.0,
     }
 

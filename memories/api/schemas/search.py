@@ -128,6 +128,9 @@ class ScopeMeta(BaseModel):
     )
     replaced: int = Field(description="How many carry a text that the caller had corrected.")
     degraded: str | None = Field(description="Why the method differs from the one asked for.")
+    exhausted: bool = Field(
+        description="So many were left out that fewer than `top_k` remain, though the engine was asked for 100."
+    )
     ms: float = Field(description="Milliseconds until the engine answered; scopes are asked together.")
 
 

@@ -1,0 +1,151 @@
+"""Searching where the engine is an upstream that knows nothing of its users' decisions: it is asked again for more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from accounts.audit import Actor
+from accounts.principal import Principal
+from engine.models import Memory
+from engine.upstream_engine import UpstreamEngine
+from memories.models import Tombstone
+from memories.services import edit
+from memories.services.edit import Correction
+from memories.services.lookup import Which
+from memories.services.search import SearchAnswer, SearchCommand, search
+from tests.conftest import Person
+from tests.engine.upstream.conftest import make_engine, told
+from tests.stub_upstream import StubUpstream
+
+
+@pytest.fixture
+def stub() -> Iterator[StubUpstream]:
+    with StubUpstream() as running:
+        yield running
+
+
+@pytest.fixture
+def engine(stub: StubUpstream) -> UpstreamEngine:
+    return make_engine(stub)
+
+
+def hold(stub: StubUpstream, person: Person, count: int) -> list[str]:
+    """Lets the upstream hold memories of tea, all alike, and gives their ids."""
+    ids = [f"{person.user_id}_ep_{number:03d}" for number in range(count)]
+    stub.store.episodes += [
+        {
+            "id": memory_id,
+            "user_id": person.user_id,
+            "app_id": "default",
+            "project_id": "default",
+            "session_id": None,
+            "timestamp": "2026-11-20T08:42:18Z",
+            "sender_ids": [person.user_id],
+            "episode": "tea",
+            "type": "Conversation",
+        }
+        for memory_id in ids
+    ]
+    return ids
+
+
+def delete(person: Person, *memory_ids: str) -> None:
+    Tombstone.objects.bulk_create(
+        Tombstone(user_id=person.user_pk, app_id="default", project_id="default", memory_id=memory_id)
+        for memory_id in memory_ids
+    )
+
+
+def ask(engine: UpstreamEngine, person: Person, query: str = "tea", **values: Any) -> SearchAnswer:
+    command = SearchCommand(query=query, scopes=frozenset({"all_user_memory"}), **values)
+    return search(principal_of(person), command, engine=engine)
+
+
+def principal_of(person: Person) -> Principal:
+    return Principal(person.user_pk, person.user_id, person.user_pk)
+
+
+def ids_of(answer: SearchAnswer) -> list[str]:
+    return [found.hit.memory_id for found in answer.results]
+
+
+def asked(stub: StubUpstream) -> list[int]:
+    return [body["top_k"] for body in stub.calls("search")]
+
+
+def test_deleted_hits_are_made_up_for(engine: UpstreamEngine, stub: StubUpstream, alice: Person) -> None:
+    ids = hold(stub, alice, 40)
+    delete(alice, *ids[:9])
+    answer = ask(engine, alice, top_k=4)
+    assert ids_of(answer) == ids[9:13]
+    assert asked(stub) == [4, 8, 16]
+    report = answer.scopes["all_user_memory"]
+    assert (report.asked, report.found, report.hidden, report.exhausted) == (16, 16, 9, False)
+
+
+def test_nobody_is_asked_again_where_nothing_is_missing(
+    engine: UpstreamEngine, stub: StubUpstream, alice: Person
+) -> None:
+    ids = hold(stub, alice, 5)
+    assert ids_of(ask(engine, alice, top_k=5)) == ids
+    delete(alice, ids[0])
+    assert ids_of(ask(engine, alice, top_k=8)) == ids[1:]
+    assert asked(stub) == [5, 8]
+
+
+def test_a_hundred_deleted_ones_exhaust_the_upstream(engine: UpstreamEngine, stub: StubUpstream, alice: Person) -> None:
+    ids = hold(stub, alice, 120)
+    delete(alice, *ids[:99])
+    answer = ask(engine, alice, top_k=60)
+    assert ids_of(answer) == ids[99:100]
+    assert asked(stub) == [60, 100]
+    assert answer.scopes["all_user_memory"].exhausted
+
+
+def test_only_the_scope_that_lacks_some_is_asked_again(
+    engine: UpstreamEngine, stub: StubUpstream, alice: Person
+) -> None:
+    engine.add(alice.owner, "chat:c1", [told(alice.owner, "tea")])
+    engine.flush(alice.owner, "chat:c1")
+    ids = hold(stub, alice, 3)
+    delete(alice, ids[0])
+    command = SearchCommand(
+        query="tea", scopes=frozenset({"current_chat", "all_user_memory"}), conversation_id="c1", top_k=2
+    )
+    answer = search(principal_of(alice), command, engine=engine)
+    assert {scope: report.asked for scope, report in answer.scopes.items()} == {
+        "current_chat": 2,
+        "all_user_memory": 4,
+    }
+    assert [("filters" in body, body["top_k"]) for body in stub.calls("search")][2:] == [(False, 4)]
+    assert set(ids[1:]) < set(ids_of(answer))
+
+
+def test_each_round_of_asking_costs_the_same_few_statements(
+    engine: UpstreamEngine, stub: StubUpstream, alice: Person
+) -> None:
+    ids = hold(stub, alice, 40)
+    delete(alice, *ids[:9])
+    with CaptureQueriesContext(connection) as queries:
+        ask(engine, alice, top_k=4)
+    assert len(queries) == 3 * 3  # three rounds: our index, what was reworded, the decisions
+
+
+def test_a_correction_is_found_by_its_words_until_it_is_undone(engine: UpstreamEngine, alice: Person) -> None:
+    engine.add(alice.owner, "chat:c1", [told(alice.owner, "I like green tea")])
+    engine.flush(alice.owner, "chat:c1")
+    which = Which(Memory.objects.get(memory_type="episode").memory_id)
+    actor = Actor.key(principal_of(alice))
+    override = edit.correct(alice.user_pk, which, Correction(text="I like coffee"), actor=actor, engine=engine)
+    (found,) = ask(engine, alice, "coffee").results
+    assert (found.hit.text, found.override_id) == ("I like coffee", override.override_id)
+    assert ask(engine, alice, "green tea").results == ()
+    edit.undo(alice.user_pk, which, actor=actor, engine=engine)
+    assert ask(engine, alice, "coffee").results == ()
+    (found,) = ask(engine, alice, "green tea").results
+    assert (found.hit.text, found.override_id) == ("alice said: I like green tea", None)
