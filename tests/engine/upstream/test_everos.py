@@ -79,6 +79,22 @@ def test_chinese_is_remembered_found_and_copied(engine: UpstreamEngine, alice: P
     assert "三十天内" in episodes(alice)[0]
 
 
+@pytest.mark.parametrize("method", ["keyword", "hybrid"])
+def test_a_corrected_memory_is_found_by_its_new_words_alone(
+    engine: UpstreamEngine, alice: Person, chat: str, method: str
+) -> None:
+    assert remember(engine, alice, chat, "I like green tea from Japan") == "extracted"
+    remember(engine, alice, f"{chat}-2", "My bicycle stands in the cellar")
+    memory = Memory.objects.get(user_id=alice.user_pk, memory_type="episode", session__session_id=chat)
+    assert memory.memory_id in {hit.memory_id for hit in ask(engine, alice, "green tea Japan", method=method)}
+    engine.replace(alice.owner, memory.memory_id, text="Coffee beats cocoa", category="", importance=None)
+    assert memory.memory_id not in {hit.memory_id for hit in ask(engine, alice, "green tea Japan", method=method)}
+    first = ask(engine, alice, "coffee cocoa", method=method, top_k=1)
+    assert [(hit.memory_id, hit.text) for hit in first] == [(memory.memory_id, "Coffee beats cocoa")]
+    engine.replace(alice.owner, memory.memory_id, text=memory.text, category="", importance=None)
+    assert memory.memory_id in {hit.memory_id for hit in ask(engine, alice, "green tea Japan", method=method)}
+
+
 def test_health_and_capabilities_are_told(engine: UpstreamEngine, everos: EverOS) -> None:
     health = engine.health(2.0)
     assert (health.status, health.base_url, health.data["status"]) == ("ok", everos.url, "ok")
