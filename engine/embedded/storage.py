@@ -13,6 +13,9 @@ from engine.embedded.index import Entry
 from engine.models import Memory, Session, owned_by
 from engine.port import Owner
 
+# A statement is built in memory with all that it carries.
+_BATCH_ROWS = 200
+
 
 @dataclass(frozen=True, slots=True)
 class Draft:
@@ -56,7 +59,7 @@ def insert(owner: Owner, memories: Sequence[Memory], entries: Sequence[Entry]) -
     for memory, entry in zip(memories, entries, strict=True):
         memory.user_id, memory.app_id, memory.project_id = owner.user_pk, owner.app_id, owner.project_id
         memory.is_indexed, memory.token_count = True, entry.length
-    saved = Memory.objects.bulk_create(memories)
+    saved = Memory.objects.bulk_create(memories, batch_size=_BATCH_ROWS)
     index.add(owner, {memory.pk: entry for memory, entry in zip(saved, entries, strict=True)})
 
 
