@@ -1,0 +1,1 @@
+"""Measurements of a running gateway: `python -m benchmarks` lists them."""

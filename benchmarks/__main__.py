@@ -1,0 +1,39 @@
+"""`python -m benchmarks` lists the benchmarks; `python -m benchmarks NAME …` runs one, `all` every one."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+
+from benchmarks import resource_scope
+from benchmarks.http import compare
+
+BENCHMARKS: dict[str, Callable[[Sequence[str]], int]] = {
+    "http": compare.main,
+    "resource_scope": resource_scope.main,
+}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Exit codes: 0 when every target was met, 1 when one was missed, 2 for an unknown name."""
+    if not arguments:
+        _list()
+        return 0
+    name, *rest = arguments
+    if name == "all":
+        return max([benchmark([]) for benchmark in BENCHMARKS.values()])
+    if name not in BENCHMARKS:
+        print(f"There is no benchmark {name!r}: {', '.join(BENCHMARKS)}, all", file=sys.stderr)
+        return 2
+    return BENCHMARKS[name](rest)
+
+
+def _list() -> None:
+    print("python -m benchmarks NAME [--help], or all\n")
+    for name, benchmark in BENCHMARKS.items():
+        module = sys.modules[benchmark.__module__]
+        print(f"  {name:16} {(module.__doc__ or '').strip().splitlines()[0]}")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,135 @@
+"""Search through the gateway (A) and through the reference (B), in turns on one machine; the ratios are what counts."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks import load
+from benchmarks.processes import PROJECT, call, cpu_seconds, free_port, gateway, python, upload
+
+RESOURCES = 20
+CONNECTIONS = (8, 32)
+LEAST_THROUGHPUT = 1.4
+MOST_CPU = 0.7
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A running service with the request to send to it."""
+
+    name: str
+    pid: int
+    request: load.Request
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One turn of one service: requests per second, CPU milliseconds per request, median latency in milliseconds."""
+
+    per_second: float
+    cpu_ms: float
+    median_ms: float
+
+
+def main(arguments: Sequence[str]) -> int:
+    options = _options(arguments)
+    with tempfile.TemporaryDirectory() as folder, services(Path(folder), options.latency_ms) as (ours, theirs):
+        missed = [_compare(ours, theirs, connections, options) for connections in CONNECTIONS]
+    return int(any(missed))
+
+
+def _options(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks http", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=7, help="turns of each service per number of connections")
+    parser.add_argument("--seconds", type=float, default=4.0, help="length of a turn")
+    parser.add_argument("--latency-ms", type=float, default=5.0, help="what one upstream search takes")
+    return parser.parse_args(arguments)
+
+
+@contextmanager
+def services(folder: Path, latency_ms: float) -> Iterator[tuple[Service, Service]]:
+    """Both services, each with `RESOURCES` files of one user, before one upstream."""
+    upstream_port, port = free_port(), free_port()
+    db = folder / "reference.sqlite3"
+    reference = ["-m", "benchmarks.http.reference", "--db", str(db)]
+    seeded = subprocess.run(
+        [sys.executable, *reference, "--seed", str(RESOURCES)], cwd=PROJECT, check=True, capture_output=True, text=True
+    )
+    address = f"http://127.0.0.1:{upstream_port}"
+    stub = ["-m", "benchmarks.upstream", "--port", str(upstream_port), "--latency-ms", str(latency_ms)]
+    serve = [*reference, "--port", str(port), "--upstream", address]
+    with (
+        python(stub, upstream_port, folder / "upstream.log", os.environ),
+        gateway(folder, BACKEND_BASE_URL=address) as (gateway_port, gateway_pid),
+        python(serve, port, folder / "reference.log", os.environ) as pid,
+    ):
+        key = call(gateway_port, "/users", {"user_id": "u_bench"})["user_key"]
+        for number in range(RESOURCES):
+            answer = upload(gateway_port, key, f"contract-{number}.txt", f"Contract number {number}.")
+            assert answer["status"] == "extracted", answer
+        yield (
+            Service("gateway", gateway_pid, _search(gateway_port, key)),
+            Service("reference", pid, _search(port, seeded.stdout.strip())),
+        )
+
+
+def _search(port: int, key: str) -> load.Request:
+    """The document's own example: the key in the body, as both understand it."""
+    body = {
+        "user_id": "u_bench",
+        "user_key": key,
+        "query": "when is the supplier paid?",
+        "scope": ["resources"],
+        "method": "hybrid",
+        "top_k": 8,
+    }
+    found = call(port, "/memories/search", body)["results"]
+    assert len(found) == 8, f"a search brings {len(found)} results"
+    return load.Request.post(port, "/memories/search", json.dumps(body).encode())
+
+
+def _compare(ours: Service, theirs: Service, connections: int, options: argparse.Namespace) -> bool:
+    """Prints the comparison at one number of connections; true if a target was missed."""
+    for service in (ours, theirs):
+        load.run(service.request, connections, 1.0)
+    pairs = [
+        (_turn(ours, connections, options.seconds), _turn(theirs, connections, options.seconds))
+        for _ in range(options.rounds)
+    ]
+    throughput = [a.per_second / b.per_second for a, b in pairs]
+    cpu = [a.cpu_ms / b.cpu_ms for a, b in pairs]
+    print(f"c = {connections}, {options.rounds} turns of {options.seconds:g} s each")
+    for service, turns in zip((ours, theirs), zip(*pairs, strict=True), strict=True):
+        print(f"  {service.name:10} {_summary(turns)}")
+    print(f"  requests/s  {_spread(throughput)} × the reference (target ≥ {LEAST_THROUGHPUT})")
+    print(f"  CPU/request {_spread(cpu)} × the reference (target ≤ {MOST_CPU})", flush=True)
+    return statistics.median(throughput) < LEAST_THROUGHPUT or statistics.median(cpu) > MOST_CPU
+
+
+def _turn(service: Service, connections: int, seconds: float) -> Round:
+    before = cpu_seconds(service.pid)
+    result = load.run(service.request, connections, seconds)
+    result.require_ok()
+    cpu = cpu_seconds(service.pid) - before
+    return Round(result.per_second, cpu / len(result.latencies) * 1000, result.percentile(0.5) * 1000)
+
+
+def _summary(turns: Sequence[Round]) -> str:
+    per_second = statistics.median(turn.per_second for turn in turns)
+    cpu_ms = statistics.median(turn.cpu_ms for turn in turns)
+    median_ms = statistics.median(turn.median_ms for turn in turns)
+    return f"{per_second:7.0f} requests/s, {cpu_ms:5.2f} ms CPU per request, median {median_ms:6.1f} ms"
+
+
+def _spread(ratios: Sequence[float]) -> str:
+    return f"{statistics.median(ratios):.2f} ({min(ratios):.2f}–{max(ratios):.2f})"

@@ -1,0 +1,92 @@
+"""A bounded load: a number of connections, each sending its next request when the last one is answered."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+
+import uvloop
+
+_HEAD_END = b"\r\n\r\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request over and over: built once, so that the load costs little beside the server."""
+
+    host: str
+    port: int
+    data: bytes
+
+    @classmethod
+    def post(cls, port: int, path: str, body: bytes, *, key: str = "", host: str = "127.0.0.1") -> Request:
+        authorization = f"Authorization: Bearer {key}\r\n" if key else ""
+        head = (
+            f"POST {path} HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Type: application/json\r\n"
+            f"Accept: application/json\r\n{authorization}Content-Length: {len(body)}\r\n\r\n"
+        )
+        return cls(host, port, head.encode() + body)
+
+
+@dataclass(slots=True)
+class Result:
+    """What came of a load. `latencies` are seconds, in the order of the answers; `seconds` is how long it ran."""
+
+    seconds: float
+    statuses: Counter[int] = field(default_factory=Counter)
+    latencies: list[float] = field(default_factory=list)
+
+    @property
+    def per_second(self) -> float:
+        return len(self.latencies) / self.seconds
+
+    def percentile(self, share: float) -> float:
+        """Seconds below which that share (0..1) of the answers came."""
+        ordered = sorted(self.latencies)
+        return ordered[min(int(share * len(ordered)), len(ordered) - 1)]
+
+    def require_ok(self) -> None:
+        assert set(self.statuses) == {200}, f"not every answer was 200: {dict(self.statuses)}"
+
+
+def run(request: Request, connections: int, seconds: float) -> Result:
+    """Sends for so long over so many connections."""
+    return uvloop.run(run_on_loop(request, connections, seconds))
+
+
+async def run_on_loop(request: Request, connections: int, seconds: float, pause_seconds: float = 0.0) -> Result:
+    """The same inside a loop; `pause_seconds` is the rest between an answer and the next request."""
+    result = Result(0.0)
+    began = time.perf_counter()
+    until = began + seconds
+    async with asyncio.TaskGroup() as group:
+        for _ in range(connections):
+            group.create_task(_connection(request, until, result, pause_seconds))
+    result.seconds = time.perf_counter() - began
+    return result
+
+
+async def _connection(request: Request, until: float, result: Result, pause_seconds: float) -> None:
+    reader, writer = await asyncio.open_connection(request.host, request.port, limit=2**20)
+    try:
+        while (sent_at := time.perf_counter()) < until:
+            writer.write(request.data)
+            status = await _answer(reader)
+            result.latencies.append(time.perf_counter() - sent_at)
+            result.statuses[status] += 1
+            if pause_seconds:
+                await asyncio.sleep(pause_seconds)
+    finally:
+        writer.close()
+
+
+async def _answer(reader: asyncio.StreamReader) -> int:
+    """The status of the next answer, its body read and dropped."""
+    head = await reader.readuntil(_HEAD_END)
+    for line in head.split(b"\r\n"):
+        name, _, value = line.partition(b":")
+        if name.lower() == b"content-length":
+            await reader.readexactly(int(value))
+    return int(head[9:12])

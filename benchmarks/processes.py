@@ -1,0 +1,117 @@
+"""The processes that are measured, and what they cost."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+PROJECT = Path(__file__).resolve().parent.parent
+START_SECONDS = 60.0
+_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextlib.contextmanager
+def python(arguments: list[str], port: int, log: Path, env: Mapping[str, str]) -> Iterator[int]:
+    """`python …` in a process of its own until it answers on the port; yields its pid and ends it afterwards."""
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            [sys.executable, *arguments],
+            cwd=PROJECT,
+            env=dict(env),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        _wait_for(process, port, log)
+        yield process.pid
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _wait_for(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        assert process.poll() is None, f"a server ended by itself:\n{log.read_text()}"
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"a server does not listen:\n{log.read_text()}")
+
+
+@contextlib.contextmanager
+def gateway(folder: Path, **settings: str) -> Iterator[tuple[int, int]]:
+    """A gateway on an empty SQLite database in `folder`, as `manage.py serve` starts it; yields its port and pid.
+
+    `settings` are set without their prefix: `BACKEND_BASE_URL="http://…"`.
+    """
+    port = free_port()
+    given = {
+        "ENV_FILE": "",
+        "DB_PATH": str(folder / "memory_gateway.sqlite3"),
+        "STORAGE_DIR": str(folder / "storage"),
+        "PORT": str(port),
+        **settings,
+    }
+    env = {
+        **{name: value for name, value in os.environ.items() if not name.startswith("MEMORY_GATEWAY_")},
+        "DATABASE_URL": "",
+        **{f"MEMORY_GATEWAY_{name}": value for name, value in given.items()},
+    }
+    migrate = [sys.executable, "manage.py", "migrate", "--verbosity", "0"]
+    subprocess.run(migrate, cwd=PROJECT, env=env, check=True)
+    with python(["manage.py", "serve"], port, folder / "gateway.log", env) as pid:
+        yield port, pid
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time of a process with all its threads so far (Linux)."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS_PER_SECOND
+
+
+def call(port: int, path: str, body: Any, *, key: str = "", content_type: str = "application/json") -> Any:
+    """One POST that is answered in JSON; bytes are sent as they are. Errors: AssertionError for anything but 200."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    headers = {"Content-Type": content_type}
+    if key:
+        headers["Authorization"] = f"Bearer {key}"
+    with contextlib.closing(connection):
+        connection.request("POST", path, data, headers)
+        response = connection.getresponse()
+        answer = response.read()
+    assert response.status == 200, f"{path}: {response.status} {answer[:500]!r}"
+    return json.loads(answer)
+
+
+def upload(port: int, key: str, filename: str, text: str) -> dict[str, Any]:
+    """Uploads a text file and returns the gateway's answer."""
+    boundary = "benchmark-boundary"
+    form = (
+        f"--{boundary}\r\n"
+        f'Content-Disposition: form-data; name="file"; filename="{filename}"\r\nContent-Type: text/plain\r\n\r\n'
+        f"{text}\r\n--{boundary}--\r\n"
+    )
+    content_type = f"multipart/form-data; boundary={boundary}"
+    answer: dict[str, Any] = call(port, "/resources", form.encode(), key=key, content_type=content_type)
+    return answer

@@ -1,0 +1,70 @@
+"""Scope `resources` of a user with 2,000 files, before an upstream that takes 20 ms for each call."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from benchmarks.processes import call, free_port, gateway, python, upload
+
+RESOURCES = 2000
+LATENCY_MS = 20.0
+SESSIONS_PER_CALL = 50
+CALLS_AT_ONCE = 8
+MOST_OVER_IDEAL = 1.35
+
+
+def main(arguments: Sequence[str]) -> int:
+    options = _options(arguments)
+    ideal_ms = math.ceil(options.resources / SESSIONS_PER_CALL / CALLS_AT_ONCE) * LATENCY_MS
+    with tempfile.TemporaryDirectory() as folder:
+        times = _measure(Path(folder), options.resources, options.searches)
+    median = statistics.median(times)
+    print(
+        f"{options.resources} resources, {math.ceil(options.resources / SESSIONS_PER_CALL)} calls of {LATENCY_MS:g} ms,"
+    )
+    print(f"at most {CALLS_AT_ONCE} at once: ideal {ideal_ms:g} ms")
+    print(f"  median of {len(times)} searches {median:.1f} ms (fastest {min(times):.1f}, slowest {max(times):.1f})")
+    print(f"  {median / ideal_ms:.2f} × the ideal (target ≤ {MOST_OVER_IDEAL})")
+    return int(median / ideal_ms > MOST_OVER_IDEAL)
+
+
+def _options(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks resource_scope", description=__doc__)
+    parser.add_argument("--resources", type=int, default=RESOURCES)
+    parser.add_argument("--searches", type=int, default=30)
+    return parser.parse_args(arguments)
+
+
+def _measure(folder: Path, resources: int, searches: int) -> list[float]:
+    """Milliseconds of each search, one after the other."""
+    upstream_port = free_port()
+    stub = ["-m", "benchmarks.upstream", "--port", str(upstream_port), "--latency-ms", str(LATENCY_MS)]
+    address = f"http://127.0.0.1:{upstream_port}"
+    settings = {"BACKEND_BASE_URL": address, "RESOURCE_SEARCH_BATCH_SIZE": str(SESSIONS_PER_CALL)}
+    with (
+        python(stub, upstream_port, folder / "upstream.log", os.environ),
+        gateway(folder, **settings) as (port, _),
+    ):
+        key = call(port, "/users", {"user_id": "u_bench"})["user_key"]
+        with ThreadPoolExecutor(4) as pool:
+            names = [f"note-{number}" for number in range(resources)]
+            answers = list(pool.map(lambda name: upload(port, key, f"{name}.txt", f"This is {name}."), names))
+        assert {answer["status"] for answer in answers} == {"extracted"}
+        return [_search(port, key) for _ in range(searches + 3)][3:]
+
+
+def _search(port: int, key: str) -> float:
+    body = {"query": "when is the supplier paid?", "scope": ["resources"]}
+    began = time.perf_counter()
+    found = call(port, "/memories/search", body, key=key)["results"]
+    took = (time.perf_counter() - began) * 1000
+    assert len(found) == 8, f"a search brings {len(found)} results"
+    return took
