@@ -1,4 +1,7 @@
-"""What surrounds every request: its id, its line in the log, and the headers that all answers share."""
+"""What surrounds every request: its id, its line in the log, and the headers that all answers share.
+
+Sessions, languages and messages are for pages: an API request passes them by.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,18 @@ from datetime import UTC, datetime
 from typing import Any
 
 import orjson
+from csp.constants import HEADER
+from csp.middleware import CSPMiddleware
 from django.conf import settings
+from django.contrib.auth import middleware as auth
+from django.contrib.messages import middleware as messages
+from django.contrib.sessions import middleware as sessions
 from django.http import HttpRequest, HttpResponse
 from django.http.request import UnreadablePostError
 from django.http.response import HttpResponseBase
+from django.middleware import locale
+from django.utils import translation
+from django.utils.deprecation import MiddlewareMixin
 from rest_framework.response import Response
 
 from accounts.principal import Principal
@@ -23,9 +34,55 @@ from memory_gateway.core.rest import PROBLEM_CONTENT_TYPE, JsonRenderer, Request
 DEPRECATION = "@1767225600"
 
 
+# Of an answer that is no page, nothing may be run or shown; `answers` says the same where Django is not at work.
+DATA_POLICY = "default-src 'none'; frame-ancestors 'none'"
+_DATA_TYPES = ("application/json", PROBLEM_CONTENT_TYPE)
+
+
 def is_api(path: str) -> bool:
     """Everything but the operators' pages and static files."""
     return not path.startswith(("/admin/", settings.STATIC_URL))
+
+
+class _ForPages(MiddlewareMixin):
+    """In front of a middleware that only pages need."""
+
+    def __call__(self, request: HttpRequest) -> Any:
+        return super().__call__(request) if _is_page(request.path) else self.get_response(request)
+
+
+def _is_page(path: str) -> bool:
+    return path.startswith(("/admin/", "/api/"))
+
+
+class SessionMiddleware(_ForPages, sessions.SessionMiddleware):
+    pass
+
+
+class LocaleMiddleware(_ForPages, locale.LocaleMiddleware):
+    def process_response(self, request: HttpRequest, response: Any) -> Any:
+        """The thread's next request shall not speak this one's language."""
+        answered = super().process_response(request, response)
+        translation.deactivate()
+        return answered
+
+
+class AuthenticationMiddleware(_ForPages, auth.AuthenticationMiddleware):
+    pass
+
+
+class MessageMiddleware(_ForPages, messages.MessageMiddleware):
+    pass
+
+
+class PolicyMiddleware(CSPMiddleware):
+    """The policy of `CONTENT_SECURITY_POLICY` for pages, a stricter one for data."""
+
+    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        if response.get("Content-Type") in _DATA_TYPES:
+            response.headers.setdefault(HEADER, DATA_POLICY)
+            return response
+        return super().process_response(request, response)
 
 
 class RequestLog:

@@ -133,14 +133,14 @@ MIDDLEWARE = [
     "memory_gateway.middleware.RequestLog",
     "django.middleware.security.SecurityMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "csp.middleware.CSPMiddleware",
+    "memory_gateway.middleware.PolicyMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "django.contrib.sessions.middleware.SessionMiddleware",
-    "django.middleware.locale.LocaleMiddleware",
+    "memory_gateway.middleware.SessionMiddleware",
+    "memory_gateway.middleware.LocaleMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
-    "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "django.contrib.messages.middleware.MessageMiddleware",
+    "memory_gateway.middleware.AuthenticationMiddleware",
+    "memory_gateway.middleware.MessageMiddleware",
 ]
 ROOT_URLCONF = "memory_gateway.urls"
 WSGI_APPLICATION = "memory_gateway.wsgi.application"
@@ -235,6 +235,7 @@ REST_FRAMEWORK = {
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_PARSER_CLASSES": ["memory_gateway.core.rest.JsonParser"],
     "DEFAULT_RENDERER_CLASSES": ["memory_gateway.core.rest.JsonRenderer"],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "memory_gateway.core.rest.Negotiation",
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "EXCEPTION_HANDLER": "memory_gateway.core.rest.problem_response",
     "UNAUTHENTICATED_USER": None,

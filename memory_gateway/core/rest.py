@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 import orjson
@@ -13,6 +13,7 @@ from django.http import Http404, HttpResponse
 from django.http.request import RawPostDataException, UnreadablePostError
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from rest_framework import exceptions
+from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.parsers import BaseParser
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
@@ -120,6 +121,25 @@ class JsonRenderer(BaseRenderer):
         self, data: Any, accepted_media_type: str | None = None, renderer_context: Mapping[str, Any] | None = None
     ) -> bytes:
         return b"" if data is None else orjson.dumps(data)
+
+
+class Negotiation(DefaultContentNegotiation):
+    """DRF's own, which reads media types as mail headers; the usual ones need no reading."""
+
+    def select_parser(self, request: Request, parsers: Iterable[BaseParser]) -> BaseParser | None:
+        parsers = list(parsers)
+        exact = (parser for parser in parsers if parser.media_type == request.content_type)
+        return next(exact, None) or super().select_parser(request, parsers)
+
+    def select_renderer(
+        self, request: Request, renderers: Iterable[BaseRenderer], format_suffix: str | None = None
+    ) -> tuple[BaseRenderer, str]:
+        renderer, *others = renderers
+        is_plain = not (others or format_suffix or request.META.get("QUERY_STRING"))
+        if is_plain and request.META.get("HTTP_ACCEPT", "*/*") in {"*/*", renderer.media_type}:
+            return renderer, str(renderer.media_type)
+        chosen: tuple[BaseRenderer, str] = super().select_renderer(request, [renderer, *others], format_suffix)
+        return chosen
 
 
 def parse(model: type[_Model], data: Any) -> _Model:
@@ -231,7 +251,9 @@ def problem_response(error: Exception, context: Mapping[str, Any]) -> Response |
     if known.status >= 500:
         logger.warning("%s: %s", known.code, known.detail)
     request: Request = context["request"]
+    # Both: a refusal may come before DRF has chosen them.
     request.accepted_renderer = JsonRenderer()
+    request.accepted_media_type = JsonRenderer.media_type
     headers = problem_headers(known)
     if isinstance(error, exceptions.MethodNotAllowed):
         headers["Allow"] = ", ".join(context["view"].allowed_methods)

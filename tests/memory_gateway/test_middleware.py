@@ -1,0 +1,71 @@
+"""What pages need and API requests pass by."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import translation
+
+from memory_gateway.middleware import DATA_POLICY
+from tests.conftest import Person
+
+pytestmark = pytest.mark.django_db
+URL = "/users/me/keys"
+
+
+def test_an_api_request_opens_no_session_and_sets_no_cookie(alice: Person) -> None:
+    alice.client.cookies["sessionid"] = "x" * 32
+    with CaptureQueriesContext(connection) as queries:
+        answer = alice.client.get(URL)
+    assert answer.status_code == 200
+    assert not answer.cookies
+    assert not [query for query in queries if "session" in query["sql"]]
+
+
+def test_the_language_of_a_page_does_not_reach_the_next_answer(client: Client) -> None:
+    page = client.get("/admin/login/", headers={"Accept-Language": "zh-hans"})
+    assert page.headers["Content-Language"] == "zh-hans"
+    assert translation.get_language() == "en"
+    refused = client.post("/users", b"", content_type="text/plain", headers={"Accept-Language": "zh-hans"})
+    assert refused.status_code == 415
+    assert "media type" in refused.json()["detail"]
+
+
+def test_data_may_be_neither_run_nor_framed_and_pages_keep_their_policy(alice: Person, client: Client) -> None:
+    for answer in (alice.client.get(URL), client.get(URL), client.get("/nothing")):
+        assert answer.headers["Content-Security-Policy"] == DATA_POLICY
+    assert "script-src 'self'" in client.get("/admin/login/").headers["Content-Security-Policy"]
+
+
+@pytest.mark.parametrize(
+    ("accept", "status"),
+    [
+        ("", 200),
+        ("*/*", 200),
+        ("application/json", 200),
+        ("application/*;q=0.5, text/html", 200),
+        ("text/html, */*;q=0.1", 200),
+        ("text/html", 406),
+        ("image/png", 406),
+    ],
+)
+def test_answers_are_json_for_whoever_takes_json(alice: Person, accept: str, status: int) -> None:
+    answer = alice.client.get(URL, headers={"Accept": accept} if accept else {})
+    assert answer.status_code == status
+    assert answer.headers["Content-Type"].startswith("application/")
+
+
+@pytest.mark.parametrize(
+    ("content_type", "status"),
+    [
+        ("application/json", 200),
+        ("application/json; charset=utf-8", 200),
+        ("APPLICATION/JSON", 200),
+        ("text/plain", 415),
+        ("application/xml", 415),
+    ],
+)
+def test_bodies_are_json_however_their_type_is_written(alice: Person, content_type: str, status: int) -> None:
+    assert alice.client.post(URL, b'{"label": "x"}', content_type=content_type).status_code == status
