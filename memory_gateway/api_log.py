@@ -100,10 +100,10 @@ class _Excerpt:
         self._left = chars
 
     def copy(self, value: Any, depth: int) -> Any:
-        if depth > MAX_DEPTH:
-            return "[TOO DEEP]"
         if isinstance(value, str):
             return self._text(value)
+        if depth > MAX_DEPTH:
+            return "[TOO DEEP]"
         if isinstance(value, dict):
             return self._mapping(value, depth)
         if isinstance(value, list | tuple):
@@ -112,10 +112,13 @@ class _Excerpt:
         return value
 
     def _text(self, text: str) -> str:
-        room = max(self._left, 0)
+        room = max(0, self._left)
         shown = redact_text(text[: room + _LOOKAHEAD_CHARS])
-        self._left -= min(len(shown), room) + 2
-        return shown if len(shown) <= room else shown[:room] + _CUT
+        if len(shown) > room:
+            self._left -= room + 2
+            return shown[:room] + _CUT
+        self._left -= len(shown) + 2
+        return shown
 
     def _name(self, name: str) -> tuple[str, bool]:
         if len(name) > _LONG_NAME_CHARS:

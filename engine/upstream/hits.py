@@ -10,6 +10,7 @@ from engine.port import Hit, MemoryType, Owner
 from engine.upstream import wire
 from engine.upstream.answers import checked
 from engine.upstream.names import AgentNames
+from memory_gateway.core.json_data import without_base64
 
 _Json = dict[str, Any]
 
@@ -92,7 +93,7 @@ def _is_own(found: _Found, owner: Owner, whose: str, names: Names) -> bool:
 
 def _hit(found: _Found, rank: int, names: Names, *, is_bounded: bool) -> Hit:
     session_id = names.sessions[found.session_id] if found.session_id is not None else None
-    raw = _renamed(without_base64(found.raw), found.session_id, session_id, names.agents)
+    raw = _renamed({**without_base64(found.raw)}, found.session_id, session_id, names.agents)
     return Hit(
         memory_id=raw["id"],
         memory_type=found.memory_type,
@@ -122,10 +123,3 @@ def _renamed(raw: _Json, engine_session_id: str | None, session_id: str | None, 
     if isinstance(raw.get("sender_ids"), list):
         raw["sender_ids"] = [agents.restore(item) if isinstance(item, str) else item for item in raw["sender_ids"]]
     return raw
-
-
-def without_base64(value: Any) -> Any:
-    """A copy without file contents, at any depth."""
-    if isinstance(value, Mapping):
-        return {key: without_base64(item) for key, item in value.items() if key != "base64"}
-    return [without_base64(item) for item in value] if isinstance(value, list) else value

@@ -11,9 +11,9 @@ from engine.models import Session
 from engine.port import AddResult, FlushResult, StoredMemory
 from memories.models import Tombstone
 from memories.queries import Event
-from memories.services.raw import without_base64
 from memories.services.search import Found, SearchAnswer
 from memory_gateway.core.ids import parse_session_id, resource_uri
+from memory_gateway.core.json_data import without_base64
 from memory_gateway.core.times import from_ms, isoformat
 
 

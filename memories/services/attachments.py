@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from engine.port import Hit, Owner
 from memories.services import raw
 from memory_gateway.core.ids import parse_session_id
+from memory_gateway.core.json_data import without_base64
 from resources.queries import AttachmentRow, attachments_of
 
 
@@ -27,10 +28,15 @@ def _files_of(hit: Hit, rows: Mapping[str, Sequence[AttachmentRow]]) -> tuple[At
     candidates = rows.get(hit.session_id or "", ())
     if not candidates:
         return ()
-    texts = [_folded(text) for text in raw.strings(raw.without_base64(hit.raw))]
-    return tuple(
-        row for row in candidates if _is_resource_file(row, hit) or any(_names(row.name, text) for text in texts)
-    )
+    rest = [row for row in candidates if not _is_resource_file(row, hit)]
+    named = _named(rest, hit) if rest else frozenset()
+    return tuple(row for row in candidates if row in named or _is_resource_file(row, hit))
+
+
+def _named(rows: Sequence[AttachmentRow], hit: Hit) -> frozenset[AttachmentRow]:
+    """Those whose name the hit's record says."""
+    texts = [_folded(text) for text in raw.strings(without_base64(hit.raw))]
+    return frozenset(row for row in rows if any(_names(row.name, text) for text in texts))
 
 
 def _is_resource_file(row: AttachmentRow, hit: Hit) -> bool:

@@ -5,17 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-BASE64_KEY = "base64"
-
-
-def without_base64(value: Any) -> Any:
-    """A copy without what lies under keys named `base64`, at any depth: file contents never leave with a search."""
-    if isinstance(value, Mapping):
-        return {key: without_base64(item) for key, item in value.items() if not _is_base64(key)}
-    if isinstance(value, list | tuple):
-        return [without_base64(item) for item in value]
-    return value
-
 
 def strings(value: Any) -> Iterator[str]:
     """Every string value at any depth, keys not among them."""
@@ -38,7 +27,3 @@ def reworded(value: Any, old: str, new: str) -> Any:
     if isinstance(value, list | tuple):
         return [reworded(item, old, new) for item in value]
     return value
-
-
-def _is_base64(key: object) -> bool:
-    return isinstance(key, str) and key.lower() == BASE64_KEY

@@ -10,7 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_gateway.core.redaction import MAX_DEPTH, REDACTED, RedactingFilter, is_secret_name, redact, redact_text
+from memory_gateway.core.redaction import (
+    _SECRET_VALUE,
+    MAX_DEPTH,
+    REDACTED,
+    RedactingFilter,
+    is_secret_name,
+    redact,
+    redact_text,
+)
 
 SECRET_NAMES = [
     "ingest_uri",
@@ -132,3 +140,32 @@ def test_log_records_of_any_library_are_cleaned_with_their_traceback(caplog: pyt
         logger.exception("call with %s failed", key)
     assert key not in caplog.text
     assert REDACTED in caplog.text
+
+
+@given(
+    st.text(max_size=10),
+    st.sampled_from(
+        [
+            "uk_",
+            "Bearer ",
+            "BASIC ",
+            "https://u:",
+            "sig=",
+            "Signature: ",
+            "X-Amz-Date=",
+            "user_key=",
+            "api_key=",
+            "apikey=",
+            "AWSAccessKeyId=",
+            "accessToken%3d",
+            "access_token=",
+            'token":"',
+            "secret = ",
+            "PASSWORD:",
+        ]
+    ),
+    st.sampled_from(["p4ssw0rd", "p4ss@host", "p4ss=="]),
+)
+def test_the_quick_look_lets_nothing_pass_that_the_full_look_finds(before: str, mark: str, rest: str) -> None:
+    text = before + mark + rest
+    assert redact_text(text) == _SECRET_VALUE.sub(REDACTED, text)
