@@ -9,8 +9,8 @@ from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
 
 import orjson
-import requests
 from pydantic import BaseModel, ValidationError
+from urllib3 import BaseHTTPResponse
 
 from engine.upstream.failures import odd_answer
 
@@ -46,7 +46,7 @@ class Envelope:
     data: Any
 
 
-def read_body(response: requests.Response, limit_bytes: int = MAX_ANSWER_BYTES) -> bytearray:
+def read_body(response: BaseHTTPResponse, limit_bytes: int = MAX_ANSWER_BYTES) -> bytearray:
     """The body, unpacked. Errors: `OddAnswer` as soon as it grows beyond the limit or is packed in an unknown way;
     the transport's own errors for a body that ends early."""
     declared = response.headers.get("Content-Length", "")
@@ -57,7 +57,7 @@ def read_body(response: requests.Response, limit_bytes: int = MAX_ANSWER_BYTES) 
         raise odd_answer(f"a body packed as {encoding}")
     unpacker = zlib.decompressobj(_GZIP) if encoding == "gzip" else None
     body = bytearray()
-    for chunk in response.raw.stream(_READ_BYTES, decode_content=False):
+    for chunk in response.stream(_READ_BYTES, decode_content=False):
         body += _unpacked(unpacker, chunk, limit_bytes + 1 - len(body)) if unpacker else chunk
         if len(body) > limit_bytes:
             raise odd_answer(f"a body of more than {limit_bytes} bytes")
@@ -73,24 +73,24 @@ def _unpacked(unpacker: Any, chunk: bytes, limit_bytes: int) -> bytes:
         raise odd_answer(f"a damaged packed body: {error}") from None
 
 
-def read_json(response: requests.Response) -> Any:
+def read_json(response: BaseHTTPResponse) -> Any:
     """Errors: `OddAnswer` for anything but JSON."""
     content_type = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
     if content_type != "application/json":
-        raise odd_answer(f"{response.status_code} as {content_type[:80] or 'nothing'}")
+        raise odd_answer(f"{response.status} as {content_type[:80] or 'nothing'}")
     try:
         return orjson.loads(read_body(response))
     except orjson.JSONDecodeError as error:
         raise odd_answer(f"no JSON: {error}") from None
 
 
-def read_envelope(response: requests.Response) -> Envelope:
+def read_envelope(response: BaseHTTPResponse) -> Envelope:
     """`{"request_id": …, "data": …}`. Errors: `OddAnswer`."""
     envelope = checked(_Envelope, read_json(response))
     return Envelope(envelope.request_id[:128], envelope.data)
 
 
-def read_refusal(response: requests.Response) -> tuple[str, str]:
+def read_refusal(response: BaseHTTPResponse) -> tuple[str, str]:
     """The error's code and text, empty where it has none: proxies answer in other shapes, and their status counts."""
     body = bytes(read_body(response, _MAX_ERROR_BYTES))
     try:
@@ -110,7 +110,7 @@ def checked(model: type[_Model], data: Any) -> _Model:
         raise odd_answer(f"{model.__name__}.{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
 
 
-def retry_after_seconds(response: requests.Response, now: datetime | None = None) -> int | None:
+def retry_after_seconds(response: BaseHTTPResponse, now: datetime | None = None) -> int | None:
     """The `Retry-After` header in seconds, as a number or a date; None without a readable one."""
     value = response.headers.get("Retry-After", "").strip()
     if value.isdigit():

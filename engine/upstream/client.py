@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import orjson
-import requests
+from urllib3 import BaseHTTPResponse
 from urllib3.exceptions import HTTPError
 
 from engine.port import EngineError, EngineUnavailable, OutcomeUnknown
@@ -22,7 +22,7 @@ from engine.upstream import answers, failures, wire
 from engine.upstream.answers import Envelope
 from engine.upstream.body import Body
 from engine.upstream.patience import Breaker, Lane, Retry
-from engine.upstream.transport import CONNECT_TIMEOUT_SECONDS, Deadline, ends_by, new_session
+from engine.upstream.transport import Deadline, Upstream, ends_by, finished
 
 READS_AT_ONCE = 32
 WRITES_AT_ONCE = 16
@@ -65,7 +65,7 @@ class Client:
 
     def __init__(self, options: Options) -> None:
         self._options = options
-        self._http = new_session(READS_AT_ONCE + WRITES_AT_ONCE)
+        self._http = Upstream(options.base_url, READS_AT_ONCE + WRITES_AT_ONCE)
         self._breaker = Breaker(clock=options.clock)
         self._reads = Lane(READS_AT_ONCE)
         self._writes = Lane(WRITES_AT_ONCE)
@@ -120,7 +120,7 @@ class Client:
     def health(self, deadline: Deadline) -> tuple[wire.HealthAnswer, dict[str, Any]]:
         """The checked answer, and all of it as it came. Asks even while the circuit is open."""
         with self._exchange("GET", "/health", None, deadline) as response:
-            if response.status_code != 200:
+            if response.status != 200:
                 raise self._refusal(response)
             data = answers.read_json(response)
         return answers.checked(wire.HealthAnswer, data), data
@@ -139,7 +139,7 @@ class Client:
             self._breaker.guard(),
             self._exchange("POST" if body else "GET", path, body, deadline) as response,
         ):
-            if response.status_code != 200:
+            if response.status != 200:
                 raise self._refusal(response)
             return answers.read_envelope(response)
 
@@ -149,13 +149,13 @@ class Client:
             self._breaker.guard(),
             self._exchange("POST", path, body, deadline) as response,
         ):
-            if response.status_code not in {200, 202}:
+            if response.status not in {200, 202}:
                 raise self._refusal(response, repeatable=repeatable)
-            return response.status_code, answers.read_envelope(response)
+            return response.status, answers.read_envelope(response)
 
-    def _refusal(self, response: requests.Response, *, repeatable: bool = True) -> Exception:
+    def _refusal(self, response: BaseHTTPResponse, *, repeatable: bool = True) -> Exception:
         """The error of an answer that is none of success. A 500 leaves nothing of a repeatable call behind."""
-        status = response.status_code
+        status = response.status
         code, text = answers.read_refusal(response)
         failures.log(f"{status} {code}"[:60], text)
         error = failures.of_status(status, code, answers.retry_after_seconds(response))
@@ -166,27 +166,15 @@ class Client:
     @contextmanager
     def _exchange(
         self, method: str, path: str, body: bytes | Body | None, deadline: Deadline
-    ) -> Iterator[requests.Response]:
+    ) -> Iterator[BaseHTTPResponse]:
         """One HTTP exchange, its body read inside. What breaks it before anything was sent was surely not done."""
         call = Deadline(deadline.at, deadline.clock)
         try:
-            with ends_by(call), closing(self._send(method, path, body, call)) as response:
+            with ends_by(call), finished(self._http.send(method, path, body, _HEADERS, call.timeout())) as response:
                 yield response
-        except (requests.RequestException, HTTPError, OSError) as error:
+        except (HTTPError, OSError) as error:
             failures.log(f"{method} {path}", f"{type(error).__name__}: {error}")
             raise (failures.no_answer() if call.is_sent else failures.not_reached()) from error
-
-    def _send(self, method: str, path: str, body: bytes | Body | None, call: Deadline) -> requests.Response:
-        left = call.timeout()
-        return self._http.request(
-            method,
-            self._options.base_url + path,
-            data=body,
-            headers=_HEADERS,
-            timeout=(min(CONNECT_TIMEOUT_SECONDS, left), left),
-            allow_redirects=False,
-            stream=True,
-        )
 
     def _wait_for_task(self, queued: Envelope, deadline: Deadline) -> None:
         """Waits for a call that the upstream queued. Errors: `NoAnswer` when the deadline comes first or the task is

@@ -1,7 +1,7 @@
-"""HTTP with a deadline for the whole call: a pooled `requests.Session` whose sockets never outlive it.
+"""HTTP with a deadline for the whole call: a urllib3 pool whose sockets never outlive it.
 
-`requests` knows a timeout per read only; a peer that sends one byte a second would hold a thread forever. Here each
-read and write of the socket gets what is left of the call's time.
+urllib3 knows a timeout per read only; a peer that sends one byte a second would hold a thread forever. Here each read
+and write of the socket gets what is left of the call's time. (`requests` above it would cost as much again per call.)
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from http.cookiejar import DefaultCookiePolicy
 from typing import Any
+from urllib.parse import unquote
 
-import requests
-from requests.adapters import HTTPAdapter
-from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
+from requests.utils import DEFAULT_CA_BUNDLE_PATH
+from urllib3 import BaseHTTPResponse, HTTPConnectionPool, HTTPSConnectionPool, Timeout, make_headers
 from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.util import parse_url
 
 CONNECT_TIMEOUT_SECONDS = 3.0
 
@@ -124,25 +124,46 @@ class _SecurePool(HTTPSConnectionPool):
     ConnectionCls = _SecureConnection
 
 
-class _Adapter(HTTPAdapter):
-    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
-        super().init_poolmanager(*args, **kwargs)
-        self.poolmanager.pool_classes_by_scheme = {"http": _Pool, "https": _SecurePool}
+class Upstream:
+    """The connections to one address, for threads to share: `pool_size` are kept open. No cookies, no redirects,
+    nothing from the environment. Each call must run inside `ends_by`."""
+
+    def __init__(self, base_url: str, pool_size: int) -> None:
+        url = parse_url(base_url)
+        self._path = (url.path or "").rstrip("/")
+        self._headers = make_headers(basic_auth=unquote(url.auth)) if url.auth else {}
+        host = url.host or ""
+        if url.scheme == "https":
+            self._pool: HTTPConnectionPool = _SecurePool(
+                host, url.port, maxsize=pool_size, cert_reqs="CERT_REQUIRED", ca_certs=DEFAULT_CA_BUNDLE_PATH
+            )
+        else:
+            self._pool = _Pool(host, url.port, maxsize=pool_size)
+
+    def send(
+        self, method: str, path: str, body: Any, headers: dict[str, str], timeout_seconds: float
+    ) -> BaseHTTPResponse:
+        """The answer with its body unread: to be read, and given back by `finish`. `body` is bytes, or an iterable that
+        knows its length. Errors: urllib3's and the socket's own."""
+        length = {"Content-Length": str(len(body))} if body is not None else {}
+        return self._pool.urlopen(
+            method,
+            self._path + path,
+            body=body,
+            headers={**headers, **self._headers, **length},
+            timeout=Timeout(connect=min(CONNECT_TIMEOUT_SECONDS, timeout_seconds), read=timeout_seconds),
+            retries=False,
+            redirect=False,
+            preload_content=False,
+            decode_content=False,
+        )
 
 
-class _Session(requests.Session):
-    def get_redirect_target(self, resp: requests.Response) -> str | None:
-        """No redirect is ever looked at: `requests` would read the whole body of one, however large."""
-        return None
-
-
-def new_session(pool_size: int) -> requests.Session:
-    """A session that threads may share: it keeps no cookies, reads no proxy or password from the environment, and
-    keeps `pool_size` connections open. Each call must run inside `ends_by`."""
-    session = _Session()
-    session.trust_env = False
-    session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
-    adapter = _Adapter(pool_connections=1, pool_maxsize=pool_size, max_retries=0)
-    session.mount("http://", adapter)
-    session.mount("https://", adapter)
-    return session
+@contextmanager
+def finished(response: BaseHTTPResponse) -> Iterator[BaseHTTPResponse]:
+    """Gives the connection back at the end, closed if the body was not read to its end."""
+    try:
+        yield response
+    finally:
+        response.close()
+        response.release_conn()
