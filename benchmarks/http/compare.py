@@ -18,7 +18,6 @@ from benchmarks import load
 from benchmarks.processes import PROJECT, call, cpu_seconds, free_port, gateway, python, upload
 
 RESOURCES = 20
-CONNECTIONS = (8, 32)
 LEAST_THROUGHPUT = 1.4
 MOST_CPU = 0.7
 
@@ -43,8 +42,8 @@ class Round:
 
 def main(arguments: Sequence[str]) -> int:
     options = _options(arguments)
-    with tempfile.TemporaryDirectory() as folder, services(Path(folder), options.latency_ms) as (ours, theirs):
-        missed = [_compare(ours, theirs, connections, options) for connections in CONNECTIONS]
+    with tempfile.TemporaryDirectory() as folder, services(Path(folder), options) as (ours, theirs):
+        missed = [_compare(ours, theirs, connections, options) for connections in options.connections]
     return int(any(missed))
 
 
@@ -53,11 +52,13 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=7, help="turns of each service per number of connections")
     parser.add_argument("--seconds", type=float, default=4.0, help="length of a turn")
     parser.add_argument("--latency-ms", type=float, default=5.0, help="what one upstream search takes")
+    parser.add_argument("--connections", type=int, nargs="+", default=[8, 32])
+    parser.add_argument("--no-log", action="store_true", help="no bodies in our log, and no log at all in the other's")
     return parser.parse_args(arguments)
 
 
 @contextmanager
-def services(folder: Path, latency_ms: float) -> Iterator[tuple[Service, Service]]:
+def services(folder: Path, options: argparse.Namespace) -> Iterator[tuple[Service, Service]]:
     """Both services, each with `RESOURCES` files of one user, before one upstream."""
     upstream_port, port = free_port(), free_port()
     db = folder / "reference.sqlite3"
@@ -66,11 +67,12 @@ def services(folder: Path, latency_ms: float) -> Iterator[tuple[Service, Service
         [sys.executable, *reference, "--seed", str(RESOURCES)], cwd=PROJECT, check=True, capture_output=True, text=True
     )
     address = f"http://127.0.0.1:{upstream_port}"
-    stub = ["-m", "benchmarks.upstream", "--port", str(upstream_port), "--latency-ms", str(latency_ms)]
-    serve = [*reference, "--port", str(port), "--upstream", address]
+    stub = ["-m", "benchmarks.upstream", "--port", str(upstream_port), "--latency-ms", str(options.latency_ms)]
+    quiet = ["--no-log"] if options.no_log else []
+    serve = [*reference, "--port", str(port), "--upstream", address, *quiet]
     with (
         python(stub, upstream_port, folder / "upstream.log", os.environ),
-        gateway(folder, BACKEND_BASE_URL=address) as (gateway_port, gateway_pid),
+        gateway(folder, BACKEND_BASE_URL=address, LOG_BODIES=str(not options.no_log)) as (gateway_port, gateway_pid),
         python(serve, port, folder / "reference.log", os.environ) as pid,
     ):
         key = call(gateway_port, "/users", {"user_id": "u_bench"})["user_key"]

@@ -4,22 +4,29 @@
     python -m benchmarks.http.reference --db FILE --port 8020 --upstream http://127.0.0.1:1995
 
 It does what the first design says of a search and nothing else: key, the user's resources, the upstream's search,
-tombstones, overrides, attachments. One connection per thread, and no log: it is made to be fast.
+tombstones, overrides, attachments, and the JSON line in the log with both bodies, their secrets taken out (`--no-log`
+leaves it out). One database connection per thread, to be no slower than it has to.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import logging
+import re
 import secrets
 import sqlite3
+import sys
 import threading
+import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
 import httpx
 import uvicorn
-from fastapi import FastAPI, HTTPException
+from fastapi import FastAPI, HTTPException, Request
 from pydantic import BaseModel, Field
 
 _SCHEMA = """
@@ -227,13 +234,41 @@ def _marks(values: list[str]) -> str:
     return ", ".join("?" * len(values))
 
 
+logger = logging.getLogger("memory_gateway.api")
+_SECRET = re.compile(r"key|token|password|secret", re.IGNORECASE)
+
+
+def _redacted(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: "[REDACTED]" if _SECRET.search(key) else _redacted(item) for key, item in value.items()}
+    return [_redacted(item) for item in value] if isinstance(value, list) else value
+
+
+def _log(request: Request, body: SearchRequest, answer: dict[str, Any], began: float) -> None:
+    line = {
+        "request_time": datetime.now(UTC).isoformat(),
+        "duration_ms": round((time.perf_counter() - began) * 1000, 2),
+        "method": request.method,
+        "path": request.url.path,
+        "url": str(request.url),
+        "client": request.client.host if request.client else None,
+        "input": {"query": dict(request.query_params), "body": _redacted(body.model_dump())},
+        "output": {"status": 200, "body": _redacted(answer)},
+    }
+    logger.info(json.dumps(line, ensure_ascii=False))
+
+
 def application(db: Path, upstream: str) -> FastAPI:
     service = Service(Repository(db), upstream)
     app = FastAPI()
 
     @app.post("/memories/search", response_model=SearchResponse)
-    def search(body: SearchRequest) -> Any:
-        return service.search(body)
+    def search(body: SearchRequest, request: Request) -> Any:
+        began = time.perf_counter()
+        answer = service.search(body)
+        if logger.isEnabledFor(logging.INFO):
+            _log(request, body, answer, began)
+        return answer
 
     return app
 
@@ -265,10 +300,13 @@ def main() -> None:
     parser.add_argument("--seed", type=int)
     parser.add_argument("--port", type=int)
     parser.add_argument("--upstream", default="")
+    parser.add_argument("--no-log", action="store_true")
     options = parser.parse_args()
     if options.seed is not None:
         print(seed(options.db, options.seed))
         return
+    logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stdout)
+    logger.setLevel(logging.WARNING if options.no_log else logging.INFO)
     uvicorn.run(application(options.db, options.upstream), port=options.port, access_log=False, log_level="warning")
 
 
