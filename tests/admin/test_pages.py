@@ -17,7 +17,7 @@ from django.urls import reverse
 from accounts.models import MemoryUser, SignInThrottle, UserKey
 from tests.admin.rows import MAKERS, NASTY
 
-OURS = {"accounts", "engine", "resources", "memories", "lifecycle"}
+OURS = {"accounts", "engine", "resources", "memories", "profiles", "lifecycle", "agents", "console"}
 MODELS = list(MAKERS)
 NAMES = [model.__name__ for model in MODELS]
 
