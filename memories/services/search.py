@@ -91,8 +91,12 @@ def search(principal: Principal, command: SearchCommand, *, engine: Engine | Non
     At most `limit` per scope, profiles and unprocessed messages not counted. Errors: `InvalidInput` for filters and
     where the engine lacks what the method needs, and the engine's own.
     """
+    return search_of(owner_of(principal, command.app_id, command.project_id), command, engine=engine)
+
+
+def search_of(owner: Owner, command: SearchCommand, *, engine: Engine | None = None) -> SearchAnswer:
+    """The same for an owner, whose scope goes before the command's."""
     filters.parse(command.filters)  # also where no scope has anything to ask
-    owner = owner_of(principal, command.app_id, command.project_id)
     asked = _requests(owner, command)
     started = time.perf_counter()
     results, decided = _ask(engine or get_engine(), owner, asked, command.limit)
