@@ -137,6 +137,8 @@ class StoredMemory:
     """A memory as our own table has it: authoritative under the embedded engine, a mirror under an upstream.
 
     `row` is its key in that table. `hidden_at`: deleted by its user. `is_session_hidden`: its whole session is.
+    `batch_id` names the turn that it came with, `seq` its place in the session, `chunk_index` its place in a document;
+    `payload` is the engine's own record.
     """
 
     owner: Owner
@@ -152,6 +154,11 @@ class StoredMemory:
     created_at_ms: int
     hidden_at: datetime | None
     is_session_hidden: bool
+    origin: str = "embedded"
+    batch_id: str = ""
+    seq: int = 0
+    chunk_index: int | None = None
+    payload: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Position(NamedTuple):

@@ -29,7 +29,7 @@ class MemoryTable:
         rows = list(live.order_by("-created_at_ms", "-pk")[: request.limit + 1])
         page = rows[: request.limit]
         following = Position(page[-1].created_at_ms, page[-1].pk) if len(rows) > request.limit else None
-        return ListPage(tuple(_stored(row) for row in page), following)
+        return ListPage(tuple(stored(row) for row in page), following)
 
     def find(
         self, user_pk: UUID, memory_id: str, *, app_id: str | None = None, project_id: str | None = None
@@ -37,7 +37,7 @@ class MemoryTable:
         scope = {"app_id": app_id, "project_id": project_id}
         given = {name: value for name, value in scope.items() if value is not None}
         rows = visible(Memory.objects.filter(user_id=user_pk, memory_id=memory_id, **given))
-        return [_stored(row) for row in rows.order_by("app_id", "project_id")]
+        return [stored(row) for row in rows.order_by("app_id", "project_id")]
 
     def hide(self, owner: Owner, memory_id: str, at: datetime | None) -> None:
         Memory.objects.filter(owned_by(owner), memory_id=memory_id).update(hidden_at=at)
@@ -88,7 +88,8 @@ def _conditions(request: ListRequest) -> Q:
     return wanted & (Q(created_at_ms__lt=at) | Q(created_at_ms=at, pk__lt=row))
 
 
-def _stored(row: Memory) -> StoredMemory:
+def stored(row: Memory) -> StoredMemory:
+    """A row, read with its user and session, as services see it."""
     return StoredMemory(
         owner=Owner(row.user_id, row.user.user_id, row.app_id, row.project_id),
         row=row.pk,
@@ -103,4 +104,9 @@ def _stored(row: Memory) -> StoredMemory:
         created_at_ms=row.created_at_ms,
         hidden_at=row.hidden_at,
         is_session_hidden=row.session is not None and row.session.hidden_at is not None,
+        origin=row.origin,
+        batch_id=row.batch_id,
+        seq=row.seq,
+        chunk_index=row.chunk_index,
+        payload=row.payload,
     )

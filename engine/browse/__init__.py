@@ -1,0 +1,26 @@
+"""Looking through memories, one user's or everybody's: for operators, over the rows of `engine.models` and their
+rollups."""
+
+from engine.browse.counts import BANDS, Count, Dashboard, Facets, count, dashboard, facets
+from engine.browse.pages import BrowsePage, Turn, TurnPage, get, get_many, offset_page, page, turn_page
+from engine.browse.selection import Selection, live_rows
+
+__all__ = [
+    "BANDS",
+    "BrowsePage",
+    "Count",
+    "Dashboard",
+    "Facets",
+    "Selection",
+    "Turn",
+    "TurnPage",
+    "count",
+    "dashboard",
+    "facets",
+    "get",
+    "get_many",
+    "live_rows",
+    "offset_page",
+    "page",
+    "turn_page",
+]

@@ -1,0 +1,170 @@
+"""Pages of memories: by key, so that the last page is as quick as the first; whole turns; one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from engine.browse.selection import Selection, live_rows
+from engine.models import Memory
+from engine.port import Position, StoredMemory
+from engine.table import stored, visible
+from memory_gateway.core.errors import NotFound
+
+
+@dataclass(frozen=True, slots=True)
+class BrowsePage:
+    """`newer` and `older` are where the neighbouring pages begin, None where there is none.
+
+    Newest first: `after=page.older` is the next page, `before=page.newer` the one before; oldest first the other way
+    round (`after=page.newer`, `before=page.older`).
+    """
+
+    memories: tuple[StoredMemory, ...]
+    newer: Position | None
+    older: Position | None
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The memories that came together, in their order. One that came alone has no `batch_id`."""
+
+    batch_id: str
+    memories: tuple[StoredMemory, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TurnPage:
+    """`newer` and `older` as for `BrowsePage`."""
+
+    turns: tuple[Turn, ...]
+    newer: Position | None
+    older: Position | None
+
+
+class _Window(NamedTuple):
+    """A page's rows in the order in which they are shown, and the positions that lead on."""
+
+    keys: Sequence[Position]
+    newer: Position | None
+    older: Position | None
+
+
+def page(
+    selection: Selection,
+    *,
+    after: Position | None = None,
+    before: Position | None = None,
+    limit: int = 50,
+    oldest_first: bool = False,
+) -> BrowsePage:
+    """The memories that follow `after`, or those that come before `before`, in the order shown. Two statements."""
+    window = _window(live_rows(selection), after, before, limit, oldest_first=oldest_first)
+    return BrowsePage(tuple(get_many([key.row for key in window.keys])), window.newer, window.older)
+
+
+def turn_page(
+    selection: Selection,
+    *,
+    after: Position | None = None,
+    before: Position | None = None,
+    limit: int = 25,
+    oldest_first: bool = False,
+) -> TurnPage:
+    """The same in whole turns, of which each stands where its newest memory does (oldest first: its oldest).
+
+    Two statements.
+    """
+    rows = live_rows(selection)
+    window = _window(_heads(rows, oldest_first=oldest_first), after, before, limit, oldest_first=oldest_first)
+    heads = [key.row for key in window.keys]
+    of_heads = Memory.objects.filter(pk__in=heads).exclude(batch_id="").values("batch_id")
+    members = visible(rows.filter(Q(pk__in=heads) | Q(batch_id__in=of_heads))) if heads else ()
+    return TurnPage(_turns(heads, members), window.newer, window.older)
+
+
+def offset_page(selection: Selection, *, offset: int, limit: int, oldest_first: bool = False) -> list[StoredMemory]:
+    """A page by its number, for those who cannot page by key."""
+    rows = _ordered(live_rows(selection), oldest_first=oldest_first)
+    return get_many(list(rows.values_list("pk", flat=True)[offset : offset + limit]))
+
+
+def get(row: int) -> StoredMemory:
+    """A memory by its row, a deleted one too. Errors: `NotFound`."""
+    found = get_many([row])
+    if not found:
+        raise NotFound("There is no such memory.")
+    return found[0]
+
+
+def get_many(rows: Collection[int]) -> list[StoredMemory]:
+    """Memories by their rows in the order given, deleted ones too; what is gone is left out. One statement."""
+    if not rows:
+        return []
+    found = {memory.pk: memory for memory in visible(Memory.objects.filter(pk__in=rows))}
+    return [stored(found[row]) for row in rows if row in found]
+
+
+def _window(
+    rows: QuerySet[Memory], after: Position | None, before: Position | None, limit: int, *, oldest_first: bool
+) -> _Window:
+    """The keys of a page. A page before a position is read backwards from there."""
+    is_backwards = before is not None
+    ascending = oldest_first != is_backwards
+    found = _ordered(_beyond(rows, before or after, ascending=ascending), oldest_first=ascending)
+    keys = [Position._make(key) for key in found.values_list("created_at_ms", "pk")[: limit + 1]]
+    has_more = len(keys) > limit
+    del keys[limit:]
+    if is_backwards:
+        keys.reverse()
+    previous = keys[0] if keys and (has_more if is_backwards else after is not None) else None
+    following = keys[-1] if keys and (is_backwards or has_more) else None
+    newer, older = (following, previous) if oldest_first else (previous, following)
+    return _Window(keys, newer, older)
+
+
+def _beyond(rows: QuerySet[Memory], position: Position | None, *, ascending: bool) -> QuerySet[Memory]:
+    if position is None:
+        return rows
+    at, row = position
+    if ascending:
+        return rows.filter(Q(created_at_ms__gt=at) | Q(created_at_ms=at, pk__gt=row))
+    return rows.filter(Q(created_at_ms__lt=at) | Q(created_at_ms=at, pk__lt=row))
+
+
+def _ordered(rows: QuerySet[Memory], *, oldest_first: bool) -> QuerySet[Memory]:
+    return rows.order_by("created_at_ms", "pk") if oldest_first else rows.order_by("-created_at_ms", "-pk")
+
+
+def _heads(rows: QuerySet[Memory], *, oldest_first: bool) -> QuerySet[Memory]:
+    """Of each turn the row that decides where it stands."""
+    same = rows.filter(batch_id=OuterRef("batch_id"))
+    ahead = Q(created_at_ms=OuterRef("created_at_ms"), pk__gt=OuterRef("pk"))
+    ahead |= Q(created_at_ms__gt=OuterRef("created_at_ms"))
+    if oldest_first:
+        ahead = Q(created_at_ms=OuterRef("created_at_ms"), pk__lt=OuterRef("pk"))
+        ahead |= Q(created_at_ms__lt=OuterRef("created_at_ms"))
+    return rows.filter(Q(batch_id="") | ~Exists(same.filter(ahead)))
+
+
+def _turns(heads: Sequence[int], members: Collection[Memory] | QuerySet[Memory]) -> tuple[Turn, ...]:
+    in_order = sorted(
+        members, key=lambda memory: (memory.created_at_ms, memory.seq, memory.chunk_index or 0, memory.pk)
+    )
+    by_batch: dict[str, list[StoredMemory]] = {}
+    alone: dict[int, StoredMemory] = {}
+    batch_of: dict[int, str] = {}
+    for memory in in_order:
+        if memory.batch_id:
+            batch_of[memory.pk] = memory.batch_id
+            by_batch.setdefault(memory.batch_id, []).append(stored(memory))
+        else:
+            alone[memory.pk] = stored(memory)
+    return tuple(
+        Turn("", (alone[head],)) if head in alone else Turn(batch_of[head], tuple(by_batch[batch_of[head]]))
+        for head in heads
+        if head in alone or head in batch_of
+    )

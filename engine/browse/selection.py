@@ -1,0 +1,88 @@
+"""Which memories are meant: what a list shows, a dashboard counts and a bulk action takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
+
+from engine.categories import TABS
+from engine.models import Memory
+from engine.port import MemoryType
+from engine.table import visible
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Conditions that all hold; None and an empty tuple are no condition. Times are Unix milliseconds:
+    `since_ms` ≤ time < `until_ms`; importance lies between both ends, which belong to it.
+
+    For operators: without `user_pk` it spans all users.
+    """
+
+    user_pk: UUID | None = None
+    app_id: str | None = None
+    project_id: str | None = None
+    tab: str | None = None
+    categories: tuple[str, ...] = ()
+    memory_type: MemoryType | None = None
+    agent_id: str | None = None
+    session_id: str | None = None
+    origin: str | None = None
+    importance_min: float | None = None
+    importance_max: float | None = None
+    since_ms: int | None = None
+    until_ms: int | None = None
+
+    def wanted_categories(self) -> tuple[str, ...] | None:
+        """The categories that tab and choice leave; None for any."""
+        if self.tab is None:
+            return self.categories or None
+        of_tab = TABS.get(self.tab, ())
+        return tuple(category for category in of_tab if not self.categories or category in self.categories)
+
+    def as_json(self) -> dict[str, Any]:
+        """The conditions that are set, as plain JSON data."""
+        given = {name: value for name, value in asdict(self).items() if value not in {None, ()}}
+        return {name: _plain(value) for name, value in given.items()}
+
+    @classmethod
+    def from_json(cls, given: Mapping[str, Any]) -> Selection:
+        """The selection of which `as_json` spoke."""
+        fields = dict(given)
+        if "user_pk" in fields:
+            fields["user_pk"] = UUID(fields["user_pk"])
+        return cls(**fields | {"categories": tuple(fields.get("categories", ()))})
+
+
+def live_rows(selection: Selection) -> QuerySet[Memory]:
+    """The selected memories that are neither deleted nor mere records, in no order."""
+    live = visible(Memory.objects.filter(hidden_at__isnull=True, session__hidden_at__isnull=True))
+    return live.filter(conditions(selection)).order_by()
+
+
+def conditions(selection: Selection) -> Q:
+    named = {
+        "user_id": selection.user_pk,
+        "app_id": selection.app_id,
+        "project_id": selection.project_id,
+        "category__in": selection.wanted_categories(),
+        "memory_type": selection.memory_type,
+        "agent_id": selection.agent_id,
+        "session__session_id": selection.session_id,
+        "origin": selection.origin,
+        "importance__gte": selection.importance_min,
+        "importance__lte": selection.importance_max,
+        "created_at_ms__gte": selection.since_ms,
+        "created_at_ms__lt": selection.until_ms,
+    }
+    return Q(**{name: value for name, value in named.items() if value is not None})
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, UUID):
+        return str(value)
+    return list(value) if isinstance(value, tuple) else value

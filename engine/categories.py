@@ -1,0 +1,50 @@
+"""The categories of memories, the three tabs under which they are browsed, and what they are called."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+TABS: Final[dict[str, tuple[str, ...]]] = {
+    "user": ("user_memory_fact", "user_memory_preference", "user_memory_decision"),
+    "self": ("self_improving_learnings", "self_improving_errors", "self_improving_feature_requests"),
+    "full": (
+        "full_context_user",
+        "full_context_assistant",
+        "full_context_system",
+        "full_context_tool",
+        "full_context_tool_result",
+        "full_context_others",
+    ),
+}
+CATEGORIES: Final = tuple(category for categories in TABS.values() for category in categories)
+
+_LABELS: Final[dict[str, str | Promise]] = {
+    "user_memory_fact": _("Fact"),
+    "user_memory_preference": _("Preference"),
+    "user_memory_decision": _("Decision"),
+    "self_improving_learnings": _("Best practice"),
+    "self_improving_errors": _("Error lesson"),
+    "self_improving_feature_requests": _("Behaviour request"),
+    "full_context_memory": _("Full context"),
+    "full_context_user": _("Full context · user message"),
+    "full_context_assistant": _("Full context · assistant message"),
+    "full_context_system": _("Full context · system message"),
+    "full_context_tool": _("Full context · tool call"),
+    "full_context_tool_result": _("Full context · tool result"),
+    "full_context_others": _("Full context · other message"),
+    "": _("No category"),
+}
+_TAB_OF: Final = {category: tab for tab, categories in TABS.items() for category in categories}
+
+
+def label(category: str) -> str | Promise:
+    """What a category is called in the reader's language; one that we do not know is called by its id."""
+    return _LABELS.get(category, category)
+
+
+def tab_of(category: str) -> str:
+    """`user`, `self` or `full`; empty for a category that no tab shows."""
+    return _TAB_OF.get(category, "")
