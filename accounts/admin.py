@@ -1,10 +1,8 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.models import LogEntry
 from django.contrib.admin.utils import unquote
@@ -15,17 +13,23 @@ from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
-from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils import timezone
 
 from accounts import services
-from accounts.admin_base import BaseAdmin, ReadOnlyAdmin, actor_of
+from accounts.admin_base import BaseAdmin, ReadOnlyAdmin, ServiceFormAdmin, actor_of, attempt
+from accounts.admin_tokens import RpcTokenAdmin
 from accounts.audit import record
-from accounts.forms import CreateUserForm, IssueKeyForm, OperatorSignInForm, RevokeKeyForm, RotateKeyForm
-from accounts.models import AuditEvent, MemoryUser, SignInThrottle, UserKey
+from accounts.forms import (
+    CreateUserForm,
+    IssueKeyForm,
+    OperatorSignInForm,
+    RevokeForm,
+    RotateKeyForm,
+    expiry_of,
+)
+from accounts.models import AuditEvent, MemoryUser, RpcToken, SignInThrottle, UserKey
 from accounts.services import IssuedKey
-from memory_gateway.core.errors import GatewayError
 
 if TYPE_CHECKING:
     KeyInlineBase = admin.TabularInline[UserKey, MemoryUser]
@@ -39,21 +43,13 @@ admin.site.site_title = admin.site.site_header = "Memory Gateway"
 admin.site.index_title = "Operations"
 
 
-class ServiceFormAdmin(ReadOnlyAdmin):
-    """A read-only table with a few deeds, each a form of its own whose work one service does."""
-
-    def form_page(self, request: HttpRequest, form: forms.Form, title: str, **context: Any) -> HttpResponse:
-        page = {**self.admin_site.each_context(request), "opts": self.opts, "title": title, "form": form, **context}
-        return TemplateResponse(request, "admin/accounts/form.html", page)
-
-    def show_once(self, request: HttpRequest, issued: IssuedKey) -> HttpResponse:
-        """The answer to the POST itself: the key is in no address, cookie or message, and a reload cannot show it."""
-        page = {**self.admin_site.each_context(request), "opts": self.opts, "title": "New key", "issued": issued}
-        return TemplateResponse(request, "admin/accounts/key_once.html", page)
+class KeyShowingAdmin(ServiceFormAdmin):
+    def show_key(self, request: HttpRequest, issued: IssuedKey) -> HttpResponse:
+        return self.show_once(request, issued, template="admin/accounts/key_once.html", title="New key")
 
 
 @admin.register(MemoryUser)
-class MemoryUserAdmin(ServiceFormAdmin):
+class MemoryUserAdmin(KeyShowingAdmin):
     list_display = ("user_id", "live_keys", "created_at")
     list_filter = ("created_at",)
     search_fields = ("user_id__startswith",)
@@ -82,9 +78,9 @@ class MemoryUserAdmin(ServiceFormAdmin):
         form = CreateUserForm(request.POST or None)
         if form.is_valid():
             user_id = form.cleaned_data["user_id"]
-            issued = _issued(form, lambda: services.create_new_user(user_id, actor=actor_of(request)))
+            issued = attempt(form, lambda: services.create_new_user(user_id, actor=actor_of(request)))
             if issued:
-                return self.show_once(request, issued)
+                return self.show_key(request, issued)
         return self.form_page(request, form, "Add memory user", action="Create user and key")
 
 
@@ -119,7 +115,7 @@ class StateFilter(admin.SimpleListFilter):
 
 
 @admin.register(UserKey)
-class UserKeyAdmin(ServiceFormAdmin):
+class UserKeyAdmin(KeyShowingAdmin):
     list_display = ("prefix", "user", "label", "is_live", "created_at", "expires_at", "revoked_at", "last_used_at")
     list_filter = (StateFilter, "created_at")
     list_select_related = ("user",)
@@ -162,9 +158,9 @@ class UserKeyAdmin(ServiceFormAdmin):
             raise PermissionDenied
         form = IssueKeyForm(request.POST or None, initial={"user_id": request.GET.get("user_id", "")})
         if form.is_valid():
-            issued = _issued(form, lambda: self._issue(request, form))
+            issued = attempt(form, lambda: self._issue(request, form))
             if issued:
-                return self.show_once(request, issued)
+                return self.show_key(request, issued)
         return self.form_page(request, form, "Add key", action="Make key")
 
     def rotate_view(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
@@ -176,11 +172,11 @@ class UserKeyAdmin(ServiceFormAdmin):
         form = RotateKeyForm(request.POST or None)
         if form.is_valid():
             grace = timedelta(hours=form.cleaned_data["grace_hours"])
-            issued = _issued(
+            issued = attempt(
                 form, lambda: services.rotate_key(key.user_id, key.pk, grace=grace, actor=actor_of(request)).new
             )
             if issued:
-                return self.show_once(request, issued)
+                return self.show_key(request, issued)
         return self.form_page(request, form, "Rotate key", original=key, action="Rotate key")
 
     def revoke_view(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
@@ -193,11 +189,11 @@ class UserKeyAdmin(ServiceFormAdmin):
             services.revoke_key(key.user_id, key.pk, actor=actor_of(request), may_be_last=True)
             messages.success(request, "The key is revoked: it works no more.")
             return redirect("admin:accounts_userkey_change", key.pk)
-        return self.form_page(request, RevokeKeyForm(), "Revoke key", original=key, action="Revoke key now")
+        return self.form_page(request, RevokeForm(), "Revoke key", original=key, action="Revoke key now")
 
     def _issue(self, request: HttpRequest, form: IssueKeyForm) -> IssuedKey:
         user = services.find_user(form.cleaned_data["user_id"])
-        label, expires_at = form.cleaned_data["label"], form.expires_at()
+        label, expires_at = form.cleaned_data["label"], expiry_of(form)
         return services.issue_key(user.pk, label=label, expires_at=expires_at, actor=actor_of(request))
 
 
@@ -258,15 +254,7 @@ class OperatorGroupAdmin(_AuditedAdmin, GroupAdmin):
     pass
 
 
+admin.site.register(RpcToken, RpcTokenAdmin)
 admin.site.unregister([User, Group])
 admin.site.register(User, OperatorAdmin)
 admin.site.register(Group, OperatorGroupAdmin)
-
-
-def _issued(form: forms.Form, deed: Callable[[], IssuedKey]) -> IssuedKey | None:
-    """None when the service refused: the form then says why."""
-    try:
-        return deed()
-    except GatewayError as error:
-        form.add_error(None, error.detail)
-        return None

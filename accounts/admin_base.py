@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from django import forms
 from django.contrib import admin
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 
 from accounts.audit import Actor, record
+from memory_gateway.core.errors import GatewayError
 
 if TYPE_CHECKING:
     BaseAdmin = admin.ModelAdmin[Any]
 else:
     BaseAdmin = admin.ModelAdmin
+
+
+_Result = TypeVar("_Result")
 
 
 class ReadOnlyAdmin(BaseAdmin):
@@ -34,6 +39,19 @@ class ReadOnlyAdmin(BaseAdmin):
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
+
+
+class ServiceFormAdmin(ReadOnlyAdmin):
+    """A read-only table with a few deeds, each a form of its own whose work one service does."""
+
+    def form_page(self, request: HttpRequest, form: forms.Form, title: str, **context: Any) -> HttpResponse:
+        page = {**self.admin_site.each_context(request), "opts": self.opts, "title": title, "form": form, **context}
+        return TemplateResponse(request, "admin/accounts/form.html", page)
+
+    def show_once(self, request: HttpRequest, issued: Any, *, template: str, title: str) -> HttpResponse:
+        """The answer to the POST itself: the secret is in no address, cookie or message; a reload cannot show it."""
+        page = {**self.admin_site.each_context(request), "opts": self.opts, "title": title, "issued": issued}
+        return TemplateResponse(request, template, page)
 
 
 class PersonalAdmin(ReadOnlyAdmin):
@@ -73,3 +91,12 @@ class PersonalAdmin(ReadOnlyAdmin):
 def actor_of(request: HttpRequest) -> Actor:
     """The operator who is signed in."""
     return Actor.operator(request.user.get_username())
+
+
+def attempt(form: forms.Form, deed: Callable[[], _Result]) -> _Result | None:
+    """None when the service refused: the form then says why."""
+    try:
+        return deed()
+    except GatewayError as error:
+        form.add_error(None, error.detail)
+        return None

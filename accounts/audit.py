@@ -13,7 +13,8 @@ from memory_gateway.core.context import request_id
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who acts: `kind` is one of `AuditEvent.ActorKind`, `name` a key id, an operator's name or a command."""
+    """Who acts: `kind` is one of `AuditEvent.ActorKind`, `name` the id of a key or token, an operator's name
+    or a command."""
 
     kind: str
     name: str

@@ -5,9 +5,10 @@ from typing import Any
 
 from django import forms
 from django.contrib.admin.forms import AdminAuthenticationForm
+from django.contrib.auth.models import User
 from django.utils import timezone
 
-from accounts import services, sign_in
+from accounts import services, sign_in, tokens
 from memory_gateway.core.errors import TooManyRequests
 
 
@@ -42,12 +43,8 @@ class CreateUserForm(forms.Form):
     )
 
 
-class IssueKeyForm(forms.Form):
-    user_id = forms.CharField(max_length=64, label="User id")
-    label = forms.CharField(
-        max_length=services.MAX_LABEL_CHARS, required=False, help_text="What the key is for, in your words."
-    )
-    days = forms.IntegerField(
+def _days_field() -> forms.IntegerField:
+    return forms.IntegerField(
         min_value=1,
         max_value=services.MAX_LIFETIME.days,
         required=False,
@@ -55,10 +52,39 @@ class IssueKeyForm(forms.Form):
         help_text="Empty: never.",
     )
 
-    def expires_at(self) -> datetime | None:
-        """Of a valid form."""
-        days = self.cleaned_data["days"]
-        return timezone.now() + timedelta(days=days) if days else None
+
+def expiry_of(form: forms.Form) -> datetime | None:
+    """What a valid form says in its field `days`."""
+    days = form.cleaned_data["days"]
+    return timezone.now() + timedelta(days=days) if days else None
+
+
+class IssueKeyForm(forms.Form):
+    user_id = forms.CharField(max_length=64, label="User id")
+    label = forms.CharField(
+        max_length=services.MAX_LABEL_CHARS, required=False, help_text="What the key is for, in your words."
+    )
+    days = _days_field()
+
+
+class IssueTokenForm(forms.Form):
+    label = forms.CharField(max_length=services.MAX_LABEL_CHARS, help_text="Who or what connects with it.")
+    operator = forms.ModelChoiceField(
+        User.objects.filter(is_active=True, is_staff=True).order_by("username"),
+        required=False,
+        help_text="Sees all users. What is added goes to the user openclaw.",
+    )
+    user_id = forms.CharField(max_length=64, required=False, label="Or user id", help_text="Sees this user alone.")
+    scopes = forms.MultipleChoiceField(
+        choices=[
+            (tokens.ADMIN, "operator.admin: everything"),
+            (tokens.WRITE, "operator.write: the tools"),
+            (tokens.READ, "operator.read: health only"),
+        ],
+        initial=[tokens.ADMIN],
+        widget=forms.CheckboxSelectMultiple,
+    )
+    days = _days_field()
 
 
 class RotateKeyForm(forms.Form):
@@ -71,5 +97,5 @@ class RotateKeyForm(forms.Form):
     )
 
 
-class RevokeKeyForm(forms.Form):
+class RevokeForm(forms.Form):
     """Nothing but the confirmation."""

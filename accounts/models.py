@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import uuid
 
+from django.contrib.auth.models import User
 from django.db import models
 from django.db.models.functions import Now
 
@@ -46,11 +47,48 @@ class UserKey(models.Model):
         return f"{self.prefix}…"
 
 
+class RpcToken(models.Model):
+    """A token `rpc_…` for OpenClaw's WebSocket protocol, of an operator or of one user; found by its digest."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    label = models.CharField(max_length=100, blank=True)
+    operator = models.ForeignKey(User, models.CASCADE, null=True, blank=True, related_name="+")
+    user = models.ForeignKey(MemoryUser, models.CASCADE, null=True, blank=True, related_name="rpc_tokens")
+    scopes = models.CharField(max_length=100, help_text="What it may do, separated by spaces.")
+    prefix = models.CharField(max_length=12, editable=False, help_text="The first characters, to tell tokens apart.")
+    digest = models.CharField(max_length=64, unique=True, editable=False)
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True, editable=False)
+    last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
+
+    class Meta:
+        verbose_name = "RPC token"
+        ordering = ("-created_at",)
+        default_permissions = ("add", "view", "revoke")
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(operator__isnull=True, user__isnull=False)
+                | models.Q(operator__isnull=False, user__isnull=True),
+                name="token_of_one_holder",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.prefix}…"
+
+    @property
+    def holder(self) -> str:
+        """Whose it is, in words."""
+        return f"operator {self.operator}" if self.operator else f"user {self.user}"
+
+
 class AuditEvent(models.Model):
     """Who did what to which subject, and when. Never memory text, never a key."""
 
     class ActorKind(models.TextChoices):
         KEY = "key"
+        TOKEN = "token"  # noqa: S105
         OPERATOR = "operator"
         COMMAND = "command"
         PROVISIONING = "provisioning"
@@ -58,7 +96,7 @@ class AuditEvent(models.Model):
 
     at = models.DateTimeField(db_default=Now())
     actor_kind = models.CharField(max_length=16, choices=ActorKind)
-    actor = models.CharField(max_length=150, blank=True, help_text="Key id, operator name or command.")
+    actor = models.CharField(max_length=150, blank=True, help_text="Key or token id, operator name or command.")
     action = models.CharField(max_length=64)
     # No foreign keys: the trail outlives what it speaks of.
     user_id = models.CharField(max_length=64, blank=True)

@@ -96,8 +96,8 @@ def find_user(user_id: str) -> MemoryUser:
 
 def issue_key(user_pk: UUID, *, label: str = "", expires_at: datetime | None = None, actor: Actor) -> IssuedKey:
     """One more key. Errors: `NotFound`, `InvalidInput` for label and expiry, `Conflict` at too many keys."""
-    _check_label(label)
-    _check_expiry(expires_at)
+    check_label(label)
+    check_expiry(expires_at)
     with transaction.atomic():
         user = _lock(user_pk)
         _require_room(user)
@@ -226,12 +226,14 @@ def _check_user_id(user_id: str) -> None:
         raise InvalidInput.of_field("user_id", str(error)) from None
 
 
-def _check_label(label: str) -> None:
+def check_label(label: str) -> None:
+    """Errors: `InvalidInput`."""
     if len(label) > MAX_LABEL_CHARS or not label.isprintable():
         raise InvalidInput.of_field("label", f"must be at most {MAX_LABEL_CHARS} characters in one line")
 
 
-def _check_expiry(expires_at: datetime | None) -> None:
+def check_expiry(expires_at: datetime | None) -> None:
+    """Errors: `InvalidInput`."""
     now = timezone.now()
     if expires_at is not None and not now < expires_at <= now + MAX_LIFETIME:
         raise InvalidInput.of_field("expires_at", "must lie in the future, within ten years")

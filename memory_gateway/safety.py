@@ -43,6 +43,14 @@ def require_secrets(*, is_production: bool, secret_key: str, fallbacks: Sequence
             raise ImproperlyConfigured(f"{PREFIX}SECRET_KEY and {PREFIX}PROVISIONING_TOKEN must differ.")
 
 
+def require_safe_rpc_token(token: str, *, others: Sequence[str], is_reachable: bool) -> None:
+    """The token opens every user's memories. On loopback under `local` it may be the one that OpenClaw has already."""
+    if token and is_reachable:
+        require_random(token, "RPC_TOKEN", minimum=_MIN_TOKEN_CHARS)
+    if token and token in others:
+        raise ImproperlyConfigured(f"{PREFIX}RPC_TOKEN must differ from every other secret.")
+
+
 def require_random(value: str, name: str, *, minimum: int) -> None:
     """Refuses a short or guessable secret."""
     if len(value) < minimum:

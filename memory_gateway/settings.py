@@ -56,6 +56,9 @@ MEMORY_GATEWAY_PROFILE = env.choice("PROFILE", "local", ("local", "production"))
 MEMORY_GATEWAY_SECRET_KEY = env.text("SECRET_KEY")
 MEMORY_GATEWAY_SECRET_KEY_FALLBACKS = env.words("SECRET_KEY_FALLBACKS")
 MEMORY_GATEWAY_PROVISIONING_TOKEN = env.text("PROVISIONING_TOKEN")
+MEMORY_GATEWAY_RPC_TOKEN = env.text("RPC_TOKEN")
+MEMORY_GATEWAY_FULL_CONTEXT_MEMORY = env.boolean("FULL_CONTEXT_MEMORY", True)
+MEMORY_GATEWAY_SELF_IMPROVING_MEMORY = env.boolean("SELF_IMPROVING_MEMORY", True)
 MEMORY_GATEWAY_ALLOWED_HOSTS = env.words("ALLOWED_HOSTS")
 MEMORY_GATEWAY_ALLOWED_ORIGINS = env.words("ALLOWED_ORIGINS")
 MEMORY_GATEWAY_TRUSTED_PROXIES = env.networks("TRUSTED_PROXIES")
@@ -86,6 +89,11 @@ safety.require_secrets(
     secret_key=MEMORY_GATEWAY_SECRET_KEY,
     fallbacks=MEMORY_GATEWAY_SECRET_KEY_FALLBACKS,
     provisioning_token=MEMORY_GATEWAY_PROVISIONING_TOKEN,
+)
+safety.require_safe_rpc_token(
+    MEMORY_GATEWAY_RPC_TOKEN,
+    others=(MEMORY_GATEWAY_SECRET_KEY, MEMORY_GATEWAY_PROVISIONING_TOKEN),
+    is_reachable=IS_PRODUCTION or bool(MEMORY_GATEWAY_PROVISIONING_TOKEN),
 )
 if IS_PRODUCTION:
     safety.require_safe_names(hosts=MEMORY_GATEWAY_ALLOWED_HOSTS, origins=MEMORY_GATEWAY_ALLOWED_ORIGINS)
@@ -232,6 +240,12 @@ CONTENT_SECURITY_POLICY = {
 # Per address, kept by each process (`accounts.api.limits`).
 FAILED_AUTHENTICATIONS_PER_MINUTE = 10
 ANONYMOUS_REQUESTS_PER_MINUTE = 600
+
+# Of a WebSocket (`agents.rpc`): until when it must have connected, how often it hears a tick and its token is looked at
+# again, and how many requests a second one token may send.
+RPC_HANDSHAKE_SECONDS = 15.0
+RPC_TICK_SECONDS = 30.0
+RPC_REQUESTS_PER_SECOND = 20
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["accounts.api.authentication.UserKeyAuthentication"],

@@ -18,6 +18,7 @@ _SECRET_NAME = re.compile(
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SECRET_VALUE = re.compile(
     r"uk_[A-Za-z0-9_\-]+"
+    r"|rpc_[A-Za-z0-9_\-]{20,}"
     r"|(?<=bearer\s)[^\s\"',;]+"
     r"|(?<=basic\s)[A-Za-z0-9+/=]{8,}"
     r"|(?<=://)[^/\s:@]*:[^/\s@]+(?=@)"
@@ -42,7 +43,9 @@ def redact_text(text: str) -> str:
 
 def _may_hold_secret(folded: str) -> bool:
     """A look that costs next to nothing: without one of these marks no alternative of `_SECRET_VALUE` can match."""
-    if "uk_" in folded or "bearer" in folded or "basic" in folded or ("@" in folded and "://" in folded):
+    if "uk_" in folded or "rpc_" in folded or "bearer" in folded or "basic" in folded:
+        return True
+    if "@" in folded and "://" in folded:
         return True
     if "=" not in folded and ":" not in folded and "%3d" not in folded:
         return False

@@ -9,11 +9,11 @@ from uuid import uuid4
 from django.db.models import Model
 from django.utils import timezone
 
-from accounts import services
+from accounts import services, tokens
 from accounts.audit import Actor, record
-from accounts.models import AuditEvent, MemoryUser, SignInThrottle, UserKey
+from accounts.models import AuditEvent, MemoryUser, RpcToken, SignInThrottle, UserKey
 from engine.models import IndexStatistics, IndexVersion, Memory, Session
-from lifecycle.models import Lease
+from lifecycle.models import Job, JobStep, Lease
 from memories.models import Override, OverrideRevision, Tombstone
 from memory_gateway.core.ids import new_resource_id, resource_session_id
 from resources.models import Attachment, Resource
@@ -29,6 +29,10 @@ def user(number: int) -> MemoryUser:
 
 def key(number: int) -> UserKey:
     return services.issue_key(user(number).pk, label=NASTY, actor=ACTOR).key
+
+
+def rpc_token(number: int) -> RpcToken:
+    return tokens.issue(NASTY, user=user(number), actor=ACTOR).token
 
 
 def audit_event(number: int) -> AuditEvent:
@@ -97,6 +101,14 @@ def lease(number: int) -> Lease:
     return Lease.objects.create(name=f"sweep-{number}", holder=NASTY, expires_at=timezone.now())
 
 
+def job(number: int) -> Job:
+    return Job.objects.create(kind="delete", actor_kind="operator", actor=NASTY, params={"reason": NASTY}, error=NASTY)
+
+
+def job_step(number: int) -> JobStep:
+    return JobStep.objects.create(job=job(number), number=number, changes=[[number, NASTY]])
+
+
 def tombstone(number: int) -> Tombstone:
     of = memory(number)
     return Tombstone.objects.create(
@@ -118,6 +130,7 @@ def revision(number: int) -> OverrideRevision:
 MAKERS: dict[type[Model], Callable[[int], Any]] = {
     MemoryUser: user,
     UserKey: key,
+    RpcToken: rpc_token,
     AuditEvent: audit_event,
     SignInThrottle: throttle,
     Session: session,
@@ -130,4 +143,6 @@ MAKERS: dict[type[Model], Callable[[int], Any]] = {
     Override: override,
     OverrideRevision: revision,
     Lease: lease,
+    Job: job,
+    JobStep: job_step,
 }

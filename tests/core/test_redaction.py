@@ -92,6 +92,7 @@ def test_an_ordinary_field_is_kept(name: str) -> None:
 SECRET = "Zq9-" + "x7Kp" * 8
 SENTENCES = (
     f"the key is uk_{SECRET}",
+    f"connected with rpc_{SECRET}",
     f"Authorization: Bearer {SECRET}",
     f"authorization: bearer {SECRET}, next",
     f"GET /resources?user_id=a&user_key={SECRET}&x=1",

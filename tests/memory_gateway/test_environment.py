@@ -71,6 +71,8 @@ UNSAFE_PRODUCTION = {
         {"MEMORY_GATEWAY_PROVISIONING_TOKEN": SECRET},
         "SECRET_KEY and MEMORY_GATEWAY_PROVISIONING_TOKEN must differ",
     ),
+    "weak RPC token": ({"MEMORY_GATEWAY_RPC_TOKEN": "letmein"}, "RPC_TOKEN must have at least 32 characters"),
+    "the RPC token for two": ({"MEMORY_GATEWAY_RPC_TOKEN": TOKEN}, "RPC_TOKEN must differ"),
     "no hosts": ({"MEMORY_GATEWAY_ALLOWED_HOSTS": ""}, "ALLOWED_HOSTS must name the hosts"),
     "all hosts": ({"MEMORY_GATEWAY_ALLOWED_HOSTS": "*"}, "not a wildcard"),
     "a whole top-level domain": ({"MEMORY_GATEWAY_ALLOWED_HOSTS": ".org"}, "not a wildcard"),

@@ -1,0 +1,95 @@
+"""The admin's pages of tokens for OpenClaw clients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import URLPattern, path
+
+from accounts import services, tokens
+from accounts.admin_base import ServiceFormAdmin, actor_of, attempt
+from accounts.forms import IssueTokenForm, RevokeForm, expiry_of
+from accounts.models import RpcToken
+from accounts.tokens import IssuedToken
+
+
+class RpcTokenAdmin(ServiceFormAdmin):
+    list_display = ("prefix", "label", "holder", "scopes", "created_at", "expires_at", "revoked_at", "last_used_at")
+    list_filter = ("created_at", "revoked_at")
+    list_select_related = ("operator", "user")
+    search_fields = ("user__user_id__startswith", "prefix__startswith", "label__startswith")
+    search_help_text = "The beginning of a user id, a token or a label."
+    fields = (
+        "label",
+        "operator",
+        "user",
+        "scopes",
+        "prefix",
+        "created_at",
+        "expires_at",
+        "revoked_at",
+        "last_used_at",
+    )
+    change_form_template = "admin/accounts/rpctoken/change_form.html"
+
+    @admin.display(description="belongs to")
+    def holder(self, token: RpcToken) -> str:
+        return token.holder
+
+    def get_urls(self) -> list[URLPattern]:
+        revoke = self.admin_site.admin_view(self.revoke_view)
+        return [path("<path:object_id>/revoke/", revoke, name="accounts_rpctoken_revoke"), *super().get_urls()]
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("accounts.add_rpctoken")
+
+    def has_revoke_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("accounts.revoke_rpctoken")
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        may = {"may_revoke": self.has_revoke_permission(request)}
+        return super().change_view(request, object_id, form_url, {**may, **(extra_context or {})})
+
+    def add_view(
+        self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        if not self.has_add_permission(request):
+            raise PermissionDenied
+        form = IssueTokenForm(request.POST or None)
+        if form.is_valid():
+            issued = attempt(form, lambda: _issue(request, form))
+            if issued:
+                return self.show_once(request, issued, template="admin/accounts/token_once.html", title="New RPC token")
+        return self.form_page(request, form, "Add RPC token", action="Make token")
+
+    def revoke_view(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
+        if not self.has_revoke_permission(request):
+            raise PermissionDenied
+        token = self.get_object(request, unquote(object_id))
+        if token is None:
+            return redirect("admin:accounts_rpctoken_changelist")
+        if request.method == "POST":
+            tokens.revoke(token.pk, actor=actor_of(request))
+            messages.success(request, "The token is revoked: who is connected with it is sent away within a minute.")
+            return redirect("admin:accounts_rpctoken_change", token.pk)
+        return self.form_page(request, RevokeForm(), "Revoke token", original=token, action="Revoke token now")
+
+
+def _issue(request: HttpRequest, form: IssueTokenForm) -> IssuedToken:
+    said = form.cleaned_data
+    return tokens.issue(
+        said["label"],
+        operator=said["operator"],
+        user=services.find_user(said["user_id"]) if said["user_id"] else None,
+        scopes=said["scopes"],
+        expires_at=expiry_of(form),
+        actor=actor_of(request),
+    )

@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from accounts import tokens
+from accounts.audit import Actor
+from memory_gateway.core.errors import GatewayError
+
+
+class Command(BaseCommand):
+    help = "End a token for OpenClaw clients: who is connected with it is sent away within a minute."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("token_id", type=UUID, help="as issue_token and the panel name it")
+
+    def handle(self, *args: Any, token_id: UUID, **options: Any) -> None:
+        try:
+            token = tokens.revoke(token_id, actor=Actor.command("revoke_token"))
+        except GatewayError as error:
+            raise CommandError(error.detail) from None
+        self.stdout.write(f"{token} of {token.holder} works no more.")
