@@ -3,7 +3,7 @@ from __future__ import annotations
 from django.contrib import admin
 
 from accounts.admin_base import ReadOnlyAdmin
-from lifecycle.models import Lease
+from lifecycle.models import Job, JobStep, Lease
 
 
 @admin.register(Lease)
@@ -11,3 +11,18 @@ class LeaseAdmin(ReadOnlyAdmin):
     list_display = ("name", "holder", "expires_at")
     list_filter = ("expires_at",)
     search_fields = ("name__startswith", "holder__startswith")
+
+
+@admin.register(Job)
+class JobAdmin(ReadOnlyAdmin):
+    list_display = ("kind", "actor_kind", "actor", "status", "done", "total", "created_at", "finished_at", "undone_at")
+    list_filter = ("kind", "status", ("undone_at", admin.EmptyFieldListFilter))
+    search_fields = ("id", "kind__startswith", "actor__exact")
+
+
+@admin.register(JobStep)
+class JobStepAdmin(ReadOnlyAdmin):
+    list_display = ("job", "number")
+    list_filter = ("job__kind",)
+    list_select_related = ("job",)
+    search_fields = ("job__kind__startswith", "job__id")

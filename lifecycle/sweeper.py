@@ -1,9 +1,13 @@
-"""Finishes what a crash or an outage left: ingestions, deletions, files. One sweeper at work for all processes."""
+"""Finishes what a crash or an outage left: ingestions, deletions, files. One sweeper at work for all processes.
+
+Jobs have a thread of their own beside it, so that a long one keeps no ingestion waiting.
+"""
 
 from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -14,7 +18,8 @@ from django.utils import timezone
 
 from engine.port import Engine
 from engine.registry import get_engine
-from lifecycle import leases
+from lifecycle import jobs, leases
+from lifecycle.kinds import KINDS
 from lifecycle.orphans import remove_orphans
 from resources import queries, services
 from resources.leases import new_holder
@@ -70,6 +75,9 @@ class Sweeper:
             files_removed=self._remove_files(now),
         )
 
+    def stop(self) -> None:
+        """A round is short: it runs to its end."""
+
     def give_back(self) -> None:
         leases.give_back(DUTY, self._holder)
 
@@ -96,15 +104,46 @@ class Sweeper:
         self._was_engine_down = is_down
 
 
+class JobRunner:
+    """Does the jobs that wait, one after the other."""
+
+    def __init__(self, clock: Callable[[], datetime] = timezone.now) -> None:
+        self._clock = clock
+        self._holder = new_holder()
+        self._is_stopping = False
+        self._forgetting_due_at = clock()
+
+    def sweep_once(self) -> int:
+        """Until none waits; how many there were."""
+        done = 0
+        while not self._is_stopping and self._run_next():
+            done += 1
+        if self._clock() >= self._forgetting_due_at:
+            self._forgetting_due_at = self._clock() + FILES_EVERY
+            jobs.forget_old(self._clock())
+        return done
+
+    def _run_next(self) -> bool:
+        job = jobs.run_next(KINDS, holder=self._holder, should_end=lambda: self._is_stopping)
+        return job is not None
+
+    def stop(self) -> None:
+        """Ends the job under way after its step; the next process goes on with it."""
+        self._is_stopping = True
+
+    def give_back(self) -> None:
+        """It holds nothing but the job, which a dead process's successor may take at once."""
+
+
 class SweeperThread:
     """A sweeper in a thread of its own."""
 
-    def __init__(self, sweeper: Sweeper, interval_seconds: float = INTERVAL_SECONDS) -> None:
+    def __init__(self, sweeper: Sweeper | JobRunner, interval_seconds: float = INTERVAL_SECONDS) -> None:
         self._sweeper = sweeper
         self._interval_seconds = interval_seconds
         self._is_stopping = False
         self._awake = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=DUTY, daemon=True)
+        self._thread = threading.Thread(target=self._run, name=type(sweeper).__name__.lower(), daemon=True)
 
     def start(self) -> None:
         self._thread.start()
@@ -113,10 +152,14 @@ class SweeperThread:
         """Begins the next round now."""
         self._awake.set()
 
+    def ask_to_stop(self) -> None:
+        self._is_stopping = True
+        self._sweeper.stop()
+        self._awake.set()
+
     def stop(self, timeout_seconds: float) -> bool:
         """Whether the round that was under way ended in time."""
-        self._is_stopping = True
-        self._awake.set()
+        self.ask_to_stop()
         self._thread.join(timeout_seconds)
         return not self._thread.is_alive()
 
@@ -144,21 +187,27 @@ _running: list[SweeperThread] = []
 
 
 def start() -> None:
-    """Starts this process's sweeper; a second call changes nothing."""
+    """Starts this process's sweeper and its jobs; a second call changes nothing."""
     with _lock:
         if not _running:
-            _running.append(SweeperThread(Sweeper()))
-            _running[0].start()
+            _running.extend([SweeperThread(Sweeper()), SweeperThread(JobRunner())])
+            for thread in _running:
+                thread.start()
 
 
 def wake() -> None:
-    """Has this process's sweeper look at once, if it has one."""
+    """Has this process's sweeper and jobs look at once, if it has them."""
     with _lock:
         for thread in _running:
             thread.wake()
 
 
 def stop(timeout_seconds: float) -> bool:
-    """Stops this process's sweeper; whether it ended in time."""
+    """Stops this process's sweeper and jobs; whether they ended in time."""
+    until = time.monotonic() + timeout_seconds
     with _lock:
-        return _running.pop().stop(timeout_seconds) if _running else True
+        stopping, _running[:] = list(_running), []
+    for thread in stopping:
+        thread.ask_to_stop()
+    ended = [thread.stop(max(0.0, until - time.monotonic())) for thread in stopping]
+    return all(ended)

@@ -2,8 +2,8 @@
 rollups."""
 
 from engine.browse.counts import BANDS, Count, Dashboard, Facets, count, dashboard, facets
-from engine.browse.pages import BrowsePage, Turn, TurnPage, get, get_many, offset_page, page, turn_page
-from engine.browse.selection import Selection, live_rows
+from engine.browse.pages import BrowsePage, Turn, TurnPage, get, get_many, keys, offset_page, page, turn_page
+from engine.browse.selection import Selection, rows_of
 
 __all__ = [
     "BANDS",
@@ -19,8 +19,9 @@ __all__ = [
     "facets",
     "get",
     "get_many",
-    "live_rows",
+    "keys",
     "offset_page",
     "page",
+    "rows_of",
     "turn_page",
 ]

@@ -10,7 +10,7 @@ from typing import Any
 from django.db.models import Avg, Q
 from django.db.models import Count as CountOf
 
-from engine.browse.selection import Selection, live_rows
+from engine.browse.selection import Selection, rows_of
 from engine.categories import label, tab_of
 
 BANDS = ((0.0, 0.34), (0.34, 0.67), (0.67, 1.0))
@@ -60,11 +60,11 @@ class Dashboard:
 
 
 def count(selection: Selection) -> int:
-    return live_rows(selection).count()
+    return rows_of(selection).count()
 
 
 def facets(selection: Selection, *, limit: int = 200) -> Facets:
-    rows = live_rows(selection)
+    rows = rows_of(selection)
     return Facets(
         users=[Count(str(pk), name, n) for pk, name, n in _grouped(rows, "user_id", "user__user_id")[:limit]],
         agents=[Count(name, name, n) for name, n in _grouped(rows.exclude(agent_id=""), "agent_id")[:limit]],
@@ -78,7 +78,7 @@ def dashboard(selection: Selection, edges_ms: Sequence[int], *, limit: int = 10)
     """Errors: ValueError for fewer than two edges, or edges that do not rise."""
     if len(edges_ms) < 2 or list(edges_ms) != sorted(set(edges_ms)):
         raise ValueError("a dashboard needs two edges or more, in rising order")
-    rows = live_rows(selection).filter(created_at_ms__gte=edges_ms[0], created_at_ms__lt=edges_ms[-1])
+    rows = rows_of(selection).filter(created_at_ms__gte=edges_ms[0], created_at_ms__lt=edges_ms[-1])
     buckets: list[dict[str, int]] = [{} for _ in edges_ms[1:]]
     by_category: dict[str, int] = {}
     for category, at in rows.values_list("category", "created_at_ms"):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from engine.browse.selection import Selection, live_rows
+from engine.browse.selection import Selection, rows_of
 from engine.models import Memory
 from engine.port import Position, StoredMemory
 from engine.table import stored, visible
@@ -62,7 +62,7 @@ def page(
     oldest_first: bool = False,
 ) -> BrowsePage:
     """The memories that follow `after`, or those that come before `before`, in the order shown. Two statements."""
-    window = _window(live_rows(selection), after, before, limit, oldest_first=oldest_first)
+    window = _window(rows_of(selection), after, before, limit, oldest_first=oldest_first)
     return BrowsePage(tuple(get_many([key.row for key in window.keys])), window.newer, window.older)
 
 
@@ -78,7 +78,7 @@ def turn_page(
 
     Two statements.
     """
-    rows = live_rows(selection)
+    rows = rows_of(selection)
     window = _window(_heads(rows, oldest_first=oldest_first), after, before, limit, oldest_first=oldest_first)
     heads = [key.row for key in window.keys]
     of_heads = Memory.objects.filter(pk__in=heads).exclude(batch_id="").values("batch_id")
@@ -88,8 +88,21 @@ def turn_page(
 
 def offset_page(selection: Selection, *, offset: int, limit: int, oldest_first: bool = False) -> list[StoredMemory]:
     """A page by its number, for those who cannot page by key."""
-    rows = _ordered(live_rows(selection), oldest_first=oldest_first)
+    rows = _ordered(rows_of(selection), oldest_first=oldest_first)
     return get_many(list(rows.values_list("pk", flat=True)[offset : offset + limit]))
+
+
+def keys(
+    selection: Selection, *, after: Position | None, limit: int, up_to_row: int, rows: Collection[int] | None = None
+) -> list[Position]:
+    """Where the next memories stand, oldest first, leaving out rows beyond `up_to_row`; of `rows` alone if given.
+
+    One statement.
+    """
+    found = rows_of(selection).filter(pk__lte=up_to_row)
+    if rows is not None:
+        found = found.filter(pk__in=rows)
+    return list(_window(found, after, None, limit, oldest_first=True).keys)
 
 
 def get(row: int) -> StoredMemory:
@@ -151,9 +164,7 @@ def _heads(rows: QuerySet[Memory], *, oldest_first: bool) -> QuerySet[Memory]:
 
 
 def _turns(heads: Sequence[int], members: Collection[Memory] | QuerySet[Memory]) -> tuple[Turn, ...]:
-    in_order = sorted(
-        members, key=lambda memory: (memory.created_at_ms, memory.seq, memory.chunk_index or 0, memory.pk)
-    )
+    in_order = sorted(members, key=lambda memory: (memory.created_at_ms, memory.seq, memory.pk))
     by_batch: dict[str, list[StoredMemory]] = {}
     alone: dict[int, StoredMemory] = {}
     batch_of: dict[int, str] = {}

@@ -20,7 +20,8 @@ class Selection:
     """Conditions that all hold; None and an empty tuple are no condition. Times are Unix milliseconds:
     `since_ms` ≤ time < `until_ms`; importance lies between both ends, which belong to it.
 
-    For operators: without `user_pk` it spans all users.
+    For operators: without `user_pk` it spans all users. `in_trash` selects among the memories that were deleted one by
+    one instead of among the living.
     """
 
     user_pk: UUID | None = None
@@ -36,6 +37,7 @@ class Selection:
     importance_max: float | None = None
     since_ms: int | None = None
     until_ms: int | None = None
+    in_trash: bool = False
 
     def wanted_categories(self) -> tuple[str, ...] | None:
         """The categories that tab and choice leave; None for any."""
@@ -46,7 +48,7 @@ class Selection:
 
     def as_json(self) -> dict[str, Any]:
         """The conditions that are set, as plain JSON data."""
-        given = {name: value for name, value in asdict(self).items() if value not in {None, ()}}
+        given = {name: value for name, value in asdict(self).items() if value not in {None, (), False}}
         return {name: _plain(value) for name, value in given.items()}
 
     @classmethod
@@ -58,10 +60,10 @@ class Selection:
         return cls(**fields | {"categories": tuple(fields.get("categories", ()))})
 
 
-def live_rows(selection: Selection) -> QuerySet[Memory]:
-    """The selected memories that are neither deleted nor mere records, in no order."""
-    live = visible(Memory.objects.filter(hidden_at__isnull=True, session__hidden_at__isnull=True))
-    return live.filter(conditions(selection)).order_by()
+def rows_of(selection: Selection) -> QuerySet[Memory]:
+    """The selected memories, neither deleted nor mere records, in no order."""
+    state = Q(hidden_at__isnull=not selection.in_trash, session__hidden_at__isnull=True)
+    return visible(Memory.objects.filter(state, conditions(selection))).order_by()
 
 
 def conditions(selection: Selection) -> Q:

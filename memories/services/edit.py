@@ -46,13 +46,23 @@ def correct(
         lookup.lock(user_pk)
         memory = lookup.live(user_pk, which, engine)
         lookup.require_settled(memory, engine)
-        wording = _corrected(memory, correction)
-        override = _in_force(memory)
-        if override is not None and wording == _wording_of(memory):
-            return override
-        override = override or _begin(memory, actor)
-        _put_in_force(override, memory, wording, actor, engine)
+        override, is_new = put_in_force(memory, correction, actor=actor, engine=engine)
+        if is_new:
+            _record("memory.override", memory, override, actor)
         return override
+
+
+def put_in_force(
+    memory: StoredMemory, correction: Correction, *, actor: Actor, engine: Engine
+) -> tuple[Override, bool]:
+    """The correction in force, and whether it says anything new. Its user is locked; the trail is the caller's."""
+    wording = _corrected(memory, correction)
+    override = _in_force(memory)
+    if override is not None and wording == _wording_of(memory):
+        return override, False
+    override = override or _begin(memory, actor)
+    _reword(override, memory, wording, actor, engine)
+    return override, True
 
 
 def undo(user_pk: UUID, which: Which, *, actor: Actor, engine: Engine | None = None) -> Override:
@@ -64,18 +74,23 @@ def undo(user_pk: UUID, which: Which, *, actor: Actor, engine: Engine | None = N
         override = _in_force(memory)
         if override is None:
             raise NotFound("No correction of this memory is in force.")
-        original = override.revisions.get(number=0)
-        override.undone_at = timezone.now()
-        override.save(update_fields=["undone_at", "updated_at"])
-        engine.replace(
-            memory.owner,
-            memory.memory_id,
-            text=original.text,
-            category=original.category,
-            importance=original.importance,
-        )
+        take_back(memory, override, engine=engine)
         _record("memory.override_undo", memory, override, actor)
         return override
+
+
+def take_back(memory: StoredMemory, override: Override, *, engine: Engine) -> None:
+    """Ends a correction in force. Its user is locked; the trail is the caller's."""
+    original = override.revisions.get(number=0)
+    override.undone_at = timezone.now()
+    override.save(update_fields=["undone_at", "updated_at"])
+    engine.replace(
+        memory.owner,
+        memory.memory_id,
+        text=original.text,
+        category=original.category,
+        importance=original.importance,
+    )
 
 
 def _in_force(memory: StoredMemory) -> Override | None:
@@ -99,7 +114,7 @@ def _begin(memory: StoredMemory, actor: Actor) -> Override:
     return override
 
 
-def _put_in_force(override: Override, memory: StoredMemory, wording: _Wording, actor: Actor, engine: Engine) -> None:
+def _reword(override: Override, memory: StoredMemory, wording: _Wording, actor: Actor, engine: Engine) -> None:
     override.text = wording.text
     override.save(update_fields=["text", "updated_at"])
     _add_revision(override, override.revisions.count(), wording, actor)
@@ -110,7 +125,6 @@ def _put_in_force(override: Override, memory: StoredMemory, wording: _Wording, a
         category=wording.category,
         importance=wording.importance,
     )
-    _record("memory.override", memory, override, actor)
 
 
 def _add_revision(override: Override, number: int, wording: _Wording, actor: Actor | None) -> None:

@@ -38,8 +38,8 @@ def add_by_hand(
 ) -> StoredMemory:
     """Remembers the text as it stands, found at once whatever the engine.
 
-    Errors: `InvalidInput` for an empty or too long text, an unknown category, an importance beyond 0..1; `NotFound`
-    and `Conflict` for the session, `EngineUnavailable`.
+    Errors: `InvalidInput` for an empty or too long text, an unknown category, an importance beyond 0..1; `NotFound`,
+    `Conflict` and `EngineRefused` for the session, `EngineUnavailable`.
     """
     text = text.strip()
     _check(category, text, importance)
@@ -72,9 +72,7 @@ def _check(category: str, text: str, importance: float) -> None:
     if not text or "\x00" in text:
         raise InvalidInput.of_field("text", "must hold words, and no NUL characters")
     if len(text) > MAX_TEXT_CHARS:
-        raise InvalidInput.of_field(
-            "text", f"must be at most {MAX_TEXT_CHARS} characters; upload longer ones as a file"
-        )
+        raise InvalidInput.of_field("text", f"must be at most {MAX_TEXT_CHARS} characters; upload more as a file")
     if category not in CATEGORIES:
         raise InvalidInput.of_field("category", f"must be one of {', '.join(CATEGORIES)}")
     if not 0 <= importance <= 1:

@@ -1,0 +1,228 @@
+"""One decision about many memories: previewed, done in steps with progress, undone once, one line in the trail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from django.db import transaction
+from django.db.models import Count, Exists, Max, OuterRef
+from django.utils import timezone
+
+from accounts.audit import Actor, record
+from engine import browse
+from engine.browse import Selection
+from engine.categories import CATEGORIES
+from engine.models import Memory
+from engine.port import Engine, Position, StoredMemory
+from engine.registry import get_engine
+from lifecycle import jobs
+from lifecycle.jobs import Handler, Run
+from lifecycle.models import Job
+from memories.models import Override
+from memories.services import many
+from memories.services.many import Change
+from memory_gateway.core.errors import InvalidInput
+
+AT_ONCE: Final = 25
+STEP_ROWS: Final = 200
+MAX_ROWS: Final = 1000
+"""As many rows as one request names; more are selected by a filter."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """What an action takes: all that a filter found when it was frozen, or some rows. What was written later is not
+    among it: its row lies beyond `up_to_row`."""
+
+    selection: Selection
+    at: datetime
+    up_to_row: int
+    rows: tuple[int, ...] | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        rows = {} if self.rows is None else {"rows": list(self.rows)}
+        return {
+            "selection": self.selection.as_json(),
+            "at": self.at.isoformat(),
+            "up_to_row": self.up_to_row,
+            **rows,
+        }
+
+    @classmethod
+    def from_json(cls, given: Mapping[str, Any]) -> Target:
+        """Errors: KeyError, TypeError, ValueError where it is not what `as_json` wrote."""
+        return cls(
+            selection=Selection.from_json(given["selection"]),
+            rows=tuple(int(row) for row in given["rows"]) if "rows" in given else None,
+            at=datetime.fromisoformat(given["at"]),
+            up_to_row=int(given["up_to_row"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What an action would take. `edited` have a correction in force; `since` match too, but came later."""
+
+    total: int
+    by_category: dict[str, int]
+    users: int
+    sessions: int
+    edited: int
+    since: int
+
+
+def freeze(selection: Selection) -> Target:
+    """All that the filter finds now."""
+    last = Memory.objects.aggregate(last=Max("pk"))["last"]
+    return Target(selection=selection, at=timezone.now(), up_to_row=last or 0)
+
+
+def of_rows(rows: Sequence[int], *, in_trash: bool = False) -> Target:
+    """Some memories by their rows. Errors: `InvalidInput` for too many."""
+    if len(rows) > MAX_ROWS:
+        raise InvalidInput.of_field("rows", f"at most {MAX_ROWS} at once; select by a filter instead")
+    frozen = freeze(Selection(in_trash=in_trash))
+    return Target(selection=frozen.selection, rows=tuple(rows), at=frozen.at, up_to_row=frozen.up_to_row)
+
+
+def preview(target: Target) -> Preview:
+    rows = _rows(target)
+    by_category = rows.values_list("category").annotate(number=Count("pk")).order_by("-number")
+    counted = rows.aggregate(users=Count("user_id", distinct=True), sessions=Count("session_id", distinct=True))
+    in_force = Override.objects.filter(row_id=OuterRef("pk"), undone_at__isnull=True)
+    total = sum(number for _, number in by_category)
+    return Preview(
+        total=total,
+        by_category=dict(by_category),
+        users=counted["users"],
+        sessions=counted["sessions"],
+        edited=rows.filter(Exists(in_force)).count(),
+        since=0 if target.rows is not None else max(0, browse.count(target.selection) - total),
+    )
+
+
+def delete(target: Target, *, reason: str = "", actor: Actor) -> Job:
+    """Moves the selected memories to the trash."""
+    return _begin("delete", target, {"reason": reason}, actor)
+
+
+def restore(target: Target, *, actor: Actor) -> Job:
+    """Takes the selected memories out of the trash: freeze a selection that is `in_trash`."""
+    return _begin("restore", target, {}, actor)
+
+
+def categorise(target: Target, *, category: str, actor: Actor) -> Job:
+    """Gives the selected memories another category. Errors: `InvalidInput` for an unknown one."""
+    if category not in CATEGORIES:
+        raise InvalidInput.of_field("category", f"must be one of {', '.join(CATEGORIES)}")
+    return _begin("categorise", target, {"category": category}, actor)
+
+
+def _begin(kind: str, target: Target, params: Mapping[str, Any], actor: Actor) -> Job:
+    """A small one is done when this returns, a large one soon."""
+    total = _rows(target).count()
+    job = jobs.submit(kind, {"target": target.as_json(), **params}, actor=actor, total=total)
+    return jobs.run_now(job) if total <= AT_ONCE else job
+
+
+def _rows(target: Target) -> Any:
+    rows = browse.rows_of(target.selection).filter(pk__lte=target.up_to_row)
+    return rows if target.rows is None else rows.filter(pk__in=target.rows)
+
+
+Act = Callable[[Run, Sequence[StoredMemory], Engine], list[Change]]
+Unact = Callable[[Run, Sequence[Change], Engine], int]
+
+
+def _in_steps(act: Act) -> Callable[[Run], dict[str, Any]]:
+    """Each step is one transaction: what it decides, what undoing it needs, where the next one begins."""
+
+    def run(run: Run) -> dict[str, Any]:
+        target, engine = Target.from_json(run.params["target"]), get_engine()
+        seen, changed = run.cursor.get("seen", 0), run.cursor.get("changed", 0)
+        while keys := _next(target, run.cursor):
+            with transaction.atomic():
+                rows = [key.row for key in keys]
+                many.lock(browse.get_many(rows))
+                changes = act(run, browse.get_many(rows), engine)
+                seen, changed = seen + len(keys), changed + len(changes)
+                cursor = {"after": list(keys[-1]), "seen": seen, "changed": changed}
+                run.step(changes, done=seen, total=max(run.job.total, seen), cursor=cursor)
+            run.check()
+        return {"changed": changed, "left": seen - changed}
+
+    return run
+
+
+def _next(target: Target, cursor: Mapping[str, Any]) -> list[Position]:
+    after = Position(*cursor["after"]) if "after" in cursor else None
+    return browse.keys(target.selection, after=after, limit=STEP_ROWS, up_to_row=target.up_to_row, rows=target.rows)
+
+
+def _undo_in_steps(unact: Unact) -> Callable[[Run, Job], dict[str, Any]]:
+    """The newest step first, so that each finds things as it left them."""
+
+    def undo(run: Run, job: Job) -> dict[str, Any]:
+        engine = get_engine()
+        undone, seen = run.cursor.get("undone", 0), run.cursor.get("seen", 0)
+        total = sum(len(step.changes) for step in job.steps.all())
+        while step := job.steps.filter(number__lt=run.cursor.get("before", 2**31)).order_by("-number").first():
+            with transaction.atomic():
+                undone += unact(run, step.changes, engine)
+                seen += len(step.changes)
+                run.report(seen, total, cursor={"before": step.number, "undone": undone, "seen": seen})
+            run.check()
+        return {"undone": undone, "left": total - undone}
+
+    return undo
+
+
+def _finish(job: Job) -> None:
+    """One line in the trail for all of it."""
+    target = Target.from_json(job.params["target"])
+    only = {name: value for name, value in job.params.items() if name != "target"}
+    rows = {} if target.rows is None else {"rows": len(target.rows)}
+    record(
+        Actor(job.actor_kind, job.actor),
+        f"memories.{job.kind}",
+        subject_type="job",
+        subject_id=str(job.pk),
+        detail={
+            **only,
+            **rows,
+            "filter": target.selection.as_json(),
+            "at": target.at.isoformat(),
+            "count": job.cursor.get("changed", 0),
+            "status": job.status,
+        },
+    )
+
+
+jobs.KINDS |= {
+    "delete": Handler(
+        _in_steps(
+            lambda run, memories, engine: many.delete(
+                memories, reason=run.params["reason"], actor=run.actor, engine=engine
+            )
+        ),
+        finish=_finish,
+        undo=_undo_in_steps(lambda _run, changes, engine: many.undo_delete(changes, engine=engine)),
+    ),
+    "restore": Handler(
+        _in_steps(lambda _run, memories, engine: many.restore(memories, engine=engine)),
+        finish=_finish,
+        undo=_undo_in_steps(lambda run, changes, engine: many.undo_restore(changes, actor=run.actor, engine=engine)),
+    ),
+    "categorise": Handler(
+        _in_steps(
+            lambda run, memories, engine: many.categorise(
+                memories, run.params["category"], actor=run.actor, engine=engine
+            )
+        ),
+        finish=_finish,
+        undo=_undo_in_steps(lambda run, changes, engine: many.undo_categorise(changes, actor=run.actor, engine=engine)),
+    ),
+}
