@@ -16,6 +16,7 @@ from engine.models import IndexStatistics, IndexVersion, Memory, Session
 from lifecycle.models import Job, JobStep, Lease
 from memories.models import Override, OverrideRevision, Tombstone
 from memory_gateway.core.ids import new_resource_id, resource_session_id
+from profiles.models import ProfileMemory, ProfileRevision
 from resources.models import Attachment, Resource
 
 NASTY = """<script>alert(1)</script><img src=x onerror="alert(2)">'"{{ 7 }}"""
@@ -127,6 +128,16 @@ def revision(number: int) -> OverrideRevision:
     return OverrideRevision.objects.create(override=override(number), number=0, text=SECRET_TEXT, category=NASTY[:40])
 
 
+def profile(number: int) -> ProfileMemory:
+    content = {"occupation": SECRET_TEXT, "people": [{"name": NASTY, "notes": NASTY}]}
+    return ProfileMemory.objects.create(owner=user(number), memory_type="user", content=content, version=1)
+
+
+def profile_revision(number: int) -> ProfileRevision:
+    of = profile(number)
+    return of.revisions.create(version=1, action="write", content=of.content, actor_kind="operator", actor=NASTY)
+
+
 MAKERS: dict[type[Model], Callable[[int], Any]] = {
     MemoryUser: user,
     UserKey: key,
@@ -142,6 +153,8 @@ MAKERS: dict[type[Model], Callable[[int], Any]] = {
     Tombstone: tombstone,
     Override: override,
     OverrideRevision: revision,
+    ProfileMemory: profile,
+    ProfileRevision: profile_revision,
     Lease: lease,
     Job: job,
     JobStep: job_step,

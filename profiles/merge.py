@@ -1,0 +1,87 @@
+"""How a part of a document is merged into the whole: JSON Merge Patch (RFC 7396), lists of entries by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel
+
+from memory_gateway.core.errors import Conflict, InvalidInput
+from profiles.schemas import MAX_ENTRIES, Entry
+from profiles.shapes import entry_model
+
+REMOVE = "$remove"
+Plain = dict[str, Any]
+
+
+def merge(model: type[BaseModel], current: Mapping[str, Any], patch: Any, *, merge_lists: bool, path: str) -> Plain:
+    """The document (or part of one) that the patch makes of the current one; validating it is left to the caller.
+
+    null takes a field back to its default. With `merge_lists` an entry of a named list changes the entry of its name,
+    or is added, and one with `"$remove": true` goes. Errors: `InvalidInput` naming what is unknown or has no name,
+    `Conflict` if several entries have the name.
+    """
+    if not isinstance(patch, Mapping):
+        raise InvalidInput.of_field(path, "must be an object")
+    merged = dict(current)
+    for field, value in patch.items():
+        place = f"{path}.{field}"
+        if field not in model.model_fields:
+            raise InvalidInput.of_field(place, "is not a field of this document")
+        annotation = model.model_fields[field].annotation
+        entry = entry_model(annotation)
+        if value is None:
+            merged.pop(field, None)
+        elif isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            merged[field] = merge(annotation, merged.get(field, {}), value, merge_lists=merge_lists, path=place)
+        elif merge_lists and entry is not None:
+            merged[field] = _merge_entries(entry, merged.get(field, []), value, place)
+        else:
+            merged[field] = value
+    return merged
+
+
+def _merge_entries(model: type[Entry], current: list[Plain], patches: Any, path: str) -> list[Plain]:
+    if not isinstance(patches, list):
+        raise InvalidInput.of_field(path, "must be a list")
+    if len(patches) > MAX_ENTRIES:
+        raise InvalidInput.of_field(path, f"must name at most {MAX_ENTRIES} entries")
+    merged = list(current)
+    for number, patch in enumerate(patches):
+        _merge_entry(model, merged, patch, f"{path}.{number}")
+    return merged
+
+
+def _merge_entry(model: type[Entry], entries: list[Plain], patch: Any, path: str) -> None:
+    name, is_removed, rest = _read_entry(patch, path)
+    places = [place for place, entry in enumerate(entries) if entry["name"] == name]
+    if is_removed:
+        for place in reversed(places):
+            del entries[place]
+    elif len(places) > 1:
+        raise Conflict(f"{path}: several entries have this name; send the whole list without merge_lists.")
+    elif places:
+        entries[places[0]] = _changed(
+            entries[places[0]], merge(model, entries[places[0]], rest, merge_lists=True, path=path)
+        )
+    else:
+        entries.append(merge(model, {}, rest, merge_lists=True, path=path))
+
+
+def _changed(before: Plain, after: Plain) -> Plain:
+    """An entry that says something else, with no word of where that comes from, does not keep its old provenance."""
+    is_new = any(after.get(field) != before.get(field) for field in before.keys() | after.keys() - {"meta"})
+    if is_new and after.get("meta") == before.get("meta"):
+        return {field: value for field, value in after.items() if field != "meta"}
+    return after
+
+
+def _read_entry(patch: Any, path: str) -> tuple[str, bool, Plain]:
+    """Its name, whether it is to go, and what it says."""
+    if not isinstance(patch, Mapping) or not isinstance(patch.get("name"), str):
+        raise InvalidInput.of_field(f"{path}.name", "is required")
+    is_removed = patch.get(REMOVE, False)
+    if not isinstance(is_removed, bool):
+        raise InvalidInput.of_field(f"{path}.{REMOVE}", "must be true or false")
+    return patch["name"], is_removed, {key: value for key, value in patch.items() if key != REMOVE}
