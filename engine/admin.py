@@ -3,7 +3,17 @@ from __future__ import annotations
 from django.contrib import admin
 
 from accounts.admin_base import PersonalAdmin, ReadOnlyAdmin
-from engine.models import IndexStatistics, IndexVersion, Memory, Session
+from engine.models import (
+    Embedding,
+    EmbeddingSpace,
+    FactPage,
+    IndexStatistics,
+    IndexVersion,
+    Memory,
+    OwedEmbedding,
+    Session,
+    VectorPage,
+)
 
 
 @admin.register(Session)
@@ -38,3 +48,47 @@ class IndexVersionAdmin(ReadOnlyAdmin):
     list_display = ("tokenizer", "built_at")
     list_filter = ("built_at",)
     search_fields = ("tokenizer__startswith",)
+
+
+@admin.register(FactPage)
+class FactPageAdmin(ReadOnlyAdmin):
+    """Numbers, which say nothing to a person but whose they are."""
+
+    exclude = ("names",)
+    list_display = ("user", "app_id", "project_id", "number")
+    list_filter = ("app_id",)
+    list_select_related = ("user",)
+    search_fields = ("user__user_id__exact", "app_id__exact", "project_id__exact")
+    search_help_text = "A user id, app id or project id, whole."
+
+
+@admin.register(VectorPage)
+class VectorPageAdmin(ReadOnlyAdmin):
+    list_display = ("user", "app_id", "project_id", "space", "number")
+    list_filter = ("space", "app_id")
+    list_select_related = ("user", "space")
+    search_fields = ("user__user_id__exact", "app_id__exact", "project_id__exact")
+    search_help_text = "A user id, app id or project id, whole."
+
+
+@admin.register(EmbeddingSpace)
+class EmbeddingSpaceAdmin(ReadOnlyAdmin):
+    list_display = ("model", "dimensions", "is_active", "knows_other_scripts", "last_error", "failed_at", "created_at")
+    list_filter = ("is_active",)
+    search_fields = ("model__exact",)
+
+
+@admin.register(Embedding)
+class EmbeddingAdmin(ReadOnlyAdmin):
+    list_display = ("memory", "space")
+    list_filter = ("space",)
+    list_select_related = ("memory", "space")
+    search_fields = ("memory__memory_id__exact",)
+
+
+@admin.register(OwedEmbedding)
+class OwedEmbeddingAdmin(ReadOnlyAdmin):
+    list_display = ("memory",)
+    list_filter = ("memory__memory_type",)
+    list_select_related = ("memory",)
+    search_fields = ("memory__memory_id__exact",)

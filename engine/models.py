@@ -5,9 +5,15 @@ from typing import TYPE_CHECKING
 from django.db import models
 
 from accounts.models import MemoryUser
+from engine.index_models import Embedding, EmbeddingSpace, FactPage, OwedEmbedding, VectorPage
 
 if TYPE_CHECKING:
     from engine.port import Owner
+
+__all__ = [
+    "Embedding", "EmbeddingSpace", "FactPage", "IndexStatistics", "IndexVersion", "Memory", "OwedEmbedding", "Session",
+    "VectorPage", "owned_by",
+]  # fmt: skip
 
 
 def owned_by(owner: Owner) -> models.Q:
@@ -43,7 +49,14 @@ class Session(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["user", "app_id", "project_id", "session_id"], name="session_of_one_user")
         ]
-        indexes = [models.Index(fields=["engine_session_id"], name="session_by_engine_id")]
+        indexes = [
+            models.Index(fields=["engine_session_id"], name="session_by_engine_id"),
+            models.Index(
+                fields=["user", "app_id", "project_id"],
+                condition=models.Q(hidden_at__isnull=False) | models.Q(deleted_at__isnull=False),
+                name="session_closed",
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.session_id
@@ -104,6 +117,12 @@ class Memory(models.Model):
                 fields=["id"],
                 condition=models.Q(is_indexed=False) & ~models.Q(origin="upstream"),
                 name="memory_not_indexed",
+            ),
+            models.Index(
+                fields=["user", "app_id", "project_id"],
+                condition=models.Q(is_indexed=True)
+                & (models.Q(hidden_at__isnull=False) | models.Q(memory_type="unprocessed_message")),
+                name="memory_set_apart",
             ),
         ]
 

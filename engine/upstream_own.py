@@ -35,7 +35,7 @@ class Own(NamedTuple):
 def look_up(owner: Owner, requests: Sequence[SearchRequest], upstream_ids: Collection[str]) -> Own:
     """Asks our index what the upstream was asked; `upstream_ids` are the memories that came. At most two statements."""
     best = rank(owner, requests, origins=_ORIGINS)
-    pks = {candidate.pk for ranked in best for candidate, _ in ranked}
+    pks = {pk for ranked in best for pk, _ in ranked}
     rows = queries.rows_and_reworded(owner, pks, upstream_ids)
     return Own(
         [

@@ -9,15 +9,14 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
-from uuid import UUID
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, Protocol
 
 from django.db import connection
 from django.db.models import Q
 
-from engine.embedded import index_postgresql, index_sqlite
-from engine.embedded.ranking import Candidate, Statistics
+from engine.embedded import index_postgresql, index_sqlite, pages
+from engine.embedded.owned import owner_values
 from engine.models import IndexVersion, Memory
 from engine.port import EngineUnavailable, Owner
 from engine.text.mime_types import spoken_of_as
@@ -35,12 +34,6 @@ OWED = Q(is_indexed=False) & ~Q(origin=Memory.Origin.UPSTREAM)
 class _Vendor(Protocol):
     """What a database does in its own way."""
 
-    def found(self, terms: Sequence[str], prefix_length: int) -> tuple[str, list[Any]]:
-        """A subquery and its parameters: the memories that hold any of the terms, as `memory_id` and `terms`."""
-
-    def counts(self, terms: str) -> Mapping[str, int]:
-        """The subquery's `terms`, without their prefix, and how often each stands in the memory."""
-
     def add(self, rows: Sequence[tuple[int, Mapping[str, int]]]) -> None: ...
 
     def remove(self, rows: Sequence[tuple[int, Mapping[str, int]]]) -> None: ...
@@ -49,19 +42,6 @@ class _Vendor(Protocol):
 
 
 _VENDORS: Mapping[str, _Vendor] = {"sqlite": index_sqlite, "postgresql": index_postgresql}
-_CANDIDATES = """
-    SELECT stats.documents, stats.tokens, found.terms, m.id, m.token_count,
-        CASE WHEN m.chunk_index IS NULL THEN (m.session_id << 32) + m.seq END,
-        m.speaker, m.memory_type, s.session_id, m.created_at_ms, m.seq, m.chunk_index, m.sender_id, m.agent_id
-    FROM engine_indexstatistics stats
-    CROSS JOIN ({found}) found
-    CROSS JOIN engine_memory m
-    LEFT JOIN engine_session s ON s.id = m.session_id
-    WHERE stats.user_id = %s AND stats.app_id = %s AND stats.project_id = %s
-        AND m.id = found.memory_id AND m.user_id = %s AND m.app_id = %s AND m.project_id = %s
-        AND m.hidden_at IS NULL AND s.hidden_at IS NULL AND s.deleted_at IS NULL
-"""
-_OF_ORIGINS = "        AND m.origin IN ({slots})\n"
 _COUNT = """
     INSERT INTO engine_indexstatistics (user_id, app_id, project_id, documents, tokens) VALUES (%s, %s, %s, %s, %s)
     ON CONFLICT (user_id, app_id, project_id) DO UPDATE SET
@@ -117,52 +97,29 @@ def prefix_of(owner: Owner) -> str:
 
 
 def add(owner: Owner, entries: Mapping[int, Entry]) -> None:
-    """Puts memories (by row id) into the index. Call inside the transaction that writes their rows."""
+    """Puts memories (by row id) into the index. Call inside the transaction that writes their rows, after that."""
     if entries:
         require_current_version()
+        _count(owner, len(entries), sum(entry.length for entry in entries.values()))
         for rows in _prefixed(owner, entries):
             _vendor().add(rows)
-        _count(owner, len(entries), sum(entry.length for entry in entries.values()))
+        pages.add(owner, {pk: entry.length for pk, entry in entries.items()})
 
 
 def remove(owner: Owner, entries: Mapping[int, Entry]) -> None:
     """Takes memories (by row id) out of the index. Call inside the transaction that deletes or changes their rows."""
     if entries:
         require_current_version()
+        _count(owner, -len(entries), -sum(entry.length for entry in entries.values()))
         for rows in _prefixed(owner, entries):
             _vendor().remove(rows)
-        _count(owner, -len(entries), -sum(entry.length for entry in entries.values()))
+        pages.remove(owner, entries)
 
 
 def clear() -> None:
     """Empties the index of all users."""
     _vendor().clear()
-
-
-def candidates(
-    owner: Owner, terms: Iterable[str], *, origins: Collection[str] = ()
-) -> tuple[list[Candidate], Statistics]:
-    """The owner's live memories that hold any of the terms, and the owner's statistics. One statement.
-
-    Where `origins` names some, memories of those alone.
-    """
-    vendor, prefix = _vendor(), prefix_of(owner)
-    prefixed = [prefix + term for term in terms]
-    owned = owner_values(owner)
-    found, parameters = vendor.found(prefixed, PREFIX_CHARS)
-    statement = _CANDIDATES.format(found=found)
-    if origins:
-        statement += _OF_ORIGINS.format(slots=", ".join(["%s"] * len(origins)))
-    with connection.cursor() as cursor:
-        cursor.execute(statement, [*parameters, *owned, *owned, *origins])
-        rows = cursor.fetchall()
-    statistics = Statistics(*rows[0][:2]) if rows else Statistics(0, 0)
-    return [Candidate._make(row[2:]) for row in rows], statistics
-
-
-def counts(terms: str) -> Mapping[str, int]:
-    """How often each term stands in a candidate, from its `terms`."""
-    return _vendor().counts(terms)
+    pages.clear()
 
 
 def version() -> str | None:
@@ -219,9 +176,3 @@ def _count(owner: Owner, documents: int, tokens: int) -> None:
 
 def _vendor() -> _Vendor:
     return _VENDORS[connection.vendor]
-
-
-def owner_values(owner: Owner) -> list[UUID | str]:
-    """User and scope as plain SQL has to be given them."""
-    user_pk = owner.user_pk if connection.features.has_native_uuid_field else owner.user_pk.hex
-    return [user_pk, owner.app_id, owner.project_id]

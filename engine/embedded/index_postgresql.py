@@ -11,27 +11,28 @@ from typing import Any
 
 from django.db import connection
 
+ANY_OF = "SELECT jsonb_array_elements_text(%s::jsonb)"
+"""A list of texts given as one parameter: JSON."""
 # setweight and ts_filter leave only the lexemes that were asked for: a long document is not unpacked whole.
 _FOUND = """
-    SELECT k.memory_id, t.terms
-    FROM engine_keywords k CROSS JOIN LATERAL (
-        SELECT string_agg(substr(u.lexeme, {start}) || ' ' || u.positions[1], ' ') AS terms
-        FROM unnest(ts_filter(setweight(k.tokens, 'A', %s::text[]), '{{a}}')) u
-    ) t
+    SELECT substr(u.lexeme, {start}) AS term, sum(u.positions[1]) AS held,
+        ltrim(string_agg(repeat(',' || k.memory_id, u.positions[1]), '' ORDER BY k.memory_id), ',') AS docs
+    FROM engine_keywords k CROSS JOIN LATERAL unnest(ts_filter(setweight(k.tokens, 'A', %s::text[]), '{{a}}')) u
     WHERE k.tokens @@ %s::tsquery
+    GROUP BY u.lexeme
 """
 _ADD = "INSERT INTO engine_keywords (memory_id, tokens) SELECT * FROM unnest(%s::bigint[], %s::text[]::tsvector[])"
 
 
+def joined(column: str) -> str:
+    """An aggregate: numbers as one text with commas between them."""
+    return f"string_agg({column}::text, ',')"
+
+
 def found(terms: Sequence[str], prefix_length: int) -> tuple[str, list[Any]]:
-    """A subquery and its parameters: the memories that hold any of the terms, with their terms for `counts`."""
+    """A subquery and its parameters: for each term, without its prefix, the memories that hold it as `docs`, each as
+    often as it holds it; `held` counts them."""
     return _FOUND.format(start=prefix_length + 1), [list(terms), " | ".join(_quoted(term) for term in terms)]
-
-
-def counts(terms: str) -> Mapping[str, int]:
-    """Terms and numbers in turn."""
-    parts = terms.split(" ")
-    return {term: int(count) for term, count in zip(parts[::2], parts[1::2], strict=True)}
 
 
 def add(rows: Sequence[tuple[int, Mapping[str, int]]]) -> None:

@@ -5,26 +5,28 @@ SQLite's own rank is not used: it weighs words by the rows of all users.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.db import connection
 
+ANY_OF = "SELECT value FROM json_each(%s)"
+"""A list of texts given as one parameter: JSON."""
 _FOUND = """
-    SELECT doc AS memory_id, group_concat(substr(term, {start}), ' ') AS terms
-    FROM engine_keyword_postings WHERE term IN ({slots}) GROUP BY doc
+    SELECT substr(term, {start}) AS term, count(*) AS held, group_concat(doc) AS docs
+    FROM engine_keyword_postings WHERE term IN ({slots}) GROUP BY term
 """
 
 
+def joined(column: str) -> str:
+    """An aggregate: numbers as one text with commas between them."""
+    return f"group_concat({column})"
+
+
 def found(terms: Sequence[str], prefix_length: int) -> tuple[str, list[Any]]:
-    """A subquery and its parameters: the memories that hold any of the terms, with their terms for `counts`."""
+    """A subquery and its parameters: for each term, without its prefix, the memories that hold it as `docs`, each as
+    often as it holds it; `held` counts them."""
     return _FOUND.format(start=prefix_length + 1, slots=", ".join(["%s"] * len(terms))), list(terms)
-
-
-def counts(terms: str) -> Mapping[str, int]:
-    """A term stands in the list as often as in the memory."""
-    return Counter(terms.split(" "))
 
 
 def add(rows: Sequence[tuple[int, Mapping[str, int]]]) -> None:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import orjson
 from django.db import connection
 
-from engine.embedded.index import owner_values
+from engine.embedded.owned import owner_values
 from engine.port import Owner
 
 _ROWS = """

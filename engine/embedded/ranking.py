@@ -17,121 +17,115 @@ English conversations and Chinese passages; the neighbours of a hit come only if
 
 from __future__ import annotations
 
-import heapq
 import math
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
+from engine.embedded.pages import Facts
+from engine.embedded.snapshot import Numbers, Postings, Reals, Snapshot
 from engine.text.normalize import fold
 
 K1 = 1.2
 B = 0.4
 NEIGHBOUR = 0.3
 SPEAKER = 0.2
-
-
-class Statistics(NamedTuple):
-    """How many memories and tokens one user's part of the index holds."""
-
-    documents: int
-    tokens: int
-
-
-class Candidate(NamedTuple):
-    """A memory as far as ranking and filters need it: there may be tens of thousands, so it is a plain tuple.
-
-    `terms` names the terms that were looked up and stand in it, in a writing that the index's `counts` reads. `place`
-    is a number for a turn of a conversation, one more for the next turn, and None for what is no turn.
-    """
-
-    terms: str
-    pk: int
-    length: int
-    place: int | None
-    speaker: str
-    memory_type: str
-    session_id: str | None
-    created_at_ms: int
-    seq: int
-    chunk_index: int | None
-    sender_id: str
-    agent_id: str
+Flags = npt.NDArray[np.bool_]
 
 
 class Score(NamedTuple):
-    """A memory's score (0..1), the parts that it is the sum of, and the terms of the question that it holds."""
+    """A memory's score (0..1), and what each leg of the method gave: score, rank, parts, matched terms."""
 
     total: float
-    terms: float
-    neighbours: float
-    speaker: float
-    matched: tuple[str, ...]
+    legs: dict[str, dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """One question's numbers over all of a user's candidates: they do not depend on the part that is asked."""
+class Keywords:
+    """One question's keyword evidence in all of a user's documents: it does not depend on the part that is asked.
+
+    `totals` is the sum of `evidence`, `neighbours` and `speaker`, 0 for a document that holds no term.
+    """
 
     terms: Sequence[str]
-    counts: Callable[[str], Mapping[str, int]]
-    evidence: Mapping[int, float]
-    said: Mapping[int, float]
-    named: frozenset[str]
-    bonus: float
-    """What being said by who is named adds."""
+    postings: Postings
+    evidence: Reals
+    neighbours: Reals
+    speaker: Reals
+    totals: Reals
 
-    def best(self, candidates: Iterable[Candidate], limit: int) -> list[tuple[Candidate, Score]]:
-        """The `limit` best of the candidates that hold a term of this question, best first."""
-        totals = list(self._totals(candidates))
-        enough = min(heapq.nlargest(limit, (value for value, _ in totals)), default=0.0)
-        best = sorted((order(value, candidate), candidate) for value, candidate in totals if value >= enough)
-        return [(candidate, self._score(candidate)) for _, candidate in best[:limit]]
+    def legs(self, documents: Numbers, ranks: Iterable[int]) -> list[dict[str, Any]]:
+        """What there is to say of some documents: the parts of their scores and the terms that they hold."""
+        matched = self._matched(documents)
+        return [
+            {
+                "rank": rank,
+                "score": float(self.totals[document]),
+                "parts": {
+                    "terms": float(self.evidence[document]),
+                    "neighbours": float(self.neighbours[document]),
+                    "speaker": float(self.speaker[document]),
+                },
+                "matched": matched[document],
+            }
+            for document, rank in zip(documents.tolist(), ranks, strict=True)
+        ]
 
-    def _totals(self, candidates: Iterable[Candidate]) -> Iterator[tuple[float, Candidate]]:
-        evidence, said, named, bonus = self.evidence, self.said, self.named, self.bonus
-        for candidate in candidates:
-            value = evidence.get(candidate.pk)
-            if value is None:
-                continue
-            place = candidate.place
-            if place is not None:
-                value += NEIGHBOUR * (said.get(place - 1, 0.0) + said.get(place + 1, 0.0))
-                value += bonus if candidate.speaker in named else 0.0
-            yield value, candidate
-
-    def _score(self, candidate: Candidate) -> Score:
-        """The same sum, in the same order, with its parts."""
-        place, terms = candidate.place, self.evidence[candidate.pk]
-        neighbours = speaker = 0.0
-        if place is not None:
-            neighbours = NEIGHBOUR * (self.said.get(place - 1, 0.0) + self.said.get(place + 1, 0.0))
-            speaker = self.bonus if candidate.speaker in self.named else 0.0
-        held = self.counts(candidate.terms)
-        matched = tuple(term for term in self.terms if term in held)
-        return Score(terms + neighbours + speaker, terms, neighbours, speaker, matched)
+    def _matched(self, documents: Numbers) -> dict[int, list[str]]:
+        matched: dict[int, list[str]] = {document: [] for document in documents.tolist()}
+        is_wanted = np.zeros(len(self.totals), np.bool_)
+        is_wanted[documents] = True
+        chosen = is_wanted[self.postings.documents]
+        pairs = zip(self.postings.terms[chosen].tolist(), self.postings.documents[chosen].tolist(), strict=True)
+        for term, document in pairs:
+            matched[document].append(self.terms[term])
+        return matched
 
 
-def ask(
-    text: str,
-    terms: Sequence[str],
-    candidates: Sequence[Candidate],
-    statistics: Statistics,
-    counts: Callable[[str], Mapping[str, int]],
-) -> Question:
-    """Weighs a question: `terms` are its tokens, `candidates` all live memories that may hold one of them."""
-    holders = Counter(candidate.terms for candidate in candidates)
-    written = {writing: counts(writing) for writing in holders}
-    idf = _idf(terms, holders, written, statistics.documents)
-    most = (1 + 2 * NEIGHBOUR + SPEAKER) * (K1 + 1) * (sum(idf.values()) or 1.0)
-    average = max(statistics.tokens, 1) / max(statistics.documents, 1)
-    evidence = _evidence(candidates, written, {term: weight / most for term, weight in idf.items()}, average)
-    said = {one.place: evidence[one.pk] for one in candidates if one.place is not None and one.pk in evidence}
-    folded = fold(text)
-    named = frozenset(speaker for speaker in {candidate.speaker for candidate in candidates} if names(folded, speaker))
-    return Question(terms, counts, evidence, said, named, SPEAKER * max(evidence.values(), default=0.0))
+def keywords(snapshot: Snapshot, terms: Sequence[str], postings: Postings, named: Flags) -> Keywords:
+    """Weighs a question of these terms; `postings` speak of them by their places. `named`: who speaks is named."""
+    facts = snapshot.facts
+    evidence = _evidence(snapshot, len(terms), postings)
+    neighbours, speaker = np.zeros(len(facts)), np.zeros(len(facts))
+    held = np.flatnonzero((evidence > 0) & facts["is_turn"])
+    neighbours[held] = NEIGHBOUR * beside(facts[held], evidence[held])
+    speaker[held[named[held]]] = SPEAKER * evidence.max(initial=0.0)
+    return Keywords(terms, postings, evidence, neighbours, speaker, evidence + neighbours + speaker)
+
+
+def beside(turns: Facts, values: Reals) -> Reals:
+    """For each turn of a conversation, the sum of the values of the turns right before and after it."""
+    places = (turns["session"] << 32) + turns["seq"]
+    order = np.argsort(places, kind="stable")
+    follows = np.diff(places[order]) == 1
+    ordered, sums = values[order], np.zeros(len(values))
+    sums[1:][follows] += ordered[:-1][follows]
+    sums[:-1][follows] += ordered[1:][follows]
+    found = np.empty(len(values))
+    found[order] = sums
+    return found
+
+
+def best(facts: Facts, documents: Numbers, totals: Reals, limit: int) -> Numbers:
+    """The `limit` best of some documents: by score, then the latest, then in the order of a text's passages."""
+    if len(documents) > limit:
+        values = totals[documents]
+        documents = documents[values >= np.partition(values, -limit)[-limit]]
+    rows = facts[documents]
+    order = np.lexsort((rows["pk"], rows["seq"], -rows["at"], -totals[documents]))
+    return documents[order[:limit]]
+
+
+def speakers_named(question: str, snapshot: Snapshot) -> Flags:
+    """Of which documents the speaker is named in the question."""
+    folded = fold(question)
+    known = {name: names(folded, name) for name in set(snapshot.names)}
+    is_named: Flags = np.array([known[name] for name in snapshot.names], np.bool_)[snapshot.facts["speaker"]]
+    return is_named
 
 
 def names(folded_question: str, speaker: str) -> bool:
@@ -142,42 +136,20 @@ def names(folded_question: str, speaker: str) -> bool:
     return not name.isascii() or re.search(rf"(?<!\w){re.escape(name)}(?!\w)", folded_question) is not None
 
 
-def order(total: float, candidate: Candidate) -> tuple[float, int, int, int]:
-    """A sorting key: the best score, then the latest time, then the order of a document's passages."""
-    return -total, -candidate.created_at_ms, candidate.seq, candidate.pk
-
-
-def _idf(
-    terms: Sequence[str], holders: Mapping[str, int], written: Mapping[str, Mapping[str, int]], documents: int
-) -> dict[str, float]:
-    """`holders`: how many candidates have each writing of terms."""
-    holding: Counter[str] = Counter()
-    for writing, count in holders.items():
-        for term in written[writing]:
-            holding[term] += count
-    return {term: math.log(1 + (max(documents - holding[term], 0) + 0.5) / (holding[term] + 0.5)) for term in terms}
-
-
-def _evidence(
-    candidates: Iterable[Candidate],
-    written: Mapping[str, Mapping[str, int]],
-    weights: Mapping[str, float],
-    average: float,
-) -> dict[int, float]:
-    """The BM25 of each candidate that holds a term. Few writings and lengths differ: each pair is worked out once."""
-    known: dict[tuple[str, int], float] = {}
-    found: dict[int, float] = {}
-    for candidate in candidates:
-        key = candidate.terms, candidate.length
-        value = known.get(key)
-        if value is None:
-            value = known[key] = _bm25(written[candidate.terms], candidate.length, weights, average)
-        if value:
-            found[candidate.pk] = value
-    return found
-
-
-def _bm25(held: Mapping[str, int], length: int, weights: Mapping[str, float], average: float) -> float:
-    base = K1 * (1 - B + B * length / average)
+def _evidence(snapshot: Snapshot, term_count: int, postings: Postings) -> Reals:
+    """The BM25 of every document, as a part of the most that a score can reach."""
+    size = len(snapshot.facts)
+    weights = _idf(snapshot.documents, np.bincount(postings.terms, minlength=term_count).tolist())
+    most = (1 + 2 * NEIGHBOUR + SPEAKER) * (K1 + 1) * (sum(weights) or 1.0)
+    average = max(snapshot.tokens, 1) / max(snapshot.documents, 1)
+    lengths = snapshot.facts["length"][postings.documents]
+    base = K1 * (1 - B + B * lengths / average)
+    weight = np.array([weight / most for weight in weights])[postings.terms]
     # In the question's order: sums of floats depend on it, and databases give terms in orders of their own.
-    return sum(weight * held[term] * (K1 + 1) / (held[term] + base) for term, weight in weights.items() if term in held)
+    parts: Reals = weight * postings.counts * (K1 + 1) / (postings.counts + base)
+    return np.bincount(postings.documents, parts, size).astype(np.float64, copy=False)
+
+
+def _idf(documents: int, holding: Iterable[int]) -> list[float]:
+    """The weight of each term, by how many documents hold it."""
+    return [math.log(1 + (max(documents - held, 0) + 0.5) / (held + 0.5)) for held in holding]

@@ -6,10 +6,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
+import numpy as np
+
 from engine import filters
-from engine.embedded import index, queries, ranking
-from engine.embedded.ranking import Candidate, Question, Score
+from engine.embedded import index, queries, ranking, snapshot
+from engine.embedded.pages import ORIGINS
+from engine.embedded.ranking import Flags, Keywords, Score
 from engine.embedded.records import RECORD_TYPE, raw_of
+from engine.embedded.snapshot import Numbers, Postings, Snapshot
 from engine.port import Hit, MemoryType, Owner, SearchRequest, SearchResult
 from engine.text.tokens import query_tokens
 from memory_gateway.core.errors import InvalidInput
@@ -21,13 +25,13 @@ _NEEDS: Final[Mapping[str, str]] = {
     "vector": "MEMORY_GATEWAY_EMBEDDING_BASE_URL",
     "agentic": "MEMORY_GATEWAY_LLM_BASE_URL",
 }
-_UNPROCESSED: Final = "unprocessed_message"
-Ranked = tuple[Candidate, Score]
+Ranked = tuple[int, Score]
+"""A memory's row id and its score."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Filterable:
-    """A candidate as filters see it. What came from a resource has that as its parent, all else its session."""
+    """A document as filters see it. What came from a resource has that as its parent, all else its session."""
 
     session_id: str | None
     parent_type: str | None
@@ -45,7 +49,7 @@ def search(owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResult
     for request in requests:
         _check_method(request)
     best = rank(owner, requests)
-    rows = queries.rows(owner, {candidate.pk for ranked in best for candidate, _ in ranked})
+    rows = queries.rows(owner, {pk for ranked in best for pk, _ in ranked})
     return [
         SearchResult(
             hits=tuple(hits_of(owner, ranked, rows)),
@@ -57,15 +61,17 @@ def search(owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResult
 
 
 def rank(owner: Owner, requests: Sequence[SearchRequest], *, origins: Collection[str] = ()) -> list[list[Ranked]]:
-    """The best candidates for each request by keyword, best first; `origins` as for `index.candidates`.
+    """The best memories for each request by keyword, best first; of these origins alone where some are named.
 
     At most one statement.
     """
     terms = {request.query: query_tokens(request.query)[:MAX_TERMS] for request in requests}
     wanted = list(dict.fromkeys(term for held in terms.values() for term in held))
-    found, statistics = index.candidates(owner, wanted, origins=origins) if wanted else ([], ranking.Statistics(0, 0))
-    questions = {query: ranking.ask(query, held, found, statistics, index.counts) for query, held in terms.items()}
-    return [_best(request, questions[request.query], found) for request in requests]
+    if not wanted:
+        return [[] for _ in requests]
+    seen = snapshot.read(owner, wanted, index.prefix_of(owner), sessions=_sessions(requests))
+    questions = {query: _keywords(seen, query, held, wanted) for query, held in terms.items()}
+    return [_best(request, questions[request.query], seen, origins) for request in requests]
 
 
 def _check_method(request: SearchRequest) -> None:
@@ -73,47 +79,77 @@ def _check_method(request: SearchRequest) -> None:
         raise InvalidInput.of_field("method", f"{request.method} needs the setting {setting}; use keyword or hybrid")
 
 
-def _best(request: SearchRequest, question: Question, found: Iterable[Candidate]) -> list[Ranked]:
-    memories: list[Candidate] = []
-    pending: list[Candidate] = []
-    for candidate in _admitted(request, found):
-        (pending if candidate.memory_type == _UNPROCESSED else memories).append(candidate)
-    best = question.best(memories, request.top_k) + question.best(pending, request.top_k)
-    return sorted(best, key=lambda item: ranking.order(item[1].total, item[0]))
+def _sessions(requests: Iterable[SearchRequest]) -> list[str] | None:
+    """The sessions that the requests speak of; None: all, because filters may speak of any."""
+    if any(request.filters for request in requests):
+        return None
+    return list(dict.fromkeys(one for request in requests for one in request.session_ids or ()))
 
 
-def _admitted(request: SearchRequest, found: Iterable[Candidate]) -> Iterable[Candidate]:
-    """The candidates of the part that the request asks: its sessions, its agent, its filters."""
+def _keywords(seen: Snapshot, query: str, terms: Sequence[str], wanted: Sequence[str]) -> Keywords:
+    """`terms` are the question's own among those that were looked up."""
+    postings = seen.postings
+    if len(terms) < len(wanted):
+        place = {term: number for number, term in enumerate(terms)}
+        own = np.array([place.get(term, -1) for term in wanted])[postings.terms]
+        order = np.flatnonzero(own >= 0)
+        order = order[np.argsort(own[order], kind="stable")]
+        postings = Postings(own[order], postings.documents[order], postings.counts[order])
+    return ranking.keywords(seen, terms, postings, ranking.speakers_named(query, seen))
+
+
+def _best(request: SearchRequest, question: Keywords, seen: Snapshot, origins: Collection[str]) -> list[Ranked]:
+    documents = np.flatnonzero((question.totals > 0) & _admitted(request, seen, origins))
+    pending = seen.pending[documents]
+    chosen = np.concatenate([
+        ranking.best(seen.facts, part, question.totals, request.top_k)
+        for part in (documents[~pending], documents[pending])
+    ])  # fmt: skip
+    chosen = ranking.best(seen.facts, chosen, question.totals, len(chosen))
+    legs = question.legs(chosen, range(1, len(chosen) + 1))
+    pks, totals = seen.facts["pk"][chosen].tolist(), question.totals[chosen].tolist()
+    return [(pk, Score(total, {"keyword": leg})) for pk, total, leg in zip(pks, totals, legs, strict=True)]
+
+
+def _admitted(request: SearchRequest, seen: Snapshot, origins: Collection[str]) -> Flags:
+    """The documents of the part that the request asks: its sessions, its agent, its filters."""
+    facts = seen.facts
+    admitted = np.ones(len(facts), np.bool_)
     if request.session_ids is not None:
-        sessions = frozenset(request.session_ids)
-        found = [candidate for candidate in found if candidate.session_id in sessions]
+        asked = [seen.sessions[name] for name in request.session_ids if name in seen.sessions]
+        admitted &= np.isin(facts["session"], asked)
     if request.agent_id is not None:
-        found = [candidate for candidate in found if candidate.agent_id == request.agent_id]
+        admitted &= np.array([name == request.agent_id for name in seen.names], np.bool_)[facts["agent"]]
+    if origins:
+        admitted &= np.isin(facts["origin"], [ORIGINS.index(origin) for origin in origins])
     if request.filters:
-        condition = filters.parse(request.filters)
-        found = [candidate for candidate in found if condition.matches(_filterable(candidate))]
-    return found
+        admitted &= _passing(request.filters, seen, np.flatnonzero(admitted))
+    return admitted
 
 
-def _filterable(candidate: Candidate) -> _Filterable:
-    parent_type: str | None = "session" if candidate.session_id else None
-    parent_id = candidate.session_id
-    if candidate.session_id and (name := parse_session_id(candidate.session_id)).kind == "resource":
+def _passing(tree: Mapping[str, Any], seen: Snapshot, documents: Numbers) -> Flags:
+    condition = filters.parse(tree)
+    sessions = {pk: name for name, pk in seen.sessions.items()}
+    passing = np.zeros(len(seen.facts), np.bool_)
+    rows = seen.facts[documents]
+    columns = (documents.tolist(), rows["session"].tolist(), rows["at"].tolist(), rows["sender"].tolist())
+    for document, session, at, sender in zip(*columns, strict=True):
+        passing[document] = condition.matches(_filterable(sessions.get(session), at, seen.names[sender]))
+    return passing
+
+
+def _filterable(session_id: str | None, at: int, sender_id: str) -> _Filterable:
+    parent_type: str | None = "session" if session_id else None
+    parent_id = session_id
+    if session_id and (name := parse_session_id(session_id)).kind == "resource":
         parent_type, parent_id = "resource", name.rest
-    return _Filterable(
-        candidate.session_id,
-        parent_type,
-        parent_id,
-        candidate.created_at_ms,
-        candidate.sender_id,
-        RECORD_TYPE,
-    )
+    return _Filterable(session_id, parent_type, parent_id, at, sender_id, RECORD_TYPE)
 
 
 def hits_of(owner: Owner, ranked: Iterable[Ranked], rows: Mapping[int, queries.Row]) -> Iterable[Hit]:
-    """Ranked candidates as hits; `rows` by row id. What is gone since the index was read is left out."""
-    for rank, (candidate, score) in enumerate(ranked, start=1):
-        if row := rows.get(candidate.pk):
+    """Ranked memories as hits; `rows` by row id. What is gone since the index was read is left out."""
+    for pk, score in ranked:
+        if row := rows.get(pk):
             yield Hit(
                 memory_id=row.memory_id,
                 memory_type=cast("MemoryType", row.memory_type),
@@ -122,15 +158,5 @@ def hits_of(owner: Owner, ranked: Iterable[Ranked], rows: Mapping[int, queries.R
                 score=score.total,
                 created_at_ms=row.created_at_ms,
                 raw=raw_of(owner, row, score.total),
-                legs={"keyword": _leg(rank, score)},
+                legs=score.legs,
             )
-
-
-def _leg(rank: int, score: Score) -> dict[str, Any]:
-    """The score's parts add up to it."""
-    return {
-        "rank": rank,
-        "score": score.total,
-        "parts": {"terms": score.terms, "neighbours": score.neighbours, "speaker": score.speaker},
-        "matched": list(score.matched),
-    }

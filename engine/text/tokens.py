@@ -24,7 +24,7 @@ from engine.text import dates
 from engine.text.normalize import FLAG_LETTERS, PICTURE, SKIN_TONES, UNSPACED, WORD, characters, fold
 from engine.text.stems import STOP_WORDS, stem
 
-TOKENIZER_VERSION: Final = "1"
+TOKENIZER_VERSION: Final = "2"
 """Changes with every change of the tokens: an index made by another version has to be rebuilt."""
 
 MAX_TOKEN_CHARS: Final = 64

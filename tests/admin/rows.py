@@ -12,7 +12,17 @@ from django.utils import timezone
 from accounts import services, tokens
 from accounts.audit import Actor, record
 from accounts.models import AuditEvent, MemoryUser, RpcToken, SignInThrottle, UserKey
-from engine.models import IndexStatistics, IndexVersion, Memory, Session
+from engine.models import (
+    Embedding,
+    EmbeddingSpace,
+    FactPage,
+    IndexStatistics,
+    IndexVersion,
+    Memory,
+    OwedEmbedding,
+    Session,
+    VectorPage,
+)
 from lifecycle.models import Job, JobStep, Lease
 from memories.models import Override, OverrideRevision, Tombstone
 from memory_gateway.core.ids import new_resource_id, resource_session_id
@@ -69,6 +79,31 @@ def statistics(number: int) -> IndexStatistics:
 
 def index_version(number: int) -> IndexVersion:
     return IndexVersion.objects.create(tokenizer=f"tokens-{number}")
+
+
+def fact_page(number: int) -> FactPage:
+    return FactPage.objects.create(
+        user=user(number), app_id="default", project_id="default", number=0, facts=b"", names=f'["{NASTY}"]'
+    )
+
+
+def space(number: int) -> EmbeddingSpace:
+    return EmbeddingSpace.objects.create(model=f"{number}{NASTY}", dimensions=4, last_error=NASTY)
+
+
+def embedding(number: int) -> Embedding:
+    return Embedding.objects.create(memory=memory(number), space=space(number), digest=b"1", vector=b"")
+
+
+def vector_page(number: int) -> VectorPage:
+    return VectorPage.objects.create(
+        user=user(number), app_id="default", project_id="default", space=space(number), number=0,
+        rows=b"", scales=b"", codes=b"",
+    )  # fmt: skip
+
+
+def owed_embedding(number: int) -> OwedEmbedding:
+    return OwedEmbedding.objects.create(memory=memory(number))
 
 
 def resource(number: int) -> Resource:
@@ -148,6 +183,11 @@ MAKERS: dict[type[Model], Callable[[int], Any]] = {
     Memory: memory,
     IndexStatistics: statistics,
     IndexVersion: index_version,
+    FactPage: fact_page,
+    EmbeddingSpace: space,
+    Embedding: embedding,
+    VectorPage: vector_page,
+    OwedEmbedding: owed_embedding,
     Resource: resource,
     Attachment: attachment,
     Tombstone: tombstone,

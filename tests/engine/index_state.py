@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 
+import numpy as np
+import orjson
 from django.db import connection
 
 from engine.embedded import index
-from engine.models import IndexStatistics, Memory, owned_by
+from engine.embedded.pages import FACTS, PAGE_ROWS
+from engine.models import FactPage, IndexStatistics, Memory, owned_by
 from engine.port import Owner
 
 
@@ -32,6 +35,19 @@ def entries_of(owner: Owner) -> dict[int, dict[str, int]]:
     return {pk: dict(held) for pk, held in found.items()}
 
 
+def facts_of(owner: Owner) -> dict[int, tuple[object, ...]]:
+    """Row id → what the pages say of it: session, place, time, weight and speaker."""
+    found: dict[int, tuple[object, ...]] = {}
+    for page in FactPage.objects.filter(owned_by(owner)):
+        facts, names = np.frombuffer(page.facts, FACTS), orjson.loads(page.names)
+        assert 0 < len(facts) <= PAGE_ROWS
+        for fact in facts:
+            assert int(fact["pk"]) not in found
+            said = (int(fact[field]) for field in ("session", "seq", "at", "length"))
+            found[int(fact["pk"])] = (*said, names[fact["speaker"]])
+    return found
+
+
 def assert_consistent(owner: Owner) -> None:
     """Index, rows and statistics of an owner agree, counted anew."""
     memories = list(Memory.objects.filter(owned_by(owner), is_indexed=True))
@@ -39,5 +55,9 @@ def assert_consistent(owner: Owner) -> None:
     assert entries_of(owner) == {pk: dict(entry.tokens) for pk, entry in wanted.items() if entry.tokens}
     assert {memory.pk: memory.token_count for memory in memories} == {pk: entry.length for pk, entry in wanted.items()}
     statistics = IndexStatistics.objects.filter(owned_by(owner)).first()
+    assert facts_of(owner) == {
+        memory.pk: (memory.session_id or 0, memory.seq, memory.created_at_ms, memory.token_count, memory.speaker)
+        for memory in memories
+    }
     counted = (statistics.documents, statistics.tokens) if statistics else (0, 0)
     assert counted == (len(memories), sum(memory.token_count for memory in memories))

@@ -8,6 +8,7 @@ from django.db import OperationalError, connection
 
 from engine.embedded.engine import EmbeddedEngine
 from engine.registry import get_engine
+from engine.text.tokens import TOKENIZER_VERSION
 from tests.conftest import Person
 from tests.engine.conftest import remember
 
@@ -19,13 +20,17 @@ def test_a_fresh_database_is_healthy(engine: EmbeddedEngine, db: None) -> None:
         "engine": "embedded",
         "status": "ok",
         "database": connection.vendor,
-        "index": {"status": "ok", "tokenizer": "1", "built_by": None},
+        "index": {"status": "ok", "tokenizer": TOKENIZER_VERSION, "built_by": None},
     }
 
 
 def test_the_index_in_use_says_who_built_it(engine: EmbeddedEngine, alice: Person) -> None:
     remember(engine, alice.owner, "payment")
-    assert engine.health(2).data["index"] == {"status": "ok", "tokenizer": "1", "built_by": "1"}
+    assert engine.health(2).data["index"] == {
+        "status": "ok",
+        "tokenizer": TOKENIZER_VERSION,
+        "built_by": TOKENIZER_VERSION,
+    }
 
 
 def test_a_database_that_is_away_is_said_plainly(engine: EmbeddedEngine, db: None) -> None:

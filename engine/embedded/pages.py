@@ -1,0 +1,122 @@
+"""What ranking knows of each indexed memory, in pages of 256 per user and scope: one read instead of thousands.
+
+A page is one array of records. Whoever writes has counted the user's statistics first, which locks them: pages are
+written by one at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+from django.db import connection
+
+from engine.embedded.owned import owner_values
+from engine.models import Memory
+from engine.port import Owner
+
+PAGE_ROWS: Final = 256
+ORIGINS: Final = tuple(Memory.Origin.values)
+FACTS: Final = np.dtype([
+    ("pk", "<i8"), ("session", "<i8"), ("at", "<i8"), ("seq", "<i4"), ("length", "<i4"),
+    ("speaker", "<u4"), ("sender", "<u4"), ("agent", "<u4"), ("origin", "u1"), ("is_turn", "?"),
+])  # fmt: skip
+NAMED: Final = ("speaker", "sender", "agent")
+"""The fields that point into a page's names."""
+Facts = npt.NDArray[np.void]
+
+_ROWS = """
+    SELECT id, COALESCE(session_id, 0), created_at_ms, seq, chunk_index, origin, speaker, sender_id, agent_id
+    FROM engine_memory {owned} AND id IN ({slots}) ORDER BY id
+"""
+_OF_OWNER = "WHERE user_id = %s AND app_id = %s AND project_id = %s"
+_LAST = f"SELECT number, facts, names FROM engine_factpage {_OF_OWNER} ORDER BY number DESC LIMIT 1"
+_ALL = f"SELECT number, facts, names FROM engine_factpage {_OF_OWNER} ORDER BY number"
+_WRITE = """
+    INSERT INTO engine_factpage (user_id, app_id, project_id, number, facts, names) VALUES (%s, %s, %s, %s, %s, %s)
+    ON CONFLICT (user_id, app_id, project_id, number) DO UPDATE SET facts = excluded.facts, names = excluded.names
+"""
+_DELETE = f"DELETE FROM engine_factpage {_OF_OWNER} AND number = %s"
+
+
+def add(owner: Owner, lengths: dict[int, int]) -> None:
+    """Notes memories (by row id) with the weight of their text. Their rows are in the table already."""
+    owned = owner_values(owner)
+    with connection.cursor() as cursor:
+        rows = _rows(cursor, owned, list(lengths))
+        cursor.execute(_LAST, owned)
+        number, facts, names = _page(cursor.fetchone() or (0, b"", "[]"))
+        while rows:
+            if len(facts) >= PAGE_ROWS:
+                number, facts, names = number + 1, facts[:0], []
+            taken, rows = rows[: PAGE_ROWS - len(facts)], rows[PAGE_ROWS - len(facts) :]
+            facts = np.concatenate([facts, _records(taken, lengths, names)])
+            cursor.execute(_WRITE, [*owned, number, facts.tobytes(), orjson.dumps(names).decode()])
+
+
+def remove(owner: Owner, pks: Collection[int]) -> None:
+    """Forgets memories (by row id)."""
+    owned, gone = owner_values(owner), np.fromiter(pks, "<i8")
+    with connection.cursor() as cursor:
+        cursor.execute(_ALL, owned)
+        for page in cursor.fetchall():
+            number, facts, names = _page(page)
+            kept = facts[~np.isin(facts["pk"], gone)]
+            if not len(kept):
+                cursor.execute(_DELETE, [*owned, number])
+            elif len(kept) < len(facts):
+                names = _used(kept, names)
+                cursor.execute(_WRITE, [*owned, number, kept.tobytes(), orjson.dumps(names).decode()])
+
+
+def clear() -> None:
+    """Forgets the memories of all users."""
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM engine_factpage")
+
+
+def _page(row: Sequence[Any]) -> tuple[int, Facts, list[str]]:
+    return row[0], np.frombuffer(row[1], FACTS), orjson.loads(row[2])
+
+
+def _used(facts: Facts, names: Sequence[str]) -> list[str]:
+    """The names that are still pointed at; the records are changed to point into these."""
+    used, places = np.unique(np.stack([facts[field] for field in NAMED]), return_inverse=True)
+    for field, column in zip(NAMED, places.reshape(len(NAMED), -1), strict=True):
+        facts[field] = column
+    return [names[place] for place in used]
+
+
+def _rows(cursor: Any, owned: list[Any], pks: Sequence[int]) -> list[Any]:
+    found: list[Any] = []
+    for start in range(0, len(pks), 500):
+        batch = pks[start : start + 500]
+        statement = _ROWS.format(owned=_OF_OWNER, slots=", ".join(["%s"] * len(batch)))
+        cursor.execute(statement, [*owned, *batch])
+        found += cursor.fetchall()
+    return found
+
+
+def _records(rows: Iterable[Sequence[Any]], lengths: dict[int, int], names: list[str]) -> Facts:
+    """`names` grows by those that it lacks."""
+    places = {name: place for place, name in enumerate(names)}
+
+    def place_of(name: str) -> int:
+        if name not in places:
+            places[name] = len(names)
+            names.append(name)
+        return places[name]
+
+    return np.array(
+        [
+            (
+                pk, session, at, seq, lengths[pk],
+                place_of(speaker), place_of(sender), place_of(agent), ORIGINS.index(origin), chunk_index is None,
+            )
+            for pk, session, at, seq, chunk_index, origin, speaker, sender, agent in rows
+        ],
+        FACTS,
+    )  # fmt: skip

@@ -1,0 +1,189 @@
+"""All that the questions of one user need, read in one statement: so that it is one moment, and one round trip.
+
+Its parts come as rows of one shape, told apart by `part`; long lists of numbers come as one text or one blob each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+from django.db import connection
+
+from engine.embedded import index_postgresql, index_sqlite
+from engine.embedded.owned import owner_values
+from engine.embedded.pages import FACTS, NAMED, Facts
+from engine.port import Owner
+
+Numbers = npt.NDArray[np.int64]
+Reals = npt.NDArray[np.float64]
+
+_STATISTICS, _FACTS, _POSTINGS, _HIDDEN, _PENDING, _CLOSED, _SESSIONS, _VECTORS = range(8)
+_OWNED: Final = "user_id = %s AND app_id = %s AND project_id = %s"
+_IS_SET_APART: Final = "is_indexed AND (hidden_at IS NOT NULL OR memory_type = 'unprocessed_message')"
+_BASE: Final = f"""
+    SELECT {_STATISTICS} AS part, documents AS number, tokens AS amount, CAST(NULL AS text) AS name,
+        CAST(NULL AS text) AS list, CAST(NULL AS {{blob}}) AS data, CAST(NULL AS {{blob}}) AS more
+    FROM engine_indexstatistics WHERE {_OWNED}
+    UNION ALL SELECT {_FACTS}, number, 0, names, NULL, facts, NULL FROM engine_factpage WHERE {_OWNED}
+    UNION ALL SELECT CASE WHEN hidden_at IS NULL THEN {_PENDING} ELSE {_HIDDEN} END, 0, 0, NULL, {{ids}}, NULL, NULL
+        FROM engine_memory WHERE {_OWNED} AND {_IS_SET_APART} GROUP BY hidden_at IS NULL
+    UNION ALL SELECT {_CLOSED}, 0, 0, NULL, {{ids}}, NULL, NULL
+        FROM engine_session WHERE {_OWNED} AND (hidden_at IS NOT NULL OR deleted_at IS NOT NULL)
+"""
+_OF_TERMS: Final = f" UNION ALL SELECT {_POSTINGS}, held, 0, term, docs, NULL, NULL FROM ({{found}}) found"
+_OF_SESSIONS: Final = f" UNION ALL SELECT {_SESSIONS}, id, 0, session_id, NULL, NULL, NULL FROM engine_session"
+_OF_VECTORS: Final = (
+    f" UNION ALL SELECT {_VECTORS}, number, 0, NULL, NULL, rows, codes FROM engine_vectorpage"
+    f" WHERE {_OWNED} AND space_id = %s"
+)
+
+
+class Postings(NamedTuple):
+    """Which term of the question stands how often in which document; in the order of terms, then of documents."""
+
+    terms: Numbers
+    documents: Numbers
+    counts: Reals
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The user's live memories, in the order of their row ids: a document is a place in `facts`.
+
+    `names` are what its speaker, sender and agent point into. `pending` says which are unprocessed messages.
+    `sessions` are those that were asked for, by name. `documents` and `tokens` count hidden memories too.
+    """
+
+    documents: int
+    tokens: int
+    facts: Facts
+    names: Sequence[str]
+    pending: npt.NDArray[np.bool_]
+    sessions: dict[str, int]
+    postings: Postings
+    vectors: tuple[tuple[bytes, bytes], ...] = ()
+
+    def places_of(self, pks: Numbers) -> Numbers:
+        """The documents with these row ids, -1 for one that is not live."""
+        return places_of(self.facts["pk"], pks)
+
+
+def places_of(held: Numbers, wanted: Numbers) -> Numbers:
+    """Where each wanted number stands in a sorted array, -1 where it does not."""
+    if not len(held):
+        return np.full(len(wanted), -1, np.int64)
+    places = np.searchsorted(held, wanted)
+    places[places == len(held)] = 0
+    places[held[places] != wanted] = -1
+    return places
+
+
+def read(
+    owner: Owner, terms: Sequence[str], prefix: str, *, sessions: Collection[str] | None = (), space: int | None = None
+) -> Snapshot:
+    """One statement. `sessions` None asks for all of the owner's; `space` for the vectors of that space."""
+    statement, values = _statement(owner, [prefix + term for term in terms], len(prefix), sessions, space)
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values)
+        rows = cursor.fetchall()
+    parts: list[list[Any]] = [[] for _ in range(_VECTORS + 1)]
+    for row in rows:
+        parts[row[0]].append(row)
+    return _snapshot(parts, terms)
+
+
+def _statement(
+    owner: Owner, terms: Sequence[str], prefix_length: int, sessions: Collection[str] | None, space: int | None
+) -> tuple[str, list[Any]]:
+    owned = owner_values(owner)
+    is_sqlite = connection.vendor == "sqlite"
+    vendor = index_sqlite if is_sqlite else index_postgresql
+    statement = _BASE.format(blob="blob" if is_sqlite else "bytea", ids=vendor.joined("id"))
+    values: list[Any] = owned * 4
+    if terms:
+        found, parameters = vendor.found(terms, prefix_length)
+        statement += _OF_TERMS.format(found=found)
+        values += parameters
+    if sessions is None or sessions:
+        statement += f"{_OF_SESSIONS} WHERE {_OWNED}"
+        values += owned
+    if sessions:
+        statement += f" AND session_id IN ({vendor.ANY_OF})"
+        values.append(orjson.dumps(list(sessions)).decode())
+    if space is not None:
+        statement += _OF_VECTORS
+        values += [*owned, space]
+    return statement, values
+
+
+def _snapshot(parts: Sequence[Sequence[Any]], terms: Sequence[str]) -> Snapshot:
+    facts, names = _facts(parts[_FACTS])
+    closed = _numbers(row[4] for row in parts[_CLOSED])
+    hidden = _numbers(row[4] for row in parts[_HIDDEN])
+    gone = np.zeros(len(facts), np.bool_)
+    if len(closed):
+        gone |= np.isin(facts["session"], closed)
+    if len(hidden):
+        gone |= np.isin(facts["pk"], hidden)
+    if gone.any():
+        facts = facts[~gone]
+    documents, tokens = parts[_STATISTICS][0][1:3] if parts[_STATISTICS] else (0, 0)
+    pending = np.isin(facts["pk"], _numbers(row[4] for row in parts[_PENDING]))
+    return Snapshot(
+        documents=documents,
+        tokens=tokens,
+        facts=facts,
+        names=names,
+        pending=pending,
+        sessions={row[3]: row[1] for row in parts[_SESSIONS]},
+        postings=_postings(parts[_POSTINGS], terms, np.ascontiguousarray(facts["pk"])),
+        vectors=tuple((row[5], row[6]) for row in parts[_VECTORS]),
+    )
+
+
+def _facts(pages: Sequence[Any]) -> tuple[Facts, list[str]]:
+    """All pages as one, in the order of row ids."""
+    if not pages:
+        return np.empty(0, FACTS), []
+    names: list[str] = []
+    arrays = []
+    for _, _, _, held, _, data, _ in pages:
+        page = np.frombuffer(data, FACTS)
+        if names:
+            page = page.copy()
+            for field in NAMED:
+                page[field] += len(names)
+        arrays.append(page)
+        names += orjson.loads(held)
+    facts = np.concatenate(arrays)
+    pks = facts["pk"]
+    return (facts if (pks[1:] > pks[:-1]).all() else facts[np.argsort(pks, kind="stable")]), names
+
+
+def _postings(rows: Sequence[Any], terms: Sequence[str], pks: Numbers) -> Postings:
+    order = {term: number for number, term in enumerate(terms)}
+    rows = sorted(rows, key=lambda row: order[row[3]])
+    found = _numbers(row[4] for row in rows)
+    held = np.repeat([order[row[3]] for row in rows], [row[1] for row in rows]).astype(np.int64)
+    places = places_of(pks, found)
+    is_live = places >= 0
+    return _counted(held[is_live], places[is_live], len(pks))
+
+
+def _counted(terms: Numbers, documents: Numbers, size: int) -> Postings:
+    """A document stands in the list as often as the term in it."""
+    keys = terms * max(size, 1) + documents
+    if (keys[1:] < keys[:-1]).any():
+        keys.sort()
+    starts = np.flatnonzero(np.diff(keys, prepend=-1))
+    counts = np.diff(starts, append=len(keys))
+    return Postings(*np.divmod(keys[starts], max(size, 1)), counts.astype(np.float64))
+
+
+def _numbers(texts: Any) -> Numbers:
+    return np.fromstring(",".join(text for text in texts if text), np.int64, sep=",")
