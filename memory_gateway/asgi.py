@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import logging
 import os
 import signal
 import time
@@ -13,11 +15,12 @@ from memory_gateway.wsgi import application as django_application  # first: it s
 # isort: split
 from django.conf import settings
 
+from agents.rpc.consumer import RpcConsumer, Timing
+from agents.rpc.doors import Doors
 from lifecycle import sweeper
 from memory_gateway.answers import json_answer, problem_answer
 from memory_gateway.bridge import Answer, Scope, WSGIBridge
 from memory_gateway.core.context import choose_request_id, request_id
-from memory_gateway.core.rest import Forbidden
 from memory_gateway.health import HealthMonitor, health_document, monitor
 from memory_gateway.request_body import Receive, Send
 
@@ -26,19 +29,23 @@ SWEEPER_STOP_SECONDS = 1.0
 # What a multipart body holds besides the file: boundaries, part headers, form fields.
 ENVELOPE_BYTES = 2**20
 
+logger = logging.getLogger("memory_gateway.errors")
 ASGIApplication = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class Router:
-    """Answers `/health` itself, refuses WebSockets (nothing here speaks it yet), gives the rest to `http`."""
+    """Answers `/health` itself, gives WebSockets at any path to `websocket` and the rest to `http`."""
 
-    def __init__(self, http: ASGIApplication, health: HealthMonitor) -> None:
+    def __init__(self, http: ASGIApplication, websocket: ASGIApplication, health: HealthMonitor) -> None:
         self._http = http
+        self._websocket = websocket
         self._health = health
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await self._lifespan(receive, send)
+        elif scope["type"] == "websocket":
+            await self._socket(scope, receive, send)
         elif scope["type"] == "http":
             await self._request(scope, receive, send)
 
@@ -46,13 +53,21 @@ class Router:
         headers = dict(scope["headers"])
         scope.setdefault("state", {})["began"] = time.perf_counter()
         request_id.set(choose_request_id(headers.get(b"x-request-id", b"").decode("latin1")))
-        if headers.get(b"upgrade", b"").lower() == b"websocket":
-            await _send_whole(problem_answer(scope, Forbidden("There is no WebSocket here.")), send)
-        elif scope["path"] == "/health" and scope["method"] == "GET":
+        if scope["path"] == "/health" and scope["method"] == "GET":
             document = health_document(await self._health.wait_on_loop())
             await _send_whole(json_answer(scope, document), send)
         else:
             await self._http(scope, receive, send)
+
+    async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await self._websocket(scope, receive, send)
+        except OSError:  # the client left while we spoke
+            return
+        except Exception:
+            logger.exception("A WebSocket failed")
+            with contextlib.suppress(Exception):
+                await send({"type": "websocket.close", "code": 1011, "reason": "internal error"})
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
@@ -86,6 +101,10 @@ application = Router(
         refuse=problem_answer,
         max_body_bytes=settings.MEMORY_GATEWAY_MAX_UPLOAD_BYTES + ENVELOPE_BYTES,
         threads=settings.MEMORY_GATEWAY_THREADS,
+    ),
+    RpcConsumer.as_asgi(
+        doors=Doors(requests_per_second=settings.RPC_REQUESTS_PER_SECOND),
+        timing=Timing(handshake=settings.RPC_HANDSHAKE_SECONDS, tick=settings.RPC_TICK_SECONDS),
     ),
     monitor,
 )

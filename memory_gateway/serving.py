@@ -20,12 +20,16 @@ from django.db.migrations.executor import MigrationExecutor
 from django.utils import autoreload
 from uvicorn.supervisors.multiprocess import Multiprocess
 
+from agents.rpc import limits
 from engine.registry import get_engine
 from memory_gateway.safety import require_no_reload, require_safe_local
+from memory_gateway.websocket_protocol import WebSocketProtocol
 
 APPLICATION = "memory_gateway.asgi:application"
 # Requests in flight get this long at SIGTERM; the rest of ten seconds is for the sweeper.
 DRAIN_SECONDS = 9
+# A WebSocket that does not answer a ping within as long again is closed.
+PING_SECONDS = 25
 EXIT_START_FAILED = 3
 EXIT_INTERRUPTED = 130
 _WAL_RESET_FIXED = (3, 51, 3)
@@ -98,6 +102,7 @@ def banner(plan: Plan, port: int) -> str:
         f"Memory Gateway serves {url}",
         f"  API docs   {url}/api/docs/",
         f"  panel      {url}/admin/",
+        f"  OpenClaw   {url.replace('http', 'ws', 1)}",
         f"  engine     {f'upstream at {backend}' if backend else 'embedded'}",
         f"  database   {connection.vendor}",
         f"  profile    {settings.MEMORY_GATEWAY_PROFILE}",
@@ -124,7 +129,11 @@ def configuration(plan: Plan) -> uvicorn.Config:
         port=plan.port,
         workers=plan.workers,
         http="httptools",
-        ws="none",
+        ws=WebSocketProtocol,
+        ws_max_size=limits.MAX_MESSAGE_BYTES,
+        ws_ping_interval=PING_SECONDS,
+        ws_ping_timeout=PING_SECONDS,
+        ws_per_message_deflate=False,
         lifespan="on",
         timeout_keep_alive=75,
         timeout_graceful_shutdown=DRAIN_SECONDS,

@@ -20,6 +20,15 @@ def without_base64(value: Any) -> Any:
     return [without_base64(item) for item in value]
 
 
+def holds_nul(value: Any) -> bool:
+    """Whether a text or a name in it has a NUL character, which PostgreSQL cannot keep."""
+    if isinstance(value, str):
+        return "\x00" in value
+    if isinstance(value, dict):
+        return any(holds_nul(key) or holds_nul(item) for key, item in value.items())
+    return isinstance(value, list) and any(holds_nul(item) for item in value)
+
+
 def _holds_base64(value: Any) -> bool:
     """Whether anything is to be left out; every field of every result is looked at here."""
     if isinstance(value, dict):

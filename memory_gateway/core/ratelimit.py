@@ -11,7 +11,8 @@ MAX_NAMES = 20_000
 
 
 class TokenBuckets:
-    """One bucket per name: `per_minute` tokens at first, and as many more with every minute; 0 means no limit.
+    """One bucket per name: `burst` tokens at first (`per_minute` unless given), and `per_minute` more with every
+    minute, up to `burst` again; 0 per minute means no limit.
 
     A bucket is one number, the time when it is full again (the generic cell rate algorithm, ITU-T I.371). Beyond
     `max_names` the bucket that was used longest ago is forgotten, so that strangers cannot fill the memory. Threads may
@@ -19,9 +20,15 @@ class TokenBuckets:
     """
 
     def __init__(
-        self, per_minute: int, *, max_names: int = MAX_NAMES, clock: Callable[[], float] = time.monotonic
+        self,
+        per_minute: int,
+        *,
+        burst: int | None = None,
+        max_names: int = MAX_NAMES,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.per_minute = per_minute
+        self._burst = per_minute if burst is None else burst
         self._seconds_per_token = 60.0 / per_minute if per_minute else 0.0
         self._max_names = max_names
         self._clock = clock
@@ -50,8 +57,8 @@ class TokenBuckets:
         return self._wait(self._full_at.get(name, now), now)
 
     def _wait(self, full_at: float, now: float) -> float:
-        """Below one token: the bucket is full again in more than a minute less one token's time."""
-        wait = full_at - now - (self.per_minute - 1) * self._seconds_per_token
+        """Below one token: until the bucket is full again, more tokens than all but one have to come."""
+        wait = full_at - now - (self._burst - 1) * self._seconds_per_token
         return wait if wait > 1e-6 else 0.0  # below: what adding up times rounds
 
 

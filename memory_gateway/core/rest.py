@@ -20,6 +20,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memory_gateway.core import errors
+from memory_gateway.core.json_data import holds_nul
 
 logger = logging.getLogger("memory_gateway.errors")
 
@@ -96,19 +97,11 @@ class JsonParser(BaseParser):
             value = orjson.loads(data or b"{}")
         except orjson.JSONDecodeError as error:
             raise errors.BadRequest(f"The body is not valid JSON: {error}.") from None
-        if b"\\u0000" in data and _holds_nul(value):
+        if b"\\u0000" in data and holds_nul(value):
             raise errors.InvalidInput("The body must not hold NUL characters (\\u0000).")
         if "request" in context:
             context["request"]._request.parsed_json = value  # noqa: SLF001 - for the request log, which cannot read it again
         return value
-
-
-def _holds_nul(value: Any) -> bool:
-    if isinstance(value, str):
-        return "\x00" in value
-    if isinstance(value, dict):
-        return any(_holds_nul(key) or _holds_nul(item) for key, item in value.items())
-    return isinstance(value, list) and any(_holds_nul(item) for item in value)
 
 
 class JsonRenderer(BaseRenderer):

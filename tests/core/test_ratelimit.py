@@ -138,3 +138,13 @@ def test_only_the_newest_names_are_kept() -> None:
     for name in ("a", "b", "a", "c"):
         recent.note(name)
     assert [name in recent for name in ("a", "b", "c")] == [True, False, True]
+
+
+def test_a_burst_may_be_smaller_than_a_minutes_tokens() -> None:
+    clock = Clock()
+    buckets = TokenBuckets(600, burst=3, clock=clock)
+    assert [buckets.take("a") for _ in range(3)] == [0.0] * 3
+    assert round(buckets.take("a"), 6) == 0.1
+    clock.now += 60
+    assert [buckets.take("a") for _ in range(3)] == [0.0] * 3
+    assert buckets.take("a") > 0

@@ -1,0 +1,277 @@
+"""One WebSocket of an OpenClaw client: challenge, connect, requests, ticks, goodbye."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+import uuid
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from channels.consumer import AsyncConsumer
+from channels.db import database_sync_to_async
+from channels.exceptions import StopConsumer
+from django.db import DatabaseError
+
+from accounts import tokens
+from agents.rpc import frames, methods, request_log
+from agents.rpc.doors import Doors
+from agents.rpc.failures import Failure, Refusal
+from agents.rpc.frames import BadFrame, NotJson, Request
+from agents.rpc.handshake import Arrival, Peer, connect, hello
+from agents.rpc.limits import (
+    MAX_MESSAGE_BYTES,
+    MAX_OUTBOUND_BYTES,
+    MAX_STRANGERS_MESSAGE_BYTES,
+    REQUESTS_IN_FLIGHT,
+    THREADS,
+)
+from agents.rpc.origins import is_host_allowed
+from memory_gateway.core.context import choose_request_id, request_id
+
+logger = logging.getLogger("memory_gateway.rpc")
+# Requests of all sockets wait for the database here: asgiref's own way has one thread for the whole process.
+_threads = ThreadPoolExecutor(THREADS, thread_name_prefix="rpc")
+_MAX_REASON_BYTES = 120
+_RESTART_MS = 5000
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Seconds until a socket must have connected, and between two ticks, at which its token is looked at again."""
+
+    handshake: float
+    tick: float
+
+
+class RpcConsumer(AsyncConsumer):  # type: ignore[misc]
+    """Beyond ASGI its scope holds `allow_message_bytes` and `is_leaving` of the server's own protocol class."""
+
+    def __init__(self, doors: Doors, timing: Timing) -> None:
+        self._doors = doors
+        self._timing = timing
+        self._id = str(uuid.uuid4())
+        self._peer: Peer | None = None
+        self._handshake: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._room = asyncio.Semaphore(REQUESTS_IN_FLIGHT)
+        self._is_closed = False
+        self._outbound_bytes = 0
+        self._seq = 0
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._is_closed = True
+            self._doors.leave(self, self._peer.principal.name if self._peer else None)
+            for task in self._tasks:
+                task.cancel()
+
+    async def dispatch(self, message: dict[str, Any]) -> None:
+        """Without channels' look at database connections, which goes through one thread for all sockets."""
+        if message["type"] == "websocket.connect":
+            await self._arrive()
+        elif message["type"] == "websocket.receive":
+            with contextlib.suppress(OSError):  # the client left while we spoke
+                await self._receive(message)
+        elif message["type"] == "websocket.disconnect":
+            raise StopConsumer
+
+    async def send_away(self) -> None:
+        """For one who has not connected and takes the place of others."""
+        await self._close(1013, "too many connections")
+
+    # --- the life of a socket ---
+
+    async def _arrive(self) -> None:
+        headers = {name: value.decode("latin1") for name, value in reversed(self.scope["headers"])}
+        self._arrival = Arrival(
+            peer=(self.scope.get("client") or ("", 0))[0],
+            host=headers.get(b"host", ""),
+            origin=headers.get(b"origin"),
+            scheme=self.scope["scheme"],
+        )
+        if not is_host_allowed(self._arrival.host):
+            await self.send({"type": "websocket.close"})  # before it is accepted: 403
+            return
+        await self.send({"type": "websocket.accept"})
+        challenge = {"nonce": str(uuid.uuid4()), "ts": _now_ms()}
+        await self._send(frames.event("connect.challenge", challenge))
+        await self._doors.wait_outside(self)
+        self._handshake = self._start(self._end_slow_handshake())
+
+    async def _end_slow_handshake(self) -> None:
+        if not await self._is_leaving_within(self._timing.handshake):
+            await self._close(1000)
+
+    async def _tick(self, peer: Peer) -> None:
+        """For as long as the token works."""
+        while not await self._is_leaving_within(self._timing.tick):
+            if not await self._still_works(peer):
+                await self._close(4001, "gateway auth changed")
+                return
+            await self._send_event("tick", {"ts": _now_ms()})
+
+    async def _is_leaving_within(self, seconds: float) -> bool:
+        """Says goodbye if the server leaves."""
+        try:
+            await asyncio.wait_for(self.scope["is_leaving"].wait(), seconds)
+        except TimeoutError:
+            return False
+        if not self._is_closed:
+            await self._send_event("shutdown", {"reason": "service restart", "restartExpectedMs": _RESTART_MS})
+            await self._close(1012, "service restart")
+        return True
+
+    async def _still_works(self, peer: Peer) -> bool:
+        try:
+            return await _in_thread(lambda: tokens.still_works(peer.principal))
+        except DatabaseError:
+            logger.exception("A token could not be looked at; it is tried again with the next tick")
+            return True
+
+    # --- what the client says ---
+
+    async def _receive(self, message: dict[str, Any]) -> None:
+        if self._is_closed:
+            return
+        said = message.get("bytes")
+        data: bytes = said if said is not None else message["text"].encode()
+        if self._peer is None:
+            await self._shake_hands(data)
+        else:
+            await self._doors.pace(self._peer.principal.name)
+            await self._take_request(self._peer, data)
+
+    async def _shake_hands(self, data: bytes) -> None:
+        try:
+            request = _first_request(data)
+        except Refusal as refusal:
+            await self._close(refusal.code, refusal.reason)
+            return
+        try:
+            peer = await _in_thread(lambda: connect(request, self._arrival))
+            if self._is_closed:
+                return
+            self._doors.enter(self, peer.principal.name)
+        except Refusal as refusal:
+            await self._refuse(request, refusal)
+        except Exception:
+            logger.exception("connect failed")
+            failure = Failure("UNAVAILABLE", "gateway starting; retry shortly", retry_after_ms=500)
+            await self._refuse(request, Refusal(1013, "gateway starting", failure))
+        else:
+            self._peer = peer
+            if self._handshake:
+                self._handshake.cancel()
+            self.scope["allow_message_bytes"](MAX_MESSAGE_BYTES)
+            names = list(methods.METHODS)
+            payload = hello(peer, connection_id=self._id, methods=names, tick_seconds=self._timing.tick)
+            await self._send(frames.succeeded(request.id, payload))
+            self._start(self._tick(peer))
+
+    async def _refuse(self, request: Request, refusal: Refusal) -> None:
+        if refusal.failure is not None:
+            await self._send(frames.failed(request.id, refusal.failure))
+        await self._close(refusal.code, refusal.reason)
+
+    async def _take_request(self, peer: Peer, data: bytes) -> None:
+        try:
+            request = frames.read(data)
+        except NotJson:
+            return
+        except BadFrame as bad:
+            await self._send(frames.failed(bad.id, bad.failure))
+            return
+        await self._room.acquire()
+        self._start(self._answer(peer, request))
+
+    async def _answer(self, peer: Peer, request: Request) -> None:
+        try:
+            request_id.set(choose_request_id(""))
+            await self._send(await _in_thread(lambda: _answer_to(peer, request, self._arrival)))
+        finally:
+            self._room.release()
+
+    # --- what we say ---
+
+    async def _send_event(self, name: str, payload: dict[str, Any]) -> None:
+        self._seq += 1
+        await self._send(frames.event(name, payload, self._seq))
+
+    async def _send(self, frame: bytes) -> None:
+        """Waits while the client does not read; too much may not wait."""
+        if self._is_closed:
+            return
+        self._outbound_bytes += len(frame)
+        try:
+            if self._outbound_bytes > MAX_OUTBOUND_BYTES:
+                await self._close(1008, "slow consumer")
+            else:
+                await self.send({"type": "websocket.send", "text": frame.decode()})
+        except RuntimeError:  # it was closed while this waited
+            if not self._is_closed:
+                raise
+        finally:
+            self._outbound_bytes -= len(frame)
+
+    async def _close(self, code: int, reason: str = "") -> None:
+        if self._is_closed:
+            return
+        self._is_closed = True
+        shown = reason.encode()[:_MAX_REASON_BYTES].decode(errors="ignore")
+        await self.send({"type": "websocket.close", "code": code, "reason": shown})
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(_quietly(work))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+
+def _first_request(data: bytes) -> Request:
+    """Errors: `Refusal` without an answer, for what is no request."""
+    if len(data) > MAX_STRANGERS_MESSAGE_BYTES:
+        raise Refusal(1009, "frame too large before connect")
+    try:
+        return frames.read(data)
+    except NotJson:
+        raise Refusal(1000) from None
+    except BadFrame:
+        raise Refusal(1008, "invalid request frame") from None
+
+
+def _answer_to(peer: Peer, request: Request, arrival: Arrival) -> bytes:
+    began, outcome = time.perf_counter(), "ok"
+    try:
+        return frames.succeeded(request.id, methods.call(peer, request))
+    except Failure as failure:
+        outcome = failure.error["code"]
+        return frames.failed(request.id, failure)
+    finally:
+        request_log.write(peer, request.method, arrival.peer, outcome, (time.perf_counter() - began) * 1000)
+
+
+async def _in_thread(call: Callable[[], _Result]) -> _Result:
+    result: _Result = await database_sync_to_async(call, thread_sensitive=False, executor=_threads)()
+    return result
+
+
+async def _quietly(work: Coroutine[Any, Any, None]) -> None:
+    """A client that is gone (OSError) is nobody's trouble."""
+    try:
+        await work
+    except OSError:
+        return
+    except Exception:
+        logger.exception("A WebSocket's work failed")
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)

@@ -1,0 +1,123 @@
+"""`memory.admin.dashboard`: how many memories of which kind, and when they were made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.utils import timezone
+
+from accounts.tokens import TokenPrincipal
+from agents.rpc.failures import plugin_failure
+from agents.rpc.memory_admin import NO_AGENT, weight
+from agents.rpc.params import Params, moment_ms, text
+from engine import browse
+from engine.browse import Count, Dashboard, Selection
+from memory_gateway.core.times import from_ms, to_ms
+
+HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
+MAX_SPAN_MS = 200 * 366 * DAY_MS
+OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """A bar of the chart, from `since_ms` to the next one's."""
+
+    key: str
+    label: str
+    since_ms: int
+
+
+def dashboard(principal: TokenPrincipal, params: Params) -> dict[str, Any]:
+    """Errors: `Failure` without an agent, or without two times."""
+    since_ms, until_ms = moment_ms(params, "timeFrom"), moment_ms(params, "timeTo")
+    if since_ms is None or until_ms is None:
+        raise plugin_failure(400, "timeFrom and timeTo are required (ISO 8601)")
+    agent_id = text(params, "agentId")
+    if not agent_id:
+        raise plugin_failure(400, NO_AGENT)
+    if until_ms - since_ms > MAX_SPAN_MS:
+        raise plugin_failure(400, "timeFrom and timeTo must lie within two hundred years")
+    bars = buckets(since_ms, until_ms)
+    selection = Selection(
+        user_pk=principal.user_pk,
+        agent_id=agent_id,
+        session_id=text(params, "sessionId") or None,
+        since_ms=since_ms,
+        until_ms=until_ms + 1,  # the end belongs to it, and to the last bar
+    )
+    edges = [*(bar.since_ms for bar in bars), max(since_ms, until_ms) + 1]
+    found = browse.dashboard(selection, edges)
+    return {
+        "total": found.total,
+        "timeFromMs": since_ms,
+        "timeToMs": until_ms,
+        "byKind": {
+            **{tab: found.by_tab.get(tab, 0) for tab in ("user", "self", "full")},
+            "other": found.by_tab.get("", 0),
+        },
+        "byCategory": {category or OTHER: count for category, count in found.by_category.items()},
+        "byBucket": [
+            {"key": bar.key, "label": bar.label, "count": sum(counts.values())}
+            for bar, counts in zip(bars, found.buckets, strict=True)
+        ],
+        "topAgents": [{"agentId": agent.key, "count": agent.count} for agent in found.top_agents],
+        "topSessions": [{"sessionId": key, "count": count} for key, count in _merged(found.top_sessions)],
+        "importance": _importance(found),
+        "uniqueAgents": found.unique_agents,
+        "uniqueSessions": found.unique_sessions,
+    }
+
+
+def buckets(since_ms: int, until_ms: int) -> list[Bucket]:
+    """Hours up to two days, days up to sixty, then calendar months; hours and days are counted from the start."""
+    span_ms = max(1, until_ms - since_ms)
+    if span_ms <= 48 * HOUR_MS:
+        return _even(since_ms, span_ms, HOUR_MS, "%m-%d %H:00")
+    if span_ms <= 60 * DAY_MS:
+        return _even(since_ms, span_ms, DAY_MS, "%Y-%m-%d")
+    return _months(since_ms, until_ms)
+
+
+def _even(since_ms: int, span_ms: int, step_ms: int, form: str) -> list[Bucket]:
+    starts = range(since_ms, since_ms + span_ms, step_ms)
+    return [Bucket(str(number), _local(start).strftime(form), start) for number, start in enumerate(starts)]
+
+
+def _months(since_ms: int, until_ms: int) -> list[Bucket]:
+    month = _local(since_ms).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    found: list[Bucket] = []
+    while to_ms(month) <= until_ms:
+        name = f"{month.year:04}-{month.month:02}"
+        found.append(Bucket(name, name, max(since_ms, to_ms(month))))
+        if (month.year, month.month) == (9999, 12):
+            break
+        month = month.replace(year=month.year + month.month // 12, month=month.month % 12 + 1)
+    return found
+
+
+def _local(at_ms: int) -> datetime:
+    """In the server's own time zone."""
+    return from_ms(at_ms).astimezone(timezone.get_default_timezone())
+
+
+def _importance(found: Dashboard) -> dict[str, float]:
+    """What was never weighed counts with the weight under which it is listed."""
+    bands = [count for _, _, count in found.importance_bands]
+    unweighed = found.total - sum(bands)
+    weighed = (found.average_importance or 0.0) * sum(bands)
+    average = (weighed + unweighed * weight(None)) / found.total if found.total else 0
+    low, mid, high = bands
+    return {"low": low, "mid": mid, "high": high + unweighed, "avg": average}
+
+
+def _merged(sessions: Sequence[Count]) -> list[tuple[str, int]]:
+    """Two users' sessions of one name are one row here, where nothing would tell them apart."""
+    counts: dict[str, int] = {}
+    for session in sessions:
+        counts[session.key] = counts.get(session.key, 0) + session.count
+    return sorted(counts.items(), key=lambda item: -item[1])

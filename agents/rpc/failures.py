@@ -1,0 +1,59 @@
+"""What a request can be answered with instead of its payload, in OpenClaw's own words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+class Failure(Exception):
+    """`error` and `payload` of a response that is not ok."""
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        details: Mapping[str, Any] | None = None,
+        retry_after_ms: int | None = None,
+        payload: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.error: dict[str, Any] = {"code": code, "message": message}
+        if details is not None:
+            self.error["details"] = details
+        if retry_after_ms is not None:
+            self.error |= {"retryable": True, "retryAfterMs": retry_after_ms}
+        self.payload = payload
+
+
+class Refusal(Exception):
+    """The end of a socket: `code` and `reason` of its close frame, after an answer if there is a `failure`."""
+
+    def __init__(self, code: int, reason: str = "", failure: Failure | None = None) -> None:
+        super().__init__(reason)
+        self.code = code
+        self.reason = reason
+        self.failure = failure
+
+
+def invalid(message: str, details: Mapping[str, Any] | None = None) -> Failure:
+    return Failure("INVALID_REQUEST", message, details=details)
+
+
+def missing_scope(scope: str) -> Failure:
+    details = {"code": "MISSING_SCOPE", "missingScope": scope, "requiredScopes": [scope]}
+    return Failure("FORBIDDEN", f"missing scope: {scope}", details=details)
+
+
+def plugin_failure(status: int, message: str, detail: str | None = None) -> Failure:
+    """How the methods of the memory plugin refuse: the panel reads the payload, other clients the error."""
+    payload: dict[str, Any] = {"error": message, "status": status}
+    if detail is not None:
+        payload["detail"] = detail
+    return Failure(f"http_{status}", message, payload=payload)
+
+
+def refused(failure: Failure, *, code: int = 1008) -> Refusal:
+    """A refused `connect`: the answer first, then the close frame, whose reason is the message."""
+    return Refusal(code, str(failure), failure)

@@ -1,0 +1,91 @@
+"""OpenClaw's frames: one JSON object in a text message each.
+
+Nothing here is ever null and no key is added: the command-line client of wire 3 drops frames with `"error": null` or
+keys that it does not know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from agents.rpc.failures import Failure, invalid
+from agents.rpc.limits import MAX_MESSAGE_BYTES
+from memory_gateway.core.json_data import holds_nul
+from memory_gateway.core.rest import MAX_JSON_DEPTH, json_depth_exceeds
+
+MAX_ID_CHARS = 256
+UNKNOWN_ID = "invalid"
+
+
+class NotJson(Exception):
+    """A message that is no JSON at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    id: str
+    method: str
+    params: Mapping[str, Any]
+
+
+class BadFrame(Exception):
+    """JSON that is no request. `id` is what to answer to, `UNKNOWN_ID` where it has none."""
+
+    def __init__(self, frame_id: str, why: str) -> None:
+        super().__init__(why)
+        self.id = frame_id
+
+    @property
+    def failure(self) -> Failure:
+        return invalid(f"invalid request frame: {self}")
+
+
+def read(message: bytes) -> Request:
+    """Errors: `NotJson`, `BadFrame`."""
+    if json_depth_exceeds(message, MAX_JSON_DEPTH):
+        raise BadFrame(UNKNOWN_ID, f"nested deeper than {MAX_JSON_DEPTH} levels")
+    try:
+        frame = orjson.loads(message)
+    except orjson.JSONDecodeError:
+        raise NotJson from None
+    if not isinstance(frame, dict):
+        raise BadFrame(UNKNOWN_ID, "must be an object")
+    frame_id = frame.get("id")
+    if not isinstance(frame_id, str) or not 0 < len(frame_id) <= MAX_ID_CHARS:
+        raise BadFrame(UNKNOWN_ID, f"id must be a string of 1 to {MAX_ID_CHARS} characters")
+    if frame.get("type") != "req":
+        raise BadFrame(frame_id, "type must be req")
+    method, params = frame.get("method"), frame.get("params", {})
+    if not isinstance(method, str) or not method:
+        raise BadFrame(frame_id, "method must be a string that is not empty")
+    if params is not None and not isinstance(params, dict):
+        raise BadFrame(frame_id, "params must be an object")
+    if b"\\u0000" in message and holds_nul(frame):
+        raise BadFrame(frame_id, "NUL characters are not allowed")
+    return Request(frame_id, method, params or {})
+
+
+def succeeded(request_id: str, payload: Mapping[str, Any]) -> bytes:
+    """A response; an error instead if the client would not take one of its size."""
+    frame = orjson.dumps({"type": "res", "id": request_id, "ok": True, "payload": payload})
+    if len(frame) > MAX_MESSAGE_BYTES:
+        return failed(request_id, invalid(f"the answer exceeds {MAX_MESSAGE_BYTES} bytes: ask for less at once"))
+    return frame
+
+
+def failed(request_id: str, failure: Failure) -> bytes:
+    frame: dict[str, Any] = {"type": "res", "id": request_id, "ok": False, "error": failure.error}
+    if failure.payload is not None:
+        frame["payload"] = failure.payload
+    return orjson.dumps(frame)
+
+
+def event(name: str, payload: Mapping[str, Any], seq: int | None = None) -> bytes:
+    frame: dict[str, Any] = {"type": "event", "event": name, "payload": payload}
+    if seq is not None:
+        frame["seq"] = seq
+    return orjson.dumps(frame)

@@ -1,0 +1,18 @@
+"""The protocol's numbers, and ours where it has none."""
+
+from __future__ import annotations
+
+from typing import Final
+
+MAX_MESSAGE_BYTES: Final = 25 * 2**20
+MAX_STRANGERS_MESSAGE_BYTES: Final = 64 * 1024
+"""Before `connect` was accepted."""
+MAX_OUTBOUND_BYTES: Final = 50 * 2**20
+"""Of what waits for a client that does not read."""
+MAX_STRANGERS: Final = 256
+"""Sockets that have not connected yet, per process: one more sends the oldest away."""
+SOCKETS_PER_TOKEN: Final = 8
+REQUESTS_IN_FLIGHT: Final = 8
+"""Per socket; what comes beyond that is read when one of them is answered."""
+THREADS: Final = 8
+"""For all sockets of a process: requests wait for each other there, never for the loop."""

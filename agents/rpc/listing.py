@@ -1,0 +1,42 @@
+"""Pages by number: of single memories, and of whole turns."""
+
+from __future__ import annotations
+
+from engine import browse
+from engine.browse import Selection, rows_of
+from engine.port import StoredMemory
+from engine.table import stored
+
+
+def rows(selection: Selection, *, page: int, size: int, oldest_first: bool) -> list[StoredMemory]:
+    return browse.offset_page(selection, offset=(page - 1) * size, limit=size, oldest_first=oldest_first)
+
+
+def whole_turns(selection: Selection, *, page: int, size: int, oldest_first: bool) -> list[StoredMemory]:
+    """The turns whose head, the newest memory (oldest first: the oldest), is on the page, each whole and in its own
+    order, and then the page's memories that belong to no turn.
+
+    So each memory is on exactly one page of those that the total promises, and a page with a long turn is longer.
+    """
+    window = rows(selection, page=page, size=size, oldest_first=oldest_first)
+    turns = _turns(selection, {memory.batch_id for memory in window if memory.batch_id})
+    heads = {_head(turn, oldest_first=oldest_first).row: turn for turn in turns}
+    found = [memory for head in window for memory in heads.get(head.row, ())]
+    return found + [memory for memory in window if not memory.batch_id]
+
+
+def _turns(selection: Selection, batch_ids: set[str]) -> list[list[StoredMemory]]:
+    turns: dict[str, list[StoredMemory]] = {}
+    if batch_ids:
+        for row in rows_of(selection).filter(batch_id__in=batch_ids):
+            turns.setdefault(row.batch_id, []).append(stored(row))
+    for turn in turns.values():
+        turn.sort(key=lambda memory: (memory.created_at_ms, memory.seq, memory.chunk_index or 0, memory.row))
+    return list(turns.values())
+
+
+def _head(turn: list[StoredMemory], *, oldest_first: bool) -> StoredMemory:
+    def at(memory: StoredMemory) -> tuple[int, int]:
+        return (memory.created_at_ms, memory.row)
+
+    return min(turn, key=at) if oldest_first else max(turn, key=at)

@@ -1,0 +1,208 @@
+"""`memory.admin.*`: what the plugin's panel reads and does, on the services of our own panel.
+
+A token sees everybody's memories or one user's: each function starts from its holder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+
+from accounts import services as accounts
+from accounts.audit import record
+from accounts.tokens import TokenPrincipal
+from agents.rpc import listing
+from agents.rpc.failures import plugin_failure
+from agents.rpc.labels import LABELS_ZH
+from agents.rpc.params import Params, moment_ms, text, whole
+from engine import browse
+from engine.browse import Selection
+from engine.categories import TABS, tab_of
+from engine.models import Memory
+from engine.port import Owner, StoredMemory
+from memories.services import trash
+from memories.services.lookup import Which
+from memories.services.manual import MAX_TEXT_CHARS, add_by_hand
+from memory_gateway.core.errors import NotFound
+from memory_gateway.core.ids import check_name
+
+OPENCLAW_USER = "openclaw"
+"""Who owns what an operator adds."""
+NO_AGENT = "缺少 agentId：请先选择 Agent"
+DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE = 100, 500
+MAX_FACETS = 10_000
+MAX_DELETED = 1_000
+_NEVER_WEIGHED = 0.7
+"""What the plugin gives to what it captures; its panel knows no memory without a weight."""
+
+
+def config(_principal: TokenPrincipal, _params: Params) -> dict[str, Any]:
+    categories = {tab: list(_categories(tab)) for tab in TABS}
+    options = {
+        tab: [{"category": category, "labelZh": LABELS_ZH[category]} for category in of_tab]
+        for tab, of_tab in categories.items()
+    }
+    return {
+        "enableFullContextMemory": settings.MEMORY_GATEWAY_FULL_CONTEXT_MEMORY,
+        "enableSelfImprovingMemory": settings.MEMORY_GATEWAY_SELF_IMPROVING_MEMORY,
+        "categoryLabelsZh": LABELS_ZH,
+        "tabCategories": categories,
+        "memoryTypeFilterOptions": options,
+    }
+
+
+def facets(principal: TokenPrincipal, _params: Params) -> dict[str, Any]:
+    found = browse.facets(Selection(user_pk=principal.user_pk), limit=MAX_FACETS)
+    return {
+        "agents": sorted(agent.key for agent in found.agents),
+        "sessions": sorted({session.key for session in found.sessions}),
+    }
+
+
+def list_memories(principal: TokenPrincipal, params: Params) -> dict[str, Any]:
+    """Errors: `Failure` without an agent, or for a category that is not the tab's."""
+    agent_id = text(params, "agentId")
+    if not agent_id:
+        raise plugin_failure(400, NO_AGENT)
+    tab = text(params, "tab")
+    tab = tab if tab in TABS else "user"
+    if not _categories(tab):
+        return {"items": [], "total": 0, "page": 1, "pageSize": DEFAULT_PAGE_SIZE}
+    selection = _selection(principal, params, agent_id, tab)
+    number = whole(params, "page", 1)
+    size = whole(params, "limit", DEFAULT_PAGE_SIZE, maximum=MAX_PAGE_SIZE)
+    read = listing.whole_turns if tab == "full" else listing.rows
+    memories = read(selection, page=number, size=size, oldest_first=params.get("sortDesc") in {False, "false"})
+    _record_reading(principal, memories)
+    items = [_item(memory) for memory in memories]
+    return {"items": items, "total": browse.count(selection), "page": number, "pageSize": size}
+
+
+def delete(principal: TokenPrincipal, params: Params) -> dict[str, Any]:
+    """All or nothing; what is not there, or another agent's, is not counted. Errors: `Failure`, `Conflict`."""
+    wanted = _wanted(params.get("items"))
+    if not wanted:
+        raise plugin_failure(400, "items required")
+    if len(wanted) > MAX_DELETED:
+        raise plugin_failure(400, f"at most {MAX_DELETED} items can be deleted at once")
+    owners = {} if principal.user_pk is None else {"user_id": principal.user_pk}
+    rows = Memory.objects.filter(**owners, memory_id__in={memory_id for _, memory_id in wanted})
+    found = browse.get_many(list(rows.order_by("user_id", "pk").values_list("pk", flat=True)))
+    meant = [memory for memory in found if (memory.agent_id, memory.memory_id) in wanted and _is_live(memory)]
+    with transaction.atomic():
+        for memory in meant:
+            _delete(principal, memory)
+    return {"deleted": len(meant)}
+
+
+def add(principal: TokenPrincipal, params: Params) -> dict[str, Any]:
+    """Errors: `Failure`, `InvalidInput`, `Conflict`, `EngineUnavailable`."""
+    agent_id, said, category = (text(params, name) for name in ("agentId", "text", "category"))
+    if not agent_id:
+        raise plugin_failure(400, "agentId required")
+    try:
+        check_name(agent_id)
+    except ValueError as error:
+        raise plugin_failure(400, f"agentId {error}") from None
+    if not said:
+        raise plugin_failure(400, "text required")
+    if category not in _categories(tab_of(category)):
+        raise plugin_failure(400, "invalid or disabled category")
+    memory = add_by_hand(
+        owner_for(principal),
+        category=category,
+        text=_cut(said),
+        agent_id=agent_id,
+        origin="panel",
+        actor=principal.actor,
+    )
+    return {"id": memory.memory_id, "createdAt": memory.created_at_ms, "chunkRows": 1}
+
+
+def owner_for(principal: TokenPrincipal) -> Owner:
+    """Whose memories are written: the token's user, or the one that operators' tokens share."""
+    if principal.user_pk is not None and principal.user_id is not None:
+        return Owner(principal.user_pk, principal.user_id)
+    try:
+        user = accounts.find_user(OPENCLAW_USER)
+    except NotFound:
+        user = accounts.create_user(OPENCLAW_USER, actor=principal.actor).key.user
+    return Owner(user.pk, user.user_id)
+
+
+def weight(importance: float | None) -> float:
+    return _NEVER_WEIGHED if importance is None else importance
+
+
+def _categories(tab: str) -> tuple[str, ...]:
+    """A tab's categories; none where its kind of memory is switched off, and of no tab."""
+    is_off = (tab == "self" and not settings.MEMORY_GATEWAY_SELF_IMPROVING_MEMORY) or (
+        tab == "full" and not settings.MEMORY_GATEWAY_FULL_CONTEXT_MEMORY
+    )
+    return () if is_off else TABS.get(tab, ())
+
+
+def _selection(principal: TokenPrincipal, params: Params, agent_id: str, tab: str) -> Selection:
+    category = text(params, "category")
+    if category and category not in _categories(tab):
+        raise plugin_failure(400, "category 与当前 Tab 不匹配")
+    until_ms = moment_ms(params, "timeTo")
+    return Selection(
+        user_pk=principal.user_pk,
+        tab=tab,
+        categories=(category,) if category else (),
+        agent_id=agent_id,
+        session_id=text(params, "sessionId") or None,
+        since_ms=moment_ms(params, "timeFrom"),
+        until_ms=None if until_ms is None else until_ms + 1,  # the end belongs to it
+    )
+
+
+def _item(memory: StoredMemory) -> dict[str, Any]:
+    item = {
+        "id": memory.memory_id,
+        "agentId": memory.agent_id,
+        "sessionId": memory.session_id or "",
+        "text": memory.text,
+        "importance": weight(memory.importance),
+        "category": memory.category,
+        "createdAt": memory.created_at_ms,
+        "isDeleted": 0,
+        "seqInBatch": memory.seq,
+        "chunkIndex": memory.chunk_index or 0,
+    }
+    return item | {"batchId": memory.batch_id} if memory.batch_id else item
+
+
+def _record_reading(principal: TokenPrincipal, memories: Sequence[StoredMemory]) -> None:
+    """An operator who reads what users said leaves a trace; a user's own token reads the user's own."""
+    users = sorted({memory.owner.user_id for memory in memories})
+    if principal.operator is not None and users:
+        of_one = users[0] if len(users) == 1 else ""
+        detail = {"users": users}
+        record(principal.actor, "memory.list", subject_type="memory", subject_id="", user_id=of_one, detail=detail)
+
+
+def _wanted(items: Any) -> set[tuple[str, str]]:
+    if not isinstance(items, list):
+        return set()
+    named = ((text(item, "agentId"), text(item, "id")) for item in items if isinstance(item, dict))
+    return {(agent_id, memory_id) for agent_id, memory_id in named if agent_id and memory_id}
+
+
+def _is_live(memory: StoredMemory) -> bool:
+    return memory.hidden_at is None and not memory.is_session_hidden
+
+
+def _delete(principal: TokenPrincipal, memory: StoredMemory) -> None:
+    owner = memory.owner
+    which = Which(memory.memory_id, app_id=owner.app_id, project_id=owner.project_id)
+    trash.delete(owner.user_pk, which, reason="openclaw", actor=principal.actor)
+
+
+def _cut(said: str) -> str:
+    """The first 8,000 UTF-16 units, as JavaScript counts."""
+    return said.encode("utf-16-le")[: 2 * MAX_TEXT_CHARS].decode("utf-16-le", errors="ignore")

@@ -1,0 +1,42 @@
+"""Parameters as the plugin's panel sends them: what cannot be read counts as absent, as it does there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from memory_gateway.core.times import to_ms
+
+Params = Mapping[str, Any]
+MAX_NUMBER = 10**9
+_MIN_MS, _MAX_MS = -62_135_596_800_000, 253_402_300_799_999  # the years 1 to 9999
+
+
+def text(params: Params, name: str) -> str:
+    value = params.get(name)
+    return value.strip() if isinstance(value, str) else ""
+
+
+def whole(params: Params, name: str, default: int, *, maximum: int = MAX_NUMBER) -> int:
+    """A number of at least 1, read from digits too; the default for zero and for what is none."""
+    value = params.get(name)
+    try:
+        number = int(value) if isinstance(value, int | float | str) else 0
+    except (ValueError, OverflowError):
+        number = 0
+    return min(max(number, 1), maximum) if number else default
+
+
+def moment_ms(params: Params, name: str) -> int | None:
+    """A time in ISO 8601 (without a zone: UTC) or in Unix milliseconds; None for none, or for what is no time."""
+    value = params.get(name)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return int(value) if _MIN_MS <= value <= _MAX_MS else None
+    if not isinstance(value, str):
+        return None
+    try:
+        moment = datetime.fromisoformat(value.strip())
+        return to_ms(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+    except (ValueError, OverflowError):
+        return None

@@ -1,0 +1,31 @@
+"""One JSON line per request, in the log of the REST API and with its names. Parameters and answers stay out."""
+
+from __future__ import annotations
+
+import logging
+from datetime import UTC, datetime, timedelta
+
+import orjson
+
+from agents.rpc.handshake import Peer
+from memory_gateway.core.context import request_id
+from memory_gateway.core.redaction import redact_text
+from memory_gateway.core.times import isoformat
+
+logger = logging.getLogger("memory_gateway.api")
+_SHOWN_CHARS = 100
+
+
+def write(peer: Peer, method: str, client: str, outcome: str, duration_ms: float) -> None:
+    line = {
+        "request_time": isoformat(datetime.now(UTC) - timedelta(milliseconds=duration_ms)),
+        "duration_ms": round(duration_ms, 2),
+        "method": "RPC",
+        "path": redact_text(method[:_SHOWN_CHARS]),
+        "client": client,
+        "request_id": request_id.get(),
+        "user_id": peer.principal.user_id,
+        "token": peer.principal.name,
+        "output": {"status": outcome},
+    }
+    logger.info("%s", orjson.dumps(line).decode())
