@@ -14,6 +14,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("accounts.api.urls")),
     path("", include("resources.api.urls")),
     path("", include("memories.api.urls")),
+    path("", include("agents.api.urls")),
     path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
     path("api/docs/", DocsView.as_view(), name="docs"),
     path("admin/", admin.site.urls),

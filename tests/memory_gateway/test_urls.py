@@ -10,6 +10,7 @@ from django.test import Client
 from tests.memory_gateway.routes import Route, all_routes
 
 OPEN, KEY = "open", "key"
+OPENCLAW = "openclaw"  # for a key too, refused in OpenClaw's words
 # `POST /users` is open under the `local` profile only.
 API = {
     ("GET", "/"): OPEN,
@@ -40,6 +41,7 @@ API = {
     ("GET", "/sessions"): KEY,
     ("DELETE", "/sessions/<path:session_id>"): KEY,
     ("POST", "/sessions/<path:session_id>/restore"): KEY,
+    ("POST", "/tools/invoke"): OPENCLAW,
 }
 # Every other page under /admin/ is for signed-in staff.
 ADMIN_OPEN = {"/admin/login/"}
@@ -70,6 +72,9 @@ def test_a_stranger_gets_as_far_as_the_table_says(client: Client, method: str, r
     answer = client.generic(method, route.address, b"{}", "application/json")
     if API[method, route.pattern] == KEY:
         assert (answer.status_code, answer.json()["code"]) == (401, "unauthenticated")
+        assert answer.headers["WWW-Authenticate"] == "Bearer"
+    elif API[method, route.pattern] == OPENCLAW:
+        assert (answer.status_code, answer.json()["error"]["type"]) == (401, "unauthorized")
         assert answer.headers["WWW-Authenticate"] == "Bearer"
     else:
         assert answer.status_code in {200, 302, 422}

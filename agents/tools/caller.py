@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.db.models import Q
+
+from accounts.audit import Actor
+from engine.models import Memory
+from engine.port import Owner
+from memory_gateway.core.errors import InvalidInput
+from memory_gateway.core.ids import check_name, check_session_id
+
+DEFAULT_AGENT = "main"
+MAIN_SESSION = "main"
+MADE_FOR_AGENTS = (Memory.Origin.PANEL, Memory.Origin.TOOL)
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """For whom a tool is called, and which of the user's agents calls it ("" is none: it sees what all of them do).
+
+    `session_id` is the session that a stored memory is filed under.
+    """
+
+    owner: Owner
+    agent_id: str
+    actor: Actor
+    session_id: str = ""
+
+    @property
+    def filed_under(self) -> str:
+        """OpenClaw's own name for an agent's main session where none is given."""
+        return self.session_id or f"agent:{self.agent_id or DEFAULT_AGENT}:{MAIN_SESSION}"
+
+    def may_see(self, *, origin: str, agent_id: str) -> bool:
+        """What was written down for one agent is that agent's; what was said and read is for all of the user's."""
+        is_private = origin in MADE_FOR_AGENTS and agent_id != ""
+        return not is_private or self.agent_id in {"", agent_id}
+
+    def own(self) -> Q:
+        """The condition of what was written down for this very agent."""
+        return Q(origin__in=MADE_FOR_AGENTS, agent_id=self.agent_id)
+
+
+def caller_for(owner: Owner, actor: Actor, *, agent_id: str | None = None, session_key: str | None = None) -> Caller:
+    """The caller by what OpenClaw sends: an agent, or a session key that names one (`agent:<id>:…`), or nothing.
+
+    Errors: `InvalidInput`.
+    """
+    session_id = "" if session_key in {None, MAIN_SESSION} else str(session_key)
+    agent_id = agent_id or _agent_of(session_id) or DEFAULT_AGENT
+    try:
+        check_name(agent_id)
+    except ValueError as error:
+        raise InvalidInput.of_field("agentId", str(error)) from None
+    try:
+        return Caller(owner, agent_id, actor, check_session_id(session_id) if session_id else "")
+    except ValueError as error:
+        raise InvalidInput.of_field("sessionKey", str(error)) from None
+
+
+def _agent_of(session_key: str) -> str:
+    parts = session_key.split(":")
+    return parts[1] if len(parts) > 2 and parts[0] == "agent" else ""

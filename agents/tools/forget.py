@@ -1,0 +1,82 @@
+"""`memory_forget`: by id, or by a question. What is forgotten lies in the user's trash and can be restored."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from agents.tools.arguments import ForgetArguments
+from agents.tools.caller import Caller
+from agents.tools.recall import Recalled, find, listed
+from agents.tools.results import Result, failed, result
+from engine.registry import get_engine
+from engine.text.tokens import query_tokens
+from memories.services import lookup, trash
+from memories.services.lookup import Which
+from memory_gateway.core.errors import NotFound
+
+_LIKELY: Final = 0.7
+_CERTAIN: Final = 0.9
+_COVERED: Final = 0.5
+# Models copy an id with what stands around it in a list.
+_AROUND_AN_ID = re.compile(r"\A[\s\[(\"'`]*(?:id\s*:\s*)?|[\s\])\"'`]*\Z", re.IGNORECASE)
+
+
+def forget(caller: Caller, arguments: ForgetArguments) -> Result:
+    """Errors: `Conflict` for a message that is no memory yet."""
+    if memory_id := _AROUND_AN_ID.sub("", arguments.memory_id):
+        return _forget_id(caller, memory_id)
+    if arguments.query.strip():
+        return _forget_found(caller, arguments.query)
+    return failed("missing_param", "Provide query or memoryId.")
+
+
+def _forget_id(caller: Caller, memory_id: str) -> Result:
+    if not _is_there(caller, memory_id):
+        return result(f"Memory {memory_id} not found.", action="not_found", id=memory_id)
+    _delete(caller, memory_id)
+    return result(f"Memory {memory_id} forgotten.", action="deleted", id=memory_id)
+
+
+def _forget_found(caller: Caller, query: str) -> Result:
+    found = find(caller, query)
+    if not found:
+        return result("No matching memories found.", found=0)
+    likely = [one for one in found if one.score >= _LIKELY]
+    if len(likely) == 1 and _is_meant(likely[0], query):
+        _delete(caller, likely[0].id)
+        text = f"Forgotten: [id: {likely[0].id}]\n{listed(likely)}"
+        return result(text, action="deleted", rows=1, id=likely[0].id)
+    candidates = likely or found
+    return result(
+        f"Found {len(candidates)} candidates. Call again with the memoryId of one of them:\n\n{listed(candidates)}",
+        action="candidates",
+        candidates=[
+            {"id": one.id, "text": one.text, "category": one.category, "score": one.score} for one in candidates
+        ],
+    )
+
+
+def _is_meant(one: Recalled, query: str) -> bool:
+    """Whether a question says what the memory says: one word of a long memory means it not for certain."""
+    says = set(query_tokens(one.text))
+    covered = len(says & set(query_tokens(query))) / max(len(says), 1)
+    return one.score > _CERTAIN and covered >= _COVERED
+
+
+def _is_there(caller: Caller, memory_id: str) -> bool:
+    """Whether the caller may see the memory, and it is not forgotten already."""
+    try:
+        memory = lookup.one(caller.owner.user_pk, _which(caller, memory_id), get_engine())
+    except NotFound:
+        return False
+    is_live = memory.hidden_at is None and not memory.is_session_hidden
+    return is_live and caller.may_see(origin=memory.origin, agent_id=memory.agent_id)
+
+
+def _delete(caller: Caller, memory_id: str) -> None:
+    trash.delete(caller.owner.user_pk, _which(caller, memory_id), reason="memory_forget", actor=caller.actor)
+
+
+def _which(caller: Caller, memory_id: str) -> Which:
+    return Which(memory_id, app_id=caller.owner.app_id, project_id=caller.owner.project_id)

@@ -1,0 +1,124 @@
+"""`memory_recall`: the caller's memories for a question, through the one search that everybody uses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple
+
+from agents.tools.arguments import MAX_LIMIT, RecallArguments
+from agents.tools.caller import Caller
+from agents.tools.frame import framed, quoted
+from agents.tools.results import Result, failed, result
+from engine.models import Memory, owned_by
+from engine.port import MAX_TOP_K, Hit
+from engine.text.tokens import query_tokens
+from memories.services.search import UNCOUNTED_TYPES, SearchCommand, search_of
+from memory_gateway.core.times import isoformat
+
+MAX_QUERY_CHARS: Final = 8192
+DEFAULT_IMPORTANCE: Final = 0.7
+
+
+class Recalled(NamedTuple):
+    """A memory as tools show it. `score` is 0..1: how much of the question it answers."""
+
+    id: str
+    text: str
+    category: str
+    importance: float
+    score: float
+    created_at_ms: int
+
+    def details(self) -> dict[str, Any]:
+        shown = {"id": self.id, "text": self.text, "category": self.category, "importance": self.importance}
+        return {**shown, "score": self.score, "createdAt": self.created_at_ms}
+
+    def line(self, number: int) -> str:
+        said_at = isoformat(datetime.fromtimestamp(self.created_at_ms / 1000, tz=UTC))
+        return f"{number}. [{self.category}] {said_at} {quoted(self.text)} ({self.score:.0%}) [id: {self.id}]"
+
+
+def recall(caller: Caller, arguments: RecallArguments) -> Result:
+    if not arguments.query.strip():
+        return failed("missing_param", "Provide query: what to look for.")
+    found = find(caller, arguments.query, arguments.limit)
+    if not found:
+        return result("No relevant memories found.", count=0)
+    return result(
+        f"Found {len(found)} {'memory' if len(found) == 1 else 'memories'}:\n\n{listed(found)}",
+        count=len(found),
+        memories=[one.details() for one in found],
+    )
+
+
+def listed(found: Iterable[Recalled]) -> str:
+    return framed(one.line(number) for number, one in enumerate(found, start=1))
+
+
+def find(caller: Caller, query: str, limit: int = MAX_LIMIT) -> list[Recalled]:
+    """The best memories that the caller may see, best first; other agents' do not take their places."""
+    query = query.strip()[:MAX_QUERY_CHARS]
+    hits = _search(caller, query, limit)
+    found = list(_recalled(caller, query, hits))
+    if len(found) < limit <= len(hits):
+        found = list(_recalled(caller, query, _search(caller, query, MAX_TOP_K)))
+    return found[:limit]
+
+
+def _search(caller: Caller, query: str, limit: int) -> list[Hit]:
+    command = SearchCommand(
+        query=query,
+        scopes=frozenset({"all_user_memory"}),
+        top_k=limit,
+        include_profile=False,
+        enable_llm_rerank=False,
+    )
+    found = search_of(caller.owner, command)
+    return [item.hit for item in found.results if item.hit.memory_type not in UNCOUNTED_TYPES]
+
+
+def _recalled(caller: Caller, query: str, hits: Iterable[Hit]) -> Iterator[Recalled]:
+    hits = list(hits)
+    rows = _rows(caller, hits)
+    terms = len(query_tokens(query))
+    for hit in hits:
+        row = rows.get(hit.memory_id, _Row())
+        if caller.may_see(origin=row.origin, agent_id=row.agent_id):
+            yield Recalled(
+                id=hit.memory_id,
+                text=hit.text,
+                category=row.category or str(hit.raw.get("category") or hit.memory_type),
+                importance=DEFAULT_IMPORTANCE if row.importance is None else row.importance,
+                score=_score(hit, terms),
+                created_at_ms=hit.created_at_ms,
+            )
+
+
+class _Row(NamedTuple):
+    """What search does not tell; the defaults are for what an upstream holds and our table does not yet."""
+
+    memory_id: str = ""
+    category: str = ""
+    importance: float | None = None
+    origin: str = ""
+    agent_id: str = ""
+
+
+def _rows(caller: Caller, hits: Iterable[Hit]) -> dict[str, _Row]:
+    ids = [hit.memory_id for hit in hits]
+    if not ids:
+        return {}
+    rows = Memory.objects.filter(owned_by(caller.owner), memory_id__in=ids).order_by()
+    return {row[0]: _Row(*row) for row in rows.values_list(*_Row._fields)}
+
+
+def _score(hit: Hit, terms: int) -> float:
+    """The share of the question's telling words that the memory holds, or its likeness where that says more.
+
+    The scores of the engines rank; they are no shares, and one engine's cannot be compared with another's.
+    """
+    held = len(hit.legs.get("keyword", {}).get("matched", ()))
+    if not held:
+        return round(min(max(hit.score or 0.0, 0.0), 1.0), 4)
+    return round(min(held / max(terms, 1), 1.0), 4)

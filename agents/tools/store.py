@@ -1,0 +1,97 @@
+"""`memory_store`: writes a memory down, or brings the one that says the same up to date."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Final
+
+from django.conf import settings
+from django.db import transaction
+
+from agents.tools.arguments import StoreArguments
+from agents.tools.caller import Caller
+from agents.tools.frame import without_recalls
+from agents.tools.results import Result, failed, result
+from engine.categories import TABS, tab_of
+from engine.embedded.errors import database_errors
+from engine.models import Memory, owned_by
+from engine.port import SearchRequest
+from engine.upstream_own import look_up
+from memories.services import edit, lookup
+from memories.services.lookup import Which
+from memories.services.manual import MAX_TEXT_CHARS, add_by_hand
+from memory_gateway.core.errors import InvalidInput
+
+_PREVIEW_CHARS: Final = 100
+_ALIKE: Final = 20
+_END_OF_SENTENCE = re.compile(r"[\s.!?。！？…]+\Z")
+
+
+def store(caller: Caller, arguments: StoreArguments) -> Result:
+    """Errors: `InvalidInput` for a text that is too long, and those of adding by hand."""
+    if refusal := _refusal(arguments.category):
+        return refusal
+    text = without_recalls(arguments.text)
+    if not text:
+        return failed("missing_param", "Provide text: what to remember.")
+    if len(text) > MAX_TEXT_CHARS:
+        raise InvalidInput.of_field("text", f"must be at most {MAX_TEXT_CHARS} characters")
+    with database_errors(), transaction.atomic():
+        lookup.lock(caller.owner.user_pk)
+        same = _same(caller, text, arguments.category)
+        if same is not None:
+            _bring_up_to_date(caller, same, text, arguments)
+            return _stored("Updated", "updated", same.memory_id, text)
+        added = add_by_hand(
+            caller.owner,
+            category=arguments.category,
+            text=text,
+            agent_id=caller.agent_id,
+            session_id=caller.filed_under,
+            importance=arguments.importance,
+            origin="tool",
+            actor=caller.actor,
+        )
+        return _stored("Stored", "created", added.memory_id, text)
+
+
+def _refusal(category: str) -> Result | None:
+    tab = tab_of(category)
+    if tab == "self" and not settings.MEMORY_GATEWAY_SELF_IMPROVING_MEMORY:
+        return failed("self_improving_memory_disabled", "Self-improving memories are switched off here.")
+    if tab == "full" and not settings.MEMORY_GATEWAY_FULL_CONTEXT_MEMORY:
+        return failed("full_context_memory_disabled", "Full-context memories are switched off here.")
+    return None
+
+
+def _stored(word: str, action: str, memory_id: str, text: str) -> Result:
+    preview = text if len(text) <= _PREVIEW_CHARS else f"{text[:_PREVIEW_CHARS]}…"
+    return result(f'{word}: "{preview}" [id: {memory_id}]', action=action, id=memory_id)
+
+
+def _same(caller: Caller, text: str, category: str) -> Memory | None:
+    """The agent's own memory of the same class that says the same. Likeness is not enough: "likes tea" and
+    "likes no tea" are alike."""
+    request = SearchRequest(query=text, method="keyword", top_k=_ALIKE)
+    [hits] = look_up(caller.owner, [request], ()).hits
+    wanted = normalized(text)
+    ids = [hit.memory_id for hit in hits if normalized(hit.text) == wanted]
+    if not ids:
+        return None
+    own = Memory.objects.filter(owned_by(caller.owner), caller.own(), memory_id__in=ids)
+    return own.filter(category__in=TABS[tab_of(category)]).order_by("pk").first()
+
+
+def normalized(text: str) -> str:
+    """A text without what changes nothing of what it says: letters' width and case, spaces, the last full stop."""
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    return _END_OF_SENTENCE.sub("", " ".join(folded.split()))
+
+
+def _bring_up_to_date(caller: Caller, same: Memory, text: str, arguments: StoreArguments) -> None:
+    """As a correction, so that the earlier wording stays on record and can be brought back."""
+    correction = edit.Correction(text=text, category=arguments.category, importance=arguments.importance)
+    if (same.text, same.category, same.importance) != (correction.text, correction.category, correction.importance):
+        which = Which(same.memory_id, app_id=same.app_id, project_id=same.project_id)
+        edit.correct(caller.owner.user_pk, which, correction, actor=caller.actor)

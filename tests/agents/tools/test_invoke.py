@@ -1,0 +1,144 @@
+"""`POST /tools/invoke`: the tools over HTTP, in OpenClaw's shapes."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import orjson
+import pytest
+from django.db import connections
+from django.test import Client
+
+from engine.models import Memory
+from tests.conftest import Person, make_person
+
+pytestmark = pytest.mark.django_db
+URL = "/tools/invoke"
+
+
+def invoke(client: Client, *, status: int = 200, **body: Any) -> dict[str, Any]:
+    answer = client.post(URL, orjson.dumps(body), "application/json")
+    assert answer.status_code == status, answer.content
+    return dict(answer.json())
+
+
+def details(person: Person, tool: str, **arguments: Any) -> dict[str, Any]:
+    answer = invoke(person.client, tool=tool, args=arguments)
+    assert set(answer) == {"ok", "result"}
+    assert answer["ok"] is True
+    return dict(answer["result"]["details"])
+
+
+@pytest.mark.parametrize(("text", "query"), [("The tax number is 4711", "tax"), ("爱丽丝对花生过敏", "花生")])
+def test_a_fact_is_stored_recalled_and_forgotten(alice: Person, text: str, query: str) -> None:
+    memory_id = details(alice, "memory_store", text=text)["id"]
+    [memory] = details(alice, "memory_recall", query=query, limit=1)["memories"]
+    assert (memory["id"], memory["text"]) == (memory_id, text)
+    assert details(alice, "memory_forget", memoryId=memory_id) == {"action": "deleted", "id": memory_id}
+    assert details(alice, "memory_recall", query=query) == {"count": 0}
+
+
+def test_the_tool_may_be_called_name_and_unknown_fields_are_passed_over(alice: Person) -> None:
+    body = {"name": "memory_recall", "args": {"query": "x"}, "action": "json", "dryRun": False, "more": 1}
+    assert invoke(alice.client, **body)["result"]["details"] == {"count": 0}
+    assert invoke(alice.client, tool="memory_forget")["result"]["details"] == {"error": "missing_param"}
+    assert invoke(alice.client, tool="memory_forget", args=None)["result"]["details"] == {"error": "missing_param"}
+
+
+@pytest.mark.parametrize(
+    ("body", "agent_id", "session_id"),
+    [
+        ({}, "main", "agent:main:main"),
+        ({"sessionKey": "main"}, "main", "agent:main:main"),
+        ({"agentId": "helper"}, "helper", "agent:helper:main"),
+        ({"sessionKey": "agent:helper:telegram:7"}, "helper", "agent:helper:telegram:7"),
+        ({"agentId": "a", "sessionKey": "session:67505b88"}, "a", "session:67505b88"),
+    ],
+)
+def test_agent_and_session_are_kept(alice: Person, body: dict[str, Any], agent_id: str, session_id: str) -> None:
+    invoke(alice.client, tool="memory_store", args={"text": "A fact"}, **body)
+    memory = Memory.objects.select_related("session").get()
+    assert memory.session is not None
+    assert (memory.agent_id, memory.session.session_id) == (agent_id, session_id)
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "kind"),
+    [
+        ({"tool": "exec", "args": {"command": "ls"}}, 404, "not_found"),
+        ({"args": {}}, 400, "invalid_request"),
+        ({"tool": 5}, 400, "invalid_request"),
+        ({"tool": "memory_recall", "args": [1]}, 400, "invalid_request"),
+        ({"tool": "memory_recall", "args": {"query": {"a": 1}}}, 400, "invalid_request"),
+        ({"tool": "memory_recall", "args": {"query": "x", "limit": "many"}}, 400, "invalid_request"),
+        ({"tool": "memory_recall", "args": {"query": "x"}, "agentId": "../x"}, 400, "invalid_request"),
+        ({"tool": "memory_recall", "args": {"query": "x"}, "sessionKey": "a\nb"}, 400, "invalid_request"),
+        ({"tool": "memory_store", "args": {"text": "x" * 8001}}, 400, "invalid_request"),
+        ({"tool": "memory_store", "args": {"text": "x"}, "sessionKey": "resource:bob:r_1"}, 404, "not_found"),
+    ],
+)
+def test_a_refusal_has_openclaws_shape(alice: Person, body: dict[str, Any], status: int, kind: str) -> None:
+    answer = invoke(alice.client, status=status, **body)
+    assert set(answer) == {"ok", "error"}
+    assert answer["ok"] is False
+    assert answer["error"]["type"] == kind
+    assert answer["error"]["message"]
+
+
+NASTY = [
+    b"",
+    b"{",
+    b"[]",
+    b"null",
+    b'"x"',
+    b"{}" * 2,
+    b'{"tool": "\\ud800"}',
+    b'{"tool": "memory_recall", "args": {"query": "\\u0000"}}',
+    b'{"tool": "memory_recall", "args": {"query": "x", "limit": 1e999}}',
+    b'{"tool": "memory_recall", "args": {"query": "x", "limit": NaN}}',
+    b'{"tool": "memory_recall", "args": {"query": "x", "limit": true}}',
+    b'{"tool": "memory_forget", "args": {"memoryId": "\\u202e", "query": 99999999999999999999999}}',
+    b'{"tool": "memory_recall", "args": {"query": "' + b"x" * 100_000 + b'"}}',
+    b'{"tool": "memory_recall", "args": ' + b'{"a":' * 100 + b"1" + b"}" * 100 + b"}",
+    b'{"tool": "memory_recall", "tool": "memory_store", "args": {"text": {"$ne": null}}}',
+    b"\xff\xfe",
+]
+
+
+@pytest.mark.parametrize("body", NASTY, ids=range(len(NASTY)))
+def test_nasty_json_is_refused_or_served_but_never_breaks_it(alice: Person, body: bytes) -> None:
+    answer = alice.client.post(URL, body, "application/json")
+    assert answer.status_code in {200, 400, 413}
+    assert answer.json()["ok"] is (answer.status_code == 200)
+
+
+def test_a_stranger_is_refused(client: Client, alice: Person) -> None:
+    for headers in ({}, {"Authorization": "Bearer uk_" + "x" * 43}, {"Authorization": "Basic x"}):
+        answer = client.post(URL, b'{"tool": "memory_recall"}', "application/json", headers=headers)
+        assert (answer.status_code, answer.json()["error"]["type"]) == (401, "unauthorized")
+        assert answer.headers["WWW-Authenticate"] == "Bearer"
+
+
+def test_only_post_is_answered(alice: Person) -> None:
+    for method in ("get", "put", "patch", "delete"):
+        answer = getattr(alice.client, method)(URL)
+        assert (answer.status_code, answer.json()["error"]["type"]) == (405, "method_not_allowed")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_users_who_call_at_once_never_mix() -> None:
+    people = [make_person(name) for name in ("a", "A", "a.b")]
+
+    def work(number: int) -> None:
+        person = people[number % len(people)]
+        try:
+            details(person, "memory_store", text=f"note {number} of {person.user_id}")
+            for memory in details(person, "memory_recall", query="note")["memories"]:
+                assert memory["text"].endswith(f" of {person.user_id}")
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(work, range(30)))
+    assert Memory.objects.count() == 30

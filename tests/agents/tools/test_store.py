@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from accounts.models import AuditEvent
+from engine.models import Memory
+from memories.models import OverrideRevision
+from memory_gateway.core.errors import InvalidInput
+from tests.agents.tools.conftest import Agent
+from tests.conftest import Person
+from tests.memories.calls import say
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_new_memory_is_created_with_its_agent_and_session(agent: Agent) -> None:
+    details = agent.use("memory_store", text="  The tax number is 4711  ")
+    assert details["action"] == "created"
+    memory = Memory.objects.get(memory_id=details["id"])
+    assert (memory.text, memory.category, memory.importance) == ("The tax number is 4711", "user_memory_fact", 0.7)
+    assert (memory.agent_id, memory.origin) == ("main", "tool")
+    assert memory.session is not None
+    assert memory.session.session_id == "agent:main:main"
+    assert agent.text == f'Stored: "The tax number is 4711" [id: {details["id"]}]'
+
+
+def test_a_long_text_is_shown_in_part_and_kept_whole(agent: Agent) -> None:
+    memory_id = agent.store("word " * 1500)
+    assert len(agent.text) < 200
+    assert len(Memory.objects.get(memory_id=memory_id).text) == 7499
+
+
+@pytest.mark.parametrize(
+    "again",
+    ["The tax number is 4711", "the  TAX number\nis 4711.", "Ｔｈｅ tax number is ４７１１！"],
+)
+def test_the_same_in_other_letters_updates_and_keeps_the_history(agent: Agent, again: str) -> None:
+    first = agent.store("The tax number is 4711")
+    assert agent.use("memory_store", text=again, importance=0.2) == {"action": "updated", "id": first}
+    assert agent.text.startswith("Updated: ")
+    memory = Memory.objects.get()
+    assert (memory.memory_id, memory.text, memory.importance) == (first, again, 0.2)
+    assert list(OverrideRevision.objects.order_by("number").values_list("text", flat=True)) == [
+        "The tax number is 4711",
+        again,
+    ]
+    assert agent.ids("tax number") == {first}
+
+
+def test_the_very_same_again_changes_nothing(agent: Agent) -> None:
+    first = agent.store("爱丽丝对花生过敏。")
+    assert agent.use("memory_store", text="爱丽丝对花生过敏。") == {"action": "updated", "id": first}
+    assert not OverrideRevision.objects.exists()
+
+
+def test_what_is_only_alike_is_a_memory_of_its_own(agent: Agent) -> None:
+    texts = ["Alice likes tea", "Alice likes no tea", "Alice likes green tea", "爱丽丝喜欢茶", "爱丽丝不喜欢茶"]
+    assert len({agent.store(text) for text in texts}) == len(texts)
+
+
+def test_another_class_another_agent_and_what_was_said_are_not_replaced(agent: Agent, alice: Person) -> None:
+    text = "Restart the worker after a deployment"
+    say(alice, "chat:c1", text)
+    ids = {
+        agent.store(text),
+        agent.store(text, category="self_improving_learnings"),
+        Agent(alice, "other").store(text),
+    }
+    assert len(ids) == 3
+    assert agent.store(text, category="user_memory_decision") in ids  # the same class
+    assert Memory.objects.count() == 4
+
+
+def test_a_forgotten_memory_is_not_brought_back_by_storing_it_again(agent: Agent) -> None:
+    first = agent.store("The tax number is 4711")
+    agent.use("memory_forget", memoryId=first)
+    assert agent.use("memory_store", text="The tax number is 4711")["action"] == "created"
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("<relevant-memories>\n1. old\n</relevant-memories>\nNew fact", "New fact"),
+        ("Before <knowledge-context source='x'>a\nb</knowledge-context> after", "Before  after"),
+        ("Said <RELEVANT-MEMORIES >x</ relevant-memories > twice <relevant-memories>y</relevant-memories>.", None),
+        ("Fact. <relevant-memories>\n1. cut off in the mid", "Fact."),
+        ("Fact.</relevant-memories>", "Fact."),
+        ("a < b, relevant-memories and <b>bold</b> stay", "a < b, relevant-memories and <b>bold</b> stay"),
+    ],
+)
+def test_recall_blocks_are_not_stored(agent: Agent, text: str, kept: str | None) -> None:
+    stored = Memory.objects.get(memory_id=agent.store(text)).text
+    assert stored == (kept if kept is not None else "Said  twice .")
+
+
+def test_a_recalled_answer_stored_again_stores_nothing(agent: Agent) -> None:
+    agent.store("The tax number is 4711")
+    agent.recall("tax number")
+    block = agent.text[agent.text.index("<relevant-memories>") :]
+    assert agent.use("memory_store", text=block) == {"error": "missing_param"}
+
+
+def test_a_store_without_text_is_told_so(agent: Agent) -> None:
+    for arguments in ({}, {"text": ""}, {"text": None}):
+        assert agent.use("memory_store", **arguments) == {"error": "missing_param"}
+
+
+def test_importance_is_brought_into_its_range(agent: Agent) -> None:
+    for asked, kept in ((7, 1.0), (-1, 0.0), ("0.5", 0.5)):
+        memory_id = agent.store(f"importance of {asked}", importance=asked)
+        assert Memory.objects.get(memory_id=memory_id).importance == kept
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"text": 5},
+        {"text": "x", "category": "nonsense"},
+        {"text": "x", "importance": "very"},
+        {"text": "x", "importance": float("nan")},
+        {"text": "x\x00"},
+        {"text": "\ud800"},
+        {"text": "x" * 8001},
+    ],
+)
+def test_wrong_arguments_are_refused(agent: Agent, arguments: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput):
+        agent.use("memory_store", **arguments)
+    assert not Memory.objects.exists()
+
+
+def test_classes_that_are_switched_off_are_refused(agent: Agent, settings: Any) -> None:
+    settings.MEMORY_GATEWAY_SELF_IMPROVING_MEMORY = settings.MEMORY_GATEWAY_FULL_CONTEXT_MEMORY = False
+    for category, error in (
+        ("self_improving_errors", "self_improving_memory_disabled"),
+        ("full_context_user", "full_context_memory_disabled"),
+    ):
+        assert agent.use("memory_store", text="x", category=category) == {"error": error}
+    assert agent.use("memory_store", text="x")["action"] == "created"
+
+
+def test_it_is_audited_without_its_text(agent: Agent) -> None:
+    agent.store("The tax number is 4711")
+    event = AuditEvent.objects.get(action="memory.add")
+    assert "4711" not in str(event.detail)
