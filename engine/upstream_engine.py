@@ -14,13 +14,14 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from engine import upstream_flush, upstream_journal, upstream_search, upstream_sessions
+from engine import upstream_flush, upstream_journal, upstream_search, upstream_sessions, upstream_staging
 from engine.embedded import storage
 from engine.embedded.errors import database_errors
 from engine.models import Memory, Session
 from engine.port import (
     AddResult,
     EngineError,
+    EngineRefused,
     EngineUnavailable,
     FlushResult,
     Health,
@@ -42,6 +43,7 @@ logger = logging.getLogger("memory_gateway.upstream")
 
 CALLS_PER_SEARCH = 8
 _ROWS_AT_ONCE = 500
+_STAGED_AT_ONCE = 200
 _CAPABILITIES_TIME = timedelta(seconds=30)
 _DEGRADED = "The memory service has no embedding model, so only keywords were compared."
 _HEALTH_SECONDS = 2.0
@@ -105,6 +107,42 @@ class UpstreamEngine(MemoryTable):
                 storage.remove(owner, indexed)
             memories.delete()
         logger.info("upstream: a deleted session stays in EverOS, which has no deletion")
+
+    @database_errors()
+    def stage(self, owner: Owner, staging: Session, messages: Sequence[Message], waiting: Sequence[Message]) -> int:
+        """Gives EverOS the messages of a stand-in (`engine.upstream_staging`) and has it make memories of them, a part
+        at a time; then gives it those that wait for a flush. Returns how many calls it made, about.
+
+        The same call again goes on where it broke off. Errors: those of `add` and `flush`, and `EngineRefused` where
+        EverOS makes nothing of what was said.
+        """
+        calls = 0
+        if upstream_sessions.is_flush_open(staging):
+            upstream_staging.forget_unnoted(staging)
+            self._flush_staged(owner, staging)
+        for start in range(0, len(messages), _STAGED_AT_ONCE):
+            part = messages[start : start + _STAGED_AT_ONCE]
+            self._note_and_deliver(owner, staging, part)
+            if upstream_journal.waits_for_flush(staging, part):
+                self._flush_staged(owner, staging)
+                calls += 4
+        if waiting:
+            self._note_and_deliver(owner, staging, waiting)
+            calls += 1
+        return calls
+
+    def _note_and_deliver(self, owner: Owner, staging: Session, messages: Sequence[Message]) -> None:
+        with transaction.atomic():
+            batches = upstream_journal.note(staging, messages)
+        for batch in batches:
+            self._deliver(owner, staging, batch)
+
+    def _flush_staged(self, owner: Owner, staging: Session) -> None:
+        flushed = upstream_flush.flush(self._client, owner, staging, clock=self._clock, sleep=self._sleep)
+        if flushed.status == "no_extraction":
+            raise EngineRefused("The memory service made nothing of what was said in this session.")
+        if flushed.searchable_at_ms is None:
+            raise OutcomeUnknown("The memory service has not shown yet what it made.", retry_after_seconds=5)
 
     def health(self, timeout_seconds: float) -> Health:
         base_url = self._client.base_url

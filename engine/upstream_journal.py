@@ -26,6 +26,7 @@ from engine.port import ContentItem, Message, Owner, Role
 from engine.upstream.content import SPAN_MS, span_ms
 
 _SENDING = "sending:"
+_ROWS_AT_ONCE = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +51,19 @@ def take_in(owner: Owner, session_id: str, messages: Sequence[Message]) -> tuple
     is in doubt all that were sent with it. Errors: `EngineRefused` for a deleted session."""
     with transaction.atomic():
         session = upstream_sessions.claim(owner, session_id)
-        wanted = {_memory_id(session, message): message for message in messages}
-        known = {row.memory_id: row for row in _rows(session).filter(memory_id__in=list(wanted))}
-        in_doubt = {row.batch_id for row in known.values() if row.batch_id.startswith(_SENDING)}
-        batches = _batches(session, in_doubt, wanted)
-        new = {memory_id: message for memory_id, message in wanted.items() if memory_id not in known}
-        if new:
-            batches.append(_write(session, new))
-    return session, batches
+        return session, note(session, messages)
+
+
+def note(session: Session, messages: Sequence[Message]) -> list[Batch]:
+    """The same for a session that the caller holds. Call inside a transaction."""
+    wanted = {name_of(session, message): message for message in messages}
+    known = {row.memory_id: row for row in _rows(session).filter(memory_id__in=list(wanted))}
+    in_doubt = {row.batch_id for row in known.values() if row.batch_id.startswith(_SENDING)}
+    batches = _batches(session, in_doubt, wanted)
+    new = {memory_id: message for memory_id, message in wanted.items() if memory_id not in known}
+    if new:
+        batches.append(_write(session, new))
+    return batches
 
 
 def in_doubt(session: Session) -> list[Batch]:
@@ -76,8 +82,39 @@ def drop(session: Session, batch: Batch) -> None:
 
 
 def note_flushed(session: Session, flush_id: str) -> None:
-    """From now on these messages are a record of what was said, and no longer wait in the upstream's buffer."""
-    _rows(session).filter(batch_id="").update(batch_id=flush_id[:64] or uuid4().hex)
+    """From now on these messages are a record of what was said, and no longer wait in the upstream's buffer. What came
+    of them carries the same name, so that each memory leads back to its messages."""
+    batch_id = flush_id[:64] or uuid4().hex
+    _rows(session).filter(batch_id="").update(batch_id=batch_id)
+    made = session.memories.filter(memory_type=Memory.Type.EPISODE, origin=Memory.Origin.UPSTREAM, batch_id="")
+    made.update(batch_id=batch_id)
+
+
+def waits_for_flush(session: Session, messages: Iterable[Message]) -> bool:
+    """Whether one of the messages lies in the upstream's buffer."""
+    memory_ids = [name_of(session, message) for message in messages]
+    return _rows(session).filter(batch_id="", memory_id__in=memory_ids).exists()
+
+
+def said(row: Memory) -> Message:
+    """The message that a row of the journal holds."""
+    return _message(row.payload["message"])
+
+
+def is_flushed(row: Memory) -> bool:
+    """Whether the upstream has taken a message of the journal out of its buffer."""
+    return bool(row.batch_id) and not row.batch_id.startswith(_SENDING)
+
+
+def rename(session: Session, rows: Iterable[Memory]) -> None:
+    """Gives rows of another session's journal to this one, as if their messages had been said in it. What this one
+    holds already stays the only one."""
+    named = {name_of(session, said(row)): row for row in rows}
+    known = set(_rows(session).filter(memory_id__in=list(named)).values_list("memory_id", flat=True))
+    moved = [row for memory_id, row in named.items() if memory_id not in known]
+    for memory_id, row in named.items():
+        row.memory_id, row.session = memory_id, session
+    Memory.objects.bulk_update(moved, ["memory_id", "session"], batch_size=_ROWS_AT_ONCE)
 
 
 def waits_for_episodes(session: Session) -> bool:
@@ -153,8 +190,9 @@ def _batches(session: Session, batch_ids: Iterable[str], at_hand: Mapping[str, M
     return [Batch(batch_id, tuple(entries), is_new=False) for batch_id, entries in found.items()]
 
 
-def _memory_id(session: Session, message: Message) -> str:
-    """The same for the same (session, sender, role, time, content), whichever way its files are called on disk."""
+def name_of(session: Session, message: Message) -> str:
+    """The `memory_id` of a message: the same for the same (session, sender, role, time, content), whichever way its
+    files are called on disk."""
     digest = hashlib.sha256()
     for item in message.content:
         plain = _plain_item(item) | {"file": _file_digest(item.file) if item.file else None}

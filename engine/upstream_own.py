@@ -1,4 +1,5 @@
-"""What users put beside an upstream's memories: their corrections, and what was written down here alone.
+"""What users put beside an upstream's memories: their corrections, what was written down here alone, and what the
+embedded engine remembered, until it is moved.
 
 It lies in our table and our keyword index. Of a memory that its user reworded the index alone decides, because an
 upstream goes on finding it by the words that it still holds.
@@ -12,18 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from engine.embedded import queries
 from engine.embedded.search import MAX_TERMS, hits_of, rank
-from engine.models import Memory
 from engine.port import Hit, Owner, SearchRequest
 from engine.text.tokens import query_tokens
-
-# Of an upstream's memories only those are in the index that were reworded. What the embedded engine remembered, while
-# it was the one in use, is not asked for.
-_ORIGINS: Final = (Memory.Origin.UPSTREAM, Memory.Origin.PANEL, Memory.Origin.TOOL)
-
 
 class Own(NamedTuple):
     """The hits of our index for each request, and which memories were reworded, so that no other hit of them counts."""
@@ -34,7 +29,7 @@ class Own(NamedTuple):
 
 def look_up(owner: Owner, requests: Sequence[SearchRequest], upstream_ids: Collection[str]) -> Own:
     """Asks our index what the upstream was asked; `upstream_ids` are the memories that came. At most two statements."""
-    best = rank(owner, requests, origins=_ORIGINS)
+    best = rank(owner, requests)
     pks = {pk for ranked in best for pk, _ in ranked}
     rows = queries.rows_and_reworded(owner, pks, upstream_ids)
     return Own(

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from django.contrib import admin
 
-from accounts.admin_base import ReadOnlyAdmin
-from lifecycle.models import Job, JobStep, Lease
+from accounts.admin_base import PersonalAdmin, ReadOnlyAdmin
+from lifecycle.models import Job, JobStep, Lease, UnmatchedDecision
 
 
 @admin.register(Lease)
@@ -26,3 +26,10 @@ class JobStepAdmin(ReadOnlyAdmin):
     list_filter = ("job__kind",)
     list_select_related = ("job",)
     search_fields = ("job__kind__startswith", "job__id")
+
+
+@admin.register(UnmatchedDecision)
+class UnmatchedDecisionAdmin(PersonalAdmin):
+    list_display = ("user", "session_id", "memory_id", "tombstone_id", "override_id", "job")
+    list_select_related = ("user", "job")
+    search_fields = ("user__user_id__exact", "session_id__exact", "memory_id__exact")

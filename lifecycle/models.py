@@ -4,6 +4,8 @@ import uuid
 
 from django.db import models
 
+from accounts.models import MemoryUser
+
 
 class Lease(models.Model):
     """One holder at a time of a duty such as sweeping; it lapses when its holder stops renewing it."""
@@ -82,3 +84,23 @@ class JobStep(models.Model):
 
     def __str__(self) -> str:
         return f"{self.job_id} {self.number}"
+
+
+class UnmatchedDecision(models.Model):
+    """A deletion or correction that a move found no new memory for: it stays in force on the old one, and what
+    resembles that is held back until a person decides."""
+
+    job = models.ForeignKey(Job, models.CASCADE, related_name="unmatched")
+    user = models.ForeignKey(MemoryUser, models.CASCADE, related_name="+")
+    session_id = models.CharField(max_length=128)
+    memory_id = models.CharField(max_length=256)
+    tombstone_id = models.CharField(max_length=40, blank=True)
+    override_id = models.CharField(max_length=40, blank=True)
+    hides = models.JSONField(default=list, help_text="The memories that are held back.")
+
+    class Meta:
+        ordering = ("-id",)
+        default_permissions = ("view",)
+
+    def __str__(self) -> str:
+        return self.memory_id

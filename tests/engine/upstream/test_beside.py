@@ -166,9 +166,9 @@ def test_rows_of_panel_and_tool_are_found_beside_the_upstreams(engine: UpstreamE
     assert [hit.memory_id for hit in ask(engine, alice, "bicycle", agent_id="main")] == ["t1"]
 
 
-def test_what_the_embedded_engine_remembered_is_not_asked_for(engine: UpstreamEngine, alice: Person) -> None:
+def test_what_the_embedded_engine_remembered_is_found_until_it_is_moved(engine: UpstreamEngine, alice: Person) -> None:
     EmbeddedEngine().add(alice.owner, "chat:before", [told(alice.owner, "my bicycle is red")])
-    assert ask(engine, alice, "bicycle") == []
+    assert texts(engine, alice, "bicycle") == ["my bicycle is red"]
 
 
 def test_a_hidden_memory_is_not_found_by_its_new_words(engine: UpstreamEngine, alice: Person, reworded: str) -> None:

@@ -1,0 +1,102 @@
+"""Giving EverOS a session anew without anybody seeing it before it is whole.
+
+A staging session stands in for the real one: it counts as deleted, so nothing of it is found, listed or shown, and it
+has an id upstream that nobody else has. One transaction then gives all that came of it to the real session. EverOS has
+no deletion: what it held of the session before stays there under an id that is nobody's any more.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Collection
+from datetime import datetime
+
+from django.db.models import QuerySet
+
+from engine import upstream_journal, upstream_sessions
+from engine.models import Memory, Session, owned_by
+from engine.port import Message, Owner
+from engine.upstream.names import MAX_SESSION_ID_CHARS
+
+# No session that a caller names holds a control character.
+_PREFIX = "\x1fmoving:"
+
+
+def staging_session(owner: Owner, session: Session, now: datetime) -> Session:
+    """The session's stand-in, made if there is none; one that a crash left is gone on with."""
+    staging, _ = Session.objects.get_or_create(
+        user_id=owner.user_pk,
+        app_id=owner.app_id,
+        project_id=owner.project_id,
+        session_id=f"{_PREFIX}{session.pk}",
+        defaults={
+            "engine_session_id": fresh_engine_id(session),
+            "kind": Session.Kind.OTHER,
+            "deleted_at": now,
+        },
+    )
+    return staging
+
+
+def fresh_engine_id(session: Session) -> str:
+    """An id for the session upstream that was never used, and that nobody can guess."""
+    token = secrets.token_hex(8)
+    named = f"{session.session_id}~{token}"
+    if len(named) <= MAX_SESSION_ID_CHARS:
+        return named
+    return f"{hashlib.sha256(session.session_id.encode()).hexdigest()}~{token}"
+
+
+def holds_others(staging: Session, messages: Collection[Message]) -> bool:
+    """Whether the stand-in was given something else than these: then it is to be discarded."""
+    given = {upstream_journal.name_of(staging, message) for message in messages}
+    noted = set(_journal(staging).values_list("memory_id", flat=True))
+    return not noted <= given
+
+
+def discard(staging: Session) -> None:
+    """Forgets the stand-in; what EverOS holds of it is nobody's."""
+    Memory.objects.filter(session=staging).delete()
+    staging.delete()
+
+
+def forget_unnoted(staging: Session) -> None:
+    """Drops the copies of what a flush made whose end was not noted, so that the next look finds them anew."""
+    _made(staging).filter(batch_id="").delete()
+
+
+def publish(staging: Session, session: Session) -> int:
+    """Gives everything that came of the stand-in to the session that it stood for; how many memories that are.
+
+    Call inside the transaction that takes away what the session held before.
+    """
+    session.engine_session_id = staging.engine_session_id
+    session.flushed_at, session.searchable_at = staging.flushed_at, staging.searchable_at
+    session.save(update_fields=["engine_session_id", "flushed_at", "searchable_at"])
+    upstream_journal.rename(session, _journal(staging).order_by("pk"))
+    made = _made(staging).update(session=session)
+    discard(staging)
+    return made
+
+
+def made_of(staging: Session) -> list[Memory]:
+    """The memories that EverOS made of the stand-in's messages."""
+    return list(_made(staging).order_by("pk"))
+
+
+def left_over(owner: Owner) -> QuerySet[Session]:
+    """The stand-ins of a user that nobody published yet."""
+    return Session.objects.filter(owned_by(owner), session_id__startswith=_PREFIX)
+
+
+def is_flush_open(staging: Session) -> bool:
+    return upstream_sessions.is_flush_open(staging)
+
+
+def _journal(staging: Session) -> QuerySet[Memory]:
+    return Memory.objects.filter(session=staging, memory_type=Memory.Type.UNPROCESSED_MESSAGE)
+
+
+def _made(staging: Session) -> QuerySet[Memory]:
+    return Memory.objects.filter(session=staging, memory_type=Memory.Type.EPISODE)

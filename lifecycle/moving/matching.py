@@ -1,0 +1,83 @@
+"""Which new memories say what an old one said: by the messages that it was made of, else by their words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Final
+
+from engine.text.normalize import UNSPACED, WORD, fold
+
+MATCH: Final = 0.5
+"""Of a new memory's word sequences so many must stand in the old text to be the same told anew."""
+WHOLE: Final = 0.95
+"""So many are as good as all."""
+OVERLAP: Final = 0.2
+"""So many are enough to be held back where nothing matches."""
+_SEQUENCE = 3
+_WORDS = re.compile(f"[{UNSPACED}]|[{WORD}]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A memory to be compared: its id, its words, and the flush that it came of (empty: not known)."""
+
+    memory_id: str
+    text: str
+    batch_id: str = ""
+    words: tuple[str, ...] = field(init=False)
+    sequences: frozenset[tuple[str, ...]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        words = tuple(_WORDS.findall(fold(self.text)))
+        object.__setattr__(self, "words", words)
+        object.__setattr__(self, "sequences", _sequences(words, _SEQUENCE))
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """The new memories of an old one, or where there are none those that share some of its words."""
+
+    memory_ids: tuple[str, ...]
+    overlapping: tuple[str, ...] = ()
+
+
+def match(old: Text, olds: Sequence[Text], news: Sequence[Text]) -> Match:
+    """`olds` and `news` are all of the session.
+
+    An old memory that alone came of its messages is all of them. Where one flush made several, the words decide.
+    """
+    source = [new for new in news if new.batch_id == old.batch_id] if old.batch_id else []
+    if source and sum(other.batch_id == old.batch_id for other in olds) == 1:
+        return Match(tuple(new.memory_id for new in source))
+    same = _same(old, source or news)
+    if same:
+        return Match(tuple(new.memory_id for new in same))
+    overlapping = [new.memory_id for new in news if max(_share(new, old), _share(old, new)) >= OVERLAP]
+    return Match((), tuple(overlapping))
+
+
+def _same(old: Text, news: Sequence[Text]) -> list[Text]:
+    """Those that stand in the old text whole; of those that stand there in part such as add to them, since texts of one
+    pattern resemble each other without being the same."""
+    shares = [(new, _share(new, old)) for new in news]
+    covered = frozenset().union(*(new.sequences for new, share in shares if share >= WHOLE))
+    return [
+        new
+        for new, share in shares
+        if share >= WHOLE or (share >= MATCH and not new.sequences & old.sequences <= covered)
+    ]
+
+
+def _share(part: Text, whole: Text) -> float:
+    """How much of one stands in the other, 0 to 1; what is shorter than a sequence stands there whole or not at all."""
+    if part.sequences:
+        return len(part.sequences & whole.sequences) / len(part.sequences)
+    return float(bool(part.words) and part.words in _sequences(whole.words, len(part.words)))
+
+
+def _sequences(words: Sequence[str], length: int) -> frozenset[tuple[str, ...]]:
+    """All runs of so many words (characters, in scripts without spaces)."""
+    return frozenset(zip(*(islice(words, start, None) for start in range(length)), strict=False))

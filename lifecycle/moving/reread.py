@@ -1,0 +1,54 @@
+"""Reading a resource's file again under our own engine, where its reader may find more than it did then."""
+
+from __future__ import annotations
+
+from django.db import transaction
+
+from engine.embedded import replay
+from engine.embedded.replay import Told
+from engine.models import Memory, Session
+from engine.port import Unreadable
+from lifecycle.moving.messages import resource_of
+from lifecycle.moving.moved import Changed, Moved, Note, owner_of
+from lifecycle.moving.replacing import Change, replace
+from memories.models import Override
+from memories.services import lookup
+from resources.services.ingestion import message_of
+
+
+def reread(session: Session, note: Note) -> Moved:
+    """Replaces a file's passages where their text is another now, with what was decided about them.
+
+    A file that cannot be read keeps the passages that it has. Errors: `Changed`, `EngineUnavailable`.
+    """
+    resource = resource_of(session).first()
+    if resource is None:
+        return Moved()
+    owner = owner_of(session)
+    olds = _passages(session)
+    try:
+        retold = replay.retell(owner, session.session_id, Told(message_of(resource), "reread"))
+    except Unreadable:
+        return Moved(stayed=len(olds))
+    if not retold.memories or _original_texts(olds) == [memory.text for memory in retold.memories]:
+        return Moved(stayed=len(olds))
+    with transaction.atomic():
+        lookup.lock(owner.user_pk)
+        held = Session.objects.select_for_update().get(pk=session.pk)
+        rows = _passages(held)
+        if [row.pk for row in rows] != [row.pk for row in olds]:
+            raise Changed("Somebody wrote to the session while its file was read.")
+        moved = replace(owner, held, Change(rows, [retold]))
+        note(moved)
+    return moved
+
+
+def _passages(session: Session) -> list[Memory]:
+    rows = Memory.objects.filter(session=session, origin=Memory.Origin.EMBEDDED, chunk_index__isnull=False)
+    return list(rows.order_by("chunk_index", "pk"))
+
+
+def _original_texts(rows: list[Memory]) -> list[str]:
+    corrected = Override.objects.filter(row__in=rows, undone_at__isnull=True)
+    originals = dict(corrected.values_list("row_id", "original_text"))
+    return [originals.get(row.pk, row.text) for row in rows]

@@ -1,0 +1,99 @@
+"""One session out of an upstream's keeping into ours: what was said, word for word, with what was decided about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.db import transaction
+
+from engine import upstream_journal
+from engine.embedded import replay
+from engine.embedded.replay import Retold, Told
+from engine.models import Memory, Session
+from engine.port import Unreadable
+from engine.upstream_staging import fresh_engine_id
+from lifecycle.moving.moved import Changed, Moved, Note, owner_of
+from lifecycle.moving.replacing import Change, replace
+from memories.services import lookup
+from resources.models import Resource
+from resources.services.ingestion import message_of
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """What the table holds of an upstream's session: what it was told, and our copies of what it made."""
+
+    told: Sequence[Memory]
+    made: Sequence[Memory]
+
+    @property
+    def keys(self) -> set[tuple[int, str]]:
+        return {(row.pk, row.batch_id) for row in (*self.told, *self.made)}
+
+
+def move(session: Session, note: Note) -> Moved:
+    """Replays the session's journal or file here and takes over the rest. One transaction makes the new memories,
+    carries the decisions and removes the old ones; `note(moved)` runs inside it.
+
+    Errors: `Changed`, and `EngineUnavailable` where a file cannot be fetched now.
+    """
+    owner = owner_of(session)
+    source = _source(session)
+    retold = [replay.retell(owner, session.session_id, told) for told in _told(session, source)]
+    with transaction.atomic():
+        lookup.lock(owner.user_pk)
+        held = Session.objects.select_for_update().get(pk=session.pk)
+        if held.deleted_at is not None:
+            return Moved()
+        before, source = source, _source(held)
+        if source.keys != before.keys:
+            raise Changed("Somebody wrote to the session while it was moved.")
+        moved = replace(owner, held, Change(source.made, retold, _not_retold(source, retold), source.told))
+        _leave_upstream(held)
+        note(moved)
+    return moved
+
+
+def _source(session: Session) -> _Source:
+    rows = list(Memory.objects.filter(session=session, origin=Memory.Origin.UPSTREAM).order_by("pk"))
+    is_said = [row.memory_type == Memory.Type.UNPROCESSED_MESSAGE for row in rows]
+    told = [row for row, said in zip(rows, is_said, strict=True) if said]
+    return _Source(told, [row for row, said in zip(rows, is_said, strict=True) if not said])
+
+
+def _told(session: Session, source: _Source) -> list[Told]:
+    """A resource's one message is made anew: its file may lie elsewhere by now."""
+    resource = Resource.objects.select_related("user").filter(session_id=session.session_id, user_id=session.user_id)
+    found = resource.filter(deleted_at__isnull=True).first()
+    if found is None:
+        return [
+            Told(upstream_journal.said(row), row.batch_id if upstream_journal.is_flushed(row) else "")
+            for row in source.told
+        ]
+    try:
+        batch_id = next((row.batch_id for row in source.told if upstream_journal.is_flushed(row)), "moved")
+        return [Told(message_of(found), batch_id)]
+    except Unreadable:
+        return []
+
+
+def _leave_upstream(session: Session) -> None:
+    """What the upstream still holds of the session is nobody's from now on."""
+    session.engine_session_id = fresh_engine_id(session)
+    if session.searchable_at is None:
+        session.flushed_at = None
+    session.save(update_fields=["engine_session_id", "flushed_at"])
+
+
+def _not_retold(source: _Source, retold: Sequence[Retold]) -> set[str]:
+    """The old memories whose content is not, or not wholly, among the new ones: of pictures and sounds, of files that
+    cannot be read any more, of what was said before there was a journal."""
+    whole = {item.batch_id for item in retold}
+    partial = {item.batch_id for item in retold if not item.is_whole}
+    is_unknown_told = bool(retold) and not partial
+    return {
+        row.memory_id
+        for row in source.made
+        if (row.batch_id in partial or row.batch_id not in whole if row.batch_id else not is_unknown_told)
+    }

@@ -1,0 +1,43 @@
+"""Which new memories are what an old one was."""
+
+from __future__ import annotations
+
+from lifecycle.moving.matching import Match, Text, match
+
+TEA = Text("old", "On Friday, alice said: I like green tea with honey. alice said: ok.", "b1")
+NEWS = [Text("n1", "I like green tea with honey", "b1"), Text("n2", "ok", "b1"), Text("n3", "我喜欢咖啡", "b2")]
+
+
+def test_a_memory_that_alone_came_of_its_messages_is_all_of_them_whatever_the_words() -> None:
+    told_otherwise = Text("old", "Sie trinkt gern Tee.", "b1")
+    assert match(told_otherwise, [told_otherwise], NEWS) == Match(("n1", "n2"))
+
+
+def test_where_one_flush_made_several_the_words_decide() -> None:
+    other = Text("other", "On Friday, alice said: the house is on fire in Rome.", "b1")
+    news = [*NEWS, Text("n4", "the house is on fire in Rome", "b1")]
+    assert match(TEA, [TEA, other], news) == Match(("n1", "n2"))
+    assert match(other, [TEA, other], news) == Match(("n4",))
+
+
+def test_without_a_known_flush_the_words_of_the_whole_session_decide() -> None:
+    old = Text("old", "她说：我喜欢咖啡。")
+    assert match(old, [old], NEWS) == Match(("n3",))
+
+
+def test_what_merely_resembles_is_named_where_nothing_matches() -> None:
+    old = Text("old", "green tea with milk and sugar and a biscuit")
+    news = [Text("n1", "I bought a pot of green tea with a friend of mine yesterday"), Text("n2", "Rome is far away")]
+    assert match(old, [old], news) == Match((), ())
+    news += [Text("n3", "there was green tea with milk at my aunt's place")]
+    assert match(old, [old], news) == Match((), ("n3",))
+
+
+def test_signs_and_case_and_width_do_not_matter() -> None:
+    old = Text("old", "ＩＮＶＯＩＣＥ №7 — payable within THIRTY days!")
+    assert match(old, [old], [Text("n", "invoice no7 payable, within thirty days")]) == Match(("n",))
+
+
+def test_a_text_without_words_matches_nothing() -> None:
+    old = Text("old", "!!!")
+    assert match(old, [old], [Text("n", "???"), *NEWS]) == Match((), ())
