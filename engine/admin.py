@@ -7,11 +7,13 @@ from engine.models import (
     Embedding,
     EmbeddingSpace,
     FactPage,
+    HourCount,
     IndexStatistics,
     IndexVersion,
     Memory,
     OwedEmbedding,
     Session,
+    SessionCount,
     VectorPage,
 )
 
@@ -92,3 +94,17 @@ class OwedEmbeddingAdmin(ReadOnlyAdmin):
     list_filter = ("memory__memory_type",)
     list_select_related = ("memory",)
     search_fields = ("memory__memory_id__exact",)
+
+
+@admin.register(HourCount)
+class HourCountAdmin(ReadOnlyAdmin):
+    list_display = ("slice", "key", "span", "start", "member", "category", "memories")
+    list_filter = ("slice", "span")
+    search_fields = ("key__exact", "member__exact", "category__exact")
+
+
+@admin.register(SessionCount)
+class SessionCountAdmin(ReadOnlyAdmin):
+    list_display = ("session_row", "of_agent", "agent_id", "memories")
+    list_filter = ("of_agent",)
+    search_fields = ("agent_id__exact", "session_row__exact")

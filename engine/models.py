@@ -6,13 +6,14 @@ from django.db import models
 
 from accounts.models import MemoryUser
 from engine.index_models import Embedding, EmbeddingSpace, FactPage, OwedEmbedding, VectorPage
+from engine.rollup_models import HourCount, SessionCount
 
 if TYPE_CHECKING:
     from engine.port import Owner
 
 __all__ = [
-    "Embedding", "EmbeddingSpace", "FactPage", "IndexStatistics", "IndexVersion", "Memory", "OwedEmbedding", "Session",
-    "VectorPage", "owned_by",
+    "Embedding", "EmbeddingSpace", "FactPage", "HourCount", "IndexStatistics", "IndexVersion", "Memory",
+    "OwedEmbedding", "Session", "SessionCount", "VectorPage", "owned_by",
 ]  # fmt: skip
 
 
@@ -60,6 +61,19 @@ class Session(models.Model):
 
     def __str__(self) -> str:
         return self.session_id
+
+
+_SHOWN = models.Q(hidden_at__isnull=True)
+_BROWSED_BY: dict[str, list[str]] = {
+    "time": [],
+    "category": ["category"],
+    "user": ["user", "category"],
+    "agent": ["agent_id", "category"],
+    "session": ["session"],
+    "origin": ["origin"],
+    "type": ["memory_type"],
+    "turn": ["batch_id"],
+}
 
 
 class Memory(models.Model):
@@ -123,6 +137,19 @@ class Memory(models.Model):
                 condition=models.Q(is_indexed=True)
                 & (models.Q(hidden_at__isnull=False) | models.Q(memory_type="unprocessed_message")),
                 name="memory_set_apart",
+            ),
+            # What operators browse, newest or oldest first, under one condition each; without what is in the trash.
+            *(
+                models.Index(fields=[*fields, "created_at_ms", "id"], condition=_SHOWN, name=f"memory_browsed_{name}")
+                for name, fields in _BROWSED_BY.items()
+            ),
+            models.Index(
+                fields=["importance", "created_at_ms", "id"],
+                condition=_SHOWN & models.Q(importance__isnull=False),
+                name="memory_browsed_importance",
+            ),
+            models.Index(
+                fields=["created_at_ms", "id"], condition=models.Q(hidden_at__isnull=False), name="memory_in_trash"
             ),
         ]
 

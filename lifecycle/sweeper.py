@@ -16,6 +16,7 @@ from datetime import datetime, timedelta
 from django.db import close_old_connections, connections
 from django.utils import timezone
 
+from engine import rollups
 from engine.port import Engine
 from engine.registry import get_engine
 from lifecycle import jobs, leases
@@ -114,7 +115,8 @@ class JobRunner:
         self._forgetting_due_at = clock()
 
     def sweep_once(self) -> int:
-        """Until none waits; how many there were."""
+        """Until none waits; how many there were. The rollups are settled first."""
+        rollups.settle()
         done = 0
         while not self._is_stopping and self._run_next():
             done += 1

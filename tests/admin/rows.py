@@ -16,11 +16,13 @@ from engine.models import (
     Embedding,
     EmbeddingSpace,
     FactPage,
+    HourCount,
     IndexStatistics,
     IndexVersion,
     Memory,
     OwedEmbedding,
     Session,
+    SessionCount,
     VectorPage,
 )
 from lifecycle.models import Job, JobStep, Lease
@@ -79,6 +81,19 @@ def statistics(number: int) -> IndexStatistics:
 
 def index_version(number: int) -> IndexVersion:
     return IndexVersion.objects.create(tokenizer=f"tokens-{number}")
+
+
+def hour_count(number: int) -> HourCount:
+    return HourCount.objects.create(
+        slice=9, key=NASTY, span=1, start=number, member=NASTY, category=NASTY[:40], memories=1, low=0, mid=0, high=0,
+        weight=0,
+    )  # fmt: skip
+
+
+def session_count(number: int) -> SessionCount:
+    return SessionCount.objects.create(
+        session_row=10**9 + number, of_agent=True, agent_id=NASTY, memories=1, first_ms=0, last_ms=0
+    )
 
 
 def fact_page(number: int) -> FactPage:
@@ -182,6 +197,8 @@ MAKERS: dict[type[Model], Callable[[int], Any]] = {
     Session: session,
     Memory: memory,
     IndexStatistics: statistics,
+    HourCount: hour_count,
+    SessionCount: session_count,
     IndexVersion: index_version,
     FactPage: fact_page,
     EmbeddingSpace: space,

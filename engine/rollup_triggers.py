@@ -1,0 +1,201 @@
+"""The triggers that keep the rollups: in the same transaction as the rows, whoever writes those.
+
+Views say which memories count and in which cells; triggers add and take away what the views show of a row before and
+after a change. SQLite cannot remake a table that a view or a foreign trigger speaks of: a migration that remakes
+`engine_memory` or `engine_session` calls `remove` before and `install` after.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+# The one view of both that speaks of `engine_memory`: a record of what an upstream was given counts no more once it was
+# flushed, as `engine.table.visible` has it. Importance is added up in millionths, so that taking away is exact.
+_COUNTED: Final = """
+CREATE VIEW engine_counted_memory AS
+SELECT m.id AS memory_row, m.session_id AS session_row, {owner} AS owner, m.agent_id, m.category, m.app_id,
+    m.project_id, m.origin, m.created_at_ms,
+    (m.created_at_ms - ((m.created_at_ms % 3600000) + 3600000) % 3600000) / 3600000 AS hour,
+    CASE WHEN m.importance < 0.34 AND m.importance >= -1000 THEN 1 ELSE 0 END AS low,
+    CASE WHEN m.importance >= 0.34 AND m.importance < 0.67 THEN 1 ELSE 0 END AS mid,
+    CASE WHEN m.importance >= 0.67 AND m.importance <= 1000 THEN 1 ELSE 0 END AS high,
+    CASE WHEN m.importance >= -1000 AND m.importance <= 1000 THEN {weight} ELSE 0 END AS weight
+FROM engine_memory m LEFT JOIN engine_session s ON s.id = m.session_id
+WHERE m.hidden_at IS NULL AND s.hidden_at IS NULL AND s.deleted_at IS NULL AND NOT (
+    m.origin = 'upstream' AND m.memory_type = 'unprocessed_message'
+    AND m.batch_id <> '' AND substr(m.batch_id, 1, 8) <> 'sending:'
+)
+"""
+# The ways of asking that `engine.rollups` describes.
+_HOUR_CELLS: Final = """
+CREATE VIEW engine_hour_cell AS
+SELECT c.memory_row, c.session_row, p.slice,
+    CASE p.keyed WHEN 'owner' THEN c.owner WHEN 'agent' THEN c.agent_id ELSE '' END AS key,
+    p.span, (c.hour - ((c.hour % p.span) + p.span) % p.span) / p.span AS start,
+    CASE p.broken WHEN 'owner' THEN c.owner WHEN 'agent' THEN c.agent_id WHEN 'origin' THEN c.origin ELSE '' END
+        AS member,
+    CASE p.by_category WHEN 1 THEN c.category ELSE '' END AS category,
+    c.app_id, c.project_id, c.low, c.mid, c.high, c.weight
+FROM engine_counted_memory c CROSS JOIN (
+    SELECT 0 AS slice, 1 AS span, '' AS keyed, '' AS broken, 1 AS by_category
+    UNION ALL SELECT 0, 24, '', '', 1
+    UNION ALL SELECT 1, 1, 'agent', '', 1
+    UNION ALL SELECT 1, 24, 'agent', '', 1
+    UNION ALL SELECT 2, 1, 'owner', 'agent', 1
+    UNION ALL SELECT 2, 24, 'owner', 'agent', 1
+    UNION ALL SELECT 3, 24, '', 'agent', 0
+    UNION ALL SELECT 3, 768, '', 'agent', 0
+    UNION ALL SELECT 4, 24, '', 'owner', 0
+    UNION ALL SELECT 4, 768, '', 'owner', 0
+    UNION ALL SELECT 5, 24, 'agent', 'owner', 0
+    UNION ALL SELECT 5, 768, 'agent', 'owner', 0
+    UNION ALL SELECT 6, 768, '', 'origin', 0
+    UNION ALL SELECT 6, 768, 'owner', 'origin', 0
+) p
+"""
+_SESSION_CELLS: Final = """
+CREATE VIEW engine_session_cell AS
+SELECT c.memory_row, c.session_row, p.of_agent, CASE p.of_agent WHEN {true} THEN c.agent_id ELSE '' END AS agent_id,
+    c.created_at_ms
+FROM engine_counted_memory c CROSS JOIN (SELECT {false} AS of_agent UNION ALL SELECT {true}) p
+WHERE c.session_row IS NOT NULL
+"""
+_WORDS: Final = {
+    "sqlite": {
+        "owner": "m.user_id",
+        "weight": "CAST(round(m.importance * 1000000) AS integer)",
+        "true": "1",
+        "false": "0",
+    },
+    "postgresql": {
+        "owner": "replace(CAST(m.user_id AS text), '-', '')",
+        "weight": "CAST(round(m.importance * 1000000) AS bigint)",
+        "true": "true",
+        "false": "false",
+    },
+}
+_HOUR_KEY: Final = "slice, key, span, start, member, category, app_id, project_id"
+_SESSION_KEY: Final = "session_row, of_agent, agent_id"
+ADD_HOURS: Final = f"""
+INSERT INTO engine_hourcount ({_HOUR_KEY}, delta, memories, low, mid, high, weight)
+SELECT {_HOUR_KEY}, {{delta}}, {{sign}} * count(*), {{sign}} * sum(low), {{sign}} * sum(mid), {{sign}} * sum(high),
+    {{sign}} * sum(weight)
+FROM engine_hour_cell WHERE {{where}} GROUP BY {_HOUR_KEY}
+"""
+ADD_SESSIONS: Final = f"""
+INSERT INTO engine_sessioncount ({_SESSION_KEY}, delta, memories, first_ms, last_ms)
+SELECT {_SESSION_KEY}, {{delta}}, {{sign}} * count(*), min(created_at_ms), max(created_at_ms)
+FROM engine_session_cell WHERE {{where}} GROUP BY {_SESSION_KEY}
+"""
+ONTO_HOURS: Final = f"""
+ON CONFLICT ({_HOUR_KEY}, delta) DO UPDATE SET memories = engine_hourcount.memories + excluded.memories,
+    low = engine_hourcount.low + excluded.low, mid = engine_hourcount.mid + excluded.mid,
+    high = engine_hourcount.high + excluded.high, weight = engine_hourcount.weight + excluded.weight
+"""
+ONTO_SESSIONS: Final = f"""
+ON CONFLICT ({_SESSION_KEY}, delta) DO UPDATE SET memories = engine_sessioncount.memories + excluded.memories,
+    first_ms = {{least}}(engine_sessioncount.first_ms, excluded.first_ms),
+    last_ms = {{greatest}}(engine_sessioncount.last_ms, excluded.last_ms)
+"""
+EMPTY_CELLS: Final = (
+    "DELETE FROM engine_hourcount WHERE memories = 0",
+    "DELETE FROM engine_sessioncount WHERE memories = 0",
+)
+_WATCHED: Final = (
+    "user_id", "app_id", "project_id", "session_id", "agent_id", "category", "importance", "created_at_ms", "hidden_at",
+    "origin", "memory_type", "batch_id",
+)  # fmt: skip
+_TABLE_TRIGGERS: Final = {
+    "engine_memory": ("insert", "before_update", "after_update", "delete"),
+    "engine_session": ("before_update", "after_update"),
+}
+
+
+def install(schema_editor: Any) -> None:
+    """Makes the views and the triggers; what was written before them has to be counted (`engine.rollups.recount`)."""
+    vendor = schema_editor.connection.vendor
+    views = [view.format(**_WORDS[vendor]) for view in (_COUNTED, _HOUR_CELLS, _SESSION_CELLS)]
+    for statement in [*views, *(_sqlite() if vendor == "sqlite" else _postgresql())]:
+        schema_editor.execute(statement, params=None)
+
+
+def remove(schema_editor: Any) -> None:
+    is_sqlite = schema_editor.connection.vendor == "sqlite"
+    for table, names in _TABLE_TRIGGERS.items():
+        for name in names:
+            on = "" if is_sqlite else f" ON {table}"
+            schema_editor.execute(f"DROP TRIGGER {table}_count_{name}{on}", params=None)
+    if not is_sqlite:
+        for function in ("engine_count_added", "engine_count_row", "engine_count_session"):
+            schema_editor.execute(f"DROP FUNCTION {function}()", params=None)
+        schema_editor.execute("DROP SEQUENCE engine_delta", params=None)
+    for view in ("engine_session_cell", "engine_hour_cell", "engine_counted_memory"):
+        schema_editor.execute(f"DROP VIEW {view}", params=None)
+
+
+def _sqlite() -> list[str]:
+    changed = " OR ".join(f"OLD.{name} IS NOT NEW.{name}" for name in _WATCHED)
+    columns = ", ".join(_WATCHED)
+    moved = "(OLD.hidden_at IS NULL AND OLD.deleted_at IS NULL) <> (NEW.hidden_at IS NULL AND NEW.deleted_at IS NULL)"
+    of_memory, of_session = "memory_row = {}.id", "session_row = {}.id"
+
+    def trigger(table: str, name: str, event: str, sign: int, where: str) -> str:
+        values = {"delta": "0", "sign": str(sign), "where": where}
+        onto_sessions = ONTO_SESSIONS.format(least="min", greatest="max")
+        steps = [ADD_HOURS.format(**values) + ONTO_HOURS, ADD_SESSIONS.format(**values) + onto_sessions]
+        steps += EMPTY_CELLS if sign < 0 else ()
+        return f"CREATE TRIGGER {table}_count_{name} {event} BEGIN {'; '.join(steps)}; END"
+
+    update = f"UPDATE OF {columns} ON engine_memory WHEN {changed}"
+    session = f"UPDATE OF hidden_at, deleted_at ON engine_session WHEN {moved}"
+    return [
+        trigger("engine_memory", "insert", "AFTER INSERT ON engine_memory", 1, of_memory.format("NEW")),
+        trigger("engine_memory", "before_update", f"BEFORE {update}", -1, of_memory.format("OLD")),
+        trigger("engine_memory", "after_update", f"AFTER {update}", 1, of_memory.format("NEW")),
+        trigger("engine_memory", "delete", "BEFORE DELETE ON engine_memory", -1, of_memory.format("OLD")),
+        trigger("engine_session", "before_update", f"BEFORE {session}", -1, of_session.format("OLD")),
+        trigger("engine_session", "after_update", f"AFTER {session}", 1, of_session.format("NEW")),
+    ]
+
+
+def _postgresql() -> list[str]:
+    changed = " OR ".join(f"OLD.{name} IS DISTINCT FROM NEW.{name}" for name in _WATCHED)
+    moved = "(OLD.hidden_at IS NULL AND OLD.deleted_at IS NULL) <> (NEW.hidden_at IS NULL AND NEW.deleted_at IS NULL)"
+
+    def function(name: str, before: str, after: str) -> str:
+        """`before` and `after` say which rows count as they were, and as they are."""
+
+        def add(where: str, sign: int) -> str:
+            values = {"delta": "number", "sign": str(sign), "where": where}
+            return f"{ADD_HOURS.format(**values)}; {ADD_SESSIONS.format(**values)};"
+
+        return f"""
+            CREATE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $$
+            DECLARE number bigint := nextval('engine_delta');
+            BEGIN
+                IF TG_WHEN = 'BEFORE' THEN {add(before, -1)}
+                ELSE {add(after, 1)}
+                END IF;
+                IF TG_OP = 'DELETE' THEN RETURN OLD; END IF;
+                RETURN NEW;
+            END $$
+        """
+
+    def row(table: str, name: str, event: str, call: str, condition: str = "") -> str:
+        when = f"WHEN ({condition})" if condition else ""
+        return f"CREATE TRIGGER {table}_count_{name} {event} ON {table} FOR EACH ROW {when} EXECUTE FUNCTION {call}()"
+
+    update = f"UPDATE OF {', '.join(_WATCHED)}"
+    inserted = row("engine_memory", "insert", "AFTER INSERT", "engine_count_added")
+    return [
+        "CREATE SEQUENCE engine_delta",
+        function("engine_count_added", "false", "memory_row IN (SELECT id FROM added)"),
+        function("engine_count_row", "memory_row = OLD.id", "memory_row = NEW.id"),
+        function("engine_count_session", "session_row = OLD.id", "session_row = NEW.id"),
+        inserted.replace("FOR EACH ROW", "REFERENCING NEW TABLE AS added FOR EACH STATEMENT"),
+        row("engine_memory", "before_update", f"BEFORE {update}", "engine_count_row", changed),
+        row("engine_memory", "after_update", f"AFTER {update}", "engine_count_row", changed),
+        row("engine_memory", "delete", "BEFORE DELETE", "engine_count_row"),
+        row("engine_session", "before_update", "BEFORE UPDATE OF hidden_at, deleted_at", "engine_count_session", moved),
+        row("engine_session", "after_update", "AFTER UPDATE OF hidden_at, deleted_at", "engine_count_session", moved),
+    ]
