@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: run test lint format lock api-reference bench torture clean
+.PHONY: run test lint format lock api-reference messages screenshots bench torture clean
 .DEFAULT_GOAL := run
 
 # A stamp says which lock was installed; a changed lock installs again.
@@ -54,6 +54,15 @@ lock:
 # The agent skill's reference, written from the OpenAPI document; a test fails where it differs.
 api-reference: $(VENV)/.dev
 	$(BIN)/python manage.py write_api_reference
+
+# The panel's words: finds new ones in the code, and compiles what locale/zh_Hans/LC_MESSAGES/django.po says. Needs gettext.
+messages: $(VENV)/.dev
+	$(BIN)/python manage.py makemessages --locale zh_Hans --no-obsolete --no-wrap --add-location file --ignore '.venv*' --ignore 'tests/*' --ignore 'build/*'
+	$(BIN)/python manage.py compilemessages --locale zh_Hans
+
+# Every page of the panel in both languages and themes, wide and narrow, into build/screenshots.
+screenshots: $(VENV)/.dev
+	$(BIN)/python -m tests.console.screenshots build/screenshots
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks $(BENCH)

@@ -62,12 +62,14 @@ def decisions(owner: Owner, memory_ids: Collection[str], session_ids: Collection
 
 
 class Event(NamedTuple):
-    """Something that was done to a memory: `action` is original, override, override_undo, delete or restore."""
+    """Something that was done to a memory: `action` is original, override, override_undo, delete or restore; `by` is
+    the kind of the actor, `actor` the name, where they are known."""
 
     at: datetime
     action: str
     by: str
     values: dict[str, Any]
+    actor: str = ""
 
 
 def history(owner: Owner, memory_id: str) -> list[Event]:
@@ -97,7 +99,8 @@ def _revision_events(revisions: Iterable[OverrideRevision]) -> Iterable[Event]:
             "category": revision.category,
             "importance": revision.importance,
         }
-        yield Event(revision.created_at, "override" if revision.number else "original", revision.actor_kind, values)
+        action = "override" if revision.number else "original"
+        yield Event(revision.created_at, action, revision.actor_kind, values, revision.actor)
         if override.undone_at is not None:
             undone[override.override_id] = override.undone_at
     for override_id, at in undone.items():
@@ -107,7 +110,8 @@ def _revision_events(revisions: Iterable[OverrideRevision]) -> Iterable[Event]:
 def _tombstone_events(tombstones: Iterable[Tombstone]) -> Iterable[Event]:
     for tombstone in tombstones:
         values = {"tombstone_id": tombstone.tombstone_id}
-        yield Event(tombstone.created_at, "delete", tombstone.actor_kind, {**values, "reason": tombstone.reason})
+        deleted = {**values, "reason": tombstone.reason}
+        yield Event(tombstone.created_at, "delete", tombstone.actor_kind, deleted, tombstone.actor)
         if tombstone.undone_at is not None:
             yield Event(tombstone.undone_at, "restore", "", values)
 

@@ -1,0 +1,74 @@
+"""The door of every page: staff only, one permission each, in the viewer's time zone, refusals as pages."""
+
+from __future__ import annotations
+
+import functools
+import zoneinfo
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import unquote
+
+from django.contrib import admin
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import render as render_template
+from django.utils import timezone
+
+from console import navigation
+from memory_gateway.core.context import request_id
+from memory_gateway.core.errors import GatewayError
+
+View = Callable[..., HttpResponseBase]
+ZONE_COOKIE = "mg_zone"
+VIEW, ADD, CHANGE, DELETE = (f"engine.{verb}_memory" for verb in ("view", "add", "change", "delete"))
+
+
+def page(permission: str) -> Callable[[View], View]:
+    """A view of the panel: strangers are asked to sign in, operators without the permission get a page that names it.
+
+    A `GatewayError` that the view lets through becomes a page with its status.
+    """
+
+    def decorate(view: View) -> View:
+        @functools.wraps(view)
+        def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+            with timezone.override(_zone(request)):
+                if not request.user.has_perm(permission):
+                    return render(request, "console/refused.html", {"permission": permission}, status=403)
+                try:
+                    return view(request, *args, **kwargs)
+                except GatewayError as error:
+                    return error_page(request, error)
+
+        return admin.site.admin_view(guarded)
+
+    return decorate
+
+
+def render(
+    request: HttpRequest, template: str, context: dict[str, Any] | None = None, *, status: int = 200
+) -> HttpResponse:
+    """A page with what every page of the panel has around it."""
+    site = admin.site
+    around = {
+        "site_title": site.site_title,
+        "site_header": site.site_header,
+        "has_permission": True,
+        "is_nav_sidebar_enabled": True,  # the block that our own navigation stands in
+        "sections": navigation.sections(request),
+        "here": request.get_full_path(),
+    }
+    return render_template(request, template, {**around, **(context or {})}, status=status)
+
+
+def error_page(request: HttpRequest, error: GatewayError) -> HttpResponse:
+    context = {"error": error, "request_id": request_id.get()}
+    return render(request, "console/error.html", context, status=error.status)
+
+
+def _zone(request: HttpRequest) -> zoneinfo.ZoneInfo:
+    """The zone that the browser named (`panel.js` keeps it in a cookie), else UTC."""
+    try:
+        return zoneinfo.ZoneInfo(unquote(request.COOKIES.get(ZONE_COOKIE, "")) or "UTC")
+    except (ValueError, OSError, zoneinfo.ZoneInfoNotFoundError):
+        return zoneinfo.ZoneInfo("UTC")

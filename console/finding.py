@@ -1,0 +1,70 @@
+"""Words looked for across users: the engine searches one user's memories at a time, so it is asked for several."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import UUID
+
+from console import queries
+from engine.browse import Selection
+from engine.port import Owner, StoredMemory
+from memories.services.search import SearchCommand, search_of
+
+MAX_SCOPES: Final = 20
+TOP_K: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The best memories first, with their scores. `scopes` of `all_scopes` were searched, the fullest first."""
+
+    found: tuple[tuple[StoredMemory, float | None], ...]
+    scopes: int
+    all_scopes: int
+
+
+def find(words: str, selection: Selection, users: Sequence[UUID], *, limit: int) -> Answer:
+    """The selected memories that fit the words best. Errors: those of search."""
+    owners = queries.owners(users, selection.app_id or "", selection.project_id or "")
+    asked = owners[:MAX_SCOPES]
+    hits = [(owner, found.hit) for owner in asked for found in search_of(owner, _command(words, selection)).results]
+    rows = queries.stored_of((hit.memory_id for _, hit in hits), (owner.user_pk for owner in asked)) if hits else {}
+    pairs = ((rows.get(_key(owner, hit.memory_id)), hit.score) for owner, hit in hits)
+    fitting = [(memory, score) for memory, score in pairs if memory is not None and _is_selected(memory, selection)]
+    fitting.sort(key=lambda pair: (pair[1] is None, -(pair[1] or 0.0), -pair[0].created_at_ms))
+    return Answer(tuple(fitting[:limit]), len(asked), len(owners))
+
+
+def _command(words: str, selection: Selection) -> SearchCommand:
+    """What of the selection the engine's own filters can say; the rest is looked at afterwards."""
+    conditions: dict[str, Any] = {}
+    if selection.session_id is not None:
+        conditions["session_id"] = selection.session_id
+    times = {"gte": selection.since_ms, "lt": selection.until_ms}
+    if given := {name: value for name, value in times.items() if value is not None}:
+        conditions["timestamp"] = given
+    return SearchCommand(
+        query=words,
+        scopes=frozenset({"all_user_memory"}),
+        top_k=TOP_K,
+        include_profile=False,
+        filters=conditions or None,
+    )
+
+
+def _key(owner: Owner, memory_id: str) -> tuple[UUID, str, str, str]:
+    return owner.user_pk, owner.app_id, owner.project_id, memory_id
+
+
+def _is_selected(memory: StoredMemory, selection: Selection) -> bool:
+    categories = selection.wanted_categories()
+    low, high = selection.importance_min, selection.importance_max
+    return (
+        (categories is None or memory.category in categories)
+        and selection.agent_id in {None, memory.agent_id}
+        and selection.origin in {None, memory.origin}
+        and (low is None or (memory.importance is not None and memory.importance >= low))
+        and (high is None or (memory.importance is not None and memory.importance <= high))
+    )

@@ -1,0 +1,106 @@
+"""What the panel's pages read besides the services: look-ups for addresses, and what stands around memories.
+
+Each is one statement, whatever the number of rows that it is asked about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
+from uuid import UUID
+
+from django.db.models import Count, Q
+
+from accounts.models import MemoryUser
+from engine.models import Memory, Session, owned_by
+from engine.port import Owner, StoredMemory
+from engine.table import stored, visible
+from memories.models import Override
+from memory_gateway.core.ids import parse_session_id
+from resources.models import Resource
+
+
+class SourceFile(NamedTuple):
+    """The file that a memory was read from."""
+
+    resource_id: str
+    filename: str
+
+
+def user_pk(user_id: str) -> UUID | None:
+    return MemoryUser.objects.filter(user_id=user_id).values_list("pk", flat=True).first()
+
+
+def is_user(user_id: str) -> bool:
+    return user_pk(user_id) is not None
+
+
+def is_session(session_id: str) -> bool:
+    """Sessions are found by the engine's id, which has the index and is the same but for a few."""
+    return Session.objects.filter(engine_session_id=session_id).exists()
+
+
+def row_of(memory_id: str) -> int | None:
+    """The newest memory of that id."""
+    return Memory.objects.filter(memory_id=memory_id).order_by("-pk").values_list("pk", flat=True).first()
+
+
+def edited(rows: Collection[int]) -> set[int]:
+    """Which memories carry a correction."""
+    return set(Override.objects.filter(row__in=rows, undone_at__isnull=True).values_list("row_id", flat=True))
+
+
+def source_files(memories: Iterable[StoredMemory]) -> dict[str, SourceFile]:
+    """The files that memories were read from, by session id."""
+    named = {memory.session_id: parse_session_id(memory.session_id or "") for memory in memories}
+    ids = {name.rest: session_id for session_id, name in named.items() if name.kind == "resource" and session_id}
+    found = Resource.objects.filter(pk__in=ids).values_list("resource_id", "filename") if ids else ()
+    return {ids[resource_id]: SourceFile(resource_id, filename) for resource_id, filename in found}
+
+
+def owners(user_pks: Sequence[UUID], app_id: str, project_id: str) -> list[Owner]:
+    """The scopes in which those users have sessions, in the order of the users."""
+    scope = {name: value for name, value in (("app_id", app_id), ("project_id", project_id)) if value}
+    found = (
+        Session.objects.filter(user__in=user_pks, deleted_at__isnull=True, **scope)
+        .order_by("user_id", "app_id", "project_id")
+        .values_list("user_id", "user__user_id", "app_id", "project_id")
+        .distinct()
+    )
+    order = {pk: place for place, pk in enumerate(user_pks)}
+    return sorted((Owner(*row) for row in found), key=lambda owner: order[owner.user_pk])
+
+
+def stored_of(memory_ids: Iterable[str], user_pks: Iterable[UUID]) -> dict[tuple[UUID, str, str, str], StoredMemory]:
+    """The rows of hits, by user, app, project and memory id."""
+    rows = visible(Memory.objects.filter(memory_id__in=set(memory_ids), user__in=set(user_pks)))
+    return {(row.user_id, row.app_id, row.project_id, row.memory_id): stored(row) for row in rows}
+
+
+def around(memory: StoredMemory) -> list[StoredMemory]:
+    """What stands right before and after a memory in its session, and the memory itself, in order."""
+    if memory.session_id is None:
+        return []
+    near = Q(seq__range=(memory.seq - 1, memory.seq + 1))
+    if memory.chunk_index is not None:
+        near &= Q(chunk_index__range=(memory.chunk_index - 1, memory.chunk_index + 1))
+    rows = Memory.objects.filter(
+        owned_by(memory.owner), near, session__session_id=memory.session_id, hidden_at__isnull=True
+    )
+    found = visible(rows).order_by("seq", "chunk_index", "pk")[:7]
+    return [stored(row) for row in found]
+
+
+def failures_waiting() -> int:
+    """Resources that failed and are not tried again by themselves: somebody has to look."""
+    failed = Resource.objects.filter(status=Resource.Status.FAILED, retry_at__isnull=True, deleted_at__isnull=True)
+    return failed.count()
+
+
+def resource_states(user: UUID | None, app_id: str, project_id: str) -> dict[str, int]:
+    """How many live resources are in which state."""
+    given = {"user_id": user, "app_id": app_id or None, "project_id": project_id or None}
+    live = Resource.objects.filter(
+        deleted_at__isnull=True, **{name: value for name, value in given.items() if value is not None}
+    )
+    return dict(live.order_by().values_list("status").annotate(number=Count("pk")))

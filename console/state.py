@@ -1,0 +1,132 @@
+"""A page's state is its address: parameters in, typed filters out, and addresses with one thing changed.
+
+Every parameter is a plain string that one cleaner has looked at; what no cleaner accepts is left away and said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
+from typing import Any, Final, Self
+from urllib.parse import urlencode
+
+from django.http import QueryDict
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+MAX_WORDS_CHARS: Final = 2000
+Cleaner = Callable[[str], str]
+
+
+def text(limit: int) -> Cleaner:
+    """Any words up to a length, without control characters."""
+
+    def clean(value: str) -> str:
+        value = value.strip()
+        if len(value) > limit or any(ord(char) < 32 for char in value):
+            raise ValueError(_("is too long or holds control characters"))
+        return value
+
+    return clean
+
+
+def one_of(*choices: str) -> Cleaner:
+    def clean(value: str) -> str:
+        if value not in choices:
+            raise ValueError(_("is not one of the choices"))
+        return value
+
+    return clean
+
+
+def share(value: str) -> str:
+    """A number from 0 to 1."""
+    try:
+        inside = 0 <= float(value) <= 1
+    except ValueError:
+        inside = False
+    if not inside:
+        raise ValueError(_("must be a number from 0 to 1"))
+    return value
+
+
+def moment(value: str) -> str:
+    """A day, or a time of the viewer's clock, as browsers send them."""
+    parse_moment(value)
+    return value
+
+
+def day(value: str) -> str:
+    try:
+        date.fromisoformat(value)
+    except ValueError:
+        raise ValueError(_("is no day: write 2026-11-20")) from None
+    return value
+
+
+def parse_moment(value: str, *, is_end: bool = False) -> datetime:
+    """A day as an end is the end of that day. Errors: ValueError with a sentence."""
+    try:
+        found = datetime.fromisoformat(value)
+        if len(value) <= 10 and is_end:
+            found += timedelta(days=1)
+        return timezone.make_aware(found) if found.tzinfo is None else found
+    except (ValueError, OverflowError):
+        raise ValueError(_("is no time: write 2026-11-20 or 2026-11-20T16:42")) from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """Base of a page's state. A page's own class names its parameters as fields and their cleaners in `CLEANERS`."""
+
+    path: str = ""
+    problems: tuple[str, ...] = ()
+
+    @classmethod
+    def cleaners(cls) -> Mapping[str, Cleaner]:
+        raise NotImplementedError
+
+    @classmethod
+    def defaults(cls) -> Mapping[str, str]:
+        """Values that need not stand in the address."""
+        return {}
+
+    @classmethod
+    def read(cls, path: str, query: QueryDict) -> Self:
+        values: dict[str, str] = dict(cls.defaults())
+        problems: list[str] = []
+        for name, clean in cls.cleaners().items():
+            given = query.get(name, "")
+            if not given:
+                continue
+            try:
+                values[name] = clean(given)
+            except ValueError as error:
+                problems.append(f"{name}: {error}")
+        return cls(path=path, problems=tuple(problems), **{_attribute(name): value for name, value in values.items()})
+
+    def url(self, **changes: Any) -> str:
+        """The address with some parameters changed; an empty value takes one away."""
+        query = urlencode(list(replace(self, **changes).parameters()))
+        return f"{self.path}?{query}" if query else self.path
+
+    def parameters(self) -> Iterator[tuple[str, str]]:
+        """What stands in the address."""
+        defaults = self.defaults()
+        for name in self.cleaners():
+            value = getattr(self, _attribute(name))
+            if value and value != defaults.get(name, ""):
+                yield name, value
+
+    @property
+    def query(self) -> str:
+        return urlencode(list(self.parameters()))
+
+
+_ATTRIBUTES: Final = {"from": "since", "to": "until"}
+
+
+def _attribute(parameter: str) -> str:
+    """`from` is no name that a field could have."""
+    return _ATTRIBUTES.get(parameter, parameter)

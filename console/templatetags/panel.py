@@ -1,0 +1,103 @@
+"""What the panel's templates say in one word: icons, numbers, times, kinds of memory."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django import template
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString, mark_safe
+
+from console.icons import ICONS
+from engine import categories
+from memory_gateway.core.times import from_ms
+
+register = template.Library()
+
+
+@register.simple_tag
+def icon(name: str, extra: str = "") -> SafeString:
+    """A decoration beside words: screen readers pass it by."""
+    svg = '<svg class="mg-i {}" viewBox="0 0 24 24" aria-hidden="true"><path d="{}"/></svg>'
+    return format_html(svg, extra, ICONS[name])
+
+
+@register.filter
+def number(value: float | None) -> str:
+    """With separators of thousands, the same in both languages."""
+    return "" if value is None else f"{value:,}"
+
+
+@register.filter
+def two(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
+
+
+@register.filter
+def percent(value: float | None) -> str:
+    """A share of 1 as an SVG length."""
+    return f"{100 * (value or 0):.2f}%"
+
+
+@register.filter
+def share(value: float) -> str:
+    """A share of 1 in words."""
+    return f"{100 * value:.1f}%"
+
+
+@register.filter
+def moment(value: int | datetime | None) -> SafeString:
+    """Unix milliseconds or a time, to the minute; the second and the zone on hover."""
+    if value is None:
+        return mark_safe("")
+    when = timezone.localtime(value if isinstance(value, datetime) else from_ms(value))
+    return format_html(
+        '<time datetime="{}" title="{}">{}</time>',
+        when.isoformat(timespec="seconds"),
+        f"{when:%Y-%m-%d %H:%M:%S} {when.tzname()}",
+        f"{when:%Y-%m-%d %H:%M}",
+    )
+
+
+@register.filter
+def clock(value: int) -> SafeString:
+    """Unix milliseconds as the time of day, to the second."""
+    when = timezone.localtime(from_ms(value))
+    return format_html('<time datetime="{}">{}</time>', when.isoformat(timespec="seconds"), f"{when:%H:%M:%S}")
+
+
+@register.filter
+def category(value: str) -> str:
+    """The label of a category; one that the document does not know is shown as it is."""
+    return str(categories.label(value)) if categories.tab_of(value) else value
+
+
+@register.filter
+def short_category(value: str) -> str:
+    """The label as it is called inside its tab: without the tab's name before it."""
+    return category(value).rpartition(" · ")[2]
+
+
+@register.filter
+def kind(value: str) -> str:
+    """The colour of a category: its tab."""
+    return categories.tab_of(value)
+
+
+@register.simple_tag
+def bar(share: float | None, fill: str = "brand") -> SafeString:
+    """A small bar, 0 to 1. The number stands beside it."""
+    width = f"{100 * min(max(share or 0.0, 0.0), 1.0):.1f}%"
+    return format_html(
+        '<svg aria-hidden="true"><rect class="mg-f-track" width="100%" height="100%"/>'
+        '<rect class="mg-f-{}" width="{}" height="100%"/></svg>',
+        fill,
+        width,
+    )
+
+
+@register.filter
+def lang(text: str) -> str:
+    """The language that a text seems to be in, so that it is spoken and drawn as such."""
+    return "zh" if any("\u4e00" <= char <= "\u9fff" for char in text[:400]) else "en"

@@ -1,0 +1,81 @@
+"""A memory written down by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods
+
+from accounts.admin_base import actor_of
+from console import queries
+from console.access import ADD, page, render
+from console.forms import MAX_TEXT_CHARS, AddForm
+from engine import browse, categories
+from engine.browse import Selection
+from engine.port import Owner, StoredMemory
+from engine.text.normalize import fold
+from memories.services.manual import add_by_hand
+from memories.services.search import SearchCommand, search_of
+
+
+@page(ADD)
+@require_http_methods(["GET", "POST"])
+def add(request: HttpRequest) -> HttpResponseBase:
+    if request.method != "POST":
+        given = {name: request.GET.get(name, "") for name in ("user", "agent", "category", "app", "project")}
+        return _form(request, AddForm(initial=given))
+    form = AddForm(request.POST)
+    owner = _owner(form) if form.is_valid() else None
+    if owner is None:
+        return _form(request, form, status=422)
+    same = None if form.cleaned_data["again"] else _same(owner, form.cleaned_data["text"])
+    if same is not None:
+        return _form(request, form, status=409, same=same)
+    given = form.cleaned_data
+    added = add_by_hand(
+        owner,
+        category=given["category"],
+        text=given["text"],
+        agent_id=given["agent"],
+        origin="panel",
+        actor=actor_of(request),
+    )
+    messages.success(request, _("Added. Agents find it from now on."))
+    return redirect("console:memory", row=added.row)
+
+
+def _owner(form: AddForm) -> Owner | None:
+    """Whose memory it becomes; the form says it where there is no such user."""
+    given = form.cleaned_data
+    pk = queries.user_pk(given["user"])
+    if pk is None:
+        form.add_error("user", _("There is no user %(user)s.") % {"user": given["user"]})
+        return None
+    return Owner(pk, given["user"], given["app"], given["project"])
+
+
+def _same(owner: Owner, text: str) -> StoredMemory | None:
+    """A memory of the same words. Only what is exactly alike after normalisation counts: near-alike facts differ."""
+    command = SearchCommand(query=text, scopes=frozenset({"all_user_memory"}), method="keyword", include_profile=False)
+    hits = [found.hit for found in search_of(owner, command).results if fold(found.hit.text) == fold(text)]
+    rows = queries.stored_of([hit.memory_id for hit in hits], [owner.user_pk]) if hits else {}
+    return next(iter(rows.values()), None)
+
+
+def _form(
+    request: HttpRequest, form: AddForm, *, status: int = 200, same: StoredMemory | None = None
+) -> HttpResponseBase:
+    context: dict[str, Any] = {
+        "title": _("Add memory"),
+        "form": form,
+        "same": same,
+        "max_chars": MAX_TEXT_CHARS,
+        "groups": [(tab, [(one, categories.label(one)) for one in held]) for tab, held in categories.TABS.items()],
+        "options": browse.facets(Selection(), limit=100),
+    }
+    return render(request, "console/add.html", context, status=status)

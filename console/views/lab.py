@@ -1,0 +1,227 @@
+"""The search lab: the real search as one user, with every number that it made on the way."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, cast, get_args
+
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.http import require_GET
+
+from console import queries, reads
+from console.access import VIEW, page, render
+from console.state import MAX_WORDS_CHARS, Cleaner, State, one_of, share, text
+from console.text import Change
+from engine import browse
+from engine.browse import Selection
+from engine.port import MAX_TOP_K, Hit, Method, Owner, StoredMemory
+from engine.registry import get_engine
+from engine.text.tokens import query_tokens
+from memories.services.search import SCOPES, Found, Scope, SearchCommand, search_of
+from memory_gateway.core.errors import GatewayError
+
+_SHOWN_CHARS: Final = 600
+_LEG_LABELS: Final = {
+    "keyword": gettext_lazy("keyword"),
+    "vector": gettext_lazy("vector"),
+    "fused": gettext_lazy("fused"),
+    "upstream": gettext_lazy("EverOS"),
+}
+_PART_LABELS: Final = {
+    "terms": gettext_lazy("terms"),
+    "neighbours": gettext_lazy("turns beside it"),
+    "speaker": gettext_lazy("speaker named"),
+}
+
+
+def _top_k(value: str) -> str:
+    if not value.isascii() or not value.isdigit() or not 1 <= int(value) <= MAX_TOP_K:
+        raise ValueError(_("must be a whole number from 1 to %(most)s") % {"most": MAX_TOP_K})
+    return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabState(State):
+    """All that a search takes; the scopes are boxes, and none ticked means all."""
+
+    q: str = ""
+    user: str = ""
+    conversation: str = ""
+    agent: str = ""
+    method: str = "hybrid"
+    top_k: str = "8"
+    radius: str = ""
+    app: str = ""
+    project: str = ""
+    current_chat: str = ""
+    resources: str = ""
+    all_user_memory: str = ""
+
+    @classmethod
+    def defaults(cls) -> Mapping[str, str]:
+        return {"method": "hybrid", "top_k": "8"}
+
+    @classmethod
+    def cleaners(cls) -> Mapping[str, Cleaner]:
+        return {
+            "q": text(MAX_WORDS_CHARS),
+            "user": text(64),
+            "conversation": text(123),
+            "agent": text(64),
+            "method": one_of(*get_args(Method)),
+            "top_k": _top_k,
+            "radius": share,
+            "app": text(64),
+            "project": text(64),
+            **dict.fromkeys(SCOPES, one_of("1")),
+        }
+
+    @property
+    def scopes(self) -> frozenset[Scope]:
+        ticked = frozenset(scope for scope in SCOPES if getattr(self, scope))
+        return ticked or frozenset(SCOPES)
+
+    def command(self) -> SearchCommand:
+        return SearchCommand(
+            query=self.q,
+            scopes=self.scopes,
+            conversation_id=self.conversation or None,
+            agent_id=self.agent or None,
+            method=cast("Method", self.method),
+            top_k=int(self.top_k),
+            radius=float(self.radius) if self.radius else None,
+            app_id=self.app or "default",
+            project_id=self.project or "default",
+        )
+
+
+@page(VIEW)
+@require_GET
+def lab(request: HttpRequest) -> HttpResponseBase:
+    state = LabState.read(reverse("console:lab"), request.GET)
+    context: dict[str, Any] = {
+        "title": _("Search lab"),
+        "state": state,
+        "problems": list(state.problems),
+        "methods": get_args(Method),
+        "scopes": [(scope, scope in state.scopes) for scope in SCOPES],
+        "options": browse.facets(Selection(), limit=100),
+    }
+    status = 200
+    if state.q and state.user:
+        pk = queries.user_pk(state.user)
+        if pk is None:
+            context["problems"].append(_("There is no user %(user)s.") % {"user": state.user})
+        else:
+            owner = Owner(pk, state.user, state.app or "default", state.project or "default")
+            reads.listed(request, "memory.lab", state, [state.user])
+            status = _run(context, state, owner)
+    elif state.q:
+        context["problems"].append(_("Choose the user whose memories are searched."))
+    return render(request, "console/lab.html", context, status=status)
+
+
+def _run(context: dict[str, Any], state: LabState, owner: Owner) -> int:
+    """The search and all that is to be said of it; the status of the page."""
+    began = time.perf_counter()
+    try:
+        answer = search_of(owner, state.command())
+    except GatewayError as error:
+        context["problems"].append(error.detail)
+        return error.status
+    context |= {
+        "answer": answer,
+        "took_ms": round((time.perf_counter() - began) * 1000, 1),
+        "engine": get_engine().name,
+        "hits": _hits(owner, answer.results),
+        "reports": [(scope, answer.scopes[scope]) for scope in SCOPES if scope in answer.scopes],
+        "degraded": sorted({report.degraded for report in answer.scopes.values() if report.degraded}),
+        "tokens": query_tokens(state.q),
+        "curl": _curl(state),
+    }
+    return 200
+
+
+def _hits(owner: Owner, results: Sequence[Found]) -> list[dict[str, Any]]:
+    rows = queries.stored_of([found.hit.memory_id for found in results], [owner.user_pk]) if results else {}
+    best = max((found.hit.score or 0.0 for found in results), default=0.0) or 1.0
+    return [
+        _hit(found, rows.get((owner.user_pk, owner.app_id, owner.project_id, found.hit.memory_id)), best)
+        for found in results
+    ]
+
+
+def _hit(found: Found, memory: StoredMemory | None, best: float) -> dict[str, Any]:
+    legs = [_leg(name, leg) for name, leg in found.hit.legs.items() if isinstance(leg, Mapping)]
+    matched = [str(term) for leg in legs for term in leg["matched"]]
+    return {
+        "found": found,
+        "memory": memory,
+        "text": mark(_beginning(found.hit), matched),
+        "legs": legs,
+        "matched": list(dict.fromkeys(matched)),
+        "share": (found.hit.score or 0.0) / best,
+    }
+
+
+def _beginning(hit: Hit) -> str:
+    return hit.text if len(hit.text) <= _SHOWN_CHARS else f"{hit.text[:_SHOWN_CHARS]}…"
+
+
+def _leg(name: str, leg: Mapping[str, Any]) -> dict[str, Any]:
+    score = leg.get("score")
+    raw_parts = leg.get("parts")
+    parts = raw_parts if isinstance(raw_parts, Mapping) else {}
+    return {
+        "label": _LEG_LABELS.get(name, name),
+        "score": score if isinstance(score, int | float) else None,
+        "rank": leg.get("rank"),
+        "matched": leg.get("matched") or (),
+        "parts": [(_PART_LABELS.get(part, part), value) for part, value in parts.items() if value],
+    }
+
+
+def mark(whole: str, terms: Iterable[str]) -> list[Change]:
+    """The text in pieces, marked where a term of the question stands. Terms are stems: a word's end is free."""
+    wanted = [_pattern(term) for term in sorted(set(terms), key=len, reverse=True) if ":" not in term]
+    if not wanted:
+        return [Change("same", whole)]
+    pieces, end = [], 0
+    for hit in re.finditer("|".join(wanted), whole, re.IGNORECASE):
+        if hit.start() > end:
+            pieces.append(Change("same", whole[end : hit.start()]))
+        pieces.append(Change("mark", hit[0]))
+        end = hit.end()
+    return [*pieces, Change("same", whole[end:])] if end < len(whole) else pieces
+
+
+def _pattern(term: str) -> str:
+    return rf"\b{re.escape(term)}\w*" if term.isascii() else re.escape(term)
+
+
+def _curl(state: LabState) -> str:
+    """The same search through the API."""
+    body: dict[str, Any] = {"query": state.q, "scope": [scope for scope in SCOPES if scope in state.scopes]}
+    given = {
+        "conversation_id": state.conversation,
+        "agent_id": state.agent,
+        "app_id": state.app,
+        "project_id": state.project,
+    }
+    body |= {name: value for name, value in given.items() if value}
+    body |= {"method": state.method, "top_k": int(state.top_k), "explain": True}
+    if state.radius:
+        body["radius"] = float(state.radius)
+    written = json.dumps(body, ensure_ascii=False).replace("'", "\\u0027")
+    return (
+        "curl -sS http://127.0.0.1:8010/memories/search -H 'Content-Type: application/json' "
+        f"-H \"Authorization: Bearer $USER_KEY\" -d '{written}'"
+    )

@@ -1,0 +1,204 @@
+"""The lists of memories: three tabs of the document and all, filtered, searched, paged by key."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+from django.views.decorators.http import require_GET
+
+from console import finding, queries, reads
+from console.access import VIEW, page, render
+from console.filters import ALL_TAB, ORIGINS, ListState, write_position
+from console.selecting import seal
+from console.text import Shown, shown
+from engine import browse, categories
+from engine.browse import Facets, Selection
+from engine.port import StoredMemory
+from memory_gateway.core.errors import GatewayError
+
+ROWS, TURNS = 50, 25
+_TAB_LABELS = {
+    "user": gettext_lazy("User"),
+    "self": gettext_lazy("Self-improving"),
+    "full": gettext_lazy("Full context"),
+    ALL_TAB: gettext_lazy("All"),
+}
+
+
+@page(VIEW)
+@require_GET
+def memories(request: HttpRequest) -> HttpResponseBase:
+    state = ListState.read(reverse("console:memories"), request.GET)
+    now = timezone.now()
+    user_pk = queries.user_pk(state.user) if state.user else None
+    context: dict[str, Any] = {
+        "title": _("Memories"),
+        "state": state,
+        "tabs": [],
+        "problems": [*state.problems, *_impossible(state, now, user_pk)],
+        "origins": ORIGINS,
+        "is_off": _is_off(state.tab),
+    }
+    if _impossible(state, now, user_pk):
+        return render(request, "console/memories.html", {**context, "tabs": _tabs(state, {}), "chips": state.chips()})
+    context |= _content(request, state, state.selection(now, user_pk))
+    return render(request, "console/memories.html", context)
+
+
+def _impossible(state: ListState, now: datetime, user_pk: UUID | None) -> list[str]:
+    """Why these filters can match nothing at all."""
+    found = []
+    if state.user and user_pk is None:
+        found.append(_("There is no user %(user)s.") % {"user": state.user})
+    if state.is_backwards(now):
+        found.append(_("The start lies after the end."))
+    return found
+
+
+def _content(request: HttpRequest, state: ListState, selection: Selection) -> dict[str, Any]:
+    facets = browse.facets(_without_kind(selection), limit=100)
+    counts = {count.key: count.count for count in facets.categories}
+    context: dict[str, Any] = {
+        "options": browse.facets(_scope_of(selection), limit=100),
+        "tabs": _tabs(state, counts),
+        "other_order": state.first_page(sort="newest" if state.oldest_first else "oldest"),
+        "choices": _choices(state.tab),
+        "chips": state.chips(),
+    }
+    if state.q:
+        context |= _search(state, selection, facets)
+    elif state.tab == "full":
+        context |= _turns(state, selection)
+    else:
+        context |= _rows(state, selection)
+    context["target"] = seal(selection)
+    reads.listed(request, "memory.list", state, (memory.owner.user_id for memory in context.pop("read")))
+    return context
+
+
+def _rows(state: ListState, selection: Selection) -> dict[str, Any]:
+    found = browse.page(selection, **state.places(), limit=ROWS, oldest_first=state.oldest_first)
+    total = browse.count(selection)
+    return {
+        "rows": _shown(found.memories),
+        "read": found.memories,
+        "total": total,
+        "summary": ngettext("%(count)s matches", "%(count)s match", total) % {"count": f"{total:,}"},
+        "span": _span(len(found.memories), total),
+        **_neighbours(state, found),
+    }
+
+
+def _turns(state: ListState, selection: Selection) -> dict[str, Any]:
+    found = browse.turn_page(selection, **state.places(), limit=TURNS, oldest_first=state.oldest_first)
+    memories = [memory for turn in found.turns for memory in turn.memories]
+    lines = {line.memory.row: line for line in _shown(memories)}
+    total = browse.count(selection)
+    return {
+        "turns": [
+            {"batch_id": turn.batch_id, "first": turn.memories[0], "lines": [lines[one.row] for one in turn.memories]}
+            for turn in found.turns
+        ],
+        "read": memories,
+        "total": total,
+        "summary": ngettext("%(count)s message matches", "%(count)s messages match", total) % {"count": f"{total:,}"},
+        "span": ngettext("%(count)s turn on this page", "%(count)s turns on this page", len(found.turns))
+        % {"count": len(found.turns)},
+        **_neighbours(state, found),
+    }
+
+
+def _search(state: ListState, selection: Selection, facets: Facets) -> dict[str, Any]:
+    """The best hits, without pages: what is not among them is found by other words."""
+    users = [UUID(count.key) for count in facets.users] if selection.user_pk is None else [selection.user_pk]
+    try:
+        answer = finding.find(state.q, selection, users, limit=ROWS)
+    except GatewayError as error:
+        return {"read": (), "rows": [], "total": 0, "search_error": error.detail}
+    memories = [memory for memory, _score in answer.found]
+    scores = {memory.row: score for memory, score in answer.found}
+    return {
+        "rows": _shown(memories, scores),
+        "read": memories,
+        "total": 0,
+        "answer": answer,
+        "summary": ngettext("%(count)s best match", "%(count)s best matches", len(memories)) % {"count": len(memories)},
+    }
+
+
+def _shown(memories: Any, scores: dict[int, float | None] | None = None) -> list[Shown]:
+    """Memories with what belongs beside them: two statements for all."""
+    stored: list[StoredMemory] = list(memories)
+    edited = queries.edited([memory.row for memory in stored])
+    files = queries.source_files(stored)
+    return [
+        shown(
+            memory,
+            is_edited=memory.row in edited,
+            filename=files[memory.session_id].filename if memory.session_id in files else "",
+            score=(scores or {}).get(memory.row),
+        )
+        for memory in stored
+    ]
+
+
+def _neighbours(state: ListState, found: Any) -> dict[str, str]:
+    """The addresses of the pages before and after, in the order shown."""
+    previous, following = (found.older, found.newer) if state.oldest_first else (found.newer, found.older)
+    return {
+        "previous": "" if previous is None else state.first_page(before=write_position(previous)),
+        "following": "" if following is None else state.first_page(after=write_position(following)),
+    }
+
+
+def _span(shown_here: int, total: int) -> str:
+    return _("%(here)s of %(total)s") % {"here": f"{shown_here:,}", "total": f"{total:,}"}
+
+
+def _tabs(state: ListState, counts: dict[str, int]) -> list[dict[str, Any]]:
+    """The tabs keep the filters, but for a category that belongs to one of them."""
+    sums = {tab: sum(counts.get(category, 0) for category in held) for tab, held in categories.TABS.items()}
+    sums[ALL_TAB] = sum(counts.values())
+    return [
+        {
+            "name": tab,
+            "label": label,
+            "count": sums[tab],
+            "url": state.first_page(tab=tab, category=""),
+            "is_on": tab == state.tab,
+        }
+        for tab, label in _TAB_LABELS.items()
+    ]
+
+
+def _choices(tab: str) -> list[tuple[str, Any]]:
+    of_tab = categories.CATEGORIES if tab == ALL_TAB else categories.TABS[tab]
+    return [(category, categories.label(category)) for category in of_tab]
+
+
+def _without_kind(selection: Selection) -> Selection:
+    return replace(selection, tab=None, categories=())
+
+
+def _scope_of(selection: Selection) -> Selection:
+    """What the filters offer: all that the user and the scope have, whatever else was chosen."""
+    return Selection(user_pk=selection.user_pk, app_id=selection.app_id, project_id=selection.project_id)
+
+
+def _is_off(tab: str) -> bool:
+    """Whether the settings keep this kind no more; what is stored stays listed."""
+    switches = {
+        "self": settings.MEMORY_GATEWAY_SELF_IMPROVING_MEMORY,
+        "full": settings.MEMORY_GATEWAY_FULL_CONTEXT_MEMORY,
+    }
+    return not switches.get(tab, True)

@@ -1,0 +1,135 @@
+/* Everything here only quickens what already works with plain links and forms. */
+'use strict';
+{
+  const one = (s, root = document) => root.querySelector(s);
+  const all = (s, root = document) => [...root.querySelectorAll(s)];
+
+  // The viewer's time zone, so that pages speak of the viewer's days
+  const zone = encodeURIComponent(Intl.DateTimeFormat().resolvedOptions().timeZone || 'UTC');
+  document.cookie = `mg_zone=${zone}; path=/; max-age=31536000; SameSite=Lax${location.protocol === 'https:' ? '; Secure' : ''}`;
+
+  // Navigation drawer (without script the button is a link to #mg-nav, shown by :target)
+  const menu = one('.mg-menu-btn'), nav = one('#mg-nav');
+  if (menu && nav) {
+    const open = (yes) => {
+      nav.classList.toggle('is-open', yes);
+      menu.setAttribute('aria-expanded', yes);
+      if (yes) one('a', nav).focus();
+    };
+    menu.setAttribute('role', 'button');
+    menu.setAttribute('aria-expanded', 'false');
+    menu.addEventListener('click', (e) => { e.preventDefault(); open(!nav.classList.contains('is-open')); });
+    menu.addEventListener('keydown', (e) => { if (e.key === ' ') { e.preventDefault(); open(true); } });
+    document.addEventListener('keydown', (e) => {
+      if (e.key === 'Escape' && nav.classList.contains('is-open')) { open(false); menu.focus(); }
+    });
+  }
+
+  // Drop-downs close with Escape or a click elsewhere
+  const drops = all('details.mg-drop');
+  document.addEventListener('click', (e) => drops.forEach((d) => { if (!d.contains(e.target)) d.open = false; }));
+  document.addEventListener('keydown', (e) => {
+    if (e.key !== 'Escape') return;
+    drops.filter((d) => d.open).forEach((d) => { d.open = false; one('summary', d).focus(); });
+  });
+
+  // Selection: tick, shift-tick a range, the page, "all that match". The bar is always there, so nothing jumps.
+  for (const form of all('form[data-select]')) {
+    const boxes = all('input[name="id"]', form), head = one('[data-all]', form), bar = one('.mg-bulk', form);
+    const offer = one('[data-take-all]', form), matching = one('input[name="matching"]', form);
+    let last = null;
+    const show = () => {
+      const n = boxes.filter((b) => b.checked).length;
+      if (head) { head.checked = n > 0 && n === boxes.length; head.indeterminate = n > 0 && n < boxes.length; }
+      if (matching && n < boxes.length) matching.checked = false;
+      if (offer) offer.hidden = n < boxes.length || n === 0;
+      const whole = matching && matching.checked;
+      one('[data-n]', bar).textContent = (whole ? Number(form.dataset.total) : n).toLocaleString('en');
+      bar.classList.toggle('is-on', n > 0);
+      one('[data-none]', bar).classList.toggle('mg-vh', n > 0);
+      one('[data-some]', bar).hidden = n === 0;
+      one('[data-clear]', bar).hidden = n === 0;
+      all('.mg-acts button, .mg-acts select', bar).forEach((b) => { b.disabled = n === 0; });
+    };
+    form.addEventListener('click', (e) => {
+      if (!e.target.matches('input[name="id"]')) return;
+      if (e.shiftKey && last) {
+        const [a, b] = [boxes.indexOf(last), boxes.indexOf(e.target)].sort((x, y) => x - y);
+        boxes.slice(a, b + 1).forEach((box) => { box.checked = e.target.checked; });
+      }
+      last = e.target;
+      show();
+    });
+    if (head) {
+      head.parentElement.hidden = false;
+      head.addEventListener('change', () => { boxes.forEach((b) => { b.checked = head.checked; }); show(); });
+    }
+    all('[data-group]', form).forEach((g) => {
+      g.parentElement.hidden = false;
+      g.addEventListener('change', () => {
+        all('input[name="id"]', g.closest('.mg-batch')).forEach((b) => { b.checked = g.checked; });
+        show();
+      });
+    });
+    if (matching) matching.addEventListener('change', show);
+    const drop = one('[data-clear]', form);
+    if (drop) drop.addEventListener('click', () => { boxes.forEach((b) => { b.checked = false; }); show(); (head || boxes[0]).focus(); });
+    window.addEventListener('pageshow', show);
+    show();
+  }
+
+  // Notices close on request only
+  all('.mg-note .mg-x').forEach((x) => x.addEventListener('click', () => { x.closest('.mg-note').remove(); one('#content-start').focus(); }));
+
+  // Character counter: counts as the server does (code points); the sentence below says when it is too much
+  all('[data-count]').forEach((area) => {
+    const out = one('#' + area.dataset.count), max = Number(area.dataset.max), err = one('#' + area.dataset.count + '-err');
+    const tell = () => {
+      const n = [...area.value.replace(/\r\n/g, '\n').trim()].length, over = n > max;
+      out.textContent = n.toLocaleString('en');
+      out.parentElement.classList.toggle('mg-down', over);
+      area.setAttribute('aria-invalid', over);
+      if (err) { err.hidden = !over; one('[data-over]', err).textContent = (n - max).toLocaleString('en'); }
+    };
+    area.addEventListener('input', tell);
+    tell();
+  });
+
+  // Selects that stand for links: choosing is enough
+  all('form[data-auto] select').forEach((s) => s.addEventListener('change', () => s.form.requestSubmit()));
+
+  // Copying is for those who have script at all
+  all('[data-copy]').forEach((b) => {
+    b.hidden = false;
+    b.addEventListener('click', async () => {
+      await navigator.clipboard.writeText(one('#' + b.dataset.copy).textContent);
+      b.textContent = b.dataset.done;
+    });
+  });
+
+  // Keys. Single letters can be switched off (WCAG 2.1.4); the choice is kept in this browser.
+  const dialog = one('#mg-keys'), keysBox = one('#mg-keys-on');
+  const keysOn = () => localStorage.getItem('mg.keys') !== 'off';
+  if (keysBox) {
+    keysBox.checked = keysOn();
+    keysBox.addEventListener('change', () => localStorage.setItem('mg.keys', keysBox.checked ? 'on' : 'off'));
+  }
+  all('[data-keys]').forEach((b) => b.addEventListener('click', () => dialog.showModal()));
+  const rows = all('[data-row]');
+  const move = (by) => {
+    const at = rows.indexOf(document.activeElement.closest('[data-row]'));
+    const to = rows[Math.min(rows.length - 1, Math.max(0, at + by))];
+    if (to) { one('a', to).focus(); to.scrollIntoView({block: 'nearest'}); }
+  };
+  document.addEventListener('keydown', (e) => {
+    if (e.ctrlKey || e.metaKey || e.altKey || e.target.matches('input:not([type=checkbox]), textarea, select') || !keysOn()) return;
+    if (dialog && dialog.open) return;
+    const row = document.activeElement.closest('[data-row]');
+    if (e.key === '/') { const find = one('[data-find]'); if (find) { e.preventDefault(); find.focus(); } }
+    else if (e.key === '?' && dialog) dialog.showModal();
+    else if (e.key === 'j') move(1);
+    else if (e.key === 'k') move(-1);
+    else if (e.key === 'x' && row) one('input[name="id"]', row)?.click();
+    else if (e.key === 'o' && row) one('a', row).click();
+  });
+}

@@ -1,0 +1,27 @@
+"""Every page of the panel by name, with an address that shows something. A new page adds its line here: it is then
+looked at by axe, searched for injected script, and photographed."""
+
+from __future__ import annotations
+
+from tests.console.panel import Panel
+
+
+def pages(panel: Panel) -> dict[str, str]:
+    rows = panel.rows
+    return {
+        "dashboard": "",
+        "dashboard-day": "?range=24h&user=lin.wei",
+        "memories": "list/?user=lin.wei",
+        "memories-all": "list/?tab=all",
+        "memories-self": "list/?tab=self",
+        "memories-found": "list/?tab=all&q=PostgreSQL+gripper",
+        "memories-none": "list/?importance_min=0.99&agent=nobody",
+        "full": "list/?tab=full&user=lin.wei",
+        "memory": f"m/{rows['edited']}/",
+        "memory-trashed": f"m/{rows['trashed']}/",
+        "memory-edit": f"m/{rows['edited']}/edit/",
+        "lab": "search/?q=PostgreSQL+region&user=lin.wei",
+        "lab-empty": "search/",
+        "add": "add/?user=lin.wei",
+        "missing": "m/999999/",
+    }

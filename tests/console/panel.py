@@ -1,0 +1,86 @@
+"""The panel for tests and pictures: a gateway with `tests.console.seed` in it, a browser, and operators signed in."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Browser, Page
+
+from tests.browser import Observed, chromium
+from tests.console.payloads import PASSWORD
+from tests.server import PROJECT, RunningServer, running_server
+
+WIDE, NARROW = {"width": 1440, "height": 900}, {"width": 360, "height": 780}
+LOCALES = {"en": "en-GB", "zh": "zh-CN"}
+
+
+@dataclass
+class Panel:
+    """`rows` are those that `seed` names. `address` takes the part after `/admin/memory/`."""
+
+    server: RunningServer
+    browser: Browser
+    rows: dict[str, int]
+    _cookies: dict[str, Any] = field(default_factory=dict)
+
+    def address(self, path: str) -> str:
+        return path if path.startswith("http") else f"{self.server.url}/admin/memory/{path}"
+
+    @contextlib.contextmanager
+    def open(
+        self,
+        path: str = "",
+        *,
+        lang: str = "en",
+        theme: str = "light",
+        size: dict[str, int] | None = None,
+        operator: str = "chen.yu",
+        script: bool = True,
+    ) -> Iterator[tuple[Page, Observed]]:
+        """A page of a signed-in operator, in a context of its own; the zone is Shanghai's."""
+        size = size or WIDE
+        context = self.browser.new_context(
+            locale=LOCALES[lang],
+            timezone_id="Asia/Shanghai",
+            storage_state=self._signed_in(operator),
+            viewport={"width": size["width"], "height": size["height"]},
+            java_script_enabled=script,
+        )
+        context.add_init_script(f"localStorage.setItem('theme', '{theme}')")
+        observed = Observed()
+        try:
+            page = context.new_page()
+            observed.watch(page)
+            page.goto(self.address(path))
+            yield page, observed
+        finally:
+            context.close()
+
+    def _signed_in(self, operator: str) -> Any:
+        if operator not in self._cookies:
+            context = self.browser.new_context(timezone_id="Asia/Shanghai")
+            page = context.new_page()
+            page.goto(f"{self.server.url}/admin/login/?next=/admin/memory/")
+            page.fill("#id_username", operator)
+            page.fill("#id_password", PASSWORD)
+            page.click("input[type=submit]")
+            page.wait_for_url("**/admin/memory/")
+            self._cookies[operator] = context.storage_state()
+            context.close()
+        return self._cookies[operator]
+
+
+@contextlib.contextmanager
+def running_panel(folder: Path) -> Iterator[Panel]:
+    with chromium() as browser, running_server(folder) as server:
+        command = [sys.executable, "-m", "tests.console.seed"]
+        seeded = subprocess.run(command, cwd=PROJECT, env=server.env, capture_output=True, text=True, check=False)
+        assert seeded.returncode == 0, seeded.stderr
+        yield Panel(server, browser, json.loads(seeded.stdout))
