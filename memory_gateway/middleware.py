@@ -39,9 +39,18 @@ DATA_POLICY = "default-src 'none'; frame-ancestors 'none'"
 _DATA_TYPES = ("application/json", PROBLEM_CONTENT_TYPE)
 
 
+# Where OpenClaw's plugin has the panel: everything below is that page, but for what once was its interface.
+_PANEL, _PANEL_API = "/plugins/memory", "/plugins/memory/api/"
+
+
 def is_api(path: str) -> bool:
     """Everything but the operators' pages and static files."""
-    return not path.startswith(("/admin/", settings.STATIC_URL))
+    return not (_is_operators(path) or path.startswith(settings.STATIC_URL))
+
+
+def _is_operators(path: str) -> bool:
+    is_panel = path == _PANEL or (path.startswith(f"{_PANEL}/") and not path.startswith(_PANEL_API))
+    return is_panel or path.startswith("/admin/")
 
 
 class _ForPages(MiddlewareMixin):
@@ -52,7 +61,7 @@ class _ForPages(MiddlewareMixin):
 
 
 def _is_page(path: str) -> bool:
-    return path.startswith(("/admin/", "/api/"))
+    return _is_operators(path) or path.startswith("/api/")
 
 
 class SessionMiddleware(_ForPages, sessions.SessionMiddleware):

@@ -5,8 +5,10 @@ from django.urls import URLPattern, URLResolver, include, path
 from django.views.generic import RedirectView
 from drf_spectacular.views import SpectacularAPIView
 
+from agents.rpc.gone import gone
 from memory_gateway.docs import DocsView
 from memory_gateway.health import HealthView
+from memory_gateway.plugin import memory_page
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", RedirectView.as_view(pattern_name="docs", http_method_names=["get", "head"])),
@@ -14,9 +16,15 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("accounts.api.urls")),
     path("", include("resources.api.urls")),
     path("", include("memories.api.urls")),
+    path("", include("profiles.api.urls")),
     path("", include("agents.api.urls")),
     path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
     path("api/docs/", DocsView.as_view(), name="docs"),
+    path("plugins/memory", memory_page),
+    path("plugins/memory/", memory_page),
+    path("plugins/memory/api/<path:rest>", gone),
+    path("plugins/memory/<path:rest>", memory_page),
+    path("admin/memory/", include("console.urls")),
     path("admin/", admin.site.urls),
 ]
 

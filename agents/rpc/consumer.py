@@ -90,14 +90,14 @@ class RpcConsumer(AsyncConsumer):  # type: ignore[misc]
     # --- the life of a socket ---
 
     async def _arrive(self) -> None:
-        headers = {name: value.decode("latin1") for name, value in reversed(self.scope["headers"])}
+        hosts, origins = (self._headers(name) for name in (b"host", b"origin"))
         self._arrival = Arrival(
             peer=(self.scope.get("client") or ("", 0))[0],
-            host=headers.get(b"host", ""),
-            origin=headers.get(b"origin"),
+            host=hosts[0] if hosts else "",
+            origin=origins[0] if origins else None,
             scheme=self.scope["scheme"],
         )
-        if not is_host_allowed(self._arrival.host):
+        if len(hosts) != 1 or not is_host_allowed(hosts[0]):
             await self.send({"type": "websocket.close"})  # before it is accepted: 403
             return
         await self.send({"type": "websocket.accept"})
@@ -105,6 +105,9 @@ class RpcConsumer(AsyncConsumer):  # type: ignore[misc]
         await self._send(frames.event("connect.challenge", challenge))
         await self._doors.wait_outside(self)
         self._handshake = self._start(self._end_slow_handshake())
+
+    def _headers(self, name: bytes) -> list[str]:
+        return [value.decode("latin1") for other, value in self.scope["headers"] if other == name]
 
     async def _end_slow_handshake(self) -> None:
         if not await self._is_leaving_within(self._timing.handshake):

@@ -1,0 +1,159 @@
+"""What a connected client may say, and what it hears."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from agents.rpc.methods import METHODS
+from tests.agents.rpc.client import connected
+from tests.agents.rpc.conftest import TOKEN
+from tests.server import RunningServer
+
+ADMIN, WRITE, READ = "operator.admin", "operator.write", "operator.read"
+# Who may call what. A method without a line here fails.
+SCOPES = {
+    "health": READ,
+    "memory.admin.config": ADMIN,
+    "memory.admin.facets": ADMIN,
+    "memory.admin.dashboard": ADMIN,
+    "memory.admin.list": ADMIN,
+    "memory.admin.delete": ADMIN,
+    "memory.admin.add": ADMIN,
+    "tools.invoke": WRITE,
+}
+ENOUGH = {READ: {READ, WRITE, ADMIN}, WRITE: {WRITE, ADMIN}, ADMIN: {ADMIN}}
+
+
+def test_the_table_names_every_method_and_no_other(server: RunningServer) -> None:
+    assert {name: method.scope for name, method in METHODS.items()} == SCOPES
+    with connected(server, TOKEN) as client:
+        assert set(client.hello["features"]["methods"]) == set(SCOPES)
+
+
+@pytest.mark.parametrize("granted", [READ, WRITE, ADMIN, None])
+def test_a_method_is_for_those_who_have_its_scope(server: RunningServer, granted: str | None) -> None:
+    with connected(server, TOKEN, scopes=[granted] if granted else []) as client:
+        for name, scope in SCOPES.items():
+            answer = client.ask(name, {})
+            is_forbidden = not answer["ok"] and answer["error"]["code"] == "FORBIDDEN"
+            assert is_forbidden == (granted not in ENOUGH[scope]), name
+            if is_forbidden:
+                assert answer["error"]["message"] == f"missing scope: {scope}"
+                assert answer["error"]["details"] == {
+                    "code": "MISSING_SCOPE",
+                    "missingScope": scope,
+                    "requiredScopes": [scope],
+                }
+
+
+def test_who_may_not_ask_hears_nothing_of_what_there_is(server: RunningServer, tokens: dict[str, str]) -> None:
+    with connected(server, tokens["reader"], scopes=[READ]) as client:
+        known, unknown = client.ask("memory.admin.list"), client.ask("memory.admin.nothing")
+        assert known["error"] == unknown["error"]
+        assert client.is_alive()
+
+
+def test_an_unknown_method_is_named(server: RunningServer) -> None:
+    with connected(server, TOKEN) as client:
+        answer = client.ask("status")
+        assert answer == {
+            "type": "res",
+            "id": answer["id"],
+            "ok": False,
+            "error": {"code": "INVALID_REQUEST", "message": "unknown method: status"},
+        }
+        assert client.is_alive()
+
+
+@pytest.mark.parametrize("params", [None, {}, "absent"])
+def test_params_may_be_absent(server: RunningServer, params: Any) -> None:
+    frame = {"type": "req", "id": "h", "method": "health"}
+    with connected(server, TOKEN) as client:
+        client.send(frame if params == "absent" else {**frame, "params": params})
+        answer = client.hear_response("h")
+        assert set(answer) == {"type", "id", "ok", "payload"}
+        assert set(answer["payload"]) == {"ok", "ts", "durationMs"}
+
+
+BAD_FRAMES: list[tuple[Any, str]] = [
+    ({"type": "req", "id": "x"}, "x"),
+    ({"type": "req", "id": "x", "method": ""}, "x"),
+    ({"type": "req", "id": "x", "method": 7}, "x"),
+    ({"type": "event", "id": "x", "method": "health"}, "x"),
+    ({"type": "req", "id": "x", "method": "health", "params": []}, "x"),
+    ({"type": "req", "id": "x", "method": "health", "params": {"a": ["\x00"]}}, "x"),
+    ({"type": "req", "method": "health"}, "invalid"),
+    ({"type": "req", "id": 7, "method": "health"}, "invalid"),
+    ({"type": "req", "id": "x" * 1000, "method": "health"}, "invalid"),
+    ([], "invalid"),
+    ([[[[]]]] * 3, "invalid"),
+    (None, "invalid"),
+]
+
+
+@pytest.mark.parametrize(("frame", "answered_to"), BAD_FRAMES)
+def test_a_frame_that_is_no_request_is_answered(server: RunningServer, frame: Any, answered_to: str) -> None:
+    with connected(server, TOKEN) as client:
+        client.send(json.dumps(frame))
+        answer = client.hear_response(answered_to)
+        assert answer["error"]["code"] == "INVALID_REQUEST"
+        assert answer["error"]["message"].startswith("invalid request frame: ")
+        assert client.is_alive()
+
+
+@pytest.mark.parametrize("said", ["", "hello", "{", b"\xff\x00", '{"a":', '{"type":"req","id":"\\ud800"}'])
+def test_what_is_no_json_is_passed_over(server: RunningServer, said: str | bytes) -> None:
+    with connected(server, TOKEN) as client:
+        client.send(said)
+        assert client.is_alive()
+
+
+def test_deep_nesting_is_refused_before_it_is_built(server: RunningServer) -> None:
+    with connected(server, TOKEN) as client:
+        client.send(
+            '{"type":"req","id":"d","method":"health","params":' + '{"a":' * 100_000 + "1" + "}" * 100_000 + "}"
+        )
+        assert "nested deeper" in client.hear_response("invalid")["error"]["message"]
+        assert client.is_alive()
+
+
+def test_a_request_may_come_in_pieces_or_as_bytes(server: RunningServer) -> None:
+    frame = json.dumps({"type": "req", "id": "p", "method": "health"})
+    with connected(server, TOKEN) as client:
+        client.socket.send(iter([frame[:10], frame[10:20], frame[20:]]))
+        assert client.hear_response("p")["ok"]
+        client.send(frame.encode())
+        assert client.hear_response("p")["ok"]
+
+
+def test_many_requests_may_be_under_way(server: RunningServer) -> None:
+    with connected(server, TOKEN) as client:
+        for number in range(200):
+            client.send({"type": "req", "id": str(number), "method": "memory.admin.facets"})
+        answered = set()
+        while len(answered) < 200:
+            frame = client.hear()
+            if frame["type"] == "res":
+                assert frame["ok"]
+                answered.add(frame["id"])
+
+
+def test_each_request_is_a_line_of_the_log_without_its_parameters(
+    server: RunningServer, tokens: dict[str, str]
+) -> None:
+    token = tokens["logged"]
+    with connected(server, token) as client:
+        client.ask("memory.admin.list", {"agentId": "the-secret-agent"})
+        client.ask(f"nothing {token}")
+    lines = [json.loads(line) for line in server.log.splitlines() if '"method":"RPC"' in line]
+    mine = [line for line in lines if line["user_id"] == "logged"]
+    assert [(line["path"].split()[0], line["output"]["status"]) for line in mine] == [
+        ("memory.admin.list", "ok"),
+        ("nothing", "INVALID_REQUEST"),
+    ]
+    assert "the-secret-agent" not in server.log
+    assert token not in server.log
+    assert "Traceback" not in server.log
