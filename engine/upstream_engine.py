@@ -38,6 +38,7 @@ from engine.upstream.names import AgentNames
 from engine.upstream.questions import Payload
 from engine.upstream.together import in_window
 from engine.upstream_journal import Batch
+from memory_gateway.core import turns
 
 logger = logging.getLogger("memory_gateway.upstream")
 
@@ -218,7 +219,8 @@ class UpstreamEngine(MemoryTable):
 
         def ask(payloads: Sequence[Payload]) -> list[wire.Records]:
             calls = [partial(self._client.search, payload, deadline) for payload in payloads]
-            return in_window(self._executor, calls, CALLS_PER_SEARCH)
+            with turns.searching.lent():
+                return in_window(self._executor, calls, CALLS_PER_SEARCH)
 
         return upstream_search.search(ask, owner, requests, self._batch_size)
 

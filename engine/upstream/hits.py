@@ -93,7 +93,7 @@ def _is_own(found: _Found, owner: Owner, whose: str, names: Names) -> bool:
 
 def _hit(found: _Found, rank: int, names: Names, *, is_bounded: bool) -> Hit:
     session_id = names.sessions[found.session_id] if found.session_id is not None else None
-    raw = _renamed({**without_base64(found.raw)}, found.session_id, session_id, names.agents)
+    raw = _renamed({**_bare(found)}, found.session_id, session_id, names.agents)
     return Hit(
         memory_id=raw["id"],
         memory_type=found.memory_type,
@@ -104,6 +104,12 @@ def _hit(found: _Found, rank: int, names: Names, *, is_bounded: bool) -> Hit:
         raw=raw,
         legs={"upstream": {"score": found.score, "rank": rank}},
     )
+
+
+def _bare(found: _Found) -> _Json:
+    """Raw messages alone hold the files that came with them."""
+    bare: _Json = without_base64(found.raw) if found.memory_type == "unprocessed_message" else found.raw
+    return bare
 
 
 def _in_unit(score: float, *, is_bounded: bool) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
@@ -11,9 +10,8 @@ from engine.models import Session
 from engine.port import AddResult, FlushResult, StoredMemory
 from memories.models import Tombstone
 from memories.queries import Event
-from memories.services.search import Found, SearchAnswer
+from memories.services.search import Found, ScopeReport, SearchAnswer
 from memory_gateway.core.ids import parse_session_id, resource_uri
-from memory_gateway.core.json_data import without_base64
 from memory_gateway.core.times import from_ms, isoformat
 
 
@@ -23,8 +21,21 @@ def search_answer(answer: SearchAnswer, *, explain: bool) -> dict[str, Any]:
         "results": [_result(found, explain) for found in answer.results],
         "meta": {
             "method": answer.method,
-            "scopes": {scope: asdict(report) for scope, report in answer.scopes.items()},
+            "scopes": {scope: _report(report) for scope, report in answer.scopes.items()},
         },
+    }
+
+
+def _report(report: ScopeReport) -> dict[str, Any]:
+    return {
+        "asked": report.asked,
+        "sessions": report.sessions,
+        "found": report.found,
+        "hidden": report.hidden,
+        "replaced": report.replaced,
+        "degraded": report.degraded,
+        "exhausted": report.exhausted,
+        "ms": report.ms,
     }
 
 
@@ -43,7 +54,7 @@ def _result(found: Found, explain: bool) -> dict[str, Any]:
         "attachments": [
             {"type": row.type, "name": row.name, "internal_uri": row.internal_uri} for row in found.attachments
         ],
-        "raw": without_base64(hit.raw),
+        "raw": hit.raw,
     }
     if explain:
         result["explain"] = {"legs": dict(hit.legs), "override_id": found.override_id}

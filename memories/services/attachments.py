@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from engine.port import Hit, Owner
 from memories.services import raw
 from memory_gateway.core.ids import parse_session_id
-from memory_gateway.core.json_data import without_base64
 from resources.queries import AttachmentRow, attachments_of
 
 
@@ -35,7 +34,7 @@ def _files_of(hit: Hit, rows: Mapping[str, Sequence[AttachmentRow]]) -> tuple[At
 
 def _named(rows: Sequence[AttachmentRow], hit: Hit) -> frozenset[AttachmentRow]:
     """Those whose name the hit's record says."""
-    texts = [_folded(text) for text in raw.strings(without_base64(hit.raw))]
+    texts = [_folded(text) for text in raw.strings(hit.raw)]
     return frozenset(row for row in rows if any(_names(row.name, text) for text in texts))
 
 

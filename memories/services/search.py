@@ -16,7 +16,9 @@ from memories.queries import Decisions, InForce, decisions
 from memories.services.attachments import attach
 from memories.services.owned import owner_of
 from memories.services.raw import reworded
+from memory_gateway.core import turns
 from memory_gateway.core.ids import parse_session_id
+from memory_gateway.core.json_data import without_base64
 from resources.queries import AttachmentRow, searchable_sessions
 
 logger = logging.getLogger("memory_gateway.memories")
@@ -96,12 +98,17 @@ def search(principal: Principal, command: SearchCommand, *, engine: Engine | Non
 
 def search_of(owner: Owner, command: SearchCommand, *, engine: Engine | None = None) -> SearchAnswer:
     """The same for an owner, whose scope goes before the command's."""
+    with turns.searching.taken():
+        return _search(owner, command, engine or get_engine())
+
+
+def _search(owner: Owner, command: SearchCommand, engine: Engine) -> SearchAnswer:
     filters.parse(command.filters)  # also where no scope has anything to ask
     asked = _requests(owner, command)
     started = time.perf_counter()
-    results, decided = _ask(engine or get_engine(), owner, asked, command.limit)
+    results, decided = _ask(engine, owner, asked, command.limit)
     took_ms = round((time.perf_counter() - started) * 1000, 2)
-    found = _cut(_decided(_merge(owner, asked, results), decided), command.limit)
+    found = [_bare(item) for item in _cut(_decided(_merge(owner, asked, results), decided), command.limit)]
     files = attach(owner, (item.hit for item in found))
     return SearchAnswer(
         results=tuple(replace(item, attachments=files[item.hit.memory_id]) for item in found),
@@ -254,6 +261,12 @@ def _cut(found: Iterable[Found], limit: int) -> list[Found]:
         if left[item.scope] >= 0 or item.hit.memory_type in UNCOUNTED_TYPES:
             kept.append(item)
     return kept
+
+
+def _bare(found: Found) -> Found:
+    """Without the file contents that an engine may keep in its record."""
+    raw = without_base64(found.hit.raw)
+    return found if raw is found.hit.raw else replace(found, hit=replace(found.hit, raw=raw))
 
 
 def _report(

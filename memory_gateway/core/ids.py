@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
+from functools import lru_cache
 from typing import Annotated, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field, StringConstraints
@@ -70,6 +71,7 @@ class SessionName(NamedTuple):
     rest: str
 
 
+@lru_cache(maxsize=8192)
 def parse_session_id(session_id: str) -> SessionName:
     """`chat:{conversation_id}`, `resource:{user_id}:{resource_id}`, `memory_edit:{user_id}`, or "other"."""
     kind, _, rest = session_id.partition(":")
