@@ -34,16 +34,24 @@ def problem_answer(scope: Scope, error: GatewayError) -> Answer:
     return _answer(scope, error.status, PROBLEM_CONTENT_TYPE.encode(), problem(error), headers)
 
 
+def made_answer(scope: Scope, status: int, content_type: bytes, body: bytes, *, user_id: str) -> Answer:
+    """An answer that somebody else wrote, to a user; its body stays out of the log."""
+    _log(scope, status, None, user_id)
+    return Answer(status, _headers(scope, content_type), body)
+
+
 def _answer(scope: Scope, status: int, content_type: bytes, data: dict[str, Any], headers: Headers) -> Answer:
     _log(scope, status, data)
-    all_headers = [
+    return Answer(status, [*_headers(scope, content_type), *headers], orjson.dumps(data))
+
+
+def _headers(scope: Scope, content_type: bytes) -> Headers:
+    return [
         (b"content-type", content_type),
         (b"x-request-id", request_id.get().encode()),
         *_SECURITY_HEADERS,
         *_transport_security(scope),
-        *headers,
     ]
-    return Answer(status, all_headers, orjson.dumps(data))
 
 
 def _transport_security(scope: Scope) -> Headers:
@@ -52,7 +60,7 @@ def _transport_security(scope: Scope) -> Headers:
     return [(b"strict-transport-security", f"max-age={settings.SECURE_HSTS_SECONDS}; includeSubDomains".encode())]
 
 
-def _log(scope: Scope, status: int, data: dict[str, Any]) -> None:
+def _log(scope: Scope, status: int, data: dict[str, Any] | None, user_id: str | None = None) -> None:
     duration_seconds = time.perf_counter() - scope.get("state", {}).get("began", time.perf_counter())
     api_log.write(
         api_log.Exchange(
@@ -65,7 +73,7 @@ def _log(scope: Scope, status: int, data: dict[str, Any]) -> None:
             path=scope["path"],
             query_string=scope["query_string"].decode("latin1"),
             client=(scope.get("client") or ("", 0))[0],
-            user_id=None,
+            user_id=user_id,
             status=status,
             response_body=data if settings.MEMORY_GATEWAY_LOG_BODIES else None,
         )

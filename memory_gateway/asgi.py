@@ -22,10 +22,12 @@ from memory_gateway.answers import json_answer, problem_answer
 from memory_gateway.bridge import Answer, Scope, WSGIBridge
 from memory_gateway.core.context import choose_request_id, request_id
 from memory_gateway.health import HealthMonitor, health_document, monitor
+from memory_gateway.mcp_door import McpDoor
 from memory_gateway.request_body import Receive, Send
 
 # What is left of ten seconds after the requests in flight had theirs; what a sweep leaves, the next start finishes.
 SWEEPER_STOP_SECONDS = 1.0
+MCP_STOP_SECONDS = 0.5
 # What a multipart body holds besides the file: boundaries, part headers, form fields.
 ENVELOPE_BYTES = 2**20
 
@@ -34,10 +36,12 @@ ASGIApplication = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class Router:
-    """Answers `/health` itself, gives WebSockets at any path to `websocket` and the rest to `http`."""
+    """Answers `/health` itself, gives WebSockets at any path to `websocket`, `/mcp` to a door that is made for each
+    start, and the rest to `http`."""
 
     def __init__(self, http: ASGIApplication, websocket: ASGIApplication, health: HealthMonitor) -> None:
         self._http = http
+        self._mcp: McpDoor | None = None
         self._websocket = websocket
         self._health = health
 
@@ -56,6 +60,10 @@ class Router:
         if scope["path"] == "/health" and scope["method"] == "GET":
             document = health_document(await self._health.wait_on_loop())
             await _send_whole(json_answer(scope, document), send)
+        elif scope["path"] in {"/mcp", "/mcp/"} and self._mcp is not None:
+            answer = await self._mcp.answer(scope, receive)
+            if answer is not None:
+                await _send_whole(answer, send)
         else:
             await self._http(scope, receive, send)
 
@@ -73,8 +81,10 @@ class Router:
         await receive()
         watch = asyncio.create_task(_end_with_parent(os.environ.get("MEMORY_GATEWAY_WORKER", "")))
         sweeper.start()
-        await send({"type": "lifespan.startup.complete"})
-        await receive()
+        self._mcp = McpDoor(settings.MEMORY_GATEWAY_THREADS)
+        async with self._mcp.open(MCP_STOP_SECONDS):
+            await send({"type": "lifespan.startup.complete"})
+            await receive()
         watch.cancel()
         await asyncio.to_thread(sweeper.stop, SWEEPER_STOP_SECONDS)
         await send({"type": "lifespan.shutdown.complete"})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
 from agents.tools.arguments import MAX_LIMIT, RecallArguments
@@ -14,7 +13,7 @@ from engine.models import Memory, owned_by
 from engine.port import MAX_TOP_K, Hit
 from engine.text.tokens import query_tokens
 from memories.services.search import UNCOUNTED_TYPES, SearchCommand, search_of
-from memory_gateway.core.times import isoformat
+from memory_gateway.core.times import from_ms, isoformat
 
 MAX_QUERY_CHARS: Final = 8192
 DEFAULT_IMPORTANCE: Final = 0.7
@@ -35,7 +34,7 @@ class Recalled(NamedTuple):
         return {**shown, "score": self.score, "createdAt": self.created_at_ms}
 
     def line(self, number: int) -> str:
-        said_at = isoformat(datetime.fromtimestamp(self.created_at_ms / 1000, tz=UTC))
+        said_at = isoformat(from_ms(self.created_at_ms))
         return f"{number}. [{self.category}] {said_at} {quoted(self.text)} ({self.score:.0%}) [id: {self.id}]"
 
 

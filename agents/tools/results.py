@@ -7,7 +7,7 @@ from typing import Any
 Result = dict[str, Any]
 
 
-def result(text: str, **details: Any) -> Result:
+def result(text: str, /, **details: Any) -> Result:
     return {"content": [{"type": "text", "text": text}], "details": details}
 
 

@@ -1,0 +1,113 @@
+"""The user's resources as MCP clients read them: the file itself, or what is remembered of it."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from typing import Any, Final
+
+import mcp_types as types
+
+from agents.tools.frame import framed, quoted
+from engine.port import ListRequest, Owner, StoredMemory
+from engine.registry import get_engine
+from memory_gateway.core.errors import NotFound, TooLarge
+from memory_gateway.core.times import isoformat
+from resources import queries, storage
+from resources.models import Resource
+
+PAGE: Final = 50
+MAX_FILE_BYTES: Final = 8 * 2**20
+MAX_CHARS: Final = 20_000
+_TEXT_TYPES: Final = ("text/", "application/json", "application/xml")
+
+
+def page(owner: Owner, cursor: str | None, limit: int = PAGE) -> tuple[list[Resource], str | None]:
+    """Newest first, with the cursor of the next page. Errors: `InvalidInput` for the cursor."""
+    after = queries.decode_cursor(cursor) if cursor else None
+    own = queries.live_resources(owner.user_pk).filter(app_id=owner.app_id, project_id=owner.project_id)
+    rows, following = queries.page_after(own, after, limit)
+    return rows, queries.encode_cursor(following) if following else None
+
+
+def described(resource: Resource) -> dict[str, Any]:
+    return {
+        "resource_id": resource.resource_id,
+        "uri": resource.uri,
+        "filename": resource.filename,
+        "title": resource.title,
+        "description": resource.description,
+        "mime_type": resource.mime_type,
+        "size_bytes": resource.size_bytes,
+        "status": resource.status,
+        "created_at": isoformat(resource.created_at),
+    }
+
+
+def as_mcp(resource: Resource) -> types.Resource:
+    return types.Resource(
+        uri=resource.uri,
+        name=resource.filename,
+        title=resource.title,
+        description=resource.description,
+        mime_type=resource.mime_type,
+        size=resource.size_bytes,
+    )
+
+
+def find(owner: Owner, resource_id: str) -> Resource:
+    """Errors: `NotFound`."""
+    own = queries.live_resource(owner.user_pk, resource_id).filter(app_id=owner.app_id, project_id=owner.project_id)
+    resource = own.first()
+    if resource is None:
+        raise NotFound("There is no such resource.")
+    return resource
+
+
+def contents(owner: Owner, uri: str) -> types.TextResourceContents | types.BlobResourceContents:
+    """The file as it was uploaded; of one that lies elsewhere, what is remembered of it.
+
+    Errors: `NotFound`, `TooLarge`.
+    """
+    resource = find(owner, uri.rpartition("/")[2])
+    if resource.uri != uri:
+        raise NotFound("There is no such resource.")
+    if not resource.storage_path:
+        return types.TextResourceContents(uri=uri, mime_type="text/plain", text=remembered(owner, resource))
+    data = _bytes(resource)
+    mime_type = resource.mime_type or "application/octet-stream"
+    if mime_type.startswith(_TEXT_TYPES):
+        return types.TextResourceContents(uri=uri, mime_type=mime_type, text=data.decode("utf-8", "replace"))
+    return types.BlobResourceContents(uri=uri, mime_type=mime_type, blob=base64.b64encode(data).decode())
+
+
+def _bytes(resource: Resource) -> bytes:
+    try:
+        with storage.open_stored(resource.storage_path) as file:
+            data = file.read(MAX_FILE_BYTES + 1)
+    except FileNotFoundError:
+        raise NotFound("The file of this resource is gone: upload it again.") from None
+    if len(data) > MAX_FILE_BYTES:
+        raise TooLarge(f"Files of more than {MAX_FILE_BYTES} bytes come over GET /resources/<id>/content only.")
+    return data
+
+
+def remembered(owner: Owner, resource: Resource) -> str:
+    """What is remembered of a resource, in the order of the document, with the user's corrections."""
+    passages = sorted(_memories(owner, resource.session_id), key=lambda memory: (memory.created_at_ms, memory.row))
+    return "\n\n".join(passage.text for passage in passages)
+
+
+def _memories(owner: Owner, session_id: str) -> Iterator[StoredMemory]:
+    request: ListRequest | None = ListRequest(session_id=session_id, limit=100)
+    while request is not None:
+        found = get_engine().list(owner, request)
+        yield from found.memories
+        request = ListRequest(session_id=session_id, limit=100, after=found.following) if found.following else None
+
+
+def quotation(resource: Resource, text: str, offset: int) -> str:
+    """A part of what is remembered, as data in a frame."""
+    part = text[offset : offset + MAX_CHARS]
+    shown = f"{resource.filename} ({resource.uri}), characters {offset}-{offset + len(part)} of {len(text)}:"
+    return framed([quoted(shown), quoted(part)])

@@ -1,0 +1,162 @@
+"""`/mcp` as it is on the wire: who gets in, and what a bad request meets."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from typing import Any
+
+import httpx2
+import orjson
+import pytest
+import requests
+
+from tests.agents.mcp.conftest import User, make_user
+from tests.server import RunningServer
+
+ACCEPT = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+
+
+def call(tool: str, **arguments: Any) -> dict[str, Any]:
+    params = {"name": tool, "arguments": arguments}
+    return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+
+
+def post(user: User, body: bytes | dict[str, Any], **headers: str) -> requests.Response:
+    data = body if isinstance(body, bytes) else orjson.dumps(body)
+    return requests.post(f"{user.server.url}/mcp", data=data, headers={**user.headers, **ACCEPT, **headers}, timeout=60)
+
+
+def test_a_call_needs_no_session(user: User) -> None:
+    for path in ("/mcp", "/mcp/"):
+        answer = user.post(path, json=call("memory_recall", query="x"))
+        assert answer.json()["result"]["structuredContent"] == {"count": 0}
+        assert "Mcp-Session-Id" not in answer.headers
+
+
+def test_a_stranger_is_refused(user: User) -> None:
+    for header in ("", f"Bearer uk_{'x' * 43}", "Basic x", f"Bearer {user.key[:-1]}", f"bearer  {user.key} x"):
+        answer = post(user, call("memory_recall", query="x"), Authorization=header)
+        assert (answer.status_code, answer.json()["code"]) == (401, "unauthenticated"), header
+        assert answer.headers["WWW-Authenticate"] == "Bearer"
+    url = f"{user.server.url}/mcp?user_id={user.user_id}&user_key={user.key}"
+    assert requests.post(url, json={}, headers=ACCEPT, timeout=60).status_code == 401
+
+
+def test_a_key_that_was_revoked_gets_in_no_more(user: User) -> None:
+    key = user.post("/users/me/keys", json={"label": "mcp"}).json()
+    other = User(user.server, user.user_id, key["user_key"])
+    assert post(other, call("memory_recall", query="x")).status_code == 200
+    requests.delete(f"{user.server.url}/users/me/keys/{key['key_id']}", headers=user.headers, timeout=60)
+    assert post(other, call("memory_recall", query="x")).status_code == 401
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE", "PUT", "OPTIONS", "PATCH", "HEAD"])
+def test_there_are_no_streams_and_no_sessions(user: User, method: str) -> None:
+    answer = requests.request(method, f"{user.server.url}/mcp", headers={**user.headers, **ACCEPT}, timeout=5)
+    assert answer.status_code == 405
+
+
+def test_pages_of_other_origins_and_foreign_names_are_refused(user: User) -> None:
+    body = call("memory_store", text="from a web page")
+    assert post(user, body, Origin="https://evil.example").status_code == 403
+    assert post(user, body, Origin="null").status_code == 403
+    assert post(user, body, Host="evil.example").status_code == 400
+    assert post(user, body, Origin=user.server.url).status_code == 200
+
+
+def test_every_answer_carries_the_security_headers(user: User) -> None:
+    for answer in (
+        post(user, call("memory_recall", query="x")),
+        post(user, b"{"),
+        post(user, {}, Authorization=""),
+        requests.get(f"{user.server.url}/mcp", timeout=5),
+    ):
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        assert answer.headers["Cache-Control"] == "no-store"
+        assert answer.headers["X-Request-Id"]
+        assert "Access-Control-Allow-Origin" not in answer.headers
+
+
+NASTY: list[bytes] = [
+    b"",
+    b"{",
+    b"[]",
+    b"null",
+    b"7",
+    b'"x"',
+    b"\xff\xfe",
+    b"{}",
+    b'[{"jsonrpc":"2.0","id":1,"method":"tools/list"}]',
+    b'{"jsonrpc":"1.0","id":1,"method":"tools/list"}',
+    b'{"jsonrpc":"2.0","id":{"a":1},"method":"tools/list"}',
+    b'{"jsonrpc":"2.0","id":1,"method":5}',
+    b'{"jsonrpc":"2.0","id":1,"method":"no/such/method"}',
+    b'{"jsonrpc":"2.0","id":1,"method":"tools/call"}',
+    b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":[1]}',
+    b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"memory_recall","arguments":[1]}}',
+    b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"memory_recall","arguments":{"query":"\\ud800"}}}',
+    b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"memory_store","arguments":{"text":"\\u0000"}}}',
+    b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"memory_recall","arguments":{"limit":1e999}}}',
+    b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"\\u0000\\u202e","arguments":{}}}',
+    b'{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"resource://\\u0000/r_\\u0000"}}',
+    b'{"jsonrpc":"2.0","id":1,"method":"resources/list","params":{"cursor":"\\u0000"}}',
+    b'{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"router_profile","arguments":{"max_tokens":"\\u0000"}}}',
+    b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"\\u0000"}}',
+    b'{"jsonrpc":"2.0","id":1,"result":{}}',
+    b'{"jsonrpc":"2.0","method":"notifications/nonsense"}',
+    b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":' + b'{"a":' * 100_000 + b"1" + b"}" * 100_000 + b"}",
+    b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"memory_recall","arguments":{"query":"'
+    + b"x" * 1_000_000
+    + b'"}}}',
+]
+
+
+@pytest.mark.parametrize("version", ["", "2025-11-25", "2026-07-28", "9999-99-99"])
+def test_nasty_messages_never_break_it(user: User, version: str) -> None:
+    headers = {"MCP-Protocol-Version": version} if version else {}
+    for body in NASTY:
+        answer = post(user, body, **headers)
+        assert answer.status_code < 500, (body[:200], answer.content)
+    assert post(user, call("memory_recall", query="x")).json()["result"]["structuredContent"] == {"count": 0}
+
+
+def test_a_body_that_is_too_large_is_refused(user: User) -> None:
+    assert post(user, b" " * (4 * 2**20 + 1)).status_code == 413
+    chunks = (b" " * 2**20 for _ in range(6))
+    url = f"{user.server.url}/mcp"
+    assert requests.post(url, data=chunks, headers={**user.headers, **ACCEPT}, timeout=60).status_code == 413
+
+
+def test_users_who_call_at_once_never_mix(server: RunningServer) -> None:
+    users = [make_user(server, f"mix-{number}-{uuid.uuid4().hex[:8]}") for number in range(3)]
+
+    async def work(client: httpx2.AsyncClient, number: int) -> None:
+        user = users[number % len(users)]
+        for body in (
+            call("memory_store", text=f"note {number} of {user.user_id}"),
+            call("memory_recall", query="note of everybody"),
+            call("memory_search", query="note", top_k=50),
+        ):
+            answer = await client.post("/mcp", json=body, headers={**user.headers, **ACCEPT})
+            found = answer.json()["result"]["structuredContent"]
+            texts = [one["text"] for one in found.get("memories", found.get("results", []))]
+            assert all(text.endswith(f" of {user.user_id}") for text in texts)
+
+    async def together() -> None:
+        async with httpx2.AsyncClient(base_url=server.url, timeout=60) as client:
+            await asyncio.gather(*(work(client, number) for number in range(60)))
+
+    asyncio.run(together())
+    for user in users:
+        answer = post(user, call("memory_recall", query="note")).json()
+        assert answer["result"]["structuredContent"]["count"] == 20
+
+
+def test_a_request_is_one_line_in_the_log_without_its_text(user: User) -> None:
+    post(user, call("memory_store", text="The tax number is 4711"), **{"X-Request-Id": "mcp-trace"})
+    lines = [line for line in user.server.log.splitlines() if "mcp-trace" in line]
+    assert len(lines) == 1
+    assert orjson.loads(lines[0])["user_id"] == user.user_id
+    assert "4711" not in lines[0]
+    assert user.key not in user.server.log
