@@ -58,7 +58,7 @@ api-reference: $(VENV)/.dev
 # The panel's words: finds new ones in the code, and compiles what locale/zh_Hans/LC_MESSAGES/django.po says. Needs gettext.
 messages: $(VENV)/.dev
 	$(BIN)/python manage.py makemessages --locale zh_Hans --no-obsolete --no-wrap --add-location file --ignore '.venv*' --ignore 'tests/*' --ignore 'build/*'
-	$(BIN)/python manage.py compilemessages --locale zh_Hans
+	$(BIN)/python manage.py compilemessages --locale zh_Hans --ignore '.venv*'
 
 # Every page of the panel in both languages and themes, wide and narrow, into build/screenshots.
 screenshots: $(VENV)/.dev

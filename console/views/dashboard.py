@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, pgettext_lazy
 from django.views.decorators.http import require_GET
 
 from console import charts, queries, reads
@@ -30,6 +30,11 @@ _TITLES = {
     "user": gettext_lazy("User memories"),
     "self": gettext_lazy("Self-improving memories"),
     "full": gettext_lazy("Full context"),
+}
+_KINDS = {
+    "user": pgettext_lazy("kind of memory", "User"),
+    "self": pgettext_lazy("kind of memory", "Self-improving"),
+    "full": pgettext_lazy("kind of memory", "Full context"),
 }
 _UNITS = {
     "hour": gettext_lazy("Written per hour"),
@@ -110,14 +115,14 @@ def _before(selection: Selection, bounds: Sequence[int]) -> Dashboard:
 def _kpis(shown: Dashboard, before: Dashboard) -> list[dict[str, Any]]:
     tabs = [charts.by_tab(bucket) for bucket in shown.buckets]
     cards = [_kpi(_("All memories"), "", shown.total, before.total, [sum(bucket.values()) for bucket in shown.buckets])]
-    for tab, label in (("user", _("User")), ("self", _("Self-improving")), ("full", _("Full context"))):
+    for tab, label in _KINDS.items():
         now, earlier = shown.by_tab.get(tab, 0), before.by_tab.get(tab, 0)
         cards.append(_kpi(label, tab, now, earlier, [bucket[tab] for bucket in tabs]))
     cards.append(_kpi(_("Agents"), "", shown.unique_agents, before.unique_agents, ()))
     return [*cards, _kpi(_("Sessions"), "", shown.unique_sessions, before.unique_sessions, ())]
 
 
-def _kpi(label: str, kind: str, now: int, before: int, values: Sequence[int]) -> dict[str, Any]:
+def _kpi(label: Any, kind: str, now: int, before: int, values: Sequence[int]) -> dict[str, Any]:
     return {
         "label": label,
         "kind": kind,

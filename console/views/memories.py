@@ -13,7 +13,7 @@ from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 from django.views.decorators.http import require_GET
 
 from console import finding, queries, reads
@@ -28,9 +28,9 @@ from memory_gateway.core.errors import GatewayError
 
 ROWS, TURNS = 50, 25
 _TAB_LABELS = {
-    "user": gettext_lazy("User"),
-    "self": gettext_lazy("Self-improving"),
-    "full": gettext_lazy("Full context"),
+    "user": pgettext_lazy("kind of memory", "User"),
+    "self": pgettext_lazy("kind of memory", "Self-improving"),
+    "full": pgettext_lazy("kind of memory", "Full context"),
     ALL_TAB: gettext_lazy("All"),
 }
 
