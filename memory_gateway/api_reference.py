@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 Schema = Mapping[str, Any]
 
+_SHAPES = "x-large-shapes"
+_SHAPE_PLACES, _SHAPE_ROWS = 3, 20
 METHODS = ("get", "post", "put", "patch", "delete")
 _MEANINGS = {
     "400": "the body cannot be read, or two places of the request disagree",
@@ -52,17 +54,42 @@ class Row(NamedTuple):
 
 
 def render(document: Schema) -> str:
-    """The page in Markdown, ending with a line end."""
+    """The page in Markdown, ending with a line end. Large shapes that stand in several places are written out once."""
+    document = {**document, _SHAPES: _large_shapes(document)}
     operations = list(_operations(document))
     statuses = {status for *_, operation in operations for status in operation["responses"] if status >= "400"}
     parts = [
         _INTRODUCTION.format(**document["info"]),
         _contents(operations),
         *(_section(document, *operation) for operation in operations),
+        *(_shape(document, reference) for reference in document[_SHAPES]),
         _ERRORS,
         "\n".join(f"- **{status}**: {_meaning(status)}" for status in sorted(statuses)),
     ]
     return "\n".join(part.rstrip("\n") + "\n" for part in parts if part)
+
+
+def _large_shapes(document: Schema) -> list[str]:
+    """References to them."""
+    text = json.dumps(document)
+    schemas = document.get("components", {}).get("schemas", {})
+    references = [f"#/components/schemas/{name}" for name, schema in schemas.items() if "properties" in schema]
+    return [
+        reference
+        for reference in references
+        if text.count(f'"{reference}"') >= _SHAPE_PLACES
+        and len(_fields(document, {"$ref": reference}, "", ())) > _SHAPE_ROWS
+    ]
+
+
+def _shape(document: Schema, reference: str) -> str:
+    schema = _resolved(document, {"$ref": reference})
+    rows = [row._replace(name=f"`{row.name}`") for row in _fields(document, schema, "", ())]
+    return f"\n## {_name(reference)}\n\n{_paragraph(schema.get('description', ''))}\n\n{_table('Field', rows)}\n"
+
+
+def _name(reference: str) -> str:
+    return reference.rpartition("/")[2]
 
 
 def _operations(document: Schema) -> Iterator[tuple[str, str, Schema]]:
@@ -137,6 +164,8 @@ def _answer(document: Schema, status: str, response: Schema) -> Iterator[str]:
     about = _paragraph(response.get("description", ""))
     yield " ".join(filter(None, [f"Answer {status}:", ", ".join(f"`{name}`." for name in content), about]))
     for item in content.values():
+        if shapes := [name for name in map(_name, document[_SHAPES]) if name in _type(document, item["schema"])]:
+            yield f"It is {_type(document, item['schema'])}: see {', '.join(shapes)} below."
         rows = _fields(document, item["schema"], "", ())
         yield _table("Field", [row._replace(name=f"`{row.name}`") for row in rows], with_default=False)
 
@@ -156,7 +185,7 @@ def _line(cells: tuple[str, ...]) -> str:
 def _fields(document: Schema, schema: Schema, prefix: str, seen: tuple[str, ...]) -> list[Row]:
     """The fields of an object and of what is in it, whatever wraps it; a shape within itself is not opened again."""
     reference = schema.get("$ref", "")
-    if reference in seen:
+    if reference in seen or reference in document.get(_SHAPES, ()):
         return []
     inside = (*seen, reference) if reference else seen
     schema = _resolved(document, schema)
@@ -197,6 +226,8 @@ def _field(document: Schema, schema: Schema, described: Schema, required: bool) 
 
 
 def _type(document: Schema, schema: Schema) -> str:
+    if schema.get("$ref", "") in document.get(_SHAPES, ()):
+        return _name(schema["$ref"])
     schema = _resolved(document, schema)
     if alternatives := _alternatives(schema):
         operators = _operators(document, schema)

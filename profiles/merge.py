@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from memory_gateway.core.errors import Conflict, InvalidInput
 from profiles.schemas import MAX_ENTRIES, Entry
-from profiles.shapes import entry_model
+from profiles.shapes import item_of, model_of
 
 REMOVE = "$remove"
 Plain = dict[str, Any]
@@ -18,9 +18,9 @@ Plain = dict[str, Any]
 def merge(model: type[BaseModel], current: Mapping[str, Any], patch: Any, *, merge_lists: bool, path: str) -> Plain:
     """The document (or part of one) that the patch makes of the current one; validating it is left to the caller.
 
-    null takes a field back to its default. With `merge_lists` an entry of a named list changes the entry of its name,
-    or is added, and one with `"$remove": true` goes. Errors: `InvalidInput` naming what is unknown or has no name,
-    `Conflict` if several entries have the name.
+    null takes a field back to its default, in entries of lists too. With `merge_lists` an entry of a named list changes
+    the entry of its name, or is added, and one with `"$remove": true` goes. Errors: `InvalidInput` naming what is
+    unknown or has no name, `Conflict` if several entries have the name.
     """
     if not isinstance(patch, Mapping):
         raise InvalidInput.of_field(path, "must be an object")
@@ -29,24 +29,28 @@ def merge(model: type[BaseModel], current: Mapping[str, Any], patch: Any, *, mer
         place = f"{path}.{field}"
         if field not in model.model_fields:
             raise InvalidInput.of_field(place, "is not a field of this document")
-        annotation = model.model_fields[field].annotation
-        entry = entry_model(annotation)
         if value is None:
             merged.pop(field, None)
-        elif isinstance(annotation, type) and issubclass(annotation, BaseModel):
-            merged[field] = merge(annotation, merged.get(field, {}), value, merge_lists=merge_lists, path=place)
-        elif merge_lists and entry is not None:
-            merged[field] = _merge_entries(entry, merged.get(field, []), value, place)
         else:
-            merged[field] = value
+            annotation = model.model_fields[field].annotation
+            merged[field] = _merged_value(annotation, merged.get(field), value, merge_lists=merge_lists, path=place)
     return merged
 
 
-def _merge_entries(model: type[Entry], current: list[Plain], patches: Any, path: str) -> list[Plain]:
-    if not isinstance(patches, list):
-        raise InvalidInput.of_field(path, "must be a list")
-    if len(patches) > MAX_ENTRIES:
-        raise InvalidInput.of_field(path, f"must name at most {MAX_ENTRIES} entries")
+def _merged_value(annotation: Any, current: Any, value: Any, *, merge_lists: bool, path: str) -> Any:
+    inner, item = model_of(annotation), model_of(item_of(annotation))
+    if inner is not None:
+        return merge(inner, current or {}, value, merge_lists=merge_lists, path=path)
+    if item is None or not isinstance(value, list):
+        return value
+    if len(value) > MAX_ENTRIES:
+        raise InvalidInput.of_field(path, f"must hold at most {MAX_ENTRIES} entries")
+    if merge_lists and issubclass(item, Entry):
+        return _merge_entries(item, current or [], value, path)
+    return [merge(item, {}, part, merge_lists=False, path=f"{path}.{place}") for place, part in enumerate(value)]
+
+
+def _merge_entries(model: type[Entry], current: list[Plain], patches: list[Any], path: str) -> list[Plain]:
     merged = list(current)
     for number, patch in enumerate(patches):
         _merge_entry(model, merged, patch, f"{path}.{number}")

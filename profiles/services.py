@@ -25,6 +25,7 @@ from memory_gateway.core.times import isoformat
 from profiles import merge, prompts, provenance
 from profiles.labels import Language
 from profiles.models import ProfileMemory, ProfileRevision
+from profiles.prompts import AgentType
 from profiles.schemas import MODELS, Content, Kind, UserMemoryContent, WorkProfileContent
 
 MAX_DOCUMENT_BYTES = 512 * 1024
@@ -81,6 +82,14 @@ class Revision:
     readable: Content | None
 
 
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """`text` is empty if nothing is known or the document is disabled."""
+
+    text: str
+    language: Language
+
+
 def default_documents() -> dict[Kind, Document]:
     """What every user has from the beginning."""
     return {kind: Document(kind=kind, content=model()) for kind, model in MODELS.items()}
@@ -101,7 +110,7 @@ def read_both(user_pk: UUID) -> dict[Kind, Document]:
 def write(
     user_pk: UUID,
     kind: Kind,
-    content: Mapping[str, Any],
+    content: Mapping[str, Any] | Content,
     *,
     actor: Actor,
     agent_id: str = "",
@@ -181,7 +190,7 @@ def history(user_pk: UUID, kind: Kind, *, before: int | None = None, limit: int 
 
 def revision(user_pk: UUID, kind: Kind, version: int) -> Revision:
     """One statement. Errors: `NotFound`, also for versions older than the newest 200."""
-    found = _revisions(user_pk, kind).filter(version=version)
+    found = _revisions(user_pk, kind).filter(version=min(version, _MAX_VERSION))
     row = found.values_list(*_CHANGE, "content", "profile__status").first()
     if row is None:
         raise NotFound("There is no such version.")
@@ -191,19 +200,24 @@ def revision(user_pk: UUID, kind: Kind, version: int) -> Revision:
 
 
 def prompt_for(
-    user_pk: UUID, agent: prompts.AgentType, *, max_tokens: int | None = None, language: Language | None = None
+    user_pk: UUID, agent: AgentType, *, max_tokens: int | None = None, language: Language | None = None
 ) -> str:
-    """What goes into that agent's system prompt: empty if nothing is known or the document is disabled.
+    """The text of `make_prompt`."""
+    return make_prompt(user_pk, agent, max_tokens=max_tokens, language=language).text
 
-    Without `language` it is the user's own. One statement.
-    """
+
+def make_prompt(
+    user_pk: UUID, agent: AgentType, *, max_tokens: int | None = None, language: Language | None = None
+) -> Prompt:
+    """What goes into that agent's system prompt. Without `language` it is the user's own. One statement."""
     documents = read_both(user_pk)
     user = cast("UserMemoryContent | None", documents["user"].readable)
     work = cast("WorkProfileContent | None", documents["work"].readable)
     chosen = language or prompts.language_of(user)
-    if agent == "router":
-        return prompts.build_user_memory_prompt(user, max_tokens=max_tokens, language=chosen)
-    return prompts.build_work_memory_prompt(work, max_tokens=max_tokens, language=chosen)
+    text = prompts.build_system_prompt(
+        agent_type=agent, user_memory=user, work_memory=work, max_tokens=max_tokens, language=chosen
+    )
+    return Prompt(text, chosen)
 
 
 def all_of(user_pk: UUID) -> list[Plain]:
@@ -212,7 +226,7 @@ def all_of(user_pk: UUID) -> list[Plain]:
     return [_exported(row) for row in rows]
 
 
-def validated(kind: Kind, content: Mapping[str, Any]) -> Content:
+def validated(kind: Kind, content: Mapping[str, Any] | Content) -> Content:
     """Errors: `InvalidInput` with every wrong field, its name beginning with `content.`; `TooLarge`."""
     try:
         document = MODELS[kind].model_validate(content)
@@ -225,6 +239,7 @@ def validated(kind: Kind, content: Mapping[str, Any]) -> Content:
     return document
 
 
+_MAX_VERSION = 2**31 - 1
 _CHANGE = ("version", "action", "actor_kind", "actor", "created_at")
 
 

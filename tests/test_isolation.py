@@ -49,6 +49,7 @@ class Subject:
     registered: dict[str, str] = field(default_factory=dict)
     said: dict[str, list[str]] = field(default_factory=dict)  # session id → texts
     memories: set[str] = field(default_factory=set)
+    is_described: bool = False
     secrets: set[str] = field(default_factory=set)  # ids and keys that only this user may see
 
     def __post_init__(self) -> None:
@@ -260,6 +261,40 @@ class Walk(RuleBasedStateMachine):
             if answer["next_cursor"] is None:
                 return found
             query["cursor"] = answer["next_cursor"]
+
+    # --- who users are -----------------------------------------------------------------------------------------------
+
+    @rule(name=people)
+    def describe_oneself(self, name: str) -> None:
+        subject = self.subjects[name]
+        person = {"name": subject.marker, "notes": f"is {name}"}
+        as_json = {"content_type": "application/json"}
+        patch = {"content": {"people": [person]}, "merge_lists": True}
+        self.call(name, "patch", "/api/v1/memories/user", data=patch, **as_json)
+        self.call(name, "put", "/api/v1/memories/work", data={"content": {"work_rules": [subject.marker]}}, **as_json)
+        self.call(name, "put", "/api/v1/memories/user", data={"content": {"people": [person]}}, **as_json)
+        self.call(name, "patch", "/api/v1/memories/work", data={"content": {"occupation": name}}, **as_json)
+        subject.is_described = True
+
+    @rule(name=people, choice=choices)
+    def read_about_oneself(self, name: str, choice: int) -> None:
+        """One's own is there, whoever else wrote; nobody's version is another's."""
+        subject = self.subjects[name]
+        both = self.call(name, "get", "/api/v1/memories/")
+        assert both["user_memory"] == self.call(name, "get", "/api/v1/memories/user")
+        assert both["work_memory"] == self.call(name, "get", "/api/v1/memories/work")
+        own = [subject.marker] if subject.is_described else []
+        assert [person["name"] for person in both["user_memory"]["people"]] == own
+        assert both["work_memory"]["work_rules"] == own
+        prompt = self.call(name, "get", "/api/v1/memories/prompt", data={"agent": ("router", "worker")[choice % 2]})
+        assert (subject.marker in prompt["prompt"]) == subject.is_described
+        self.call(name, "get", "/api/v1/memories/schema/{kind}", "user")
+        changes = self.call(name, "get", "/api/v1/memories/{kind}/history", "user")["changes"]
+        assert bool(changes) == subject.is_described
+        expect = 200 if subject.is_described else 404
+        self.call(name, "get", "/api/v1/memories/{kind}/history/{version}", "user", "1", expect=expect)
+        as_json = {"data": {}, "content_type": "application/json", "expect": expect}
+        self.call(name, "post", "/api/v1/memories/{kind}/restore/{version}", "user", "1", **as_json)
 
     # --- keys and names ----------------------------------------------------------------------------------------------
 

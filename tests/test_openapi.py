@@ -15,7 +15,13 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.wsgi import get_wsgi_application
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
-from schemathesis.config import GenerationConfig, ProjectConfig, ProjectsConfig, SchemathesisConfig
+from schemathesis.config import ChecksConfig, GenerationConfig, ProjectConfig, ProjectsConfig, SchemathesisConfig
+from schemathesis.config._checks import (
+    NEGATIVE_DATA_REJECTION_EXPECTED_STATUSES,
+    POSITIVE_DATA_ACCEPTANCE_EXPECTED_STATUSES,
+    NegativeDataRejectionConfig,
+    PositiveDataAcceptanceConfig,
+)
 from schemathesis.generation.modes import GenerationMode
 
 from engine import filters
@@ -44,11 +50,32 @@ DOCUMENTED = {
     ("post", "/memories/{memory_id}/restore"),
     ("delete", "/memories/{memory_id}/override"),
     ("get", "/memories/trash"),
+    ("get", "/api/v1/memories/"),
+    ("get", "/api/v1/memories/user"),
+    ("put", "/api/v1/memories/user"),
+    ("patch", "/api/v1/memories/user"),
+    ("get", "/api/v1/memories/work"),
+    ("put", "/api/v1/memories/work"),
+    ("patch", "/api/v1/memories/work"),
+    ("get", "/api/v1/memories/prompt"),
+    ("get", "/api/v1/memories/schema/{kind}"),
+    ("get", "/api/v1/memories/{kind}/history"),
+    ("get", "/api/v1/memories/{kind}/history/{version}"),
+    ("post", "/api/v1/memories/{kind}/restore/{version}"),
     ("get", "/sessions"),
     ("delete", "/sessions/{session_id}"),
     ("post", "/sessions/{session_id}/restore"),
 }
 FORMS = {("post", "/resources")}  # a form has no types to get wrong: everything is text
+# Any ETag is well-formed, and none that is made up is the present one; too long a text may be too much altogether.
+CHECKS = ChecksConfig(
+    positive_data_acceptance=PositiveDataAcceptanceConfig(
+        expected_statuses=[*POSITIVE_DATA_ACCEPTANCE_EXPECTED_STATUSES, "412"]
+    ),
+    negative_data_rejection=NegativeDataRejectionConfig(
+        expected_statuses=[*NEGATIVE_DATA_REJECTION_EXPECTED_STATUSES, "412", "413"]
+    ),
+)
 GENERATION = GenerationConfig(allow_x00=False, with_security_parameters=False)
 # Keys end here, so the smoke would lock itself out; the isolation walk and their own tests exercise them.
 ENDING_KEYS = {("post", "/users/me/keys/rotate"), ("delete", "/users/me/keys/{key_id}")}
@@ -91,7 +118,7 @@ def conform(person: Person, examples: int) -> Counter[int]:
     statuses: Counter[int] = Counter()
     loaded = schemathesis.openapi.from_dict(
         schema(),
-        config=SchemathesisConfig(projects=ProjectsConfig(default=ProjectConfig(generation=GENERATION))),
+        config=SchemathesisConfig(projects=ProjectsConfig(default=ProjectConfig(generation=GENERATION, checks=CHECKS))),
     )
     loaded.app = _closing(get_wsgi_application())
     for result in loaded.get_all_operations():
@@ -149,6 +176,7 @@ def _fit(case: Any) -> None:
     methods need endpoints, which signs can be printed, how deep filters nest, what a text file is, who may speak."""
     if case.operation.path == "/users":
         return
+    case.headers.pop("If-Match", None)
     for place in (case.query, case.body):
         if isinstance(place, dict):
             for name in (set(place) & set(FITTING)) - FREE.get(case.operation.path, set()):
@@ -164,6 +192,13 @@ def _said_by_alice(message: Any) -> Any:
         file = {"type": "image", "base64": "QUJD"}
         content = [item if item.get("text") else file for item in content]
     return {**message, "content": content, "sender_id": "alice"}
+
+
+def _without_removals(part: Any) -> Any:
+    """No schema says that entries can be removed from lists that are merged, and from no others."""
+    if isinstance(part, dict):
+        return {name: _without_removals(value) for name, value in part.items() if name != "$remove"}
+    return [_without_removals(item) for item in part] if isinstance(part, list) else part
 
 
 FREE = {"/memories/add": {"session_id"}, "/memories/flush": {"session_id"}}
@@ -185,6 +220,7 @@ FITTING: dict[str, Callable[[Any], Any]] = {
     "ingest_uri": lambda _: None,
     "mime_type": lambda _: None,
     "filename": lambda _: "contract.txt",
+    "content": _without_removals,
 }
 
 
@@ -193,10 +229,19 @@ def _depth(tree: Any) -> int:
     return 1 + max(map(_depth, parts), default=0)
 
 
+def _seeded_profile(path: str, person: Person) -> dict[str, str]:
+    """A document that has a first version."""
+    person.client.patch("/api/v1/memories/user", {"content": {"occupation": "architect"}}, "application/json")
+    seeds = {"kind": "user", "version": "1"}
+    return {name: value for name, value in seeds.items() if f"{{{name}}}" in path}
+
+
 def _seeded(operation: Any, person: Person) -> dict[str, str] | None:
     """The id of something that is really there, in the state that the operation speaks of."""
     if "{" not in operation.path:
         return None
+    if operation.path.startswith("/api/v1/memories/"):
+        return _seeded_profile(operation.path, person)
     file = SimpleUploadedFile("contract.txt", f"payment {uuid4()}".encode(), "text/plain")
     resource = person.client.post("/resources", {"file": file}).json()
     session_id = resource["session_id"]

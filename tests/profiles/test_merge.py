@@ -61,6 +61,16 @@ def test_null_within_an_entry_takes_back_that_field_alone() -> None:
     }
 
 
+def test_null_in_a_new_entry_is_the_default_whether_lists_are_merged_or_not() -> None:
+    person = {"name": "Ana", "role": None, "meta": None}
+    window = {"start": "09:00", "end": "10:00", "weekdays": None}
+    patch = {"people": [person], "scheduling_preferences": {"deep_work_windows": [window]}}
+    for merge_lists in (False, True):
+        after = merged("user", {}, patch, merge_lists=merge_lists)
+        assert after["people"] == [{"name": "Ana"}]
+        assert after["scheduling_preferences"]["deep_work_windows"] == [{"start": "09:00", "end": "10:00"}]
+
+
 def test_removing_who_is_not_there_changes_nothing() -> None:
     patch = {"people": [{"name": "Nobody", "$remove": True}]}
     assert merged("user", {"people": [ANA]}, patch, merge_lists=True) == {"people": [ANA]}
@@ -110,7 +120,8 @@ def test_an_entry_that_changes_without_provenance_loses_the_old_one() -> None:
         ({"shoe_size": None}, False, "content.shoe_size"),
         ({"preferences": {"colour": "red"}}, False, "content.preferences.colour"),
         ({"preferences": "warm"}, False, "content.preferences"),
-        ({"people": {"name": "Ana"}}, True, "content.people"),
+        ({"people": [{"name": "Ana", "$remove": True}]}, False, "content.people.0.$remove"),
+        ({"people": ["Ana"]}, False, "content.people.0"),
         ({"people": ["Ana"]}, True, "content.people.0.name"),
         ({"people": [{"role": "x"}]}, True, "content.people.0.name"),
         ({"people": [{"name": "Ana", "age": 3}]}, True, "content.people.0.age"),

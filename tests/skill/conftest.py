@@ -107,7 +107,7 @@ class StubGateway:
                 self.end_headers()
                 self.wfile.write(answer.body)
 
-            do_GET = do_POST = do_PATCH = do_DELETE = _answer  # noqa: N815
+            do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _answer  # noqa: N815
 
             def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
                 """Quiet."""

@@ -67,6 +67,18 @@ def test_parameters_say_where_they_go_and_what_holds_without_them() -> None:
     assert '| `Prefer` (header) | `"a"` or `"b"` | none |  |\n' in text
 
 
+def test_a_large_shape_is_written_out_once_and_named_where_it_stands() -> None:
+    large = {"properties": {f"field{number}": {"type": "string"} for number in range(21)}}
+    reference = {"$ref": "#/components/schemas/Large"}
+    body = {"properties": {"one": reference, "two": reference}}
+    answer = {"200": {"description": "", "content": {"application/json": {"schema": reference}}}}
+    text = page({"requestBody": {"content": {"application/json": {"schema": body}}}, "responses": answer}, Large=large)
+    assert "| `one` | Large | none |" in text
+    assert "It is Large: see Large below." in text
+    assert text.count("field20") == 1
+    assert text.index("\n## Large\n") < text.index("| `field20` | string | none |  |") < text.index("## Errors")
+
+
 def test_credentials_are_told_of_once_and_not_in_every_table() -> None:
     credentials = {"user_id": {"type": "string"}, "user_key": {"type": "string"}}
     assert body_rows({"properties": {**credentials, "query": {"type": "string"}}}) == ["| `query` | string | none |  |"]

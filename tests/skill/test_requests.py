@@ -29,6 +29,18 @@ PLAIN = [
     ("restore-memory m_1", "POST", "/memories/m_1/restore"),
     ("remove-override m_1", "DELETE", "/memories/m_1/override"),
     ("list-trash", "GET", "/memories/trash"),
+    ("get-profiles", "GET", "/api/v1/memories/"),
+    ("get-user-profile", "GET", "/api/v1/memories/user"),
+    ("replace-user-profile {}", "PUT", "/api/v1/memories/user"),
+    ("change-user-profile {}", "PATCH", "/api/v1/memories/user"),
+    ("get-work-profile", "GET", "/api/v1/memories/work"),
+    ("replace-work-profile {}", "PUT", "/api/v1/memories/work"),
+    ("change-work-profile {}", "PATCH", "/api/v1/memories/work"),
+    ("get-profile-prompt router", "GET", "/api/v1/memories/prompt"),
+    ("get-profile-schema work", "GET", "/api/v1/memories/schema/work"),
+    ("list-profile-history user", "GET", "/api/v1/memories/user/history"),
+    ("get-profile-version user 3", "GET", "/api/v1/memories/user/history/3"),
+    ("restore-profile work 2", "POST", "/api/v1/memories/work/restore/2"),
     ("list-sessions", "GET", "/sessions"),
     ("delete-session chat:c/1", "DELETE", "/sessions/chat%3Ac%2F1"),
     ("restore-session chat:c", "POST", "/sessions/chat%3Ac/restore"),
@@ -121,6 +133,14 @@ def test_register_sends_what_is_documented(run: Run, stub: StubGateway) -> None:
         "mime_type": "image/png",
         "size_bytes": 9,
     }
+
+
+def test_a_change_of_a_profile_sends_its_options_and_reads_stdin(run: Run, stub: StubGateway) -> None:
+    line = "change-user-profile - --merge-lists --agent-id helper --if-match"
+    assert run(*line.split(), '"user-3"', stdin='{"timezone": null}').code == 0
+    assert stub.only.headers["If-Match"] == '"user-3"'
+    assert stub.only.json == {"content": {"timezone": None}, "merge_lists": True, "agent_id": "helper"}
+    assert run("change-user-profile", "{").code == 2
 
 
 # --- uploads ---------------------------------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ CHUNK_BYTES = 64 * 1024
 
 Fields = dict[str, Any]
 KEY, PROVISIONING, NOBODY = "key", "provisioning", ""
-HEADERS = {"Prefer"}  # fields that go there
+HEADERS = {"Prefer", "If-Match"}  # fields that go there
 
 
 class ClientError(Exception):
@@ -427,6 +427,15 @@ def single_message(given: Fields) -> Fields:
     return message
 
 
+def send_profile(gateway: Gateway, command: Command, fields: Fields) -> Any:
+    text = sys.stdin.read() if fields["content"] == "-" else fields["content"]
+    try:
+        fields["content"] = json.loads(text)
+    except ValueError as error:
+        raise UsageError(f"content is not JSON: {error}.") from None
+    return send_json(gateway, command, fields)
+
+
 def completed(message: Fields, timestamp_ms: int, user_id: str) -> Fields:
     """With a time, and the user as sender of what the user said."""
     sender = {"sender_id": user_id} if message.get("role") == "user" and user_id else {}
@@ -536,6 +545,24 @@ PAGE = (
 SESSION_ID = argument("session_id", help="such as chat:c_456")
 MEMORY_ID = argument("memory_id", help="as search-memory and list-memories show it")
 RESOURCE_ID = argument("resource_id", help="such as r_xxx")
+
+KIND = argument("kind", choices=("user", "work"), help="which of the two documents")
+VERSION = argument("version", type=int, help="as list-profile-history shows it")
+IF_MATCH = argument(
+    "--if-match",
+    dest="If-Match",
+    metavar="ETAG",
+    help="only if nobody changed it since: '\"user-3\"' is version 3 of the user document",
+)
+CONTENT = argument("content", help="the document as JSON; - reads it from stdin")
+CHANGES = argument("content", help="what changes, as JSON; null: as by default; - reads stdin")
+AGENT_ID = argument("--agent-id", help="the agent that writes what it inferred")
+MERGE_LISTS = argument(
+    "--merge-lists",
+    action="store_true",
+    default=None,
+    help='change entries of lists by name, and take away those with "$remove": true; otherwise lists are replaced',
+)
 
 COMMANDS = (
     Command(
@@ -811,6 +838,131 @@ COMMANDS = (
         ("list-trash",),
         in_query=True,
         reads_only=True,
+    ),
+    Command(
+        "get-profiles",
+        "Show who the user is and how they work",
+        "GET",
+        "/api/v1/memories/",
+        (IF_MATCH,),
+        ("get-profiles",),
+        in_query=True,
+        reads_only=True,
+    ),
+    Command(
+        "get-user-profile",
+        "Show who the user is: people, places, preferences, routines",
+        "GET",
+        "/api/v1/memories/user",
+        (IF_MATCH,),
+        ("get-user-profile",),
+        in_query=True,
+        reads_only=True,
+    ),
+    Command(
+        "replace-user-profile",
+        "Replace all of who the user is",
+        "PUT",
+        "/api/v1/memories/user",
+        (CONTENT, AGENT_ID, IF_MATCH),
+        ("replace-user-profile - < user.json",),
+        run=send_profile,
+    ),
+    Command(
+        "change-user-profile",
+        "Change a part of who the user is",
+        "PATCH",
+        "/api/v1/memories/user",
+        (CHANGES, MERGE_LISTS, AGENT_ID, IF_MATCH),
+        (
+            'change-user-profile \'{"timezone": "Asia/Shanghai"}\'',
+            'change-user-profile \'{"people": [{"name": "小林", "role": "editor"}]}\' --merge-lists --agent-id helper',
+        ),
+        run=send_profile,
+    ),
+    Command(
+        "get-work-profile",
+        "Show how the user works: projects, habits, team",
+        "GET",
+        "/api/v1/memories/work",
+        (IF_MATCH,),
+        ("get-work-profile",),
+        in_query=True,
+        reads_only=True,
+    ),
+    Command(
+        "replace-work-profile",
+        "Replace all of how the user works",
+        "PUT",
+        "/api/v1/memories/work",
+        (CONTENT, AGENT_ID, IF_MATCH),
+        ("replace-work-profile - < work.json",),
+        run=send_profile,
+    ),
+    Command(
+        "change-work-profile",
+        "Change a part of how the user works",
+        "PATCH",
+        "/api/v1/memories/work",
+        (CHANGES, MERGE_LISTS, AGENT_ID, IF_MATCH),
+        ('change-work-profile \'{"current_projects": [{"name": "官网", "status": "paused"}]}\' --merge-lists',),
+        run=send_profile,
+    ),
+    Command(
+        "get-profile-prompt",
+        "Show what an agent's system prompt is told of the user",
+        "GET",
+        "/api/v1/memories/prompt",
+        (
+            argument("agent", choices=("router", "worker"), help="router: who the user is; worker: how they work"),
+            argument("--max-tokens", type=int, help="the most that it may take"),
+            argument("--language", choices=("en", "zh"), help="default: the user's own"),
+        ),
+        ("get-profile-prompt router --max-tokens 500",),
+        in_query=True,
+        reads_only=True,
+    ),
+    Command(
+        "get-profile-schema",
+        "Show the JSON Schema of a document",
+        "GET",
+        "/api/v1/memories/schema/{kind}",
+        (KIND,),
+        ("get-profile-schema user",),
+        in_query=True,
+        reads_only=True,
+    ),
+    Command(
+        "list-profile-history",
+        "List what changed a document, newest first",
+        "GET",
+        "/api/v1/memories/{kind}/history",
+        (
+            KIND,
+            argument("--before", type=int, help="only versions before this one"),
+            argument("--limit", type=int, help="so many at most"),
+        ),
+        ("list-profile-history user",),
+        in_query=True,
+        reads_only=True,
+    ),
+    Command(
+        "get-profile-version",
+        "Show what a document said once",
+        "GET",
+        "/api/v1/memories/{kind}/history/{version}",
+        (KIND, VERSION),
+        ("get-profile-version user 3",),
+        in_query=True,
+        reads_only=True,
+    ),
+    Command(
+        "restore-profile",
+        "Let a document say again what it said once",
+        "POST",
+        "/api/v1/memories/{kind}/restore/{version}",
+        (KIND, VERSION, IF_MATCH),
+        ("restore-profile user 3",),
     ),
     Command(
         "list-sessions",
