@@ -42,5 +42,7 @@ def get(caller: Caller, name: str, arguments: dict[str, str]) -> types.GetPrompt
     agent, about = _PROMPTS[name]
     asked = read(PromptArguments, arguments)
     text = prompt_for(caller.owner.user_pk, agent, max_tokens=asked.max_tokens, language=asked.language)
-    message = types.PromptMessage(role="user", content=types.TextContent(type="text", text=text))
+    # Models refuse empty messages.
+    content = types.TextContent(type="text", text=text or "Nothing is known of the user yet.")
+    message = types.PromptMessage(role="user", content=content)
     return types.GetPromptResult(description=about, messages=[message])

@@ -1,0 +1,47 @@
+"""Packages of Node's for tests that let real clients speak with the gateway: pinned by a lock file, installed once."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "memory-gateway-tests"
+INSTALL_SECONDS = 300
+
+
+def installed(project: Path) -> Path:
+    """The folder with the `node_modules` of a `package.json` and its lock file; the test is skipped where Node or the
+    packages cannot be had (under `CI=true` that is a failure)."""
+    lock = (project / "package-lock.json").read_bytes()
+    folder = CACHE / hashlib.sha256(lock).hexdigest()[:16]
+    if shutil.which("node") is None or shutil.which("npm") is None:
+        _missing("needs Node and npm")
+    if not folder.exists():
+        _install(project, folder)
+    return folder
+
+
+def _install(project: Path, folder: Path) -> None:
+    """Aside first and then moved, so that two test runs at once do not meet half an installation."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=CACHE) as aside:
+        for name in ("package.json", "package-lock.json"):
+            shutil.copyfile(project / name, Path(aside, name))
+        command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
+        done = subprocess.run(command, cwd=aside, capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False)
+        if done.returncode:
+            _missing(f"npm could not install the packages of {project}: {done.stderr[-500:]}")
+        if not folder.exists():
+            shutil.copytree(aside, folder, symlinks=True)
+
+
+def _missing(sentence: str) -> None:
+    if os.environ.get("CI") == "true":
+        pytest.fail(sentence)
+    pytest.skip(sentence)
