@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import UnionType
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
@@ -12,7 +12,7 @@ from profiles.schemas import Entry
 
 def bare(annotation: Any) -> Any:
     """Without `Annotated` and without `| None`."""
-    while get_origin(annotation) in {Annotated, UnionType}:
+    while get_origin(annotation) in {Annotated, Union, UnionType}:
         annotation = get_args(annotation)[0]
     return annotation
 

@@ -36,8 +36,6 @@ class _MemoriesViewSet(ViewSet):
 
 
 class _DocumentViewSet(_MemoriesViewSet):
-    """What both documents have in common."""
-
     kind: ClassVar[Kind]
 
     def read(self, request: Request) -> HttpResponse:
@@ -142,8 +140,6 @@ class WorkMemoryViewSet(_DocumentViewSet):
 
 @extend_schema(tags=["profiles"])
 class MemoriesViewSet(_MemoriesViewSet):
-    """What concerns both documents, or one that the address names."""
-
     @extend_schema(
         operation_id="get_profiles",
         summary="Both documents of the user",
