@@ -52,6 +52,7 @@ class Session(models.Model):
         ]
         indexes = [
             models.Index(fields=["engine_session_id"], name="session_by_engine_id"),
+            models.Index(fields=["session_id"], name="session_by_id"),
             models.Index(
                 fields=["user", "app_id", "project_id"],
                 condition=models.Q(hidden_at__isnull=False) | models.Q(deleted_at__isnull=False),
@@ -67,8 +68,10 @@ _SHOWN = models.Q(hidden_at__isnull=True)
 _BROWSED_BY: dict[str, list[str]] = {
     "time": [],
     "category": ["category"],
-    "user": ["user", "category"],
-    "agent": ["agent_id", "category"],
+    "user": ["user"],
+    "user_category": ["user", "category"],
+    "agent": ["agent_id"],
+    "agent_category": ["agent_id", "category"],
     "session": ["session"],
     "origin": ["origin"],
     "type": ["memory_type"],

@@ -70,7 +70,7 @@ class SessionCount(models.Model):
         ]
         indexes = [
             models.Index(
-                fields=["of_agent", "agent_id", "-memories", "session_row", "first_ms", "last_ms", "delta"],
+                fields=["of_agent", "agent_id", "-memories", "-session_row", "first_ms", "last_ms", "delta"],
                 name="session_count_most",
             ),
             models.Index(fields=["id"], condition=models.Q(memories=0), name="session_count_empty"),

@@ -13,8 +13,8 @@ from typing import Any, Final
 # flushed, as `engine.table.visible` has it. Importance is added up in millionths, so that taking away is exact.
 _COUNTED: Final = """
 CREATE VIEW engine_counted_memory AS
-SELECT m.id AS memory_row, m.session_id AS session_row, {owner} AS owner, m.agent_id, m.category, m.app_id,
-    m.project_id, m.origin, m.created_at_ms,
+SELECT m.id AS memory_row, m.session_id AS session_row, m.user_id, {owner} AS owner, m.agent_id, m.category, m.app_id,
+    m.project_id, m.origin, m.memory_type, m.importance, m.created_at_ms,
     (m.created_at_ms - ((m.created_at_ms % 3600000) + 3600000) % 3600000) / 3600000 AS hour,
     CASE WHEN m.importance < 0.34 AND m.importance >= -1000 THEN 1 ELSE 0 END AS low,
     CASE WHEN m.importance >= 0.34 AND m.importance < 0.67 THEN 1 ELSE 0 END AS mid,

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from uuid import UUID
 
-from django.db.models import Avg, Q
-from django.db.models import Count as CountOf
-
+from accounts.models import MemoryUser
+from engine.browse import ledger
+from engine.browse.ledger import Tally
 from engine.browse.selection import Selection, rows_of
+from engine.browse.sessions import labelled, top_sessions
+from engine.browse.spans import FIRST_MS, LAST_MS
 from engine.categories import label, tab_of
+from engine.models import HourCount
+from engine.rollups import Slice
 
 BANDS = ((0.0, 0.34), (0.34, 0.67), (0.67, 1.0))
+_ALWAYS = (FIRST_MS, LAST_MS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +34,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Facets:
-    """What the selected memories can be narrowed by, most first. The key of a user is the UUID."""
+    """What memories can be narrowed by, most first. The key of a user is the UUID."""
 
     users: list[Count]
     agents: list[Count]
@@ -41,8 +47,8 @@ class Facets:
 class Dashboard:
     """The live memories between the first edge and the last. `buckets[n]` lies between edge n and edge n + 1.
 
-    `importance_bands` are (from, to, count); memories without importance are in no band. `tops` are bounded,
-    `unique_…` are not.
+    `importance_bands` are (from, to, count); memories without importance are in no band. `top_…` are bounded,
+    `unique_…` are not; agents without a name are in neither.
     """
 
     total: int
@@ -54,71 +60,110 @@ class Dashboard:
     top_users: list[Count]
     top_agents: list[Count]
     top_sessions: list[Count]
-    unique_users: int = 0
-    unique_agents: int = 0
-    unique_sessions: int = 0
+    unique_users: int
+    unique_agents: int
+    unique_sessions: int
 
 
-def count(selection: Selection) -> int:
-    return rows_of(selection).count()
+def count(selection: Selection, *, at_most: int | None = None) -> int:
+    """How many are selected. From the rollups where they know all conditions; else the rows are counted, but only up
+    to `at_most`."""
+    if ledger.is_rolled_up(selection):
+        return sum(row.memories for row in ledger.tally(selection, ledger.by_category(selection), _ALWAYS))
+    rows = rows_of(selection)
+    return (rows if at_most is None else rows[:at_most]).count()
 
 
 def facets(selection: Selection, *, limit: int = 200) -> Facets:
-    rows = rows_of(selection)
+    """What there is of the selection's user, agent and scope at any time: its other conditions are left aside, so that
+    a filter can be changed for another."""
+    base = Selection(
+        user_pk=selection.user_pk,
+        app_id=selection.app_id,
+        project_id=selection.project_id,
+        agent_id=selection.agent_id,
+    )
+    users, _ = ledger.top(base, ledger.by_user(base), _ALWAYS, limit)
+    agents, _ = ledger.top(base, ledger.by_agent(base), _ALWAYS, limit)
+    sessions, _ = top_sessions(base, _ALWAYS, limit)
+    by_category = _by_category(ledger.tally(base, ledger.by_category(base), _ALWAYS))
     return Facets(
-        users=[Count(str(pk), name, n) for pk, name, n in _grouped(rows, "user_id", "user__user_id")[:limit]],
-        agents=[Count(name, name, n) for name, n in _grouped(rows.exclude(agent_id=""), "agent_id")[:limit]],
-        sessions=_sessions(rows)[:limit],
-        categories=[Count(name, str(label(name)), n) for name, n in _grouped(rows, "category")],
-        origins=[Count(name, name, n) for name, n in _grouped(rows, "origin")],
+        users=_users(users),
+        agents=[Count(name, name, number) for name, number in agents],
+        sessions=_sessions(sessions),
+        categories=[Count(name, str(label(name)), number) for name, number in by_category.most_common()],
+        origins=_origins(base),
     )
 
 
 def dashboard(selection: Selection, edges_ms: Sequence[int], *, limit: int = 10) -> Dashboard:
-    """Errors: ValueError for fewer than two edges, or edges that do not rise."""
+    """A constant number of statements, for up to a hundred edges. Errors: ValueError for fewer than two edges, or edges
+    that do not rise."""
     if len(edges_ms) < 2 or list(edges_ms) != sorted(set(edges_ms)):
         raise ValueError("a dashboard needs two edges or more, in rising order")
-    rows = rows_of(selection).filter(created_at_ms__gte=edges_ms[0], created_at_ms__lt=edges_ms[-1])
-    buckets: list[dict[str, int]] = [{} for _ in edges_ms[1:]]
-    by_category: dict[str, int] = {}
-    for category, at in rows.values_list("category", "created_at_ms"):
-        bucket = buckets[bisect_right(edges_ms, at) - 1]
-        bucket[category] = bucket.get(category, 0) + 1
-        by_category[category] = by_category.get(category, 0) + 1
-    by_tab: dict[str, int] = {}
-    for category, number in by_category.items():
-        by_tab[tab_of(category)] = by_tab.get(tab_of(category), 0) + number
-    importance = rows.aggregate(
-        average=Avg("importance"),
-        low=CountOf("pk", filter=Q(importance__lt=0.34)),
-        mid=CountOf("pk", filter=Q(importance__gte=0.34, importance__lt=0.67)),
-        high=CountOf("pk", filter=Q(importance__gte=0.67)),
-    )
-    users = [Count(str(pk), name, n) for pk, name, n in _grouped(rows, "user_id", "user__user_id")]
-    agents = [Count(name, name, n) for name, n in _grouped(rows.exclude(agent_id=""), "agent_id")]
-    sessions = _sessions(rows)
+    tallies = ledger.tally(selection, ledger.by_category(selection), edges_ms, by_time=True)
+    by_category = _by_category(tallies)
+    users, unique_users = ledger.top(selection, ledger.by_user(selection), edges_ms, limit)
+    agents, unique_agents = ledger.top(selection, ledger.by_agent(selection), edges_ms, limit)
+    sessions, unique_sessions = top_sessions(selection, edges_ms, limit)
+    bands = [sum(row.low for row in tallies), sum(row.mid for row in tallies), sum(row.high for row in tallies)]
+    weight = sum(row.weight for row in tallies)
     return Dashboard(
-        total=sum(by_category.values()),
-        by_category=by_category,
-        by_tab=by_tab,
-        buckets=buckets,
-        importance_bands=[
-            (low, high, importance[name]) for (low, high), name in zip(BANDS, ("low", "mid", "high"), strict=True)
-        ],
-        average_importance=importance["average"],
-        top_users=users[:limit],
-        top_agents=agents[:limit],
-        top_sessions=sessions[:limit],
-        unique_users=len(users),
-        unique_agents=len(agents),
-        unique_sessions=len(sessions),
+        total=by_category.total(),
+        by_category=dict(by_category.most_common()),
+        by_tab=_by_tab(by_category),
+        buckets=_buckets(tallies, edges_ms),
+        importance_bands=[(low, high, number) for (low, high), number in zip(BANDS, bands, strict=True)],
+        average_importance=weight / 1_000_000 / sum(bands) if sum(bands) else None,
+        top_users=_users(users),
+        top_agents=[Count(name, name, number) for name, number in agents],
+        top_sessions=_sessions(sessions),
+        unique_users=unique_users,
+        unique_agents=unique_agents,
+        unique_sessions=unique_sessions,
     )
 
 
-def _grouped(rows: Any, *names: str) -> list[Any]:
-    return list(rows.values_list(*names).annotate(number=CountOf("pk")).order_by("-number", names[-1]))
+def _by_category(tallies: Iterable[Tally]) -> Counter[str]:
+    counted: Counter[str] = Counter()
+    for row in tallies:
+        counted[row.category] += row.memories
+    return +counted
 
 
-def _sessions(rows: Any) -> list[Count]:
-    found = _grouped(rows.exclude(session=None), "session_id", "user__user_id", "session__session_id")
-    return [Count(session_id, session_id, n, user_id) for _, user_id, session_id, n in found]
+def _by_tab(by_category: Counter[str]) -> dict[str, int]:
+    counted: Counter[str] = Counter()
+    for category, number in by_category.items():
+        counted[tab_of(category)] += number
+    return dict(counted)
+
+
+def _buckets(tallies: Iterable[Tally], edges_ms: Sequence[int]) -> list[dict[str, int]]:
+    buckets: list[Counter[str]] = [Counter() for _ in edges_ms[1:]]
+    for row in tallies:
+        buckets[bisect_right(edges_ms, row.at_ms) - 1][row.category] += row.memories
+    return [dict(+bucket) for bucket in buckets]
+
+
+def _users(found: Iterable[tuple[str, int]]) -> list[Count]:
+    numbers = {UUID(owner): number for owner, number in found}
+    names = MemoryUser.objects.filter(pk__in=numbers).values_list("pk", "user_id")
+    counts = [Count(str(pk), user_id, numbers[pk]) for pk, user_id in names]
+    return sorted(counts, key=lambda item: (-item.count, item.label))
+
+
+def _sessions(found: Sequence[tuple[int, int]]) -> list[Count]:
+    named = labelled([row for row, _ in found])
+    counts = [(named[row], number) for row, number in found if row in named]
+    return [Count(one.session_id, one.session_id, number, one.user.user_id) for one, number in counts]
+
+
+def _origins(base: Selection) -> list[Count]:
+    """Of a user or of all: agents are left aside."""
+    given = {"app_id": base.app_id, "project_id": base.project_id}
+    scope = {name: value for name, value in given.items() if value is not None}
+    rows = HourCount.objects.filter(slice=Slice.ORIGINS, key=base.user_pk.hex if base.user_pk else "", **scope)
+    counted: Counter[str] = Counter()
+    for origin, number in rows.values_list("member", "memories"):
+        counted[origin] += number
+    return [Count(origin, origin, number) for origin, number in (+counted).most_common()]

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from django.core.exceptions import EmptyResultSet
+from django.db import connection
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
+from engine.browse.ledger import skipped
 from engine.browse.selection import Selection, rows_of
 from engine.models import Memory
 from engine.port import Position, StoredMemory
@@ -62,7 +65,7 @@ def page(
     oldest_first: bool = False,
 ) -> BrowsePage:
     """The memories that follow `after`, or those that come before `before`, in the order shown. Two statements."""
-    window = _window(rows_of(selection), after, before, limit, oldest_first=oldest_first)
+    window = _window(_parts(selection), after, before, limit, oldest_first=oldest_first)
     return BrowsePage(tuple(get_many([key.row for key in window.keys])), window.newer, window.older)
 
 
@@ -79,7 +82,8 @@ def turn_page(
     Two statements.
     """
     rows = rows_of(selection)
-    window = _window(_heads(rows, oldest_first=oldest_first), after, before, limit, oldest_first=oldest_first)
+    parts = [_heads(part, rows, oldest_first=oldest_first) for part in _parts(selection)]
+    window = _window(parts, after, before, limit, oldest_first=oldest_first)
     heads = [key.row for key in window.keys]
     of_heads = Memory.objects.filter(pk__in=heads).exclude(batch_id="").values("batch_id")
     members = visible(rows.filter(Q(pk__in=heads) | Q(batch_id__in=of_heads))) if heads else ()
@@ -87,9 +91,13 @@ def turn_page(
 
 
 def offset_page(selection: Selection, *, offset: int, limit: int, oldest_first: bool = False) -> list[StoredMemory]:
-    """A page by its number, for those who cannot page by key."""
-    rows = _ordered(rows_of(selection), oldest_first=oldest_first)
-    return get_many(list(rows.values_list("pk", flat=True)[offset : offset + limit]))
+    """A page by its number, for those who cannot page by key. What lies before it is skipped by the rollups' days."""
+    rest = skipped(selection, offset, oldest_first=oldest_first) if offset else (selection, 0)
+    if rest is None:
+        return []
+    selection, offset = rest
+    found = _found(_parts(selection), offset + limit, ascending=oldest_first)
+    return get_many([key.row for key in found[offset:]])
 
 
 def keys(
@@ -102,7 +110,7 @@ def keys(
     found = rows_of(selection).filter(pk__lte=up_to_row)
     if rows is not None:
         found = found.filter(pk__in=rows)
-    return list(_window(found, after, None, limit, oldest_first=True).keys)
+    return list(_window([found], after, None, limit, oldest_first=True).keys)
 
 
 def get(row: int) -> StoredMemory:
@@ -121,14 +129,27 @@ def get_many(rows: Collection[int]) -> list[StoredMemory]:
     return [stored(found[row]) for row in rows if row in found]
 
 
+def _parts(selection: Selection) -> list[QuerySet[Memory]]:
+    """The selected rows in parts of which an index has each in order: one of many categories has not."""
+    categories = selection.wanted_categories()
+    if categories is None or len(categories) < 2 or selection.session_id is not None or selection.in_trash:
+        return [rows_of(selection)]
+    return [rows_of(replace(selection, tab=None, categories=(category,))) for category in categories]
+
+
 def _window(
-    rows: QuerySet[Memory], after: Position | None, before: Position | None, limit: int, *, oldest_first: bool
+    parts: Sequence[QuerySet[Memory]],
+    after: Position | None,
+    before: Position | None,
+    limit: int,
+    *,
+    oldest_first: bool,
 ) -> _Window:
     """The keys of a page. A page before a position is read backwards from there."""
     is_backwards = before is not None
     ascending = oldest_first != is_backwards
-    found = _ordered(_beyond(rows, before or after, ascending=ascending), oldest_first=ascending)
-    keys = [Position._make(key) for key in found.values_list("created_at_ms", "pk")[: limit + 1]]
+    beyond = [_beyond(part, before or after, ascending=ascending) for part in parts]
+    keys = _found(beyond, limit + 1, ascending=ascending)
     has_more = len(keys) > limit
     del keys[limit:]
     if is_backwards:
@@ -139,20 +160,37 @@ def _window(
     return _Window(keys, newer, older)
 
 
+def _found(parts: Sequence[QuerySet[Memory]], limit: int, *, ascending: bool) -> list[Position]:
+    """The first keys of all parts together. One statement, in which each part gives no more than is wanted."""
+    order = ("created_at_ms", "pk") if ascending else ("-created_at_ms", "-pk")
+    wanted = [part.order_by(*order).values_list("created_at_ms", "pk")[:limit] for part in parts]
+    if len(wanted) == 1:
+        return [Position._make(key) for key in wanted[0]]
+    try:
+        statements = [part.query.sql_with_params() for part in wanted]
+    except EmptyResultSet:
+        return []
+    direction = "ASC" if ascending else "DESC"
+    union = " UNION ALL ".join(f"SELECT * FROM ({text}) part{number}" for number, (text, _) in enumerate(statements))
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"{union} ORDER BY 1 {direction}, 2 {direction} LIMIT %s",
+            [*(value for _, values in statements for value in values), limit],
+        )
+        return [Position._make(key) for key in cursor.fetchall()]
+
+
 def _beyond(rows: QuerySet[Memory], position: Position | None, *, ascending: bool) -> QuerySet[Memory]:
+    """The first condition is for the index, which cannot use a choice of two."""
     if position is None:
         return rows
     at, row = position
     if ascending:
-        return rows.filter(Q(created_at_ms__gt=at) | Q(created_at_ms=at, pk__gt=row))
-    return rows.filter(Q(created_at_ms__lt=at) | Q(created_at_ms=at, pk__lt=row))
+        return rows.filter(Q(created_at_ms__gt=at) | Q(pk__gt=row), created_at_ms__gte=at)
+    return rows.filter(Q(created_at_ms__lt=at) | Q(pk__lt=row), created_at_ms__lte=at)
 
 
-def _ordered(rows: QuerySet[Memory], *, oldest_first: bool) -> QuerySet[Memory]:
-    return rows.order_by("created_at_ms", "pk") if oldest_first else rows.order_by("-created_at_ms", "-pk")
-
-
-def _heads(rows: QuerySet[Memory], *, oldest_first: bool) -> QuerySet[Memory]:
+def _heads(part: QuerySet[Memory], rows: QuerySet[Memory], *, oldest_first: bool) -> QuerySet[Memory]:
     """Of each turn the row that decides where it stands."""
     same = rows.filter(batch_id=OuterRef("batch_id"))
     ahead = Q(created_at_ms=OuterRef("created_at_ms"), pk__gt=OuterRef("pk"))
@@ -160,7 +198,7 @@ def _heads(rows: QuerySet[Memory], *, oldest_first: bool) -> QuerySet[Memory]:
     if oldest_first:
         ahead = Q(created_at_ms=OuterRef("created_at_ms"), pk__lt=OuterRef("pk"))
         ahead |= Q(created_at_ms__lt=OuterRef("created_at_ms"))
-    return rows.filter(Q(batch_id="") | ~Exists(same.filter(ahead)))
+    return part.filter(Q(batch_id="") | ~Exists(same.filter(ahead)))
 
 
 def _turns(heads: Sequence[int], members: Collection[Memory] | QuerySet[Memory]) -> tuple[Turn, ...]:

@@ -1,0 +1,94 @@
+"""Which sessions have most memories within a time.
+
+Most sessions are short: they lie within the time or without, and their rollup says all. Only those that an edge cuts,
+or whose rollup is not settled yet, are counted by their rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from django.db import connection
+
+from engine.browse.ledger import is_rolled_up, row_conditions, within
+from engine.browse.selection import Selection
+from engine.models import Session
+
+# What a session's rollup says is not certain: there are changes that were not added to it.
+_UNSETTLED: Final = "SELECT session_row FROM engine_sessioncount WHERE delta <> 0"
+_INSIDE: Final = f"""
+    of_agent = %s AND agent_id = %s AND delta = 0 AND first_ms >= %s AND last_ms < %s
+    AND session_row NOT IN ({_UNSETTLED}) {{owned}}
+"""
+_MOST_INSIDE: Final = f"""
+    SELECT session_row, memories FROM engine_sessioncount WHERE {_INSIDE}
+    ORDER BY memories DESC, session_row DESC LIMIT %s
+"""
+_COUNT_INSIDE: Final = f"SELECT count(*) FROM engine_sessioncount WHERE {_INSIDE}"
+_CUT: Final = f"""
+    SELECT session_row FROM engine_sessioncount WHERE of_agent = %s AND agent_id = %s AND delta = 0
+        AND first_ms < %s AND last_ms >= %s AND (first_ms < %s OR last_ms >= %s)
+    UNION {_UNSETTLED}
+"""
+_BY_ROWS: Final = """
+    SELECT session_row, count(*) FROM engine_counted_memory
+    WHERE created_at_ms >= %s AND created_at_ms < %s AND {conditions} GROUP BY session_row
+"""
+_OWNED: Final = "AND session_row IN (SELECT id FROM engine_session WHERE {conditions})"
+
+
+def top_sessions(selection: Selection, edges_ms: Sequence[int], limit: int) -> tuple[list[tuple[int, int]], int]:
+    """The sessions (their rows) with most memories between the edges, and how many there are with any."""
+    edges = within(selection, [edges_ms[0], edges_ms[-1]])
+    if not edges:
+        return [], 0
+    if not is_rolled_up(selection) or selection.wanted_categories() is not None:
+        found = _by_rows(selection, edges, "session_row IS NOT NULL", [])
+        return _most(found, limit), len(found)
+    inside, number = _inside(selection, edges, limit)
+    since, until = edges
+    agent = [selection.agent_id is not None, selection.agent_id or ""]
+    cut = _by_rows(selection, edges, f"session_row IN ({_CUT})", [*agent, until, since, since, until])
+    return _most(inside + cut, limit), number + len(cut)
+
+
+def labelled(rows: Sequence[int]) -> dict[int, Session]:
+    """The sessions with their users. One statement."""
+    return Session.objects.select_related("user").in_bulk(rows)
+
+
+def _inside(selection: Selection, edges: Sequence[int], limit: int) -> tuple[list[tuple[int, int]], int]:
+    owned, owners = _owned(selection)
+    values = [selection.agent_id is not None, selection.agent_id or "", *edges, *owners]
+    with connection.cursor() as cursor:
+        cursor.execute(_MOST_INSIDE.format(owned=owned), [*values, limit])
+        most = [(row, int(count)) for row, count in cursor.fetchall()]
+        cursor.execute(_COUNT_INSIDE.format(owned=owned), values)
+        return most, cursor.fetchone()[0]
+
+
+def _by_rows(selection: Selection, edges: Sequence[int], which: str, values: Sequence[Any]) -> list[tuple[int, int]]:
+    conditions = row_conditions(selection)
+    with connection.cursor() as cursor:
+        statement = _BY_ROWS.format(conditions=f"{which} AND {conditions.text}")
+        cursor.execute(statement, [*edges, *values, *conditions.values])
+        return [(row, int(count)) for row, count in cursor.fetchall()]
+
+
+def _owned(selection: Selection) -> tuple[str, list[Any]]:
+    pk = selection.user_pk
+    native = connection.features.has_native_uuid_field
+    given = {
+        "user_id": pk if native or pk is None else pk.hex,
+        "app_id": selection.app_id,
+        "project_id": selection.project_id,
+    }
+    wanted = {name: value for name, value in given.items() if value is not None}
+    if not wanted:
+        return "", []
+    return _OWNED.format(conditions=" AND ".join(f"{name} = %s" for name in wanted)), list(wanted.values())
+
+
+def _most(found: Sequence[tuple[int, int]], limit: int) -> list[tuple[int, int]]:
+    return sorted(found, key=lambda item: (-item[1], -item[0]))[:limit]
