@@ -17,6 +17,7 @@ from django.utils import timezone
 from engine import upstream_flush, upstream_journal, upstream_search, upstream_sessions, upstream_staging
 from engine.embedded import storage
 from engine.embedded.errors import database_errors
+from engine.measuring import measured
 from engine.models import Memory, Session
 from engine.port import (
     AddResult,
@@ -70,6 +71,7 @@ class UpstreamEngine(MemoryTable):
         self._executor = ThreadPoolExecutor(READS_AT_ONCE, thread_name_prefix="upstream")
         self._capabilities: tuple[datetime, Mapping[str, bool]] | None = None
 
+    @measured
     @database_errors()
     def add(self, owner: Owner, session_id: str, messages: Sequence[Message]) -> AddResult:
         session, batches = upstream_journal.take_in(owner, session_id, messages)
@@ -78,6 +80,7 @@ class UpstreamEngine(MemoryTable):
             status, request_id = self._deliver(owner, session, batch)
         return AddResult(status, len(messages), request_id)
 
+    @measured
     @database_errors()
     def flush(self, owner: Owner, session_id: str) -> FlushResult:
         session = upstream_sessions.find(owner, session_id)
@@ -87,6 +90,7 @@ class UpstreamEngine(MemoryTable):
             self._deliver(owner, session, batch)
         return upstream_flush.flush(self._client, owner, session, clock=self._clock, sleep=self._sleep)
 
+    @measured
     @database_errors()
     def search(self, owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResult]:
         try:
@@ -97,6 +101,7 @@ class UpstreamEngine(MemoryTable):
             results = self._search(owner, [replace(request, method="keyword") for request in requests])
             return [replace(result, degraded=_DEGRADED) for result in results]
 
+    @measured
     @database_errors()
     def delete(self, owner: Owner, session_id: str) -> None:
         """EverOS cannot delete (`capabilities()["delete"]` says so): what it still holds of the session is never shown

@@ -28,6 +28,7 @@ from rest_framework.response import Response
 from accounts.principal import Principal
 from memory_gateway import api_log
 from memory_gateway.core.context import choose_request_id, request_id
+from memory_gateway.core.metrics import count_request
 from memory_gateway.core.rest import PROBLEM_CONTENT_TYPE, JsonRenderer, RequestTimeout, problem_http_response
 
 # RFC 9745. Keys belong in the Authorization header since the first release: 2026-01-01T00:00:00Z.
@@ -37,6 +38,7 @@ DEPRECATION = "@1767225600"
 # Of an answer that is no page, nothing may be run or shown; `answers` says the same where Django is not at work.
 DATA_POLICY = "default-src 'none'; frame-ancestors 'none'"
 _DATA_TYPES = ("application/json", PROBLEM_CONTENT_TYPE)
+_METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 
 # Where OpenClaw's plugin has the panel: everything below is that page, but for what once was its interface.
@@ -61,7 +63,7 @@ class _ForPages(MiddlewareMixin):
 
 
 def _is_page(path: str) -> bool:
-    return _is_operators(path) or path.startswith("/api/")
+    return _is_operators(path) or path.startswith("/api/") or path == "/metrics"
 
 
 class SessionMiddleware(_ForPages, sessions.SessionMiddleware):
@@ -107,6 +109,7 @@ class RequestLog:
         try:
             response = self._get_response(request)
             response["X-Request-Id"] = request_id.get()
+            _count(request, response, time.perf_counter() - began)
             if is_api(request.path):
                 _finish_api_answer(request, response)
                 api_log.write(_exchange(request, response, started_at, (time.perf_counter() - began) * 1000))
@@ -122,6 +125,13 @@ class RequestLog:
         if isinstance(exception, UnreadablePostError):
             return problem_http_response(RequestTimeout("The body did not arrive whole."))
         return None
+
+
+def _count(request: HttpRequest, response: HttpResponseBase, seconds: float) -> None:
+    """By the pattern of the address: what callers write into it would make any number of routes."""
+    found = request.resolver_match
+    method = request.method if request.method in _METHODS else "other"
+    count_request(method or "", f"/{found.route}" if found else "none", response.status_code, seconds)
 
 
 def _finish_api_answer(request: HttpRequest, response: HttpResponseBase) -> None:

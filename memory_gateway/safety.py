@@ -51,6 +51,14 @@ def require_safe_rpc_token(token: str, *, others: Sequence[str], is_reachable: b
         raise ImproperlyConfigured(f"{PREFIX}RPC_TOKEN must differ from every other secret.")
 
 
+def require_safe_metrics_token(token: str, *, others: Sequence[str]) -> None:
+    """A scraper keeps its token in a file of its own: it opens nothing else."""
+    if token:
+        require_random(token, "METRICS_TOKEN", minimum=_MIN_TOKEN_CHARS)
+    if token and token in others:
+        raise ImproperlyConfigured(f"{PREFIX}METRICS_TOKEN must differ from every other secret.")
+
+
 def require_random(value: str, name: str, *, minimum: int) -> None:
     """Refuses a short or guessable secret."""
     if len(value) < minimum:
@@ -110,15 +118,21 @@ def require_safe_proxies(proxies: Sequence[str]) -> None:
         raise ImproperlyConfigured(f"{PREFIX}TRUSTED_PROXIES must not trust every address.")
 
 
-def require_safe_backend(backend_url: str, private_hosts: Sequence[str]) -> None:
-    """Memories travel to the upstream: encrypted, or to a host that the operator vouches for."""
-    parts = urlsplit(backend_url)
+def require_model(kind: str, base_url: str, model: str) -> None:
+    """An endpoint has many models: which one is meant has to be said."""
+    if base_url and not model:
+        raise ImproperlyConfigured(f"{PREFIX}{kind}_BASE_URL needs {PREFIX}{kind}_MODEL beside it.")
+
+
+def require_safe_backend(kind: str, base_url: str, private_hosts: Sequence[str]) -> None:
+    """Memories travel to the upstream and to models: encrypted, or to a host that the operator vouches for."""
+    parts = urlsplit(base_url)
     if parts.username or parts.password:
-        raise ImproperlyConfigured(f"{PREFIX}BACKEND_BASE_URL must not hold a password.")
+        raise ImproperlyConfigured(f"{PREFIX}{kind}_BASE_URL must not hold a password.")
     hostname = parts.hostname or ""
     if parts.scheme == "http" and not is_loopback(hostname) and hostname not in private_hosts:
         raise ImproperlyConfigured(
-            f"{PREFIX}BACKEND_BASE_URL must use https, or its host must stand in {PREFIX}ALLOWED_PRIVATE_HOSTS."
+            f"{PREFIX}{kind}_BASE_URL must use https, or its host must stand in {PREFIX}ALLOWED_PRIVATE_HOSTS."
         )
 
 

@@ -7,6 +7,7 @@ import signal
 import socket
 import sqlite3
 import sys
+import tempfile
 from dataclasses import dataclass
 from types import FrameType
 from typing import NoReturn
@@ -178,6 +179,8 @@ def _serve(plan: Plan) -> int:
         return 0
     os.environ["MEMORY_GATEWAY_WORKER"] = str(os.getpid())
     supervisor = Multiprocess(configuration(plan), sockets=[listener])
-    supervisor.run()
+    with tempfile.TemporaryDirectory(prefix="memory-gateway-metrics-") as shared:
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = shared  # whichever worker is asked counts for all
+        supervisor.run()
     failed = any(process.exitcode == EXIT_START_FAILED for process in supervisor.processes)
     return EXIT_START_FAILED if failed else 0

@@ -8,11 +8,13 @@ from drf_spectacular.views import SpectacularAPIView
 from agents.rpc.gone import gone
 from memory_gateway.docs import DocsView
 from memory_gateway.health import HealthView
+from memory_gateway.metrics import metrics
 from memory_gateway.plugin import memory_page
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", RedirectView.as_view(pattern_name="docs", http_method_names=["get", "head"])),
     path("health", HealthView.as_view()),
+    path("metrics", metrics),
     path("", include("accounts.api.urls")),
     path("", include("resources.api.urls")),
     path("", include("memories.api.urls")),

@@ -56,6 +56,8 @@ def manage(tmp_path: Path, *arguments: str, **env: str) -> subprocess.CompletedP
 
 
 UNSAFE_PRODUCTION = {
+    "guessable metrics token": ({"MEMORY_GATEWAY_METRICS_TOKEN": "a" * 40}, "MEMORY_GATEWAY_METRICS_TOKEN"),
+    "a metrics token of two uses": ({"MEMORY_GATEWAY_METRICS_TOKEN": TOKEN}, "must differ from every other secret"),
     "no secret": ({"MEMORY_GATEWAY_SECRET_KEY": ""}, "MEMORY_GATEWAY_SECRET_KEY must be set"),
     "short secret": ({"MEMORY_GATEWAY_SECRET_KEY": SECRET[:30]}, "at least 50 characters"),
     "known secret": ({"MEMORY_GATEWAY_SECRET_KEY": "django-insecure-" + SECRET}, "must be random"),

@@ -1,0 +1,50 @@
+"""The few numbers that tell operators how the gateway does, counted where things happen."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+
+from memory_gateway.core.errors import GatewayError
+
+REGISTRY: Final = CollectorRegistry()
+_SECONDS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0)
+
+REQUESTS: Final = Counter(
+    "memory_gateway_requests", "Requests by route and status.", ["method", "route", "status"], registry=REGISTRY
+)
+REQUEST_SECONDS: Final = Histogram(
+    "memory_gateway_request_seconds", "How long they took.", ["route"], buckets=_SECONDS, registry=REGISTRY
+)
+ENGINE_CALLS: Final = Counter(
+    "memory_gateway_engine_calls", "Calls of the engine by outcome.", ["engine", "call", "outcome"], registry=REGISTRY
+)
+ENGINE_SECONDS: Final = Histogram(
+    "memory_gateway_engine_seconds", "How long they took.", ["engine", "call"], buckets=_SECONDS, registry=REGISTRY
+)
+
+
+def count_request(method: str, route: str, status: int, seconds: float) -> None:
+    REQUESTS.labels(method, route, str(status)).inc()
+    REQUEST_SECONDS.labels(route).observe(seconds)
+
+
+@contextmanager
+def engine_call(engine: str, call: str) -> Iterator[None]:
+    """Counts what runs inside: its outcome is `ok`, or the code of the error that it ends with."""
+    began, outcome = time.perf_counter(), "ok"
+    try:
+        yield
+    except GatewayError as error:
+        outcome = error.code
+        raise
+    except Exception:
+        outcome = "error"
+        raise
+    finally:
+        ENGINE_CALLS.labels(engine, call, outcome).inc()
+        ENGINE_SECONDS.labels(engine, call).observe(time.perf_counter() - began)

@@ -1,0 +1,80 @@
+"""`GET /metrics` for Prometheus: for signed-in staff, or the bearer of `MEMORY_GATEWAY_METRICS_TOKEN`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from django.conf import settings
+from django.db.models import Count, Min
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from django.utils.crypto import constant_time_compare
+from django.views.decorators.http import require_safe
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.registry import Collector
+
+from engine.embedded import index
+from engine.models import Memory, OwedEmbedding
+from memory_gateway.core.errors import Unauthenticated
+from memory_gateway.core.metrics import REGISTRY
+from memory_gateway.core.rest import problem_http_response
+from resources.models import Resource
+
+_UNFINISHED = (Resource.Status.PENDING, Resource.Status.INGESTING, Resource.Status.FAILED)
+
+
+class _Owed(Collector):
+    """What is still to be done, read from the database at each look: three statements over small indexes."""
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        found = Resource.objects.filter(status__in=_UNFINISHED).order_by().values("status")
+        rows = {row["status"]: row for row in found.annotate(count=Count("pk"), oldest=Min("created_at"))}
+        now = timezone.now()
+        ingestions = GaugeMetricFamily("memory_gateway_ingestions", "Unfinished ingestions.", labels=["state"])
+        ages = GaugeMetricFamily("memory_gateway_ingestion_oldest_seconds", "Age of the oldest.", labels=["state"])
+        for status in _UNFINISHED:
+            row = rows.get(status)
+            ingestions.add_metric([status], row["count"] if row else 0)
+            ages.add_metric([status], (now - row["oldest"]).total_seconds() if row else 0)
+        yield ingestions
+        yield ages
+        owed = Memory.objects.filter(index.OWED).count()
+        yield GaugeMetricFamily("memory_gateway_index_owed", "Memories that the keyword index lacks.", owed)
+        owed = OwedEmbedding.objects.count()
+        yield GaugeMetricFamily("memory_gateway_embeddings_owed", "Memories that wait for a vector.", owed)
+
+
+@require_safe
+def metrics(request: HttpRequest) -> HttpResponse:
+    if not _is_allowed(request):
+        refusal = problem_http_response(Unauthenticated("For signed-in staff, or with the metrics token as a bearer."))
+        refusal["WWW-Authenticate"] = "Bearer"
+        return refusal
+    body = b"".join(generate_latest(registry) for registry in (_counted(), _owed()))
+    return HttpResponse(body, content_type=CONTENT_TYPE_LATEST)
+
+
+def _is_allowed(request: HttpRequest) -> bool:
+    token: str = settings.MEMORY_GATEWAY_METRICS_TOKEN
+    kind, _, given = request.headers.get("Authorization", "").partition(" ")
+    if given and kind.lower() == "bearer":
+        return bool(token) and constant_time_compare(given, token)
+    return request.user.is_authenticated and request.user.is_active and request.user.is_staff
+
+
+def _counted() -> CollectorRegistry:
+    """Of this process; of all where several serve, which then write into a folder that they share."""
+    if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
+        return REGISTRY
+    registry = CollectorRegistry()
+    MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+    return registry
+
+
+def _owed() -> CollectorRegistry:
+    registry = CollectorRegistry()
+    registry.register(_Owed())
+    return registry
