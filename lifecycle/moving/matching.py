@@ -47,28 +47,47 @@ class Match:
 def match(old: Text, olds: Sequence[Text], news: Sequence[Text]) -> Match:
     """`olds` and `news` are all of the session.
 
-    An old memory that alone came of its messages is all of them. Where one flush made several, the words decide.
+    An old memory that alone came of its messages, in words of its own, is all of them, but for what another says. Where
+    it repeats them, or one flush made several, the words decide.
     """
     source = [new for new in news if new.batch_id == old.batch_id] if old.batch_id else []
-    if source and sum(other.batch_id == old.batch_id for other in olds) == 1:
-        return Match(tuple(new.memory_id for new in source))
-    same = _same(old, source or news)
+    is_alone = sum(other.batch_id == old.batch_id for other in olds) == 1
+    if source and is_alone and not _repeats(old, news):
+        others = [other for other in olds if other is not old]
+        return Match(tuple(new.memory_id for new in source if not _is_told_by(new, others)))
+    # What came late was noted with the flush that followed.
+    same = _same(old, source) or _same(old, news)
     if same:
         return Match(tuple(new.memory_id for new in same))
     overlapping = [new.memory_id for new in news if max(_share(new, old), _share(old, new)) >= OVERLAP]
     return Match((), tuple(overlapping))
 
 
+def _repeats(old: Text, news: Sequence[Text]) -> bool:
+    """Whether an old text consists of new ones, as that of an engine that tells word for word."""
+    return bool(old.sequences) and len(_covered(old, news)) >= MATCH * len(old.sequences)
+
+
+def _is_told_by(new: Text, olds: Sequence[Text]) -> bool:
+    return any(_share(new, old) >= WHOLE for old in olds)
+
+
 def _same(old: Text, news: Sequence[Text]) -> list[Text]:
     """Those that stand in the old text whole; of those that stand there in part such as add to them, since texts of one
     pattern resemble each other without being the same."""
+    covered = _covered(old, news)
     shares = [(new, _share(new, old)) for new in news]
-    covered = frozenset().union(*(new.sequences for new, share in shares if share >= WHOLE))
     return [
         new
         for new, share in shares
         if share >= WHOLE or (share >= MATCH and not new.sequences & old.sequences <= covered)
     ]
+
+
+def _covered(old: Text, news: Sequence[Text]) -> frozenset[tuple[str, ...]]:
+    """The old text's sequences that stand in new ones which it holds whole."""
+    whole = (new.sequences for new in news if _share(new, old) >= WHOLE)
+    return frozenset().union(*whole) & old.sequences
 
 
 def _share(part: Text, whole: Text) -> float:

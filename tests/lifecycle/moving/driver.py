@@ -9,6 +9,7 @@ import argparse
 import json
 import random
 import re
+import secrets
 import select
 import sys
 from collections.abc import Iterable
@@ -86,7 +87,8 @@ def main() -> None:
 
 def fill(options: Any) -> State:
     chance = random.Random(8)
-    owners = [_user(name) for name in ("alice", "bob")]
+    run = secrets.token_hex(4)  # an EverOS may remember earlier runs
+    owners = [_user(f"{name}.{run}") for name in ("alice", "bob")]
     with ThreadPoolExecutor(4) as pool:
         jobs = [
             pool.submit(_in_thread, _chat, owners[number % 2], number, options.messages, chance.random())
@@ -128,7 +130,7 @@ def _sentence(chance: random.Random, mark: str) -> str:
 def _chat(owner: Owner, number: int, count: int, seed: float) -> None:
     """Two flushes; every third chat goes over midnight, of which EverOS makes two memories."""
     chance = random.Random(seed)
-    session_id, at = f"chat:{number}", NOON + number * 60_000
+    session_id, at = f"chat:{owner.user_id}:{number}", NOON + number * 60_000
     for half in range(2):
         messages = []
         for part in range(half * count // 2, (half + 1) * count // 2):
@@ -217,8 +219,9 @@ def check(state: State, sample: int) -> dict[str, Any]:
 
 
 def _hits(owner: Owner, mark: str) -> list[str]:
-    """The texts of hits that hold a mark, also in their records."""
-    command = SearchCommand(query=mark, scopes=frozenset({"all_user_memory"}), method="keyword", top_k=20)
+    """The texts of hits that hold a mark, also in their records. EverOS's profile of a user is none of the memories."""
+    scopes = frozenset({"all_user_memory"})
+    command = SearchCommand(query=mark, scopes=scopes, method="keyword", top_k=20, include_profile=False)  # type: ignore[arg-type]
     return [one.hit.text for one in search(owner, command).results if mark in one.hit.text or mark in str(one.hit.raw)]
 
 

@@ -13,6 +13,25 @@ def test_a_memory_that_alone_came_of_its_messages_is_all_of_them_whatever_the_wo
     assert match(told_otherwise, [told_otherwise], NEWS) == Match(("n1", "n2"))
 
 
+def test_a_memory_that_repeats_its_messages_is_those_that_it_repeats() -> None:
+    told = Text("old", "bob said: the old house by the river is on fire. bob said: nobody was hurt in it", "b1")
+    news = [
+        Text("n1", "the old house by the river is on fire", "b1"),
+        Text("n2", "nobody was hurt in it", "b1"),
+        Text("n3", "tea at five with my aunt and her dog", "b1"),
+    ]
+    assert match(told, [told], news) == Match(("n1", "n2"))
+
+
+def test_what_another_memory_says_is_not_its() -> None:
+    """Which came late, and was noted with the next flush."""
+    told = Text("old", "A fire, and nobody hurt.", "b1")
+    late = Text("late", "bob said: tea at five with my aunt and her dog", "b2")
+    news = [Text("n1", "the house is on fire", "b1"), Text("n2", "tea at five with my aunt and her dog", "b1")]
+    assert match(told, [told, late], news) == Match(("n1",))
+    assert match(late, [told, late], [*news, Text("n3", "Rome is far", "b2")]) == Match(("n2",))
+
+
 def test_where_one_flush_made_several_the_words_decide() -> None:
     other = Text("other", "On Friday, alice said: the house is on fire in Rome.", "b1")
     news = [*NEWS, Text("n4", "the house is on fire in Rome", "b1")]
