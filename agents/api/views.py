@@ -13,8 +13,8 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.api.authentication import caller
-from accounts.audit import Actor
 from agents import tools
+from agents.api.authentication import ToolAuthentication
 from agents.tools.caller import caller_for
 from memories.services.owned import owner_of
 from memory_gateway.core.rest import JsonRenderer, as_gateway_error, parse, problem_headers
@@ -43,11 +43,13 @@ class InvokeBody(BaseModel):
 
 
 class InvokeView(APIView):
+    authentication_classes = [ToolAuthentication]
+
     @extend_schema(exclude=True)
     def post(self, request: Request) -> Response:
         body = parse(InvokeBody, request.data)
-        who = caller(request)
-        called_by = caller_for(owner_of(who), Actor.key(who), agent_id=body.agent_id, session_key=body.session_key)
+        owner = owner_of(caller(request))
+        called_by = caller_for(owner, request.auth, agent_id=body.agent_id, session_key=body.session_key)
         return Response({"ok": True, "result": tools.invoke(called_by, body.tool, body.args or {})})
 
     def get_exception_handler(self) -> Callable[[Exception, Mapping[str, Any]], Response | None]:

@@ -7,9 +7,13 @@ from typing import Any
 
 import orjson
 import pytest
+from django.contrib.auth.models import User
 from django.db import connections
 from django.test import Client
 
+from accounts.audit import Actor
+from accounts.models import AuditEvent, MemoryUser
+from accounts.tokens import READ, WRITE, issue
 from engine.models import Memory
 from tests.conftest import Person, make_person
 
@@ -114,10 +118,38 @@ def test_nasty_json_is_refused_or_served_but_never_breaks_it(alice: Person, body
 
 
 def test_a_stranger_is_refused(client: Client, alice: Person) -> None:
-    for headers in ({}, {"Authorization": "Bearer uk_" + "x" * 43}, {"Authorization": "Basic x"}):
+    for headers in (
+        {},
+        {"Authorization": "Bearer uk_" + "x" * 43},
+        {"Authorization": "Basic x"},
+        {"Authorization": "Bearer rpc_x"},
+    ):
         answer = client.post(URL, b'{"tool": "memory_recall"}', "application/json", headers=headers)
         assert (answer.status_code, answer.json()["error"]["type"]) == (401, "unauthorized")
         assert answer.headers["WWW-Authenticate"] == "Bearer"
+
+
+def test_a_token_calls_for_its_user_and_an_operators_for_openclaws(alice: Person, admin_user: User) -> None:
+    maker = Actor.command("tests")
+    tokens = [
+        issue("hers", user=MemoryUser.objects.get(pk=alice.user_pk), scopes=(WRITE,), actor=maker).plaintext,
+        issue("the operator's", operator=admin_user, actor=maker).plaintext,
+    ]
+    for token, user_id in zip(tokens, ("alice", "openclaw"), strict=True):
+        holder = Client(headers={"Authorization": f"Bearer {token}"})
+        stored = invoke(holder, tool="memory_store", args={"text": "A fact"})["result"]["details"]
+        memory = Memory.objects.select_related("user").get(memory_id=stored["id"])
+        assert memory.user.user_id == user_id
+        event = AuditEvent.objects.get(action="memory.add", subject_id=stored["id"])
+        assert event.actor_kind == AuditEvent.ActorKind.TOKEN
+
+
+def test_a_token_that_may_only_read_is_refused(alice: Person) -> None:
+    user = MemoryUser.objects.get(pk=alice.user_pk)
+    token = issue("hers", user=user, scopes=(READ,), actor=Actor.command("tests")).plaintext
+    holder = Client(headers={"Authorization": f"Bearer {token}"})
+    answer = invoke(holder, status=403, tool="memory_recall", args={"query": "x"})
+    assert "operator.write" in answer["error"]["message"]
 
 
 def test_only_post_is_answered(alice: Person) -> None:

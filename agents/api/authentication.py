@@ -1,0 +1,52 @@
+"""Who calls a tool over HTTP: a user with a key, or whoever holds a token of OpenClaw's protocol."""
+
+from __future__ import annotations
+
+from typing import Final
+from uuid import UUID
+
+from rest_framework.authentication import BaseAuthentication
+from rest_framework.request import Request
+
+from accounts import tokens
+from accounts.api import limits
+from accounts.api.authentication import UserKeyAuthentication
+from accounts.audit import Actor
+from accounts.principal import Principal
+from agents.rpc.memory_admin import owner_for
+from memory_gateway.core.errors import Unauthenticated
+from memory_gateway.core.rest import Forbidden
+
+_NO_KEY: Final = UUID(int=0)
+
+
+class ToolAuthentication(BaseAuthentication):
+    """`request.user` is the user whose memories they are, `request.auth` who acts.
+
+    Errors: `Unauthenticated`, `Forbidden` for a token that may not write, `TooManyRequests`.
+    """
+
+    def authenticate(self, request: Request) -> tuple[Principal, Actor] | None:
+        token = _token_of(request)
+        if token is None:
+            found = UserKeyAuthentication().authenticate(request)
+            return None if found is None else (found[0], Actor.key(found[0]))
+        try:
+            holder = tokens.authenticate(token)
+        except Unauthenticated:
+            limits.count_failure(request._request)  # noqa: SLF001
+            raise
+        if not tokens.implied(holder.scopes, tokens.WRITE):
+            raise Forbidden(f"missing scope: {tokens.WRITE}")
+        owner = owner_for(holder)
+        return Principal(owner.user_pk, owner.user_id, holder.token_id or _NO_KEY), holder.actor
+
+    def authenticate_header(self, request: Request) -> str:
+        return "Bearer"
+
+
+def _token_of(request: Request) -> str | None:
+    """A bearer that is no user's key: tokens of the settings look like nothing in particular."""
+    scheme, _, bearer = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
+    bearer = bearer.strip()
+    return bearer if scheme.lower() == "bearer" and bearer and not bearer.startswith("uk_") else None
