@@ -19,6 +19,7 @@ from engine.models import Memory
 from engine.port import Owner, StoredMemory
 from memories.services.owned import require_own_session
 from memory_gateway.core.errors import Conflict, InvalidInput
+from memory_gateway.core.ids import check_name
 from memory_gateway.core.times import to_ms
 
 MANUAL_SESSION = "manual_insert"
@@ -42,7 +43,7 @@ def add_by_hand(
     `Conflict` and `EngineRefused` for the session, `EngineUnavailable`.
     """
     text = text.strip()
-    _check(category, text, importance)
+    _check(category, text, agent_id, importance)
     require_own_session(owner, session_id)
     memory = Memory(
         memory_id=str(uuid.uuid4()),
@@ -68,7 +69,7 @@ def add_by_hand(
     return browse.get(memory.pk)
 
 
-def _check(category: str, text: str, importance: float) -> None:
+def _check(category: str, text: str, agent_id: str, importance: float) -> None:
     if not text or "\x00" in text:
         raise InvalidInput.of_field("text", "must hold words, and no NUL characters")
     if len(text) > MAX_TEXT_CHARS:
@@ -77,6 +78,10 @@ def _check(category: str, text: str, importance: float) -> None:
         raise InvalidInput.of_field("category", f"must be one of {', '.join(CATEGORIES)}")
     if not 0 <= importance <= 1:
         raise InvalidInput.of_field("importance", "must be between 0 and 1")
+    try:
+        check_name(agent_id or "main")
+    except ValueError as error:
+        raise InvalidInput.of_field("agent_id", str(error)) from error
 
 
 def _record(owner: Owner, memory: Memory, actor: Actor) -> None:
