@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from drf_spectacular.utils import extend_schema
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
@@ -13,6 +13,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.api.authentication import caller
+from accounts.audit import Actor
 from agents import tools
 from agents.api.authentication import ToolAuthentication
 from agents.tools.caller import caller_for
@@ -48,8 +49,8 @@ class InvokeView(APIView):
     @extend_schema(exclude=True)
     def post(self, request: Request) -> Response:
         body = parse(InvokeBody, request.data)
-        owner = owner_of(caller(request))
-        called_by = caller_for(owner, request.auth, agent_id=body.agent_id, session_key=body.session_key)
+        actor = cast("Actor", request.auth)
+        called_by = caller_for(owner_of(caller(request)), actor, agent_id=body.agent_id, session_key=body.session_key)
         return Response({"ok": True, "result": tools.invoke(called_by, body.tool, body.args or {})})
 
     def get_exception_handler(self) -> Callable[[Exception, Mapping[str, Any]], Response | None]:
