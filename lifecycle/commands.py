@@ -147,7 +147,7 @@ class LifecycleCommand(BaseCommand):
         parser.add_argument("--json", action="store_true", help="print the answer as one line of JSON")
 
     @abstractmethod
-    def run(self, **options: Any) -> Answer:
+    def run(self, *args: Any, **options: Any) -> Answer:
         """Errors: `GatewayError`, `Stopped`."""
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -1,0 +1,53 @@
+"""Removing all rows of a user: what refers to others first, memories with their index entries."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from django.db.models import QuerySet
+
+from accounts.models import MemoryUser
+from engine.embedded import storage
+from engine.models import Memory
+from engine.port import Owner
+from lifecycle.tables import ALL, AUDIT, LOCAL, MEMORIES, USER, Table
+
+BATCH_ROWS = 500
+# Statistics follow the memories, so they go after them; and whose memories they were is known to the end.
+_LAST = (*LOCAL, AUDIT, USER)
+
+
+def counts(user: MemoryUser) -> dict[str, int]:
+    """How many rows each table has of the user."""
+    return {table.name: table.rows(user).count() for table in ALL}
+
+
+def remove_rows(user: MemoryUser, *, between: Callable[[], None] = lambda: None) -> Mapping[str, int]:
+    """Removes everything but files, the user last. May be cut short and called again; `between` is called between
+    batches. In one transaction if the caller has one."""
+    removed: Counter[str] = Counter()
+    for table in (*(table for table in reversed(ALL) if table not in _LAST), *_LAST):
+        for batch in _batches(table, user):
+            removed[table.name] += _remove(table, user, batch)
+            between()
+    return removed
+
+
+def _batches(table: Table, user: MemoryUser) -> Iterator[Sequence[Any]]:
+    while batch := list(table.rows(user)[:BATCH_ROWS]):
+        yield batch
+
+
+def _remove(table: Table, user: MemoryUser, batch: Sequence[Any]) -> int:
+    if table is not MEMORIES:
+        QuerySet(table.model).filter(pk__in=[row.pk for row in batch]).delete()
+        return len(batch)
+    scopes: dict[Owner, list[Memory]] = {}
+    for memory in batch:
+        owner = Owner(user.pk, user.user_id, memory.app_id, memory.project_id)
+        scopes.setdefault(owner, []).append(memory)
+    for owner, memories in scopes.items():
+        storage.remove(owner, memories)
+    return len(batch)

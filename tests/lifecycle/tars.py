@@ -1,0 +1,68 @@
+"""Archives that somebody tampered with: the manifest may agree."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import tarfile
+from pathlib import Path
+from typing import Any
+
+MANIFEST, SEAL = "manifest.json", "manifest.sha256"
+SPECIAL = {
+    "symlink": tarfile.SYMTYPE,
+    "hardlink": tarfile.LNKTYPE,
+    "fifo": tarfile.FIFOTYPE,
+    "device": tarfile.CHRTYPE,
+    "folder": tarfile.DIRTYPE,
+}
+
+
+def contents(path: Path) -> dict[str, bytes]:
+    with tarfile.open(path) as tar:
+        return {info.name: (tar.extractfile(info) or io.BytesIO()).read() for info in tar}
+
+
+def content(path: Path, name: str) -> bytes:
+    return contents(path)[name]
+
+
+def write(path: Path, files: dict[str, bytes], *, in_manifest: bool = True) -> None:
+    """Writes an archive of the files; if asked, with a manifest and a seal that fit."""
+    manifest = json.loads(files.pop(MANIFEST))
+    seal = files.pop(SEAL)
+    if in_manifest:
+        manifest["files"] = {
+            name: {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()} for name, data in files.items()
+        }
+    data = json.dumps(manifest, ensure_ascii=False, indent=1, sort_keys=True).encode()
+    seal = hashlib.sha256(data).hexdigest().encode() if in_manifest else seal
+    with tarfile.open(path, "w") as tar:
+        for name, content in {**files, MANIFEST: data, SEAL: seal}.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+
+
+def add(path: Path, name: str, data: bytes, *, in_manifest: bool = True) -> None:
+    write(path, {**contents(path), name: data}, in_manifest=in_manifest)
+
+
+def add_special(path: Path, kind: str) -> None:
+    with tarfile.open(path, "a") as tar:
+        info = tarfile.TarInfo("users/special")
+        info.type, info.linkname = SPECIAL[kind], "/etc/passwd"
+        tar.addfile(info)
+
+
+def change_first_line(path: Path, name: str, change: dict[str, Any]) -> None:
+    files = contents(path)
+    first, rest = files[name].split(b"\n", 1)
+    files[name] = json.dumps({**json.loads(first), **change}).encode() + b"\n" + rest
+    write(path, files)
+
+
+def compress(path: Path) -> None:
+    path.write_bytes(gzip.compress(path.read_bytes()))
