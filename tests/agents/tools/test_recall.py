@@ -1,9 +1,14 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from memories.services import trash
 from memories.services.lookup import Which
+from memories.services.search import SearchCommand, search_of
 from tests.agents.tools.conftest import Agent
 from tests.conftest import Person
 from tests.memories.calls import call, id_of, say, upload
@@ -127,3 +132,12 @@ def test_a_restored_memory_comes_back(agent: Agent, alice: Person) -> None:
     agent.use("memory_forget", memoryId=memory_id)
     trash.restore(alice.user_pk, Which(memory_id), actor=agent.caller.actor)
     assert agent.ids("tax number") == {memory_id}
+
+
+def test_a_recall_is_one_search_and_one_look_at_the_rows(agent: Agent, django_assert_num_queries: Any) -> None:
+    for number in range(12):
+        agent.store(f"Deployment note {number}")
+    with CaptureQueriesContext(connection) as searching:
+        search_of(agent.caller.owner, SearchCommand(query="deployment", scopes=frozenset({"all_user_memory"})))
+    with django_assert_num_queries(len(searching) + 1):
+        assert len(agent.recall("deployment", limit=10)) == 10

@@ -1,0 +1,48 @@
+"""The tools where an upstream remembers: what they write lies with us, and is found beside what the upstream holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from engine.registry import get_engine
+from tests.agents.tools.conftest import Agent
+from tests.conftest import Person
+from tests.memories.calls import say
+from tests.stub_upstream import StubUpstream
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def upstream(settings: Any) -> Iterator[StubUpstream]:
+    with StubUpstream() as running:
+        settings.MEMORY_GATEWAY_BACKEND_BASE_URL = running.url
+        yield running
+
+
+def test_what_is_stored_is_recalled_updated_and_forgotten(upstream: StubUpstream, agent: Agent, bob: Person) -> None:
+    assert get_engine().name == "upstream"
+    for text, query in (("The tax number is 4711", "tax number"), ("爱丽丝对花生过敏", "花生")):
+        memory_id = agent.store(text)
+        assert agent.use("memory_store", text=f"{text}.", importance=0.9) == {"action": "updated", "id": memory_id}
+        [memory] = agent.recall(query, limit=1)
+        assert (memory["id"], memory["importance"]) == (memory_id, 0.9)
+        assert Agent(bob).recall(query) == []
+        assert agent.use("memory_forget", memoryId=memory_id)["action"] == "deleted"
+        assert agent.recall(query) == []
+
+
+def test_what_the_upstream_remembers_is_recalled_and_forgotten_by_its_id(
+    upstream: StubUpstream, agent: Agent, alice: Person
+) -> None:
+    say(alice, "chat:c1", "My payment runs through Hamburg")
+    own = agent.store("Payment reminders go to the assistant")
+    found = agent.ids("payment")
+    assert own in found
+    assert len(found) == 2
+    for memory_id in found:
+        assert agent.use("memory_forget", memoryId=memory_id)["action"] == "deleted"
+    assert agent.recall("payment") == []
