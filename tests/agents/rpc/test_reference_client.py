@@ -1,0 +1,152 @@
+"""OpenClaw's own client, `@openclaw/gateway-client` from npm, on both wires."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import queue
+import shutil
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.agents.rpc.conftest import TOKEN
+from tests.server import RunningServer, running_server
+
+NODE = Path(__file__).parent / "node"
+CACHE = Path.home() / ".cache" / "memory-gateway" / "node"
+LAST_WEEK = {"timeFrom": "2026-01-01T00:00:00.000Z", "timeTo": "2026-01-02T00:00:00.000Z"}
+CALLS: list[tuple[str, dict[str, Any]]] = [
+    ("health", {}),
+    ("memory.admin.config", {}),
+    ("memory.admin.add", {"agentId": "main", "text": "喝茶不加糖", "category": "user_memory_preference"}),
+    ("memory.admin.facets", {"tab": "user"}),
+    ("memory.admin.list", {"agentId": "main", "tab": "user", "page": 1, "limit": 100, "sortDesc": True}),
+    ("memory.admin.dashboard", {"agentId": "main", **LAST_WEEK}),
+    ("tools.invoke", {"tool": "memory_store", "args": {"text": "The train leaves at nine."}, "agentId": "main"}),
+    ("tools.invoke", {"tool": "memory_recall", "args": {"query": "train"}, "agentId": "main"}),
+    ("memory.admin.delete", {"items": [{"agentId": "main", "id": "00000000-0000-4000-8000-000000000000"}]}),
+    ("memory.admin.delete", {"items": []}),
+    ("nothing.of.the.kind", {}),
+]
+REFUSED = {"memory.admin.delete", "nothing.of.the.kind"}
+
+
+def missing(why: str) -> None:
+    if os.environ.get("CI") == "true":
+        pytest.fail(why)
+    pytest.skip(why)
+
+
+@pytest.fixture(scope="module")
+def installed() -> Path:
+    """The packages of the lock, installed once and kept outside the project."""
+    if not shutil.which("node") or not shutil.which("npm"):
+        missing("Node and npm are missing: apt-get install nodejs npm")
+    folder = CACHE / hashlib.sha256((NODE / "package-lock.json").read_bytes()).hexdigest()[:16]
+    if not folder.exists():
+        _install(folder)
+    return folder
+
+
+def _install(folder: Path) -> None:
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=CACHE) as made:
+        for name in ("package.json", "package-lock.json"):
+            shutil.copy(NODE / name, made)
+        command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
+        ended = subprocess.run(command, cwd=made, capture_output=True, text=True, timeout=300, check=False)
+        if ended.returncode:
+            missing(f"npm ci failed:\n{ended.stderr}")
+        with contextlib.suppress(OSError):  # another test run was quicker
+            Path(made).rename(folder)
+        Path(made).mkdir(exist_ok=True)
+
+
+class Node:
+    """The client's process and what it says."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+        self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self.said: list[dict[str, Any]] = []
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._lines.put(line)
+
+    def until(self, what: str, seconds: float = 60.0) -> list[dict[str, Any]]:
+        """All that was said up to and with a line of this kind."""
+        heard: list[dict[str, Any]] = []
+        while not heard or heard[-1]["what"] != what:
+            try:
+                heard.append(json.loads(self._lines.get(timeout=seconds)))
+            except queue.Empty:
+                pytest.fail(f"no {what!r} after {heard} (exit code {self._process.poll()})")
+        self.said += heard
+        return heard
+
+    def kinds(self, what: str) -> list[dict[str, Any]]:
+        return [line for line in self.said if line["what"] == what]
+
+
+@contextlib.contextmanager
+def node(installed: Path, server: RunningServer, wire: int, idle_ms: int) -> Iterator[Node]:
+    script = installed / f"client-{os.getpid()}-{wire}.mjs"  # modules are looked for beside the script
+    shutil.copy(NODE / "client.mjs", script)
+    url = server.url.replace("http", "ws", 1)
+    command = ["node", str(script), url, TOKEN, str(wire), str(idle_ms), json.dumps(CALLS)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield Node(process)
+        finally:
+            process.kill()
+            script.unlink()
+
+
+def check_calls(client: Node, wire: int) -> None:
+    hello = client.until("hello")[-1]
+    assert hello["isValid"]
+    assert hello["hello"]["protocol"] == wire
+    client.until("idle")
+    answers = {line["method"]: line["payload"] for line in client.kinds("answer")}
+    refusals = {line["method"]: line for line in client.kinds("refused")}
+    assert set(answers) | set(refusals) == set(hello["hello"]["features"]["methods"]) | REFUSED
+    assert set(refusals) == REFUSED
+    assert refusals["memory.admin.delete"]["payload"] == {"error": "items required", "status": 400}
+    assert refusals["memory.admin.delete"]["code"] == "http_400"
+    assert answers["memory.admin.list"]["items"][0]["text"] == "喝茶不加糖"
+    assert "The train leaves at nine." in json.dumps(answers["tools.invoke"])
+
+
+def check_restart(client: Node) -> None:
+    assert client.until("again")[-1]["health"]["ok"]
+    assert client.kinds("close")[0]["code"] == 1012
+    assert {line["event"] for line in client.kinds("event")} >= {"tick", "shutdown"}
+    for unwanted in ("unexpected frame", "gap", "paused"):
+        assert client.kinds(unwanted) == []
+
+
+def test_it_connects_calls_everything_hears_ticks_and_outlives_a_restart(installed: Path, tmp_path: Path) -> None:
+    settings = {"DJANGO_SETTINGS_MODULE": "tests.agents.rpc.slow_ticks", "MEMORY_GATEWAY_RPC_TOKEN": TOKEN}
+    with contextlib.ExitStack() as stack:
+        server = stack.enter_context(running_server(tmp_path, **settings))
+        clients = {wire: stack.enter_context(node(installed, server, wire, idle_ms=4000)) for wire in (3, 4)}
+        for wire, client in clients.items():
+            check_calls(client, wire)
+        for client in clients.values():
+            idle = client.until("waiting")
+            assert len([line for line in idle if line.get("event") == "tick"]) >= 3
+            assert client.kinds("close") == []
+        server.restart()
+        for client in clients.values():
+            check_restart(client)
