@@ -37,6 +37,7 @@ class EmbeddingSpace(models.Model):
 
     model = models.CharField(max_length=200)
     dimensions = models.IntegerField(help_text="0 until the first vector came, where the settings name no number.")
+    sends_dimensions = models.BooleanField(default=False, help_text="Whether the model is asked for that number.")
     is_active = models.BooleanField(default=False)
     knows_other_scripts = models.BooleanField(null=True)
     last_error = models.CharField(max_length=300, blank=True)
@@ -82,7 +83,6 @@ class VectorPage(models.Model):
     space = models.ForeignKey(EmbeddingSpace, models.CASCADE, related_name="+")
     number = models.IntegerField()
     rows = models.BinaryField()
-    scales = models.BinaryField()
     codes = models.BinaryField()
 
     class Meta:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Protocol
 
 from django.db import close_old_connections, connections
 from django.utils import timezone
@@ -22,6 +23,8 @@ from engine.registry import get_engine
 from lifecycle import jobs, leases
 from lifecycle.kinds import KINDS
 from lifecycle.orphans import remove_orphans
+from lifecycle.resending import Resender
+from lifecycle.vectors import VectorFiller
 from resources import queries, services
 from resources.leases import new_holder
 from resources.services.owed import owed_ingestions
@@ -137,10 +140,20 @@ class JobRunner:
         """It holds nothing but the job, which a dead process's successor may take at once."""
 
 
+class Rounds(Protocol):
+    """Something that is done in rounds, one after the other, until it is told to stop."""
+
+    def sweep_once(self) -> object: ...
+
+    def stop(self) -> None: ...
+
+    def give_back(self) -> None: ...
+
+
 class SweeperThread:
     """A sweeper in a thread of its own."""
 
-    def __init__(self, sweeper: Sweeper | JobRunner, interval_seconds: float = INTERVAL_SECONDS) -> None:
+    def __init__(self, sweeper: Rounds, interval_seconds: float = INTERVAL_SECONDS) -> None:
         self._sweeper = sweeper
         self._interval_seconds = interval_seconds
         self._is_stopping = False
@@ -192,7 +205,8 @@ def start() -> None:
     """Starts this process's sweeper and its jobs; a second call changes nothing."""
     with _lock:
         if not _running:
-            _running.extend([SweeperThread(Sweeper()), SweeperThread(JobRunner())])
+            rounds: tuple[Rounds, ...] = (Sweeper(), JobRunner(), VectorFiller(), Resender())
+            _running.extend(SweeperThread(one) for one in rounds)
             for thread in _running:
                 thread.start()
 

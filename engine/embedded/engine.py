@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
-from django.db import transaction
+from django.db import DatabaseError, transaction
 from django.utils import timezone
 
-from engine.embedded import intake, sessions, storage
+from engine.embedded import intake, sessions, storage, vectors_fill
 from engine.embedded.errors import database_errors
 from engine.embedded.fetching import Fetch, Fetcher
 from engine.embedded.health import check
 from engine.embedded.search import search
+from engine.embeddings.client import wanted_model
+from engine.measuring import measured
 from engine.models import Memory, Session, owned_by
 from engine.port import AddResult, FlushResult, Health, Message, Owner, SearchRequest, SearchResult
 from engine.table import MemoryTable
 from engine.text.reader import read_document
 from memory_gateway.core.times import to_ms
 
+logger = logging.getLogger("memory_gateway.embeddings")
 Clock = Callable[[], datetime]
 
 _BATCH_ROWS = 500
+EMBED_SECONDS = 5.0
+"""A flush waits no longer for the vectors of what it made."""
 
 
 class EmbeddedEngine(MemoryTable):
@@ -41,6 +47,7 @@ class EmbeddedEngine(MemoryTable):
         self._fetch = fetch or Fetcher()
         self._clock = clock
 
+    @measured
     def add(self, owner: Owner, session_id: str, messages: Sequence[Message]) -> AddResult:
         """Buffers messages, searchable at once. Documents are fetched and read before the transaction begins.
 
@@ -60,6 +67,7 @@ class EmbeddedEngine(MemoryTable):
                 storage.append(owner, session, drafts)
         return AddResult("accumulated", len(messages), _request_id())
 
+    @measured
     def flush(self, owner: Owner, session_id: str) -> FlushResult:
         """Turns the session's buffer into episodes in place: each keeps its id. Errors: `EngineUnavailable`.
 
@@ -72,13 +80,17 @@ class EmbeddedEngine(MemoryTable):
             count = _flush(session, request_id, now) if session else 0
         if not count:
             return FlushResult("no_extraction", 0, request_id, None)
+        if session:
+            _embed(session)
         return FlushResult("extracted", count, request_id, to_ms(now))
 
+    @measured
     def search(self, owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResult]:
         """Answers all requests with two statements. Errors: `InvalidInput`, `EngineUnavailable`."""
         with database_errors():
             return search(owner, requests)
 
+    @measured
     def delete(self, owner: Owner, session_id: str) -> None:
         """Removes the session's memories and index entries; a mark stays, so that late writes are refused.
 
@@ -95,8 +107,24 @@ class EmbeddedEngine(MemoryTable):
         return check(timeout_seconds)
 
     def capabilities(self) -> Mapping[str, bool]:
-        """`hybrid` is answered by keyword alone, and says so: it is not there yet."""
-        return {"keyword": True, "vector": False, "hybrid": False, "agentic": False, "llm": False, "delete": True}
+        """Vectors need an endpoint: without one `hybrid` is answered by keyword alone, and says so."""
+        has_vectors = wanted_model() is not None
+        return {
+            "keyword": True,
+            "vector": has_vectors,
+            "hybrid": has_vectors,
+            "agentic": False,
+            "llm": False,
+            "delete": True,
+        }
+
+
+def _embed(session: Session) -> None:
+    """Gives the session's memories their vectors, if that is quick; what is left comes in the background."""
+    try:
+        vectors_fill.fill(EMBED_SECONDS, session=session.pk)
+    except DatabaseError:
+        logger.exception("The vectors of a session were not written; they are still owed")
 
 
 def _flush(session: Session, request_id: str, now: datetime) -> int:

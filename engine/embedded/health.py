@@ -8,23 +8,30 @@ from typing import Any
 
 from django.db import DatabaseError, connection, transaction
 
-from engine.embedded import index
-from engine.models import Memory
+from engine.embedded import index, vectors_spaces
+from engine.embeddings.client import Model, client, wanted_model
+from engine.models import Memory, OwedEmbedding
 from engine.port import Health
 from engine.text.tokens import TOKENIZER_VERSION
 
+_MOST_COUNTED = 10_000
+"""Of more that is owed, `/health` says this."""
+
 
 def check(timeout_seconds: float) -> Health:
-    """Never raises. `data` names the database and the state of the index: "ok", "rebuilding" or "rebuild_needed"."""
+    """Never raises. `data` names the database and the state of the index: "ok", "rebuilding" or "rebuild_needed"; where
+    an embedding endpoint is set, also that of the vectors: "ok", "filling", "reembed_needed" or "failing", and why."""
     data: dict[str, Any] = {"engine": "embedded", "status": "ok", "database": connection.vendor}
     try:
         with _at_most(timeout_seconds):
             data["index"] = _index_state()
+            if (wanted := wanted_model()) is not None:
+                data["embeddings"] = _embedding_state(wanted)
     except DatabaseError:
         return Health(
             "unavailable", None, data | {"status": "unavailable"}, error="The memory database does not answer."
         )
-    if data["index"]["status"] == "rebuild_needed":
+    if data["index"]["status"] == "rebuild_needed" or data.get("embeddings", {}).get("status") == "failing":
         data["status"] = "degraded"
     return Health("ok", None, data)
 
@@ -36,6 +43,22 @@ def _index_state() -> dict[str, Any]:
     else:
         state = "rebuilding" if Memory.objects.filter(index.OWED).exists() else "ok"
     return {"status": state, "tokenizer": TOKENIZER_VERSION, "built_by": built_by}
+
+
+def _embedding_state(wanted: Model) -> dict[str, Any]:
+    space = vectors_spaces.active()
+    owed = OwedEmbedding.objects.order_by().values("pk")[:_MOST_COUNTED].count()
+    error = client().endpoint.pause.error or (space.last_error if space else "")
+    status = "filling" if owed else "ok"
+    if space and not vectors_spaces.is_of(space, wanted):
+        status = "reembed_needed"
+    state: dict[str, Any] = {
+        "status": "failing" if error else status,
+        "model": space.model if space else wanted.name,
+        "dimensions": (space.dimensions if space else wanted.dimensions) or None,
+        "owed": owed,
+    }
+    return state | {"error": error} if error else state
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 from django.db import connection
 from django.db.models import Q
 
-from engine.embedded import index_postgresql, index_sqlite, pages
+from engine.embedded import index_postgresql, index_sqlite, pages, vectors_fill, vectors_spaces
 from engine.embedded.owned import owner_values
 from engine.models import IndexVersion, Memory
 from engine.port import EngineUnavailable, Owner
@@ -104,6 +104,7 @@ def add(owner: Owner, entries: Mapping[int, Entry]) -> None:
         for rows in _prefixed(owner, entries):
             _vendor().add(rows)
         pages.add(owner, {pk: entry.length for pk, entry in entries.items()})
+        vectors_spaces.owe(entries)
 
 
 def remove(owner: Owner, entries: Mapping[int, Entry]) -> None:
@@ -114,6 +115,7 @@ def remove(owner: Owner, entries: Mapping[int, Entry]) -> None:
         for rows in _prefixed(owner, entries):
             _vendor().remove(rows)
         pages.remove(owner, entries)
+        vectors_fill.forget(owner, entries)
 
 
 def clear() -> None:

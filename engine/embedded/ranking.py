@@ -13,6 +13,15 @@ is that sum over the most that any memory could reach, `(1 + 2 * NEIGHBOUR + SPE
 lies between 0 and 1, grows with the part of the question that a memory covers, and is the same in whatever part of the
 memories one asks. Time decides between equal scores only: the later memory comes first. The constants were chosen on
 English conversations and Chinese passages; the neighbours of a hit come only if they hold a term themselves.
+
+With vectors a memory's score is the sum of
+
+    keyword / best keyword  +  VECTOR * (cosine - least) / (best - least)
+    + FUSED_NEIGHBOUR * the keyword part of the turns beside it  +  FUSED_SPEAKER when its speaker is named
+
+over the most that it can reach, `1 + VECTOR + 2 * FUSED_NEIGHBOUR + FUSED_SPEAKER`. Best and least are those of all of
+the user's memories; one without a vector lacks that part. Scores are fused and not ranks, which say too little of how
+much better one is than the next; and the neighbours' cosines add nothing that their words did not.
 """
 
 from __future__ import annotations
@@ -34,6 +43,9 @@ K1 = 1.2
 B = 0.4
 NEIGHBOUR = 0.3
 SPEAKER = 0.2
+VECTOR = 0.8
+FUSED_NEIGHBOUR = 0.4
+FUSED_SPEAKER = 0.3
 Flags = npt.NDArray[np.bool_]
 
 
@@ -95,6 +107,47 @@ def keywords(snapshot: Snapshot, terms: Sequence[str], postings: Postings, named
     neighbours[held] = NEIGHBOUR * beside(facts[held], evidence[held])
     speaker[held[named[held]]] = SPEAKER * evidence.max(initial=0.0)
     return Keywords(terms, postings, evidence, neighbours, speaker, evidence + neighbours + speaker)
+
+
+@dataclass(frozen=True, slots=True)
+class Fused:
+    """One question's keyword evidence and its cosines (NaN: no vector) in all of a user's documents, made one score."""
+
+    keywords: Keywords
+    cosines: Reals
+    totals: Reals
+
+    def legs(self, documents: Numbers) -> list[dict[str, dict[str, Any]]]:
+        """What each leg gave to some documents, and how they rank in it."""
+        by_keyword = self.keywords.legs(documents, ranks(self.keywords.totals, documents))
+        cosines = np.nan_to_num(self.cosines, nan=0.0)
+        by_vector = [
+            {"rank": rank, "score": float(min(max(cosines[document], 0.0), 1.0))}
+            for document, rank in zip(documents.tolist(), ranks(cosines, documents), strict=True)
+        ]
+        return [
+            {name: leg for name, leg in (("keyword", keyword), ("vector", vector)) if leg["score"]}
+            for keyword, vector in zip(by_keyword, by_vector, strict=True)
+        ]
+
+
+def fused(facts: Facts, by_keyword: Keywords, cosines: Reals, named: Flags) -> Fused:
+    """`cosines` below a radius are to be NaN already."""
+    words = by_keyword.evidence / (by_keyword.evidence.max(initial=0.0) or 1.0)
+    totals = words.copy()
+    if (told := ~np.isnan(cosines)).any():
+        least, most = np.nanmin(cosines), np.nanmax(cosines)
+        totals[told] += VECTOR * (cosines[told] - least) / ((most - least) or 1.0)
+    turns = np.flatnonzero(facts["is_turn"])
+    totals[turns] += FUSED_NEIGHBOUR * beside(facts[turns], words[turns]) + FUSED_SPEAKER * named[turns]
+    totals /= 1 + VECTOR + 2 * FUSED_NEIGHBOUR + FUSED_SPEAKER
+    return Fused(by_keyword, cosines, totals)
+
+
+def ranks(values: Reals, documents: Numbers) -> list[int]:
+    """The place of some documents among all, 1 for the highest value."""
+    places = np.searchsorted(np.sort(values), values[documents], side="right")
+    return [len(values) - int(place) + 1 for place in places]
 
 
 def beside(turns: Facts, values: Reals) -> Reals:

@@ -1,62 +1,43 @@
-"""Questions to hits: two statements whatever the number of questions, everything between them in memory."""
+"""Questions to hits: two statements whatever the number of questions, everything between them in memory.
+
+With vectors it is one more for the space that they lie in, and for each `vector` question one for exact vectors.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, cast
 
 import numpy as np
 
-from engine import filters
-from engine.embedded import index, queries, ranking, snapshot
-from engine.embedded.pages import ORIGINS
-from engine.embedded.ranking import Flags, Keywords, Score
-from engine.embedded.records import RECORD_TYPE, raw_of
-from engine.embedded.snapshot import Numbers, Postings, Snapshot
+from engine.embedded import index, queries, ranking, snapshot, vectors
+from engine.embedded.parts import admitted, sessions_of
+from engine.embedded.ranking import Fused, Keywords, Score
+from engine.embedded.records import raw_of
+from engine.embedded.snapshot import Numbers, Postings, Reals, Snapshot
+from engine.embedded.ways import Way, space_for, way_of
+from engine.models import EmbeddingSpace
 from engine.port import Hit, MemoryType, Owner, SearchRequest, SearchResult
 from engine.text.tokens import query_tokens
-from memory_gateway.core.errors import InvalidInput
-from memory_gateway.core.ids import parse_session_id
 
-DEGRADED: Final = "No embedding endpoint is set (MEMORY_GATEWAY_EMBEDDING_BASE_URL): searched by keyword alone."
 MAX_TERMS: Final = 2048
-_NEEDS: Final[Mapping[str, str]] = {
-    "vector": "MEMORY_GATEWAY_EMBEDDING_BASE_URL",
-    "agentic": "MEMORY_GATEWAY_LLM_BASE_URL",
-}
 Ranked = tuple[int, Score]
 """A memory's row id and its score."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Filterable:
-    """A document as filters see it. What came from a resource has that as its parent, all else its session."""
-
-    session_id: str | None
-    parent_type: str | None
-    parent_id: str | None
-    timestamp: int
-    sender_id: str
-    type: str
 
 
 def search(owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResult]:
     """The best memories for each request. At most `top_k` of them, and besides as many unprocessed messages.
 
-    `radius` does not cut keyword evidence. Errors: `InvalidInput` for a method that needs an endpoint.
+    `radius` cuts what the vectors found, never keyword evidence. Errors: `InvalidInput` for a method that needs an
+    endpoint, `EngineUnavailable` where the endpoint of `vector` fails.
     """
-    for request in requests:
-        _check_method(request)
-    best = rank(owner, requests)
+    space = space_for(list(requests))
+    ways = [way_of(request, space) for request in requests]
+    best = _ranked(owner, requests, ways, space)
     rows = queries.rows(owner, {pk for ranked in best for pk, _ in ranked})
     return [
-        SearchResult(
-            hits=tuple(hits_of(owner, ranked, rows)),
-            method="keyword",
-            degraded=DEGRADED if request.method == "hybrid" else None,
-        )
-        for request, ranked in zip(requests, best, strict=True)
+        SearchResult(hits=tuple(hits_of(owner, ranked, rows)), method=way.method, degraded=way.degraded)
+        for way, ranked in zip(ways, best, strict=True)
     ]
 
 
@@ -65,85 +46,7 @@ def rank(owner: Owner, requests: Sequence[SearchRequest], *, origins: Collection
 
     At most one statement.
     """
-    terms = {request.query: query_tokens(request.query)[:MAX_TERMS] for request in requests}
-    wanted = list(dict.fromkeys(term for held in terms.values() for term in held))
-    if not wanted:
-        return [[] for _ in requests]
-    seen = snapshot.read(owner, wanted, index.prefix_of(owner), sessions=_sessions(requests))
-    questions = {query: _keywords(seen, query, held, wanted) for query, held in terms.items()}
-    return [_best(request, questions[request.query], seen, origins) for request in requests]
-
-
-def _check_method(request: SearchRequest) -> None:
-    if setting := _NEEDS.get(request.method):
-        raise InvalidInput.of_field("method", f"{request.method} needs the setting {setting}; use keyword or hybrid")
-
-
-def _sessions(requests: Iterable[SearchRequest]) -> list[str] | None:
-    """The sessions that the requests speak of; None: all, because filters may speak of any."""
-    if any(request.filters for request in requests):
-        return None
-    return list(dict.fromkeys(one for request in requests for one in request.session_ids or ()))
-
-
-def _keywords(seen: Snapshot, query: str, terms: Sequence[str], wanted: Sequence[str]) -> Keywords:
-    """`terms` are the question's own among those that were looked up."""
-    postings = seen.postings
-    if len(terms) < len(wanted):
-        place = {term: number for number, term in enumerate(terms)}
-        own = np.array([place.get(term, -1) for term in wanted])[postings.terms]
-        order = np.flatnonzero(own >= 0)
-        order = order[np.argsort(own[order], kind="stable")]
-        postings = Postings(own[order], postings.documents[order], postings.counts[order])
-    return ranking.keywords(seen, terms, postings, ranking.speakers_named(query, seen))
-
-
-def _best(request: SearchRequest, question: Keywords, seen: Snapshot, origins: Collection[str]) -> list[Ranked]:
-    documents = np.flatnonzero((question.totals > 0) & _admitted(request, seen, origins))
-    pending = seen.pending[documents]
-    chosen = np.concatenate([
-        ranking.best(seen.facts, part, question.totals, request.top_k)
-        for part in (documents[~pending], documents[pending])
-    ])  # fmt: skip
-    chosen = ranking.best(seen.facts, chosen, question.totals, len(chosen))
-    legs = question.legs(chosen, range(1, len(chosen) + 1))
-    pks, totals = seen.facts["pk"][chosen].tolist(), question.totals[chosen].tolist()
-    return [(pk, Score(total, {"keyword": leg})) for pk, total, leg in zip(pks, totals, legs, strict=True)]
-
-
-def _admitted(request: SearchRequest, seen: Snapshot, origins: Collection[str]) -> Flags:
-    """The documents of the part that the request asks: its sessions, its agent, its filters."""
-    facts = seen.facts
-    admitted = np.ones(len(facts), np.bool_)
-    if request.session_ids is not None:
-        asked = [seen.sessions[name] for name in request.session_ids if name in seen.sessions]
-        admitted &= np.isin(facts["session"], asked)
-    if request.agent_id is not None:
-        admitted &= np.array([name == request.agent_id for name in seen.names], np.bool_)[facts["agent"]]
-    if origins:
-        admitted &= np.isin(facts["origin"], [ORIGINS.index(origin) for origin in origins])
-    if request.filters:
-        admitted &= _passing(request.filters, seen, np.flatnonzero(admitted))
-    return admitted
-
-
-def _passing(tree: Mapping[str, Any], seen: Snapshot, documents: Numbers) -> Flags:
-    condition = filters.parse(tree)
-    sessions = {pk: name for name, pk in seen.sessions.items()}
-    passing = np.zeros(len(seen.facts), np.bool_)
-    rows = seen.facts[documents]
-    columns = (documents.tolist(), rows["session"].tolist(), rows["at"].tolist(), rows["sender"].tolist())
-    for document, session, at, sender in zip(*columns, strict=True):
-        passing[document] = condition.matches(_filterable(sessions.get(session), at, seen.names[sender]))
-    return passing
-
-
-def _filterable(session_id: str | None, at: int, sender_id: str) -> _Filterable:
-    parent_type: str | None = "session" if session_id else None
-    parent_id = session_id
-    if session_id and (name := parse_session_id(session_id)).kind == "resource":
-        parent_type, parent_id = "resource", name.rest
-    return _Filterable(session_id, parent_type, parent_id, at, sender_id, RECORD_TYPE)
+    return _ranked(owner, requests, [Way("keyword")] * len(requests), None, origins)
 
 
 def hits_of(owner: Owner, ranked: Iterable[Ranked], rows: Mapping[int, queries.Row]) -> Iterable[Hit]:
@@ -160,3 +63,98 @@ def hits_of(owner: Owner, ranked: Iterable[Ranked], rows: Mapping[int, queries.R
                 raw=raw_of(owner, row, score.total),
                 legs=score.legs,
             )
+
+
+def _ranked(
+    owner: Owner,
+    requests: Sequence[SearchRequest],
+    ways: Sequence[Way],
+    space: EmbeddingSpace | None,
+    origins: Collection[str] = (),
+) -> list[list[Ranked]]:
+    terms = {request.query: query_tokens(request.query)[:MAX_TERMS] for request in requests}
+    wanted = list(dict.fromkeys(term for held in terms.values() for term in held))
+    used = space.pk if space and any(way.vector is not None for way in ways) else None
+    if not wanted and used is None:
+        return [[] for _ in requests]
+    seen = snapshot.read(owner, wanted, index.prefix_of(owner), sessions=sessions_of(requests), space=used)
+    questions = _Questions(seen, terms, wanted, used)
+    return [
+        questions.best(request, way, np.flatnonzero(admitted(request, seen, origins)))
+        for request, way in zip(requests, ways, strict=True)
+    ]
+
+
+class _Questions:
+    """The questions of one call over one snapshot: what the same question is worth is worked out once."""
+
+    def __init__(
+        self, seen: Snapshot, terms: Mapping[str, Sequence[str]], wanted: Sequence[str], space: int | None
+    ) -> None:
+        self._seen, self._space, self._wanted = seen, space, wanted
+        self._named = {query: ranking.speakers_named(query, seen) for query in terms}
+        self._keywords = {query: self._keywords_of(query, held) for query, held in terms.items()}
+        self._cosines: dict[str, Reals] = {}
+
+    def best(self, request: SearchRequest, way: Way, documents: Numbers) -> list[Ranked]:
+        """The best of some documents for a request, best first."""
+        if way.method == "vector":
+            return self._by_vector(request, way, documents)
+        if way.method == "hybrid":
+            return self._by_both(request, way, documents)
+        by_keyword = self._keywords[request.query]
+        chosen = self._chosen(documents[by_keyword.totals[documents] > 0], by_keyword.totals, request.top_k)
+        legs = by_keyword.legs(chosen, range(1, len(chosen) + 1))
+        return self._scored(chosen, by_keyword.totals, [{"keyword": leg} for leg in legs])
+
+    def _by_vector(self, request: SearchRequest, way: Way, documents: Numbers) -> list[Ranked]:
+        cosines = np.nan_to_num(self._similar(request, way), nan=0.0)
+        documents = documents[cosines[documents] > 0]
+        first = self._chosen(documents, cosines, max(request.top_k, vectors.RESCORED))
+        if self._space is not None and way.vector is not None:
+            vectors.rescore(self._seen, self._space, first, cosines, way.vector)
+        chosen = self._chosen(first, np.clip(cosines, 0.0, 1.0, out=cosines), request.top_k)
+        legs = [{"vector": {"rank": rank, "score": float(cosines[one])}} for rank, one in enumerate(chosen, start=1)]
+        return self._scored(chosen, cosines, legs)
+
+    def _by_both(self, request: SearchRequest, way: Way, documents: Numbers) -> list[Ranked]:
+        fused: Fused = ranking.fused(
+            self._seen.facts,
+            self._keywords[request.query],
+            self._similar(request, way),
+            self._named[request.query],
+        )
+        is_found = (fused.keywords.totals[documents] > 0) | (fused.cosines[documents] > 0)
+        chosen = self._chosen(documents[is_found], fused.totals, request.top_k)
+        return self._scored(chosen, fused.totals, fused.legs(chosen))
+
+    def _similar(self, request: SearchRequest, way: Way) -> Reals:
+        """The cosines of a question with all documents, NaN for those without a vector and those below the radius."""
+        if way.vector is None:
+            return np.full(len(self._seen.facts), np.nan)
+        if request.query not in self._cosines:
+            self._cosines[request.query] = vectors.similarities(self._seen, way.vector)
+        cosines = self._cosines[request.query]
+        return cosines if request.radius is None else np.where(cosines >= request.radius, cosines, np.nan)
+
+    def _keywords_of(self, query: str, terms: Sequence[str]) -> Keywords:
+        """`terms` are the question's own among those that were looked up."""
+        postings = self._seen.postings
+        if len(terms) < len(self._wanted):
+            place = {term: number for number, term in enumerate(terms)}
+            own = np.array([place.get(term, -1) for term in self._wanted])[postings.terms]
+            order = np.flatnonzero(own >= 0)
+            order = order[np.argsort(own[order], kind="stable")]
+            postings = Postings(own[order], postings.documents[order], postings.counts[order])
+        return ranking.keywords(self._seen, terms, postings, self._named[query])
+
+    def _chosen(self, documents: Numbers, totals: Reals, limit: int) -> Numbers:
+        """The best of the memories and the best of the unprocessed messages, together in order."""
+        facts, pending = self._seen.facts, self._seen.pending[documents]
+        parts = (documents[~pending], documents[pending])
+        chosen = np.concatenate([ranking.best(facts, part, totals, limit) for part in parts])
+        return ranking.best(facts, chosen, totals, len(chosen))
+
+    def _scored(self, chosen: Numbers, totals: Reals, legs: Iterable[dict[str, Any]]) -> list[Ranked]:
+        rows = zip(self._seen.facts["pk"][chosen].tolist(), totals[chosen].tolist(), legs, strict=True)
+        return [(pk, Score(total, leg)) for pk, total, leg in rows]

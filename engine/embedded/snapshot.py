@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -150,17 +151,15 @@ def _facts(pages: Sequence[Any]) -> tuple[Facts, list[str]]:
     """All pages as one, in the order of row ids."""
     if not pages:
         return np.empty(0, FACTS), []
-    names: list[str] = []
-    arrays = []
-    for _, _, _, held, _, data, _ in pages:
-        page = np.frombuffer(data, FACTS)
-        if names:
-            page = page.copy()
-            for field in NAMED:
-                page[field] += len(names)
-        arrays.append(page)
-        names += orjson.loads(held)
-    facts = np.concatenate(arrays)
+    facts = np.frombuffer(b"".join(row[5] for row in pages), FACTS)
+    lists = [orjson.loads(row[3]) for row in pages]
+    if len(pages) > 1:
+        facts = facts.copy()
+        starts = np.cumsum([0, *map(len, lists[:-1])])
+        shifts = np.repeat(starts, [len(row[5]) // FACTS.itemsize for row in pages]).astype(np.uint32)
+        for field in NAMED:
+            facts[field] += shifts
+    names = list(chain.from_iterable(lists))
     pks = facts["pk"]
     return (facts if (pks[1:] > pks[:-1]).all() else facts[np.argsort(pks, kind="stable")]), names
 

@@ -25,7 +25,7 @@ from engine.models import (
     SessionCount,
     VectorPage,
 )
-from lifecycle.models import Job, JobStep, Lease
+from lifecycle.models import Job, JobStep, Lease, UnmatchedDecision
 from memories.models import Override, OverrideRevision, Tombstone
 from memory_gateway.core.ids import new_resource_id, resource_session_id
 from profiles.models import ProfileMemory, ProfileRevision
@@ -113,7 +113,7 @@ def embedding(number: int) -> Embedding:
 def vector_page(number: int) -> VectorPage:
     return VectorPage.objects.create(
         user=user(number), app_id="default", project_id="default", space=space(number), number=0,
-        rows=b"", scales=b"", codes=b"",
+        rows=b"", codes=b"",
     )  # fmt: skip
 
 
@@ -188,6 +188,12 @@ def profile_revision(number: int) -> ProfileRevision:
     return of.revisions.create(version=1, action="write", content=of.content, actor_kind="operator", actor=NASTY)
 
 
+def unmatched_decision(number: int) -> UnmatchedDecision:
+    return UnmatchedDecision.objects.create(
+        job=job(number), user=user(number), session_id=f"chat:{NASTY}", memory_id=NASTY, hides=[NASTY]
+    )
+
+
 MAKERS: dict[type[Model], Callable[[int], Any]] = {
     MemoryUser: user,
     UserKey: key,
@@ -215,4 +221,5 @@ MAKERS: dict[type[Model], Callable[[int], Any]] = {
     Lease: lease,
     Job: job,
     JobStep: job_step,
+    UnmatchedDecision: unmatched_decision,
 }

@@ -1,0 +1,68 @@
+"""How a question is really answered: by its method where that can be had, else by keyword, saying why.
+
+Here a model that rewrites the question has its place too: `agentic` needs an LLM's endpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from engine.embedded import vectors_spaces
+from engine.embeddings import scripts
+from engine.embeddings.client import EndpointError, Model, Vectors, client, wanted_model
+from engine.models import EmbeddingSpace
+from engine.port import EngineUnavailable, Method, SearchRequest
+from memory_gateway.core import turns
+from memory_gateway.core.errors import InvalidInput
+
+DEGRADED: Final = "No embedding endpoint is set (MEMORY_GATEWAY_EMBEDDING_BASE_URL): searched by keyword alone."
+UNKNOWN_SCRIPT: Final = "The embedding model does not know the question's script: searched by keyword alone."
+_OF_VECTORS: Final = frozenset({"vector", "hybrid"})
+_NEEDS: Final[Mapping[Method, str]] = {
+    "vector": "MEMORY_GATEWAY_EMBEDDING_BASE_URL",
+    "agentic": "MEMORY_GATEWAY_LLM_BASE_URL",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """`method` is what is done, `vector` the question's own where it needs one; `degraded` as in `SearchResult`."""
+
+    method: Method
+    vector: Vectors | None = None
+    degraded: str | None = None
+
+
+def space_for(requests: list[SearchRequest]) -> EmbeddingSpace | None:
+    """The vectors that the requests are answered from. One statement where an endpoint is set and one asks for it."""
+    if wanted_model() is None or not any(request.method in _OF_VECTORS for request in requests):
+        return None
+    return vectors_spaces.active()
+
+
+def way_of(request: SearchRequest, space: EmbeddingSpace | None) -> Way:
+    """Errors: `InvalidInput` for a method whose endpoint is not set, `EngineUnavailable` where `vector` cannot be."""
+    wanted = wanted_model()
+    if request.method == "keyword":
+        return Way("keyword")
+    if request.method == "agentic" or (wanted is None and request.method == "vector"):
+        raise InvalidInput.of_field(
+            "method", f"{request.method} needs the setting {_NEEDS[request.method]}; use keyword or hybrid"
+        )
+    if wanted is None:
+        return Way("keyword", degraded=DEGRADED)
+    if scripts.is_foreign(request.query) and not (space and space.knows_other_scripts):
+        return Way("keyword", degraded=UNKNOWN_SCRIPT)
+    return _with_vector(request, vectors_spaces.model_of(space) if space else wanted)
+
+
+def _with_vector(request: SearchRequest, model: Model) -> Way:
+    try:
+        with turns.searching.lent():
+            return Way(request.method, client().question(model, request.query))
+    except EndpointError as error:
+        if request.method == "hybrid":
+            return Way("keyword", degraded=f"{error.detail} Searched by keyword alone.")
+        raise EngineUnavailable(error.detail, retry_after_seconds=error.retry_after_seconds or 5) from error
