@@ -137,6 +137,20 @@ class UpstreamEngine(MemoryTable):
             calls += 1
         return calls
 
+    @database_errors()
+    def resend(self, owner: Owner, session: Session) -> list[Message]:
+        """Sends again what went out without an answer, and returns what has surely arrived now. A message that EverOS
+        refuses for good is dropped: nobody was told that it was taken. Errors: `EngineUnavailable`."""
+        arrived: list[Message] = []
+        for batch in upstream_journal.in_doubt(session):
+            try:
+                self._deliver(owner, session, batch)
+            except EngineRefused as error:
+                logger.warning("upstream: a message whose outcome was open is refused: %s", error.detail)
+            else:
+                arrived += [entry.message for entry in batch.entries]
+        return arrived
+
     def _note_and_deliver(self, owner: Owner, staging: Session, messages: Sequence[Message]) -> None:
         with transaction.atomic():
             batches = upstream_journal.note(staging, messages)

@@ -3,8 +3,8 @@ for one.
 
 EverOS knows a message by session, time and position in the call, and silently drops the second of two that share them;
 after a flush it knows nothing any more. So each message gets a time of its own, and what is known to have arrived is
-never sent again. `Memory.batch_id` says how far it came: `sending:…` (the call that carries it), "" (it arrived), or
-the flush that took it.
+never sent again. `Memory.batch_id` says how far it came: `sending:{when}-…` (the call that carries it, and the time in
+milliseconds at which it first went out), "" (it arrived), or the flush that took it.
 """
 
 from __future__ import annotations
@@ -12,18 +12,21 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import orjson
 from django.db import transaction
 from django.db.models import QuerySet
+from django.utils import timezone
 
 from engine import upstream_sessions
 from engine.models import Memory, Session
 from engine.port import ContentItem, Message, Owner, Role
 from engine.upstream.content import SPAN_MS, span_ms
+from memory_gateway.core.times import to_ms
 
 _SENDING = "sending:"
 _ROWS_AT_ONCE = 200
@@ -70,6 +73,20 @@ def in_doubt(session: Session) -> list[Batch]:
     """Everything of the session that was sent without an answer."""
     waiting = _rows(session).filter(batch_id__startswith=_SENDING).order_by()
     return _batches(session, set(waiting.values_list("batch_id", flat=True).distinct()), {})
+
+
+def doubtful_sessions(before: datetime, limit: int) -> list[Session]:
+    """Sessions of whose messages nobody knows whether the upstream has them, though they went out before that time;
+    with their users. The range, unlike the beginning alone, is found by the index of turns."""
+    sent = Memory.objects.filter(hidden_at__isnull=True, batch_id__gte="sending", batch_id__lt="sendinh")
+    old = sent.filter(batch_id__lt=f"{_SENDING}{to_ms(before)}", session__deleted_at__isnull=True)
+    return list(Session.objects.filter(pk__in=old.values("session")).select_related("user").order_by("pk")[:limit])
+
+
+def unsettled_messages(user_pk: UUID) -> list[Message]:
+    """All that a user said of which the upstream's answer is still owed."""
+    sent = Memory.objects.filter(user_id=user_pk, batch_id__gte="sending", batch_id__lt="sendinh")
+    return [said(row) for row in sent]
 
 
 def note_arrived(session: Session, batch: Batch) -> None:
@@ -134,7 +151,7 @@ def _rows(session: Session) -> QuerySet[Memory]:
 
 
 def _write(session: Session, messages: dict[str, Message]) -> Batch:
-    batch_id = f"{_SENDING}{uuid4().hex}"
+    batch_id = f"{_SENDING}{to_ms(timezone.now())}-{uuid4().hex}"
     times = _free_times(session, list(messages.values()))
     Memory.objects.bulk_create(
         Memory(

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from itertools import islice
+from itertools import groupby, islice
+from operator import itemgetter
 from pathlib import Path
+from uuid import UUID
 
+from engine import upstream_journal
 from resources import queries, storage
+from resources.models import Attachment
 
 # A file is older than its row by the time of one transaction; an hour is beyond doubt.
 MIN_AGE = timedelta(hours=1)
@@ -14,13 +18,38 @@ _BATCH = 500
 
 
 def remove_orphans(now: datetime) -> int:
-    """Removes temporary files and resource folders without a row that are older than an hour; how many."""
+    """Removes what no row speaks of and is older than an hour: temporary files, folders of resources, files that came
+    in messages. Returns how many."""
     before = (now - MIN_AGE).timestamp()
     removed = storage.remove_old_temporaries(before)
     folders = storage.old_resource_folders(before)
     while batch := list(islice(folders, _BATCH)):
         removed += _remove_unknown(batch)
+    return removed + _remove_unattached(before)
+
+
+def _remove_unattached(before: float) -> int:
+    """Files of messages that no attachment names, nor a message whose outcome is still open."""
+    removed = 0
+    folders = storage.old_message_folders(before)
+    for user_pk, of_user in groupby(folders, key=itemgetter(0)):
+        kept = _attached(user_pk)
+        for _, sha256, folder in of_user:
+            if sha256 not in kept:
+                storage.remove_folder(folder)
+                removed += 1
     return removed
+
+
+def _attached(user_pk: UUID) -> set[str]:
+    named = Attachment.objects.filter(user_id=user_pk, source=Attachment.Source.MEMORY_ADD)
+    owed = {
+        item.file.parent.name
+        for message in upstream_journal.unsettled_messages(user_pk)
+        for item in message.content
+        if item.file
+    }
+    return owed | set(named.values_list("sha256", flat=True))
 
 
 def _remove_unknown(folders: list[tuple[str, Path]]) -> int:

@@ -12,11 +12,12 @@ from typing import NamedTuple
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import Q, QuerySet, Sum
+from django.db.models import Count, Q, QuerySet, Sum
 
 from engine.models import Memory, owned_by
 from engine.port import Owner
 from memory_gateway.core.errors import InvalidInput
+from resources import storage
 from resources.models import Resource
 
 _SEARCHABLE = """
@@ -126,10 +127,11 @@ def decode_cursor(text: str) -> Cursor:
 
 
 def usage_of(user_pk: UUID) -> Usage:
-    """A user's live files in all scopes. One statement."""
+    """A user's live files in all scopes, and those that came in messages. One statement."""
     live = Resource.objects.filter(user_id=user_pk, deleted_at__isnull=True, origin=Resource.Origin.UPLOAD)
-    size = live.aggregate(size=Sum("size_bytes"))["size"]
-    return Usage(live.count(), size or 0)
+    uploads = live.aggregate(count=Count("pk"), size=Sum("size_bytes"))
+    sizes = storage.message_file_sizes(user_pk)
+    return Usage(uploads["count"] + len(sizes), (uploads["size"] or 0) + sum(sizes))
 
 
 def same_content(owner: Owner, sha256: str) -> Resource | None:

@@ -21,8 +21,10 @@ from django.conf import settings
 from memory_gateway.core.errors import NoSpace
 
 INCOMING = ".incoming"
+MESSAGE_FILES = "memory_attachments"
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _USER_FOLDER = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 _RESOURCE_FOLDER = re.compile(r"r_[0-9a-f]{32}")
 _FILE = re.compile(r"content(\.[a-z0-9]{1,8})?")
 
@@ -135,8 +137,24 @@ def old_resource_folders(before: float) -> Iterator[tuple[str, Path]]:
                     yield folder.name, folder
 
 
+def old_message_folders(before: float) -> Iterator[tuple[UUID, str, Path]]:
+    """(user, SHA-256, folder) of every file of a message that was kept before; `before` is Unix time in seconds."""
+    for user_folder in _entries(root()):
+        if _USER_FOLDER.fullmatch(user_folder.name):
+            for folder in _entries(user_folder / MESSAGE_FILES):
+                if _DIGEST.fullmatch(folder.name) and _modified_before(folder, before):
+                    yield UUID(user_folder.name), folder.name, folder
+
+
+def message_file_sizes(user_pk: UUID) -> list[int]:
+    """The sizes of a user's files of messages."""
+    return [
+        path.lstat().st_size for folder in _entries(root() / str(user_pk) / MESSAGE_FILES) for path in _entries(folder)
+    ]
+
+
 def remove_folder(folder: Path) -> None:
-    """Removes a resource folder that no row speaks of, with whatever lies in it."""
+    """Removes a folder of ours that no row speaks of, with whatever lies in it."""
     for path in _entries(folder):
         path.unlink(missing_ok=True)
     with contextlib.suppress(FileNotFoundError):

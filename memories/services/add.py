@@ -25,6 +25,7 @@ from memories.services.owned import owner_of, require_own_session
 from memory_gateway.core.addresses import AddressPolicy, BadAddress, check_uri
 from memory_gateway.core.errors import Conflict, FieldError, InvalidInput, NotFound, TooLarge, UnsupportedType
 from resources.models import Attachment
+from resources.services.uploading import require_quota
 
 MAX_NAME_CHARS = 255
 
@@ -188,6 +189,9 @@ def _kept(user_pk: UUID, inline: Sequence[InlineFile]) -> Iterator[None]:
     They stay when nobody knows whether it took the messages: the same call again settles that.
     """
     written: list[InlineFile] = []
+    new = {file.path: len(file.data) for file in inline if not file.path.exists()}
+    if new:
+        require_quota(user_pk, sum(new.values()), len(new))
     try:
         for file in inline:
             if files.keep(file):

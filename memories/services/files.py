@@ -18,7 +18,6 @@ from uuid import UUID
 
 from resources import storage
 
-FOLDER = "memory_attachments"
 _EXTENSION = re.compile(r"[a-z0-9]{1,8}")
 
 
@@ -47,7 +46,7 @@ def inline_file(user_pk: UUID, data: bytes, extension: str) -> InlineFile:
     sha256 = hashlib.sha256(data).hexdigest()
     extension = extension.lower().lstrip(".")
     name = f"content.{extension}" if _EXTENSION.fullmatch(extension) else "content"
-    return InlineFile(data, sha256, storage.root() / str(user_pk) / FOLDER / sha256 / name)
+    return InlineFile(data, sha256, storage.root() / str(user_pk) / storage.MESSAGE_FILES / sha256 / name)
 
 
 def keep(file: InlineFile) -> bool:

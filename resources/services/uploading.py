@@ -103,7 +103,7 @@ def _reused(known: Resource, incoming: IncomingFile) -> Resource:
 
 def _create(principal: Principal, owner: Owner, incoming: IncomingFile, said: Upload) -> Resource:
     resource = _new_resource(owner, incoming, said)
-    _require_quota(owner.user_pk, incoming.size_bytes)
+    require_quota(owner.user_pk, incoming.size_bytes)
     incoming.keep_as(resource.storage_path)
     try:
         return _insert(principal, resource)
@@ -136,7 +136,7 @@ def _insert(principal: Principal, resource: Resource) -> Resource:
     with transaction.atomic():
         # The lock lets uploads of one user at once count one after the other.
         resource.user = MemoryUser.objects.select_for_update().get(pk=principal.user_pk)
-        _require_quota(principal.user_pk, resource.size_bytes or 0)
+        require_quota(principal.user_pk, resource.size_bytes or 0)
         resource.save(force_insert=True)
         _attach(resource)
         record(
@@ -164,13 +164,14 @@ def _attach(resource: Resource) -> None:
     )
 
 
-def _require_quota(user_pk: UUID, size_bytes: int) -> None:
+def require_quota(user_pk: UUID, size_bytes: int, files: int = 1) -> None:
+    """Errors: `NoSpace` if so many more files of so many bytes in all are too much."""
     max_files: int = settings.MEMORY_GATEWAY_QUOTA_FILES
     max_bytes: int = settings.MEMORY_GATEWAY_QUOTA_BYTES
     if not max_files and not max_bytes:
         return
     used = queries.usage_of(user_pk)
-    if max_files and used.files + 1 > max_files:
+    if max_files and used.files + files > max_files:
         raise NoSpace(
             f"You have {used.files} files, and a user may have {max_files} (MEMORY_GATEWAY_QUOTA_FILES): "
             "delete some first."

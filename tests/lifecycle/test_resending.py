@@ -1,0 +1,160 @@
+"""Messages whose outcome EverOS left open, and the files that they came with."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from engine.models import Memory
+from engine.port import OutcomeUnknown
+from engine.registry import get_engine
+from lifecycle.orphans import remove_orphans
+from lifecycle.resending import Resender
+from memories.services.add import AddCommand, Part, Said, add
+from memory_gateway.core.errors import NoSpace
+from resources.models import Attachment
+from tests.conftest import Person
+from tests.engine.upstream.conftest import NOON
+from tests.resources.forms import files_below, upload
+from tests.resources.test_delete import principal
+from tests.stub_upstream import Fault, StubUpstream
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def stub(settings: Any, storage: Path) -> Iterator[StubUpstream]:
+    settings.MEMORY_GATEWAY_BACKEND_INGEST_ATTEMPTS = 1
+    with StubUpstream() as running:
+        settings.MEMORY_GATEWAY_BACKEND_BASE_URL = running.url
+        yield running
+
+
+def say(alice: Person, text: str, session_id: str = "chat:1", data: bytes | None = None) -> None:
+    parts = [Part("text", text=text)]
+    if data is not None:
+        parts.append(Part("doc", data=data, name="note.txt", ext="txt"))
+    add(principal(alice), AddCommand(session_id, (Said("alice", "user", NOON, tuple(parts)),)))
+
+
+def lose_the_answer(stub: StubUpstream, alice: Person, **values: Any) -> None:
+    stub.fault("add", Fault(reset=True, acts=True))
+    with pytest.raises(OutcomeUnknown):
+        say(alice, "the bicycle is red", **values)
+
+
+def resend(later: timedelta = timedelta(minutes=10)) -> int:
+    return Resender(clock=lambda: timezone.now() + later).sweep_once()
+
+
+def test_what_went_out_without_an_answer_is_sent_again(stub: StubUpstream, alice: Person) -> None:
+    lose_the_answer(stub, alice)
+    assert Memory.objects.get().batch_id.startswith("sending:")
+    assert resend() == 1
+    assert Memory.objects.get().batch_id == ""
+    first, second = stub.calls("add")
+    assert first == second
+    assert stub.store.dropped == 1
+    assert resend() == 0
+
+
+def test_a_call_that_may_be_under_way_is_left_alone(stub: StubUpstream, alice: Person) -> None:
+    lose_the_answer(stub, alice)
+    assert resend(timedelta(minutes=1)) == 0
+    assert len(stub.calls("add")) == 1
+
+
+def test_an_upstream_that_is_away_is_asked_once_a_round(stub: StubUpstream, alice: Person) -> None:
+    for number in range(3):
+        stub.fault("add", Fault(reset=True))
+        with pytest.raises(OutcomeUnknown):
+            say(alice, "the bicycle is red", f"chat:{number}")
+    resender = Resender(clock=lambda: timezone.now() + timedelta(minutes=10))
+    stub.fault("add", Fault(reset=True))
+    assert resender.sweep_once() == 0
+    assert len(stub.calls("add")) == 4
+    assert resend() == 0  # another process leaves it to this one
+    assert resender.sweep_once() == 3
+
+
+def test_what_is_refused_after_all_is_dropped(stub: StubUpstream, alice: Person) -> None:
+    lose_the_answer(stub, alice)
+    stub.fault("add", Fault(status=422, body={"error": {"code": "INVALID_INPUT", "message": "no"}}))
+    assert resend() == 0
+    assert not Memory.objects.exists()
+
+
+def test_files_that_came_along_are_noted_once_they_arrived(stub: StubUpstream, alice: Person) -> None:
+    lose_the_answer(stub, alice, data=b"The invoice is payable in May.")
+    assert not Attachment.objects.exists()
+    resend()
+    noted = Attachment.objects.values("session_id", "source", "type", "name", "internal_uri", "sha256").get()
+    Attachment.objects.all().delete()
+    say(alice, "the bicycle is red", data=b"The invoice is payable in May.")
+    assert Attachment.objects.values("session_id", "source", "type", "name", "internal_uri", "sha256").get() == noted
+
+
+def test_the_embedded_engine_owes_nothing(alice: Person, storage: Path) -> None:
+    say(alice, "the bicycle is red")
+    assert resend() == 0
+
+
+def test_a_look_is_one_statement(stub: StubUpstream, alice: Person, django_assert_num_queries: Any) -> None:
+    get_engine()
+    with django_assert_num_queries(1):
+        resend()
+
+
+# --- files of messages ------------------------------------------------------------------------------------------------
+
+
+def age(storage: Path) -> datetime:
+    """Makes everything two hours old; returns now."""
+    then = time.time() - 7200
+    for path in storage.rglob("*"):
+        os.utime(path, (then, then))
+    return timezone.now()
+
+
+def test_files_of_messages_that_nobody_speaks_of_are_removed(alice: Person, bob: Person, storage: Path) -> None:
+    say(alice, "look", data=b"kept")
+    kept = files_below(storage)
+    say(alice, "look", data=b"orphan")
+    Attachment.objects.exclude(internal_uri__contains=kept[0].split("/")[2]).delete()
+    assert len(files_below(storage)) == 2
+    assert remove_orphans(timezone.now()) == 0
+    assert remove_orphans(age(storage)) == 1
+    assert files_below(storage) == kept
+
+
+def test_a_file_whose_message_is_still_open_stays(stub: StubUpstream, alice: Person, storage: Path) -> None:
+    lose_the_answer(stub, alice, data=b"The invoice is payable in May.")
+    before = files_below(storage)
+    assert remove_orphans(age(storage)) == 0
+    assert files_below(storage) == before
+
+
+def test_files_of_messages_count_in_the_quota(alice: Person, bob: Person, storage: Path, settings: Any) -> None:
+    settings.MEMORY_GATEWAY_QUOTA_FILES = 2
+    say(alice, "look", data=b"one")
+    assert upload(alice, b"two").status_code == 200
+    with pytest.raises(NoSpace, match="MEMORY_GATEWAY_QUOTA_FILES"):
+        say(alice, "look", data=b"three")
+    assert upload(alice, b"three").status_code == 507
+    say(alice, "look again", data=b"one")
+    assert upload(bob, b"two").status_code == 200
+
+
+def test_their_bytes_count_too(alice: Person, storage: Path, settings: Any) -> None:
+    settings.MEMORY_GATEWAY_QUOTA_BYTES = 10
+    say(alice, "look", data=b"seven..")
+    with pytest.raises(NoSpace, match="MEMORY_GATEWAY_QUOTA_BYTES"):
+        say(alice, "look", data=b"four")
+    assert len(files_below(storage)) == 1
