@@ -13,6 +13,7 @@ from agents.mcp import files
 from agents.tools import Caller
 from agents.tools.arguments import Arguments, Text, read
 from agents.tools.frame import framed, quoted
+from agents.tools.recall import visible
 from agents.tools.results import Result, failed, result
 from memories.services.search import Found, Scope, SearchCommand, search_of
 from memory_gateway.core.errors import NotFound
@@ -52,7 +53,9 @@ def search(caller: Caller, arguments: SearchArguments) -> Result:
         conversation_id=arguments.conversation_id,
         top_k=arguments.top_k,
     )
-    found = search_of(caller.owner, command).results
+    answer = search_of(caller.owner, command).results
+    seen = {hit.memory_id for hit, _ in visible(caller, (one.hit for one in answer))}
+    found = [one for one in answer if one.hit.memory_id in seen]
     if not found:
         return result("Nothing was found.", results=[])
     lines = framed(_line(number, one) for number, one in enumerate(found, start=1))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from agents.tools.arguments import ForgetArguments
@@ -18,13 +17,13 @@ from memory_gateway.core.errors import NotFound
 _LIKELY: Final = 0.7
 _CERTAIN: Final = 0.9
 _COVERED: Final = 0.5
-# Models copy an id with what stands around it in a list.
-_AROUND_AN_ID = re.compile(r"\A[\s\[(\"'`]*(?:id\s*:\s*)?|[\s\])\"'`]*\Z", re.IGNORECASE)
+_AROUND_AN_ID: Final = " \t\r\n[]()\"'`"
 
 
 def forget(caller: Caller, arguments: ForgetArguments) -> Result:
     """Errors: `Conflict` for a message that is no memory yet."""
-    if memory_id := _AROUND_AN_ID.sub("", arguments.memory_id):
+    # Models copy an id with what stands around it in a list.
+    if memory_id := arguments.memory_id.strip(_AROUND_AN_ID).removeprefix("id:").strip():
         return _forget_id(caller, memory_id)
     if arguments.query.strip():
         return _forget_found(caller, arguments.query)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from agents.tools.arguments import MAX_LIMIT, RecallArguments
@@ -59,9 +59,9 @@ def find(caller: Caller, query: str, limit: int = MAX_LIMIT) -> list[Recalled]:
     """The best memories that the caller may see, best first; other agents' do not take their places."""
     query = query.strip()[:MAX_QUERY_CHARS]
     hits = _search(caller, query, limit)
-    found = list(_recalled(caller, query, hits))
+    found = _recalled(caller, query, hits)
     if len(found) < limit <= len(hits):
-        found = list(_recalled(caller, query, _search(caller, query, MAX_TOP_K)))
+        found = _recalled(caller, query, _search(caller, query, MAX_TOP_K))
     return found[:limit]
 
 
@@ -77,24 +77,22 @@ def _search(caller: Caller, query: str, limit: int) -> list[Hit]:
     return [item.hit for item in found.results if item.hit.memory_type not in UNCOUNTED_TYPES]
 
 
-def _recalled(caller: Caller, query: str, hits: Iterable[Hit]) -> Iterator[Recalled]:
-    hits = list(hits)
-    rows = _rows(caller, hits)
+def _recalled(caller: Caller, query: str, hits: Iterable[Hit]) -> list[Recalled]:
     terms = len(query_tokens(query))
-    for hit in hits:
-        row = rows.get(hit.memory_id, _Row())
-        if caller.may_see(origin=row.origin, agent_id=row.agent_id):
-            yield Recalled(
-                id=hit.memory_id,
-                text=hit.text,
-                category=row.category or str(hit.raw.get("category") or hit.memory_type),
-                importance=DEFAULT_IMPORTANCE if row.importance is None else row.importance,
-                score=_score(hit, terms),
-                created_at_ms=hit.created_at_ms,
-            )
+    return [
+        Recalled(
+            id=hit.memory_id,
+            text=hit.text,
+            category=row.category or str(hit.raw.get("category") or hit.memory_type),
+            importance=DEFAULT_IMPORTANCE if row.importance is None else row.importance,
+            score=_score(hit, terms),
+            created_at_ms=hit.created_at_ms,
+        )
+        for hit, row in visible(caller, hits)
+    ]
 
 
-class _Row(NamedTuple):
+class Row(NamedTuple):
     """What search does not tell; the defaults are for what an upstream holds and our table does not yet."""
 
     memory_id: str = ""
@@ -104,12 +102,17 @@ class _Row(NamedTuple):
     agent_id: str = ""
 
 
-def _rows(caller: Caller, hits: Iterable[Hit]) -> dict[str, _Row]:
-    ids = [hit.memory_id for hit in hits]
-    if not ids:
-        return {}
-    rows = Memory.objects.filter(owned_by(caller.owner), memory_id__in=ids).order_by()
-    return {row[0]: _Row(*row) for row in rows.values_list(*_Row._fields)}
+def visible(caller: Caller, hits: Iterable[Hit]) -> list[tuple[Hit, Row]]:
+    """The hits that the caller may see, with their rows. At most one statement."""
+    hits = list(hits)
+    rows = _rows(caller, [hit.memory_id for hit in hits]) if hits else {}
+    found = ((hit, rows.get(hit.memory_id, Row())) for hit in hits)
+    return [(hit, row) for hit, row in found if caller.may_see(origin=row.origin, agent_id=row.agent_id)]
+
+
+def _rows(caller: Caller, memory_ids: Sequence[str]) -> dict[str, Row]:
+    rows = Memory.objects.filter(owned_by(caller.owner), memory_id__in=memory_ids).order_by()
+    return {row[0]: Row(*row) for row in rows.values_list(*Row._fields)}
 
 
 def _score(hit: Hit, terms: int) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from typing import Final
 
@@ -25,7 +24,7 @@ from memory_gateway.core.errors import InvalidInput
 
 _PREVIEW_CHARS: Final = 100
 _ALIKE: Final = 20
-_END_OF_SENTENCE = re.compile(r"[\s.!?。！？…]+\Z")
+_END_OF_SENTENCE: Final = " .!?。！？…"
 
 
 def store(caller: Caller, arguments: StoreArguments) -> Result:
@@ -86,7 +85,7 @@ def _same(caller: Caller, text: str, category: str) -> Memory | None:
 def normalized(text: str) -> str:
     """A text without what changes nothing of what it says: letters' width and case, spaces, the last full stop."""
     folded = unicodedata.normalize("NFKC", text).casefold()
-    return _END_OF_SENTENCE.sub("", " ".join(folded.split()))
+    return " ".join(folded.split()).rstrip(_END_OF_SENTENCE)
 
 
 def _bring_up_to_date(caller: Caller, same: Memory, text: str, arguments: StoreArguments) -> None:

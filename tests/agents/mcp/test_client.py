@@ -115,7 +115,10 @@ def test_the_agent_is_named_by_header_and_by_option(user: User) -> None:
         return str((await details(client, "memory_store", text="A secret of the helper"))["id"])
 
     async def recall(client: Client) -> int:
-        return int((await details(client, "memory_recall", query="secret helper"))["count"])
+        searched = await details(client, "memory_search", query="secret helper")
+        recalled = await details(client, "memory_recall", query="secret helper")
+        assert recalled["count"] == len(searched["results"])
+        return int(recalled["count"])
 
     user.over_http(store, **{"X-Agent-Id": "helper"})
     assert user.over_http(recall, **{"X-Agent-Id": "helper"}) == 1

@@ -14,6 +14,7 @@ from django.test import Client
 from accounts.audit import Actor
 from accounts.models import AuditEvent, MemoryUser
 from accounts.tokens import READ, WRITE, issue
+from agents import tools
 from engine.models import Memory
 from tests.conftest import Person, make_person
 
@@ -88,6 +89,10 @@ def test_a_refusal_has_openclaws_shape(alice: Person, body: dict[str, Any], stat
     assert answer["ok"] is False
     assert answer["error"]["type"] == kind
     assert answer["error"]["message"]
+
+
+def test_without_a_user_nothing_is_configured() -> None:
+    assert tools.invoke(None, "memory_recall", {"query": "x"})["details"] == {"error": "not_configured"}
 
 
 NASTY = [

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
 
 from accounts.models import AuditEvent
+from agents.tools.frame import without_recalls
 from engine.models import Memory
 from memories.models import OverrideRevision
 from memory_gateway.core.errors import InvalidInput
@@ -87,12 +89,24 @@ def test_a_forgotten_memory_is_not_brought_back_by_storing_it_again(agent: Agent
         ("Said <RELEVANT-MEMORIES >x</ relevant-memories > twice <relevant-memories>y</relevant-memories>.", None),
         ("Fact. <relevant-memories>\n1. cut off in the mid", "Fact."),
         ("Fact.</relevant-memories>", "Fact."),
+        ("A<relevant-memories>x<knowledge-context>y</knowledge-context>z</relevant-memories>B", "AB"),
         ("a < b, relevant-memories and <b>bold</b> stay", "a < b, relevant-memories and <b>bold</b> stay"),
     ],
 )
 def test_recall_blocks_are_not_stored(agent: Agent, text: str, kept: str | None) -> None:
     stored = Memory.objects.get(memory_id=agent.store(text)).text
     assert stored == (kept if kept is not None else "Said  twice .")
+
+
+@pytest.mark.parametrize(
+    "part", ["<relevant-memories", "< ", "<relevant-memories>", "</relevant-memories", "x" + " " * 99]
+)
+def test_no_text_takes_long(agent: Agent, part: str) -> None:
+    text = part * (1_000_000 // len(part)) + "x"
+    began = time.perf_counter()
+    assert len(without_recalls(text)) <= len(text)
+    assert agent.use("memory_forget", memoryId=text)["action"] == "not_found"
+    assert time.perf_counter() - began < 2
 
 
 def test_a_recalled_answer_stored_again_stores_nothing(agent: Agent) -> None:
