@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from engine.context import Neighbour, Surroundings
 from engine.models import Session
 from engine.port import AddResult, FlushResult, StoredMemory
 from memories.models import Tombstone
@@ -15,10 +16,10 @@ from memory_gateway.core.ids import parse_session_id, resource_uri
 from memory_gateway.core.times import from_ms, isoformat
 
 
-def search_answer(answer: SearchAnswer, *, explain: bool) -> dict[str, Any]:
+def search_answer(answer: SearchAnswer, *, explain: bool, context: int) -> dict[str, Any]:
     """The body of `POST /memories/search`."""
     return {
-        "results": [_result(found, explain) for found in answer.results],
+        "results": [_result(found, explain, bool(context)) for found in answer.results],
         "meta": {
             "method": answer.method,
             "scopes": {scope: _report(report) for scope, report in answer.scopes.items()},
@@ -39,7 +40,7 @@ def _report(report: ScopeReport) -> dict[str, Any]:
     }
 
 
-def _result(found: Found, explain: bool) -> dict[str, Any]:
+def _result(found: Found, explain: bool, with_context: bool) -> dict[str, Any]:
     hit = found.hit
     resource_id, uri = _resource(hit.session_id)
     result = {
@@ -58,7 +59,24 @@ def _result(found: Found, explain: bool) -> dict[str, Any]:
     }
     if explain:
         result["explain"] = {"legs": dict(hit.legs), "override_id": found.override_id}
+    if with_context:
+        result["context"] = _context(found.context)
     return result
+
+
+def _context(context: Surroundings | None) -> dict[str, Any]:
+    """Nothing where the memory has no session, or no copy of it is here."""
+    before, after = context or ((), ())
+    return {"before": [_neighbour(one) for one in before], "after": [_neighbour(one) for one in after]}
+
+
+def _neighbour(neighbour: Neighbour) -> dict[str, Any]:
+    return {
+        "id": neighbour.memory_id,
+        "sender_id": neighbour.sender_id,
+        "text": neighbour.text,
+        "timestamp_ms": neighbour.created_at_ms,
+    }
 
 
 def _resource(session_id: str | None) -> tuple[str | None, str | None]:

@@ -38,7 +38,7 @@ class MemoryViewSet(ViewSet):
         """The caller's best memories, best first, with the files that they speak of."""
         body = parse(search_schemas.SearchBody, request.data)
         answer = search(caller(request), body.command())
-        return Response(rendering.search_answer(answer, explain=body.explain))
+        return Response(rendering.search_answer(answer, explain=body.explain, context=body.context))
 
     @extend_schema(
         operation_id="list_memories",

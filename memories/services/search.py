@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 
 from accounts.principal import Principal
 from engine import filters
+from engine.context import Surroundings, surroundings
 from engine.port import MAX_TOP_K, Engine, Hit, Method, Owner, SearchRequest, SearchResult
 from engine.registry import get_engine
 from memories.queries import Decisions, InForce, decisions
@@ -32,7 +33,10 @@ SESSIONLESS_TYPES = frozenset({"profile", "agent_skill"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchCommand:
-    """One question. `top_k` is 1–100 per scope, or -1 for `DEFAULT_TOP_K`; `filters` is a checked filter tree."""
+    """One question. `top_k` is 1–100 per scope, or -1 for `DEFAULT_TOP_K`; `filters` is a checked filter tree.
+
+    `context` asks for so many memories before and after each hit in its session.
+    """
 
     query: str
     scopes: frozenset[Scope]
@@ -43,6 +47,7 @@ class SearchCommand:
     radius: float | None = None
     include_profile: bool = True
     enable_llm_rerank: bool = True
+    context: int = 0
     filters: Mapping[str, Any] | None = None
     app_id: str = "default"
     project_id: str = "default"
@@ -54,12 +59,16 @@ class SearchCommand:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A hit, the most specific scope that it came from, the files it speaks of and the correction that it carries."""
+    """A hit, the most specific scope that it came from, the files it speaks of, the correction that it carries.
+
+    `context` is what stands beside it, where that was asked for.
+    """
 
     hit: Hit
     scope: Scope
     attachments: tuple[AttachmentRow, ...] = ()
     override_id: str | None = None
+    context: Surroundings | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +119,12 @@ def _search(owner: Owner, command: SearchCommand, engine: Engine) -> SearchAnswe
     took_ms = round((time.perf_counter() - started) * 1000, 2)
     found = [_bare(item) for item in _cut(_decided(_merge(owner, asked, results), decided), command.limit)]
     files = attach(owner, (item.hit for item in found))
+    beside = surroundings(owner, [item.hit.memory_id for item in found], command.context)
     return SearchAnswer(
-        results=tuple(replace(item, attachments=files[item.hit.memory_id]) for item in found),
+        results=tuple(
+            replace(item, attachments=files[item.hit.memory_id], context=beside.get(item.hit.memory_id))
+            for item in found
+        ),
         method=next((result.method for result in results.values()), command.method),
         scopes={
             scope: _report(asked[scope], results[scope], decided, command.limit, took_ms)

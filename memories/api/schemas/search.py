@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints
 
 from accounts.api.schemas import ScopedBody
+from engine.context import MAX_NEIGHBOURS
 from engine.port import ContentType, MemoryType, Method
 from memories.api.filters import FilterTree
 from memories.services.search import DEFAULT_TOP_K, Scope, SearchCommand
@@ -61,11 +62,18 @@ class SearchBody(ScopedBody):
         description=f"At most so many results of each scope, 1 to 100; -1 means {DEFAULT_TOP_K}. "
         "Profiles and unprocessed messages do not count.",
     )
-    radius: float | None = Field(None, ge=0, le=1, description="The least similarity of a vector hit.")
+    radius: float | None = Field(
+        None, ge=0, le=1, description="The least similarity of what vectors find; keywords have none and are not cut."
+    )
     include_profile: bool = Field(True, description="Also return the caller's profile.")
     enable_llm_rerank: bool = Field(True, description="Let an LLM sort the results where one is set up.")
     filters: Annotated[dict[str, Any], FilterTree] | None = Field(
         None, description="Conditions that narrow the search; they can never widen it."
+    )
+    context: Annotated[int, Field(ge=0, le=MAX_NEIGHBOURS), WHOLE] = Field(
+        0,
+        description="With each result, so many memories that stand before and after it in its session: the turns of a "
+        "chat, the passages of a document.",
     )
     explain: bool = Field(False, description="Say of each result why it was found.")
 
@@ -80,6 +88,7 @@ class SearchBody(ScopedBody):
             radius=self.radius,
             include_profile=self.include_profile,
             enable_llm_rerank=self.enable_llm_rerank,
+            context=self.context,
             filters=self.filters,
             app_id=self.app_id,
             project_id=self.project_id,
@@ -101,6 +110,22 @@ class Explanation(BaseModel):
     override_id: str | None = Field(description="The correction that it carries.")
 
 
+class NeighbourOut(BaseModel):
+    """A memory beside a result."""
+
+    id: str
+    sender_id: str
+    text: str
+    timestamp_ms: int
+
+
+class ContextOut(BaseModel):
+    """What stands beside a result in its session, in order. What the caller deleted is left out."""
+
+    before: list[NeighbourOut]
+    after: list[NeighbourOut]
+
+
 class SearchResultOut(BaseModel):
     """A memory. `raw` is the engine's own record without file contents; `score` compares within one method only."""
 
@@ -115,6 +140,7 @@ class SearchResultOut(BaseModel):
     attachments: list[AttachmentOut]
     raw: dict[str, Any]
     explain: Explanation | None = Field(None, description="Absent unless `explain` was asked for.")
+    context: ContextOut | None = Field(None, description="Absent unless `context` was asked for.")
 
 
 class ScopeMeta(BaseModel):

@@ -586,6 +586,18 @@ COMMANDS = (
         run=create_user,
     ),
     Command(
+        "erase-user",
+        "Erase the user and everything that is theirs, for good; prints the receipt",
+        "DELETE",
+        "/users/{user_id}",
+        (
+            argument("user_id", help="whom: the user whose key is used"),
+            argument("--confirm", required=True, help="erase: and the user id, such as erase:u_123"),
+        ),
+        ("erase-user u_123 --confirm erase:u_123",),
+        in_query=True,
+    ),
+    Command(
         "list-keys",
         "List the user's keys, without their plaintext",
         "GET",
@@ -751,6 +763,7 @@ COMMANDS = (
             argument("--no-profile", dest="include_profile", action="store_false", default=None),
             argument("--no-llm-rerank", dest="enable_llm_rerank", action="store_false", default=None),
             argument("--filters", type=json_object, help="conditions that narrow the search, as JSON"),
+            argument("--context", type=int, help="also so many memories before and after each result, 0 to 10"),
             argument("--explain", action="store_true", default=None, help="say why each result was found"),
             *SCOPE,
         ),
