@@ -13,6 +13,7 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render as render_template
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from console import navigation
 from memory_gateway.core.context import request_id
@@ -34,7 +35,12 @@ def page(permission: str) -> Callable[[View], View]:
         def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
             with timezone.override(_zone(request)):
                 if not request.user.has_perm(permission):
-                    return render(request, "console/refused.html", {"permission": permission}, status=403)
+                    return render(
+                        request,
+                        "console/refused.html",
+                        {"title": _("You may not do this"), "permission": permission},
+                        status=403,
+                    )
                 try:
                     return view(request, *args, **kwargs)
                 except GatewayError as error:
@@ -62,7 +68,8 @@ def render(
 
 
 def error_page(request: HttpRequest, error: GatewayError) -> HttpResponse:
-    context = {"error": error, "request_id": request_id.get()}
+    title = _("This is not here") if error.status == 404 else _("That did not work")
+    context = {"title": title, "error": error, "request_id": request_id.get()}
     return render(request, "console/error.html", context, status=error.status)
 
 

@@ -59,7 +59,7 @@ def moment(value: str) -> str:
 
 def day(value: str) -> str:
     try:
-        date.fromisoformat(value)
+        _check_year(date.fromisoformat(value))
     except ValueError:
         raise ValueError(_("is no day: write 2026-11-20")) from None
     return value
@@ -69,11 +69,18 @@ def parse_moment(value: str, *, is_end: bool = False) -> datetime:
     """A day as an end is the end of that day. Errors: ValueError with a sentence."""
     try:
         found = datetime.fromisoformat(value)
+        _check_year(found)
         if len(value) <= 10 and is_end:
             found += timedelta(days=1)
         return timezone.make_aware(found) if found.tzinfo is None else found
-    except (ValueError, OverflowError):
+    except ValueError:
         raise ValueError(_("is no time: write 2026-11-20 or 2026-11-20T16:42")) from None
+
+
+def _check_year(when: date) -> None:
+    """Memories are of this age; a chart of ten thousand years would be drawn month by month. Errors: ValueError."""
+    if not 2000 <= when.year <= 2100:
+        raise ValueError(when.year)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

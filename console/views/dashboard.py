@@ -13,6 +13,7 @@ from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import urlencode
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 from django.views.decorators.http import require_GET
@@ -157,7 +158,7 @@ def _kind(tab: str, shown: Dashboard, lists: _Links) -> dict[str, Any]:
     total = sum(counts.values())
     rows = [
         {
-            "label": str(categories.label(category)).rpartition(" · ")[2].capitalize(),
+            "label": capfirst(str(categories.label(category)).rpartition(" · ")[2]),
             "count": count,
             "share": count / total,
             "width": count / total,

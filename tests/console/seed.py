@@ -108,7 +108,7 @@ def main() -> None:
     turns(maria)
     rows |= decisions(wei, rows["preference"])
     files(wei)
-    rows["hostile"] = hostile()
+    rows |= hostile()
     sys.stdout.write(json.dumps(rows))
 
 
@@ -187,13 +187,15 @@ def decisions(owner: Owner, row: int) -> dict[str, int]:
 
 def files(owner: Owner) -> None:
     """One file of each state, and a passage of the one that was read."""
-    for state in ("extracted", "failed", "pending", "empty"):
+    for state in ("extracted", "failed", "ingesting", "empty"):
         resource_id = new_resource_id()
         session_id = resource_session_id(owner.user_id, resource_id)
         resource = Resource.objects.create(
             resource_id=resource_id, user_id=owner.user_pk, session_id=session_id, filename=f"供应商手册-{state}.pdf",
             content_type="pdf", mime_type="application/pdf", size_bytes=4_200_000, sha256=resource_id, status=state,
             error_message="The document is encrypted." if state == "failed" else "",
+            lease_holder="another process" if state == "ingesting" else "",
+            leased_until=NOW + timedelta(days=1) if state == "ingesting" else None,
         )  # fmt: skip
         if state == "extracted":
             Attachment.objects.create(user_id=owner.user_pk, session_id=session_id, resource=resource, source="upload",
@@ -202,9 +204,9 @@ def files(owner: Owner) -> None:
                      payload={"page": 7, "heading": "3.2", "filename": resource.filename})  # fmt: skip
 
 
-def hostile() -> int:
+def hostile() -> dict[str, int]:
     """Forty texts that want to be run, in every field that a page may show."""
-    row = 0
+    rows = []
     for number, payload in enumerate(PAYLOADS):
         user = MemoryUser.objects.create(user_id=f"{number}{payload}"[:64])
         scope = payload[:64]
@@ -215,6 +217,7 @@ def hostile() -> int:
             category=payload[:40] if number % 2 else "full_context_others", importance=0.5, agent_id=payload[:64],
             batch_id=f"{number}{payload}"[:64] if number % 2 else "", payload={"heading": payload, "page": payload},
         )  # fmt: skip
+        rows.append(row)
         memory = Memory.objects.get(pk=row)
         memory_id = Which(memory.memory_id)
         edit.correct(
@@ -226,7 +229,7 @@ def hostile() -> int:
         )  # fmt: skip
         if number % 4 == 3:
             trash.delete(user.pk, memory_id, reason=payload, actor=Actor.operator(payload[:150]))
-    return row
+    return {"hostile_first": rows[0], "hostile_last": rows[-1]}
 
 
 if __name__ == "__main__":

@@ -1,0 +1,14 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.console.panel import Panel, running_panel
+
+
+@pytest.fixture(scope="session")
+def panel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Panel]:
+    """One gateway and one browser for all tests of pages that run in this process."""
+    with running_panel(tmp_path_factory.mktemp("panel")) as running:
+        yield running

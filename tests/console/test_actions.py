@@ -1,0 +1,324 @@
+"""What operators do on the pages, in a browser: each act, and what is said after it."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.console.panel import NARROW, Panel
+
+pytestmark = pytest.mark.browser
+
+WORDS: dict[str, dict[str, str]] = {
+    "en": {"add": "Add memory", "saved": "Saved.", "moved": "Moved to trash.", "restored": "Restored."},
+    "zh": {"add": "插入记忆", "saved": "已保存", "moved": "已移到回收站", "restored": "已恢复"},
+}
+
+
+def ticked(page: Page) -> str:
+    return page.inner_text(".mg-bulk [data-n]")
+
+
+def add(page: Page, panel: Panel, text: str, lang: str = "en", category: str = "user_memory_fact") -> str:
+    """Writes a memory down; the address of its page."""
+    page.goto(panel.address("add/?user=maria.keller&agent=planner"))
+    page.check(f"input[value={category}]")
+    page.fill("#text", text)
+    page.click(f".mg-form button:has-text('{WORDS[lang]['add']}')")
+    page.wait_for_url(re.compile(r"/m/\d+/$"))
+    return page.url
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_a_memory_is_added_edited_deleted_and_brought_back(panel: Panel, lang: str) -> None:
+    said = WORDS[lang]
+    with panel.open(lang=lang) as (page, observed):
+        address = add(page, panel, f"The {lang} supplier calls on Mondays.", lang)
+        page.click("a[href$='/edit/']")
+        page.fill("#text", f"The {lang} supplier calls on Tuesdays.")
+        page.select_option("#category", "user_memory_decision")
+        page.fill("#importance", "0.35")
+        page.click(".mg-form .is-main")
+        expect(page.locator(".mg-note")).to_contain_text(said["saved"])
+        assert page.inner_text(".mg-diff ins") == "Tuesdays"
+        assert "0.35" in page.inner_text(".mg-pairs")
+        page.click("summary.is-danger")
+        page.fill("#reason", "no longer")
+        page.click(".is-danger-main")
+        expect(page.locator(".mg-note").first).to_contain_text(said["moved"])
+        assert "“no longer”" in page.inner_text(".mg-time")
+        page.click(".mg-note form button")
+        expect(page.locator(".mg-note")).to_contain_text(said["restored"])
+        assert page.url == address
+        page.click("form[action$='/revert/'] button")
+        assert "Mondays" in page.inner_text(".mg-text >> nth=0")
+        assert observed.errors == []
+
+
+def test_a_save_over_somebody_elses_keeps_both_texts(panel: Panel) -> None:
+    with panel.open() as (mine, _observed):
+        address = add(mine, panel, "Deliveries go to gate three.")
+        mine.goto(f"{address}edit/")
+        with panel.open(address) as (theirs, _):
+            theirs.goto(f"{address}edit/")
+            theirs.fill("#text", "Deliveries go to gate four.")
+            theirs.click(".mg-form .is-main")
+        mine.fill("#text", "Deliveries go to gate five.")
+        with mine.expect_response(lambda answer: answer.request.method == "POST") as answered:
+            mine.click(".mg-form .is-main")
+        assert answered.value.status == 412
+        assert (mine.inner_text("del"), mine.inner_text("ins")) == ("four", "five")
+        mine.click(".mg-card .is-main")
+        expect(mine.locator(".mg-note")).to_contain_text("Saved.")
+        assert "gate five" in mine.inner_text(".mg-text >> nth=0")
+
+
+def test_a_text_that_is_too_long_is_counted_and_refused_whole(panel: Panel) -> None:
+    with panel.open("add/?user=maria.keller") as (page, _observed):
+        page.check("input[value=user_memory_fact]")
+        page.fill("#text", "记" * 8012)
+        assert page.inner_text("#n") == "8,012"
+        assert "12" in page.inner_text("#n-err")
+        page.click(".mg-form .is-main")
+        assert "Shorten it" in page.inner_text("#text-err")
+        assert len(page.input_value("#text")) == 8012
+        page.fill("#text", "记" * 8000)
+        assert not page.is_visible("#n-err")
+
+
+def test_the_same_text_is_shown_before_it_is_stored_twice(panel: Panel) -> None:
+    with panel.open() as (page, _observed):
+        add(page, panel, "Pallets are counted on arrival.")
+        page.goto(panel.address("add/?user=maria.keller"))
+        page.check("input[value=user_memory_decision]")
+        page.fill("#text", "Pallets are counted on arrival.")
+        page.click(".mg-form .is-main")
+        assert "Pallets are counted" in page.inner_text("aside")
+        page.click("button[name=again]")
+        expect(page.locator(".mg-note")).to_contain_text("Added.")
+
+
+def test_what_is_missing_is_said_beside_its_field(panel: Panel) -> None:
+    with panel.open("add/") as (page, _observed):
+        page.fill("#user", "no.such.user")
+        page.fill("#agent", "a b")
+        page.click(".mg-form .is-main")
+        assert "must be 1 to 64 characters" in page.inner_text("#agent-err")
+        assert page.inner_text("#category-err").strip() == "Choose a category."
+        page.fill("#agent", "")
+        page.check("input[value=user_memory_fact]")
+        page.fill("#text", "x")
+        page.click(".mg-form .is-main")
+        assert "There is no user no.such.user" in page.inner_text("#user-err")
+
+
+def test_rows_are_selected_by_box_range_page_and_filter(panel: Panel) -> None:
+    with panel.open("list/?user=maria.keller") as (page, observed):
+        boxes = page.locator("input[name=id]")
+        assert page.is_disabled("button[value=delete]")
+        boxes.nth(1).click()
+        boxes.nth(4).click(modifiers=["Shift"])
+        assert ticked(page) == "4"
+        page.click("[data-all]")
+        assert ticked(page) == "50"
+        page.check("input[name=matching]")
+        assert int(ticked(page)) >= 60
+        boxes.nth(2).click()
+        assert ticked(page) == "49"
+        assert not page.is_checked("input[name=matching]")
+        page.click("[data-clear]")
+        assert page.is_disabled("button[value=delete]")
+        assert observed.errors == []
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_a_few_ticked_rows_go_to_trash_at_once_and_come_back(panel: Panel, lang: str) -> None:
+    with panel.open("list/?user=maria.keller&category=user_memory_decision", lang=lang) as (page, observed):
+        gone = page.locator(".mg-c-main a").first.inner_text()
+        page.locator("input[name=id]").first.check()
+        page.locator("input[name=id]").nth(1).check()
+        page.click("button[value=delete]")
+        expect(page.locator(".mg-note")).to_contain_text("2")
+        assert page.locator(".mg-c-main a").first.inner_text() != gone
+        assert "category=user_memory_decision" in page.url
+        page.click(".mg-note form button")
+        assert page.locator(".mg-c-main a").first.inner_text() == gone
+        assert observed.errors == []
+
+
+def test_a_few_ticked_rows_change_their_category_and_back(panel: Panel) -> None:
+    with panel.open("list/?user=maria.keller&category=user_memory_preference") as (page, _observed):
+        before = page.inner_text(".mg-chips [role=status]")
+        page.locator("input[name=id]").first.check()
+        page.select_option("#to-cat", "user_memory_fact")
+        page.click("button[value=categorise]")
+        expect(page.locator(".mg-note")).to_contain_text("1 memory changed.")
+        assert page.inner_text(".mg-chips [role=status]") != before
+        page.click(".mg-note form button")
+        assert page.inner_text(".mg-chips [role=status]") == before
+
+
+def test_keys_move_select_open_and_can_be_switched_off(panel: Panel) -> None:
+    with panel.open("list/?user=maria.keller") as (page, _observed):
+        page.keyboard.press("j")
+        page.keyboard.press("j")
+        page.keyboard.press("x")
+        assert ticked(page) == "1"
+        page.keyboard.press("/")
+        assert page.evaluate("document.activeElement.id") == "mg-find"
+        page.evaluate("document.activeElement.blur()")
+        page.keyboard.press("?")
+        assert page.is_visible("#mg-keys")
+        page.uncheck("#mg-keys-on")
+        page.keyboard.press("Escape")
+        page.keyboard.press("/")
+        assert page.evaluate("document.activeElement.id") != "mg-find"
+
+
+def test_pages_turn_both_ways_and_jump_to_a_day(panel: Panel) -> None:
+    with panel.open("list/?user=maria.keller") as (page, _observed):
+        first = page.locator(".mg-c-main a").first.inner_text()
+        page.click("a[rel=next]")
+        assert page.locator(".mg-c-main a").first.inner_text() != first
+        page.click("a[rel=prev]")
+        assert page.locator(".mg-c-main a").first.inner_text() == first
+        day = page.locator("td time").last.get_attribute("datetime") or ""
+        page.fill("#jump", day[:10])
+        page.click(".mg-pager form button")
+        shown = [time.get_attribute("datetime") or "" for time in page.locator("td time").all()]
+        assert shown[0][:10] == day[:10]
+        page.click("thead th a")
+        order = [time.get_attribute("datetime") or "" for time in page.locator("td time").all()]
+        assert order == sorted(order)
+
+
+def test_filters_chips_and_tabs_are_the_address(panel: Panel) -> None:
+    with panel.open("list/") as (page, _observed):
+        page.click(".mg-filters summary")
+        page.fill("#f-user", "lin.wei")
+        page.fill("#f-low", "0.9")
+        page.click(".mg-drop-in .is-main >> visible=true")
+        assert page.locator("tbody tr").count() == 3
+        page.click("a[aria-label='Remove the filter Importance']")
+        assert "importance_min=0.9" not in page.url
+        assert page.locator("tbody tr").count() == 10
+        page.click(".mg-tabs a >> nth=1")
+        assert page.locator("tbody tr").count() == 3
+        page.go_back()
+        assert page.locator("tbody tr").count() == 10
+
+
+def test_words_are_found_across_users_and_within_one(panel: Panel) -> None:
+    with panel.open("list/?tab=all&q=gripper") as (page, observed):
+        assert "gripper" in page.inner_text("tbody tr >> nth=0")
+        page.goto(panel.address("list/?q=PostgreSQL&user=lin.wei"))
+        assert "PostgreSQL" in page.inner_text("tbody tr >> nth=0")
+        page.goto(panel.address("list/?q=PostgreSQL&user=maria.keller"))
+        assert page.is_visible(".mg-empty")
+        assert observed.errors == []
+
+
+def test_a_very_long_text_is_fetched_when_it_is_unfolded(panel: Panel) -> None:
+    with panel.open("list/?user=lin.wei&category=user_memory_fact") as (page, observed):
+        row = page.locator("tr", has_text="A very long note")
+        assert len(row.locator(".mg-text").inner_text()) < 500
+        row.locator("summary").click()
+        expect(row.locator(".mg-text")).to_have_text(re.compile(r"(A very long note\. ?){400}"))
+        assert observed.errors == []
+
+
+def test_the_dashboard_leads_to_the_rows_that_it_counts(panel: Panel) -> None:
+    with panel.open("?user=lin.wei") as (page, _observed):
+        counted = page.inner_text("#h-kind-user >> xpath=../a >> b")
+        page.click("#h-kind-user >> xpath=../a")
+        assert page.inner_text(".mg-tabs [aria-current] .mg-count") == counted
+        page.goto(panel.address("?user=lin.wei"))
+        page.click(".mg-astable summary")
+        total = page.inner_text(".mg-astable tbody tr >> nth=0 >> td >> nth=3")
+        page.click(".mg-astable tbody tr >> nth=0 >> a")
+        assert page.inner_text(".mg-tabs [aria-current] .mg-count") == total
+
+
+def test_the_lab_says_why(panel: Panel) -> None:
+    with panel.open("search/") as (page, observed):
+        page.fill("#q", "PostgreSQL region")
+        page.fill("#s-user", "lin.wei")
+        page.click(".mg-form .is-main")
+        assert "PostgreSQL" in [mark.inner_text() for mark in page.locator(".mg-text mark").all()]
+        assert "rank 1" in page.inner_text(".mg-tree >> nth=0")
+        assert page.inner_text(".mg-table tbody tr >> nth=2 >> td >> nth=0") == "1"
+        page.select_option("#s-method", "vector")
+        page.click(".mg-form .is-main")
+        assert "MEMORY_GATEWAY_EMBEDDING_BASE_URL" in page.inner_text(".mg-note")
+        assert all("422" in error for error in observed.errors)
+
+
+@pytest.mark.parametrize(
+    ("words", "address"), [("lin.wei", "user=lin.wei"), ("chat:weekly-sync", "session=chat"), ("gripper", "q=gripper")]
+)
+def test_find_goes_straight_to_what_it_knows(panel: Panel, words: str, address: str) -> None:
+    with panel.open() as (page, _observed):
+        page.fill("#mg-find", words)
+        page.press("#mg-find", "Enter")
+        assert address in page.url
+
+
+def test_language_and_theme_are_switched_where_one_is(panel: Panel) -> None:
+    with panel.open("list/?tab=self") as (page, _observed):
+        page.click("button[name=language]")
+        assert page.inner_text("h1") == "记忆"
+        assert page.url.endswith("list/?tab=self")
+        before = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        for _ in range(2):
+            page.click(".theme-toggle")
+        assert page.evaluate("document.documentElement.dataset.theme") != "light"
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") != before
+
+
+def test_the_drawer_opens_and_gives_the_focus_back(panel: Panel) -> None:
+    with panel.open(size=NARROW) as (page, _observed):
+        assert not page.is_visible("#mg-nav")
+        page.click(".mg-menu-btn")
+        assert page.is_visible("#mg-nav")
+        page.keyboard.press("Escape")
+        assert page.evaluate("document.activeElement.className") == "mg-tool mg-menu-btn"
+
+
+def without_script(page: Page) -> None:
+    """Filters, folds, selection and acts are plain links and forms."""
+    page.click(".mg-filters summary")
+    page.fill("#f-agent", "planner")
+    page.click(".mg-drop-in .is-main >> visible=true")
+    page.locator("input[name=id]").first.check()
+    page.click("button[value=delete]")
+
+
+def test_everything_works_without_script(panel: Panel) -> None:
+    with panel.open("list/?user=maria.keller", script=False) as (page, _observed):
+        without_script(page)
+        expect(page.locator(".mg-note")).to_contain_text("1 memory moved to trash.")
+        page.click(".mg-note form button")
+        expect(page.locator(".mg-note")).to_contain_text("Undone.")
+        assert page.is_visible("input[name=matching]")
+        page.locator(".mg-c-main a").first.click()
+        page.click("a[href$='/edit/']")
+        page.fill("#text", "Edited without script.")
+        page.click(".mg-form .is-main")
+        expect(page.locator(".mg-note")).to_contain_text("Saved.")
+    with panel.open(script=False, size=NARROW) as (page, _observed):
+        page.click(".mg-menu-btn")
+        assert page.is_visible("#mg-nav")
+
+
+def test_who_may_only_read_is_offered_nothing_else(panel: Panel) -> None:
+    with panel.open("list/?user=lin.wei", operator="reader") as (page, _observed):
+        assert not page.is_visible("button[value=delete]")
+        assert not page.is_visible("text=Add memory")
+        page.goto(panel.address(f"m/{panel.rows['edited']}/"))
+        assert not page.is_visible("text=Move to trash")
+        answer: Any = page.goto(panel.address(f"m/{panel.rows['edited']}/edit/"))
+        assert answer.status == 403
+        assert "engine.change_memory" in page.inner_text("#content")

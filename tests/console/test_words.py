@@ -1,0 +1,102 @@
+"""The panel speaks both languages: nothing untranslated, and the compiled catalogue says what the readable one does."""
+
+from __future__ import annotations
+
+import gettext
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.utils import translation
+
+from engine.categories import CATEGORIES, label
+from tests.server import PROJECT
+
+FOLDER = PROJECT / "locale" / "zh_Hans" / "LC_MESSAGES"
+_LINE = re.compile(r'^(msgctxt|msgid|msgid_plural|msgstr(?:\[\d+\])?) "(.*)"$')
+_ESCAPES = {"\\n": "\n", '\\"': '"', "\\\\": "\\", "\\t": "\t"}
+APPS = ("accounts", "engine", "resources", "memories", "profiles", "lifecycle", "agents", "console", "memory_gateway")
+LABELS = {
+    "user_memory_fact": "用户事实",
+    "user_memory_preference": "用户偏好",
+    "user_memory_decision": "用户决策",
+    "self_improving_learnings": "最佳实践",
+    "self_improving_errors": "错误经验",
+    "self_improving_feature_requests": "行为诉求",
+    "full_context_user": "全文 · 用户消息",
+    "full_context_assistant": "全文 · AI助手消息",
+    "full_context_system": "全文 · 系统消息",
+    "full_context_tool": "全文 · 工具调用",
+    "full_context_tool_result": "全文 · 工具结果",
+    "full_context_others": "全文 · 其他消息",
+}
+
+
+def read(path: Path) -> dict[str, str]:
+    """The entries of a readable catalogue by context and msgid, as a compiled one keys them."""
+    found: dict[str, str] = {}
+    for block in path.read_text(encoding="utf-8").split("\n\n"):
+        entry = _entry(block)
+        key = f"{entry['msgctxt']}\x04{entry['msgid']}" if "msgctxt" in entry else entry.get("msgid", "")
+        if key:
+            found[key] = entry.get("msgstr") or entry.get("msgstr[0]", "")
+    return found
+
+
+def _entry(block: str) -> dict[str, str]:
+    entry: dict[str, str] = {}
+    name = ""
+    for line in block.splitlines():
+        if match := _LINE.match(line):
+            name = match[1]
+            entry[name] = _plain(match[2])
+        elif line.startswith('"'):
+            entry[name] += _plain(line[1:-1])
+    return entry
+
+
+def _plain(text: str) -> str:
+    return re.sub(r'\\[n"\\t]', lambda match: _ESCAPES[match[0]], text)
+
+
+def test_no_string_is_untranslated() -> None:
+    assert "#, fuzzy" not in (FOLDER / "django.po").read_text(encoding="utf-8")
+    entries = read(FOLDER / "django.po")
+    assert len(entries) > 250
+    assert [key for key, text in entries.items() if not text] == []
+
+
+def test_the_compiled_catalogue_is_in_step() -> None:
+    with (FOLDER / "django.mo").open("rb") as file:
+        compiled = gettext.GNUTranslations(file)._catalog  # type: ignore[attr-defined]
+    spoken = {key[0] if isinstance(key, tuple) else key: text for key, text in compiled.items()}
+    spoken.pop("")
+    assert spoken == read(FOLDER / "django.po")
+
+
+@pytest.mark.skipif(shutil.which("xgettext") is None, reason="gettext is missing: apt-get install gettext")
+def test_every_string_of_the_code_is_in_the_catalogue(tmp_path: Path) -> None:
+    for name in (*APPS, "templates"):
+        (tmp_path / name).symlink_to(PROJECT / name)
+    (tmp_path / "locale").mkdir()
+    env = {**os.environ, "PYTHONPATH": str(PROJECT)}
+    command = [sys.executable, "-m", "tests.console.gather"]
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    gathered = read(tmp_path / "locale" / "zh_Hans" / "LC_MESSAGES" / "django.po")
+    assert sorted(gathered.keys() - read(FOLDER / "django.po").keys()) == []
+
+
+def test_placeholders_are_kept() -> None:
+    named = re.compile(r"%\(\w+\)[sd]")
+    entries = read(FOLDER / "django.po")
+    assert [key for key, text in entries.items() if set(named.findall(key)) != set(named.findall(text))] == []
+
+
+def test_categories_have_the_documents_labels() -> None:
+    with translation.override("zh-hans"):
+        assert {category: str(label(category)) for category in CATEGORIES} == LABELS
