@@ -147,7 +147,7 @@ class Memory(models.Model):
                 for name, fields in _BROWSED_BY.items()
             ),
             models.Index(
-                fields=["importance", "created_at_ms", "id"],
+                fields=["category", "created_at_ms", "id", "importance"],
                 condition=_SHOWN & models.Q(importance__isnull=False),
                 name="memory_browsed_importance",
             ),
@@ -158,6 +158,21 @@ class Memory(models.Model):
 
     def __str__(self) -> str:
         return self.memory_id
+
+
+class LeftUpstream(models.Model):
+    """The digest of a name under which an upstream still holds something of an erased user: a user id or a session."""
+
+    digest = models.CharField(primary_key=True, max_length=64)
+    noted_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        verbose_name = "name left upstream"
+        verbose_name_plural = "names left upstream"
+        default_permissions = ("view",)
+
+    def __str__(self) -> str:
+        return self.digest
 
 
 class IndexStatistics(models.Model):

@@ -101,7 +101,7 @@ def dashboard(selection: Selection, edges_ms: Sequence[int], *, limit: int = 10)
     that do not rise."""
     if len(edges_ms) < 2 or list(edges_ms) != sorted(set(edges_ms)):
         raise ValueError("a dashboard needs two edges or more, in rising order")
-    tallies = ledger.tally(selection, ledger.by_category(selection), edges_ms, by_time=True)
+    tallies = ledger.tally(selection, ledger.by_category(selection), edges_ms)
     by_category = _by_category(tallies)
     users, unique_users = ledger.top(selection, ledger.by_user(selection), edges_ms, limit)
     agents, unique_agents = ledger.top(selection, ledger.by_agent(selection), edges_ms, limit)

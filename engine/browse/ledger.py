@@ -84,7 +84,7 @@ def by_user(selection: Selection) -> Source:
 
 
 def tally(selection: Selection, source: Source, edges_ms: Sequence[int], *, by_time: bool = False) -> list[Tally]:
-    """The counts by category between the first edge and the last; a row may come in parts.
+    """The counts by category between each edge and the next, in parts: for `by_time`, in one for each cell.
 
     One statement for every 200 pieces of time.
     """

@@ -11,7 +11,7 @@ from django.db import connection
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from engine.browse.ledger import skipped
-from engine.browse.selection import Selection, rows_of
+from engine.browse.selection import Selection, of_turns, rows_of
 from engine.models import Memory
 from engine.port import Position, StoredMemory
 from engine.table import stored, visible
@@ -79,15 +79,13 @@ def turn_page(
 ) -> TurnPage:
     """The same in whole turns, of which each stands where its newest memory does (oldest first: its oldest).
 
-    Two statements.
+    Three statements.
     """
-    rows = rows_of(selection)
-    parts = [_heads(part, rows, oldest_first=oldest_first) for part in _parts(selection)]
+    same = of_turns(selection)
+    parts = [_heads(part, same, oldest_first=oldest_first) for part in _parts(selection)]
     window = _window(parts, after, before, limit, oldest_first=oldest_first)
-    heads = [key.row for key in window.keys]
-    of_heads = Memory.objects.filter(pk__in=heads).exclude(batch_id="").values("batch_id")
-    members = visible(rows.filter(Q(pk__in=heads) | Q(batch_id__in=of_heads))) if heads else ()
-    return TurnPage(_turns(heads, members), window.newer, window.older)
+    heads = get_many([key.row for key in window.keys])
+    return TurnPage(_turns(heads, same), window.newer, window.older)
 
 
 def offset_page(selection: Selection, *, offset: int, limit: int, oldest_first: bool = False) -> list[StoredMemory]:
@@ -191,7 +189,7 @@ def _beyond(rows: QuerySet[Memory], position: Position | None, *, ascending: boo
 
 
 def _heads(part: QuerySet[Memory], rows: QuerySet[Memory], *, oldest_first: bool) -> QuerySet[Memory]:
-    """Of each turn the row that decides where it stands."""
+    """Of each turn the row that decides where it stands: of `part`, with none of its turn's `rows` ahead of it."""
     same = rows.filter(batch_id=OuterRef("batch_id"))
     ahead = Q(created_at_ms=OuterRef("created_at_ms"), pk__gt=OuterRef("pk"))
     ahead |= Q(created_at_ms__gt=OuterRef("created_at_ms"))
@@ -201,19 +199,9 @@ def _heads(part: QuerySet[Memory], rows: QuerySet[Memory], *, oldest_first: bool
     return part.filter(Q(batch_id="") | ~Exists(same.filter(ahead)))
 
 
-def _turns(heads: Sequence[int], members: Collection[Memory] | QuerySet[Memory]) -> tuple[Turn, ...]:
-    in_order = sorted(members, key=lambda memory: (memory.created_at_ms, memory.seq, memory.pk))
-    by_batch: dict[str, list[StoredMemory]] = {}
-    alone: dict[int, StoredMemory] = {}
-    batch_of: dict[int, str] = {}
-    for memory in in_order:
-        if memory.batch_id:
-            batch_of[memory.pk] = memory.batch_id
-            by_batch.setdefault(memory.batch_id, []).append(stored(memory))
-        else:
-            alone[memory.pk] = stored(memory)
-    return tuple(
-        Turn("", (alone[head],)) if head in alone else Turn(batch_of[head], tuple(by_batch[batch_of[head]]))
-        for head in heads
-        if head in alone or head in batch_of
-    )
+def _turns(heads: Sequence[StoredMemory], rows: QuerySet[Memory]) -> tuple[Turn, ...]:
+    """The turns of the heads, each with those of `rows` that belong to it, in their order."""
+    members: dict[str, list[StoredMemory]] = {head.batch_id: [] for head in heads if head.batch_id}
+    for memory in rows.filter(batch_id__in=members).order_by("created_at_ms", "seq", "pk") if members else ():
+        members[memory.batch_id].append(stored(memory))
+    return tuple(Turn(head.batch_id, tuple(members.get(head.batch_id, [head]))) for head in heads)

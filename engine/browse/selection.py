@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import F, QuerySet, Value
+from django.db.models.functions import Coalesce
 
 from engine.categories import TABS
 from engine.models import Memory
@@ -61,27 +62,66 @@ class Selection:
 
 
 def rows_of(selection: Selection) -> QuerySet[Memory]:
-    """The selected memories, neither deleted nor mere records, in no order."""
-    state = Q(hidden_at__isnull=not selection.in_trash, session__hidden_at__isnull=True)
-    return visible(Memory.objects.filter(state, conditions(selection))).order_by()
+    """The selected memories, neither deleted nor mere records, in no order.
+
+    Where a session is named, its index is the one to use.
+    """
+    if selection.session_id is not None:
+        return of_turns(selection).filter(
+            **_given(
+                session__session_id=selection.session_id,
+                session__user_id=selection.user_pk,
+                session__app_id=selection.app_id,
+                session__project_id=selection.project_id,
+            )
+        )
+    return _shown(selection).filter(
+        **_given(
+            user_id=selection.user_pk,
+            app_id=selection.app_id,
+            project_id=selection.project_id,
+            category__in=selection.wanted_categories(),
+            memory_type=selection.memory_type,
+            agent_id=selection.agent_id,
+            origin=selection.origin,
+        )
+    )
 
 
-def conditions(selection: Selection) -> Q:
-    named = {
-        "user_id": selection.user_pk,
-        "app_id": selection.app_id,
-        "project_id": selection.project_id,
-        "category__in": selection.wanted_categories(),
-        "memory_type": selection.memory_type,
-        "agent_id": selection.agent_id,
-        "session__session_id": selection.session_id,
-        "origin": selection.origin,
-        "importance__gte": selection.importance_min,
-        "importance__lte": selection.importance_max,
-        "created_at_ms__gte": selection.since_ms,
-        "created_at_ms__lt": selection.until_ms,
-    }
-    return Q(**{name: value for name, value in named.items() if value is not None})
+def of_turns(selection: Selection) -> QuerySet[Memory]:
+    """Of memories whose turn or session is settled otherwise, and with it whose they are, those that are selected.
+
+    No index serves these conditions, so that a database does not take the wrong one.
+    """
+    names = ("category", "memory_type", "agent_id", "origin")
+    plain = {f"plain_{name}": Coalesce(F(name), Value("")) for name in names}
+    return (
+        _shown(selection)
+        .alias(**plain)
+        .filter(
+            **_given(
+                plain_category__in=selection.wanted_categories(),
+                plain_memory_type=selection.memory_type,
+                plain_agent_id=selection.agent_id,
+                plain_origin=selection.origin,
+            )
+        )
+    )
+
+
+def _shown(selection: Selection) -> QuerySet[Memory]:
+    state = {"hidden_at__isnull": not selection.in_trash, "session__hidden_at__isnull": True}
+    bounds = _given(
+        importance__gte=selection.importance_min,
+        importance__lte=selection.importance_max,
+        created_at_ms__gte=selection.since_ms,
+        created_at_ms__lt=selection.until_ms,
+    )
+    return visible(Memory.objects.filter(**state, **bounds)).order_by()
+
+
+def _given(**conditions: Any) -> dict[str, Any]:
+    return {name: value for name, value in conditions.items() if value is not None}
 
 
 def _plain(value: Any) -> Any:

@@ -15,41 +15,50 @@ from engine.browse.ledger import is_rolled_up, row_conditions, within
 from engine.browse.selection import Selection
 from engine.models import Session
 
-# What a session's rollup says is not certain: there are changes that were not added to it.
-_UNSETTLED: Final = "SELECT session_row FROM engine_sessioncount WHERE delta <> 0"
-_INSIDE: Final = f"""
+# What a session's rollup says is not certain while there are changes that were not added to it: on PostgreSQL alone.
+_UNSETTLED: Final = {
+    "postgresql": "SELECT session_row FROM engine_sessioncount WHERE delta <> 0",
+    "sqlite": "SELECT NULL WHERE 1 = 0",
+}
+_INSIDE: Final = """
     of_agent = %s AND agent_id = %s AND delta = 0 AND first_ms >= %s AND last_ms < %s
-    AND session_row NOT IN ({_UNSETTLED}) {{owned}}
+    AND session_row NOT IN ({unsettled}) {owned}
 """
 _MOST_INSIDE: Final = f"""
     SELECT session_row, memories FROM engine_sessioncount WHERE {_INSIDE}
     ORDER BY memories DESC, session_row DESC LIMIT %s
 """
 _COUNT_INSIDE: Final = f"SELECT count(*) FROM engine_sessioncount WHERE {_INSIDE}"
-_CUT: Final = f"""
-    SELECT session_row FROM engine_sessioncount WHERE of_agent = %s AND agent_id = %s AND delta = 0
-        AND first_ms < %s AND last_ms >= %s AND (first_ms < %s OR last_ms >= %s)
-    UNION {_UNSETTLED}
+# The agent's condition is written so that no index serves it: that of the sessions does.
+_CUT: Final = """
+    SELECT session_row, count(*) FROM engine_counted_memory
+    WHERE created_at_ms >= %s AND created_at_ms < %s AND (%s OR agent_id || '' = %s) AND session_row IN (
+        SELECT session_row FROM engine_sessioncount WHERE of_agent = %s AND agent_id = %s AND delta = 0
+            AND first_ms < %s AND last_ms >= %s AND (first_ms < %s OR last_ms >= %s)
+        UNION {unsettled}
+    ) {owned} GROUP BY session_row
 """
 _BY_ROWS: Final = """
     SELECT session_row, count(*) FROM engine_counted_memory
-    WHERE created_at_ms >= %s AND created_at_ms < %s AND {conditions} GROUP BY session_row
+    WHERE created_at_ms >= %s AND created_at_ms < %s AND session_row IS NOT NULL AND {conditions} GROUP BY session_row
 """
 _OWNED: Final = "AND session_row IN (SELECT id FROM engine_session WHERE {conditions})"
 
 
-def top_sessions(selection: Selection, edges_ms: Sequence[int], limit: int) -> tuple[list[tuple[int, int]], int]:
-    """The sessions (their rows) with most memories between the edges, and how many there are with any."""
+Found = list[tuple[int, int]]
+"""Sessions, by their rows, and how many memories each has."""
+
+
+def top_sessions(selection: Selection, edges_ms: Sequence[int], limit: int) -> tuple[Found, int]:
+    """The sessions with most memories between the edges, and how many there are with any."""
     edges = within(selection, [edges_ms[0], edges_ms[-1]])
     if not edges:
         return [], 0
     if not is_rolled_up(selection) or selection.wanted_categories() is not None:
-        found = _by_rows(selection, edges, "session_row IS NOT NULL", [])
+        found = _by_rows(selection, edges)
         return _most(found, limit), len(found)
     inside, number = _inside(selection, edges, limit)
-    since, until = edges
-    agent = [selection.agent_id is not None, selection.agent_id or ""]
-    cut = _by_rows(selection, edges, f"session_row IN ({_CUT})", [*agent, until, since, since, until])
+    cut = _cut(selection, edges)
     return _most(inside + cut, limit), number + len(cut)
 
 
@@ -58,22 +67,38 @@ def labelled(rows: Sequence[int]) -> dict[int, Session]:
     return Session.objects.select_related("user").in_bulk(rows)
 
 
-def _inside(selection: Selection, edges: Sequence[int], limit: int) -> tuple[list[tuple[int, int]], int]:
+def _inside(selection: Selection, edges: Sequence[int], limit: int) -> tuple[Found, int]:
     owned, owners = _owned(selection)
-    values = [selection.agent_id is not None, selection.agent_id or "", *edges, *owners]
+    values = [*_agent(selection), *edges, *owners]
+    words = {"unsettled": _UNSETTLED[connection.vendor], "owned": owned}
     with connection.cursor() as cursor:
-        cursor.execute(_MOST_INSIDE.format(owned=owned), [*values, limit])
+        cursor.execute(_MOST_INSIDE.format(**words), [*values, limit])
         most = [(row, int(count)) for row, count in cursor.fetchall()]
-        cursor.execute(_COUNT_INSIDE.format(owned=owned), values)
+        cursor.execute(_COUNT_INSIDE.format(**words), values)
         return most, cursor.fetchone()[0]
 
 
-def _by_rows(selection: Selection, edges: Sequence[int], which: str, values: Sequence[Any]) -> list[tuple[int, int]]:
+def _cut(selection: Selection, edges: Sequence[int]) -> Found:
+    owned, owners = _owned(selection)
+    since, until = edges
+    agent = [selection.agent_id is None, selection.agent_id or ""]
+    values = [*edges, *agent, *_agent(selection), until, since, since, until, *owners]
+    return _fetched(_CUT.format(unsettled=_UNSETTLED[connection.vendor], owned=owned), values)
+
+
+def _by_rows(selection: Selection, edges: Sequence[int]) -> Found:
     conditions = row_conditions(selection)
+    return _fetched(_BY_ROWS.format(conditions=conditions.text), [*edges, *conditions.values])
+
+
+def _fetched(statement: str, values: Sequence[Any]) -> Found:
     with connection.cursor() as cursor:
-        statement = _BY_ROWS.format(conditions=f"{which} AND {conditions.text}")
-        cursor.execute(statement, [*edges, *values, *conditions.values])
+        cursor.execute(statement, values)
         return [(row, int(count)) for row, count in cursor.fetchall()]
+
+
+def _agent(selection: Selection) -> list[Any]:
+    return [selection.agent_id is not None, selection.agent_id or ""]
 
 
 def _owned(selection: Selection) -> tuple[str, list[Any]]:
@@ -90,5 +115,5 @@ def _owned(selection: Selection) -> tuple[str, list[Any]]:
     return _OWNED.format(conditions=" AND ".join(f"{name} = %s" for name in wanted)), list(wanted.values())
 
 
-def _most(found: Sequence[tuple[int, int]], limit: int) -> list[tuple[int, int]]:
+def _most(found: Found, limit: int) -> Found:
     return sorted(found, key=lambda item: (-item[1], -item[0]))[:limit]

@@ -22,19 +22,11 @@ class Piece(NamedTuple):
 
 
 def pieces(edges_ms: Sequence[int], spans: Sequence[int]) -> list[Piece]:
-    """What lies between the first edge and the last, in the largest cells that no edge cuts, in the order of time.
+    """What lies between each edge and the next, in the largest cells that no edge cuts, in the order of time.
 
     `spans` are the lengths of the cells in hours, each a multiple of the one before; without any, all is rows.
-    Neighbours of one length are one piece, however many edges lie between them.
     """
-    found: list[Piece] = []
-    for since, until in pairwise(edges_ms):
-        for piece in _between(since, until, spans):
-            if found and piece.span and found[-1].span == piece.span and found[-1].until_ms == piece.since_ms:
-                found[-1] = found[-1]._replace(until_ms=piece.until_ms)
-            else:
-                found.append(piece)
-    return found
+    return [piece for since, until in pairwise(edges_ms) for piece in _between(since, until, spans)]
 
 
 def _between(since: int, until: int, spans: Sequence[int]) -> Iterable[Piece]:

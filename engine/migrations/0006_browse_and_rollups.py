@@ -105,7 +105,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='memory',
-            index=models.Index(condition=models.Q(('hidden_at__isnull', True), ('importance__isnull', False)), fields=['importance', 'created_at_ms', 'id'], name='memory_browsed_importance'),
+            index=models.Index(condition=models.Q(('hidden_at__isnull', True), ('importance__isnull', False)), fields=['category', 'created_at_ms', 'id', 'importance'], name='memory_browsed_importance'),
         ),
         migrations.AddIndex(
             model_name='memory',

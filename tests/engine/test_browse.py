@@ -287,7 +287,7 @@ def test_categories_have_names_and_tabs() -> None:
 
 STATEMENTS = {
     "page": (2, 2, lambda selection: browse.page(selection, limit=20)),
-    "turn_page": (2, 2, lambda selection: browse.turn_page(selection, limit=5)),
+    "turn_page": (3, 3, lambda selection: browse.turn_page(selection, limit=5)),
     "offset_page": (3, 3, lambda selection: browse.offset_page(selection, offset=10, limit=20)),
     "count": (1, 1, browse.count),
     "facets": (9, 9, browse.facets),
