@@ -120,7 +120,6 @@ def _score(hit: Hit, terms: int) -> float:
 
     The scores of the engines rank; they are no shares, and one engine's cannot be compared with another's.
     """
-    held = len(hit.legs.get("keyword", {}).get("matched", ()))
-    if not held:
-        return round(min(max(hit.score or 0.0, 0.0), 1.0), 4)
-    return round(min(held / max(terms, 1), 1.0), 4)
+    share = len(hit.legs.get("keyword", {}).get("matched", ())) / max(terms, 1)
+    likeness = hit.legs.get("vector", {}).get("score", 0.0) if hit.legs else hit.score or 0.0
+    return round(min(max(share, likeness, 0.0), 1.0), 4)
