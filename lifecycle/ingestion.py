@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from engine.port import Engine
 from resources.models import Resource
-from resources.services import ingest
+from resources.services.ingestion import try_ingest
 from resources.services.owed import OWED, Kind, owed_ingestions
 
 BATCH = 10_000
@@ -47,12 +47,13 @@ def ingest_owed(
     engine: Engine | None = None,
     clock: Callable[[], datetime] = timezone.now,
 ) -> None:
-    """Ingests what is owed now, one after the other; `report` is told after each. Stops after the one under way when
-    `should_stop()` says so.
+    """Ingests what is owed now, one after the other; `report` is told after each that was not another process's. Stops
+    after the one under way when `should_stop()` says so.
     """
     owed = owed_ingestions(clock(), BATCH, kinds=kinds, user_id=user_id)
     for done, item in enumerate(owed, start=1):
         if should_stop():
             break
-        resource = ingest(item.resource_id, engine=engine)
-        report(Progress(done, len(owed), resource))
+        if try_ingest(item.resource_id, engine=engine):
+            resource = Resource.objects.select_related("user").get(pk=item.resource_id)
+            report(Progress(done, len(owed), resource))

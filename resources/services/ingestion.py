@@ -36,6 +36,9 @@ _Result = TypeVar("_Result")
 
 # They take the same message twice as one, and answer the flush of a resource's session again as they did before.
 REPEATABLE_ENGINES = {"embedded"}
+MAX_ATTEMPTS = 200
+"""About eight days of tries, an hour apart in the end."""
+_GIVEN_UP = "Given up after {} tries: upload it again, or have an operator run `manage.py ingest --failed`."
 _BROKE_OFF = "The gateway itself failed while ingesting; it tries again."
 _NEEDS_ADDRESS = (
     "Its source_uri only says where it lies: reading it takes an ingest_uri, which serves for one ingestion."
@@ -62,12 +65,27 @@ def ingest(
     Every failure of the engine ends in the row: `failed`, with `retry_at` if another try can help. What was deleted
     meanwhile leaves nothing in the engine. Errors: Resource.DoesNotExist.
     """
+    try_ingest(resource_id, handover, engine=engine, sleep=sleep, clock=clock)
+    return Resource.objects.select_related("user").get(pk=resource_id)
+
+
+def try_ingest(
+    resource_id: str,
+    handover: Handover | None = None,
+    *,
+    engine: Engine | None = None,
+    sleep: Sleep = time.sleep,
+    clock: Clock = timezone.now,
+) -> bool:
+    """The same, and whether it was this call that worked on it."""
     engine = engine or get_engine()
     resource = claim(resource_id, clock(), handover.holder if handover else "")
+    if resource is None:
+        return False
     work = _Work(engine, sleep, clock, handover.ingest_uri if handover else None)
-    if resource is not None and not _work(resource, work):
+    if not _work(resource, work):
         _forget_if_deleted(resource, engine)
-    return Resource.objects.select_related("user").get(pk=resource_id)
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +205,8 @@ def _failure(resource: Resource, error: EngineError, now: datetime) -> Outcome:
 
 
 def _to_retry(resource: Resource, message: str, now: datetime) -> Outcome:
+    if resource.attempts >= MAX_ATTEMPTS:
+        return Outcome(Resource.Status.FAILED, f"{message} {_GIVEN_UP.format(resource.attempts)}")
     return Outcome(Resource.Status.FAILED, message, retry_at=now + retry_delay(resource.attempts))
 
 

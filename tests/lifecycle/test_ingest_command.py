@@ -6,16 +6,22 @@ import json
 import os
 import signal
 import threading
+import time
 from datetime import timedelta
 from io import StringIO
 from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connections
 from django.utils import timezone
 
+from engine.port import EngineUnavailable
+from lifecycle.ingestion import ingest_owed
 from resources.models import Resource
+from resources.services.ingestion import MAX_ATTEMPTS
 from tests.conftest import Person
+from tests.fake_engine import RecordingEngine
 from tests.resources.forms import stored_resource
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -97,6 +103,39 @@ def test_a_watcher_ends_cleanly_on_sigterm(alice: Person) -> None:
     assert run("--watch")[0] == "1 extracted\n"
     assert signal.getsignal(signal.SIGTERM) is before
     killer.join()
+
+
+def test_several_workers_share_the_work_and_count_their_own(alice: Person) -> None:
+    made = {stored_resource(alice).resource_id for _ in range(20)}
+    engine = RecordingEngine(during_add=lambda: time.sleep(0.01))
+    seen: list[str] = []
+
+    def work() -> None:
+        ingest_owed(
+            report=lambda progress: seen.append(progress.resource.resource_id),
+            should_stop=lambda: False,
+            engine=engine,
+        )
+        connections.close_all()
+
+    workers = [threading.Thread(target=work) for _ in range(3)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert sorted(seen) == sorted(made)
+    assert len(engine.added) == len(made)
+
+
+def test_it_gives_up_visibly_and_can_be_told_to_try_again(alice: Person) -> None:
+    resource = stored_resource(alice, status="failed", retry_at=timezone.now(), attempts=MAX_ATTEMPTS - 1)
+    engine = RecordingEngine(failures={"add": [EngineUnavailable("The memory service is away.")] * 3})
+    ingest_owed(report=lambda _: None, should_stop=lambda: False, engine=engine)
+    resource.refresh_from_db()
+    assert (resource.status, resource.retry_at) == ("failed", None)
+    assert resource.error_message.startswith("The memory service is away. Given up after 200 tries")
+    assert run()[0] == "Nothing is owed.\n"
+    assert run("--failed")[0] == "1 extracted\n"
 
 
 def done() -> set[str]:
