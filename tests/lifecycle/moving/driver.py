@@ -69,8 +69,8 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("verb", choices=("fill", "check", "watch"))
     parser.add_argument("state", type=Path)
-    for name in ("chats", "messages", "resources", "tombstones", "overrides"):
-        parser.add_argument(f"--{name}", type=int, default=0)
+    for name in ("chats", "messages", "agent_every", "resources", "tombstones", "overrides"):
+        parser.add_argument(f"--{name}", type=int, default=1)
     parser.add_argument("--sample", type=int, default=50)
     options = parser.parse_args()
     if options.verb == "fill":
@@ -91,7 +91,7 @@ def fill(options: Any) -> State:
     owners = [_user(f"{name}.{run}") for name in ("alice", "bob")]
     with ThreadPoolExecutor(4) as pool:
         jobs = [
-            pool.submit(_in_thread, _chat, owners[number % 2], number, options.messages, chance.random())
+            pool.submit(_in_thread, _chat, owners[number % 2], number, options, chance.random())
             for number in range(options.chats)
         ]
         jobs += [
@@ -127,14 +127,15 @@ def _sentence(chance: random.Random, mark: str) -> str:
     return f"The {' '.join(chance.choices(WORDS, k=8))} of {mark}."
 
 
-def _chat(owner: Owner, number: int, count: int, seed: float) -> None:
-    """Two flushes; every third chat goes over midnight, of which EverOS makes two memories."""
-    chance = random.Random(seed)
+def _chat(owner: Owner, number: int, options: Any, seed: float) -> None:
+    """Two flushes; every third chat goes over midnight. EverOS begins a memory with every day and every word of an
+    agent."""
+    chance, count, every = random.Random(seed), options.messages, options.agent_every
     session_id, at = f"chat:{owner.user_id}:{number}", NOON + number * 60_000
     for half in range(2):
         messages = []
         for part in range(half * count // 2, (half + 1) * count // 2):
-            is_agent = part % 5 == 4
+            is_agent = part % every == every - 1
             later = DAY if number % 3 == 0 and part % (count // 2) >= count // 4 else 0
             text = ContentItem("text", text=_sentence(chance, _mark(1 + number // 1000, number % 1000, part)))
             sender, role = ("main", "assistant") if is_agent else (owner.user_id, "user")

@@ -26,6 +26,7 @@ class Size(NamedTuple):
 
     chats: int
     messages: int
+    agent_every: int
     resources: int
     tombstones: int
     overrides: int
@@ -33,9 +34,9 @@ class Size(NamedTuple):
     seconds: tuple[float, float]
 
 
-SMALL = Size(chats=6, messages=8, resources=4, tombstones=6, overrides=6, kills=1, seconds=(1.0, 2.0))
-MIDDLE = Size(chats=40, messages=20, resources=40, tombstones=30, overrides=30, kills=5, seconds=(3.0, 15.0))
-BIG = Size(chats=400, messages=50, resources=500, tombstones=300, overrides=300, kills=5, seconds=(10.0, 60.0))
+SMALL = Size(6, 8, agent_every=5, resources=4, tombstones=6, overrides=6, kills=1, seconds=(1.0, 2.0))
+MIDDLE = Size(40, 20, agent_every=5, resources=40, tombstones=30, overrides=30, kills=5, seconds=(3.0, 15.0))
+BIG = Size(400, 50, agent_every=25, resources=500, tombstones=300, overrides=300, kills=5, seconds=(5.0, 20.0))
 
 
 class Gateway:
@@ -65,7 +66,7 @@ class Gateway:
         return done.stdout
 
     def fill(self) -> None:
-        counts = ("chats", "messages", "resources", "tombstones", "overrides")
+        counts = ("chats", "messages", "agent_every", "resources", "tombstones", "overrides")
         self.drive("upstream", "fill", *(f"--{name}={getattr(self._size, name)}" for name in counts))
 
     def check(self, engine: str) -> None:
@@ -138,6 +139,12 @@ def there_and_back(folder: Path, base_url: str, size: Size) -> None:
 def test_a_killed_move_comes_to_the_same_end(tmp_path: Path) -> None:
     with StubUpstream() as stub:
         there_and_back(tmp_path, stub.url, SMALL)
+
+
+@pytest.mark.torture
+def test_nor_does_a_large_one_lose_anything(tmp_path: Path) -> None:
+    with StubUpstream() as stub:
+        there_and_back(tmp_path, stub.url, BIG)
 
 
 @pytest.mark.torture
