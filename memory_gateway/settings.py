@@ -214,7 +214,7 @@ WHITENOISE_ALLOW_ALL_ORIGINS = False
 
 # Form fields only: files are streamed to disk by our own upload handler, JSON bodies have a cap per route.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 2**20
-DATA_UPLOAD_MAX_NUMBER_FIELDS = 200
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 20_000  # a profile of hundreds of people is one form
 
 SECURE_REFERRER_POLICY = "no-referrer"
 SECURE_CONTENT_TYPE_NOSNIFF = True

@@ -1,17 +1,187 @@
 from __future__ import annotations
 
-from django.contrib import admin
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
 
-from accounts.admin_base import PersonalAdmin
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
+from django.utils.translation import get_language
+from django.utils.translation import gettext as _
+
+from accounts.admin_base import PersonalAdmin, actor_of
+from accounts.models import MemoryUser
+from memory_gateway.core.errors import FieldError, GatewayError, PreconditionFailed
+from profiles import document_form, services
+from profiles.diff import differences
+from profiles.labels import Language, label
 from profiles.models import ProfileMemory, ProfileRevision
+from profiles.schemas import MODELS, Content, Kind
+from profiles.services import Document
+
+CHANGES_SHOWN = 50
 
 
 @admin.register(ProfileMemory)
 class ProfileMemoryAdmin(PersonalAdmin):
+    """Rows are shown as they are; a document is edited, compared and restored on pages of its own, by user and kind,
+    which are there before the row is."""
+
     list_display = ("id", "owner", "memory_type", "status", "version", "updated_at")
     list_filter = ("memory_type", "status", "updated_at")
     list_select_related = ("owner",)
     search_fields = ("owner__user_id__exact",)
+
+    def get_urls(self) -> list[URLPattern]:
+        wrap, name, base = self.admin_site.admin_view, "profiles_profilememory", "of/<uuid:user_pk>/<str:kind>/"
+        return [
+            path(base, wrap(self.edit_view), name=f"{name}_edit"),
+            path(f"{base}status/", wrap(self.status_view), name=f"{name}_status"),
+            path(f"{base}versions/", wrap(self.versions_view), name=f"{name}_versions"),
+            path(f"{base}versions/<int:version>/", wrap(self.version_view), name=f"{name}_version"),
+            *super().get_urls(),
+        ]
+
+    def edit_view(self, request: HttpRequest, user_pk: UUID, kind: str) -> HttpResponseBase:
+        """The document as a form; without the right to change it, the same for reading."""
+        user, known = self._subject(request, user_pk, kind)
+        if request.method == "POST":
+            return self._posted(request, user, known)
+        document = services.read(user.pk, known)
+        return self._form(request, user, document, document.content.model_dump())
+
+    def _posted(self, request: HttpRequest, user: MemoryUser, kind: Kind) -> HttpResponseBase:
+        self._require(request, "change")
+        model, etag = MODELS[kind], request.POST.get("etag", "")
+        values = document_form.read(model, request.POST)
+        if deed := request.POST.get("do"):
+            values = document_form.apply(model, values, deed)
+            return self._form(request, user, services.read(user.pk, kind), values, etag=etag, is_unsaved=True)
+        values = document_form.without_blanks(values)
+        try:
+            services.write(user.pk, kind, values, actor=actor_of(request), if_match={etag})
+        except GatewayError as error:
+            return self._refused(request, user, services.read(user.pk, kind), values, error)
+        messages.success(request, _("The document is saved."))
+        return redirect("admin:profiles_profilememory_edit", user.pk, kind)
+
+    def _refused(
+        self, request: HttpRequest, user: MemoryUser, document: Document, values: dict[str, Any], error: GatewayError
+    ) -> HttpResponse:
+        """With what others changed since, where the form was stale: its new ETag lets a second saving go over that."""
+        if not isinstance(error, PreconditionFailed):
+            etag = request.POST.get("etag", "")
+            said = _("Please correct the errors below.") if error.errors else error.detail
+            return self._form(request, user, document, values, etag=etag, errors=error.errors, refused=said)
+        seen = request.POST.get("etag", "").strip('"').rpartition("-")[2]
+        before = _content(user, document.kind, int(seen) if seen.isdecimal() and len(seen) < 10 else 0)
+        return self._form(
+            request,
+            user,
+            document,
+            values,
+            refused=_("Somebody changed the document meanwhile. Saving again puts yours in its place."),
+            others=differences(before, document.content, _language()),
+        )
+
+    def _form(
+        self,
+        request: HttpRequest,
+        user: MemoryUser,
+        document: Document,
+        values: dict[str, Any],
+        *,
+        etag: str | None = None,
+        errors: Sequence[FieldError] = (),
+        **context: Any,
+    ) -> HttpResponse:
+        builder = document_form.Builder(_language(), errors, document.content.model_dump())
+        return self._page(
+            request,
+            "edit",
+            user,
+            document.kind,
+            document=document,
+            etag=etag or document.etag,
+            nodes=builder.nodes(MODELS[document.kind], values),
+            may_change=request.user.has_perm("profiles.change_profilememory") and not document.is_disabled,
+            may_disable=request.user.has_perm("profiles.disable_profilememory"),
+            **context,
+        )
+
+    def status_view(self, request: HttpRequest, user_pk: UUID, kind: str) -> HttpResponseBase:
+        user, known = self._subject(request, user_pk, kind)
+        self._require(request, "disable")
+        if request.method == "POST":
+            is_disabled = request.POST.get("status") == services.Status.DISABLED
+            services.set_disabled(user.pk, known, is_disabled, actor=actor_of(request))
+            said = _("The document is disabled: it reads as nothing.") if is_disabled else _("The document is enabled.")
+            messages.success(request, said)
+        return redirect("admin:profiles_profilememory_edit", user.pk, known)
+
+    def versions_view(self, request: HttpRequest, user_pk: UUID, kind: str) -> HttpResponseBase:
+        user, known = self._subject(request, user_pk, kind)
+        before = request.GET.get("before", "")
+        changes = services.history(
+            user.pk, known, before=int(before) if before.isdecimal() else None, limit=CHANGES_SHOWN + 1
+        )
+        older = changes[CHANGES_SHOWN - 1].version if len(changes) > CHANGES_SHOWN else None
+        return self._page(request, "versions", user, known, changes=changes[:CHANGES_SHOWN], older=older)
+
+    def version_view(self, request: HttpRequest, user_pk: UUID, kind: str, version: int) -> HttpResponseBase:
+        """What that change changed, and what restoring it would change."""
+        user, known = self._subject(request, user_pk, kind)
+        try:
+            if request.method == "POST":
+                self._require(request, "restore")
+                services.restore(
+                    user.pk, known, version, actor=actor_of(request), if_match={request.POST.get("etag", "")}
+                )
+                messages.success(request, _("The document says again what it said in version %s.") % version)
+                return redirect("admin:profiles_profilememory_edit", user.pk, known)
+            revision = services.revision(user.pk, known, version)
+        except GatewayError as error:
+            messages.error(request, error.detail)
+            return redirect("admin:profiles_profilememory_versions", user.pk, known)
+        document, language = services.read(user.pk, known), _language()
+        return self._page(
+            request,
+            "version",
+            user,
+            known,
+            document=document,
+            change=revision.change,
+            changed=differences(_content(user, known, version - 1), revision.content, language),
+            restoring=differences(document.content, revision.content, language),
+            may_restore=request.user.has_perm("profiles.restore_profilememory") and not document.is_disabled,
+        )
+
+    def _subject(self, request: HttpRequest, user_pk: UUID, kind: str) -> tuple[MemoryUser, Kind]:
+        self._require(request, "view")
+        if kind not in MODELS:
+            raise Http404
+        return get_object_or_404(MemoryUser, pk=user_pk), kind
+
+    def _require(self, request: HttpRequest, verb: str) -> None:
+        if not request.user.has_perm(f"profiles.{verb}_profilememory"):
+            raise PermissionDenied
+
+    def _page(self, request: HttpRequest, page: str, user: MemoryUser, kind: Kind, **context: Any) -> HttpResponse:
+        self._record(request, "view", subject_id=kind, user_id=user.user_id, detail={"page": page})
+        title = f"{user.user_id}: {label(kind, _language())}"
+        whole = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "title": title,
+            "owner": user,
+            "kind": kind,
+        }
+        return TemplateResponse(request, f"admin/profiles/{page}.html", {**whole, **context})
 
 
 @admin.register(ProfileRevision)
@@ -28,3 +198,15 @@ class ProfileRevisionAdmin(PersonalAdmin):
     @admin.display(description="memory type")
     def memory_type(self, row: ProfileRevision) -> str:
         return row.profile.memory_type
+
+
+def _content(user: MemoryUser, kind: Kind, version: int) -> Content:
+    """The document in that version; the default one where that is not kept, or was never written."""
+    try:
+        return services.revision(user.pk, kind, version).content
+    except GatewayError:
+        return MODELS[kind]()
+
+
+def _language() -> Language:
+    return "zh" if (get_language() or "").startswith("zh") else "en"

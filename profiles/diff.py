@@ -1,0 +1,66 @@
+"""What differs between two states of a document, in words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+
+from profiles.labels import Language, label
+from profiles.schemas import Content, Entry, TimeWindow
+
+_Path = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """`where` leads to the field; empty text is "nothing"."""
+
+    where: str
+    before: str
+    after: str
+
+
+def differences(before: Content, after: Content, language: Language) -> list[Difference]:
+    """Field by field, entries of lists by their names. Provenance is left out."""
+    old, new = dict(_leaves(before, (), language)), dict(_leaves(after, (), language))
+    return [
+        Difference(" › ".join(path), old.get(path, ""), new.get(path, ""))
+        for path in new | old
+        if old.get(path, "") != new.get(path, "")
+    ]
+
+
+def _leaves(model: BaseModel, path: _Path, language: Language) -> Iterator[tuple[_Path, str]]:
+    for field in type(model).model_fields:
+        value, here = getattr(model, field), (*path, label(field, language))
+        if field in {"meta", "name"}:
+            continue  # the list of names says it
+        if isinstance(value, BaseModel):
+            yield from _leaves(value, here, language)
+        elif isinstance(value, list) and value and isinstance(value[0], Entry):
+            yield here, ", ".join(entry.name for entry in value)
+            yield from _entries(value, here, language)
+        else:
+            yield here, _text(value, language)
+
+
+def _entries(entries: list[Entry], path: _Path, language: Language) -> Iterator[tuple[_Path, str]]:
+    """Several of one name are told apart by their order."""
+    seen: Counter[str] = Counter()
+    for entry in entries:
+        seen[entry.name] += 1
+        again = f" ({seen[entry.name]})" if seen[entry.name] > 1 else ""
+        yield from _leaves(entry, (*path, f"{entry.name}{again}"), language)
+
+
+def _text(value: Any, language: Language) -> str:
+    if isinstance(value, list):
+        return "\n".join(_text(item, language) for item in value)
+    if isinstance(value, TimeWindow):
+        days = " ".join(label(day, language) for day in value.weekdays)
+        return f"{days} {value.start}–{value.end}".strip()
+    return "" if value is None else str(value)
