@@ -11,6 +11,7 @@ import mcp_types as types
 from agents.tools.frame import framed, quoted
 from engine.port import ListRequest, Owner, StoredMemory
 from engine.registry import get_engine
+from engine.text.decoding import decode
 from memory_gateway.core.errors import NotFound, TooLarge
 from memory_gateway.core.times import isoformat
 from resources import queries, storage
@@ -77,7 +78,7 @@ def contents(owner: Owner, uri: str) -> types.TextResourceContents | types.BlobR
     data = _bytes(resource)
     mime_type = resource.mime_type or "application/octet-stream"
     if mime_type.startswith(_TEXT_TYPES):
-        return types.TextResourceContents(uri=uri, mime_type=mime_type, text=data.decode("utf-8", "replace"))
+        return types.TextResourceContents(uri=uri, mime_type=mime_type, text=decode(data))
     return types.BlobResourceContents(uri=uri, mime_type=mime_type, blob=base64.b64encode(data).decode())
 
 

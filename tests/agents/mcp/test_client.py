@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,18 +13,18 @@ from tests.agents.mcp.conftest import Talk, User
 from tests.conftest import Person
 
 TOOLS = ["memory_recall", "memory_store", "memory_forget", "memory_search", "resources_list", "resources_read"]
-Door = Callable[[User, Talk[Any]], Any]
-DOORS: dict[str, Door] = {
-    "http": lambda user, talk: user.over_http(talk),
-    "http-2025": lambda user, talk: user.over_http(talk, mode="legacy"),
-    "stdio": lambda user, talk: user.over_stdio(talk),
-}
-
-
-@pytest.fixture(params=DOORS)
-def through(request: pytest.FixtureRequest, user: User) -> Callable[[Talk[Any]], Any]:
-    door: Door = DOORS[request.param]
-    return lambda talk: door(user, talk)
+CONTRACT = "付款期限为三十天,逾期每日加收千分之一。"
+REFUSED: list[tuple[str, dict[str, Any], str]] = [
+    ("memory_recall", {}, "missing_param"),
+    ("memory_search", {}, "missing_param"),
+    ("memory_recall", {"query": 5}, "invalid_input"),
+    ("memory_search", {"query": "x", "scope": ["everything"]}, "invalid_input"),
+    ("memory_store", {"text": "x", "category": "nonsense"}, "invalid_input"),
+    ("resources_read", {}, "invalid_input"),
+    ("resources_read", {"resource_id": "r_1"}, "not_found"),
+    ("resources_list", {"cursor": "x"}, "invalid_input"),
+    ("exec", {"command": "ls"}, "not_found"),
+]
 
 
 async def details(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
@@ -34,80 +33,74 @@ async def details(client: Client, tool: str, **arguments: Any) -> dict[str, Any]
     return dict(answer.structured_content)
 
 
-def test_every_tool_is_listed_and_can_be_called(through: Callable[[Talk[Any]], Any], user: User) -> None:
-    upload = user.post("/resources", files={"file": ("合同.txt", "付款期限为三十天。".encode(), "text/plain")}).json()
+async def call_every_tool(client: Client) -> None:
+    assert [tool.name for tool in (await client.list_tools()).tools] == TOOLS
+    for text, query in (("The tax number is 4711", "tax number"), ("爱丽丝对花生过敏", "花生")):
+        created = await details(client, "memory_store", text=text)
+        assert created["action"] == "created"
+        recalled = await details(client, "memory_recall", query=query, limit=1)
+        assert [memory["id"] for memory in recalled["memories"]] == [created["id"]]
+        found = await details(client, "memory_search", query=query)
+        assert created["id"] in {one["id"] for one in found["results"]}
+        gone = await details(client, "memory_forget", memoryId=created["id"])
+        assert gone == {"action": "deleted", "id": created["id"]}
+    [listed] = (await details(client, "resources_list"))["resources"]
+    assert listed["filename"] == "合同.txt"
+    read = await details(client, "resources_read", resource_id=listed["resource_id"])
+    assert (read["text"], read["next_offset"]) == (CONTRACT, None)
+
+
+async def read_files(client: Client) -> None:
+    [resource] = (await client.list_resources()).resources
+    assert (resource.name, resource.mime_type) == ("合同.txt", "text/plain")
+    [content] = (await client.read_resource(resource.uri)).contents
+    assert getattr(content, "text", None) == CONTRACT
+    assert (await client.list_resource_templates()).resource_templates
+    for uri in (f"resource://bob/{resource.uri.rpartition('/')[2]}", "resource://x/r_1", "file:///etc/passwd"):
+        with pytest.raises(MCPError, match="no such resource"):
+            await client.read_resource(uri)
+
+
+async def get_prompts(client: Client) -> None:
+    prompts = (await client.list_prompts()).prompts
+    assert [prompt.name for prompt in prompts] == ["router_profile", "worker_profile"]
+    for prompt in prompts:
+        answer = await client.get_prompt(prompt.name, {"language": "zh", "max_tokens": "500"})
+        [message] = answer.messages
+        assert getattr(message.content, "text", None)
+    refused: list[tuple[str, dict[str, str]]] = [("nonsense", {}), ("router_profile", {"language": "xx"})]
+    for name, arguments in refused:
+        with pytest.raises(MCPError):
+            await client.get_prompt(name, arguments)
+
+
+async def be_refused(client: Client) -> None:
+    for tool, arguments, error in REFUSED:
+        answer = await client.call_tool(tool, arguments)
+        assert answer.is_error, tool
+        assert answer.structured_content == {"error": error}, tool
+
+
+@pytest.fixture
+def reader(user: User) -> User:
+    """A user who gave a file, in an encoding of its own."""
+    upload = user.post("/resources", files={"file": ("合同.txt", CONTRACT.encode("gb18030"), "text/plain")}).json()
     assert upload["status"] == "extracted", upload
+    return user
 
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+@pytest.mark.parametrize("talk", [call_every_tool, read_files, get_prompts, be_refused])
+def test_it_talks_over_http(reader: User, talk: Talk[None], mode: str) -> None:
+    reader.over_http(talk, mode=mode)
+
+
+def test_it_talks_over_stdio(reader: User) -> None:
     async def talk(client: Client) -> None:
-        assert [tool.name for tool in (await client.list_tools()).tools] == TOOLS
-        for text, query in (("The tax number is 4711", "tax number"), ("爱丽丝对花生过敏", "花生")):
-            created = await details(client, "memory_store", text=text)
-            assert created["action"] == "created"
-            recalled = await details(client, "memory_recall", query=query, limit=1)
-            assert [memory["id"] for memory in recalled["memories"]] == [created["id"]]
-            found = await details(client, "memory_search", query=query)
-            assert created["id"] in {one["id"] for one in found["results"]}
-            assert await details(client, "memory_forget", memoryId=created["id"]) == {
-                "action": "deleted",
-                "id": created["id"],
-            }
-        listed = await details(client, "resources_list")
-        assert [one["filename"] for one in listed["resources"]] == ["合同.txt"]
-        read = await details(client, "resources_read", resource_id=upload["resource_id"])
-        assert (read["text"], read["next_offset"]) == ("付款期限为三十天。", None)
+        for part in (call_every_tool, read_files, get_prompts, be_refused):
+            await part(client)
 
-    through(talk)
-
-
-def test_files_are_mcp_resources_too(through: Callable[[Talk[Any]], Any], user: User) -> None:
-    user.post("/resources", files={"file": ("note.txt", b"Payment within thirty days.", "text/plain")})
-
-    async def talk(client: Client) -> None:
-        [resource] = (await client.list_resources()).resources
-        assert (resource.name, resource.mime_type) == ("note.txt", "text/plain")
-        [content] = (await client.read_resource(resource.uri)).contents
-        assert getattr(content, "text", None) == "Payment within thirty days."
-        assert (await client.list_resource_templates()).resource_templates
-        for uri in (f"resource://bob/{resource.uri.rpartition('/')[2]}", "resource://x/r_1", "file:///etc/passwd"):
-            with pytest.raises(MCPError, match="no such resource"):
-                await client.read_resource(uri)
-
-    through(talk)
-
-
-def test_profiles_are_prompts(through: Callable[[Talk[Any]], Any]) -> None:
-    async def talk(client: Client) -> None:
-        prompts = (await client.list_prompts()).prompts
-        assert [prompt.name for prompt in prompts] == ["router_profile", "worker_profile"]
-        for prompt in prompts:
-            answer = await client.get_prompt(prompt.name, {"language": "zh", "max_tokens": "500"})
-            [message] = answer.messages
-            assert message.content.type == "text"
-        for name, arguments in (("nonsense", {}), ("router_profile", {"language": "xx"})):
-            with pytest.raises(MCPError):
-                await client.get_prompt(name, arguments)
-
-    through(talk)
-
-
-def test_what_a_tool_refuses_is_told_to_the_model(through: Callable[[Talk[Any]], Any]) -> None:
-    async def talk(client: Client) -> None:
-        for tool, arguments, error in (
-            ("memory_recall", {}, "missing_param"),
-            ("memory_search", {}, "missing_param"),
-            ("memory_recall", {"query": 5}, "invalid_input"),
-            ("memory_search", {"query": "x", "scope": ["everything"]}, "invalid_input"),
-            ("memory_store", {"text": "x", "category": "nonsense"}, "invalid_input"),
-            ("resources_read", {}, "invalid_input"),
-            ("resources_read", {"resource_id": "r_1"}, "not_found"),
-            ("resources_list", {"cursor": "x"}, "invalid_input"),
-            ("exec", {"command": "ls"}, "not_found"),
-        ):
-            answer = await client.call_tool(tool, arguments)
-            assert answer.is_error, tool
-            assert answer.structured_content == {"error": error}, tool
-
-    through(talk)
+    reader.over_stdio(talk)
 
 
 def test_the_agent_is_named_by_header_and_by_option(user: User) -> None:
