@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import DatabaseError
 from mcp.server.stdio import stdio_server
 
 from accounts.audit import Actor
@@ -32,6 +33,8 @@ class Command(BaseCommand):
             caller = caller_for(Owner(found.pk, found.user_id), Actor.command("mcp"), agent_id=agent)
         except GatewayError as error:
             raise CommandError(error.detail) from None
+        except DatabaseError as error:
+            raise CommandError(f"The database cannot be used ({error}): run python manage.py migrate first.") from None
         current.set(caller)
         workers = Workers(THREADS)
         try:
