@@ -18,6 +18,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import orjson
+from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
@@ -102,9 +103,21 @@ def note_flushed(session: Session, flush_id: str) -> None:
     """From now on these messages are a record of what was said, and no longer wait in the upstream's buffer. What came
     of them carries the same name, so that each memory leads back to its messages."""
     batch_id = flush_id[:64] or uuid4().hex
-    _rows(session).filter(batch_id="").update(batch_id=batch_id)
+    _rows(session).filter(batch_id="").update(batch_id=batch_id, **_unkept(session))
     made = session.memories.filter(memory_type=Memory.Type.EPISODE, origin=Memory.Origin.UPSTREAM, batch_id="")
     made.update(batch_id=batch_id)
+
+
+def _unkept(session: Session) -> dict[str, Any]:
+    """What a chat leaves where the setting wants no record of it: that it was said, so that nothing is sent twice."""
+    is_chat = session.kind != Session.Kind.RESOURCE
+    is_unkept = is_chat and not settings.MEMORY_GATEWAY_FULL_CONTEXT_MEMORY
+    return {"text": "", "payload": {}} if is_unkept else {}
+
+
+def holds_words(row: Memory) -> bool:
+    """Whether a row of the journal says what was said."""
+    return "message" in row.payload
 
 
 def waits_for_flush(session: Session, messages: Iterable[Message]) -> bool:
@@ -126,7 +139,7 @@ def is_flushed(row: Memory) -> bool:
 def rename(session: Session, rows: Iterable[Memory]) -> None:
     """Gives rows of another session's journal to this one, as if their messages had been said in it. What this one
     holds already stays the only one."""
-    named = {name_of(session, said(row)): row for row in rows}
+    named = {name_of(session, said(row)): row for row in rows if holds_words(row)}
     known = set(_rows(session).filter(memory_id__in=list(named)).values_list("memory_id", flat=True))
     moved = [row for memory_id, row in named.items() if memory_id not in known]
     for memory_id, row in named.items():

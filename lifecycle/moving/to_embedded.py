@@ -70,6 +70,7 @@ def _told(session: Session, source: _Source) -> list[Told]:
         return [
             Told(upstream_journal.said(row), row.batch_id if upstream_journal.is_flushed(row) else "")
             for row in source.told
+            if upstream_journal.holds_words(row)
         ]
     try:
         batch_id = next((row.batch_id for row in source.told if upstream_journal.is_flushed(row)), "moved")
