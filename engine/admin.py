@@ -10,6 +10,7 @@ from engine.models import (
     HourCount,
     IndexStatistics,
     IndexVersion,
+    LeftUpstream,
     Memory,
     OwedEmbedding,
     Session,
@@ -108,3 +109,10 @@ class SessionCountAdmin(ReadOnlyAdmin):
     list_display = ("session_row", "of_agent", "agent_id", "memories")
     list_filter = ("of_agent",)
     search_fields = ("agent_id__exact", "session_row__exact")
+
+
+@admin.register(LeftUpstream)
+class LeftUpstreamAdmin(ReadOnlyAdmin):
+    list_display = ("digest", "noted_at")
+    list_filter = ("noted_at",)
+    search_fields = ("digest__exact",)

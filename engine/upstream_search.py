@@ -4,10 +4,11 @@ our own index adds to it."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import chain
 
 import orjson
 
-from engine import upstream_own, upstream_sessions
+from engine import left_upstream, upstream_own, upstream_sessions
 from engine.port import Hit, Owner, SearchRequest, SearchResult
 from engine.upstream import wire
 from engine.upstream.answering import answer_of, found_by, is_full
@@ -35,11 +36,25 @@ def search(ask: Ask, owner: Owner, requests: Sequence[SearchRequest], batch_size
         found_by(request, records, owner, sessions)
         for request, records, sessions in zip(requests, found, names, strict=True)
     ]
+    hits = _without_left(owner, hits)
     beside = upstream_own.look_up(owner, requests, {hit.memory_id for held in hits for hit in held})
     return [
         answer_of(request, [*_without(beside.reworded, held), *ours], _full_at(payloads, records))
         for request, held, ours, payloads, records in zip(requests, hits, beside.hits, asked, found, strict=True)
     ]
+
+
+def _without_left(owner: Owner, hits: list[list[Hit]]) -> list[list[Hit]]:
+    """Of an erased user of the same name the upstream has no session that would give it away, but it may have a
+    profile. One statement, where something came that is of no session."""
+    if not any(map(_is_of_no_session, chain.from_iterable(hits))) or not left_upstream.holds_user(owner.user_id):
+        return hits
+    return [[hit for hit in held if not _is_of_no_session(hit)] for held in hits]
+
+
+def _is_of_no_session(hit: Hit) -> bool:
+    """Agents have names of their user's own there."""
+    return hit.session_id is None and not hit.memory_type.startswith("agent_")
 
 
 def _without(memory_ids: Collection[str], hits: Iterable[Hit]) -> Iterable[Hit]:

@@ -10,6 +10,7 @@ from datetime import datetime
 
 from django.db import connection
 
+from engine import left_upstream
 from engine.models import Session, owned_by
 from engine.port import EngineRefused, Owner
 from engine.upstream.names import unique_session_id
@@ -69,7 +70,7 @@ def claim(owner: Owner, session_id: str) -> Session:
     )
     if session.deleted_at is not None:
         raise EngineRefused("This session was deleted for good: choose another session_id.")
-    if _is_held_by_another(session):
+    if _is_held_by_another(session) or left_upstream.holds_session(session):
         session.engine_session_id = unique_session_id(session_id, owner.user_pk)
         session.save(update_fields=["engine_session_id"])
     return session

@@ -15,8 +15,8 @@ from engine.port import Owner
 from lifecycle.tables import ALL, AUDIT, LOCAL, MEMORIES, USER, Table
 
 BATCH_ROWS = 500
-# Statistics follow the memories, so they go after them; and whose memories they were is known to the end.
-_LAST = (*LOCAL, AUDIT, USER)
+# What is made of the memories goes after them, or their removal would make it anew.
+_ORDER = (*(table for table in reversed(ALL) if table not in {*LOCAL, AUDIT, USER}), *LOCAL)
 
 
 def counts(user: MemoryUser) -> dict[str, int]:
@@ -24,15 +24,24 @@ def counts(user: MemoryUser) -> dict[str, int]:
     return {table.name: table.rows(user).count() for table in ALL}
 
 
-def remove_rows(user: MemoryUser, *, between: Callable[[], None] = lambda: None) -> Mapping[str, int]:
-    """Removes everything but files, the user last. May be cut short and called again; `between` is called between
-    batches. In one transaction if the caller has one."""
+def remove_rows(user: MemoryUser, *, between: Callable[[int], None] = lambda _: None) -> Mapping[str, int]:
+    """Removes everything but the user and their trail; how many rows of each table.
+
+    May be cut short and called again; `between` hears after each batch how many rows it had.
+    """
     removed: Counter[str] = Counter()
-    for table in (*(table for table in reversed(ALL) if table not in _LAST), *_LAST):
+    for table in _ORDER:
         for batch in _batches(table, user):
             removed[table.name] += _remove(table, user, batch)
-            between()
+            between(len(batch))
     return removed
+
+
+def remove_user(user: MemoryUser, *, until_event: int | None = None) -> None:
+    """Removes the user and their trail, up to an event if one is named. Call inside a transaction, after the rest."""
+    trail = AUDIT.rows(user)
+    (trail if until_event is None else trail.filter(pk__lte=until_event)).delete()
+    MemoryUser.objects.filter(pk=user.pk).delete()
 
 
 def _batches(table: Table, user: MemoryUser) -> Iterator[Sequence[Any]]:

@@ -193,6 +193,7 @@ def _make_room(person: _Person) -> tuple[list[UserKey], set[str]]:
     keys = list(UserKey.objects.filter(user=there))
     stored = set(files.on_disk_of(there.pk))
     erasing.remove_rows(there)
+    erasing.remove_user(there)
     return keys, stored
 
 

@@ -116,6 +116,7 @@ ELSEWHERE: dict[str, str] = {
     "engine.EmbeddingSpace": "one row for each model",
     "engine.HourCount": "counts that the database's own triggers take away with the rows",
     "engine.IndexVersion": "one row for all",
+    "engine.LeftUpstream": "digests of names, so that nobody comes to what an upstream holds of erased people",
     "engine.SessionCount": "as HourCount",
     "lifecycle.Job": "names users in its parameters: `lifecycle.erase` looks for them",
     "lifecycle.JobStep": "goes with its job",

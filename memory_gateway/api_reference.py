@@ -121,6 +121,8 @@ def _section(document: Schema, method: str, path: str, operation: Schema) -> str
 
 def _authentication(operation: Schema) -> str:
     schemes = {name for alternative in operation.get("security", []) for name in alternative}
+    if "keyOrProvisioningAuth" in schemes:
+        return "user key, or the provisioning token"
     if "provisioningAuth" in schemes:
         return "the provisioning token as `Authorization: Bearer …`, where the gateway demands one"
     return "the user's key" if schemes else "none"

@@ -19,6 +19,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("resources.api.urls")),
     path("", include("memories.api.urls")),
     path("", include("profiles.api.urls")),
+    path("", include("lifecycle.api.urls")),
     path("", include("agents.api.urls")),
     path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
     path("api/docs/", DocsView.as_view(), name="docs"),

@@ -336,6 +336,13 @@ class Walk(RuleBasedStateMachine):
             (key_id, *_) = (key["key_id"] for key in self.call(owner, "get", "/users/me/keys")["keys"])
             self.call(name, "delete", "/users/me/keys/{key_id}", key_id, expect=404)
 
+    @rule(name=people, owner=people)
+    def erase_another(self, name: str, owner: str) -> None:
+        """Whatever they confirm."""
+        if name != owner:
+            other = self.subjects[owner].user_id
+            self.call(name, "delete", "/users/{user_id}", f"{other}?confirm=erase:{other}", expect=404)
+
 
 def _file(filename: str, text: str) -> SimpleUploadedFile:
     return SimpleUploadedFile(filename, text.encode(), "text/plain")

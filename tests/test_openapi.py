@@ -30,6 +30,7 @@ from tests.openapi import operations, schema
 
 DOCUMENTED = {
     ("post", "/users"),
+    ("delete", "/users/{user_id}"),
     ("get", "/users/me/keys"),
     ("post", "/users/me/keys"),
     ("post", "/users/me/keys/rotate"),
@@ -78,7 +79,11 @@ CHECKS = ChecksConfig(
 )
 GENERATION = GenerationConfig(allow_x00=False, with_security_parameters=False)
 # Keys end here, so the smoke would lock itself out; the isolation walk and their own tests exercise them.
-ENDING_KEYS = {("post", "/users/me/keys/rotate"), ("delete", "/users/me/keys/{key_id}")}
+ENDING_KEYS = {
+    ("post", "/users/me/keys/rotate"),
+    ("delete", "/users/me/keys/{key_id}"),
+    ("delete", "/users/{user_id}"),
+}
 
 
 def test_the_schema_is_valid_openapi_3_1() -> None:

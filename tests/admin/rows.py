@@ -19,6 +19,7 @@ from engine.models import (
     HourCount,
     IndexStatistics,
     IndexVersion,
+    LeftUpstream,
     Memory,
     OwedEmbedding,
     Session,
@@ -121,6 +122,10 @@ def owed_embedding(number: int) -> OwedEmbedding:
     return OwedEmbedding.objects.create(memory=memory(number))
 
 
+def left_upstream(number: int) -> LeftUpstream:
+    return LeftUpstream.objects.create(digest=f"{number:064x}")
+
+
 def resource(number: int) -> Resource:
     owner, resource_id = user(number), new_resource_id()
     return Resource.objects.create(
@@ -211,6 +216,7 @@ MAKERS: dict[type[Model], Callable[[int], Any]] = {
     Embedding: embedding,
     VectorPage: vector_page,
     OwedEmbedding: owed_embedding,
+    LeftUpstream: left_upstream,
     Resource: resource,
     Attachment: attachment,
     Tombstone: tombstone,

@@ -39,9 +39,15 @@ def export(path: Path, *arguments: str) -> bytes:
     return path.read_bytes()
 
 
+def forget(user_id: str) -> None:
+    user = MemoryUser.objects.get(user_id=user_id)
+    erasing.remove_rows(user)
+    erasing.remove_user(user)
+
+
 def forget_everybody(storage: Path) -> None:
     for user in MemoryUser.objects.all():
-        erasing.remove_rows(user)
+        forget(user.user_id)
     AuditEvent.objects.all().delete()
     shutil.rmtree(storage, ignore_errors=True)
 
@@ -146,7 +152,7 @@ def test_who_is_here_already_is_a_reason_to_take_in_nobody(
 ) -> None:
     furnish(alice)
     export(tmp_path / "all.tar")
-    erasing.remove_rows(MemoryUser.objects.get(user_id="bob"))
+    forget("bob")
     with pytest.raises(CommandError, match="1 of its users are here already, nobody was imported: alice"):
         run("import_memory", str(tmp_path / "all.tar"))
     assert not MemoryUser.objects.filter(user_id="bob").exists()
@@ -156,7 +162,7 @@ def test_skip_leaves_them_as_they_are_and_goes_on(alice: Person, bob: Person, st
     furnish(alice)
     export(tmp_path / "all.tar")
     furnish(alice, "almond")
-    erasing.remove_rows(MemoryUser.objects.get(user_id="bob"))
+    forget("bob")
     answer = run("import_memory", str(tmp_path / "all.tar"), "--on-conflict", "skip")
     assert (answer["users"], answer["skipped"]) == (1, 1)
     assert found(alice, "almond")
@@ -167,7 +173,7 @@ def test_replace_puts_the_archive_in_their_place_and_keeps_their_keys(
 ) -> None:
     furnish(alice)
     first = export(tmp_path / "all.tar")
-    erasing.remove_rows(MemoryUser.objects.get(user_id="alice"))
+    forget("alice")
     again = make_person("alice")
     furnish(again, "almond")
     run("import_memory", str(tmp_path / "all.tar"), "--on-conflict", "replace")

@@ -18,6 +18,7 @@ API = {
     ("GET", "/api/schema/"): OPEN,
     ("GET", "/api/docs/"): OPEN,
     ("POST", "/users"): OPEN,
+    ("DELETE", "/users/<str:user_id>"): KEY,
     ("GET", "/users/me/keys"): KEY,
     ("POST", "/users/me/keys"): KEY,
     ("POST", "/users/me/keys/rotate"): KEY,

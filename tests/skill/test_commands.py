@@ -17,6 +17,7 @@ from tests.skill.conftest import CLIENT, SCRIPT, SKILL, Run
 CREDENTIALS = {"user_id", "user_key"}
 # Arguments that are no fields of the endpoint: parts of a form's file and of a message, and where a file goes.
 OWN_ARGUMENTS = {
+    "erase-user": {"user_id"},
     "upload-resource": {"filename", "mime_type"},
     "download-resource": {"output"},
     "add-memory": {"text", "role", "sender_id", "timestamp", "attach"},

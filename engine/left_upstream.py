@@ -1,0 +1,34 @@
+"""What an upstream that cannot delete still holds of erased people: nobody comes to it by taking the same names.
+
+Names are kept as digests only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+
+from engine.models import LeftUpstream, Session
+
+
+def note(user_id: str, sessions: Iterable[Session]) -> None:
+    """Writes down the names under which an upstream knows an erased user and their sessions."""
+    digests = {_digest("user", user_id), *map(_of_session, sessions)}
+    LeftUpstream.objects.bulk_create([LeftUpstream(digest=digest) for digest in digests], ignore_conflicts=True)
+
+
+def holds_user(user_id: str) -> bool:
+    return LeftUpstream.objects.filter(digest=_digest("user", user_id)).exists()
+
+
+def holds_session(session: Session) -> bool:
+    """Whether the session has the name of one that an erased user wrote to."""
+    return LeftUpstream.objects.filter(digest=_of_session(session)).exists()
+
+
+def _of_session(session: Session) -> str:
+    return _digest("session", session.app_id, session.project_id, session.engine_session_id)
+
+
+def _digest(*names: str) -> str:
+    return hashlib.sha256("\0".join(names).encode()).hexdigest()
