@@ -6,11 +6,15 @@ import sys
 from collections.abc import Callable, Sequence
 
 from benchmarks import resource_scope
+from benchmarks.engine import compare as engine
 from benchmarks.http import compare
+from benchmarks.retrieval import compare as retrieval
 
 BENCHMARKS: dict[str, Callable[[Sequence[str]], int]] = {
+    "engine": engine.main,
     "http": compare.main,
     "resource_scope": resource_scope.main,
+    "retrieval": retrieval.main,
 }
 
 

@@ -65,22 +65,26 @@ def gateway(folder: Path, **settings: str) -> Iterator[tuple[int, int]]:
     `settings` are set without their prefix: `BACKEND_BASE_URL="http://…"`.
     """
     port = free_port()
-    given = {
-        "ENV_FILE": "",
-        "DB_PATH": str(folder / "memory_gateway.sqlite3"),
-        "STORAGE_DIR": str(folder / "storage"),
-        "PORT": str(port),
-        **settings,
-    }
-    env = {
-        **{name: value for name, value in os.environ.items() if not name.startswith("MEMORY_GATEWAY_")},
-        "DATABASE_URL": "",
-        **{f"MEMORY_GATEWAY_{name}": value for name, value in given.items()},
-    }
+    env = gateway_environment(folder, PORT=str(port), **settings)
     migrate = [sys.executable, "manage.py", "migrate", "--verbosity", "0"]
     subprocess.run(migrate, cwd=PROJECT, env=env, check=True)
     with python(["manage.py", "serve"], port, folder / "gateway.log", env) as pid:
         yield port, pid
+
+
+def gateway_environment(folder: Path, **settings: str) -> dict[str, str]:
+    """The environment of a gateway, and of commands on its data: a SQLite database and files in `folder`."""
+    given = {
+        "ENV_FILE": "",
+        "DB_PATH": str(folder / "memory_gateway.sqlite3"),
+        "STORAGE_DIR": str(folder / "storage"),
+        **settings,
+    }
+    return {
+        **{name: value for name, value in os.environ.items() if not name.startswith("MEMORY_GATEWAY_")},
+        "DATABASE_URL": "",
+        **{f"MEMORY_GATEWAY_{name}": value for name, value in given.items()},
+    }
 
 
 def cpu_seconds(pid: int) -> float:

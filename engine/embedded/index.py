@@ -42,6 +42,9 @@ class _Vendor(Protocol):
 
 
 _VENDORS: Mapping[str, _Vendor] = {"sqlite": index_sqlite, "postgresql": index_postgresql}
+_IS_FILLED = """
+    SELECT 1 FROM engine_indexstatistics WHERE user_id = %s AND app_id = %s AND project_id = %s AND documents > 0
+"""
 _COUNT = """
     INSERT INTO engine_indexstatistics (user_id, app_id, project_id, documents, tokens) VALUES (%s, %s, %s, %s, %s)
     ON CONFLICT (user_id, app_id, project_id) DO UPDATE SET
@@ -118,6 +121,13 @@ def remove(owner: Owner, entries: Mapping[int, Entry]) -> None:
         vectors_fill.forget(owner, entries)
 
 
+def is_filled(owner: Owner) -> bool:
+    """Whether the index holds anything of the owner's. One statement."""
+    with connection.cursor() as cursor:
+        cursor.execute(_IS_FILLED, owner_values(owner))
+        return cursor.fetchone() is not None
+
+
 def clear() -> None:
     """Empties the index of all users."""
     _vendor().clear()
@@ -126,7 +136,10 @@ def clear() -> None:
 
 def version() -> str | None:
     """Which tokenizer built the index; None while nothing has been indexed."""
-    return IndexVersion.objects.values_list("tokenizer", flat=True).first()
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT tokenizer FROM engine_indexversion ORDER BY id LIMIT 1")
+        row = cursor.fetchone()
+    return row[0] if row else None
 
 
 def require_current_version() -> None:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from django.db import transaction
+from django.db import connection, transaction
 
+from engine.embedded.owned import owner_values
 from engine.models import Session, owned_by
 from engine.port import EngineRefused, Owner
 from memory_gateway.core.ids import parse_session_id
+
+# Plain, because every message that is added waits for it.
+_OF_OWNER = "SELECT * FROM engine_session WHERE user_id = %s AND app_id = %s AND project_id = %s AND session_id = %s"
 
 
 def locked(owner: Owner, session_id: str) -> Session:
@@ -37,9 +41,8 @@ def mark_deleted(owner: Owner, session_id: str, now: datetime) -> Session:
 
 def _locked(owner: Owner, session_id: str) -> Session:
     """Locked, and made if need be. Another may make it at the same moment: then that one is locked."""
-    locked = Session.objects.select_for_update()
-    session = locked.filter(owned_by(owner), session_id=session_id).first()
-    if session is not None:
+    lock = "FOR UPDATE" if connection.features.has_select_for_update else ""
+    for session in Session.objects.raw(f"{_OF_OWNER} {lock}", [*owner_values(owner), session_id]):
         return session
     made, _ = Session.objects.get_or_create(
         user_id=owner.user_pk,
@@ -48,4 +51,4 @@ def _locked(owner: Owner, session_id: str) -> Session:
         session_id=session_id,
         defaults={"engine_session_id": session_id, "kind": parse_session_id(session_id).kind},
     )
-    return locked.get(pk=made.pk)
+    return Session.objects.select_for_update().get(pk=made.pk)

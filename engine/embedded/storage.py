@@ -5,16 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from django.db import transaction
-from django.db.models import Max
+from django.db import connection, transaction
 
 from engine.embedded import index
 from engine.embedded.index import Entry
+from engine.embedded.owned import owner_values
 from engine.models import Memory, Session, owned_by
 from engine.port import Owner
 
 # A statement is built in memory with all that it carries.
 _BATCH_ROWS = 200
+_END = """
+    SELECT COALESCE(MAX(seq) + 1, 0) AS number, '' AS memory_id, 0 AS part FROM engine_memory WHERE session_id = %s
+    UNION ALL SELECT 0, memory_id, 1 FROM engine_memory
+        WHERE user_id = %s AND app_id = %s AND project_id = %s AND memory_id IN ({slots})
+    UNION ALL SELECT created_at_ms, '', 2 FROM engine_memory
+        WHERE session_id = %s AND created_at_ms BETWEEN %s AND %s
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +39,18 @@ class Draft:
 
 def known(owner: Owner, memory_ids: Iterable[str]) -> set[str]:
     """Which of the ids exist already. No statement where none are asked for."""
-    found = Memory.objects.filter(owned_by(owner), memory_id__in=list(memory_ids))
+    wanted = list(memory_ids)
+    if not wanted:
+        return set()
+    found = Memory.objects.filter(owned_by(owner), memory_id__in=wanted)
     return set(found.values_list("memory_id", flat=True))
 
 
 def append(owner: Owner, session: Session, drafts: Sequence[Draft]) -> None:
     """Adds to the end of a session that the caller has locked; drafts that are known already are left out."""
-    seen = known(owner, [draft.first_id for draft in drafts])
-    seq = _next_seq(session)
-    taken = _times(session, drafts)
+    if not drafts:
+        return
+    seq, seen, taken = _end_of(owner, session, drafts)
     entries: list[Entry] = []
     memories: list[Memory] = []
     for draft in drafts:
@@ -73,18 +83,21 @@ def remove(owner: Owner, memories: Sequence[Memory]) -> None:
         Memory.objects.filter(owned_by(owner), pk__in=[memory.pk for memory in alive]).delete()
 
 
-def _next_seq(session: Session) -> int:
-    last = session.memories.aggregate(last=Max("seq"))["last"]
-    return 0 if last is None else last + 1
-
-
-def _times(session: Session, drafts: Sequence[Draft]) -> set[int]:
-    """The times that are taken in the session where the drafts want to stand."""
-    wanted = [memory.created_at_ms for draft in drafts for memory in draft.memories[:1]]
-    if not wanted:
-        return set()
-    near = session.memories.filter(created_at_ms__gte=min(wanted), created_at_ms__lte=max(wanted) + len(wanted))
-    return set(near.values_list("created_at_ms", flat=True))
+def _end_of(owner: Owner, session: Session, drafts: Sequence[Draft]) -> tuple[int, set[str], set[int]]:
+    """Where the session goes on, which of the drafts it holds already, and which times are taken where they want to
+    stand. One statement: every message that is added waits for it."""
+    ids = [draft.first_id for draft in drafts]
+    wanted = [memory.created_at_ms for draft in drafts for memory in draft.memories[:1]] or [0]
+    statement = _END.format(slots=", ".join(["%s"] * len(ids)))
+    between = [session.pk, min(wanted), max(wanted) + len(wanted)]
+    with connection.cursor() as cursor:
+        cursor.execute(statement, [session.pk, *owner_values(owner), *ids, *between])
+        rows = cursor.fetchall()
+    return (
+        next(number for number, memory_id, part in rows if part == 0),
+        {memory_id for _, memory_id, part in rows if part == 1},
+        {number for number, _, part in rows if part == 2},
+    )
 
 
 def _timed(draft: Draft, taken: set[int]) -> Sequence[Entry]:

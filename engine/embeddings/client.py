@@ -69,11 +69,15 @@ class EmbeddingClient:
                 self._questions.move_to_end(key)
                 return known
         vector: Vectors = self._call(model, [text], QUESTION_SECONDS)[0]
+        self.keep(model, text, vector)
+        return vector
+
+    def keep(self, model: Model, text: str, vector: Vectors) -> None:
+        """Notes a question's vector for the next time."""
         with self._lock:
-            self._questions[key] = vector
+            self._questions[model, text] = vector
             if len(self._questions) > _QUESTIONS_KEPT:
                 self._questions.popitem(last=False)
-        return vector
 
     def _call(self, model: Model, texts: Sequence[str], seconds: float) -> Vectors:
         body: dict[str, Any] = {"model": model.name, "input": [text[:MAX_CHARS] for text in texts]}

@@ -141,8 +141,12 @@ def test_a_served_gateway_fills_in_the_background(tmp_path: Path) -> None:
             assert requests.post(f"{server.url}/memories/add", json=body, timeout=10).status_code == 200
             flush = {**call, "session_id": "chat:c1"}
             assert requests.post(f"{server.url}/memories/flush", json=flush, timeout=20).status_code == 200
-            health = requests.get(f"{server.url}/health", timeout=10).json()["backend"]["data"]
-            assert health["embeddings"]["status"] == "failing"
+            for _ in range(50):  # an answer is kept for a second
+                health = requests.get(f"{server.url}/health", timeout=10).json()["backend"]["data"]["embeddings"]
+                if health["status"] == "failing":
+                    break
+                time.sleep(0.1)
+            assert health["status"] == "failing"
             stub.failure = None
             search = {**call, "query": "car", "scope": ["all_user_memory"], "method": "vector"}
             for _ in range(100):

@@ -1,0 +1,1 @@
+"""The embedded engine beside an FTS5 table with a user column and beside LanceDB."""

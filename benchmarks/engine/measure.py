@@ -1,0 +1,209 @@
+"""One number of memories, measured in this process; the last line of its output is the result as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import django
+
+django.setup()
+
+import numpy as np  # noqa: E402
+from django.conf import settings  # noqa: E402
+
+from accounts import services as accounts  # noqa: E402
+from accounts.audit import Actor  # noqa: E402
+from benchmarks.engine.corpus import Corpus, Item  # noqa: E402
+from benchmarks.engine.others import Fts5, Lance  # noqa: E402
+from engine.embedded import vectors_fill, vectors_spaces  # noqa: E402
+from engine.embedded.engine import EmbeddedEngine  # noqa: E402
+from engine.embeddings.client import EmbeddingClient, Model, client  # noqa: E402
+from engine.models import EmbeddingSpace, Memory  # noqa: E402
+from engine.port import ContentItem, Message, Method, Owner, SearchRequest  # noqa: E402
+
+_BEGAN_MS = 1_700_000_000_000
+_ADDED_AT_ONCE = 500
+_EMBEDDED_AT_ONCE = 2_000
+_USERS_WITH_TABLES = 20
+_ADDS = 40
+
+
+class Vectors(EmbeddingClient):
+    """The vectors of known texts, without a network."""
+
+    def __init__(self, items: Sequence[Item]) -> None:
+        super().__init__("http://127.0.0.1:9", "")
+        self._of = {item.text: item.vector for item in items}
+
+    def embed(self, model: Model, texts: Sequence[str], seconds: float = 0) -> Any:
+        return np.stack([self._of[text] for text in texts])
+
+
+class Ours:
+    """The embedded engine on SQLite."""
+
+    def __init__(self, folder: Path, users: int) -> None:
+        self.path = folder / "memory_gateway.sqlite3"
+        self._engine = EmbeddedEngine()
+        actor = Actor.command("benchmark")
+        names = [f"user-{number}" for number in range(users)]
+        self._owners = [Owner(accounts.create_user(name, actor=actor).key.user_id, name) for name in names]
+
+    def build(self, items: Sequence[Item]) -> None:
+        by_user: defaultdict[int, list[Item]] = defaultdict(list)
+        for item in items:
+            by_user[item.user].append(item)
+        for user, told in by_user.items():
+            for start in range(0, len(told), _ADDED_AT_ONCE):
+                batch = told[start : start + _ADDED_AT_ONCE]
+                self._engine.add(self._owners[user], f"chat:{start}", [self._message(item) for item in batch])
+                self._engine.flush(self._owners[user], f"chat:{start}")
+
+    def embed(self, source: EmbeddingClient, dimensions: int) -> None:
+        space = EmbeddingSpace.objects.create(
+            model="made-up", dimensions=dimensions, is_active=True, knows_other_scripts=False
+        )
+        rows = Memory.objects.order_by("user", "pk").select_related("user")
+        batch: list[Memory] = []
+        for memory in rows.iterator(_EMBEDDED_AT_ONCE):
+            batch.append(memory)
+            if len(batch) == _EMBEDDED_AT_ONCE:
+                vectors_fill.write(space, batch, source, 0)
+                batch = []
+        vectors_fill.write(space, batch, source, 0)
+
+    def know(self, questions: Sequence[Item]) -> None:
+        """Puts the questions' vectors where those of questions asked before are kept."""
+        settings.MEMORY_GATEWAY_EMBEDDING_BASE_URL = "http://127.0.0.1:9"
+        settings.MEMORY_GATEWAY_EMBEDDING_MODEL = "made-up"
+        space = vectors_spaces.active()
+        assert space is not None
+        for question in questions:
+            client().keep(vectors_spaces.model_of(space), question.text, question.vector)
+
+    def search(self, question: Item, method: Method) -> list[str]:
+        owner = self._owners[question.user]
+        [result] = self._engine.search(owner, [SearchRequest(question.text, method, 10)])
+        assert result.method == method, result.degraded
+        return [hit.text for hit in result.hits]
+
+    def add(self, item: Item) -> None:
+        self._engine.add(self._owners[item.user], "chat:added", [self._message(item)])
+
+    def _message(self, item: Item) -> Message:
+        sender = self._owners[item.user].user_id
+        number = int(item.text.rpartition(" ")[2])
+        return Message(sender, "user", _BEGAN_MS + 1000 * number, (ContentItem("text", item.text),))
+
+
+def main() -> None:
+    options = _options()
+    folder = Path(options.folder)
+    corpus = Corpus(options.users, options.dimensions)
+    items, questions = corpus.memories(options.rows), corpus.questions(options.questions)
+    more = corpus.memories(_ADDS)
+    ours, fts5, lance = Ours(folder, options.users), Fts5(folder), Lance(folder, options.dimensions)
+    built = {
+        "ours": _took(lambda: ours.build(items)),
+        "ours, vectors": _took(lambda: ours.embed(Vectors(items), options.dimensions)),
+        "FTS5": _took(lambda: fts5.build(items)),
+        "LanceDB": _took(lambda: lance.build(items)),
+    }
+    ours.know(questions)
+    of_few = [_of(question, number % _USERS_WITH_TABLES) for number, question in enumerate(questions)]
+    for user in range(min(_USERS_WITH_TABLES, options.users)):
+        lance.build_of(user, [item for item in items if item.user == user])
+    keyword = _in_turns(questions, lambda one: ours.search(one, "keyword"), fts5.keyword)
+    vector = _in_turns(questions, lambda one: ours.search(one, "vector"), lance.vector)
+    hybrid = _in_turns(of_few, lambda one: ours.search(one, "hybrid"), lance.hybrid)
+    add = _in_turns(more, ours.add, lance.add)
+    result = {
+        "recall": _recall(ours, items, questions),
+        "ratios": {
+            "keyword / FTS5 with a user column": keyword[0] / keyword[1],
+            "vector / LanceDB with a user filter": vector[0] / vector[1],
+            "hybrid / LanceDB, a table per user": hybrid[0] / hybrid[1],
+            "durable add / LanceDB": add[0] / add[1],
+        },
+        "systems": {
+            "ours": {
+                "keyword ms": _ms(keyword[0]), "vector ms": _ms(vector[0]), "hybrid ms": _ms(hybrid[0]),
+                "add ms": _ms(add[0]), "build s": built["ours"], "vectors s": built["ours, vectors"],
+                "MB": _megabytes(ours.path),
+            },
+            "FTS5, user column": {"keyword ms": _ms(keyword[1]), "build s": built["FTS5"], "MB": _megabytes(fts5.path)},
+            "LanceDB": {
+                "vector ms": _ms(vector[1]), "hybrid ms": _ms(hybrid[1]), "add ms": _ms(add[1]),
+                "build s": built["LanceDB"], "MB": _megabytes(lance.path),
+            },
+        },
+    }  # fmt: skip
+    print(json.dumps(result))
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--folder", required=True)
+    for name in ("rows", "users", "dimensions", "questions"):
+        parser.add_argument(f"--{name}", type=int, required=True)
+    return parser.parse_args()
+
+
+def _of(question: Item, user: int) -> Item:
+    return Item(user, question.text, question.vector)
+
+
+def _took(work: Callable[[], None]) -> float:
+    began = time.perf_counter()
+    work()
+    seconds = round(time.perf_counter() - began, 1)
+    print(f"  built in {seconds} s", file=sys.stderr, flush=True)
+    return seconds
+
+
+def _in_turns(
+    items: Sequence[Item], ours: Callable[[Item], object], theirs: Callable[[Item], object]
+) -> tuple[float, float]:
+    """The median seconds of both, each item asked of one right after the other."""
+    seconds: tuple[list[float], list[float]] = ([], [])
+    for item in items[:5]:
+        ours(item), theirs(item)
+    for item in items[5:]:
+        for side, call in enumerate((ours, theirs)):
+            began = time.perf_counter()
+            call(item)
+            seconds[side].append(time.perf_counter() - began)
+    return statistics.median(seconds[0]), statistics.median(seconds[1])
+
+
+def _recall(ours: Ours, items: Sequence[Item], questions: Sequence[Item]) -> float:
+    """The share of the ten nearest, found by comparing all of the user's vectors, that a vector search brings."""
+    shares = []
+    for question in questions[:100]:
+        own = [item for item in items if item.user == question.user]
+        cosines = np.stack([item.vector for item in own]) @ question.vector
+        nearest = {own[place].text for place in np.argsort(-cosines)[:10] if cosines[place] > 0}
+        if nearest:
+            shares.append(len(nearest & set(ours.search(question, "vector"))) / len(nearest))
+    return statistics.fmean(shares)
+
+
+def _ms(seconds: float) -> float:
+    return round(seconds * 1000, 2)
+
+
+def _megabytes(path: Path) -> int:
+    files = path.rglob("*") if path.is_dir() else path.parent.glob(path.name + "*")
+    return round(sum(file.stat().st_size for file in files if file.is_file()) / 2**20)
+
+
+if __name__ == "__main__":
+    main()

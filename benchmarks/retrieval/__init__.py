@@ -1,0 +1,1 @@
+"""Whether a search finds what answers a question, over REST."""

@@ -1,0 +1,132 @@
+"""Questions whose answers are known, asked over REST: by keyword, among other people's memories, and with vectors.
+
+The files are not part of the project; `--data` names their folder. Measured are R@10, the share of the memories that
+answer a question among the first ten results, and MRR, 1 / the rank of the first of them among the first fifty.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.processes import PROJECT, call, gateway, gateway_environment
+from benchmarks.retrieval.questions import Question, QuestionSet, load
+
+DEPTH = 50
+_ADDED_AT_ONCE = 100
+_BEGAN_MS = 1_700_000_000_000
+TARGETS = {"conversations": (0.71, 0.52), "passages": (0.99, 0.0)}
+"""The least R@10 and MRR by keyword, by how the file's name begins."""
+_NOISE = 0.005
+"""With vectors no set may be worse by more than this, and one has to be better."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quality:
+    recall: float
+    mrr: float
+    median_ms: float
+
+    def __str__(self) -> str:
+        return f"R@10 {self.recall:.3f}, MRR {self.mrr:.3f}, median {self.median_ms:.1f} ms"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Exit codes: 0 when every target was met, 1 when one was missed, 2 without files."""
+    options = _options(arguments)
+    sets = [load(path) for path in sorted(options.data.glob("*")) if path.name.startswith(tuple(TARGETS))]
+    if not sets:
+        print(f"No questions in {options.data}: --data names the folder that has them", file=sys.stderr)
+        return 2
+    alone = _measure("by keyword, alone", sets, "keyword", others=0)
+    among = _measure(f"by keyword, among {options.others:,} others", sets, "keyword", others=options.others)
+    missed = any(_is_below(one.name, quality[one.name]) for quality in (alone, among) for one in sets)
+    missed |= any(among[name].recall < alone[name].recall - _NOISE for name in alone)
+    if options.embedding_url:
+        settings = {"EMBEDDING_BASE_URL": options.embedding_url, "EMBEDDING_MODEL": options.embedding_model}
+        told = _measure("hybrid, alone", sets, "hybrid", others=0, **settings)
+        missed |= any(told[name].recall < alone[name].recall - _NOISE for name in alone)
+        missed |= all(told[name].recall <= alone[name].recall + _NOISE for name in alone)
+    print("A target was missed." if missed else "All targets were met.")
+    return int(missed)
+
+
+def _options(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks retrieval", description=__doc__)
+    parser.add_argument("--data", type=Path, default=PROJECT.parent / "shared" / "eval", help="the files' folder")
+    parser.add_argument("--others", type=int, default=200_000, help="memories of other users beside")
+    parser.add_argument("--embedding-url", default="", help="an endpoint to measure hybrid with")
+    parser.add_argument("--embedding-model", default="all-minilm-l6-v2")
+    return parser.parse_args(arguments)
+
+
+def _measure(
+    title: str, sets: Sequence[QuestionSet], method: str, *, others: int, **settings: str
+) -> dict[str, Quality]:
+    """Each set's quality in a gateway of its own with all sets in it."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        port, _ = stack.enter_context(gateway(folder, LOG_BODIES="false", **settings))
+        if others:
+            _fill(folder, others)
+        found = {}
+        for one in sets:
+            keys = {user: _tell(port, one, user, number) for number, user in enumerate(one.told)}
+            found[one.name] = _ask_all(port, one, keys, method)
+            print(f"{title:40} {one.name:20} {found[one.name]}", flush=True)
+    return found
+
+
+def _fill(folder: Path, number: int) -> None:
+    command = [sys.executable, "manage.py", "many_memories", str(number), "--users", str(max(number // 1000, 1))]
+    subprocess.run(command, cwd=PROJECT, env=gateway_environment(folder), check=True, capture_output=True)
+
+
+def _tell(port: int, questions: QuestionSet, user: str, number: int) -> str:
+    """Adds a user's memories as turns of chats; the user's key."""
+    user_id = f"u_{questions.name[:40]}_{number}"
+    key = call(port, "/users", {"user_id": user_id})["user_key"]
+    sessions: dict[str, list[str]] = {}
+    for told in questions.told[user]:
+        sessions.setdefault(told.session, []).append(told.text)
+    for place, (session, texts) in enumerate(sessions.items()):
+        session_id, began_ms = f"chat:{session}", _BEGAN_MS + place * 3_600_000
+        for start in range(0, len(texts), _ADDED_AT_ONCE):
+            messages = [
+                {"sender_id": user_id, "role": "user", "timestamp": began_ms + start + turn, "content": text}
+                for turn, text in enumerate(texts[start : start + _ADDED_AT_ONCE])
+            ]
+            call(port, "/memories/add", {"session_id": session_id, "messages": messages}, key=key)
+        call(port, "/memories/flush", {"session_id": session_id}, key=key)
+    return str(key)
+
+
+def _ask_all(port: int, questions: QuestionSet, keys: dict[str, str], method: str) -> Quality:
+    ids = {user: {told.text: told.id for told in all_told} for user, all_told in questions.told.items()}
+    recalls, ranks, seconds = [], [], []
+    for question in questions.questions:
+        began = time.perf_counter()
+        texts = _ask(port, question, keys[question.user], method)
+        seconds.append(time.perf_counter() - began)
+        found = [ids[question.user].get(text) for text in texts]
+        recalls.append(len(question.answered_by & set(found[:10])) / len(question.answered_by))
+        ranks.append(next((1 / rank for rank, one in enumerate(found, 1) if one in question.answered_by), 0.0))
+    return Quality(statistics.fmean(recalls), statistics.fmean(ranks), statistics.median(seconds) * 1000)
+
+
+def _ask(port: int, question: Question, key: str, method: str) -> list[str]:
+    body = {"query": question.text, "scope": ["all_user_memory"], "method": method, "top_k": DEPTH}
+    return [result["text"] for result in call(port, "/memories/search", body, key=key)["results"]]
+
+
+def _is_below(name: str, quality: Quality) -> bool:
+    least_recall, least_mrr = next(target for kind, target in TARGETS.items() if name.startswith(kind))
+    return quality.recall < least_recall or quality.mrr < least_mrr

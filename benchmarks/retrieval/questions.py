@@ -1,0 +1,84 @@
+"""Memories and questions with the memories that answer them, from two shapes of files.
+
+- `conversations*.json`: a list of `{"sample_id", "conversation": {"session_1": [{"speaker", "dia_id", "text"}, …], …},
+  "qa": [{"question", "evidence": ["D1:3", …], "category": 1–5}, …]}`; category 5 has no answer and is left out.
+- `passages*.jsonl`: lines `{"type": "memory", "user", "id", "text", "session"}` and
+  `{"type": "question", "user", "text", "gold": [id, …]}`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+_EVIDENCE = re.compile(r"D:?(\d+):(\d+)")
+_UNANSWERABLE = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A memory to be added: who has it, its id in the file, its session and its text."""
+
+    user: str
+    id: str
+    session: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    user: str
+    text: str
+    answered_by: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionSet:
+    name: str
+    told: dict[str, list[Told]] = field(default_factory=lambda: defaultdict(list))
+    questions: list[Question] = field(default_factory=list)
+
+
+def load(path: Path) -> QuestionSet:
+    """Errors: `KeyError` or `ValueError` for another shape."""
+    return _conversations(path) if path.suffix == ".json" else _passages(path)
+
+
+def _conversations(path: Path) -> QuestionSet:
+    found = QuestionSet(path.stem)
+    for sample in json.loads(path.read_bytes()):
+        user, conversation = sample["sample_id"], sample["conversation"]
+        for name, turns in conversation.items():
+            if isinstance(turns, list):
+                found.told[user] += [Told(user, turn["dia_id"], name, _text(turn)) for turn in turns]
+        ids = {one.id for one in found.told[user]}
+        for asked in sample["qa"]:
+            evidence = _evidence(asked.get("evidence") or []) & ids
+            if evidence and asked["category"] != _UNANSWERABLE:
+                found.questions.append(Question(user, asked["question"], frozenset(evidence)))
+    return found
+
+
+def _text(turn: dict[str, Any]) -> str:
+    caption = turn.get("blip_caption")
+    return f"{turn['speaker']}: {turn['text']}" + (f" [shares {caption}]" if caption else "")
+
+
+def _evidence(written: list[str]) -> set[str]:
+    """Some are written together or with a colon too many."""
+    return {f"D{int(session)}:{int(turn)}" for item in written for session, turn in _EVIDENCE.findall(item)}
+
+
+def _passages(path: Path) -> QuestionSet:
+    found = QuestionSet(path.stem)
+    for line in path.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        if row["type"] == "memory":
+            found.told[row["user"]].append(Told(row["user"], row["id"], row.get("session", ""), row["text"]))
+        else:
+            found.questions.append(Question(row["user"], row["text"], frozenset(row["gold"])))
+    return found
