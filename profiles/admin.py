@@ -19,10 +19,10 @@ from accounts.models import MemoryUser
 from memory_gateway.core.errors import FieldError, GatewayError, PreconditionFailed
 from profiles import document_form, services
 from profiles.diff import differences
+from profiles.documents import Document, Status
 from profiles.labels import Language, label
 from profiles.models import ProfileMemory, ProfileRevision
 from profiles.schemas import MODELS, Content, Kind
-from profiles.services import Document
 
 CHANGES_SHOWN = 50
 
@@ -118,7 +118,7 @@ class ProfileMemoryAdmin(PersonalAdmin):
         user, known = self._subject(request, user_pk, kind)
         self._require(request, "disable")
         if request.method == "POST":
-            is_disabled = request.POST.get("status") == services.Status.DISABLED
+            is_disabled = request.POST.get("status") == Status.DISABLED
             services.set_disabled(user.pk, known, is_disabled, actor=actor_of(request))
             said = _("The document is disabled: it reads as nothing.") if is_disabled else _("The document is enabled.")
             messages.success(request, said)

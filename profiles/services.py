@@ -8,78 +8,36 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, cast
 from uuid import UUID
 
 from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
-from pydantic import ValidationError
 
 from accounts.audit import Actor, record
 from accounts.models import MemoryUser
-from memory_gateway.core.errors import Conflict, FieldError, InvalidInput, NotFound, PreconditionFailed, TooLarge
-from memory_gateway.core.rest import invalid_input
-from memory_gateway.core.times import isoformat
+from memory_gateway.core.errors import Conflict, NotFound
 from profiles import merge, prompts, provenance
+from profiles.documents import (
+    Change,
+    Document,
+    Revision,
+    Status,
+    default_documents,
+    document_of,
+    require_match,
+    validated,
+)
 from profiles.labels import Language
 from profiles.models import ProfileMemory, ProfileRevision
 from profiles.prompts import AgentType
 from profiles.schemas import MODELS, Content, Kind, UserMemoryContent, WorkProfileContent
 
-MAX_DOCUMENT_BYTES = 512 * 1024
 KEPT_REVISIONS = 200
-ANY = "*"
 
 Action = ProfileRevision.Action
-Status = ProfileMemory.MemoryStatus
 Plain = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Document:
-    """A document as it is. Version 0, without times, is the default document that nobody wrote."""
-
-    kind: Kind
-    content: Content
-    version: int = 0
-    status: str = Status.ACTIVE
-    created_at: datetime | None = None
-    updated_at: datetime | None = None
-
-    @property
-    def is_disabled(self) -> bool:
-        return self.status == Status.DISABLED
-
-    @property
-    def readable(self) -> Content | None:
-        """What agents and applications get to see."""
-        return None if self.is_disabled else self.content
-
-    @property
-    def etag(self) -> str:
-        return f'"{self.kind}-{self.version}"'
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What was done to a document, and by whom."""
-
-    version: int
-    action: str
-    actor_kind: str
-    actor: str
-    created_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Revision:
-    """A document as a change left it. `readable` is None while the document is disabled."""
-
-    change: Change
-    content: Content
-    readable: Content | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,20 +48,15 @@ class Prompt:
     language: Language
 
 
-def default_documents() -> dict[Kind, Document]:
-    """What every user has from the beginning."""
-    return {kind: Document(kind=kind, content=model()) for kind, model in MODELS.items()}
-
-
 def read(user_pk: UUID, kind: Kind) -> Document:
     """One statement."""
     row = ProfileMemory.objects.filter(owner_id=user_pk, memory_type=kind).first()
-    return _document(row) if row else default_documents()[kind]
+    return document_of(row) if row else default_documents()[kind]
 
 
 def read_both(user_pk: UUID) -> dict[Kind, Document]:
     """One statement."""
-    documents = [_document(row) for row in ProfileMemory.objects.filter(owner_id=user_pk)]
+    documents = [document_of(row) for row in ProfileMemory.objects.filter(owner_id=user_pk)]
     return default_documents() | {document.kind: document for document in documents}
 
 
@@ -177,7 +130,7 @@ def set_disabled(user_pk: UUID, kind: Kind, is_disabled: bool, *, actor: Actor) 
         if row.status != status:
             row.status = status
             _save(user, row, action, actor, {})
-        return _document(row)
+        return document_of(row)
 
 
 def history(user_pk: UUID, kind: Kind, *, before: int | None = None, limit: int = 50) -> list[Change]:
@@ -220,25 +173,6 @@ def make_prompt(
     return Prompt(text, chosen)
 
 
-def all_of(user_pk: UUID) -> list[Plain]:
-    """Everything kept of a user's documents, as plain data: for exports. Documents that nobody wrote are not kept."""
-    rows = ProfileMemory.objects.filter(owner_id=user_pk).prefetch_related("revisions")
-    return [_exported(row) for row in rows]
-
-
-def validated(kind: Kind, content: Mapping[str, Any] | Content) -> Content:
-    """Errors: `InvalidInput` with every wrong field, its name beginning with `content.`; `TooLarge`."""
-    try:
-        document = MODELS[kind].model_validate(content)
-    except ValidationError as error:
-        refused = invalid_input(error)
-        named = [FieldError(f"content.{item.field}", item.message) for item in refused.errors]
-        raise InvalidInput("; ".join(f"{item.field}: {item.message}" for item in named[:5]), errors=named) from None
-    if len(document.model_dump_json().encode()) > MAX_DOCUMENT_BYTES:
-        raise TooLarge(f"A document must be at most {MAX_DOCUMENT_BYTES} bytes of JSON.")
-    return document
-
-
 _MAX_VERSION = 2**31 - 1
 _CHANGE = ("version", "action", "actor_kind", "actor", "created_at")
 
@@ -261,7 +195,7 @@ def _change(
     """What says the same as before is no change and no new version."""
     with transaction.atomic():
         user, row = _lock(user_pk, kind)
-        document = _document(row)
+        document = document_of(row)
         require_match(document.etag, if_match)
         if document.is_disabled:
             raise Conflict("This document is disabled: an operator has to enable it first.")
@@ -271,13 +205,7 @@ def _change(
             return document
         row.content = content.model_dump()
         _save(user, row, action, actor, {**(detail or {}), **({"agent_id": agent_id} if agent_id else {})})
-        return _document(row)
-
-
-def require_match(etag: str, if_match: Collection[str] | None) -> None:
-    """Errors: `PreconditionFailed` unless the ETag is one of those named (None: unless nothing is asked)."""
-    if if_match is not None and ANY not in if_match and etag not in if_match:
-        raise PreconditionFailed(f"The document has changed: its ETag is {etag} now. Read it again.")
+        return document_of(row)
 
 
 def _lock(user_pk: UUID, kind: Kind) -> tuple[MemoryUser, ProfileMemory]:
@@ -304,37 +232,3 @@ def _save(user: MemoryUser, row: ProfileMemory, action: Action, actor: Actor, de
         user_id=user.user_id,
         detail={"version": row.version, **detail},
     )
-
-
-def _document(row: ProfileMemory) -> Document:
-    kind = cast("Kind", row.memory_type)
-    return Document(
-        kind=kind,
-        content=MODELS[kind].model_validate(row.content),
-        version=row.version,
-        status=row.status,
-        created_at=row.created_at,
-        updated_at=row.updated_at,
-    )
-
-
-def _exported(row: ProfileMemory) -> Plain:
-    return {
-        "memory_type": row.memory_type,
-        "status": row.status,
-        "version": row.version,
-        "created_at": isoformat(row.created_at),
-        "updated_at": isoformat(row.updated_at),
-        "content": row.content,
-        "revisions": [
-            {
-                "version": revision.version,
-                "action": revision.action,
-                "actor_kind": revision.actor_kind,
-                "actor": revision.actor,
-                "created_at": isoformat(revision.created_at),
-                "content": revision.content,
-            }
-            for revision in row.revisions.all()
-        ],
-    }

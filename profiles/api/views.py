@@ -22,6 +22,7 @@ from memory_gateway.core.times import isoformat
 from profiles import services
 from profiles.api import schemas
 from profiles.api.openapi import IF_MATCH, KIND, RequiredBody
+from profiles.documents import Change, Document, require_match
 from profiles.quoting import estimated_tokens
 from profiles.schemas import MODELS, Content, Kind, json_schema
 
@@ -41,7 +42,7 @@ class _DocumentViewSet(_MemoriesViewSet):
     def read(self, request: Request) -> HttpResponse:
         parse(AuthenticatedQuery, request.query_params.dict())
         document = services.read(caller(request).user_pk, self.kind)
-        services.require_match(document.etag, _if_match(request))
+        require_match(document.etag, _if_match(request))
         return _answer(document)
 
     def write(self, request: Request, body: schemas.UserMemoryBody | schemas.WorkMemoryBody) -> HttpResponse:
@@ -150,7 +151,7 @@ class MemoriesViewSet(_MemoriesViewSet):
         parse(AuthenticatedQuery, request.query_params.dict())
         documents = services.read_both(caller(request).user_pk)
         etag = '"' + "-".join(str(document.version) for document in documents.values()) + '"'
-        services.require_match(etag, _if_match(request))
+        require_match(etag, _if_match(request))
         content = {f"{kind}_memory": _plain(document.readable) for kind, document in documents.items()}
         return Response(content, headers={"ETag": etag})
 
@@ -233,7 +234,7 @@ def _if_match(request: Request) -> Collection[str] | None:
     return None if header is None else set(parse_etags(header))
 
 
-def _answer(document: services.Document) -> HttpResponse:
+def _answer(document: Document) -> HttpResponse:
     """The document alone, null if it is disabled: which `Response` would leave out."""
     body = orjson.dumps(_plain(document.readable))
     return HttpResponse(body, content_type="application/json", headers={"ETag": document.etag})
@@ -243,7 +244,7 @@ def _plain(content: Content | None) -> dict[str, Any] | None:
     return None if content is None else content.model_dump()
 
 
-def _change(change: services.Change) -> dict[str, Any]:
+def _change(change: Change) -> dict[str, Any]:
     return {
         "version": change.version,
         "action": change.action,

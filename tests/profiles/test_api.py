@@ -11,7 +11,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from accounts.audit import Actor
 from profiles import services
-from profiles.schemas import Kind
+from profiles.schemas import MODELS, Kind
 from tests.conftest import Person
 from tests.profiles.documents import FULL
 
@@ -34,7 +34,7 @@ def put(person: Person, kind: Kind, content: Any, **headers: str) -> Any:
 @KINDS
 def test_a_new_user_has_the_default_document(alice: Person, kind: Kind) -> None:
     answer = alice.client.get(f"{BASE}/{kind}")
-    assert (answer.status_code, answer.json()) == (200, services.MODELS[kind]().model_dump())
+    assert (answer.status_code, answer.json()) == (200, MODELS[kind]().model_dump())
 
 
 @KINDS
@@ -43,14 +43,14 @@ def test_the_fullest_document_is_answered_and_read_as_it_was_sent(alice: Person,
     assert (written.status_code, written.json()) == (200, FULL[kind])
     read = alice.client.get(f"{BASE}/{kind}")
     assert (read.json(), read.headers["ETag"]) == (FULL[kind], written.headers["ETag"])
-    assert bob.client.get(f"{BASE}/{kind}").json() == services.MODELS[kind]().model_dump()
+    assert bob.client.get(f"{BASE}/{kind}").json() == MODELS[kind]().model_dump()
 
 
 @pytest.mark.parametrize("path", [BASE, f"{BASE}/"])
 def test_both_are_read_together(alice: Person, path: str) -> None:
     put(alice, "work", FULL["work"])
     answer = alice.client.get(path)
-    assert answer.json() == {"user_memory": services.MODELS["user"]().model_dump(), "work_memory": FULL["work"]}
+    assert answer.json() == {"user_memory": MODELS["user"]().model_dump(), "work_memory": FULL["work"]}
     assert answer.headers["ETag"] == '"0-1"'
 
 
