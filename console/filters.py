@@ -214,6 +214,11 @@ class ListState(MemoryFilter):
                 yield Chip(title, value, self.first_page(**{name: ""}))
 
     @property
+    def is_whole(self) -> bool:
+        """Whether nothing narrows the list but who wrote it and where."""
+        return {name for name, _value in self.parameters()} <= {"tab", "user", "agent", "app", "project", "sort"}
+
+    @property
     def filter_count(self) -> int:
         """How many filters are set besides the words and the range."""
         beside = {"tab", "q", "range", "sort", "after", "before", "at"}

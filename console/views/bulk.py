@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import orjson
 from django.contrib import messages
-from django.http import HttpRequest
+from django.http import HttpRequest, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -12,9 +15,13 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_POST
 
 from accounts.admin_base import actor_of
+from accounts.audit import record
 from console.access import CHANGE, DELETE, VIEW, page
+from console.records import record_of
 from console.selecting import target_of
 from console.views.memory import next_address
+from engine import browse
+from engine.port import Position
 from lifecycle import bulk as services
 from lifecycle import jobs
 from lifecycle.bulk import Target
@@ -22,6 +29,7 @@ from lifecycle.models import Job
 from memory_gateway.core.errors import BadRequest
 from memory_gateway.core.rest import Forbidden
 
+EXPORT_ROWS = 500
 _PERMISSIONS = {"delete": DELETE, "restore": DELETE, "categorise": CHANGE}
 
 
@@ -29,6 +37,8 @@ _PERMISSIONS = {"delete": DELETE, "restore": DELETE, "categorise": CHANGE}
 @require_POST
 def bulk(request: HttpRequest) -> HttpResponseBase:
     verb = request.POST.get("do", "")
+    if verb == "export":
+        return _export(request, target_of(request.POST))
     if verb not in _PERMISSIONS:
         raise BadRequest("This is nothing that can be done with many memories.")
     if not request.user.has_perm(_PERMISSIONS[verb]):
@@ -49,6 +59,27 @@ def undo(request: HttpRequest, job: str) -> HttpResponseBase:
         done = jobs.run_now(done)
     messages.success(request, _("Undone. What was changed by others since then stays as they left it."))
     return redirect(next_address(request, reverse("console:memories")))
+
+
+def _export(request: HttpRequest, target: Target) -> HttpResponseBase:
+    """The selected memories as JSON lines, oldest first; one line in the trail for all of them."""
+    detail = {"filter": target.selection.as_json(), "rows": None if target.rows is None else len(target.rows)}
+    record(actor_of(request), "memory.export", subject_type="memory", subject_id="", detail=detail)
+    named = {"Content-Disposition": 'attachment; filename="memories.jsonl"'}
+    return StreamingHttpResponse(_lines(target), content_type="application/x-ndjson", headers=named)
+
+
+def _lines(target: Target) -> Iterator[bytes]:
+    keys: list[Position] = []
+    while keys := browse.keys(
+        target.selection,
+        after=keys[-1] if keys else None,
+        limit=EXPORT_ROWS,
+        up_to_row=target.up_to_row,
+        rows=target.rows,
+    ):
+        for memory in browse.get_many([key.row for key in keys]):
+            yield orjson.dumps(record_of(memory), option=orjson.OPT_APPEND_NEWLINE)
 
 
 def _act(request: HttpRequest, verb: str, target: Target) -> Job:

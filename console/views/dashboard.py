@@ -110,7 +110,8 @@ def _span(state: DashboardState, now: datetime) -> tuple[datetime, datetime]:
 def _before(selection: Selection, bounds: Sequence[int]) -> Dashboard:
     """The same length of time right before."""
     length = bounds[-1] - bounds[0]
-    return browse.dashboard(replace(selection, since_ms=None, until_ms=None), [edge - length for edge in bounds])
+    earlier = replace(selection, since_ms=None, until_ms=None)
+    return browse.dashboard(earlier, [edge - length for edge in bounds], tops=("agents", "sessions"))
 
 
 def _kpis(shown: Dashboard, before: Dashboard) -> list[dict[str, Any]]:

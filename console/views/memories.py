@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -27,6 +26,7 @@ from engine.port import StoredMemory
 from memory_gateway.core.errors import GatewayError
 
 ROWS, TURNS = 50, 25
+MAX_COUNTED = 100_000
 _TAB_LABELS = {
     "user": pgettext_lazy("kind of memory", "User"),
     "self": pgettext_lazy("kind of memory", "Self-improving"),
@@ -66,14 +66,13 @@ def _impossible(state: ListState, now: datetime, user_pk: UUID | None) -> list[s
 
 
 def _content(request: HttpRequest, state: ListState, selection: Selection) -> dict[str, Any]:
-    facets = browse.facets(_without_kind(selection), limit=100)
-    counts = {count.key: count.count for count in facets.categories}
+    facets = browse.facets(selection, limit=100)
     context: dict[str, Any] = {
-        "options": browse.facets(_scope_of(selection), limit=100),
-        "tabs": _tabs(state, counts),
+        "options": facets,
         "other_order": state.first_page(sort="newest" if state.oldest_first else "oldest"),
         "choices": _choices(state.tab),
         "chips": state.chips(),
+        "target": seal(selection),
     }
     if state.q:
         context |= _search(state, selection, facets)
@@ -81,20 +80,22 @@ def _content(request: HttpRequest, state: ListState, selection: Selection) -> di
         context |= _turns(state, selection)
     else:
         context |= _rows(state, selection)
-    context["target"] = seal(selection)
+    counts = {count.key: count.count for count in facets.categories} if state.is_whole else {}
+    context["tabs"] = _tabs(state, counts)
     reads.listed(request, "memory.list", state, (memory.owner.user_id for memory in context.pop("read")))
     return context
 
 
 def _rows(state: ListState, selection: Selection) -> dict[str, Any]:
     found = browse.page(selection, **state.places(), limit=ROWS, oldest_first=state.oldest_first)
-    total = browse.count(selection)
+    total, written = _total(selection)
     return {
         "rows": _shown(found.memories),
         "read": found.memories,
         "total": total,
-        "summary": ngettext("%(count)s matches", "%(count)s match", total) % {"count": f"{total:,}"},
-        "span": _span(len(found.memories), total),
+        "written_total": written,
+        "summary": ngettext("%(count)s matches", "%(count)s match", total) % {"count": written},
+        "span": _("%(here)s of %(total)s") % {"here": len(found.memories), "total": written},
         **_neighbours(state, found),
     }
 
@@ -103,7 +104,7 @@ def _turns(state: ListState, selection: Selection) -> dict[str, Any]:
     found = browse.turn_page(selection, **state.places(), limit=TURNS, oldest_first=state.oldest_first)
     memories = [memory for turn in found.turns for memory in turn.memories]
     lines = {line.memory.row: line for line in _shown(memories)}
-    total = browse.count(selection)
+    total, written = _total(selection)
     return {
         "turns": [
             {"batch_id": turn.batch_id, "first": turn.memories[0], "lines": [lines[one.row] for one in turn.memories]}
@@ -111,7 +112,8 @@ def _turns(state: ListState, selection: Selection) -> dict[str, Any]:
         ],
         "read": memories,
         "total": total,
-        "summary": ngettext("%(count)s message matches", "%(count)s messages match", total) % {"count": f"{total:,}"},
+        "written_total": written,
+        "summary": ngettext("%(count)s message matches", "%(count)s messages match", total) % {"count": written},
         "span": ngettext("%(count)s turn on this page", "%(count)s turns on this page", len(found.turns))
         % {"count": len(found.turns)},
         **_neighbours(state, found),
@@ -161,19 +163,22 @@ def _neighbours(state: ListState, found: Any) -> dict[str, str]:
     }
 
 
-def _span(shown_here: int, total: int) -> str:
-    return _("%(here)s of %(total)s") % {"here": f"{shown_here:,}", "total": f"{total:,}"}
+def _total(selection: Selection) -> tuple[int, str]:
+    """How many match, and how that is written: beyond a point only that there are more."""
+    total = browse.count(selection, at_most=MAX_COUNTED)
+    return total, f"{total:,}+" if total == MAX_COUNTED else f"{total:,}"
 
 
 def _tabs(state: ListState, counts: dict[str, int]) -> list[dict[str, Any]]:
-    """The tabs keep the filters, but for a category that belongs to one of them."""
+    """The tabs keep the filters, but for a category that belongs to one of them. Numbers stand there as long as the
+    counts know all the filters."""
     sums = {tab: sum(counts.get(category, 0) for category in held) for tab, held in categories.TABS.items()}
     sums[ALL_TAB] = sum(counts.values())
     return [
         {
             "name": tab,
             "label": label,
-            "count": sums[tab],
+            "count": sums[tab] if counts else None,
             "url": state.first_page(tab=tab, category=""),
             "is_on": tab == state.tab,
         }
@@ -184,15 +189,6 @@ def _tabs(state: ListState, counts: dict[str, int]) -> list[dict[str, Any]]:
 def _choices(tab: str) -> list[tuple[str, Any]]:
     of_tab = categories.CATEGORIES if tab == ALL_TAB else categories.TABS[tab]
     return [(category, categories.label(category)) for category in of_tab]
-
-
-def _without_kind(selection: Selection) -> Selection:
-    return replace(selection, tab=None, categories=())
-
-
-def _scope_of(selection: Selection) -> Selection:
-    """What the filters offer: all that the user and the scope have, whatever else was chosen."""
-    return Selection(user_pk=selection.user_pk, app_id=selection.app_id, project_id=selection.project_id)
 
 
 def _is_off(tab: str) -> bool:

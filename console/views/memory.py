@@ -22,6 +22,7 @@ from console import queries, reads
 from console.access import CHANGE, DELETE, VIEW, page, render
 from console.filters import ORIGINS, write_position
 from console.forms import EditForm, ReasonForm
+from console.records import record_of
 from console.text import compare, parts, shown
 from engine import browse
 from engine.port import Position, StoredMemory
@@ -30,7 +31,6 @@ from memories.queries import Event, history
 from memories.services import edit, lookup
 from memories.services.lookup import Which
 from memories.services.trash import delete, restore
-from memory_gateway.core.json_data import without_base64
 from resources.queries import attachments_of
 
 
@@ -58,7 +58,7 @@ def raw(request: HttpRequest, row: int) -> HttpResponseBase:
     """The row as it is stored, as JSON to keep; file contents never are in it."""
     found = browse.get(row)
     reads.opened(request, "memory.view", found, {"raw": True})
-    answer = HttpResponse(_record_of(found), content_type="application/json")
+    answer = HttpResponse(_indented(found), content_type="application/json")
     answer["Content-Disposition"] = f'attachment; filename="memory-{row}.json"'
     return answer
 
@@ -135,7 +135,7 @@ def _page(found: StoredMemory, events: list[Event]) -> dict[str, Any]:
         "around": queries.around(found),
         "source": queries.source_files([found]).get(found.session_id or ""),
         "attachments": files.get(found.session_id or "", ()),
-        "raw": _record_of(found).decode(),
+        "raw": _indented(found),
         "origin": ORIGINS.get(found.origin, found.origin),
         "session_url": _session_url(found),
         "is_hidden": found.hidden_at is not None or found.is_session_hidden,
@@ -163,27 +163,8 @@ def _original(events: list[Event]) -> str | None:
     return texts[-1] if texts else None
 
 
-def _record_of(found: StoredMemory) -> bytes:
-    record = {
-        "id": found.memory_id,
-        "user_id": found.owner.user_id,
-        "app_id": found.owner.app_id,
-        "project_id": found.owner.project_id,
-        "session_id": found.session_id,
-        "agent_id": found.agent_id,
-        "sender_id": found.sender_id,
-        "memory_type": found.memory_type,
-        "category": found.category,
-        "text": found.text,
-        "importance": found.importance,
-        "timestamp_ms": found.created_at_ms,
-        "origin": found.origin,
-        "batch_id": found.batch_id,
-        "seq": found.seq,
-        "chunk_index": found.chunk_index,
-        "payload": without_base64(dict(found.payload)),
-    }
-    return orjson.dumps(record, option=orjson.OPT_INDENT_2)
+def _indented(found: StoredMemory) -> str:
+    return orjson.dumps(record_of(found), option=orjson.OPT_INDENT_2).decode()
 
 
 def _form(request: HttpRequest, found: StoredMemory, form: EditForm, *, status: int = 200) -> HttpResponse:

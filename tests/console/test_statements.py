@@ -11,10 +11,10 @@ from tests.conftest import Person
 from tests.console.people import remember
 
 PAGES = {
-    "": 36,
-    "list/": 29,
-    "list/?tab=full": 30,
-    "list/?tab=all&user=alice&importance_min=0.1": 30,
+    "": 35,
+    "list/": 20,
+    "list/?tab=full": 21,
+    "list/?tab=all&user=alice&importance_min=0.1": 21,
     "m/{row}/": 11,
     "m/{row}/edit/": 7,
     "add/": 14,

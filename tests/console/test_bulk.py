@@ -1,0 +1,74 @@
+"""Decisions about many memories: what was ticked, or all that a list's filter found when it was drawn."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from accounts.models import AuditEvent
+from engine import browse
+from engine.browse import Selection
+from tests.conftest import Person
+from tests.console.people import remember
+
+BULK = "/admin/memory/bulk/"
+
+
+def drawn(client: Client, query: str) -> str:
+    """The frozen selection of a list, as its form carries it."""
+    page = client.get(f"/admin/memory/list/?{query}").content.decode()
+    found = re.search(r'name="target" value="([^"]+)"', page)
+    assert found
+    return found[1]
+
+
+@pytest.mark.django_db
+def test_all_that_match_are_those_that_the_list_knew(admin_client: Client, alice: Person, bob: Person) -> None:
+    known = [remember(alice.owner, f"Tea {number}").row for number in range(30)]
+    others = remember(bob.owner).row
+    target = drawn(admin_client, "user=alice")
+    later = remember(alice.owner, "Tea later").row
+    AuditEvent.objects.all().delete()
+    admin_client.post(BULK, {"do": "delete", "matching": "1", "target": target, "id": [known[0], others]})
+    gone = [row for row in [*known, others, later] if browse.get(row).hidden_at is not None]
+    assert gone in ([], known)  # thirty are done by the thread beside the sweeper, never by this request
+    assert AuditEvent.objects.filter(subject_id=str(others)).count() == 0
+
+
+@pytest.mark.django_db
+def test_ticked_rows_are_exported_as_json_lines(admin_client: Client, alice: Person) -> None:
+    rows = [remember(alice.owner, f"茶 {number}").row for number in range(3)]
+    AuditEvent.objects.all().delete()
+    answer: Any = admin_client.post(BULK, {"do": "export", "id": rows[:2]})
+    lines = [json.loads(line) for line in b"".join(answer.streaming_content).splitlines()]
+    assert sorted(line["text"] for line in lines) == ["茶 0", "茶 1"]
+    assert {line["user_id"] for line in lines} == {"alice"}
+    assert answer.headers["Content-Disposition"] == 'attachment; filename="memories.jsonl"'
+    event = AuditEvent.objects.get()
+    assert (event.action, event.detail["rows"]) == ("memory.export", 2)
+
+
+@pytest.mark.django_db
+def test_all_that_match_are_exported_in_few_statements(admin_client: Client, alice: Person) -> None:
+    for number in range(25):
+        remember(alice.owner, f"Tea {number}", category="user_memory_fact" if number % 5 else "self_improving_errors")
+    answer: Any = admin_client.post(
+        BULK, {"do": "export", "matching": "1", "target": drawn(admin_client, "user=alice")}
+    )
+    with CaptureQueriesContext(connection) as seen:
+        assert len(b"".join(answer.streaming_content).splitlines()) == 20
+    assert len(seen) == 3  # two for each five hundred, and one that finds no more
+
+
+@pytest.mark.django_db
+def test_nothing_ticked_is_nothing_done(admin_client: Client, alice: Person) -> None:
+    remember(alice.owner)
+    answer = admin_client.post(BULK, {"do": "delete", "next": "/admin/memory/list/?tab=all"})
+    assert answer.headers["Location"] == "/admin/memory/list/?tab=all"
+    assert browse.count(Selection(user_pk=alice.user_pk)) == 1
