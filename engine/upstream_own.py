@@ -15,10 +15,11 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from engine.embedded import queries
+from engine.embedded import index, queries
 from engine.embedded.search import MAX_TERMS, hits_of, rank
 from engine.port import Hit, Owner, SearchRequest
 from engine.text.tokens import query_tokens
+
 
 class Own(NamedTuple):
     """The hits of our index for each request, and which memories were reworded, so that no other hit of them counts."""
@@ -28,7 +29,10 @@ class Own(NamedTuple):
 
 
 def look_up(owner: Owner, requests: Sequence[SearchRequest], upstream_ids: Collection[str]) -> Own:
-    """Asks our index what the upstream was asked; `upstream_ids` are the memories that came. At most two statements."""
+    """Asks our index what the upstream was asked; `upstream_ids` are the memories that came. One statement where the
+    owner put nothing beside the upstream's memories, else at most three."""
+    if not index.is_filled(owner):
+        return Own([[] for _ in requests], frozenset())
     best = rank(owner, requests)
     pks = {pk for ranked in best for pk, _ in ranked}
     rows = queries.rows_and_reworded(owner, pks, upstream_ids)

@@ -20,7 +20,7 @@ Ask = Callable[[Sequence[Payload]], list[wire.Records]]
 
 
 def search(ask: Ask, owner: Owner, requests: Sequence[SearchRequest], batch_size: int) -> list[SearchResult]:
-    """Answers the requests in their order; `ask` makes the calls. At most four SQL statements.
+    """Answers the requests in their order; `ask` makes the calls. At most five SQL statements.
 
     Equal calls are made once, and the profile is asked for once.
     """

@@ -133,7 +133,19 @@ def test_each_round_of_asking_costs_the_same_few_statements(
     delete(alice, *ids[:9])
     with CaptureQueriesContext(connection) as queries:
         ask(engine, alice, top_k=4)
-    assert len(queries) == 3 * 3  # three rounds: our index, what was reworded, the decisions
+    # three rounds: what somebody erased left behind, whether anything of ours lies beside, the decisions
+    assert len(queries) == 3 * 3
+
+
+def test_what_lies_beside_costs_two_statements_more(engine: UpstreamEngine, alice: Person) -> None:
+    engine.add(alice.owner, "chat:c1", [told(alice.owner, "I like green tea")])
+    engine.flush(alice.owner, "chat:c1")
+    which = Which(Memory.objects.get(memory_type="episode").memory_id)
+    actor = Actor.key(principal_of(alice))
+    edit.correct(alice.user_pk, which, Correction(text="I like coffee"), actor=actor, engine=engine)
+    with CaptureQueriesContext(connection) as queries:
+        ask(engine, alice, top_k=4)
+    assert len(queries) == 4  # and our index, what was reworded
 
 
 def test_a_correction_is_found_by_its_words_until_it_is_undone(engine: UpstreamEngine, alice: Person) -> None:
