@@ -104,6 +104,7 @@ def test_an_agent_does_not_see_what_another_wrote_down(agent: Agent, alice: Pers
     said = id_of("We meet on Fridays for the budget")
     assert agent.ids("budget") == {own, said}
     assert agent.ids("secret budget", limit=2) == {own, said}  # others take no places
+    assert len(agent.recall("secret budget", limit=1)) == 1
     assert Agent(alice, "other").ids("budget") == {*others, said}
     assert Agent(alice, "").ids("budget") == {*others, own, said}
 
