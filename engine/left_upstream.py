@@ -1,4 +1,5 @@
-"""What an upstream that cannot delete still holds of erased people: nobody comes to it by taking the same names.
+"""What an upstream that cannot delete still holds of erased people and of sessions that moved elsewhere: nobody comes
+to it by taking the same names.
 
 Names are kept as digests only.
 """
@@ -6,15 +7,19 @@ Names are kept as digests only.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from engine.models import LeftUpstream, Session
 
 
 def note(user_id: str, sessions: Iterable[Session]) -> None:
     """Writes down the names under which an upstream knows an erased user and their sessions."""
-    digests = {_digest("user", user_id), *map(_of_session, sessions)}
-    LeftUpstream.objects.bulk_create([LeftUpstream(digest=digest) for digest in digests], ignore_conflicts=True)
+    _note({_digest("user", user_id), *map(_of_session, sessions)})
+
+
+def note_session(session: Session) -> None:
+    """Writes down the name under which an upstream knows what a session of a living user has left there."""
+    _note({_of_session(session)})
 
 
 def holds_user(user_id: str) -> bool:
@@ -24,6 +29,10 @@ def holds_user(user_id: str) -> bool:
 def holds_session(session: Session) -> bool:
     """Whether the session has the name of one that an erased user wrote to."""
     return LeftUpstream.objects.filter(digest=_of_session(session)).exists()
+
+
+def _note(digests: Collection[str]) -> None:
+    LeftUpstream.objects.bulk_create([LeftUpstream(digest=digest) for digest in digests], ignore_conflicts=True)
 
 
 def _of_session(session: Session) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -14,7 +14,13 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from engine import upstream_flush, upstream_journal, upstream_search, upstream_sessions, upstream_staging
+from engine import (
+    upstream_backfill,
+    upstream_flush,
+    upstream_journal,
+    upstream_search,
+    upstream_sessions,
+)
 from engine.embedded import storage
 from engine.embedded.errors import database_errors
 from engine.measuring import measured
@@ -124,7 +130,6 @@ class UpstreamEngine(MemoryTable):
         """
         calls = 0
         if upstream_sessions.is_flush_open(staging):
-            upstream_staging.forget_unnoted(staging)
             self._flush_staged(owner, staging)
         for start in range(0, len(messages), _STAGED_AT_ONCE):
             part = messages[start : start + _STAGED_AT_ONCE]
@@ -136,6 +141,16 @@ class UpstreamEngine(MemoryTable):
             self._note_and_deliver(owner, staging, waiting)
             calls += 1
         return calls
+
+    @database_errors()
+    def copy_memories(self, owner: Owner, session: Session) -> int:
+        """Copies what EverOS made of a session and our table lacks; how many. Errors: those of the list call."""
+        return upstream_backfill.memories(self._client, owner, session)
+
+    def find_sessions(self, owner: Owner) -> Iterator[int]:
+        """Makes sessions of the owner known that EverOS had before us; yields now and then how many. Errors: those of
+        the list call."""
+        return upstream_backfill.sessions(self._client, owner)
 
     @database_errors()
     def resend(self, owner: Owner, session: Session) -> list[Message]:

@@ -75,8 +75,10 @@ def _done(run: _Flush, answer: FlushAnswer) -> FlushResult:
 
 
 def _verified(run: _Flush, answer: FlushAnswer, open_since: datetime | None) -> FlushResult:
-    """After a failure "no_extraction" means nothing by itself: what the list call shows counts."""
-    count = _look(run, is_expected=True)
+    """After a failure "no_extraction" means nothing by itself: what the list call shows counts, and what it showed
+    before somebody could note it."""
+    count = upstream_mirror.unnoted(run.session)
+    count += _look(run, is_expected=not count)
     if count:
         upstream_journal.note_flushed(run.session, answer.request_id)
         return _ended(run, answer, count, is_extracted=True)

@@ -33,6 +33,11 @@ def pull(client: Client, owner: Owner, session: Session, deadline: Deadline) -> 
     return new
 
 
+def unnoted(session: Session) -> int:
+    """How many copies were made of which no flush was noted to have made them: its process was killed before."""
+    return _episodes(session).filter(batch_id="").count()
+
+
 def _question(owner: Owner, session: Session, number: int) -> dict[str, Any]:
     return {
         "user_id": owner.user_id,

@@ -14,8 +14,8 @@ from datetime import datetime
 
 from django.db.models import QuerySet
 
-from engine import upstream_journal, upstream_sessions
-from engine.models import Memory, Session, owned_by
+from engine import left_upstream, upstream_journal
+from engine.models import Memory, Session
 from engine.port import Message, Owner
 from engine.upstream.names import MAX_SESSION_ID_CHARS
 
@@ -57,13 +57,13 @@ def holds_others(staging: Session, messages: Collection[Message]) -> bool:
 
 def discard(staging: Session) -> None:
     """Forgets the stand-in; what EverOS holds of it is nobody's."""
+    left_upstream.note_session(staging)
+    _remove(staging)
+
+
+def _remove(staging: Session) -> None:
     Memory.objects.filter(session=staging).delete()
     staging.delete()
-
-
-def forget_unnoted(staging: Session) -> None:
-    """Drops the copies of what a flush made whose end was not noted, so that the next look finds them anew."""
-    _made(staging).filter(batch_id="").delete()
 
 
 def publish(staging: Session, session: Session) -> int:
@@ -76,22 +76,13 @@ def publish(staging: Session, session: Session) -> int:
     session.save(update_fields=["engine_session_id", "flushed_at", "searchable_at"])
     upstream_journal.rename(session, _journal(staging).order_by("pk"))
     made = _made(staging).update(session=session)
-    discard(staging)
+    _remove(staging)
     return made
 
 
 def made_of(staging: Session) -> list[Memory]:
     """The memories that EverOS made of the stand-in's messages."""
     return list(_made(staging).order_by("pk"))
-
-
-def left_over(owner: Owner) -> QuerySet[Session]:
-    """The stand-ins of a user that nobody published yet."""
-    return Session.objects.filter(owned_by(owner), session_id__startswith=_PREFIX)
-
-
-def is_flush_open(staging: Session) -> bool:
-    return upstream_sessions.is_flush_open(staging)
 
 
 def _journal(staging: Session) -> QuerySet[Memory]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from django.db import transaction
 
-from engine import upstream_journal
+from engine import left_upstream, upstream_journal
 from engine.embedded import replay
 from engine.embedded.replay import Retold, Told
 from engine.models import Memory, Session
@@ -81,6 +81,7 @@ def _told(session: Session, source: _Source) -> list[Told]:
 
 def _leave_upstream(session: Session) -> None:
     """What the upstream still holds of the session is nobody's from now on."""
+    left_upstream.note_session(session)
     session.engine_session_id = fresh_engine_id(session)
     if session.searchable_at is None:
         session.flushed_at = None

@@ -164,3 +164,17 @@ def test_an_extraction_that_shows_late_is_said_to_be_not_findable_yet(stub: Stub
     result = engine.flush(alice.owner, "chat:1")
     assert (result.status, result.memory_count, result.searchable_at_ms) == ("extracted", 0, None)
     assert Session.objects.get().searchable_at is None
+
+
+def test_what_a_killed_flush_had_copied_already_counts(
+    engine: UpstreamEngine, stub: StubUpstream, alice: Person
+) -> None:
+    """Killed after the copies were made and before the flush was noted: nothing new comes, and nothing was lost."""
+    engine.add(alice.owner, "chat:1", [told(alice.owner, "I like green tea")])
+    assert engine.flush(alice.owner, "chat:1").memory_count == 1
+    Session.objects.update(searchable_at=None)
+    Memory.objects.update(batch_id="")
+    again = engine.flush(alice.owner, "chat:1")
+    assert (again.status, again.memory_count) == ("extracted", 1)
+    assert Session.objects.get().searchable_at is not None
+    assert not Memory.objects.filter(batch_id="").exists()

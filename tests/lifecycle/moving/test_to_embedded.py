@@ -176,6 +176,18 @@ def test_everos_shows_nothing_of_a_moved_session_any_more(world: World) -> None:
     assert world.found("bicycle") == []
 
 
+def test_nobody_comes_to_what_was_left_there_by_the_old_name(world: World) -> None:
+    """An erased person's namesake, say."""
+    world.say("chat:1", "the bicycle is red")
+    world.delete("bicycle")
+    move(world)
+    Session.objects.all().delete()
+    world.engine("upstream")
+    world.say("chat:1", "the car is blue")
+    assert Session.objects.get().engine_session_id != "chat:1"
+    assert world.found("bicycle car") == ["alice said: the car is blue"]
+
+
 def test_a_second_move_finds_nothing_to_do(world: World) -> None:
     world.say("chat:1", "the bicycle is red")
     world.delete("bicycle")
