@@ -12,8 +12,8 @@ from django.db import models
 class HourCount(models.Model):
     """How many memories there are in a span of hours, by one way of asking (`slice`).
 
-    A span is 1, 24 or 768 hours long and number `start` of its length since 1970, in UTC. `key` is what is asked for
-    (all: "", a user, an agent), `member` what the answer is broken down to; see `engine.rollups.Slice`.
+    A span is 1, 24, 192 or 768 hours long, and number `start` of its length since 1970 in UTC. `key` is what is asked
+    for (all: "", a user, an agent), `member` what the answer is broken down to; see `engine.rollups.Slice`.
     """
 
     slice = models.SmallIntegerField()

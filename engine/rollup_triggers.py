@@ -39,10 +39,13 @@ SELECT c.memory_row, c.session_row, p.slice,
 FROM engine_counted_memory c CROSS JOIN (
     SELECT 0 AS slice, 1 AS span, '' AS keyed, '' AS broken, 1 AS by_category
     UNION ALL SELECT 0, 24, '', '', 1
+    UNION ALL SELECT 0, 192, '', '', 1
     UNION ALL SELECT 1, 1, 'agent', '', 1
     UNION ALL SELECT 1, 24, 'agent', '', 1
+    UNION ALL SELECT 1, 192, 'agent', '', 1
     UNION ALL SELECT 2, 1, 'owner', 'agent', 1
     UNION ALL SELECT 2, 24, 'owner', 'agent', 1
+    UNION ALL SELECT 2, 192, 'owner', 'agent', 1
     UNION ALL SELECT 3, 24, '', 'agent', 0
     UNION ALL SELECT 3, 768, '', 'agent', 0
     UNION ALL SELECT 4, 24, '', 'owner', 0

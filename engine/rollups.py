@@ -18,6 +18,7 @@ from engine.rollup_triggers import ADD_SESSIONS, EMPTY_CELLS, ONTO_HOURS, ONTO_S
 
 HOUR_MS: Final = 3_600_000
 DAY_HOURS: Final = 24
+EIGHT_DAYS_HOURS: Final = 192
 LONG_HOURS: Final = 768
 Report = Callable[[str, int, int], None]
 """`report(step, done, total)`."""
@@ -30,11 +31,11 @@ class Slice(IntEnum):
     """
 
     ALL = 0
-    """Everything, by category: 1 and 24 hours."""
+    """Everything, by category: 1, 24 and 192 hours."""
     OF_AGENT = 1
-    """Of one agent, all users, by category: 1 and 24 hours."""
+    """Of one agent, all users, by category: 1, 24 and 192 hours."""
     OF_USER = 2
-    """Of one user, by agent and category: 1 and 24 hours."""
+    """Of one user, by agent and category: 1, 24 and 192 hours."""
     AGENTS = 3
     """Everything, by agent: 24 and 768 hours."""
     USERS = 4
@@ -110,6 +111,7 @@ def _count_hours(cursor: CursorWrapper, owner: str | None) -> None:
     for of, span, start, member, category in (
         (Slice.OF_USER, 1, "hour", "agent_id", "category"),
         (Slice.OF_USER, DAY_HOURS, _part("hour", DAY_HOURS), "agent_id", "category"),
+        (Slice.OF_USER, EIGHT_DAYS_HOURS, _part("hour", EIGHT_DAYS_HOURS), "agent_id", "category"),
         (Slice.ORIGINS, LONG_HOURS, _part("hour", LONG_HOURS), "origin", "''"),
     ):
         cells = f"{of:d}, owner, {span}, {start}, {member}, {category}, app_id, project_id"
@@ -122,8 +124,10 @@ def _count_sums(cursor: CursorWrapper, _owner: str | None) -> None:
     for of, key, span, start, member, category, source, source_span in (
         (Slice.ALL, "''", 1, "start", "''", "category", Slice.OF_USER, 1),
         (Slice.ALL, "''", DAY_HOURS, "start", "''", "category", Slice.OF_USER, DAY_HOURS),
+        (Slice.ALL, "''", EIGHT_DAYS_HOURS, "start", "''", "category", Slice.OF_USER, EIGHT_DAYS_HOURS),
         (Slice.OF_AGENT, "member", 1, "start", "''", "category", Slice.OF_USER, 1),
         (Slice.OF_AGENT, "member", DAY_HOURS, "start", "''", "category", Slice.OF_USER, DAY_HOURS),
+        (Slice.OF_AGENT, "member", EIGHT_DAYS_HOURS, "start", "''", "category", Slice.OF_USER, EIGHT_DAYS_HOURS),
         (Slice.AGENTS, "''", DAY_HOURS, "start", "member", "''", Slice.OF_USER, DAY_HOURS),
         (Slice.AGENTS, "''", LONG_HOURS, _LONG, "member", "''", Slice.AGENTS, DAY_HOURS),
         (Slice.USERS, "''", DAY_HOURS, "start", "key", "''", Slice.OF_USER, DAY_HOURS),

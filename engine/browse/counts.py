@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any, Literal
 from uuid import UUID
 
 from accounts.models import MemoryUser
@@ -20,6 +21,8 @@ from engine.rollups import Slice
 
 BANDS = ((0.0, 0.34), (0.34, 0.67), (0.67, 1.0))
 _ALWAYS = (FIRST_MS, LAST_MS)
+Top = Literal["users", "agents", "sessions"]
+TOPS: tuple[Top, ...] = ("users", "agents", "sessions")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,16 +99,22 @@ def facets(selection: Selection, *, limit: int = 200) -> Facets:
     )
 
 
-def dashboard(selection: Selection, edges_ms: Sequence[int], *, limit: int = 10) -> Dashboard:
-    """A constant number of statements, for up to a hundred edges. Errors: ValueError for fewer than two edges, or edges
-    that do not rise."""
+def dashboard(
+    selection: Selection, edges_ms: Sequence[int], *, limit: int = 10, tops: Collection[Top] = TOPS
+) -> Dashboard:
+    """A constant number of statements, for up to sixty edges. `tops` says which are wanted: others are empty and 0.
+
+    Errors: ValueError for fewer than two edges, or edges that do not rise.
+    """
     if len(edges_ms) < 2 or list(edges_ms) != sorted(set(edges_ms)):
         raise ValueError("a dashboard needs two edges or more, in rising order")
     tallies = ledger.tally(selection, ledger.by_category(selection), edges_ms)
     by_category = _by_category(tallies)
-    users, unique_users = ledger.top(selection, ledger.by_user(selection), edges_ms, limit)
-    agents, unique_agents = ledger.top(selection, ledger.by_agent(selection), edges_ms, limit)
-    sessions, unique_sessions = top_sessions(selection, edges_ms, limit)
+    nothing: tuple[list[Any], int] = ([], 0)
+    by_user, by_agent = ledger.by_user(selection), ledger.by_agent(selection)
+    users, unique_users = ledger.top(selection, by_user, edges_ms, limit) if "users" in tops else nothing
+    agents, unique_agents = ledger.top(selection, by_agent, edges_ms, limit) if "agents" in tops else nothing
+    sessions, unique_sessions = top_sessions(selection, edges_ms, limit) if "sessions" in tops else nothing
     bands = [sum(row.low for row in tallies), sum(row.mid for row in tallies), sum(row.high for row in tallies)]
     weight = sum(row.weight for row in tallies)
     return Dashboard(

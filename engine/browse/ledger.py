@@ -11,11 +11,11 @@ from django.db import connection
 
 from engine.browse.selection import Selection
 from engine.browse.spans import FIRST_MS, LAST_MS, Piece, pieces
-from engine.rollups import DAY_HOURS, HOUR_MS, LONG_HOURS, Slice
+from engine.rollups import DAY_HOURS, EIGHT_DAYS_HOURS, HOUR_MS, LONG_HOURS, Slice
 
 # SQLite takes 500 parts of one statement.
 _PIECES_AT_ONCE: Final = 200
-SHORT: Final = (1, DAY_HOURS)
+SHORT: Final = (1, DAY_HOURS, EIGHT_DAYS_HOURS)
 LONG: Final = (DAY_HOURS, LONG_HOURS)
 
 
@@ -50,7 +50,7 @@ class Source(NamedTuple):
     slice: Slice
     key: str
     member: str | None
-    spans: tuple[int, int]
+    spans: tuple[int, ...]
     column: str
 
 

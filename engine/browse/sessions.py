@@ -15,35 +15,31 @@ from engine.browse.ledger import is_rolled_up, row_conditions, within
 from engine.browse.selection import Selection
 from engine.models import Session
 
-# What a session's rollup says is not certain while there are changes that were not added to it: on PostgreSQL alone.
-_UNSETTLED: Final = {
-    "postgresql": "SELECT session_row FROM engine_sessioncount WHERE delta <> 0",
-    "sqlite": "SELECT NULL WHERE 1 = 0",
-}
+# What a session's rollup says is not certain while there are changes that were not added to it.
+_UNSETTLED: Final = "SELECT session_row FROM {counts} unsettled WHERE delta <> 0"
 _INSIDE: Final = """
-    of_agent = %s AND agent_id = %s AND delta = 0 AND first_ms >= %s AND last_ms < %s
-    AND session_row NOT IN ({unsettled}) {owned}
+    FROM {counts} counts WHERE of_agent = %s AND agent_id = %s AND delta = 0
+        AND first_ms >= %s AND last_ms < %s {settled}
 """
-_MOST_INSIDE: Final = f"""
-    SELECT session_row, memories FROM engine_sessioncount WHERE {_INSIDE}
-    ORDER BY memories DESC, session_row DESC LIMIT %s
-"""
-_COUNT_INSIDE: Final = f"SELECT count(*) FROM engine_sessioncount WHERE {_INSIDE}"
+_MOST_INSIDE: Final = f"SELECT session_row, memories {_INSIDE} ORDER BY memories DESC, session_row DESC LIMIT %s"
+_COUNT_INSIDE: Final = f"SELECT count(*) {_INSIDE}"
 # The agent's condition is written so that no index serves it: that of the sessions does.
 _CUT: Final = """
     SELECT session_row, count(*) FROM engine_counted_memory
     WHERE created_at_ms >= %s AND created_at_ms < %s AND (%s OR agent_id || '' = %s) AND session_row IN (
-        SELECT session_row FROM engine_sessioncount WHERE of_agent = %s AND agent_id = %s AND delta = 0
+        SELECT session_row FROM {counts} counts WHERE of_agent = %s AND agent_id = %s AND delta = 0
             AND first_ms < %s AND last_ms >= %s AND (first_ms < %s OR last_ms >= %s)
-        UNION {unsettled}
-    ) {owned} GROUP BY session_row
+        {unsettled}
+    ) GROUP BY session_row
 """
 _BY_ROWS: Final = """
     SELECT session_row, count(*) FROM engine_counted_memory
     WHERE created_at_ms >= %s AND created_at_ms < %s AND session_row IS NOT NULL AND {conditions} GROUP BY session_row
 """
-_OWNED: Final = "AND session_row IN (SELECT id FROM engine_session WHERE {conditions})"
-
+# From the sessions of their owner to their counts, in that order.
+_OWNED: Final = """(
+    SELECT c.* FROM engine_session s CROSS JOIN engine_sessioncount c WHERE c.session_row = s.id AND {conditions}
+)"""
 
 Found = list[tuple[int, int]]
 """Sessions, by their rows, and how many memories each has."""
@@ -68,22 +64,26 @@ def labelled(rows: Sequence[int]) -> dict[int, Session]:
 
 
 def _inside(selection: Selection, edges: Sequence[int], limit: int) -> tuple[Found, int]:
-    owned, owners = _owned(selection)
-    values = [*_agent(selection), *edges, *owners]
-    words = {"unsettled": _UNSETTLED[connection.vendor], "owned": owned}
+    counts, owners = _counts(selection)
+    settled = f"AND session_row NOT IN ({_UNSETTLED})".format(counts=counts) if _has_deltas() else ""
+    values = [*owners, *_agent(selection), *edges, *(owners if settled else ())]
+    most = _fetched(_MOST_INSIDE.format(counts=counts, settled=settled), [*values, limit])
     with connection.cursor() as cursor:
-        cursor.execute(_MOST_INSIDE.format(**words), [*values, limit])
-        most = [(row, int(count)) for row, count in cursor.fetchall()]
-        cursor.execute(_COUNT_INSIDE.format(**words), values)
+        cursor.execute(_COUNT_INSIDE.format(counts=counts, settled=settled), values)
         return most, cursor.fetchone()[0]
 
 
 def _cut(selection: Selection, edges: Sequence[int]) -> Found:
-    owned, owners = _owned(selection)
-    since, until = edges
-    agent = [selection.agent_id is None, selection.agent_id or ""]
-    values = [*edges, *agent, *_agent(selection), until, since, since, until, *owners]
-    return _fetched(_CUT.format(unsettled=_UNSETTLED[connection.vendor], owned=owned), values)
+    counts, owners = _counts(selection)
+    unsettled = f"UNION {_UNSETTLED}".format(counts=counts) if _has_deltas() else ""
+    any_agent, (since, until) = selection.agent_id is None, edges
+    values = [*edges, any_agent, selection.agent_id or "", *owners, *_agent(selection), until, since, since, until]
+    return _fetched(_CUT.format(counts=counts, unsettled=unsettled), [*values, *(owners if unsettled else ())])
+
+
+def _has_deltas() -> bool:
+    """Where changes wait to be settled; elsewhere the rollups are always certain."""
+    return connection.vendor == "postgresql"
 
 
 def _by_rows(selection: Selection, edges: Sequence[int]) -> Found:
@@ -101,7 +101,7 @@ def _agent(selection: Selection) -> list[Any]:
     return [selection.agent_id is not None, selection.agent_id or ""]
 
 
-def _owned(selection: Selection) -> tuple[str, list[Any]]:
+def _counts(selection: Selection) -> tuple[str, list[Any]]:
     pk = selection.user_pk
     native = connection.features.has_native_uuid_field
     given = {
@@ -111,8 +111,8 @@ def _owned(selection: Selection) -> tuple[str, list[Any]]:
     }
     wanted = {name: value for name, value in given.items() if value is not None}
     if not wanted:
-        return "", []
-    return _OWNED.format(conditions=" AND ".join(f"{name} = %s" for name in wanted)), list(wanted.values())
+        return "engine_sessioncount", []
+    return _OWNED.format(conditions=" AND ".join(f"s.{name} = %s" for name in wanted)), list(wanted.values())
 
 
 def _most(found: Found, limit: int) -> Found:

@@ -57,9 +57,9 @@ def cells_of(memory: Memory) -> Iterator[tuple[Any, ...]]:
         for span in lengths:
             yield (of.value, key, span, hour // span, member, category)
 
-    yield from spans(Slice.ALL, "", (1, 24), "", category)
-    yield from spans(Slice.OF_AGENT, agent, (1, 24), "", category)
-    yield from spans(Slice.OF_USER, owner, (1, 24), agent, category)
+    yield from spans(Slice.ALL, "", (1, 24, 192), "", category)
+    yield from spans(Slice.OF_AGENT, agent, (1, 24, 192), "", category)
+    yield from spans(Slice.OF_USER, owner, (1, 24, 192), agent, category)
     yield from spans(Slice.AGENTS, "", (24, 768), agent, "")
     yield from spans(Slice.USERS, "", (24, 768), owner, "")
     yield from spans(Slice.USERS_OF_AGENT, agent, (24, 768), owner, "")
