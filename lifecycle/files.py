@@ -17,6 +17,8 @@ from lifecycle.places import BELOW_ROOT
 from resources import storage
 from resources.models import Attachment, Resource
 
+OF_MESSAGES = "/memory_attachments/"
+"""What stands in the path of a file that came inside a message."""
 _PATH = re.compile(BELOW_ROOT)
 _OF_URI = re.compile(rf"file:///(?:.*/)?({BELOW_ROOT})", re.DOTALL)
 _CHUNK = 2**20

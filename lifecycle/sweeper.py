@@ -17,10 +17,11 @@ from typing import Protocol
 from django.db import close_old_connections, connections
 from django.utils import timezone
 
+from accounts.audit import Actor
 from engine import rollups
 from engine.port import Engine
 from engine.registry import get_engine
-from lifecycle import jobs, leases
+from lifecycle import erase, jobs, leases, purge
 from lifecycle.kinds import KINDS
 from lifecycle.orphans import remove_orphans
 from lifecycle.resending import Resender
@@ -35,6 +36,8 @@ DUTY = "sweeper"
 INTERVAL_SECONDS = 2.0
 LEASE = timedelta(seconds=30)
 FILES_EVERY = timedelta(minutes=10)
+TRASH_EVERY = timedelta(days=1)
+PURGED_AT_ONCE = 50
 HEALTH_TIMEOUT_SECONDS = 2.0
 BATCH = 200
 
@@ -46,6 +49,7 @@ class SweepReport:
     ingestions: tuple[Future[None], ...] = ()
     deletions: int = 0
     files_removed: int = 0
+    purged: int = 0
 
 
 class Sweeper:
@@ -62,7 +66,7 @@ class Sweeper:
         self._pool = pool or services.ingestion_pool()
         self._clock = clock
         self._holder = new_holder()
-        self._files_due_at = clock()
+        self._files_due_at = self._trash_due_at = clock()
         # A start after an outage is worth a try at once.
         self._was_engine_down = True
 
@@ -77,6 +81,7 @@ class Sweeper:
             ingestions=tuple(self._pool.submit(item.resource_id, item.user_pk) for item in owed),
             deletions=self._finish_deletions(now),
             files_removed=self._remove_files(now),
+            purged=self._purge_trash(now),
         )
 
     def stop(self) -> None:
@@ -95,7 +100,19 @@ class Sweeper:
         if now < self._files_due_at:
             return 0
         self._files_due_at = now + FILES_EVERY
+        for user_pk in erase.unfinished(begun_before=now - FILES_EVERY):
+            erase.finish(user_pk, engine=self._engine)
         return remove_orphans(now)
+
+    def _purge_trash(self, now: datetime) -> int:
+        """A part of it in each round, until nothing is old enough for another day."""
+        if now < self._trash_due_at or purge.retention() is None:
+            return 0
+        counts = purge.purge_trash(actor=Actor.system(DUTY), engine=self._engine, limit=PURGED_AT_ONCE)
+        purged = counts.memories + counts.sessions
+        if purged < PURGED_AT_ONCE:
+            self._trash_due_at = now + TRASH_EVERY
+        return purged
 
     def _note_recovery(self, now: datetime) -> None:
         """After an outage nobody waits out the backoff that grew in it."""

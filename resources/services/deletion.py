@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from datetime import datetime
+from uuid import UUID
 
 from django.db import transaction
 from django.utils import timezone
@@ -26,16 +27,15 @@ def delete(principal: Principal, resource_id: str, *, engine: Engine | None = No
     From the first commit it is gone for everybody; what a crash or an outage leaves of it stays owed in the row.
     Errors: `NotFound` for unknown, deleted and other people's resources alike.
     """
+    return delete_as(principal.user_pk, principal.user_id, resource_id, actor=Actor.key(principal), engine=engine)
+
+
+def delete_as(user_pk: UUID, user_id: str, resource_id: str, *, actor: Actor, engine: Engine | None = None) -> Resource:
+    """The same in somebody's name. Errors: `NotFound`."""
     with transaction.atomic():
-        _mark_deleted(principal, resource_id, timezone.now())
+        _mark_deleted(user_pk, resource_id, timezone.now())
         Attachment.objects.filter(resource_id=resource_id).delete()
-        record(
-            Actor.key(principal),
-            "resource.delete",
-            subject_type="resource",
-            subject_id=resource_id,
-            user_id=principal.user_id,
-        )
+        record(actor, "resource.delete", subject_type="resource", subject_id=resource_id, user_id=user_id)
     return finish_deletion(resource_id, engine=engine)
 
 
@@ -53,8 +53,8 @@ def finish_deletion(resource_id: str, *, engine: Engine | None = None) -> Resour
     return resource
 
 
-def _mark_deleted(principal: Principal, resource_id: str, now: datetime) -> None:
-    changed = queries.live_resource(principal.user_pk, resource_id).update(
+def _mark_deleted(user_pk: UUID, resource_id: str, now: datetime) -> None:
+    changed = queries.live_resource(user_pk, resource_id).update(
         status=Resource.Status.DELETED,
         deleted_at=now,
         updated_at=now,
