@@ -109,15 +109,16 @@ class Carrier:
 
     def carry(self, old: Memory, decisions: Decided, found: Match) -> None:
         """Puts the decisions about an old memory, which is no more, on those that it is now."""
-        new = self._found(found.memory_ids)
-        if decisions.in_force and not new:
+        new, tombstone, in_force = self._found(found.memory_ids), decisions.tombstone, decisions.in_force
+        if in_force and not new:
             raise Conflict("A decision has lost the memory that it is to be carried to.")
         self._carry_category(old, decisions, new)
         if new:
             self._rekey(decisions, new[0])
-        if decisions.tombstone is not None:
-            self._bury(new, decisions.tombstone, decisions.tombstone.reason)
-        self.result.carried += decisions.in_force
+        if tombstone is not None:
+            self._bury(new, tombstone, tombstone.reason)
+            self._leave_mark(old, tombstone)
+        self.result.carried += in_force
 
     def hold_back(self, old: Memory, decisions: Decided, found: Match, *, is_matched: bool) -> None:
         """Hides what says again what an old memory says that stays, if this was deleted or corrected. `is_matched`: it
@@ -176,21 +177,29 @@ class Carrier:
             if row.memory_id in self._buried:
                 continue
             self._buried.add(row.memory_id)
-            tombstone = Tombstone.objects.create(
-                user_id=self._owner.user_pk,
-                app_id=self._owner.app_id,
-                project_id=self._owner.project_id,
-                session_id=self._session_id,
-                memory_id=row.memory_id,
-                row=row,
-                reason=reason,
-                actor_kind=model.actor_kind,
-                actor=model.actor,
-            )
-            Tombstone.objects.filter(pk=tombstone.pk).update(created_at=model.created_at)
+            self._make_tombstone(row.memory_id, row, model, reason)
             self._table.hide(self._owner, row.memory_id, model.created_at)
             made.append(row.memory_id)
         return made
+
+    def _leave_mark(self, old: Memory, model: Tombstone) -> None:
+        """A search that asked an upstream before this moment looks at decisions after it: the old id stays deleted."""
+        if old.memory_id not in self._rows:
+            self._make_tombstone(old.memory_id, None, model, model.reason)
+
+    def _make_tombstone(self, memory_id: str, row: Memory | None, model: Tombstone | Override, reason: str) -> None:
+        tombstone = Tombstone.objects.create(
+            user_id=self._owner.user_pk,
+            app_id=self._owner.app_id,
+            project_id=self._owner.project_id,
+            session_id=self._session_id,
+            memory_id=memory_id,
+            row=row,
+            reason=reason,
+            actor_kind=model.actor_kind,
+            actor=model.actor,
+        )
+        Tombstone.objects.filter(pk=tombstone.pk).update(created_at=model.created_at)
 
     def _carry_category(self, old: Memory, decisions: Decided, new: Iterable[Memory]) -> None:
         """What an upstream's memory is filed under was somebody's choice: it knows no categories itself."""

@@ -12,6 +12,8 @@ from engine.port import ContentItem, Message
 from engine.registry import get_engine
 from lifecycle.models import Job, UnmatchedDecision
 from memories.models import Override, Tombstone
+from memories.queries import decisions
+from memories.queries import trash as trash_of
 from memories.services import edit, trash
 from memories.services.lookup import Which
 from resources import services
@@ -174,6 +176,16 @@ def test_everos_shows_nothing_of_a_moved_session_any_more(world: World) -> None:
     world.move("embedded")
     world.engine("upstream")
     assert world.found("bicycle") == []
+
+
+def test_a_search_that_asked_everos_before_the_move_shows_nothing_deleted_after_it(world: World) -> None:
+    world.say("chat:1", "the bicycle is red")
+    old = world.memory("bicycle")
+    world.delete("bicycle")
+    move(world)
+    decided = decisions(world.owner, [old.memory_id], ["chat:1"])
+    assert decided.hide(old.memory_id, "chat:1")
+    assert [item.memory_id for item in trash_of(world.owner, None, 10)] == [world.memory("bicycle").memory_id]
 
 
 def test_nobody_comes_to_what_was_left_there_by_the_old_name(world: World) -> None:
