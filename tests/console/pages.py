@@ -19,6 +19,7 @@ def pages(panel: Panel) -> dict[str, str]:
         "full": "list/?tab=full&user=lin.wei",
         "memory": f"m/{rows['edited']}/",
         "memory-trashed": f"m/{rows['trashed']}/",
+        "memory-hostile": f"m/{rows['hostile_last']}/",
         "memory-edit": f"m/{rows['edited']}/edit/",
         "lab": "search/?q=PostgreSQL+region&user=lin.wei",
         "lab-empty": "search/",
