@@ -24,6 +24,7 @@ from agents.rpc.failures import Failure, Refusal
 from agents.rpc.frames import BadFrame, NotJson, Request
 from agents.rpc.handshake import Arrival, Peer, connect, hello
 from agents.rpc.limits import (
+    DOOR_THREADS,
     MAX_MESSAGE_BYTES,
     MAX_OUTBOUND_BYTES,
     MAX_STRANGERS_MESSAGE_BYTES,
@@ -36,6 +37,7 @@ from memory_gateway.core.context import choose_request_id, request_id
 logger = logging.getLogger("memory_gateway.rpc")
 # Requests of all sockets wait for the database here: asgiref's own way has one thread for the whole process.
 _threads = ThreadPoolExecutor(THREADS, thread_name_prefix="rpc")
+_door_threads = ThreadPoolExecutor(DOOR_THREADS, thread_name_prefix="rpc-door")
 _MAX_REASON_BYTES = 120
 _RESTART_MS = 5000
 _Result = TypeVar("_Result")
@@ -59,7 +61,8 @@ class RpcConsumer(AsyncConsumer):  # type: ignore[misc]
         self._peer: Peer | None = None
         self._handshake: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._room = asyncio.Semaphore(REQUESTS_IN_FLIGHT)
+        self._room = asyncio.Semaphore(0)
+        self._unanswered = asyncio.Semaphore(REQUESTS_IN_FLIGHT)
         self._is_closed = False
         self._outbound_bytes = 0
         self._seq = 0
@@ -134,7 +137,7 @@ class RpcConsumer(AsyncConsumer):  # type: ignore[misc]
 
     async def _still_works(self, peer: Peer) -> bool:
         try:
-            return await _in_thread(lambda: tokens.still_works(peer.principal))
+            return await _in_thread(lambda: tokens.still_works(peer.principal), _door_threads)
         except DatabaseError:
             logger.exception("A token could not be looked at; it is tried again with the next tick")
             return True
@@ -159,10 +162,10 @@ class RpcConsumer(AsyncConsumer):  # type: ignore[misc]
             await self._close(refusal.code, refusal.reason)
             return
         try:
-            peer = await _in_thread(lambda: connect(request, self._arrival))
+            peer = await _in_thread(lambda: connect(request, self._arrival), _door_threads)
             if self._is_closed:
                 return
-            self._doors.enter(self, peer.principal.name)
+            self._room = self._doors.enter(self, peer.principal.name)
         except Refusal as refusal:
             await self._refuse(request, refusal)
         except Exception:
@@ -192,15 +195,17 @@ class RpcConsumer(AsyncConsumer):  # type: ignore[misc]
         except BadFrame as bad:
             await self._send(frames.failed(bad.id, bad.failure))
             return
-        await self._room.acquire()
+        await self._unanswered.acquire()
         self._start(self._answer(peer, request))
 
     async def _answer(self, peer: Peer, request: Request) -> None:
         try:
             request_id.set(choose_request_id(""))
-            await self._send(await _in_thread(lambda: _answer_to(peer, request, self._arrival)))
+            async with self._room:
+                frame = await _in_thread(lambda: _answer_to(peer, request, self._arrival), _threads)
+            await self._send(frame)
         finally:
-            self._room.release()
+            self._unanswered.release()
 
     # --- what we say ---
 
@@ -261,8 +266,8 @@ def _answer_to(peer: Peer, request: Request, arrival: Arrival) -> bytes:
         request_log.write(peer, request.method, arrival.peer, outcome, (time.perf_counter() - began) * 1000)
 
 
-async def _in_thread(call: Callable[[], _Result]) -> _Result:
-    result: _Result = await database_sync_to_async(call, thread_sensitive=False, executor=_threads)()
+async def _in_thread(call: Callable[[], _Result], threads: ThreadPoolExecutor) -> _Result:
+    result: _Result = await database_sync_to_async(call, thread_sensitive=False, executor=threads)()
     return result
 
 

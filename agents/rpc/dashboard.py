@@ -19,7 +19,7 @@ from memory_gateway.core.times import from_ms, to_ms
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
-MAX_SPAN_MS = 200 * 366 * DAY_MS
+MAX_SPAN_MS = 100 * 366 * DAY_MS
 OTHER = "other"
 
 
@@ -41,7 +41,7 @@ def dashboard(principal: TokenPrincipal, params: Params) -> dict[str, Any]:
     if not agent_id:
         raise plugin_failure(400, NO_AGENT)
     if until_ms - since_ms > MAX_SPAN_MS:
-        raise plugin_failure(400, "timeFrom and timeTo must lie within two hundred years")
+        raise plugin_failure(400, "timeFrom and timeTo must lie within a hundred years")
     bars = buckets(since_ms, until_ms)
     selection = Selection(
         user_pk=principal.user_pk,

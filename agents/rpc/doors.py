@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Protocol
 
 from agents.rpc.failures import Failure, refused
-from agents.rpc.limits import MAX_STRANGERS, SOCKETS_PER_TOKEN
+from agents.rpc.limits import MAX_STRANGERS, REQUESTS_IN_FLIGHT, SOCKETS_PER_TOKEN
 from memory_gateway.core.ratelimit import TokenBuckets
 
 _BURST_SECONDS = 3
@@ -23,6 +23,7 @@ class Doors:
     def __init__(self, *, requests_per_second: int) -> None:
         self._strangers: dict[Stranger, None] = {}  # in the order in which they came
         self._inside: Counter[str] = Counter()
+        self._rooms: dict[str, asyncio.Semaphore] = {}
         self._requests = TokenBuckets(60 * requests_per_second, burst=_BURST_SECONDS * requests_per_second)
 
     async def wait_outside(self, stranger: Stranger) -> None:
@@ -34,19 +35,23 @@ class Doors:
             del self._strangers[oldest]
             await oldest.send_away()
 
-    def enter(self, stranger: Stranger, token: str) -> None:
-        """Errors: `Refusal` if the token holds too many sockets already."""
+    def enter(self, stranger: Stranger, token: str) -> asyncio.Semaphore:
+        """The room that the token's requests share, to be acquired for each. Errors: `Refusal` if the token holds too
+        many sockets already."""
         if self._inside[token] >= SOCKETS_PER_TOKEN:
             message = f"too many connections: a token may hold {SOCKETS_PER_TOKEN}"
             raise refused(Failure("UNAVAILABLE", message, details={"code": "TOO_MANY_CONNECTIONS"}))
         self._strangers.pop(stranger, None)
         self._inside[token] += 1
+        return self._rooms.setdefault(token, asyncio.Semaphore(REQUESTS_IN_FLIGHT))
 
     def leave(self, stranger: Stranger, token: str | None) -> None:
         self._strangers.pop(stranger, None)
-        if token is not None:
-            self._inside[token] -= 1
-            self._inside += Counter()  # forgets who has no socket any more
+        if token is None:
+            return
+        self._inside[token] -= 1
+        if not self._inside[token]:
+            del self._inside[token], self._rooms[token]
 
     async def pace(self, token: str) -> None:
         """Returns when the token may send a request: who sends too many is slowed down, nobody is refused."""

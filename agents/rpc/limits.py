@@ -13,6 +13,8 @@ MAX_STRANGERS: Final = 256
 """Sockets that have not connected yet, per process: one more sends the oldest away."""
 SOCKETS_PER_TOKEN: Final = 8
 REQUESTS_IN_FLIGHT: Final = 8
-"""Per socket; what comes beyond that is read when one of them is answered."""
-THREADS: Final = 8
-"""For all sockets of a process: requests wait for each other there, never for the loop."""
+"""Per socket, beyond which nothing is read, and per token over all its sockets, beyond which requests wait."""
+THREADS: Final = 24
+"""For the requests of all sockets of a process: three tokens whose calls hang do not yet stop a fourth."""
+DOOR_THREADS: Final = 2
+"""For what every socket needs however busy the others are: to connect, and to have its token looked at."""

@@ -149,4 +149,4 @@ def test_bars_rise_from_the_start_and_none_begins_after_the_end(since_ms: int, s
     assert starts[0] == since_ms
     assert starts == sorted(set(starts))
     assert starts[-1] <= until_ms
-    assert len({bar.key for bar in bars}) == len(bars) <= 2410
+    assert len({bar.key for bar in bars}) == len(bars) <= 1210

@@ -264,7 +264,7 @@ def test_a_revoked_token_is_felt_on_a_live_socket(server: RunningServer, tokens:
 
 def test_sockets_do_not_wait_for_each_other_at_the_database(server: RunningServer) -> None:
     """Dashboards of eight sockets at once; asgiref's one thread would answer `health` after all of them."""
-    span = {"agentId": "main", "timeFrom": "1900-01-01", "timeTo": "2099-12-31"}
+    span = {"agentId": "main", "timeFrom": "2016-01-01", "timeTo": "2026-12-31"}
     with contextlib.ExitStack() as stack:
         clients = [stack.enter_context(connected(server, TOKEN)) for _ in range(7)]
         for client in clients:
@@ -312,3 +312,21 @@ def test_a_restart_is_announced_and_outlived(tmp_path: Any) -> None:
                 assert one.hear() == Closed(1012, "service restart")
         server.start()
         assert serves(server)
+
+
+def test_a_token_whose_calls_take_long_does_not_keep_others_waiting(
+    server: RunningServer, tokens: dict[str, str]
+) -> None:
+    slow = {"agentId": "main", "timeFrom": "2016-01-01", "timeTo": "2026-12-31"}
+    with contextlib.ExitStack() as stack:
+        busy = [stack.enter_context(connected(server, tokens["bob"])) for _ in range(8)]
+        for client in busy:
+            for number in range(10):
+                frame = {"type": "req", "id": str(number), "method": "memory.admin.dashboard", "params": slow}
+                client.send(frame)
+        began = time.monotonic()
+        other = stack.enter_context(connected(server, tokens["charlie"]))
+        assert other.is_alive()
+        assert time.monotonic() - began < 3
+        for client in busy:
+            assert client.hear_response("9", seconds=60)["ok"]
