@@ -57,6 +57,14 @@ API = {
     ("POST", "/sessions/<path:session_id>/restore"): KEY,
     ("POST", "/tools/invoke"): OPENCLAW,
 }
+# Views that name no methods decide themselves who sees what, each with tests of its own.
+FUNCTIONS = {
+    "/metrics",
+    "/plugins/memory",
+    "/plugins/memory/",
+    "/plugins/memory/<path:rest>",
+    "/plugins/memory/api/<path:rest>",
+}
 # Every other page under /admin/ is for signed-in staff.
 ADMIN_OPEN = {"/admin/login/"}
 
@@ -78,6 +86,10 @@ def call_id(value: Any) -> str:
 
 def test_the_table_names_every_call_and_no_other() -> None:
     assert {(method, route.pattern) for method, route in API_CALLS} == set(API)
+
+
+def test_what_names_no_methods_is_known_too() -> None:
+    assert {route.pattern for route in API_ROUTES if not route.methods} == FUNCTIONS
 
 
 @pytest.mark.django_db
