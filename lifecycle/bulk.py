@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -28,6 +29,7 @@ from memory_gateway.core.errors import InvalidInput
 
 AT_ONCE: Final = 25
 STEP_ROWS: Final = 200
+PAUSE_SECONDS: Final = 0.02
 MAX_ROWS: Final = 1000
 """As many rows as one request names; more are selected by a filter."""
 
@@ -151,7 +153,7 @@ def _in_steps(act: Act) -> Callable[[Run], dict[str, Any]]:
                 seen, changed = seen + len(keys), changed + len(changes)
                 cursor = {"after": list(keys[-1]), "seen": seen, "changed": changed}
                 run.step(changes, done=seen, total=max(run.job.total, seen), cursor=cursor)
-            run.check()
+            _let_others_write(run, len(rows))
         return {"changed": changed, "left": seen - changed}
 
     return run
@@ -174,10 +176,17 @@ def _undo_in_steps(unact: Unact) -> Callable[[Run, Job], dict[str, Any]]:
                 undone += unact(run, step.changes, engine)
                 seen += len(step.changes)
                 run.report(seen, total, cursor={"before": step.number, "undone": undone, "seen": seen})
-            run.check()
+            _let_others_write(run, len(step.changes))
         return {"undone": undone, "left": total - undone}
 
     return undo
+
+
+def _let_others_write(run: Run, rows: int) -> None:
+    """On SQLite one writes at a time, and who waits must find a gap. Errors: `jobs.Ended`."""
+    run.check()
+    if rows > AT_ONCE:
+        time.sleep(PAUSE_SECONDS)
 
 
 def _finish(job: Job) -> None:

@@ -1,7 +1,8 @@
 """Long actions with progress: asked for by somebody, run beside the sweeper, stopped, resumed after a crash, undone.
 
-A kind of job is a `Handler` in `KINDS`. Whoever adds one writes a function that does its work in steps and calls
-`run.report(…)` or `run.step(…)` between them; both end the function by an exception when it has to stop.
+A kind of job is a `Handler` in `KINDS`. Whoever adds one writes a function that does its work in steps of some seconds
+and calls `run.report(…)` or `run.step(…)` between them; both end the function by an exception when it has to stop. The
+module is then named in `lifecycle.kinds`, so that the server knows it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.core.exceptions import ValidationError
-from django.db import connection, transaction
+from django.db import InterfaceError, OperationalError, connection, transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
@@ -187,6 +188,9 @@ def _carry_out(job: Job, holder: str, should_end: Callable[[], bool]) -> Job:
     except Ended:
         if Job.objects.filter(pk=job.pk, stop_asked_at__isnull=False).exists():
             _end(run, Job.Status.STOPPED)
+    except (OperationalError, InterfaceError):
+        # Whoever takes it when its lease has lapsed goes on from its last step.
+        logger.warning("A job met a database that is busy or away, and goes on later: %s", job)
     except GatewayError as error:
         _end(run, Job.Status.FAILED, error=error.detail)
     except Exception:

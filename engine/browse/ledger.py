@@ -146,22 +146,36 @@ def within(selection: Selection, edges_ms: Sequence[int]) -> list[int]:
 
 
 def row_conditions(selection: Selection) -> Sql:
-    """The selection, but for its times, of `engine_counted_memory`."""
+    """The selection, but for its times, of `engine_counted_memory`.
+
+    Where a session is named its index is the one to use: the other conditions are written so that theirs are not.
+    """
+    owned = owner_conditions(selection)
+    plain = ""
+    if selection.session_id is not None:
+        of_session = _all([_equal("session_id", selection.session_id), owned])
+        owned = Sql(f"session_row IN (SELECT id FROM engine_session WHERE {of_session.text})", of_session.values)
+        plain = " || ''"
+    return _all([
+        owned,
+        _equal(f"agent_id{plain}", selection.agent_id),
+        _equal(f"memory_type{plain}", selection.memory_type),
+        _equal(f"origin{plain}", selection.origin),
+        _compared("importance >= %s", selection.importance_min),
+        _compared("importance <= %s", selection.importance_max),
+        _categories(selection, f"category{plain}"),
+    ])  # fmt: skip
+
+
+def owner_conditions(selection: Selection) -> Sql:
+    """Whose they are, of any table that says so."""
     native = connection.features.has_native_uuid_field
     pk = selection.user_pk
-    conditions = [
+    return _all([
         _equal("user_id", pk if native or pk is None else pk.hex),
         _equal("app_id", selection.app_id),
         _equal("project_id", selection.project_id),
-        _equal("agent_id", selection.agent_id),
-        _equal("memory_type", selection.memory_type),
-        _equal("origin", selection.origin),
-        _compared("importance >= %s", selection.importance_min),
-        _compared("importance <= %s", selection.importance_max),
-        _compared("session_row IN (SELECT id FROM engine_session WHERE session_id = %s)", selection.session_id),
-        _categories(selection),
-    ]
-    return _all(conditions)
+    ])  # fmt: skip
 
 
 def _part(selection: Selection, source: Source, piece: Piece, *, by_time: bool = False, by_member: bool = False) -> Sql:
@@ -204,11 +218,11 @@ def _rows(selection: Selection, source: Source, piece: Piece, *, by_member: bool
     return Sql(text, [piece.since_ms, piece.until_ms, *conditions.values])
 
 
-def _categories(selection: Selection) -> Sql:
+def _categories(selection: Selection, name: str = "category") -> Sql:
     wanted = selection.wanted_categories()
     if wanted is None:
         return Sql("", [])
-    return Sql(f"category IN ({', '.join(['%s'] * len(wanted)) or 'NULL'})", list(wanted))
+    return Sql(f"{name} IN ({', '.join(['%s'] * len(wanted)) or 'NULL'})", list(wanted))
 
 
 def _equal(name: str, value: object) -> Sql:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from django.db import connection
 
-from engine.browse.ledger import is_rolled_up, row_conditions, within
+from engine.browse.ledger import is_rolled_up, owner_conditions, row_conditions, within
 from engine.browse.selection import Selection
 from engine.models import Session
 
@@ -38,7 +38,8 @@ _BY_ROWS: Final = """
 """
 # From the sessions of their owner to their counts, in that order.
 _OWNED: Final = """(
-    SELECT c.* FROM engine_session s CROSS JOIN engine_sessioncount c WHERE c.session_row = s.id AND {conditions}
+    SELECT c.* FROM (SELECT id FROM engine_session WHERE {conditions}) s CROSS JOIN engine_sessioncount c
+    WHERE c.session_row = s.id
 )"""
 
 Found = list[tuple[int, int]]
@@ -102,17 +103,8 @@ def _agent(selection: Selection) -> list[Any]:
 
 
 def _counts(selection: Selection) -> tuple[str, list[Any]]:
-    pk = selection.user_pk
-    native = connection.features.has_native_uuid_field
-    given = {
-        "user_id": pk if native or pk is None else pk.hex,
-        "app_id": selection.app_id,
-        "project_id": selection.project_id,
-    }
-    wanted = {name: value for name, value in given.items() if value is not None}
-    if not wanted:
-        return "engine_sessioncount", []
-    return _OWNED.format(conditions=" AND ".join(f"s.{name} = %s" for name in wanted)), list(wanted.values())
+    owned = owner_conditions(selection)
+    return (_OWNED.format(conditions=owned.text), owned.values) if owned.values else ("engine_sessioncount", [])
 
 
 def _most(found: Found, limit: int) -> Found:
