@@ -33,7 +33,7 @@ OPENCLAW_USER = "openclaw"
 """Who owns what an operator adds."""
 NO_AGENT = "缺少 agentId：请先选择 Agent"
 DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE = 100, 500
-MAX_FACETS = 10_000
+MAX_FACETS = 2_000
 MAX_DELETED = 1_000
 _NEVER_WEIGHED = 0.7
 """What the plugin gives to what it captures; its panel knows no memory without a weight."""

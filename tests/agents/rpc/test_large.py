@@ -15,15 +15,16 @@ from tests.server import running_server
 
 ROUNDS = 15
 YEARS = {"timeFrom": "2024-01-01T00:00:00.000Z", "timeTo": "2026-12-31T23:59:59.999Z"}
+PAGE = {"limit": 20}  # full with a thousand memories too
 CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "config": ("memory.admin.config", {}),
     "facets": ("memory.admin.facets", {}),
     "dashboard of years": ("memory.admin.dashboard", YEARS),
     "dashboard of a month": ("memory.admin.dashboard", {"timeFrom": "2026-10-05", "timeTo": "2026-11-04T07:31:11Z"}),
-    "list": ("memory.admin.list", {"tab": "user"}),
-    "list of turns": ("memory.admin.list", {"tab": "full"}),
-    "list of a month": ("memory.admin.list", {"tab": "user", "timeFrom": "2026-10-05", "timeTo": "2026-11-04"}),
-    "last page": ("memory.admin.list", {"tab": "user", "sortDesc": False}),
+    "list": ("memory.admin.list", {"tab": "user", **PAGE}),
+    "list of turns": ("memory.admin.list", {"tab": "full", **PAGE}),
+    "list of half a year": ("memory.admin.list", {"tab": "user", "timeFrom": "2026-06-05", **PAGE}),
+    "oldest first": ("memory.admin.list", {"tab": "user", "sortDesc": False, **PAGE}),
 }
 HELD = [name for name in CALLS if name not in {"config", "facets"}]
 
