@@ -17,7 +17,7 @@ class MemoryUser(models.Model):
     class Meta:
         verbose_name = "memory user"
         ordering = ("user_id",)
-        default_permissions = ("add", "view")
+        default_permissions = ("add", "view", "export", "erase")
 
     def __str__(self) -> str:
         return self.user_id

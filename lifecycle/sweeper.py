@@ -21,7 +21,7 @@ from accounts.audit import Actor
 from engine import rollups
 from engine.port import Engine
 from engine.registry import get_engine
-from lifecycle import erase, jobs, leases, purge
+from lifecycle import deeds, erase, jobs, leases, purge
 from lifecycle.kinds import KINDS
 from lifecycle.orphans import remove_orphans
 from lifecycle.resending import Resender
@@ -102,7 +102,7 @@ class Sweeper:
         self._files_due_at = now + FILES_EVERY
         for user_pk in erase.unfinished(begun_before=now - FILES_EVERY):
             erase.finish(user_pk, engine=self._engine)
-        return remove_orphans(now)
+        return remove_orphans(now) + deeds.remove_old_archives(now)
 
     def _purge_trash(self, now: datetime) -> int:
         """A part of it in each round, until nothing is old enough for another day."""

@@ -1,12 +1,13 @@
 """What can be done with resources; the modules of this package hold the rules."""
 
-from resources.services.deletion import delete, finish_deletion
-from resources.services.downloading import StoredContent, open_content
+from resources.services.deletion import delete, delete_as, finish_deletion
+from resources.services.downloading import StoredContent, content_of, open_content
 from resources.services.external import Registration, register
 from resources.services.ingestion import ingest
 from resources.services.pool import IngestionPool
 from resources.services.receiving import IncomingFile
-from resources.services.uploading import Upload, ingestion_pool, upload
+from resources.services.retrying import retry
+from resources.services.uploading import Upload, ingestion_pool, upload, upload_as
 
 __all__ = [
     "IncomingFile",
@@ -14,11 +15,15 @@ __all__ = [
     "Registration",
     "StoredContent",
     "Upload",
+    "content_of",
     "delete",
+    "delete_as",
     "finish_deletion",
     "ingest",
     "ingestion_pool",
     "open_content",
     "register",
+    "retry",
     "upload",
+    "upload_as",
 ]

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import BinaryIO
+from uuid import UUID
 
 from accounts.principal import Principal
 from memory_gateway.core.errors import NotFound
@@ -19,7 +20,12 @@ class StoredContent:
 
 def open_content(principal: Principal, resource_id: str) -> StoredContent:
     """The bytes of one of the caller's uploads. Errors: `NotFound`, also for what lies elsewhere."""
-    resource = queries.live_resource(principal.user_pk, resource_id).first()
+    return content_of(principal.user_pk, resource_id)
+
+
+def content_of(user_pk: UUID, resource_id: str) -> StoredContent:
+    """The same of a user's. Errors: `NotFound`."""
+    resource = queries.live_resource(user_pk, resource_id).first()
     if resource is None:
         raise NotFound("There is no such resource.")
     if not resource.storage_path:

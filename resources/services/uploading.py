@@ -60,7 +60,14 @@ def upload(
     had failed. Errors: `NoSpace` for quotas and a full disk.
     """
     owner = Owner(principal.user_pk, principal.user_id, said.app_id, said.project_id)
-    resource = _stored(principal, owner, incoming, said)
+    return upload_as(owner, incoming, said, actor=Actor.key(principal), pool=pool)
+
+
+def upload_as(
+    owner: Owner, incoming: IncomingFile, said: Upload, *, actor: Actor, pool: IngestionPool | None = None
+) -> Resource:
+    """The same in somebody's name, in the scope of `owner`."""
+    resource = _stored(actor, owner, incoming, said)
     if not (reopen(resource.resource_id, timezone.now()) or resource.status in _UNDONE):
         return resource
     future = (pool or ingestion_pool()).submit(resource.resource_id, owner.user_pk)
@@ -82,13 +89,13 @@ def wait_for_ingestion(
         time.sleep(min(POLL_SECONDS, remaining))
 
 
-def _stored(principal: Principal, owner: Owner, incoming: IncomingFile, said: Upload) -> Resource:
+def _stored(actor: Actor, owner: Owner, incoming: IncomingFile, said: Upload) -> Resource:
     """The resource of these bytes: the one that lives, or a new one. The constraint decides between equals."""
     for _ in range(_MAX_RACES):
         if (known := queries.same_content(owner, incoming.sha256)) is not None:
             return _reused(known, incoming)
         try:
-            return _create(principal, owner, incoming, said)
+            return _create(actor, owner, incoming, said)
         except IntegrityError:
             continue
     raise Conflict("This file is being uploaded and deleted again and again at this moment: try again.")
@@ -101,12 +108,12 @@ def _reused(known: Resource, incoming: IncomingFile) -> Resource:
     return known
 
 
-def _create(principal: Principal, owner: Owner, incoming: IncomingFile, said: Upload) -> Resource:
+def _create(actor: Actor, owner: Owner, incoming: IncomingFile, said: Upload) -> Resource:
     resource = _new_resource(owner, incoming, said)
     require_quota(owner.user_pk, incoming.size_bytes)
     incoming.keep_as(resource.storage_path)
     try:
-        return _insert(principal, resource)
+        return _insert(actor, owner, resource)
     except (IntegrityError, NoSpace):
         # After any other failure the row may exist all the same; if not, the sweeper removes the file.
         incoming.take_back(resource.storage_path)
@@ -132,19 +139,19 @@ def _new_resource(owner: Owner, incoming: IncomingFile, said: Upload) -> Resourc
     )
 
 
-def _insert(principal: Principal, resource: Resource) -> Resource:
+def _insert(actor: Actor, owner: Owner, resource: Resource) -> Resource:
     with transaction.atomic():
         # The lock lets uploads of one user at once count one after the other.
-        resource.user = MemoryUser.objects.select_for_update().get(pk=principal.user_pk)
-        require_quota(principal.user_pk, resource.size_bytes or 0)
+        resource.user = MemoryUser.objects.select_for_update().get(pk=owner.user_pk)
+        require_quota(owner.user_pk, resource.size_bytes or 0)
         resource.save(force_insert=True)
         _attach(resource)
         record(
-            Actor.key(principal),
+            actor,
             "resource.upload",
             subject_type="resource",
             subject_id=resource.resource_id,
-            user_id=principal.user_id,
+            user_id=owner.user_id,
         )
     return resource
 
