@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from engine import browse
-from engine.browse import Selection, rows_of
+from engine.browse import Selection
+from engine.browse.selection import of_turns
 from engine.port import StoredMemory
 from engine.table import stored
 
@@ -28,7 +29,7 @@ def whole_turns(selection: Selection, *, page: int, size: int, oldest_first: boo
 def _turns(selection: Selection, batch_ids: set[str]) -> list[list[StoredMemory]]:
     turns: dict[str, list[StoredMemory]] = {}
     if batch_ids:
-        for row in rows_of(selection).filter(batch_id__in=batch_ids):
+        for row in of_turns(selection).filter(batch_id__in=batch_ids):
             turns.setdefault(row.batch_id, []).append(stored(row))
     for turn in turns.values():
         turn.sort(key=lambda memory: (memory.created_at_ms, memory.seq, memory.chunk_index or 0, memory.row))
