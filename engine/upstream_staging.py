@@ -32,7 +32,7 @@ def staging_session(owner: Owner, session: Session, now: datetime) -> Session:
         session_id=f"{_PREFIX}{session.pk}",
         defaults={
             "engine_session_id": fresh_engine_id(session),
-            "kind": Session.Kind.OTHER,
+            "kind": session.kind,
             "deleted_at": now,
         },
     )
