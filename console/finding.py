@@ -9,11 +9,12 @@ from uuid import UUID
 
 from console import queries
 from engine.browse import Selection
-from engine.port import Owner, StoredMemory
+from engine.port import StoredMemory
 from memories.services.search import SearchCommand, search_of
 
 MAX_SCOPES: Final = 20
 TOP_K: Final = 100
+MAX_HITS: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,15 +27,16 @@ class Answer:
 
 
 def find(words: str, selection: Selection, users: Sequence[UUID], *, limit: int) -> Answer:
-    """The selected memories that fit the words best. Errors: those of search."""
-    owners = queries.owners(users, selection.app_id or "", selection.project_id or "")
-    asked = owners[:MAX_SCOPES]
-    hits = [(owner, found.hit) for owner in asked for found in search_of(owner, _command(words, selection)).results]
-    rows = queries.stored_of((hit.memory_id for _, hit in hits), (owner.user_pk for owner in asked)) if hits else {}
-    pairs = ((rows.get(_key(owner, hit.memory_id)), hit.score) for owner, hit in hits)
+    """The selected memories that fit the words best; `users` the fullest first. Errors: those of search."""
+    asked = queries.owners(users[:MAX_SCOPES], selection.app_id or "", selection.project_id or "")[:MAX_SCOPES]
+    command = _command(words, selection)
+    hits = [(owner, found.hit) for owner in asked for found in search_of(owner, command).results]
+    hits.sort(key=lambda pair: (pair[1].score is None, -(pair[1].score or 0.0), -pair[1].created_at_ms))
+    best = hits[:MAX_HITS]
+    rows = queries.stored_of((owner, hit.memory_id) for owner, hit in best)
+    pairs = ((rows.get((owner, hit.memory_id)), hit.score) for owner, hit in best)
     fitting = [(memory, score) for memory, score in pairs if memory is not None and _is_selected(memory, selection)]
-    fitting.sort(key=lambda pair: (pair[1] is None, -(pair[1] or 0.0), -pair[0].created_at_ms))
-    return Answer(tuple(fitting[:limit]), len(asked), len(owners))
+    return Answer(tuple(fitting[:limit]), len(asked), max(len(asked), len(users)))
 
 
 def _command(words: str, selection: Selection) -> SearchCommand:
@@ -52,10 +54,6 @@ def _command(words: str, selection: Selection) -> SearchCommand:
         include_profile=False,
         filters=conditions or None,
     )
-
-
-def _key(owner: Owner, memory_id: str) -> tuple[UUID, str, str, str]:
-    return owner.user_pk, owner.app_id, owner.project_id, memory_id
 
 
 def _is_selected(memory: StoredMemory, selection: Selection) -> bool:

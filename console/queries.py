@@ -5,7 +5,10 @@ Each is one statement, whatever the number of rows that it is asked about.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
+from functools import reduce
+from operator import or_
 from typing import NamedTuple
 from uuid import UUID
 
@@ -71,10 +74,16 @@ def owners(user_pks: Sequence[UUID], app_id: str, project_id: str) -> list[Owner
     return sorted((Owner(*row) for row in found), key=lambda owner: order[owner.user_pk])
 
 
-def stored_of(memory_ids: Iterable[str], user_pks: Iterable[UUID]) -> dict[tuple[UUID, str, str, str], StoredMemory]:
-    """The rows of hits, by user, app, project and memory id."""
-    rows = visible(Memory.objects.filter(memory_id__in=set(memory_ids), user__in=set(user_pks)))
-    return {(row.user_id, row.app_id, row.project_id, row.memory_id): stored(row) for row in rows}
+def stored_of(hits: Iterable[tuple[Owner, str]]) -> dict[tuple[Owner, str], StoredMemory]:
+    """The rows of memories by owner and memory id. Asked owner by owner, each of which the index answers."""
+    wanted: defaultdict[Owner, list[str]] = defaultdict(list)
+    for owner, memory_id in hits:
+        wanted[owner].append(memory_id)
+    if not wanted:
+        return {}
+    of_owners = (owned_by(owner) & Q(memory_id__in=ids) for owner, ids in wanted.items())
+    rows = [stored(row) for row in visible(Memory.objects.filter(reduce(or_, of_owners)))]
+    return {(row.owner, row.memory_id): row for row in rows}
 
 
 def around(memory: StoredMemory) -> list[StoredMemory]:

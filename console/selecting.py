@@ -7,7 +7,6 @@ from typing import Final
 from django.core import signing
 from django.http import QueryDict
 
-from engine.browse import Selection
 from lifecycle import bulk
 from lifecycle.bulk import Target
 from memory_gateway.core.errors import BadRequest
@@ -15,9 +14,9 @@ from memory_gateway.core.errors import BadRequest
 _SALT: Final = "console.selecting"
 
 
-def seal(selection: Selection) -> str:
-    """All that the filter finds now, as a form may carry it: rows written later are not meant."""
-    return signing.dumps(bulk.freeze(selection).as_json(), salt=_SALT, compress=True)
+def seal(target: Target) -> str:
+    """A frozen selection as a form may carry it: rows written later are not meant."""
+    return signing.dumps(target.as_json(), salt=_SALT, compress=True)
 
 
 def unseal(sealed: str) -> Target:

@@ -63,7 +63,7 @@ def _same(owner: Owner, text: str) -> StoredMemory | None:
     """A memory of the same words. Only what is exactly alike after normalisation counts: near-alike facts differ."""
     command = SearchCommand(query=text, scopes=frozenset({"all_user_memory"}), method="keyword", include_profile=False)
     hits = [found.hit for found in search_of(owner, command).results if fold(found.hit.text) == fold(text)]
-    rows = queries.stored_of([hit.memory_id for hit in hits], [owner.user_pk]) if hits else {}
+    rows = queries.stored_of((owner, hit.memory_id) for hit in hits)
     return next(iter(rows.values()), None)
 
 

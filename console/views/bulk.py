@@ -16,11 +16,11 @@ from django.views.decorators.http import require_POST
 
 from accounts.admin_base import actor_of
 from accounts.audit import record
-from console.access import CHANGE, DELETE, VIEW, page
+from console.access import CHANGE, DELETE, VIEW, page, render
 from console.records import record_of
-from console.selecting import target_of
+from console.selecting import seal, target_of
 from console.views.memory import next_address
-from engine import browse
+from engine import browse, categories
 from engine.port import Position
 from lifecycle import bulk as services
 from lifecycle import jobs
@@ -46,6 +46,8 @@ def bulk(request: HttpRequest) -> HttpResponseBase:
     target = target_of(request.POST)
     if target.rows == ():
         messages.warning(request, _("Nothing was selected."))
+    elif verb == "delete" and _is_large(target) and not request.POST.get("confirmed"):
+        return _preview(request, target)
     else:
         _tell(request, verb, _act(request, verb, target))
     return redirect(next_address(request, reverse("console:memories")))
@@ -59,6 +61,32 @@ def undo(request: HttpRequest, job: str) -> HttpResponseBase:
         done = jobs.run_now(done)
     messages.success(request, _("Undone. What was changed by others since then stays as they left it."))
     return redirect(next_address(request, reverse("console:memories")))
+
+
+def _is_large(target: Target) -> bool:
+    """A few rows that somebody ticked one by one are known; what a filter finds is looked at first."""
+    return target.rows is None or len(target.rows) > services.AT_ONCE
+
+
+def _preview(request: HttpRequest, target: Target) -> HttpResponseBase:
+    shown = services.preview(target)
+    context = {
+        "title": ngettext("Move %(count)s memory to trash?", "Move %(count)s memories to trash?", shown.total)
+        % {"count": f"{shown.total:,}"},
+        "shown": shown,
+        "rows": [
+            {
+                "label": categories.label(name),
+                "kind": categories.tab_of(name),
+                "count": count,
+                "share": count / shown.total,
+            }
+            for name, count in shown.by_category.items()
+        ],
+        "target": seal(target),
+        "next": next_address(request, reverse("console:memories")),
+    }
+    return render(request, "console/bulk.html", context)
 
 
 def _export(request: HttpRequest, target: Target) -> HttpResponseBase:
@@ -92,7 +120,10 @@ def _act(request: HttpRequest, verb: str, target: Target) -> Job:
 
 
 def _tell(request: HttpRequest, verb: str, job: Job) -> None:
-    """What was done, with its undo."""
+    """What was done, with its undo; of a large one, that it is under way."""
+    if not job.is_over:
+        messages.info(request, _("%(count)s memories are being worked on.") % {"count": f"{job.total:,}"})
+        return
     count = job.result.get("changed", 0)
     named = {
         "delete": ngettext("%(count)s memory moved to trash.", "%(count)s memories moved to trash.", count),

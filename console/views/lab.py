@@ -151,12 +151,9 @@ def _run(context: dict[str, Any], state: LabState, owner: Owner) -> int:
 
 
 def _hits(owner: Owner, results: Sequence[Found]) -> list[dict[str, Any]]:
-    rows = queries.stored_of([found.hit.memory_id for found in results], [owner.user_pk]) if results else {}
+    rows = queries.stored_of((owner, found.hit.memory_id) for found in results)
     best = max((found.hit.score or 0.0 for found in results), default=0.0) or 1.0
-    return [
-        _hit(found, rows.get((owner.user_pk, owner.app_id, owner.project_id, found.hit.memory_id)), best)
-        for found in results
-    ]
+    return [_hit(found, rows.get((owner, found.hit.memory_id)), best) for found in results]
 
 
 def _hit(found: Found, memory: StoredMemory | None, best: float) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from console.text import Shown, shown
 from engine import browse, categories
 from engine.browse import Facets, Selection
 from engine.port import StoredMemory
+from lifecycle import bulk
 from memory_gateway.core.errors import GatewayError
 
 ROWS, TURNS = 50, 25
@@ -72,7 +73,7 @@ def _content(request: HttpRequest, state: ListState, selection: Selection) -> di
         "other_order": state.first_page(sort="newest" if state.oldest_first else "oldest"),
         "choices": _choices(state.tab),
         "chips": state.chips(),
-        "target": seal(selection),
+        "target": seal(bulk.freeze(selection)),
     }
     if state.q:
         context |= _search(state, selection, facets)

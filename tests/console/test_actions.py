@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.console import axe
 from tests.console.panel import NARROW, Panel
 
 pytestmark = pytest.mark.browser
@@ -147,6 +149,30 @@ def test_a_few_ticked_rows_go_to_trash_at_once_and_come_back(panel: Panel, lang:
         page.click(".mg-note form button")
         assert page.locator(".mg-c-main a").first.inner_text() == gone
         assert observed.errors == []
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_all_that_match_are_previewed_before_they_go(panel: Panel, lang: str) -> None:
+    with panel.open("list/?user=maria.keller&range=all", lang=lang) as (page, observed):
+        page.click("[data-all]")
+        page.check("input[name=matching]")
+        total = ticked(page)
+        page.click("button[value=delete]")
+        assert total in page.inner_text("h1")
+        assert total in page.inner_text(".is-danger-main")
+        assert axe.violations(page) == []
+        page.click(".mg-acts a.mg-btn")
+        assert page.url.endswith("user=maria.keller&range=all")
+        assert observed.errors == []
+
+
+def test_what_is_ticked_is_kept_as_a_file(panel: Panel) -> None:
+    with panel.open("list/?user=maria.keller") as (page, _observed):
+        page.locator("input[name=id]").first.check()
+        with page.expect_download() as download:
+            page.click("button[value=export]")
+        lines = download.value.path().read_text(encoding="utf-8").splitlines()
+        assert [json.loads(line)["user_id"] for line in lines] == ["maria.keller"]
 
 
 def test_a_few_ticked_rows_change_their_category_and_back(panel: Panel) -> None:
