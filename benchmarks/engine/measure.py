@@ -186,9 +186,12 @@ def _in_turns(
 
 def _recall(ours: Ours, items: Sequence[Item], questions: Sequence[Item]) -> float:
     """The share of the ten nearest, found by comparing all of the user's vectors, that a vector search brings."""
+    by_user: defaultdict[int, list[Item]] = defaultdict(list)
+    for item in items:
+        by_user[item.user].append(item)
     shares = []
     for question in questions[:100]:
-        own = [item for item in items if item.user == question.user]
+        own = by_user[question.user]
         cosines = np.stack([item.vector for item in own]) @ question.vector
         nearest = {own[place].text for place in np.argsort(-cosines)[:10] if cosines[place] > 0}
         if nearest:
