@@ -192,7 +192,7 @@ def _postgresql() -> list[str]:
     inserted = row("engine_memory", "insert", "AFTER INSERT", "engine_count_added")
     return [
         "CREATE SEQUENCE engine_delta",
-        function("engine_count_added", "false", "memory_row IN (SELECT id FROM added)"),
+        function("engine_count_added", "false", "memory_row = ANY (ARRAY (SELECT id FROM added))"),
         function("engine_count_row", "memory_row = OLD.id", "memory_row = NEW.id"),
         function("engine_count_session", "session_row = OLD.id", "session_row = NEW.id"),
         inserted.replace("FOR EACH ROW", "REFERENCING NEW TABLE AS added FOR EACH STATEMENT"),
