@@ -81,9 +81,15 @@ def remove(path: str) -> None:
     """Removes a file and what folders it leaves empty; one that is gone already is fine."""
     place = locate(path)
     place.unlink(missing_ok=True)
+    remove_empty_folders(place.parent)
+
+
+def remove_empty_folders(folder: Path) -> None:
+    """A folder of the storage and those above it, as far as nothing lies in them."""
     with contextlib.suppress(OSError):
-        for folder in place.parents[: len(place.relative_to(storage.root()).parts) - 1]:
+        while folder != storage.root() and folder.is_relative_to(storage.root()):
             folder.rmdir()
+            folder = folder.parent
 
 
 def remove_all(user: MemoryUser) -> tuple[int, int]:

@@ -33,7 +33,7 @@ def _remove_unattached(before: float) -> int:
     removed = 0
     folders = storage.old_message_folders(before)
     for user_pk, of_user in groupby(folders, key=itemgetter(0)):
-        kept = _attached(user_pk)
+        kept = attached(user_pk)
         for _, sha256, folder in of_user:
             if sha256 not in kept:
                 storage.remove_folder(folder)
@@ -41,7 +41,8 @@ def _remove_unattached(before: float) -> int:
     return removed
 
 
-def _attached(user_pk: UUID) -> set[str]:
+def attached(user_pk: UUID) -> set[str]:
+    """The digests of files that came in messages and are still spoken of."""
     named = Attachment.objects.filter(user_id=user_pk, source=Attachment.Source.MEMORY_ADD)
     owed = {
         item.file.parent.name

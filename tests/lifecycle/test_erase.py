@@ -30,7 +30,7 @@ from tests.conftest import Person, make_person
 from tests.engine.upstream.conftest import make_engine, told
 from tests.lifecycle.furnished import found, furnish
 from tests.memories.calls import NOON_MS, call, say
-from tests.resources.people import RemotePerson
+from tests.resources.people import RemotePerson, eventually
 from tests.server import RunningServer, running_server
 from tests.stub_upstream import StubUpstream
 
@@ -342,8 +342,7 @@ def test_a_kill_in_the_midst_is_made_good_by_the_next_start(tmp_path: Path) -> N
         with ThreadPoolExecutor(1) as pool:
             address = f"{server.url}/users/alice?confirm=erase:alice"
             pool.submit(requests.delete, address, headers=person.headers, timeout=60)
-            while person_answers(person):
-                pass
+            assert eventually(lambda: not person_answers(person))
             server.kill()
         done = server.manage("erase_user", "alice", "--yes", "--json")
         assert done.returncode in {0, 2}, done.stderr  # 2: it was quicker than the kill

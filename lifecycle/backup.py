@@ -1,0 +1,214 @@
+"""A backup of everything in one file, taken while the gateway works, and its way back.
+
+It holds the database and the stored files as of one moment. It does not hold the secret: without
+`MEMORY_GATEWAY_SECRET_KEY` (or the file `secret_key` beside the database) keys go on working, but none is shown again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sqlite3
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+from urllib.parse import quote
+
+from django.core.management import call_command
+from django.db import connection, connections
+from django.utils import timezone
+
+from accounts.models import MemoryUser
+from lifecycle import files
+from lifecycle.archive import Reader, Writer
+from lifecycle.commands import Report, Stop, no_report
+from lifecycle.models import Lease
+from memory_gateway.core.errors import Conflict, InvalidInput, NotFound
+from resources import storage
+from resources.leases import is_dead
+from resources.models import Resource
+
+FORMAT = "memory-gateway-backup"
+_DUMPS = {"sqlite": "database.sqlite3", "postgresql": "database.dump"}
+
+_PAUSE_SECONDS = 0.01
+_TRIES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    files: int
+    database_bytes: int
+
+
+def backup(target: Path, *, report: Report = no_report, stop: Stop | None = None) -> Backup:
+    """Writes a backup and verifies it. Errors: `Conflict` if `target` exists, `NotFound` for its folder or PostgreSQL's
+    own tool, `NoSpace`, `Stopped`.
+    """
+    if not target.parent.is_dir():
+        raise NotFound(f"There is no folder {target.parent}.")
+    with Writer(target, FORMAT) as writer, tempfile.TemporaryDirectory(dir=target.parent) as folder:
+        kept = Path(folder)
+        dump, paths = _snapshot(kept, report, stop)
+        with dump.open("rb") as source:
+            writer.add_file(dump.name, source)
+        for number, path in enumerate(paths, 1):
+            if stop:
+                stop.check()
+            with (kept / "files" / path).open("rb") as source:
+                writer.add_file(f"files/{path}", source)
+            report("Writing files", number, len(paths))
+        size = dump.stat().st_size
+        writer.finish({"database": connection.vendor, "taken_at": timezone.now().isoformat()})
+    with Reader(target, FORMAT) as written:
+        written.verify(report, stop)
+    return Backup(len(paths), size)
+
+
+def restore(archive: Path, *, report: Report = no_report) -> Backup:
+    """Puts a backup in the place of this gateway's database and files, which must be empty, while no server runs.
+
+    Errors: `InvalidInput` naming what is wrong with the backup, `Conflict`.
+    """
+    with Reader(archive, FORMAT) as source:
+        vendor = source.manifest.get("database")
+        if vendor != connection.vendor:
+            raise InvalidInput(f"This is a backup of {vendor}; the gateway has {connection.vendor}. Use export_memory.")
+        source.verify(report)
+        _require_empty()
+        names = [name for name in source.files if name.startswith("files/")]
+        storage.require_free(sum(source.files[name]["size"] for name in names))
+        for number, name in enumerate(names, 1):
+            with source.open(name) as file:
+                files.put(name.removeprefix("files/"), file)
+            report("Restoring files", number, len(names))
+        with source.open(_DUMPS[vendor]) as dump:
+            _load(dump)
+        size = int(source.files[_DUMPS[vendor]]["size"])
+    call_command("migrate", verbosity=0)
+    return Backup(len(names), size)
+
+
+def _snapshot(folder: Path, report: Report, stop: Stop | None) -> tuple[Path, list[str]]:
+    """The database of one moment, and every file that it speaks of, kept in the folder.
+
+    Files are linked before the database is read, so that one that is deleted meanwhile is there all the same; and again
+    afterwards, for those that came meanwhile. One that came and went in between asks for another try.
+    """
+    for _ in range(_TRIES):
+        _keep_files(folder / "files")
+        dump = folder / _DUMPS[connection.vendor]
+        dump.unlink(missing_ok=True)
+        _dump(dump, report, stop)
+        _keep_files(folder / "files")
+        missing = [path for path in _spoken_of() if not (folder / "files" / path).exists()]
+        gone = Resource.objects.filter(storage_path__in=missing, deleted_at__isnull=True)
+        if not missing or gone.count() == len(missing):
+            break  # what is missing now was missing before: the doctor says so
+    kept = sorted(path.relative_to(folder / "files").as_posix() for path in files.on_disk(folder / "files"))
+    return dump, kept
+
+
+def _spoken_of() -> list[str]:
+    return [path for user in MemoryUser.objects.iterator() for path in files.of_rows(user)]
+
+
+def _keep_files(folder: Path) -> None:
+    for user_pk in MemoryUser.objects.values_list("pk", flat=True):
+        for path in files.on_disk_of(user_pk):
+            place = folder / path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            if not place.exists():
+                with contextlib.suppress(FileNotFoundError):
+                    _link_or_copy(files.locate(path), place)
+
+
+def _link_or_copy(source: Path, target: Path) -> None:
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except FileNotFoundError:
+        raise
+    except OSError:  # another file system
+        shutil.copyfile(source, target, follow_symlinks=False)
+
+
+def _dump(target: Path, report: Report, stop: Stop | None) -> None:
+    if connection.vendor != "sqlite":
+        _run_postgresql("pg_dump", "--format=custom", "--no-owner", f"--file={target}")
+        return
+
+    def progress(_status: int, remaining: int, total: int) -> None:
+        report("Copying the database", total - remaining, total)
+        if stop:
+            stop.check()
+
+    # The copy begins anew when another connection writes; in one go it is of one moment.
+    with _sqlite(Path(str(connection.settings_dict["NAME"]))) as source, _sqlite(target) as copy:
+        source.backup(copy, pages=-1, progress=progress, sleep=_PAUSE_SECONDS)
+        copy.execute("PRAGMA journal_mode=DELETE")
+        (said,) = copy.execute("PRAGMA integrity_check(1)").fetchone()
+    if said != "ok":
+        raise InvalidInput(f"The database is damaged, so its copy is too: {said}")
+
+
+@contextlib.contextmanager
+def _sqlite(path: Path) -> Iterator[sqlite3.Connection]:
+    with contextlib.closing(sqlite3.connect(f"file:{quote(str(path))}", uri=True, timeout=60)) as opened:
+        yield opened
+
+
+def _require_empty() -> None:
+    """Errors: `Conflict`."""
+    now = timezone.now()
+    alive = Lease.objects.filter(expires_at__gt=now).values_list("holder", flat=True)
+    if any(not is_dead(holder) for holder in alive):
+        raise Conflict("A server works on this database: stop it first.")
+    if MemoryUser.objects.exists():
+        raise Conflict("This database has users: restore into an empty one (`manage.py migrate` makes it).")
+
+
+def _load(dump: IO[bytes]) -> None:
+    with tempfile.TemporaryDirectory(dir=_beside_database()) as folder:
+        path = Path(folder) / "database"
+        with path.open("wb") as target:
+            shutil.copyfileobj(dump, target)
+            os.fsync(target.fileno())
+        if connection.vendor != "sqlite":
+            _run_postgresql("pg_restore", "--clean", "--if-exists", "--no-owner", "--single-transaction", str(path))
+        else:
+            _put_in_place(path)
+    connections.close_all()
+
+
+def _beside_database() -> Path | None:
+    return Path(str(connection.settings_dict["NAME"])).parent if connection.vendor == "sqlite" else None
+
+
+def _put_in_place(path: Path) -> None:
+    database = Path(str(connection.settings_dict["NAME"]))
+    connections.close_all()
+    for left in (database.with_name(f"{database.name}-wal"), database.with_name(f"{database.name}-shm")):
+        left.unlink(missing_ok=True)
+    path.chmod(0o600)
+    path.rename(database)
+
+
+def _run_postgresql(tool: str, *arguments: str) -> None:
+    """The password goes by the environment, where no other account sees it."""
+    found = shutil.which(tool)
+    if found is None:
+        raise NotFound(f"{tool} is not installed: install PostgreSQL's client, or use `manage.py export_memory --all`.")
+    told = connection.settings_dict
+    names = {"PGHOST": "HOST", "PGPORT": "PORT", "PGUSER": "USER", "PGPASSWORD": "PASSWORD", "PGDATABASE": "NAME"}
+    env = {name: str(told[key]) for name, key in names.items() if told[key]}
+    database = ["--dbname", str(told["NAME"])] if tool == "pg_restore" else []
+    connections.close_all()
+    done = subprocess.run(  # noqa: S603  our own arguments
+        [found, *database, *arguments], env={**os.environ, **env}, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise Conflict(f"{tool} failed: {done.stderr.strip()[-500:]}")
