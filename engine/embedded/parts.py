@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from engine import filters
-from engine.embedded.pages import ORIGINS
 from engine.embedded.ranking import Flags
 from engine.embedded.records import RECORD_TYPE
 from engine.embedded.snapshot import Numbers, Snapshot
@@ -36,8 +35,8 @@ def sessions_of(requests: Iterable[SearchRequest]) -> list[str] | None:
     return list(dict.fromkeys(one for request in requests for one in request.session_ids or ()))
 
 
-def admitted(request: SearchRequest, seen: Snapshot, origins: Collection[str]) -> Flags:
-    """Which documents belong to the part; of some origins alone where these are named."""
+def admitted(request: SearchRequest, seen: Snapshot) -> Flags:
+    """Which documents belong to the part."""
     facts = seen.facts
     found = np.ones(len(facts), np.bool_)
     if request.session_ids is not None:
@@ -45,8 +44,6 @@ def admitted(request: SearchRequest, seen: Snapshot, origins: Collection[str]) -
         found &= np.isin(facts["session"], asked)
     if request.agent_id is not None:
         found &= np.array([name == request.agent_id for name in seen.names], np.bool_)[facts["agent"]]
-    if origins:
-        found &= np.isin(facts["origin"], [ORIGINS.index(origin) for origin in origins])
     if request.filters:
         found &= _passing(request.filters, seen, np.flatnonzero(found))
     return found

@@ -5,7 +5,7 @@ With vectors it is one more for the space that they lie in, and for each `vector
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
 import numpy as np
@@ -41,12 +41,12 @@ def search(owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResult
     ]
 
 
-def rank(owner: Owner, requests: Sequence[SearchRequest], *, origins: Collection[str] = ()) -> list[list[Ranked]]:
-    """The best memories for each request by keyword, best first; of these origins alone where some are named.
+def rank(owner: Owner, requests: Sequence[SearchRequest]) -> list[list[Ranked]]:
+    """The best memories for each request by keyword, best first.
 
     At most one statement.
     """
-    return _ranked(owner, requests, [Way("keyword")] * len(requests), None, origins)
+    return _ranked(owner, requests, [Way("keyword")] * len(requests), None)
 
 
 def hits_of(owner: Owner, ranked: Iterable[Ranked], rows: Mapping[int, queries.Row]) -> Iterable[Hit]:
@@ -70,7 +70,6 @@ def _ranked(
     requests: Sequence[SearchRequest],
     ways: Sequence[Way],
     space: EmbeddingSpace | None,
-    origins: Collection[str] = (),
 ) -> list[list[Ranked]]:
     terms = {request.query: query_tokens(request.query)[:MAX_TERMS] for request in requests}
     wanted = list(dict.fromkeys(term for held in terms.values() for term in held))
@@ -80,7 +79,7 @@ def _ranked(
     seen = snapshot.read(owner, wanted, index.prefix_of(owner), sessions=sessions_of(requests), space=used)
     questions = _Questions(seen, terms, wanted, used)
     return [
-        questions.best(request, way, np.flatnonzero(admitted(request, seen, origins)))
+        questions.best(request, way, np.flatnonzero(admitted(request, seen)))
         for request, way in zip(requests, ways, strict=True)
     ]
 
