@@ -7,13 +7,11 @@ import contextlib
 import logging
 import time
 import uuid
-from collections.abc import Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Coroutine
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from channels.consumer import AsyncConsumer
-from channels.db import database_sync_to_async
 from channels.exceptions import StopConsumer
 from django.db import DatabaseError
 
@@ -22,25 +20,15 @@ from agents.rpc import frames, methods, request_log
 from agents.rpc.doors import Doors
 from agents.rpc.failures import Failure, Refusal
 from agents.rpc.frames import BadFrame, NotJson, Request
-from agents.rpc.handshake import Arrival, Peer, connect, hello
-from agents.rpc.limits import (
-    DOOR_THREADS,
-    MAX_MESSAGE_BYTES,
-    MAX_OUTBOUND_BYTES,
-    MAX_STRANGERS_MESSAGE_BYTES,
-    REQUESTS_IN_FLIGHT,
-    THREADS,
-)
+from agents.rpc.handshake import Arrival, Peer, connect, first_request, hello
+from agents.rpc.limits import MAX_MESSAGE_BYTES, MAX_OUTBOUND_BYTES, REQUESTS_IN_FLIGHT
 from agents.rpc.origins import is_host_allowed
+from agents.rpc.threads import at_the_door, at_work
 from memory_gateway.core.context import choose_request_id, request_id
 
 logger = logging.getLogger("memory_gateway.rpc")
-# Requests of all sockets wait for the database here: asgiref's own way has one thread for the whole process.
-_threads = ThreadPoolExecutor(THREADS, thread_name_prefix="rpc")
-_door_threads = ThreadPoolExecutor(DOOR_THREADS, thread_name_prefix="rpc-door")
 _MAX_REASON_BYTES = 120
 _RESTART_MS = 5000
-_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +74,9 @@ class RpcConsumer(AsyncConsumer):  # type: ignore[misc]
         elif message["type"] == "websocket.disconnect":
             raise StopConsumer
 
-    async def send_away(self) -> None:
+    def send_away(self) -> None:
         """For one who has not connected and takes the place of others."""
-        await self._close(1013, "too many connections")
+        self._start(self._close(1013, "too many connections"))
 
     # --- the life of a socket ---
 
@@ -106,7 +94,7 @@ class RpcConsumer(AsyncConsumer):  # type: ignore[misc]
         await self.send({"type": "websocket.accept"})
         challenge = {"nonce": str(uuid.uuid4()), "ts": _now_ms()}
         await self._send(frames.event("connect.challenge", challenge))
-        await self._doors.wait_outside(self)
+        self._doors.wait_outside(self)
         self._handshake = self._start(self._end_slow_handshake())
 
     def _headers(self, name: bytes) -> list[str]:
@@ -137,7 +125,7 @@ class RpcConsumer(AsyncConsumer):  # type: ignore[misc]
 
     async def _still_works(self, peer: Peer) -> bool:
         try:
-            return await _in_thread(lambda: tokens.still_works(peer.principal), _door_threads)
+            return await at_the_door(lambda: tokens.still_works(peer.principal))
         except DatabaseError:
             logger.exception("A token could not be looked at; it is tried again with the next tick")
             return True
@@ -157,12 +145,12 @@ class RpcConsumer(AsyncConsumer):  # type: ignore[misc]
 
     async def _shake_hands(self, data: bytes) -> None:
         try:
-            request = _first_request(data)
+            request = first_request(data)
         except Refusal as refusal:
             await self._close(refusal.code, refusal.reason)
             return
         try:
-            peer = await _in_thread(lambda: connect(request, self._arrival), _door_threads)
+            peer = await at_the_door(lambda: connect(request, self._arrival))
             if self._is_closed:
                 return
             self._room = self._doors.enter(self, peer.principal.name)
@@ -202,7 +190,7 @@ class RpcConsumer(AsyncConsumer):  # type: ignore[misc]
         try:
             request_id.set(choose_request_id(""))
             async with self._room:
-                frame = await _in_thread(lambda: _answer_to(peer, request, self._arrival), _threads)
+                frame = await at_work(lambda: _answer_to(peer, request, self._arrival))
             await self._send(frame)
         finally:
             self._unanswered.release()
@@ -224,8 +212,7 @@ class RpcConsumer(AsyncConsumer):  # type: ignore[misc]
             else:
                 await self.send({"type": "websocket.send", "text": frame.decode()})
         except RuntimeError:  # it was closed while this waited
-            if not self._is_closed:
-                raise
+            self._is_closed = True
         finally:
             self._outbound_bytes -= len(frame)
 
@@ -234,25 +221,14 @@ class RpcConsumer(AsyncConsumer):  # type: ignore[misc]
             return
         self._is_closed = True
         shown = reason.encode()[:_MAX_REASON_BYTES].decode(errors="ignore")
-        await self.send({"type": "websocket.close", "code": code, "reason": shown})
+        with contextlib.suppress(RuntimeError):  # it was closed already, for what the client sent
+            await self.send({"type": "websocket.close", "code": code, "reason": shown})
 
     def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(_quietly(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
-
-
-def _first_request(data: bytes) -> Request:
-    """Errors: `Refusal` without an answer, for what is no request."""
-    if len(data) > MAX_STRANGERS_MESSAGE_BYTES:
-        raise Refusal(1009, "frame too large before connect")
-    try:
-        return frames.read(data)
-    except NotJson:
-        raise Refusal(1000) from None
-    except BadFrame:
-        raise Refusal(1008, "invalid request frame") from None
 
 
 def _answer_to(peer: Peer, request: Request, arrival: Arrival) -> bytes:
@@ -264,11 +240,6 @@ def _answer_to(peer: Peer, request: Request, arrival: Arrival) -> bytes:
         return frames.failed(request.id, failure)
     finally:
         request_log.write(peer, request.method, arrival.peer, outcome, (time.perf_counter() - began) * 1000)
-
-
-async def _in_thread(call: Callable[[], _Result], threads: ThreadPoolExecutor) -> _Result:
-    result: _Result = await database_sync_to_async(call, thread_sensitive=False, executor=threads)()
-    return result
 
 
 async def _quietly(work: Coroutine[Any, Any, None]) -> None:

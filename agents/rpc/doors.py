@@ -14,7 +14,7 @@ _BURST_SECONDS = 3
 
 
 class Stranger(Protocol):
-    async def send_away(self) -> None: ...
+    def send_away(self) -> None: ...
 
 
 class Doors:
@@ -26,14 +26,14 @@ class Doors:
         self._rooms: dict[str, asyncio.Semaphore] = {}
         self._requests = TokenBuckets(60 * requests_per_second, burst=_BURST_SECONDS * requests_per_second)
 
-    async def wait_outside(self, stranger: Stranger) -> None:
+    def wait_outside(self, stranger: Stranger) -> None:
         """Whoever has waited longest is sent away when there are too many: those who know a token wait for
         milliseconds only."""
         self._strangers[stranger] = None
         if len(self._strangers) > MAX_STRANGERS:
             oldest = next(iter(self._strangers))
             del self._strangers[oldest]
-            await oldest.send_away()
+            oldest.send_away()
 
     def enter(self, stranger: Stranger, token: str) -> asyncio.Semaphore:
         """The room that the token's requests share, to be acquired for each. Errors: `Refusal` if the token holds too

@@ -13,9 +13,10 @@ from accounts import tokens
 from accounts.api import limits as guesses
 from accounts.sign_in import network_of
 from accounts.tokens import TokenPrincipal
-from agents.rpc.failures import Failure, invalid, refused
-from agents.rpc.frames import Request
-from agents.rpc.limits import MAX_MESSAGE_BYTES, MAX_OUTBOUND_BYTES
+from agents.rpc import frames
+from agents.rpc.failures import Failure, Refusal, invalid, refused
+from agents.rpc.frames import BadFrame, NotJson, Request
+from agents.rpc.limits import MAX_MESSAGE_BYTES, MAX_OUTBOUND_BYTES, MAX_STRANGERS_MESSAGE_BYTES
 from agents.rpc.origins import is_origin_allowed
 from memory_gateway.core.errors import Unauthenticated
 
@@ -42,6 +43,18 @@ class Peer:
     principal: TokenPrincipal
     scopes: tuple[str, ...]
     protocol: int
+
+
+def first_request(data: bytes) -> Request:
+    """Errors: `Refusal` without an answer, for what is no request."""
+    if len(data) > MAX_STRANGERS_MESSAGE_BYTES:
+        raise Refusal(1009, "frame too large before connect")
+    try:
+        return frames.read(data)
+    except NotJson:
+        raise Refusal(1000) from None
+    except BadFrame:
+        raise Refusal(1008, "invalid request frame") from None
 
 
 def connect(request: Request, arrival: Arrival) -> Peer:

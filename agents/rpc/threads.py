@@ -1,0 +1,30 @@
+"""Where sockets wait for the database: asgiref's own way has one thread for the whole process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from channels.db import database_sync_to_async
+
+from agents.rpc.limits import DOOR_THREADS, THREADS
+
+_threads = ThreadPoolExecutor(THREADS, thread_name_prefix="rpc")
+_door_threads = ThreadPoolExecutor(DOOR_THREADS, thread_name_prefix="rpc-door")
+_Result = TypeVar("_Result")
+
+
+async def at_work(call: Callable[[], _Result]) -> _Result:
+    """For requests, which may take their time."""
+    return await _in(_threads, call)
+
+
+async def at_the_door(call: Callable[[], _Result]) -> _Result:
+    """For what every socket needs however busy the others are."""
+    return await _in(_door_threads, call)
+
+
+async def _in(threads: ThreadPoolExecutor, call: Callable[[], _Result]) -> _Result:
+    result: _Result = await database_sync_to_async(call, thread_sensitive=False, executor=threads)()
+    return result
