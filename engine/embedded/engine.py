@@ -10,12 +10,13 @@ from datetime import datetime
 from django.db import DatabaseError, transaction
 from django.utils import timezone
 
-from engine.embedded import intake, sessions, storage, vectors_fill
+from engine.embedded import agentic, intake, sessions, storage, vectors_fill
 from engine.embedded.errors import database_errors
 from engine.embedded.fetching import Fetch, Fetcher
 from engine.embedded.health import check
 from engine.embedded.search import search
 from engine.embeddings.client import wanted_model
+from engine.llm import client as llm
 from engine.measuring import measured
 from engine.models import Memory, Session, owned_by
 from engine.port import AddResult, FlushResult, Health, Message, Owner, SearchRequest, SearchResult
@@ -88,7 +89,7 @@ class EmbeddedEngine(MemoryTable):
     def search(self, owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResult]:
         """Answers all requests with two statements. Errors: `InvalidInput`, `EngineUnavailable`."""
         with database_errors():
-            return search(owner, requests)
+            return agentic.search(owner, requests, search)
 
     @measured
     def delete(self, owner: Owner, session_id: str) -> None:
@@ -108,13 +109,13 @@ class EmbeddedEngine(MemoryTable):
 
     def capabilities(self) -> Mapping[str, bool]:
         """Vectors need an endpoint: without one `hybrid` is answered by keyword alone, and says so."""
-        has_vectors = wanted_model() is not None
+        has_vectors, has_llm = wanted_model() is not None, llm.is_set()
         return {
             "keyword": True,
             "vector": has_vectors,
             "hybrid": has_vectors,
-            "agentic": False,
-            "llm": False,
+            "agentic": has_llm,
+            "llm": has_llm,
             "delete": True,
         }
 

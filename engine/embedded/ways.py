@@ -1,6 +1,6 @@
 """How a question is really answered: by its method where that can be had, else by keyword, saying why.
 
-Here a model that rewrites the question has its place too: `agentic` needs an LLM's endpoint.
+What is left of `agentic` here lacks the LLM's endpoint: with one, `engine.embedded.agentic` has made it `hybrid`.
 """
 
 from __future__ import annotations
