@@ -41,7 +41,8 @@ __all__ = ["Outcome", "Plan", "Target", "plan", "resume", "run"]
 logger = logging.getLogger("memory_gateway.reingest")
 
 KIND: Final = "reingest"
-LEASE: Final = timedelta(minutes=2)
+LEASE: Final = timedelta(minutes=15)
+"""Longer than a session takes with all its tries; renewed after each."""
 TRIES: Final = 6
 _COUNTS = ("sessions", "messages", "made", "replaced", "stayed", "carried", "kept", "unmatched")
 
@@ -114,10 +115,11 @@ def resume(
 
 
 def _carry_out(work: _Run, report: Report, workers: int) -> Outcome:
-    with _alone():
+    with _alone() as renew:
         waiting = list(to_move(work.target, work.into).values_list("pk", flat=True))
         total = work.job.done + len(waiting)
         for done in _move_all(work, waiting, workers if work.into != "embedded" else 1):
+            renew()
             report("moving sessions", work.job.done + done, total)
         report("verifying", 0, 0)
         verified = verify(work.target, work.into)
@@ -125,13 +127,17 @@ def _carry_out(work: _Run, report: Report, workers: int) -> Outcome:
 
 
 @contextmanager
-def _alone() -> Iterator[None]:
-    """One move at a time. A process that was killed holds nobody up."""
+def _alone() -> Iterator[Callable[[], object]]:
+    """One move at a time. A process that was killed holds nobody up. Yields what renews the lease."""
     holder = new_holder()
-    if not leases.take(KIND, holder, now=timezone.now(), lasts=LEASE):
+
+    def take() -> bool:
+        return leases.take(KIND, holder, now=timezone.now(), lasts=LEASE)
+
+    if not take():
         raise Conflict("Another move is under way.")
     try:
-        yield
+        yield take
     finally:
         leases.give_back(KIND, holder)
 
