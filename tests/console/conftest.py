@@ -7,8 +7,8 @@ import pytest
 from tests.console.panel import Panel, running_panel
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def panel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Panel]:
-    """One gateway and one browser for all tests of pages that run in this process."""
+    """One gateway and one browser for all tests of a file: a second browser at the same time is not possible."""
     with running_panel(tmp_path_factory.mktemp("panel")) as running:
         yield running

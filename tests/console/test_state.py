@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.http import QueryDict
 from django.utils import timezone
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from console.filters import DashboardState, ListState
@@ -76,6 +76,7 @@ def test_what_cannot_be_is_said_and_left_away(query: str) -> None:
     assert state.query == ""
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(st.sampled_from(list(ListState.cleaners())), st.text(max_size=40) | st.sampled_from(PAYLOADS)))
 def test_no_address_breaks_a_state(given_: dict[str, str]) -> None:
     query = QueryDict(mutable=True)
