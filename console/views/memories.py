@@ -26,7 +26,7 @@ from engine.port import StoredMemory
 from lifecycle import bulk
 from memory_gateway.core.errors import GatewayError
 
-ROWS, TURNS = 50, 25
+ROWS, TURNS = 50, 12
 MAX_COUNTED = 100_000
 _TAB_LABELS = {
     "user": pgettext_lazy("kind of memory", "User"),
