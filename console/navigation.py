@@ -10,7 +10,9 @@ from django.urls import reverse
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-_VIEW = "engine.view_memory"
+from console import queries
+
+_VIEW, _FILES = "engine.view_memory", "resources.view_resource"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +35,24 @@ SECTIONS: Final[tuple[tuple[Promise | str, tuple[Item, ...]], ...]] = (
             Item("console:dashboard", _("Dashboard"), "home", _VIEW),
             Item("console:memories", _("Memories"), "list", _VIEW, ("console:memory", "console:add")),
             Item("console:lab", _("Search lab"), "lab", _VIEW),
+            Item("console:trash", _("Trash"), "trash", _VIEW),
         ),
     ),
-    (_("Sources"), ()),
+    (
+        _("Sources"),
+        (
+            Item("console:resources", _("Resources"), "file", _FILES, ("console:resource",)),
+            Item("console:users", _("Users"), "users", "accounts.view_memoryuser", ("console:user",)),
+        ),
+    ),
     (
         _("System"),
-        (Item("admin:index", _("Django admin"), "settings", ""),),
+        (
+            Item("console:jobs", _("Jobs"), "clock", _VIEW, ("console:job",)),
+            Item("console:audit", _("Audit trail"), "audit", "accounts.view_auditevent"),
+            Item("console:health", _("Health"), "health", _VIEW),
+            Item("admin:index", _("Django admin"), "settings", ""),
+        ),
     ),
 )
 
@@ -59,4 +73,6 @@ def _may_open(request: HttpRequest, item: Item) -> bool:
 
 def _shown(item: Item, here: str) -> dict[str, Any]:
     is_here = any(here == name or here.startswith(f"{name}-") for name in (item.name, *item.also))
-    return {"label": item.label, "icon": item.icon, "url": reverse(item.name), "is_here": is_here, "name": item.name}
+    # The one number of the navigation: what fails until somebody looks at it.
+    count = queries.failures_waiting() if item.name == "console:resources" else 0
+    return {"label": item.label, "icon": item.icon, "url": reverse(item.name), "is_here": is_here, "count": count}

@@ -14,7 +14,9 @@ from engine.port import StoredMemory
 _TEXTS = frozenset({"q"})
 
 
-def listed(request: HttpRequest, action: str, state: State, user_ids: Iterable[str] = ()) -> None:
+def listed(
+    request: HttpRequest, action: str, state: State, user_ids: Iterable[str] = (), *, subject_type: str = "memory"
+) -> None:
     """A page of many: its filters in the words of its address, the words that were looked for only by their length."""
     users = sorted(set(user_ids))
     given = dict(state.parameters())
@@ -23,7 +25,7 @@ def listed(request: HttpRequest, action: str, state: State, user_ids: Iterable[s
     if users:
         detail["users"] = users[:100]
     user_id = users[0] if len(users) == 1 else ""
-    record(actor_of(request), action, subject_type="memory", subject_id="", user_id=user_id, detail=detail)
+    record(actor_of(request), action, subject_type=subject_type, subject_id="", user_id=user_id, detail=detail)
 
 
 def opened(request: HttpRequest, action: str, memory: StoredMemory, detail: Mapping[str, object] | None = None) -> None:

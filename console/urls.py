@@ -4,7 +4,21 @@ from __future__ import annotations
 
 from django.urls import path
 
-from console.views import add, bulk, dashboard, lab, memories, memory, shell
+from console.views import (
+    add,
+    audit,
+    bulk,
+    dashboard,
+    health,
+    jobs,
+    lab,
+    memories,
+    memory,
+    resources,
+    shell,
+    trash,
+    users,
+)
 
 app_name = "console"
 urlpatterns = [
@@ -21,6 +35,25 @@ urlpatterns = [
     path("m/<int:row>/restore/", memory.bring_back, name="memory-restore"),
     path("search/", lab.lab, name="lab"),
     path("add/", add.add, name="add"),
+    path("resources/", resources.resources, name="resources"),
+    path("resources/upload/", resources.upload, name="resource-upload"),
+    path("resources/retry/", resources.retry, name="resource-retry"),
+    path("resources/<str:resource_id>/", resources.resource, name="resource"),
+    path("resources/<str:resource_id>/content/", resources.content, name="resource-content"),
+    path("resources/<str:resource_id>/delete/", resources.remove, name="resource-delete"),
     path("bulk/", bulk.bulk, name="bulk"),
+    path("jobs/", jobs.all_jobs, name="jobs"),
+    path("jobs/<uuid:job>/", jobs.job, name="job"),
     path("jobs/<uuid:job>/undo/", bulk.undo, name="job-undo"),
+    path("jobs/<uuid:job>/stop/", jobs.stop, name="job-stop"),
+    path("jobs/<uuid:job>/download/", jobs.download, name="job-download"),
+    path("trash/", trash.trash, name="trash"),
+    path("trash/sessions/", trash.sessions, name="trash-sessions"),
+    path("users/", users.users, name="users"),
+    path("users/<uuid:pk>/", users.user, name="user"),
+    path("users/<uuid:pk>/export/", users.export, name="user-export"),
+    path("users/<uuid:pk>/erase/", users.erasure, name="user-erase"),
+    path("users/<uuid:pk>/session/", users.remove_session, name="user-session"),
+    path("audit/", audit.audit, name="audit"),
+    path("health/", health.health, name="health"),
 ]

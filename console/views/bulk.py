@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
 
 import orjson
 from django.contrib import messages
@@ -10,8 +12,9 @@ from django.http import HttpRequest, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
+from django.utils.functional import Promise
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_POST
 
 from accounts.admin_base import actor_of
@@ -23,14 +26,55 @@ from console.views.memory import next_address
 from engine import browse, categories
 from engine.port import Position
 from lifecycle import bulk as services
-from lifecycle import jobs
-from lifecycle.bulk import Target
+from lifecycle import deeds, jobs, sweeper
+from lifecycle.bulk import AT_ONCE, Preview, Target
 from lifecycle.models import Job
 from memory_gateway.core.errors import BadRequest
 from memory_gateway.core.rest import Forbidden
 
 EXPORT_ROWS = 500
-_PERMISSIONS = {"delete": DELETE, "restore": DELETE, "categorise": CHANGE}
+PURGE: Final = "memories.delete_tombstone"
+REREAD: Final = "resources.change_resource"
+
+
+@dataclass(frozen=True, slots=True)
+class _Deed:
+    """`asks_from`: from how many ticked rows on it is previewed; a filter's rows are always many. None: never."""
+
+    permission: str
+    asks_from: int | None
+    title: Promise
+    hint: Promise
+    is_dangerous: bool = False
+
+
+_DEEDS: Final = {
+    "delete": _Deed(
+        DELETE,
+        AT_ONCE + 1,
+        gettext_lazy("Move to trash"),
+        gettext_lazy("They can be restored until the trash is purged. One undo brings all of them back."),
+        is_dangerous=True,
+    ),
+    "restore": _Deed(DELETE, None, gettext_lazy("Restore"), gettext_lazy("Agents find them again.")),
+    "categorise": _Deed(CHANGE, None, gettext_lazy("Change category"), gettext_lazy("One undo takes it back.")),
+    "purge": _Deed(
+        PURGE,
+        0,
+        gettext_lazy("Purge"),
+        gettext_lazy("They go for good, with their edits and their history. There is no undo."),
+        is_dangerous=True,
+    ),
+    "reread": _Deed(
+        REREAD,
+        0,
+        gettext_lazy("Read anew"),
+        gettext_lazy(
+            "The engine gets the files and messages of their whole sessions again and makes new memories of them; "
+            "what was deleted or edited stays so. What has no source to be read from stays as it is."
+        ),
+    ),
+}
 
 
 @page(VIEW)
@@ -39,54 +83,87 @@ def bulk(request: HttpRequest) -> HttpResponseBase:
     verb = request.POST.get("do", "")
     if verb == "export":
         return _export(request, target_of(request.POST))
-    if verb not in _PERMISSIONS:
+    deed = _DEEDS.get(verb)
+    if deed is None:
         raise BadRequest("This is nothing that can be done with many memories.")
-    if not request.user.has_perm(_PERMISSIONS[verb]):
-        raise Forbidden(f"This needs the permission {_PERMISSIONS[verb]}.")
+    if not request.user.has_perm(deed.permission):
+        raise Forbidden(f"This needs the permission {deed.permission}.")
     target = target_of(request.POST)
+    back = next_address(request, reverse("console:memories"))
     if target.rows == ():
         messages.warning(request, _("Nothing was selected."))
-    elif verb == "delete" and _is_large(target) and not request.POST.get("confirmed"):
-        return _preview(request, target)
-    else:
-        _tell(request, verb, _act(request, verb, target))
-    return redirect(next_address(request, reverse("console:memories")))
+        return redirect(back)
+    if _must_ask(deed, target) and not request.POST.get("confirmed"):
+        return _ask(request, verb, target, back)
+    job = _act(request, verb, target)
+    if not job.is_over:
+        sweeper.wake()
+        return redirect("console:job", job=job.pk)
+    _tell(request, verb, job)
+    return redirect(back)
 
 
 @page(DELETE)
 @require_POST
 def undo(request: HttpRequest, job: str) -> HttpResponseBase:
     done = jobs.undo(job, actor=actor_of(request))
-    if done.total <= services.AT_ONCE:
-        done = jobs.run_now(done)
+    if done.total > AT_ONCE:
+        sweeper.wake()
+        return redirect("console:job", job=done.pk)
+    jobs.run_now(done)
     messages.success(request, _("Undone. What was changed by others since then stays as they left it."))
     return redirect(next_address(request, reverse("console:memories")))
 
 
-def _is_large(target: Target) -> bool:
-    """A few rows that somebody ticked one by one are known; what a filter finds is looked at first."""
-    return target.rows is None or len(target.rows) > services.AT_ONCE
+def _must_ask(deed: _Deed, target: Target) -> bool:
+    return deed.asks_from is not None and (target.rows is None or len(target.rows) >= deed.asks_from)
 
 
-def _preview(request: HttpRequest, target: Target) -> HttpResponseBase:
-    shown = services.preview(target)
-    context = {
-        "title": ngettext("Move %(count)s memory to trash?", "Move %(count)s memories to trash?", shown.total)
-        % {"count": f"{shown.total:,}"},
-        "shown": shown,
-        "rows": [
-            {
-                "label": categories.label(name),
-                "kind": categories.tab_of(name),
-                "count": count,
-                "share": count / shown.total,
-            }
-            for name, count in shown.by_category.items()
-        ],
+def _ask(request: HttpRequest, verb: str, target: Target, back: str) -> HttpResponseBase:
+    """What would be done to how many, before anything is."""
+    found = services.preview(target)
+    context: dict[str, Any] = {
+        "title": _question(verb, found),
+        "verb": verb,
+        "deed": _DEEDS[verb],
+        "button": _button(verb, found.total),
+        "shown": found,
+        "rows": _by_category(found),
         "target": seal(target),
-        "next": next_address(request, reverse("console:memories")),
+        "next": back,
     }
     return render(request, "console/bulk.html", context)
+
+
+def _question(verb: str, found: Preview) -> str:
+    count = found.total
+    said = {
+        "delete": ngettext("Move %(count)s memory to trash?", "Move %(count)s memories to trash?", count),
+        "purge": ngettext("Purge %(count)s memory for good?", "Purge %(count)s memories for good?", count),
+        "reread": ngettext("Read %(count)s session anew?", "Read %(count)s sessions anew?", found.sessions),
+    }
+    return said[verb] % {"count": f"{found.sessions if verb == 'reread' else count:,}"}
+
+
+def _button(verb: str, count: int) -> str:
+    said = {
+        "delete": ngettext("Move %(count)s to trash", "Move %(count)s to trash", count),
+        "purge": ngettext("Purge %(count)s", "Purge %(count)s", count),
+        "reread": _("Read anew"),
+    }
+    return said[verb] % {"count": f"{count:,}"}
+
+
+def _by_category(found: Preview) -> list[dict[str, Any]]:
+    return [
+        {
+            "label": categories.label(name) if categories.tab_of(name) else name,
+            "kind": categories.tab_of(name),
+            "count": count,
+            "share": count / found.total,
+        }
+        for name, count in found.by_category.items()
+    ]
 
 
 def _export(request: HttpRequest, target: Target) -> HttpResponseBase:
@@ -116,14 +193,15 @@ def _act(request: HttpRequest, verb: str, target: Target) -> Job:
         return services.categorise(target, category=request.POST.get("category", ""), actor=actor)
     if verb == "restore":
         return services.restore(target, actor=actor)
+    if verb == "purge":
+        return deeds.empty(target, actor=actor)
+    if verb == "reread":
+        return deeds.reread(target, actor=actor)
     return services.delete(target, reason=request.POST.get("reason", "")[:200], actor=actor)
 
 
 def _tell(request: HttpRequest, verb: str, job: Job) -> None:
-    """What was done, with its undo; of a large one, that it is under way."""
-    if not job.is_over:
-        messages.info(request, _("%(count)s memories are being worked on.") % {"count": f"{job.total:,}"})
-        return
+    """What was done, with its undo."""
     count = job.result.get("changed", 0)
     named = {
         "delete": ngettext("%(count)s memory moved to trash.", "%(count)s memories moved to trash.", count),

@@ -27,7 +27,7 @@ class Panel:
 
     server: RunningServer
     browser: Browser
-    rows: dict[str, int]
+    rows: dict[str, Any]
     _cookies: dict[str, Any] = field(default_factory=dict)
 
     def address(self, path: str) -> str:

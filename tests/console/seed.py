@@ -33,6 +33,7 @@ from memory_gateway.core.ids import new_resource_id, resource_session_id  # noqa
 from memory_gateway.core.times import to_ms  # noqa: E402
 from resources.models import Attachment, Resource  # noqa: E402
 from tests.console.payloads import PASSWORD, PAYLOADS  # noqa: E402
+from tests.console.seed_more import more  # noqa: E402
 
 ACTOR = Actor.operator("chen.yu")
 NOW = datetime.now(UTC)
@@ -81,7 +82,7 @@ TURN = [
 def main() -> None:
     operators()
     wei, maria = person("lin.wei"), person("maria.keller")
-    rows: dict[str, int] = {}
+    rows: dict[str, Any] = {}
     for number, (category, text, importance, agent) in enumerate(MEMORIES):
         at = NOW - timedelta(hours=2 + 31 * number)
         row = remember(wei, f"chat:{'weekly-sync' if number % 2 else 'support-20261118-warehouse'}", text, at,
@@ -108,7 +109,13 @@ def main() -> None:
     turns(maria)
     rows |= decisions(wei, rows["preference"])
     files(wei)
+    files(maria)
     rows |= hostile()
+    tired = [
+        remember(maria, "chat:old", f"Old price list {number}.", NOW - timedelta(days=40 + number), category=KINDS[0])
+        for number in range(3)
+    ]
+    rows |= more(maria, tired, NOW)
     sys.stdout.write(json.dumps(rows))
 
 

@@ -1,0 +1,60 @@
+"""What the pages of files, people, trash and jobs show besides: deleted sessions, jobs of each kind, hostile names."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from accounts.audit import Actor, record
+from accounts.models import MemoryUser
+from engine.models import Session
+from engine.port import Owner
+from lifecycle import bulk
+from lifecycle.models import Job
+from memories.services import trash
+from resources.models import Resource
+from tests.console.payloads import PAYLOADS
+
+ACTOR = Actor.operator("chen.yu")
+
+
+def more(owner: Owner, rows: list[int], now: datetime) -> dict[str, Any]:
+    """`rows` are memories that may go to the trash."""
+    deleted = bulk.delete(bulk.of_rows(rows), reason="out of date", actor=ACTOR)
+    running = Job.objects.create(
+        kind="delete", params={"target": {"selection": {"tab": "self"}, "at": now.isoformat(), "up_to_row": 1}},
+        actor_kind="operator", actor="chen.yu", status="running", done=6400, total=10_000, holder="another process",
+        started_at=now - timedelta(seconds=9), leased_until=now + timedelta(days=1),
+    )  # fmt: skip
+    tombstones = [trash.delete_session(owner, name, reason="moved", actor=ACTOR) for name in ("chat:warehouse",)]
+    for number, payload in enumerate(PAYLOADS):
+        user = MemoryUser.objects.get(user_id=f"{number}{payload}"[:64])
+        Resource.objects.create(
+            user=user, app_id=payload[:64], project_id=payload[:64], session_id=f"resource:{payload}"[:128],
+            filename=payload, title=payload, description=payload, content_type="pdf", mime_type=payload[:127],
+            source_uri="javascript:alert(4)", status="failed", error_message=payload if number % 2 else "One cause.",
+        )  # fmt: skip
+        if number % 5 == 0:
+            name = f"chat:{payload}"[:128]
+            scoped = Owner(user.pk, user.user_id, payload[:64], payload[:64])
+            trash.delete_session(scoped, name, reason=payload, actor=Actor.operator(payload[:150]))
+        record(
+            Actor.operator(payload[:150]), payload[:64], subject_type=payload[:32], subject_id=payload,
+            user_id=user.user_id, detail={payload: payload},
+        )  # fmt: skip
+        Job.objects.create(
+            kind=payload[:32], params={"reason": payload, "target": {"selection": {payload: payload}}}, error=payload,
+            actor_kind="operator", actor=payload[:150], status="failed",
+        )  # fmt: skip
+    last = Job.objects.filter(status="failed").first()
+    found = Resource.objects.filter(user_id=owner.user_pk)
+    return {
+        "user": str(owner.user_pk),
+        "hostile_user": str(user.pk),
+        "job": str(deleted.pk),
+        "running": str(running.pk),
+        "hostile_job": str(last.pk) if last else "",
+        "session": Session.objects.get(session_id=tombstones[0].session_id, user=owner.user_pk).pk,
+        "hostile_file": str(Resource.objects.filter(user=user).get().pk),
+        **{f"file_{one.status}": one.pk for one in found},
+    }
