@@ -32,4 +32,5 @@ class JobStepAdmin(ReadOnlyAdmin):
 class UnmatchedDecisionAdmin(PersonalAdmin):
     list_display = ("user", "session_id", "memory_id", "tombstone_id", "override_id", "job")
     list_select_related = ("user", "job")
+    list_filter = ("job__created_at",)
     search_fields = ("user__user_id__exact", "session_id__exact", "memory_id__exact")

@@ -209,13 +209,13 @@ def test_files_of_other_sessions_and_other_people_are_not_attached(alice: Person
 def test_file_contents_never_leave_with_a_search(alice: Person) -> None:
     raw = {"content": [{"type": "image", "base64": "QUJD", "name": "a.png"}], "BASE64": "QUJD", "tool_calls": None}
     answer = ask(alice, ScriptedEngine([hit("m", raw=raw)]), "all_user_memory")
-    (result,) = search_answer(answer, explain=False)["results"]
+    (result,) = search_answer(answer, explain=False, context=0)["results"]
     assert result["raw"] == {"content": [{"type": "image", "name": "a.png"}], "tool_calls": None}
 
 
 def test_only_a_resource_session_has_a_resource(alice: Person) -> None:
     hits = [hit("r", 0.9, session_id="resource:alice:r_1"), hit("e", 0.8, session_id="memory_edit:alice")]
-    answer = search_answer(ask(alice, ScriptedEngine(hits), "all_user_memory"), explain=False)
+    answer = search_answer(ask(alice, ScriptedEngine(hits), "all_user_memory"), explain=False, context=0)
     assert [(result["resource_id"], result["resource_uri"]) for result in answer["results"]] == [
         ("r_1", "resource://alice/r_1"),
         (None, None),
