@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
+from django.core.exceptions import ValidationError
 from django.db.models import Model, Q, QuerySet
 from django.utils.translation import gettext as _
 
@@ -59,9 +60,9 @@ class Paged(State):
 
 def newest_first(rows: QuerySet[_Row], state: Paged, *, time: str, limit: int) -> Found[_Row]:
     """At most `limit` rows after or before the state's place. `time` names the column that orders them; their primary
-    key decides between equals."""
-    after = _parse(state.after) if state.after else None
-    before = _parse(state.before) if state.before and after is None else None
+    key decides between equals. A place of another list begins at the first page."""
+    after = _place_among(rows, state.after)
+    before = _place_among(rows, state.before) if after is None else None
     if before is not None:
         ahead = list(rows.filter(_beyond(time, before, "gt")).order_by(time, "pk")[: limit + 1])
         page = ahead[:limit][::-1]
@@ -91,6 +92,18 @@ def _parse(value: str) -> Place:
         return Place(_EPOCH + timedelta(microseconds=int(found[1])), found[2])
     except OverflowError:
         raise ValueError(_("is no place in this list")) from None
+
+
+def _place_among(rows: QuerySet[_Row], value: str) -> Place | None:
+    """None also for a key that these rows cannot have."""
+    if not value:
+        return None
+    found = _parse(value)
+    try:
+        rows.model._meta.pk.to_python(found.key)  # noqa: SLF001
+    except ValidationError:
+        return None
+    return found
 
 
 def _place(row: Model, time: str) -> str:

@@ -1,0 +1,227 @@
+"""Who may open and do what on the pages of files, people, trash, jobs, audit and health, and the trace it leaves."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+from django.urls import reverse
+
+from accounts.audit import Actor
+from accounts.models import AuditEvent, MemoryUser
+from console.urls import urlpatterns
+from engine import browse
+from lifecycle import bulk, deeds, jobs
+from lifecycle.models import Job
+from memories.models import Tombstone
+from memories.services import trash
+from resources.models import Resource
+from tests.conftest import Person
+from tests.console import test_access
+from tests.console.people import remember
+
+ACTOR = Actor.operator("op")
+NO_ID = uuid.UUID(int=4)
+# What each page asks for.
+PAGES = {
+    "resources": ("get", "resources.view_resource"),
+    "resource": ("get", "resources.view_resource"),
+    "resource-content": ("get", "resources.view_resource"),
+    "resource-upload": ("get", "resources.add_resource"),
+    "resource-retry": ("post", "resources.change_resource"),
+    "resource-delete": ("get", "resources.delete_resource"),
+    "jobs": ("get", "engine.view_memory"),
+    "job": ("get", "engine.view_memory"),
+    "job-stop": ("post", "engine.view_memory"),
+    "job-download": ("get", "accounts.export_memoryuser"),
+    "trash": ("get", "engine.view_memory"),
+    "trash-sessions": ("post", "engine.delete_memory"),
+    "users": ("get", "accounts.view_memoryuser"),
+    "user": ("get", "accounts.view_memoryuser"),
+    "user-export": ("post", "accounts.export_memoryuser"),
+    "user-erase": ("get", "accounts.erase_memoryuser"),
+    "user-session": ("post", "engine.delete_memory"),
+    "audit": ("get", "accounts.view_auditevent"),
+    "health": ("get", "engine.view_memory"),
+}
+ALL = {permission for _method, permission in PAGES.values()} | {"memories.delete_tombstone"}
+
+
+def address(name: str) -> str:
+    if name in {"jobs", "users", "trash", "trash-sessions", "audit", "health"} | {"resources", "resource-upload"}:
+        return reverse(f"console:{name}")
+    if name.startswith("resource"):
+        return reverse(f"console:{name}", args=[] if name == "resource-retry" else ["r_none"])
+    return reverse(f"console:{name}", args=[NO_ID])
+
+
+def operator(*permissions: str) -> Client:
+    user = User.objects.create_user(f"op-{uuid.uuid4()}", is_staff=True)
+    for permission in permissions:
+        app, _, codename = permission.partition(".")
+        user.user_permissions.add(Permission.objects.get(content_type__app_label=app, codename=codename))
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def test_together_the_tables_name_every_page() -> None:
+    assert {pattern.name for pattern in urlpatterns} == PAGES.keys() | test_access.PAGES.keys()
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("name", PAGES)
+def test_each_page_needs_its_permission(name: str) -> None:
+    method, needed = PAGES[name]
+    refused = getattr(operator(*ALL - {needed}), method)(address(name))
+    assert refused.status_code == 403
+    assert needed in refused.content.decode()
+    assert getattr(operator(needed), method)(address(name)).status_code != 403
+    assert getattr(Client(), method)(address(name)).headers["Location"].startswith("/admin/login/")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("name", [name for name, (method, _needed) in PAGES.items() if method == "post"])
+def test_reading_an_address_changes_nothing(admin_client: Client, name: str) -> None:
+    assert admin_client.get(address(name)).status_code == 405
+
+
+@pytest.mark.django_db
+def test_what_one_may_not_do_is_not_offered(alice: Person) -> None:
+    remember(alice.owner)
+    file = Resource.objects.create(user_id=alice.user_pk, session_id="s", filename="f.pdf", status="failed")
+    reader = operator("resources.view_resource", "accounts.view_memoryuser", "engine.view_memory")
+    for path in ("resources/", f"resources/{file.pk}/", f"users/{alice.user_pk}/", "trash/", "list/"):
+        page = reader.get(f"/admin/memory/{path}").content.decode()
+        content = page[page.index('id="content"') :]
+        assert "retry" not in content
+        assert "/erase/" not in content
+        assert 'value="purge"' not in content
+
+
+@pytest.mark.django_db
+def test_stopping_purging_and_reading_anew_need_what_beginning_them_does(alice: Person) -> None:
+    row = remember(alice.owner).row
+    job = jobs.submit("delete", {"target": bulk.of_rows([row]).as_json(), "reason": ""}, actor=ACTOR)
+    reader = operator("engine.view_memory")
+    assert reader.post(reverse("console:job-stop", args=[job.pk])).status_code == 403
+    for verb in ("purge", "reread"):
+        assert reader.post(reverse("console:bulk"), {"do": verb, "id": row, "confirmed": "1"}).status_code == 403
+    remover = operator("engine.delete_memory", "engine.view_memory")
+    tombstone = trash.delete_session(alice.owner, "chat:c1", actor=ACTOR)
+    given = {"do": "purge", "id": tombstone.pk, "confirmed": "1"}
+    assert remover.post(reverse("console:trash-sessions"), given).status_code == 403
+    assert Job.objects.count() == 1
+    assert remover.post(reverse("console:job-stop", args=[job.pk])).status_code == 302
+    assert jobs.get(job.pk).status == "stopped"
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("path", "action"),
+    [
+        ("resources/?q=secret+words", "resource.list"),
+        ("resources/{file}/", "resource.view"),
+        ("users/?q=ali", "user.list"),
+        ("users/{user}/", "user.view"),
+        ("trash/?user=alice", "memory.trash"),
+        ("trash/?kind=sessions", "memory.trash"),
+    ],
+)
+def test_every_read_leaves_one_line_without_text(admin_client: Client, alice: Person, path: str, action: str) -> None:
+    session_id = "resource:alice:r_1"
+    row = remember(alice.owner, "secret words of alice", session_id=session_id).row
+    bulk.delete(bulk.of_rows([row]), actor=ACTOR)
+    file = Resource.objects.create(user_id=alice.user_pk, session_id=session_id, filename="secret.pdf")
+    AuditEvent.objects.all().delete()
+    assert admin_client.get(f"/admin/memory/{path.format(file=file.pk, user=alice.user_pk)}").status_code == 200
+    event = AuditEvent.objects.get()
+    assert (event.action, event.actor_kind, event.actor) == (action, "operator", "admin")
+    assert "secret" not in str(vars(event))
+
+
+@pytest.mark.django_db
+def test_a_purge_is_asked_for_twice_and_takes_what_was_frozen(admin_client: Client, alice: Person) -> None:
+    row = remember(alice.owner).row
+    bulk.delete(bulk.of_rows([row]), actor=ACTOR)
+    given = {"do": "purge", "id": row, "in_trash": "1"}
+    asked = admin_client.post(reverse("console:bulk"), given)
+    assert "Purge 1 memory for good?" in asked.content.decode()
+    assert not Job.objects.filter(kind=deeds.PURGE).exists()
+    answer = admin_client.post(reverse("console:bulk"), {**given, "confirmed": "1"})
+    job = Job.objects.get(kind=deeds.PURGE)
+    assert answer.headers["Location"] == reverse("console:job", args=[job.pk])
+    assert jobs.run_now(job).result == {"purged": 1, "left": 0}
+
+
+@pytest.mark.django_db
+def test_deleted_sessions_come_back_or_go_for_good(admin_client: Client, alice: Person) -> None:
+    rows = [remember(alice.owner, session_id=f"chat:{name}").row for name in "ab"]
+    first, second = (trash.delete_session(alice.owner, f"chat:{name}", actor=ACTOR) for name in "ab")
+    where = reverse("console:trash-sessions")
+    admin_client.post(where, {"do": "restore", "id": first.pk})
+    assert not browse.get(rows[0]).is_session_hidden
+    asked = admin_client.post(where, {"do": "purge", "id": second.pk}).content.decode()
+    assert "Purge 1 session with 1 memories" in asked
+    admin_client.post(where, {"do": "purge", "id": second.pk, "confirmed": "1"})
+    assert jobs.run_now(Job.objects.get()).result == {"purged": 1, "left": 0}
+    assert admin_client.post(where, {"do": "drop", "id": first.pk}).status_code == 302  # nothing is selected any more
+
+
+@pytest.mark.django_db
+def test_a_whole_session_goes_to_the_trash(admin_client: Client, alice: Person, bob: Person) -> None:
+    memory = remember(alice.owner)
+    session = Tombstone.objects.count()
+    row = str(browse.rows_of(browse.Selection(user_pk=alice.user_pk)).get().session_id)
+    theirs = admin_client.post(reverse("console:user-session", args=[bob.user_pk]), {"session": row})
+    assert theirs.status_code == 404
+    admin_client.post(reverse("console:user-session", args=[alice.user_pk]), {"session": row})
+    assert browse.get(memory.row).is_session_hidden
+    assert Tombstone.objects.count() == session + 1
+
+
+@pytest.mark.django_db
+def test_nobody_is_erased_without_their_id_typed(admin_client: Client, alice: Person, storage: Path) -> None:
+    remember(alice.owner)
+    where = reverse("console:user-erase", args=[alice.user_pk])
+    for typed in ("", "bob", "Alice"):
+        assert admin_client.post(where, {"confirm": typed}).status_code == 422
+    assert MemoryUser.objects.filter(user_id="alice").exists()
+    receipt = admin_client.post(where, {"confirm": "alice"}).content.decode()
+    assert "alice is erased" in receipt
+    assert not MemoryUser.objects.filter(pk=alice.user_pk).exists()
+    assert admin_client.get(where).status_code == 404
+    assert "alice" not in str(list(AuditEvent.objects.values()))
+
+
+@pytest.mark.django_db
+def test_an_archive_is_fetched_by_those_who_may_export(alice: Person, storage: Path) -> None:
+    client = operator("accounts.export_memoryuser", "engine.view_memory")
+    client.post(reverse("console:user-export", args=[alice.user_pk]))
+    job = jobs.run_now(Job.objects.get())
+    assert "Download the archive" in client.get(reverse("console:job", args=[job.pk])).content.decode()
+    where = reverse("console:job-download", args=[job.pk])
+    answer: Any = client.get(where)
+    assert answer.headers["Content-Disposition"] == 'attachment; filename="export-alice.tar"'
+    assert b"manifest.json" in b"".join(answer.streaming_content)
+    assert AuditEvent.objects.filter(action="archive.download", user_id="alice").count() == 1
+    page = operator("engine.view_memory").get(reverse("console:job", args=[job.pk])).content.decode()
+    assert "Download the archive" not in page
+    deeds.archive_of(job).unlink()
+    assert client.get(where).status_code == 404
+
+
+@pytest.mark.django_db
+def test_addresses_that_mean_nothing_are_said_and_left_away(admin_client: Client) -> None:
+    for path in ("resources/", "users/", "trash/", "trash/?kind=sessions", "jobs/", "audit/"):
+        query = "after=x&before=1.1&cause=zz&state=x&type=x&kind=sessions&from=x&user=a%00b&q=%00"
+        answer = admin_client.get(f"/admin/memory/{path}{'&' if '?' in path else '?'}{query}")
+        assert answer.status_code == 200
+    for resource_id in ("r_none", "x" * 300, "a%00b"):
+        assert admin_client.get(f"/admin/memory/resources/{resource_id}/").status_code == 404
+    retried = {"id": ["a\x00b", "r_none"], "cause": "'"}
+    assert admin_client.post(reverse("console:resource-retry"), retried).status_code == 302
