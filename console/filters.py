@@ -35,6 +35,7 @@ ORIGINS: Final = {
     "upstream": gettext_lazy("EverOS"),
     "panel": gettext_lazy("by hand"),
     "tool": gettext_lazy("agent's tool"),
+    "extracted": gettext_lazy("language model"),
 }
 SORTS: Final = ("newest", "oldest")
 ALL_TAB: Final = "all"  # besides the document's three: what no category names, passages of files above all

@@ -13,6 +13,7 @@ from engine.models import (
     LeftUpstream,
     Memory,
     OwedEmbedding,
+    OwedExtraction,
     Session,
     SessionCount,
     VectorPage,
@@ -95,6 +96,15 @@ class OwedEmbeddingAdmin(ReadOnlyAdmin):
     list_filter = ("memory__memory_type",)
     list_select_related = ("memory",)
     search_fields = ("memory__memory_id__exact",)
+
+
+@admin.register(OwedExtraction)
+class OwedExtractionAdmin(ReadOnlyAdmin):
+    list_display = ("user", "session", "created_at", "attempts", "retry_at", "given_up_at", "last_error")
+    list_filter = (("given_up_at", admin.EmptyFieldListFilter),)
+    list_select_related = ("user", "session")
+    search_fields = ("user__user_id__exact", "session__session_id__exact")
+    search_help_text = "A user id or session id, whole."
 
 
 @admin.register(HourCount)

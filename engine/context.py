@@ -27,7 +27,7 @@ _SIDE: Final = f"""
         SELECT {{number}} AS hit, {{side}} AS side, m.memory_id, m.sender_id, m.text, m.created_at_ms
         FROM engine_memory m
         WHERE {_OWNED} AND m.session_id = %s AND (m.seq, m.created_at_ms, m.id) {{beyond}} (%s, %s, %s)
-            AND m.hidden_at IS NULL AND NOT ({_IS_RECORD})
+            AND m.hidden_at IS NULL AND m.origin <> 'extracted' AND NOT ({_IS_RECORD})
         ORDER BY m.seq {{order}}, m.created_at_ms {{order}}, m.id {{order}} LIMIT %s
     ) AS side_{{number}}_{{side}}
 """

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from django.db import models
 
 from accounts.models import MemoryUser
+from engine.extraction_models import OwedExtraction
 from engine.index_models import Embedding, EmbeddingSpace, FactPage, OwedEmbedding, VectorPage
 from engine.rollup_models import HourCount, SessionCount
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Embedding", "EmbeddingSpace", "FactPage", "HourCount", "IndexStatistics", "IndexVersion", "Memory",
-    "OwedEmbedding", "Session", "SessionCount", "VectorPage", "owned_by",
+    "OwedEmbedding", "OwedExtraction", "Session", "SessionCount", "VectorPage", "owned_by",
 ]  # fmt: skip
 
 
@@ -98,6 +99,7 @@ class Memory(models.Model):
         UPSTREAM = "upstream"
         PANEL = "panel"
         TOOL = "tool"
+        EXTRACTED = "extracted"
 
     user = models.ForeignKey(MemoryUser, models.CASCADE, related_name="memories")
     app_id = models.CharField(max_length=64, default="default")
@@ -138,7 +140,11 @@ class Memory(models.Model):
             models.Index(
                 fields=["user", "app_id", "project_id"],
                 condition=models.Q(is_indexed=True)
-                & (models.Q(hidden_at__isnull=False) | models.Q(memory_type="unprocessed_message")),
+                & (
+                    models.Q(hidden_at__isnull=False)
+                    | models.Q(memory_type="unprocessed_message")
+                    | models.Q(memory_type="profile")
+                ),
                 name="memory_set_apart",
             ),
             # What operators browse, newest or oldest first, under one condition each; without what is in the trash.

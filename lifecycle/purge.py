@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from accounts.audit import Actor, record
 from accounts.models import MemoryUser
-from engine.embedded import index
+from engine.embedded import extraction_following, index
 from engine.models import Memory, Session, owned_by
 from engine.port import Engine, EngineError, Owner
 from engine.registry import get_engine
@@ -132,6 +132,7 @@ def _purge_memory(tombstone: Tombstone, actor: Actor, counts: Counts) -> None:
         row = Memory.objects.select_for_update().filter(owned_by(owner), memory_id=tombstone.memory_id).first()
         if row is None or not due(owner.user_pk).filter(pk=tombstone.pk).exists():
             return
+        extraction_following.purge(owner, row.memory_id)
         _make_bare(owner, row)
         Override.objects.filter(row=row).delete()
         Tombstone.objects.filter(row=row).update(row=None, reason="")

@@ -24,6 +24,7 @@ from engine.registry import get_engine
 from lifecycle import deeds, erase, jobs, leases, purge
 from lifecycle.kinds import KINDS
 from lifecycle.orphans import remove_orphans
+from lifecycle.reading import Reader
 from lifecycle.resending import Resender
 from lifecycle.vectors import VectorFiller
 from resources import queries, services
@@ -222,7 +223,7 @@ def start() -> None:
     """Starts this process's sweeper and its jobs; a second call changes nothing."""
     with _lock:
         if not _running:
-            rounds: tuple[Rounds, ...] = (Sweeper(), JobRunner(), VectorFiller(), Resender())
+            rounds: tuple[Rounds, ...] = (Sweeper(), JobRunner(), VectorFiller(), Reader(), Resender())
             _running.extend(SweeperThread(one) for one in rounds)
             for thread in _running:
                 thread.start()

@@ -12,6 +12,7 @@ from typing import Any
 from django.db.models import Model, QuerySet
 
 from accounts.models import AuditEvent, MemoryUser, RpcToken, UserKey
+from engine.extraction_models import OwedExtraction
 from engine.index_models import Embedding, FactPage, OwedEmbedding, VectorPage
 from engine.models import IndexStatistics, Memory, Session
 from lifecycle import places
@@ -106,6 +107,7 @@ LOCAL: tuple[Table, ...] = (
     Table(name="embeddings", model=Embedding, user="memory__user"),
     Table(name="owed_embeddings", model=OwedEmbedding, user="memory__user"),
     Table(name="vector_pages", model=VectorPage),
+    Table(name="owed_extractions", model=OwedExtraction),
     Table(name="rpc_tokens", model=RpcToken),
     Table(name="unmatched_decisions", model=UnmatchedDecision),
 )

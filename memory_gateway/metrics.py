@@ -16,7 +16,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
-from engine.embedded import index
+from engine.embedded import extraction_health, index
 from engine.models import Memory, OwedEmbedding
 from memory_gateway.core.errors import Unauthenticated
 from memory_gateway.core.metrics import REGISTRY
@@ -27,7 +27,7 @@ _UNFINISHED = (Resource.Status.PENDING, Resource.Status.INGESTING, Resource.Stat
 
 
 class _Owed(Collector):
-    """What is still to be done, read from the database at each look: three statements over small indexes."""
+    """What is still to be done, read from the database at each look: a few statements over small indexes."""
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         found = Resource.objects.filter(status__in=_UNFINISHED).order_by().values("status")
@@ -45,6 +45,9 @@ class _Owed(Collector):
         yield GaugeMetricFamily("memory_gateway_index_owed", "Memories that the keyword index lacks.", owed)
         owed = OwedEmbedding.objects.count()
         yield GaugeMetricFamily("memory_gateway_embeddings_owed", "Memories that wait for a vector.", owed)
+        read = extraction_health.counts()
+        yield GaugeMetricFamily("memory_gateway_extractions_owed", "What an LLM has still to read.", read["owed"])
+        yield GaugeMetricFamily("memory_gateway_extractions_given_up", "What it could not read.", read["given_up"])
 
 
 @require_safe

@@ -10,7 +10,7 @@ from datetime import datetime
 from django.db import DatabaseError, transaction
 from django.utils import timezone
 
-from engine.embedded import agentic, intake, sessions, storage, vectors_fill
+from engine.embedded import agentic, extraction_fill, extraction_following, intake, sessions, storage, vectors_fill
 from engine.embedded.errors import database_errors
 from engine.embedded.fetching import Fetch, Fetcher
 from engine.embedded.health import check
@@ -98,10 +98,24 @@ class EmbeddedEngine(MemoryTable):
         From the mark on nothing is found; if the removal is cut short, the same call ends it.
         """
         with database_errors():
+            extraction_following.forget_session(owner, session_id)
             session = sessions.mark_deleted(owner, session_id, self._clock())
             memories = Memory.objects.filter(owned_by(owner), session=session).order_by("pk")
             while batch := list(memories[:_BATCH_ROWS]):
                 storage.remove(owner, batch)
+
+    def hide(self, owner: Owner, memory_id: str, at: datetime | None) -> None:
+        super().hide(owner, memory_id, at)
+        extraction_following.follow(owner, memory_id, at)
+
+    def hide_session(self, owner: Owner, session_id: str, at: datetime | None) -> bool:
+        is_there = super().hide_session(owner, session_id, at)
+        extraction_following.forget_session(owner, session_id)
+        return is_there
+
+    def replace(self, owner: Owner, memory_id: str, *, text: str, category: str, importance: float | None) -> None:
+        super().replace(owner, memory_id, text=text, category=category, importance=importance)
+        extraction_following.reword(owner, memory_id)
 
     def health(self, timeout_seconds: float) -> Health:
         """Whether the database answers and the index is of this version. Never raises."""
@@ -133,6 +147,7 @@ def _flush(session: Session, request_id: str, now: datetime) -> int:
     buffered = session.memories.filter(memory_type=Memory.Type.UNPROCESSED_MESSAGE)
     count = buffered.update(memory_type=Memory.Type.EPISODE, batch_id=request_id)
     if count:
+        extraction_fill.owe(session, request_id)
         session.flushed_at = session.searchable_at = now
         session.save(update_fields=["flushed_at", "searchable_at"])
     elif session.kind == Session.Kind.RESOURCE:

@@ -1,11 +1,12 @@
-"""What is made of a message when its session is flushed.
+"""What is made of a message without an LLM: it stays whole, and rules say under what it is filed.
 
-Without an LLM a message stays whole: it becomes an episode that keeps its speaker and time. This is the place of the
-rules (and, with an endpoint, of the model) that recognise facts, preferences, decisions and lessons in it.
+With an LLM endpoint messages are filed by who said them, and `engine.embedded.extraction_fill` makes short memories.
 """
 
 from __future__ import annotations
 
+from engine.embedded import extraction_rules
+from engine.llm import client as llm
 from engine.port import Role
 
 _CATEGORIES: dict[Role, str] = {
@@ -15,6 +16,6 @@ _CATEGORIES: dict[Role, str] = {
 }
 
 
-def category_of(role: Role) -> str:
+def category_of(role: Role, text: str) -> str:
     """The category under which what was said in a role is browsed."""
-    return _CATEGORIES[role]
+    return (not llm.is_set() and extraction_rules.category(role, text)) or _CATEGORIES[role]

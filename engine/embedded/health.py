@@ -8,8 +8,9 @@ from typing import Any
 
 from django.db import DatabaseError, connection, transaction
 
-from engine.embedded import index, vectors_spaces
+from engine.embedded import extraction_health, index, vectors_spaces
 from engine.embeddings.client import Model, client, wanted_model
+from engine.llm import client as llm
 from engine.models import Memory, OwedEmbedding
 from engine.port import Health
 from engine.text.tokens import TOKENIZER_VERSION
@@ -20,18 +21,22 @@ _MOST_COUNTED = 10_000
 
 def check(timeout_seconds: float) -> Health:
     """Never raises. `data` names the database and the state of the index: "ok", "rebuilding" or "rebuild_needed"; where
-    an embedding endpoint is set, also that of the vectors: "ok", "filling", "reembed_needed" or "failing", and why."""
+    an embedding endpoint is set, also that of the vectors: "ok", "filling", "reembed_needed" or "failing", and why;
+    where an LLM endpoint is set, also what it has still to read: "ok", "reading" or "failing", and why."""
     data: dict[str, Any] = {"engine": "embedded", "status": "ok", "database": connection.vendor}
     try:
         with _at_most(timeout_seconds):
             data["index"] = _index_state()
             if (wanted := wanted_model()) is not None:
                 data["embeddings"] = _embedding_state(wanted)
+            if llm.is_set():
+                data["llm"] = extraction_health.state()
     except DatabaseError:
         return Health(
             "unavailable", None, data | {"status": "unavailable"}, error="The memory database does not answer."
         )
-    if data["index"]["status"] == "rebuild_needed" or data.get("embeddings", {}).get("status") == "failing":
+    is_failing = any(data.get(name, {}).get("status") == "failing" for name in ("embeddings", "llm"))
+    if data["index"]["status"] == "rebuild_needed" or is_failing:
         data["status"] = "degraded"
     return Health("ok", None, data)
 

@@ -129,7 +129,7 @@ def _turn(part: Part) -> Memory:
         0,
         text=text,
         speaker=speaker_of(text, part.message.sender_id),
-        category=category_of(part.message.role),
+        category=category_of(part.message.role, text),
         payload={"role": part.message.role},
     )
 

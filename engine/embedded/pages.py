@@ -114,7 +114,8 @@ def _records(rows: Iterable[Sequence[Any]], lengths: dict[int, int], names: list
         [
             (
                 pk, session, at, seq, lengths[pk],
-                place_of(speaker), place_of(sender), place_of(agent), ORIGINS.index(origin), chunk_index is None,
+                place_of(speaker), place_of(sender), place_of(agent), ORIGINS.index(origin),
+                chunk_index is None and origin != Memory.Origin.EXTRACTED,
             )
             for pk, session, at, seq, chunk_index, origin, speaker, sender, agent in rows
         ],

@@ -50,9 +50,10 @@ Flags = npt.NDArray[np.bool_]
 
 
 class Score(NamedTuple):
-    """A memory's score (0..1), and what each leg of the method gave: score, rank, parts, matched terms."""
+    """A memory's score (0..1; None: it was not ranked), and what each leg of the method gave: score, rank, parts,
+    matched terms."""
 
-    total: float
+    total: float | None
     legs: dict[str, dict[str, Any]]
 
 

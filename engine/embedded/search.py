@@ -26,14 +26,20 @@ Ranked = tuple[int, Score]
 
 
 def search(owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResult]:
-    """The best memories for each request. At most `top_k` of them, and besides as many unprocessed messages.
+    """The best memories for each request. At most `top_k` of them, and besides as many unprocessed messages, and the
+    user's profile where it is asked for.
 
     `radius` cuts what the vectors found, never keyword evidence. Errors: `InvalidInput` for a method that needs an
     endpoint, `EngineUnavailable` where the endpoint of `vector` fails.
     """
     space = space_for(list(requests))
     ways = [way_of(request, space) for request in requests]
-    best = _ranked(owner, requests, ways, space)
+    best, profiles = _ranked(owner, requests, ways, space)
+    if profiles:
+        best = [
+            [*ranked, *profiles] if request.include_profile and request.agent_id is None else ranked
+            for request, ranked in zip(requests, best, strict=True)
+        ]
     rows = queries.rows(owner, {pk for ranked in best for pk, _ in ranked})
     return [
         SearchResult(hits=tuple(hits_of(owner, ranked, rows)), method=way.method, degraded=way.degraded)
@@ -46,7 +52,7 @@ def rank(owner: Owner, requests: Sequence[SearchRequest]) -> list[list[Ranked]]:
 
     At most one statement.
     """
-    return _ranked(owner, requests, [Way("keyword")] * len(requests), None)
+    return _ranked(owner, requests, [Way("keyword")] * len(requests), None)[0]
 
 
 def hits_of(owner: Owner, ranked: Iterable[Ranked], rows: Mapping[int, queries.Row]) -> Iterable[Hit]:
@@ -70,18 +76,20 @@ def _ranked(
     requests: Sequence[SearchRequest],
     ways: Sequence[Way],
     space: EmbeddingSpace | None,
-) -> list[list[Ranked]]:
+) -> tuple[list[list[Ranked]], list[Ranked]]:
+    """The best for each request, and the user's profiles, which nothing ranks."""
     terms = {request.query: query_tokens(request.query)[:MAX_TERMS] for request in requests}
     wanted = list(dict.fromkeys(term for held in terms.values() for term in held))
     used = space.pk if space and any(way.vector is not None for way in ways) else None
     if not wanted and used is None:
-        return [[] for _ in requests]
+        return [[] for _ in requests], []
     seen = snapshot.read(owner, wanted, index.prefix_of(owner), sessions=sessions_of(requests), space=used)
     questions = _Questions(seen, terms, wanted, used)
-    return [
+    best = [
         questions.best(request, way, np.flatnonzero(admitted(request, seen)))
         for request, way in zip(requests, ways, strict=True)
     ]
+    return best, [(pk, Score(None, {})) for pk in seen.profiles]
 
 
 class _Questions:

@@ -23,16 +23,21 @@ from engine.port import Owner
 Numbers = npt.NDArray[np.int64]
 Reals = npt.NDArray[np.float64]
 
-_STATISTICS, _FACTS, _POSTINGS, _HIDDEN, _PENDING, _CLOSED, _SESSIONS, _VECTORS = range(8)
+_STATISTICS, _FACTS, _POSTINGS, _HIDDEN, _PENDING, _CLOSED, _SESSIONS, _PROFILE, _VECTORS = range(9)
 _OWNED: Final = "user_id = %s AND app_id = %s AND project_id = %s"
-_IS_SET_APART: Final = "is_indexed AND (hidden_at IS NOT NULL OR memory_type = 'unprocessed_message')"
+_IS_SET_APART: Final = (
+    "is_indexed AND (hidden_at IS NOT NULL OR memory_type = 'unprocessed_message' OR memory_type = 'profile')"
+)
+_SET_APART_AS: Final = f"""
+    CASE WHEN hidden_at IS NOT NULL THEN {_HIDDEN} WHEN memory_type = 'profile' THEN {_PROFILE} ELSE {_PENDING} END
+"""
 _BASE: Final = f"""
     SELECT {_STATISTICS} AS part, documents AS number, tokens AS amount, CAST(NULL AS text) AS name,
         CAST(NULL AS text) AS list, CAST(NULL AS {{blob}}) AS data, CAST(NULL AS {{blob}}) AS more
     FROM engine_indexstatistics WHERE {_OWNED}
     UNION ALL SELECT {_FACTS}, number, 0, names, NULL, facts, NULL FROM engine_factpage WHERE {_OWNED}
-    UNION ALL SELECT CASE WHEN hidden_at IS NULL THEN {_PENDING} ELSE {_HIDDEN} END, 0, 0, NULL, {{ids}}, NULL, NULL
-        FROM engine_memory WHERE {_OWNED} AND {_IS_SET_APART} GROUP BY hidden_at IS NULL
+    UNION ALL SELECT {_SET_APART_AS}, 0, 0, NULL, {{ids}}, NULL, NULL
+        FROM engine_memory WHERE {_OWNED} AND {_IS_SET_APART} GROUP BY {_SET_APART_AS}
     UNION ALL SELECT {_CLOSED}, 0, 0, NULL, {{ids}}, NULL, NULL
         FROM engine_session WHERE {_OWNED} AND (hidden_at IS NOT NULL OR deleted_at IS NOT NULL)
 """
@@ -56,7 +61,8 @@ class Postings(NamedTuple):
 class Snapshot:
     """The user's live memories, in the order of their row ids: a document is a place in `facts`.
 
-    `names` are what its speaker, sender and agent point into. `pending` says which are unprocessed messages.
+    `names` are what its speaker, sender and agent point into. `pending` says which are unprocessed messages. The user's
+    `profiles` (row ids) are among no documents: nobody looks for them.
     `sessions` are those that were asked for, by name. `documents` and `tokens` count hidden memories too.
     """
 
@@ -68,6 +74,7 @@ class Snapshot:
     sessions: dict[str, int]
     postings: Postings
     vectors: tuple[tuple[bytes, bytes], ...] = ()
+    profiles: tuple[int, ...] = ()
 
     def places_of(self, pks: Numbers) -> Numbers:
         """The documents with these row ids, -1 for one that is not live."""
@@ -125,7 +132,7 @@ def _statement(
 def _snapshot(parts: Sequence[Sequence[Any]], terms: Sequence[str]) -> Snapshot:
     facts, names = _facts(parts[_FACTS])
     closed = _numbers(row[4] for row in parts[_CLOSED])
-    hidden = _numbers(row[4] for row in parts[_HIDDEN])
+    hidden = _numbers(row[4] for row in (*parts[_HIDDEN], *parts[_PROFILE]))
     gone = np.zeros(len(facts), np.bool_)
     if len(closed):
         gone |= np.isin(facts["session"], closed)
@@ -144,6 +151,7 @@ def _snapshot(parts: Sequence[Sequence[Any]], terms: Sequence[str]) -> Snapshot:
         sessions={row[3]: row[1] for row in parts[_SESSIONS]},
         postings=_postings(parts[_POSTINGS], terms, np.ascontiguousarray(facts["pk"])),
         vectors=tuple((row[5], row[6]) for row in parts[_VECTORS]),
+        profiles=tuple(_numbers(row[4] for row in parts[_PROFILE]).tolist()),
     )
 
 

@@ -22,6 +22,7 @@ from engine.models import (
     LeftUpstream,
     Memory,
     OwedEmbedding,
+    OwedExtraction,
     Session,
     SessionCount,
     VectorPage,
@@ -122,6 +123,13 @@ def owed_embedding(number: int) -> OwedEmbedding:
     return OwedEmbedding.objects.create(memory=memory(number))
 
 
+def owed_extraction(number: int) -> OwedExtraction:
+    of = session(number)
+    return OwedExtraction.objects.create(
+        user=of.user, app_id="default", project_id="default", session=of, last_error=NASTY
+    )
+
+
 def left_upstream(number: int) -> LeftUpstream:
     return LeftUpstream.objects.create(digest=f"{number:064x}")
 
@@ -216,6 +224,7 @@ MAKERS: dict[type[Model], Callable[[int], Any]] = {
     Embedding: embedding,
     VectorPage: vector_page,
     OwedEmbedding: owed_embedding,
+    OwedExtraction: owed_extraction,
     LeftUpstream: left_upstream,
     Resource: resource,
     Attachment: attachment,

@@ -98,8 +98,8 @@ def test_what_is_owed_is_shown_with_its_age(scrape: Any, alice: Person, storage:
     assert seen["memory_gateway_index_owed"] == 1
 
 
-def test_a_look_takes_three_statements(scrape: Any, django_assert_num_queries: Any) -> None:
-    with django_assert_num_queries(3):
+def test_a_look_takes_four_statements(scrape: Any, django_assert_num_queries: Any) -> None:
+    with django_assert_num_queries(4):
         scrape()
 
 
