@@ -58,18 +58,18 @@ class Paged(State):
         }
 
 
-def newest_first(rows: QuerySet[_Row], state: Paged, *, time: str, limit: int) -> Found[_Row]:
-    """At most `limit` rows after or before the state's place. `time` names the column that orders them; their primary
-    key decides between equals. A place of another list begins at the first page."""
+def newest_first(rows: QuerySet[_Row], state: Paged, *, limit: int, time: str = "") -> Found[_Row]:
+    """At most `limit` rows after or before the state's place. `time` names the column that orders them, their primary
+    key decides between equals; without one the key alone orders them. A place of another list is the first page."""
     after = _place_among(rows, state.after)
     before = _place_among(rows, state.before) if after is None else None
     if before is not None:
-        ahead = list(rows.filter(_beyond(time, before, "gt")).order_by(time, "pk")[: limit + 1])
+        ahead = list(rows.filter(_beyond(time, before, "gt")).order_by(*_order(time))[: limit + 1])
         page = ahead[:limit][::-1]
         return Found(page, _place(page[0], time) if len(ahead) > limit else "", _place(page[-1], time) if page else "")
     if after is not None:
         rows = rows.filter(_beyond(time, after, "lt"))
-    found = list(rows.order_by(f"-{time}", "-pk")[: limit + 1])
+    found = list(rows.order_by(*_order(time, "-"))[: limit + 1])
     page = found[:limit]
     return Found(
         page,
@@ -107,9 +107,16 @@ def _place_among(rows: QuerySet[_Row], value: str) -> Place | None:
 
 
 def _place(row: Model, time: str) -> str:
-    return f"{(getattr(row, time) - _EPOCH) // timedelta(microseconds=1)}.{row.pk}"
+    at = (getattr(row, time) - _EPOCH) // timedelta(microseconds=1) if time else 0
+    return f"{at}.{row.pk}"
+
+
+def _order(time: str, sign: str = "") -> list[str]:
+    return [sign + name for name in (time, "pk") if name]
 
 
 def _beyond(time: str, at: Place, side: str) -> Q:
     """The first condition is for the index, the second for those of the same moment."""
+    if not time:
+        return Q(**{f"pk__{side}": at.key})
     return Q(**{f"{time}__{side}e": at.at}) & (Q(**{f"{time}__{side}": at.at}) | Q(**{f"pk__{side}": at.key}))

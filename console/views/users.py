@@ -99,7 +99,7 @@ def user(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     if state.view == "sessions" and request.user.has_perm(VIEW):
         context |= _session_page(found, state)
     elif state.view == "audit" and request.user.has_perm(AUDIT):
-        trail = keyset.newest_first(AuditEvent.objects.filter(user_id=found.user_id), state, time="at", limit=ROWS)
+        trail = keyset.newest_first(AuditEvent.objects.filter(user_id=found.user_id), state, limit=ROWS)
         context |= {"events": trail.rows, **state.neighbours(trail)}
     else:
         context |= _overview(request, found)
