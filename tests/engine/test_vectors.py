@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -216,6 +217,14 @@ def test_memories_from_before_the_endpoint_get_their_vectors(
     assert_all_told(alice.owner)
 
 
+def fill_up() -> None:
+    """An answer of a call that failed may still be under way, and begin another pause."""
+    until = time.monotonic() + 10
+    while OwedEmbedding.objects.exists() and time.monotonic() < until:
+        client().endpoint.pause.end()
+        vectors_fill.fill(5)
+
+
 FAILURES: list[int | str] = [500, 429, 401, 400, "text", "short", "count", "slow"]
 
 
@@ -247,8 +256,7 @@ def test_a_failing_endpoint_loses_nothing(
 
         settings.MEMORY_GATEWAY_EMBEDDING_BASE_URL = url
         stub.failure = None
-        client().endpoint.pause.end()
-        assert vectors_fill.fill(5) == 2
+        fill_up()
         assert_all_told(alice.owner)
         assert result(engine, alice.owner, "car").hits[0].text == "The automobile is red"
         assert engine.health(2).data["embeddings"] == {"status": "ok", "model": "stub", "dimensions": 64, "owed": 0}
@@ -259,6 +267,7 @@ def test_an_endpoint_that_failed_is_left_alone_for_a_while(
 ) -> None:
     stub.failure = 500
     remember(engine, alice.owner, "one")
+    time.sleep(0.2)  # calls that went out beside the one that failed
     calls = len(stub.bodies)
     for number in range(5):
         result(engine, alice.owner, f"question {number}")
