@@ -5,7 +5,7 @@ Every parameter is a plain string that one cleaner has looked at; what no cleane
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from typing import Any, Final, Self
@@ -17,6 +17,11 @@ from django.utils.translation import gettext as _
 
 MAX_WORDS_CHARS: Final = 2000
 Cleaner = Callable[[str], str]
+
+
+def plain(values: Iterable[str]) -> list[str]:
+    """Without what no database has: PostgreSQL cannot even be asked for it."""
+    return [value for value in values if "\x00" not in value]
 
 
 def text(limit: int) -> Cleaner:

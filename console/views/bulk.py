@@ -20,6 +20,7 @@ from django.views.decorators.http import require_POST
 from accounts.admin_base import actor_of
 from accounts.audit import record
 from console.access import CHANGE, DELETE, VIEW, page, render
+from console.forms import ReasonForm
 from console.records import record_of
 from console.selecting import seal, target_of
 from console.views.memory import next_address
@@ -197,7 +198,8 @@ def _act(request: HttpRequest, verb: str, target: Target) -> Job:
         return deeds.empty(target, actor=actor)
     if verb == "reread":
         return deeds.reread(target, actor=actor)
-    return services.delete(target, reason=request.POST.get("reason", "")[:200], actor=actor)
+    form = ReasonForm(request.POST)
+    return services.delete(target, reason=form.cleaned_data["reason"] if form.is_valid() else "", actor=actor)
 
 
 def _tell(request: HttpRequest, verb: str, job: Job) -> None:

@@ -20,6 +20,7 @@ from console import counts, failures, keyset, queries, reads
 from console.access import VIEW, page, render
 from console.filters import parse_position, write_position
 from console.lists import FILE_TYPES, RESOURCE_STATES, ResourceState
+from console.state import plain
 from console.text import parts
 from console.upload_form import UploadForm
 from console.views.memory import next_address
@@ -133,11 +134,11 @@ def upload(request: HttpRequest) -> HttpResponseBase:
 @require_POST
 def retry(request: HttpRequest) -> HttpResponseBase:
     """Failures are tried again: ticked ones, those of one cause, or all that wait. What was read is read anew."""
-    chosen = request.POST.getlist("id")[:ROWS]
+    chosen = plain(request.POST.getlist("id")[:ROWS])
     cause = request.POST.get("cause", "")
     failed = failures.waiting() if cause == "all" else failures.of_cause(cause)
     if chosen:
-        failed = Resource.objects.filter(pk__in=[one for one in chosen if "\x00" not in one])
+        failed = Resource.objects.filter(pk__in=chosen)
     count = services.retry(failed, actor=actor_of(request))
     job = _reread(request, chosen)
     sweeper.wake()
@@ -219,7 +220,7 @@ def _memories_of(found: Resource) -> Selection:
 
 
 def _get(resource_id: str) -> Resource:
-    found = Resource.objects.select_related("user").filter(pk=resource_id).first() if len(resource_id) <= 40 else None
+    found = Resource.objects.select_related("user").filter(pk__in=plain([resource_id])).first()
     if found is None:
         raise NotFound("There is no such resource.")
     return found
@@ -262,7 +263,7 @@ def _take(request: HttpRequest, form: UploadForm, owner: Owner) -> Resource:
 def _reread(request: HttpRequest, chosen: list[str]) -> Any:
     """The job that reads the ticked files anew which were read already; None if there are none."""
     read = (Resource.Status.EXTRACTED, Resource.Status.EMPTY)
-    named = Resource.objects.filter(pk__in=[one for one in chosen if "\x00" not in one], status__in=read)
+    named = Resource.objects.filter(pk__in=chosen, status__in=read)
     pairs = set(named.values_list("user_id", "session_id")) if chosen else set()
     if not pairs:
         return None

@@ -22,6 +22,7 @@ from console.access import DELETE, VIEW, page, render
 from console.filters import parse_position, write_position
 from console.lists import SessionTrashState, TrashState
 from console.selecting import seal
+from console.state import plain
 from console.text import shown
 from console.views.bulk import PURGE
 from console.views.memory import next_address
@@ -73,7 +74,7 @@ def trash(request: HttpRequest) -> HttpResponseBase:
 @require_POST
 def sessions(request: HttpRequest) -> HttpResponseBase:
     """Deleted sessions are restored, or purged after a preview."""
-    found = list(_deleted_sessions().filter(pk__in=request.POST.getlist("id")[:ROWS]))
+    found = list(_deleted_sessions().filter(pk__in=plain(request.POST.getlist("id")[:ROWS])))
     verb, back = request.POST.get("do", ""), next_address(request, f"{reverse('console:trash')}?kind=sessions")
     if not found:
         messages.warning(request, _("Nothing was selected."))

@@ -216,7 +216,7 @@ def test_an_archive_is_fetched_by_those_who_may_export(alice: Person, storage: P
 
 
 @pytest.mark.django_db
-def test_addresses_that_mean_nothing_are_said_and_left_away(admin_client: Client) -> None:
+def test_addresses_that_mean_nothing_are_said_and_left_away(admin_client: Client, alice: Person) -> None:
     for path in ("resources/", "users/", "trash/", "trash/?kind=sessions", "jobs/", "audit/"):
         query = "after=x&before=1.1&cause=zz&state=x&type=x&kind=sessions&from=x&user=a%00b&q=%00"
         answer = admin_client.get(f"/admin/memory/{path}{'&' if '?' in path else '?'}{query}")
@@ -224,4 +224,9 @@ def test_addresses_that_mean_nothing_are_said_and_left_away(admin_client: Client
     for resource_id in ("r_none", "x" * 300, "a%00b"):
         assert admin_client.get(f"/admin/memory/resources/{resource_id}/").status_code == 404
     retried = {"id": ["a\x00b", "r_none"], "cause": "'"}
+    assert admin_client.post(reverse("console:trash-sessions"), {"id": "a\x00b", "do": "purge"}).status_code == 302
+    row = remember(alice.owner).row
+    assert (
+        admin_client.post(reverse("console:bulk"), {"do": "delete", "id": row, "reason": "a\x00b"}).status_code == 302
+    )
     assert admin_client.post(reverse("console:resource-retry"), retried).status_code == 302
