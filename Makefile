@@ -23,6 +23,7 @@ $(VENV)/.bench: requirements-bench.txt $(VENV)/.runtime
 
 run: $(VENV)/.runtime
 	@$(BIN)/python manage.py migrate --verbosity 0
+	@$(BIN)/python manage.py rebuild_index --quiet
 	@$(BIN)/python manage.py ensure_operator
 	@exec $(BIN)/python manage.py serve
 

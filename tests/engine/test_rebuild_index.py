@@ -96,3 +96,4 @@ def test_an_upstream_s_mirror_is_not_indexed(filled: EmbeddedEngine, alice: Pers
 
 def test_an_index_of_this_version_is_left_alone(filled: EmbeddedEngine) -> None:
     assert run() == ("The index is up to date.\n", "")
+    assert run(quiet=True) == ("", "")

@@ -16,8 +16,9 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--force", action="store_true", help="Begin anew even if the index is of this version.")
+        parser.add_argument("--quiet", action="store_true", help="Say nothing where there is nothing to do.")
 
-    def handle(self, *args: Any, force: bool, **options: Any) -> None:
+    def handle(self, *args: Any, force: bool, quiet: bool, **options: Any) -> None:
         if force or rebuild.is_needed():
             rebuild.empty()
         total, done = rebuild.owed(), 0
@@ -25,4 +26,5 @@ class Command(BaseCommand):
             done += count
             total = max(total, done)
             self.stderr.write(f"{done:,} of {total:,} memories ({100 * done // total} %)")
-        self.stdout.write(f"Indexed {done:,} memories." if done else "The index is up to date.")
+        if done or not quiet:
+            self.stdout.write(f"Indexed {done:,} memories." if done else "The index is up to date.")
