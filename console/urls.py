@@ -17,6 +17,7 @@ from console.views import (
     resources,
     shell,
     trash,
+    uploading,
     users,
 )
 
@@ -36,7 +37,7 @@ urlpatterns = [
     path("search/", lab.lab, name="lab"),
     path("add/", add.add, name="add"),
     path("resources/", resources.resources, name="resources"),
-    path("resources/upload/", resources.upload, name="resource-upload"),
+    path("resources/upload/", uploading.upload, name="resource-upload"),
     path("resources/retry/", resources.retry, name="resource-retry"),
     path("resources/<str:resource_id>/", resources.resource, name="resource"),
     path("resources/<str:resource_id>/content/", resources.content, name="resource-content"),

@@ -1,4 +1,4 @@
-"""Files: the list, what failed, one file with the text that was read, uploading for a user, another try."""
+"""Files: the list, what failed, one file with the text that was read, another try, deleting for good."""
 
 from __future__ import annotations
 
@@ -16,29 +16,25 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from accounts.admin_base import actor_of
 from accounts.audit import record
-from console import counts, failures, keyset, queries, reads
+from console import counts, failures, keyset, reads
 from console.access import VIEW, page, render
 from console.filters import parse_position, write_position
 from console.lists import FILE_TYPES, RESOURCE_STATES, ResourceState
 from console.state import plain
 from console.text import parts
-from console.upload_form import UploadForm
 from console.views.memory import next_address
 from engine import browse
 from engine.browse import Selection
 from engine.models import Session
-from engine.port import Owner, StoredMemory
+from engine.port import StoredMemory
 from lifecycle import deeds, sweeper
-from memory_gateway.core.errors import GatewayError, NotFound
+from memory_gateway.core.errors import NotFound
 from resources import services
 from resources.models import Resource
-from resources.services import IncomingFile, Upload
 
 ROWS: Final = 50
 PASSAGES: Final = 50
-VIEW_FILES, ADD_FILES, CHANGE_FILES, DELETE_FILES = (
-    f"resources.{verb}_resource" for verb in ("view", "add", "change", "delete")
-)
+VIEW_FILES, CHANGE_FILES, DELETE_FILES = (f"resources.{verb}_resource" for verb in ("view", "change", "delete"))
 
 
 @page(VIEW_FILES)
@@ -109,25 +105,6 @@ def content(request: HttpRequest, resource_id: str) -> HttpResponseBase:
     return FileResponse(
         stored.file, as_attachment=True, filename=stored.filename, content_type=stored.mime_type, headers=headers
     )
-
-
-@page(ADD_FILES)
-@require_http_methods(["GET", "POST"])
-def upload(request: HttpRequest) -> HttpResponseBase:
-    if request.method != "POST":
-        given = {name: request.GET.get(name, "") for name in ("user", "app", "project")}
-        return _form(request, UploadForm(initial=given))
-    form = UploadForm(request.POST, request.FILES)
-    owner = _owner(form) if form.is_valid() else None
-    if owner is None:
-        return _form(request, form, status=422)
-    try:
-        taken = _take(request, form, owner)
-    except GatewayError as error:
-        form.add_error("file", "; ".join(item.message for item in error.errors) or error.detail)
-        return _form(request, form, status=error.status)
-    messages.success(request, _("Uploaded. It is being read now."))
-    return redirect("console:resource", resource_id=taken.pk)
 
 
 @page(CHANGE_FILES)
@@ -230,36 +207,6 @@ def _opened(request: HttpRequest, action: str, found: Resource) -> None:
     record(actor_of(request), action, subject_type="resource", subject_id=found.pk, user_id=found.user.user_id)
 
 
-def _owner(form: UploadForm) -> Owner | None:
-    """Whose file it becomes; the form says it where there is no such user."""
-    given = form.cleaned_data
-    pk = queries.user_pk(given["user"])
-    if pk is None:
-        form.add_error("user", _("There is no user %(user)s.") % {"user": given["user"]})
-        return None
-    return Owner(pk, given["user"], given["app"], given["project"])
-
-
-def _take(request: HttpRequest, form: UploadForm, owner: Owner) -> Resource:
-    given = form.cleaned_data
-    file = given["file"]
-    incoming = IncomingFile(file.name, file.content_type or "", file.size)
-    try:
-        for chunk in file.chunks():
-            incoming.write(chunk)
-        incoming.finish()
-        said = Upload(
-            app_id=owner.app_id,
-            project_id=owner.project_id,
-            title=given["title"] or None,
-            description=given["description"] or None,
-            wait_seconds=0.0,
-        )
-        return services.upload_as(owner, incoming, said, actor=actor_of(request))
-    finally:
-        incoming.close()
-
-
 def _reread(request: HttpRequest, chosen: list[str]) -> Any:
     """The job that reads the ticked files anew which were read already; None if there are none."""
     read = (Resource.Status.EXTRACTED, Resource.Status.EMPTY)
@@ -271,8 +218,3 @@ def _reread(request: HttpRequest, chosen: list[str]) -> Any:
     rows = [pk for pk, user, session_id in sessions.values_list("pk", "user_id", "session_id")
             if (user, session_id) in pairs]  # fmt: skip
     return deeds.reread_sessions(rows, actor=actor_of(request)).pk if rows else None
-
-
-def _form(request: HttpRequest, form: UploadForm, *, status: int = 200) -> HttpResponseBase:
-    context = {"title": _("Upload for a user"), "form": form, "options": browse.facets(Selection(), limit=100)}
-    return render(request, "console/upload.html", context, status=status)
