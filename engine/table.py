@@ -10,7 +10,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
-from engine.embedded import index
+from engine.embedded import extraction_following, index
 from engine.models import Memory, Session, owned_by
 from engine.port import ListPage, ListRequest, MemoryType, Owner, Position, StoredMemory
 
@@ -41,10 +41,13 @@ class MemoryTable:
 
     def hide(self, owner: Owner, memory_id: str, at: datetime | None) -> None:
         Memory.objects.filter(owned_by(owner), memory_id=memory_id).update(hidden_at=at)
+        extraction_following.follow(owner, memory_id, at)
 
     def hide_session(self, owner: Owner, session_id: str, at: datetime | None) -> bool:
         live = Session.objects.filter(owned_by(owner), session_id=session_id, deleted_at__isnull=True)
-        return bool(live.update(hidden_at=at))
+        is_there = bool(live.update(hidden_at=at))
+        extraction_following.forget_session(owner, session_id)
+        return is_there
 
     def replace(self, owner: Owner, memory_id: str, *, text: str, category: str, importance: float | None) -> None:
         with transaction.atomic():
@@ -58,6 +61,7 @@ class MemoryTable:
                 memory.token_count = entry.length
                 index.add(owner, {memory.pk: entry})
             memory.save(update_fields=["text", "category", "importance", "is_indexed", "token_count"])
+            extraction_following.reword(owner, memory_id)
 
 
 def visible(memories: QuerySet[Memory]) -> QuerySet[Memory]:

@@ -10,8 +10,9 @@ from django.db.models import Exists, OuterRef, QuerySet
 
 from accounts.models import MemoryUser
 from engine import rollups
-from engine.embedded import vectors_fill
+from engine.embedded import extraction_fill, extraction_health, vectors_fill
 from engine.embeddings.client import wanted_model
+from engine.llm import client as llm
 from engine.models import OwedEmbedding, Session
 from engine.port import EngineError, Owner
 from engine.registry import get_engine
@@ -94,12 +95,28 @@ def embeddings(user_pk: UUID | None, report: Report, stop: Stop) -> Counts:
     return {"vectors": made, "failed": OwedEmbedding.objects.count()}
 
 
+def extractions(user_pk: UUID | None, report: Report, stop: Stop) -> Counts:
+    """Has the LLM read what was said and nothing was made of. Errors: `InvalidInput` without an endpoint."""
+    if not llm.is_set():
+        raise InvalidInput("No LLM endpoint is set: MEMORY_GATEWAY_LLM_BASE_URL names one.")
+    extraction_fill.owe_unread(user_pk)
+    total, read = extraction_health.counts()["owed"], 0
+    while count := extraction_fill.fill(_SECONDS, should_end=stop.is_set):
+        read += count
+        report("answers", read, max(total, read))
+        stop.check()
+    stop.check()
+    left = extraction_health.counts()
+    return {"answers": read, "failed": left["owed"] + left["given_up"]}
+
+
 KINDS: Final[Mapping[str, Callable[[UUID | None, Report, Stop], Counts]]] = {
     "attachments": attachments,
     "sessions": sessions,
     "memories": memories,
     "rollups": recount,
     "embeddings": embeddings,
+    "extractions": extractions,
 }
 
 

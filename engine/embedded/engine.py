@@ -104,19 +104,6 @@ class EmbeddedEngine(MemoryTable):
             while batch := list(memories[:_BATCH_ROWS]):
                 storage.remove(owner, batch)
 
-    def hide(self, owner: Owner, memory_id: str, at: datetime | None) -> None:
-        super().hide(owner, memory_id, at)
-        extraction_following.follow(owner, memory_id, at)
-
-    def hide_session(self, owner: Owner, session_id: str, at: datetime | None) -> bool:
-        is_there = super().hide_session(owner, session_id, at)
-        extraction_following.forget_session(owner, session_id)
-        return is_there
-
-    def replace(self, owner: Owner, memory_id: str, *, text: str, category: str, importance: float | None) -> None:
-        super().replace(owner, memory_id, text=text, category=category, importance=importance)
-        extraction_following.reword(owner, memory_id)
-
     def health(self, timeout_seconds: float) -> Health:
         """Whether the database answers and the index is of this version. Never raises."""
         return check(timeout_seconds)

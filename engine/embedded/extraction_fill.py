@@ -10,14 +10,15 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
+from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F, Q
+from django.db.models import Exists, F, OuterRef, Q
 from django.utils import timezone
 
 from accounts.models import MemoryUser
@@ -66,6 +67,28 @@ def owe(session: Session, batch_id: str) -> None:
             session=session,
             batch_id=batch_id,
         )
+
+
+def owe_unread(user_pk: UUID | None = None) -> None:
+    """Has the model read what was flushed before it was set up, what nothing was made of, and what was given up; of one
+    user alone where one is named."""
+    whose = Q() if user_pk is None else Q(user_id=user_pk)
+    with database_errors(), transaction.atomic():
+        given_up = OwedExtraction.objects.filter(whose, given_up_at__isnull=False)
+        given_up.update(given_up_at=None, retry_at=None, last_error="", attempts=0, refusals=0)
+        OwedExtraction.objects.bulk_create(OwedExtraction(**batch) for batch in _unread(whose))
+
+
+def _unread(whose: Q) -> Iterable[Mapping[str, Any]]:
+    """The flushed batches of what was said that nothing was made of and that are not owed."""
+    batch = {"session": OuterRef("session"), "batch_id": OuterRef("batch_id")}
+    said = Memory.objects.filter(
+        whose, extraction_windows.SAID, memory_type=Memory.Type.EPISODE, session__hidden_at=None,
+        session__deleted_at=None,
+    ).exclude(batch_id="").exclude(session__kind__in=_UNREAD_KINDS)  # fmt: skip
+    made = Memory.objects.filter(origin=Memory.Origin.EXTRACTED, **batch)
+    unread = said.filter(~Exists(made), ~Exists(OwedExtraction.objects.filter(**batch)))
+    return unread.order_by().values("user_id", "app_id", "project_id", "session_id", "batch_id").distinct()
 
 
 def fill(
@@ -160,10 +183,10 @@ def _take_in(task: _Task, answer: Extracted | Described, now: datetime) -> None:
 
 
 def _locked(task: _Task) -> OwedExtraction | None:
-    """What is owed, with its user locked; None where it is gone."""
+    """What is owed, with its user locked; None where it is gone, or another process has read on."""
     if not MemoryUser.objects.select_for_update().filter(pk=task.owner.user_pk).exists():
         return None
-    return OwedExtraction.objects.select_for_update().filter(pk=task.owed.pk).first()
+    return OwedExtraction.objects.select_for_update().filter(pk=task.owed.pk, after_seq=task.owed.after_seq).first()
 
 
 def _write(owner: Owner, owed: OwedExtraction, window: Window, extracted: Extracted, now: datetime) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from django.db.models import Q
+
 from engine.embedded.extraction_rows import Window
 from engine.embedded.search import rank
 from engine.extraction_models import OwedExtraction
@@ -20,6 +22,10 @@ KNOWN: Final = 30
 _KNOWN_ORIGINS: Final = (Memory.Origin.EXTRACTED, Memory.Origin.TOOL, Memory.Origin.PANEL)
 
 
+SAID: Final = Q(origin=Memory.Origin.EMBEDDED, chunk_index=None, hidden_at=None)
+"""What people and agents said and nobody deleted; documents speak for themselves."""
+
+
 def next_of(owner: Owner, owed: OwedExtraction) -> Window | None:
     """The next messages of what is owed, with what is known; None where nothing is left."""
     messages = _messages(owed)
@@ -27,11 +33,7 @@ def next_of(owner: Owner, owed: OwedExtraction) -> Window | None:
 
 
 def _said(session: Session | None) -> Any:
-    """What people and agents said in a session and nobody deleted; documents speak for themselves."""
-    return Memory.objects.filter(
-        session=session, session__hidden_at=None, session__deleted_at=None, origin=Memory.Origin.EMBEDDED,
-        chunk_index=None, hidden_at=None,
-    )  # fmt: skip
+    return Memory.objects.filter(SAID, session=session, session__hidden_at=None, session__deleted_at=None)
 
 
 def _messages(owed: OwedExtraction) -> list[Memory]:

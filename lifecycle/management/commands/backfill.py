@@ -14,7 +14,8 @@ from lifecycle.commands import Answer, LifecycleCommand
 class Command(LifecycleCommand):
     help = (
         "Make up for what was not written down at its time: attachments of older files; sessions and memories that an "
-        "EverOS holds; the counts of dashboards; vectors. It may be run at any time, again and again."
+        "EverOS holds; the counts of dashboards; vectors; what a language model makes of what was said. It may be run "
+        "at any time, again and again."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

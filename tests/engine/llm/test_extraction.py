@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from django.core.management import CommandError, call_command
 from django.db import OperationalError
 from django.utils import timezone
 
@@ -400,6 +401,30 @@ def test_without_a_model_nothing_is_owed(engine: EmbeddedEngine, alice: Person) 
     assert not OwedExtraction.objects.exists()
     assert "llm" not in engine.health(2).data
     assert extraction_fill.fill(1) == 0
+
+
+def test_what_was_said_before_the_model_came_can_be_read(
+    engine: EmbeddedEngine, alice: Person, bob: Person, llm: StubLlm, settings: Any
+) -> None:
+    settings.MEMORY_GATEWAY_LLM_BASE_URL = ""
+    with pytest.raises(CommandError, match="MEMORY_GATEWAY_LLM_BASE_URL"):
+        call_command("backfill", "extractions")
+    llm.extract = lambda lines: (
+        {"memories": [told(f"{lines[0]['person']} lives somewhere.")]} if "person" in lines[0] else {"summary": "x"}
+    )
+    for person in (alice, bob):
+        remember(engine, person.owner, "I live in Oslo")
+        remember(engine, person.owner, "still in the trash", session="chat:c2")
+        trash.delete_session(person.owner, "chat:c2", actor=ACTOR)
+    settings.MEMORY_GATEWAY_LLM_BASE_URL = llm.url
+    call_command("backfill", "extractions", "--user", "alice")
+    assert (words(alice), words(bob)) == (["alice lives somewhere."], [])
+    call_command("backfill", "extractions")
+    assert (words(alice), words(bob)) == (["alice lives somewhere."], ["bob lives somewhere."])
+    calls = len(llm.bodies)
+    call_command("backfill", "extractions")
+    assert len(llm.bodies) == calls
+    assert "trash" not in str(llm.bodies)
 
 
 def test_documents_and_files_are_not_what_a_user_said(
