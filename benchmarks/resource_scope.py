@@ -6,13 +6,14 @@ import argparse
 import math
 import os
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from benchmarks.processes import call, free_port, gateway, python, upload
+from benchmarks.processes import PROJECT, call, free_port, gateway, gateway_environment, python
 
 RESOURCES = 2000
 LATENCY_MS = 20.0
@@ -54,10 +55,8 @@ def _measure(folder: Path, resources: int, searches: int) -> list[float]:
         gateway(folder, **settings) as (port, _),
     ):
         key = call(port, "/users", {"user_id": "u_bench"})["user_key"]
-        with ThreadPoolExecutor(4) as pool:
-            names = [f"note-{number}" for number in range(resources)]
-            answers = list(pool.map(lambda name: upload(port, key, f"{name}.txt", f"This is {name}."), names))
-        assert {answer["status"] for answer in answers} == {"extracted"}
+        rows = [sys.executable, "-m", "benchmarks.many_resources", "u_bench", str(resources)]
+        subprocess.run(rows, cwd=PROJECT, env=gateway_environment(folder), check=True)
         return [_search(port, key) for _ in range(searches + 3)][3:]
 
 

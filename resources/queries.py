@@ -21,7 +21,7 @@ from resources import storage
 from resources.models import Resource
 
 _SEARCHABLE = """
-    SELECT resource_id, session_id FROM resources_resource
+    SELECT session_id FROM resources_resource
     WHERE user_id = %s AND app_id = %s AND project_id = %s AND status = 'extracted' AND deleted_at IS NULL
     ORDER BY created_at, resource_id
 """
@@ -34,11 +34,6 @@ _RESOURCE_ID = re.compile(r"r_[0-9a-f]{32}")
 _CURSOR = re.compile(r"([0-9]{1,20}):r_[0-9a-f]{32}")
 _UNFINISHED = Q(status__in=[Resource.Status.PENDING, Resource.Status.INGESTING, Resource.Status.FAILED])
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-class SearchableResource(NamedTuple):
-    resource_id: str
-    session_id: str
 
 
 class AttachmentRow(NamedTuple):
@@ -66,11 +61,11 @@ class Cursor(NamedTuple):
     resource_id: str
 
 
-def searchable_sessions(owner: Owner) -> list[SearchableResource]:
-    """The owner's extracted, undeleted resources, oldest first. One statement."""
+def searchable_sessions(owner: Owner) -> tuple[str, ...]:
+    """The sessions of the owner's extracted, undeleted resources, oldest first. One statement."""
     with connection.cursor() as cursor:
         cursor.execute(_SEARCHABLE, _owner_values(owner))
-        return [SearchableResource(*row) for row in cursor.fetchall()]
+        return tuple(session_id for (session_id,) in cursor.fetchall())
 
 
 def attachments_of(owner: Owner, session_ids: Iterable[str]) -> dict[str, list[AttachmentRow]]:

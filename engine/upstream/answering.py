@@ -25,6 +25,7 @@ def found_by(
     Errors: `OddAnswer`.
     """
     names = Names(sessions, AgentNames(owner.user_pk))
+    asked = None if request.session_ids is None else frozenset(request.session_ids)
     best: dict[str, Hit] = {}
     dropped = 0
     for records in answers:
@@ -32,7 +33,7 @@ def found_by(
         dropped += strangers
         for hit in hits:
             known = best.get(hit.memory_id)
-            if _passes(request, hit) and (known is None or _rank(hit) < _rank(known)):
+            if _passes(request, hit, asked) and (known is None or _rank(hit) < _rank(known)):
                 best[hit.memory_id] = hit
     if dropped:
         logger.error("upstream: dropped %d records that are not the caller's", dropped)
@@ -54,8 +55,8 @@ def is_full(records: wire.Records, top_k: int) -> bool:
     return max(len(records.episodes), len(records.agent_cases), len(records.agent_skills)) >= top_k
 
 
-def _passes(request: SearchRequest, hit: Hit) -> bool:
-    if request.session_ids is not None and hit.session_id not in {None, *request.session_ids}:
+def _passes(request: SearchRequest, hit: Hit, session_ids: frozenset[str] | None) -> bool:
+    if session_ids is not None and hit.session_id is not None and hit.session_id not in session_ids:
         return False
     filters: Mapping[str, Any] = request.filters or {}
     return matches(filters, hit) if request.agent_id is not None or needs_us(filters) else True

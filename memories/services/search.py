@@ -162,7 +162,7 @@ def _sessions(owner: Owner, command: SearchCommand) -> dict[Scope, tuple[str, ..
     if "current_chat" in command.scopes and command.conversation_id is not None:
         sessions["current_chat"] = (f"chat:{command.conversation_id}",)
     if "resources" in command.scopes:
-        resources = tuple(row.session_id for row in searchable_sessions(owner))
+        resources = searchable_sessions(owner)
         if resources:
             sessions["resources"] = resources
     if "all_user_memory" in command.scopes:

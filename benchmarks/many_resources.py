@@ -1,0 +1,56 @@
+"""`python -m benchmarks.many_resources USER_ID NUMBER`: files of a user as their ingestion leaves them, in the database
+that the environment names. Uploading two thousand would take minutes and measure something else.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import django
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memory_gateway.settings")
+django.setup()
+
+from accounts.models import MemoryUser  # noqa: E402
+from engine.models import Session  # noqa: E402
+from memory_gateway.core.ids import new_resource_id, resource_session_id  # noqa: E402
+from resources.models import Attachment, Resource  # noqa: E402
+
+
+def make(user: MemoryUser, number: int) -> None:
+    resources = [_resource(user, position) for position in range(number)]
+    Session.objects.bulk_create(
+        Session(user=user, session_id=one.session_id, engine_session_id=one.session_id, kind=Session.Kind.RESOURCE)
+        for one in resources
+    )
+    Resource.objects.bulk_create(resources)
+    Attachment.objects.bulk_create(
+        Attachment(
+            user=user,
+            session_id=one.session_id,
+            resource=one,
+            source=Attachment.Source.UPLOAD,
+            type=one.content_type,
+            name=one.filename,
+            internal_uri=f"file:///{one.resource_id}",
+        )
+        for one in resources
+    )
+
+
+def _resource(user: MemoryUser, position: int) -> Resource:
+    resource_id = new_resource_id()
+    return Resource(
+        resource_id=resource_id,
+        user=user,
+        session_id=resource_session_id(user.user_id, resource_id),
+        filename=f"note-{position}.txt",
+        content_type="doc",
+        mime_type="text/plain",
+        status=Resource.Status.EXTRACTED,
+    )
+
+
+if __name__ == "__main__":
+    make(MemoryUser.objects.get(user_id=sys.argv[1]), int(sys.argv[2]))
