@@ -30,15 +30,22 @@ _SUPPOSED: Final = re.compile(
 
 
 class _Rule(NamedTuple):
-    """What a sentence of the category holds, and what it must not hold."""
+    """What a sentence of the category holds, and what it must not hold; for each language what it may hold, so that an
+    English sentence is not looked through for Chinese words."""
 
     category: str
-    holds: re.Pattern[str]
+    english: re.Pattern[str]
+    chinese: re.Pattern[str]
     never: re.Pattern[str]
+
+    def takes(self, sentence: str) -> bool:
+        holds = self.english.search(sentence) or (not sentence.isascii() and self.chinese.search(sentence))
+        return bool(holds) and not self.never.search(sentence)
 
 
 def _rule(category: str, holds: Sequence[str], never: Sequence[str]) -> _Rule:
-    return _Rule(category, re.compile("|".join(holds)), re.compile("|".join(never)))
+    english, chinese = ("|".join(one for one in holds if one.isascii() is of_ascii) for of_ascii in (True, False))
+    return _Rule(category, re.compile(english), re.compile(chinese), re.compile("|".join(never)))
 
 
 _ADVERB: Final = (
@@ -325,9 +332,10 @@ def category(role: str, text: str) -> str:
     rules = _RULES.get(role, ())
     if len(text) > MAX_CHARS or (role == "assistant" and not settings.MEMORY_GATEWAY_SELF_IMPROVING_MEMORY):
         return ""
-    sentences = _sentences(text) + _sentences(_SPEAKER.sub("", text, count=1))
+    told = _SPEAKER.sub("", text, count=1)
+    sentences = _sentences(text) + (_sentences(told) if told != text else [])
     for rule in rules:
-        if any(rule.holds.search(one) and not rule.never.search(one) for one in sentences):
+        if any(rule.takes(one) for one in sentences):
             return rule.category
     return ""
 
