@@ -22,7 +22,7 @@ from engine.port import Hit, Owner, SearchRequest, SearchResult
 from memory_gateway.core import turns
 from memory_gateway.core.times import from_ms
 
-REWRITE_SECONDS: Final = 8.0
+REWRITE_SECONDS: Final = 6.0
 JUDGE_SECONDS: Final = 12.0
 JUDGED: Final = 20
 """So many of the best are shown to the model."""

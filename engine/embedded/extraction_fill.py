@@ -18,7 +18,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef, Q
+from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
 from accounts.models import MemoryUser
@@ -96,6 +96,7 @@ def fill(
     *,
     clock: Callable[[], datetime] = timezone.now,
     should_end: Callable[[], bool] = lambda: False,
+    call_seconds: float = CALL_SECONDS,
 ) -> int:
     """Has the model read what is owed, beginning nothing after so long; how many of its answers were of use.
 
@@ -108,7 +109,7 @@ def fill(
             due = _due(clock())
             if not due or should_end():
                 break
-            done += _step(due, clock, should_end)
+            done += _step([task for one in due if (task := _task(one, call_seconds)) is not None], clock, should_end)
     return done
 
 
@@ -116,13 +117,13 @@ def _due(now: datetime) -> list[OwedExtraction]:
     """The oldest of each of some users: one after the other, because each has to know what the one before gave."""
     owed = OwedExtraction.objects.filter(Q(retry_at=None) | Q(retry_at__lte=now), given_up_at=None)
     found: dict[Any, OwedExtraction] = {}
-    for one in owed.select_related("session", "user").order_by(F("session").asc(nulls_last=True), "pk")[: 50 * AT_ONCE]:
+    oldest = owed.select_related("session", "user").order_by("pk")[: 50 * AT_ONCE]
+    for one in sorted(oldest, key=lambda one: one.session is None):  # a profile is written of what the others give
         found.setdefault((one.user_id, one.app_id, one.project_id), one)
     return list(found.values())[:AT_ONCE]
 
 
-def _step(due: Sequence[OwedExtraction], clock: Callable[[], datetime], should_end: Callable[[], bool]) -> int:
-    tasks = [task for one in due if (task := _task(one)) is not None]
+def _step(tasks: Sequence[_Task], clock: Callable[[], datetime], should_end: Callable[[], bool]) -> int:
     done = 0
     for task, answer in _answers(tasks, should_end):
         if isinstance(answer, EndpointError):
@@ -153,18 +154,18 @@ def _answers(tasks: Sequence[_Task], should_end: Callable[[], bool]) -> Iterator
             yield tasks[place], found[place]
 
 
-def _task(owed: OwedExtraction) -> _Task | None:
+def _task(owed: OwedExtraction, seconds: float) -> _Task | None:
     """None, and nothing owed any more, where there is nothing to read."""
     owner = Owner(owed.user_id, owed.user.user_id, owed.app_id, owed.project_id)
     if owed.session is None:
         facts = extraction_profile.facts_of(owner)
         if facts:
             lines = list(extraction_profile.lines_of(facts))
-            return _Task(owed, owner, lambda: describe(llm.client(), lines, CALL_SECONDS), facts=facts)
+            return _Task(owed, owner, lambda: describe(llm.client(), lines, seconds), facts=facts)
     elif (window := extraction_windows.next_of(owner, owed)) is not None:
         lines = list(extraction_windows.lines_of(owner, owed, window))
         of_agents: bool = settings.MEMORY_GATEWAY_SELF_IMPROVING_MEMORY
-        return _Task(owed, owner, lambda: extract(llm.client(), lines, CALL_SECONDS, of_agents=of_agents), window)
+        return _Task(owed, owner, lambda: extract(llm.client(), lines, seconds, of_agents=of_agents), window)
     owed.delete()
     return None
 
