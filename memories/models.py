@@ -59,6 +59,11 @@ class Tombstone(Decision):
         indexes = [
             models.Index(fields=["user", "app_id", "project_id", "created_at", "tombstone_id"], name="trash_of_user"),
             models.Index(fields=["user", "app_id", "project_id", "memory_id"], name="tombstone_history"),
+            models.Index(
+                fields=["created_at", "tombstone_id"],
+                condition=Q(undone_at__isnull=True) & Q(memory_id=""),
+                name="deleted_sessions",
+            ),
         ]
 
     def __str__(self) -> str:

@@ -76,6 +76,13 @@ class Resource(models.Model):
                 name="resource_owed",
             ),
             models.Index(fields=["deleted_at"], condition=Q(cleanup_owed=True), name="resource_cleanup_owed"),
+            # What operators see: the newest of all users, and what waits for a person, counted on every page.
+            models.Index(fields=["created_at", "resource_id"], name="resource_by_time"),
+            models.Index(
+                fields=["updated_at"],
+                condition=Q(status="failed", retry_at__isnull=True, deleted_at__isnull=True),
+                name="resource_waiting",
+            ),
         ]
 
     def __str__(self) -> str:

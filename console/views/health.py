@@ -20,7 +20,6 @@ from engine.models import HourCount, OwedEmbedding, SessionCount
 from engine.registry import get_engine
 from lifecycle import purge, sweeper
 from lifecycle.models import Job, Lease
-from memories.models import Tombstone
 from resources import storage
 from resources.leases import is_dead
 from resources.models import Resource
@@ -48,9 +47,6 @@ def health(request: HttpRequest) -> HttpResponseBase:
         "disk": disk,
         "jobs": Job.objects.filter(status__in=[Job.Status.QUEUED, Job.Status.RUNNING]).count(),
         "days": retention.days if retention else None,
-        "oldest": Tombstone.objects.filter(undone_at__isnull=True, row__isnull=False).aggregate(
-            first=Min("created_at")
-        )["first"],
         "is_well": answer.status == "ok" and holder["is_at_work"] and not disk["is_low"],
     }
     return render(request, "console/health.html", context)

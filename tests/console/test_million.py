@@ -30,6 +30,12 @@ PAGES = {
     "all of a user": "list/?tab=all&user=many-00003",
     "thirty days": "list/?tab=all&range=30d",
     "importance": "list/?importance_min=0.9",
+    "users": "users/",
+    "trash": "trash/",
+    "resources": "resources/",
+    "jobs": "jobs/",
+    "audit trail": "audit/",
+    "health": "health/",
     "words of a user": "list/?tab=all&user=many-00003&q=warehouse",
 }
 

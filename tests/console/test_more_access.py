@@ -159,6 +159,17 @@ def test_a_purge_is_asked_for_twice_and_takes_what_was_frozen(admin_client: Clie
 
 
 @pytest.mark.django_db
+def test_reading_anew_names_the_sessions_and_is_a_job(admin_client: Client, alice: Person) -> None:
+    rows = [remember(alice.owner, session_id=f"chat:{number % 2}").row for number in range(4)]
+    given = {"do": "reread", "id": rows}
+    assert "Read 2 sessions anew?" in admin_client.post(reverse("console:bulk"), given).content.decode()
+    answer = admin_client.post(reverse("console:bulk"), {**given, "confirmed": "1"})
+    job = Job.objects.get()
+    assert answer.headers["Location"] == reverse("console:job", args=[job.pk])
+    assert jobs.run_now(job).result == {"reread": 0, "failed": 0, "left": 2}  # chats have no file
+
+
+@pytest.mark.django_db
 def test_deleted_sessions_come_back_or_go_for_good(admin_client: Client, alice: Person) -> None:
     rows = [remember(alice.owner, session_id=f"chat:{name}").row for name in "ab"]
     first, second = (trash.delete_session(alice.owner, f"chat:{name}", actor=ACTOR) for name in "ab")

@@ -32,7 +32,7 @@ PAGES = {
     "jobs/": 7,
     "jobs/{job}/": 8,
     "audit/": 7,
-    "health/": 21,
+    "health/": 20,
 }
 
 
