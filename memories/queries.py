@@ -10,7 +10,7 @@ from django.db import connection
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
 from engine.models import Memory, Session, owned_by
-from engine.port import Owner
+from engine.port import Owner, StoredMemory
 from engine.table import visible
 from memories.models import Override, OverrideRevision, Tombstone
 
@@ -78,6 +78,14 @@ def history(owner: Owner, memory_id: str) -> list[Event]:
     tombstones = Tombstone.objects.filter(owned_by(owner), memory_id=memory_id)
     events = [*_revision_events(revisions.order_by("created_at", "number")), *_tombstone_events(tombstones)]
     return sorted(events, key=lambda event: event.at)
+
+
+def superseded(memory: StoredMemory) -> list[Event]:
+    """That a newer memory took the place of one, and which."""
+    newer = memory.payload.get("superseded_by")
+    if newer is None or memory.hidden_at is None:
+        return []
+    return [Event(memory.hidden_at, "superseded", "engine", {"superseded_by": newer})]
 
 
 def _of_override(owner: Owner, memory_id: str) -> Q:

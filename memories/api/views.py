@@ -68,7 +68,7 @@ class MemoryViewSet(ViewSet):
         query = parse(schemas.MemoryQuery, request.query_params.dict())
         stored = lookup.one(caller(request).user_pk, query.which(memory_id), get_engine())
         overrides = queries.override_ids(stored.owner, [stored.memory_id])
-        events = queries.history(stored.owner, stored.memory_id)
+        events = [*queries.history(stored.owner, stored.memory_id), *queries.superseded(stored)]
         return Response(
             {
                 "memory": rendering.memory(stored, overrides),

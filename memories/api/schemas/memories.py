@@ -130,7 +130,7 @@ class HistoryEvent(BaseModel):
     """What was done and when, by what kind of actor; the other fields are there where they say something."""
 
     at: str
-    action: Literal["original", "override", "override_undo", "delete", "restore"]
+    action: Literal["original", "override", "override_undo", "delete", "restore", "superseded"]
     by: str
     override_id: str | None = None
     tombstone_id: str | None = None
@@ -138,6 +138,7 @@ class HistoryEvent(BaseModel):
     category: str | None = None
     importance: float | None = None
     reason: str | None = None
+    superseded_by: str | None = Field(None, description="The memory that an LLM put in its place.")
 
 
 class MemoryDetail(BaseModel):

@@ -202,6 +202,8 @@ def test_a_contradiction_supersedes_and_may_come_true_again(
     [history] = engine.find(alice.user_pk, oslo.memory_id)
     assert history.hidden_at is not None
     assert history.payload["superseded_by"] == rome.memory_id
+    detail = alice.client.get(f"/memories/{oslo.memory_id}").json()
+    assert [(one["action"], one["superseded_by"]) for one in detail["history"]] == [("superseded", rome.memory_id)]
     llm.extract = answers(told("Alice lives in Oslo.", replaces=[1]))
     remember(engine, alice.owner, "I am back in Oslo", session="chat:c3")
     read()
