@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import Any, Final
 
 import orjson
+from django.db.models.functions import Length
 
 from engine.embedded import index, storage
 from engine.embedded.extraction_following import HIDDEN_AS, hide
@@ -24,7 +25,6 @@ from engine.text.normalize import fold
 
 _NAMESPACE: Final = uuid.UUID("0d7f6f0c-58c5-4f5e-9d5e-1f4a2c8f7b63")
 _WORDS: Final = re.compile(r"\w+")
-_MAX_COMPARED_CHARS: Final = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def write(owner: Owner, session: Session, window: Window, extracted: Extracted, 
 
 def normal(text: str) -> str:
     """A text as it is compared with others: its words alone."""
-    return " ".join(_WORDS.findall(fold(text[:_MAX_COMPARED_CHARS])))
+    return " ".join(_WORDS.findall(fold(text)))
 
 
 def memory_id(owner: Owner, *names: str) -> str:
@@ -199,9 +199,10 @@ def _deleted(owner: Owner, made: Collection[_Made]) -> set[str]:
     """The texts that the user deleted, whoever had written them."""
     if not made:
         return set()
+    longest = 2 * max(len(one.memory.text) for one in made)  # the same words in a longer text have odd spaces
     hidden = Memory.objects.filter(owned_by(owner), hidden_at__isnull=False, is_indexed=True)
-    rows = hidden.values_list("text", "payload").iterator()
-    return {normal(text) for text, payload in rows if HIDDEN_AS not in payload and len(text) <= _MAX_COMPARED_CHARS}
+    rows = hidden.annotate(length=Length("text")).filter(length__lte=longest).values_list("text", "payload")
+    return {normal(text) for text, payload in rows if HIDDEN_AS not in payload}
 
 
 def _supersede(made: _Made, now: datetime) -> None:
