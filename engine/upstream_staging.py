@@ -61,6 +61,18 @@ def discard(staging: Session) -> None:
     _remove(staging)
 
 
+def discard_of(session: Session) -> None:
+    """The same for the stand-in that a move of the session left, if one was broken off."""
+    named = Session.objects.filter(
+        user_id=session.user_id,
+        app_id=session.app_id,
+        project_id=session.project_id,
+        session_id=f"{_PREFIX}{session.pk}",
+    )
+    for staging in named:
+        discard(staging)
+
+
 def _remove(staging: Session) -> None:
     Memory.objects.filter(session=staging).delete()
     staging.delete()

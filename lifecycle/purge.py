@@ -19,12 +19,14 @@ from django.utils import timezone
 
 from accounts.audit import Actor, record
 from accounts.models import MemoryUser
+from engine import upstream_staging
 from engine.embedded import extraction_following, index
 from engine.models import Memory, Session, owned_by
 from engine.port import Engine, EngineError, Owner
 from engine.registry import get_engine
 from lifecycle import compaction, files
 from lifecycle.commands import Report, Stop, no_report
+from lifecycle.moving import purged
 from memories.models import Override, Tombstone
 from memories.services import lookup
 from memory_gateway.core.errors import InvalidInput
@@ -33,7 +35,6 @@ from resources.services.deletion import delete_as
 
 logger = logging.getLogger("memory_gateway.purge")
 
-PURGED = "purged"
 BATCH = 200
 
 
@@ -133,6 +134,7 @@ def _purge_memory(tombstone: Tombstone, actor: Actor, counts: Counts) -> None:
         if row is None or not due(owner.user_pk).filter(pk=tombstone.pk).exists():
             return
         extraction_following.purge(owner, row.memory_id)
+        purged.forget_messages(owner, row)
         _make_bare(owner, row)
         Override.objects.filter(row=row).delete()
         Tombstone.objects.filter(row=row).update(row=None, reason="")
@@ -147,7 +149,7 @@ def _make_bare(owner: Owner, row: Memory) -> None:
     row.text = row.category = row.sender_id = row.speaker = row.agent_id = ""
     row.payload, row.importance, row.chunk_index = {}, None, None
     row.is_indexed, row.token_count = False, 0
-    row.origin, row.memory_type, row.batch_id = Memory.Origin.UPSTREAM, Memory.Type.UNPROCESSED_MESSAGE, PURGED
+    row.origin, row.memory_type, row.batch_id = Memory.Origin.UPSTREAM, Memory.Type.UNPROCESSED_MESSAGE, purged.BARE
     row.save()
 
 
@@ -166,6 +168,7 @@ def _purge_session(tombstone: Tombstone, actor: Actor, engine: Engine, counts: C
         return
     with transaction.atomic():
         lookup.lock(owner.user_pk)
+        upstream_staging.discard_of(Session.objects.get(whose))
         Override.objects.filter(whose).delete()
         Attachment.objects.filter(whose).delete()
         Tombstone.objects.filter(whose).update(reason="")

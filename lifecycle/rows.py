@@ -127,9 +127,11 @@ def _simple(value: Any) -> Any:
 
 def _check(row: Model, table: Table) -> None:
     """The grammar of each field; what it refers to is looked up later. Errors: `InvalidInput`."""
-    references = [field.name for field in row._meta.concrete_fields if field.is_relation]  # noqa: SLF001
+    unchecked = [field.name for field in row._meta.concrete_fields if field.is_relation]  # noqa: SLF001
+    unchecked += [name for name in table.emptied if getattr(row, name) == ""]
+    unchecked += ["user_id"] if table.is_by_name else []
     try:
-        row.clean_fields(exclude=[*references, *(["user_id"] if table.is_by_name else [])])
+        row.clean_fields(exclude=unchecked)
     except ValidationError as error:
         words = "; ".join(f"{name}: {' '.join(said)}" for name, said in error.message_dict.items())
         raise InvalidInput(words[:1000]) from None

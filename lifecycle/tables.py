@@ -36,7 +36,8 @@ class Table:
 
     `user` is the look-up that leads to the user's key, or to the user id where `is_by_name`. `order` is a total order
     that an import keeps. `key` names a row of the user where the primary key is this database's own. Fields in
-    `left_out` belong to this gateway alone. `pack` and `unpack` change what names a place on this machine.
+    `left_out` belong to this gateway alone; those in `emptied` lose their words by a purge. `pack` and `unpack` change
+    what names a place on this machine.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Table:
     order: tuple[str, ...] = ("pk",)
     key: tuple[str, ...] = ()
     left_out: frozenset[str] = frozenset()
+    emptied: frozenset[str] = frozenset()
     pack: Callable[[Row], Row] = _same
     unpack: Callable[[Row], Row] = _same
 
@@ -62,6 +64,7 @@ MEMORIES = Table(
     model=Memory,
     key=_SCOPED_MEMORY,
     left_out=frozenset({"is_indexed", "token_count"}),
+    emptied=frozenset({"text"}),
     pack=places.pack_message,
     unpack=places.unpack_message,
 )
@@ -71,6 +74,7 @@ RESOURCES = Table(
     model=Resource,
     order=("created_at", "pk"),
     left_out=frozenset({"lease_holder", "leased_until"}),
+    emptied=frozenset({"filename"}),
 )
 ATTACHMENTS = Table(name="attachments", model=Attachment, pack=places.pack_uri, unpack=places.unpack_uri)
 AUDIT = Table(name="audit", model=AuditEvent, user="user_id", is_by_name=True)

@@ -59,8 +59,30 @@ def match(old: Text, olds: Sequence[Text], news: Sequence[Text]) -> Match:
     same = _same(old, source) or _same(old, news)
     if same:
         return Match(tuple(new.memory_id for new in same))
-    overlapping = [new.memory_id for new in news if max(_share(new, old), _share(old, new)) >= OVERLAP]
+    overlapping = [new.memory_id for new in news if _overlaps(old, new)]
     return Match((), tuple(overlapping))
+
+
+def to_forget(old: Text, olds: Sequence[Text], news: Sequence[Text]) -> set[str]:
+    """The new ones that may not be told again where an old one is purged: rather one too many.
+
+    Of its own flush all that shares words with it, and all where it alone came of that or where words show nothing; but
+    not what another memory says whole. `olds` and `news` are all of the session.
+    """
+    found = match(old, olds, news)
+    others = [other for other in olds if other is not old]
+    flushes = {other.batch_id for other in others}
+    source = [new for new in news if (new.batch_id == old.batch_id if old.batch_id else new.batch_id not in flushes)]
+    own = {new.memory_id: new for new in source if not _is_told_by(new, others)}
+    sharing = {name for name, new in own.items() if _overlaps(old, new)}
+    names = {*found.memory_ids, *found.overlapping, *sharing}
+    if old.batch_id not in flushes or not (sharing or found.memory_ids):
+        names |= own.keys()
+    return names
+
+
+def _overlaps(one: Text, other: Text) -> bool:
+    return max(_share(one, other), _share(other, one)) >= OVERLAP
 
 
 def _repeats(old: Text, news: Sequence[Text]) -> bool:

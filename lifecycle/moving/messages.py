@@ -14,6 +14,7 @@ from django.db.models import QuerySet
 
 from engine.models import Memory, Session
 from engine.port import ContentItem, ContentType, Message, Role, Unreadable
+from lifecycle.moving import purged
 from resources.models import Attachment, Resource
 from resources.services.ingestion import message_of
 
@@ -41,7 +42,8 @@ def given_by(session: Session, rows: Sequence[Memory]) -> list[Given]:
             return [Given(message_of(resource), is_flushed=True)]
         except Unreadable:
             pass
-    own = [row for row in rows if not is_taken_over(row)] or rows
+    broken = purged.broken_flushes(session)
+    own = [row for row in rows if not is_taken_over(row) or row.batch_id in broken] or rows
     return list(_given_one_by_one(session, own))
 
 
@@ -51,7 +53,8 @@ def is_taken_over(row: Memory) -> bool:
 
 
 def _is_all(session: Session, rows: Sequence[Memory]) -> bool:
-    return Memory.objects.filter(session=session, origin=Memory.Origin.EMBEDDED).count() == len(rows)
+    ours = Memory.objects.filter(session=session, origin=Memory.Origin.EMBEDDED)
+    return ours.count() == len(rows) and not purged.holds_bare(session)
 
 
 def _given_one_by_one(session: Session, rows: Iterable[Memory]) -> Iterator[Given]:
@@ -75,8 +78,9 @@ def _message_key(row: Memory) -> tuple[object, ...]:
 
 def _is_whole(session: Session, parts: Sequence[Memory]) -> bool:
     first = parts[0]
-    same = Memory.objects.filter(session=session, created_at_ms=first.created_at_ms, chunk_index__isnull=False)
-    return same.count() == len(parts)
+    same = Memory.objects.filter(session=session, created_at_ms=first.created_at_ms)
+    passages = same.filter(chunk_index__isnull=False)
+    return passages.count() == len(parts) and not same.filter(batch_id=purged.BARE).exists()
 
 
 def _file_of(session: Session, row: Memory) -> ContentItem | None:

@@ -12,6 +12,7 @@ from django.db.models.functions import Length
 
 from engine.models import Memory, Session
 from engine.registry import get_engine
+from lifecycle.moving.purged import WORDLESS
 from lifecycle.moving.to_upstream import free_rows
 from memories.models import Override, Tombstone
 from memory_gateway.core.errors import InvalidInput
@@ -134,7 +135,8 @@ def to_move(target: Target, into: EngineName | None) -> QuerySet[Session]:
     unfinished = Resource.objects.filter(user=OuterRef("user"), session_id=OuterRef("session_id"))
     unfinished = unfinished.filter(deleted_at__isnull=True).exclude(status__in=_OPEN)
     sessions = sessions_of(target).exclude(Exists(unfinished)).order_by("pk")
-    held_upstream = Exists(Memory.objects.filter(session=OuterRef("pk"), origin=Memory.Origin.UPSTREAM))
+    theirs = Memory.objects.filter(session=OuterRef("pk"), origin=Memory.Origin.UPSTREAM)
+    held_upstream = Exists(theirs.exclude(WORDLESS))
     held_here = Exists(free_rows(OuterRef("pk")))
     if into == "embedded":
         return sessions.filter(held_upstream)

@@ -8,6 +8,7 @@ from engine.embedded import replay
 from engine.embedded.replay import Told
 from engine.models import Memory, Session
 from engine.port import Unreadable
+from lifecycle.moving import purged
 from lifecycle.moving.messages import resource_of
 from lifecycle.moving.moved import Changed, Moved, Note, owner_of
 from lifecycle.moving.replacing import Change, replace
@@ -19,13 +20,16 @@ from resources.services.ingestion import message_of
 def reread(session: Session, note: Note) -> Moved:
     """Replaces a file's passages where their text is another now, with what was decided about them.
 
-    A file that cannot be read keeps the passages that it has. Errors: `Changed`, `EngineUnavailable`.
+    A file that cannot be read keeps the passages that it has, and so does one of which something was purged.
+    Errors: `Changed`, `EngineUnavailable`.
     """
     resource = resource_of(session).first()
     if resource is None:
         return Moved()
     owner = owner_of(session)
     olds = _passages(session)
+    if purged.holds_bare(session):
+        return Moved(stayed=len(olds))
     try:
         retold = replay.retell(owner, session.session_id, Told(message_of(resource), "reread"))
     except Unreadable:

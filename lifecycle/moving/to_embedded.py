@@ -22,14 +22,16 @@ from resources.services.ingestion import message_of
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """What the table holds of an upstream's session: what it was told, and our copies of what it made."""
+    """What the table holds of an upstream's session: what it was told, of `wordless` only that it was, and our copies
+    of what it made."""
 
     told: Sequence[Memory]
+    wordless: Sequence[Memory]
     made: Sequence[Memory]
 
     @property
     def keys(self) -> set[tuple[int, str]]:
-        return {(row.pk, row.batch_id) for row in (*self.told, *self.made)}
+        return {(row.pk, row.batch_id) for row in (*self.told, *self.wordless, *self.made)}
 
 
 def move(session: Session, note: Note) -> Moved:
@@ -57,21 +59,26 @@ def move(session: Session, note: Note) -> Moved:
 
 def _source(session: Session) -> _Source:
     rows = list(Memory.objects.filter(session=session, origin=Memory.Origin.UPSTREAM).order_by("pk"))
-    is_said = [row.memory_type == Memory.Type.UNPROCESSED_MESSAGE for row in rows]
-    told = [row for row, said in zip(rows, is_said, strict=True) if said]
-    return _Source(told, [row for row, said in zip(rows, is_said, strict=True) if not said])
+    said = [row for row in rows if row.memory_type == Memory.Type.UNPROCESSED_MESSAGE]
+    return _Source(
+        [row for row in said if upstream_journal.holds_words(row)],
+        [row for row in said if not upstream_journal.holds_words(row)],
+        [row for row in rows if row.memory_type != Memory.Type.UNPROCESSED_MESSAGE],
+    )
 
 
 def _told(session: Session, source: _Source) -> list[Told]:
-    """A resource's one message is made anew: its file may lie elsewhere by now."""
+    """A resource's one message is made anew: its file may lie elsewhere by now. Of what was purged nobody knows where
+    in the file it stands: then that is not read again."""
     resource = Resource.objects.select_related("user").filter(session_id=session.session_id, user_id=session.user_id)
     found = resource.filter(deleted_at__isnull=True).first()
     if found is None:
         return [
             Told(upstream_journal.said(row), row.batch_id if upstream_journal.is_flushed(row) else "")
             for row in source.told
-            if upstream_journal.holds_words(row)
         ]
+    if source.wordless:
+        return []
     try:
         batch_id = next((row.batch_id for row in source.told if upstream_journal.is_flushed(row)), "moved")
         return [Told(message_of(found), batch_id)]
@@ -90,9 +97,9 @@ def _leave_upstream(session: Session) -> None:
 
 def _not_retold(source: _Source, retold: Sequence[Retold]) -> set[str]:
     """The old memories whose content is not, or not wholly, among the new ones: of pictures and sounds, of files that
-    cannot be read any more, of what was said before there was a journal."""
+    cannot be read any more, of what was said before there was a journal, or of what was purged in part."""
     whole = {item.batch_id for item in retold}
-    partial = {item.batch_id for item in retold if not item.is_whole}
+    partial = {item.batch_id for item in retold if not item.is_whole} | {row.batch_id for row in source.wordless}
     is_unknown_told = bool(retold) and not partial
     return {
         row.memory_id

@@ -217,6 +217,17 @@ def test_a_missing_file_is_said(alice: Person, storage: Path, tmp_path: Path) ->
     assert json.loads(out.getvalue())["missing"] == [path]
 
 
+def test_what_was_purged_comes_along_as_it_was_left(alice: Person, storage: Path, tmp_path: Path) -> None:
+    furnish(alice)
+    call(alice, "delete", f"/resources/{Resource.objects.get(deleted_at=None).resource_id}")
+    run("purge_trash", "--older-than", "0")
+    assert set(Resource.objects.values_list("filename", flat=True)) == {""}
+    first = export(tmp_path / "first.tar")
+    forget_everybody(storage)
+    run("import_memory", str(tmp_path / "first.tar"))
+    assert export(tmp_path / "second.tar") == first
+
+
 def test_all_kinds_of_rows_are_counted(alice: Person, storage: Path, tmp_path: Path) -> None:
     furnish(alice)
     rows = run("export_memory", str(tmp_path / "all.tar"), "--all")["rows"]

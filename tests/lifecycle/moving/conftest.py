@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.management import call_command
 
 from accounts.audit import Actor
+from accounts.models import MemoryUser
 from engine.models import Memory
 from engine.port import Engine, Owner
 from engine.registry import get_engine
-from lifecycle import reingest
+from lifecycle import erasing, reingest
 from lifecycle.moving.plan import EngineName
 from lifecycle.reingest import Outcome, Target
 from memories.services import edit, trash
 from memories.services.edit import Correction
 from memories.services.lookup import Which
 from memories.services.search import SearchCommand, search
+from resources import storage
 from tests.conftest import Person
 from tests.engine.upstream.conftest import NOON, told
 from tests.stub_upstream import StubUpstream
@@ -67,6 +73,15 @@ class World:
     def correct(self, text: str, new: str | None = None, **values: Any) -> None:
         which = Which(self.memory(text).memory_id)
         edit.correct(self.person.user_pk, which, Correction(text=new, **values), actor=ACTOR)
+
+    def carry(self, archive: Path) -> None:
+        """All out of this gateway and into it again, by an archive."""
+        call_command("export_memory", str(archive), "--all", stdout=StringIO(), stderr=StringIO())
+        user = MemoryUser.objects.get(pk=self.person.user_pk)
+        erasing.remove_rows(user)
+        erasing.remove_user(user)
+        shutil.rmtree(storage.root(), ignore_errors=True)
+        call_command("import_memory", str(archive), stdout=StringIO(), stderr=StringIO())
 
 
 @pytest.fixture
