@@ -32,7 +32,8 @@ def broken_flushes(session: Session) -> set[str]:
 def forget_messages(owner: Owner, memory: Memory) -> None:
     """Takes the words of the messages that an upstream's memory was made of, and has our own engine know them too.
     Call inside the transaction that purges it, while its words are there and its user is locked."""
-    if memory.origin != Memory.Origin.UPSTREAM or memory.session is None:
+    is_made = memory.origin == Memory.Origin.UPSTREAM and memory.memory_type != Memory.Type.UNPROCESSED_MESSAGE
+    if not is_made or memory.session is None:
         return
     rows = list(Memory.objects.filter(session=memory.session, origin=Memory.Origin.UPSTREAM).order_by("pk"))
     told = [row for row in rows if upstream_journal.holds_words(row) and upstream_journal.is_flushed(row)]
