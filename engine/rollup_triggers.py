@@ -104,6 +104,8 @@ EMPTY_CELLS: Final = (
     "DELETE FROM engine_hourcount WHERE memories = 0",
     "DELETE FROM engine_sessioncount WHERE memories = 0",
 )
+# Where each change is added up at once, less than nothing is left of memories that went after their counts.
+_EMPTY_OR_LESS: Final = tuple(statement.replace("= 0", "<= 0") for statement in EMPTY_CELLS)
 _WATCHED: Final = (
     "user_id", "app_id", "project_id", "session_id", "agent_id", "category", "importance", "created_at_ms", "hidden_at",
     "origin", "memory_type", "batch_id",
@@ -146,7 +148,7 @@ def _sqlite() -> list[str]:
         values = {"delta": "0", "sign": str(sign), "where": where}
         onto_sessions = ONTO_SESSIONS.format(least="min", greatest="max")
         steps = [ADD_HOURS.format(**values) + ONTO_HOURS, ADD_SESSIONS.format(**values) + onto_sessions]
-        steps += EMPTY_CELLS if sign < 0 else ()
+        steps += _EMPTY_OR_LESS if sign < 0 else ()
         return f"CREATE TRIGGER {table}_count_{name} {event} BEGIN {'; '.join(steps)}; END"
 
     update = f"UPDATE OF {columns} ON engine_memory WHEN {changed}"

@@ -78,6 +78,15 @@ def held_in_all() -> int:
     return sum(rows.values_list("memories", flat=True))
 
 
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL empties its tables without triggers")
+def test_memories_that_go_after_their_counts_leave_none(engine: EmbeddedEngine, alice: Person) -> None:
+    remember(engine, alice.owner, "one", "two")
+    for table in (HourCount, SessionCount, Memory):
+        table.objects.all().delete()
+    assert not HourCount.objects.exists()
+    assert not SessionCount.objects.exists()
+
+
 def test_they_can_be_made_anew(engine: EmbeddedEngine, alice: Person, bob: Person) -> None:
     for person in (alice, bob):
         remember(engine, person.owner, "one", "two")
