@@ -7,7 +7,7 @@ from datetime import datetime
 from django import template
 from django.utils import timezone
 from django.utils.html import format_html
-from django.utils.safestring import SafeString, mark_safe
+from django.utils.safestring import SafeString
 
 from console.icons import ICONS
 from engine import categories
@@ -47,10 +47,10 @@ def share(value: float) -> str:
 
 
 @register.filter
-def moment(value: int | datetime | None) -> SafeString:
+def moment(value: int | datetime | None) -> str:
     """Unix milliseconds or a time, to the minute; the second and the zone on hover."""
     if value is None:
-        return mark_safe("")
+        return ""
     when = timezone.localtime(value if isinstance(value, datetime) else from_ms(value))
     return format_html(
         '<time datetime="{}" title="{}">{}</time>',
