@@ -54,6 +54,12 @@ def fill(engine: EmbeddedEngine, person: Person) -> None:
     assert not OwedEmbedding.objects.exists()
 
 
+def end_pause() -> None:
+    """Once the answers of the calls that went out beside the one that failed have come: each begins a pause."""
+    time.sleep(0.5)
+    client().endpoint.pause.end()
+
+
 def test_the_plan_says_what_it_takes_and_does_nothing(
     engine: EmbeddedEngine, alice: Person, stub: StubEmbeddings, settings: Any
 ) -> None:
@@ -105,7 +111,7 @@ def test_a_failing_endpoint_ends_it_and_leaves_the_old_vectors(
     with pytest.raises(CommandError, match="status 500"):
         run()
     stub.failure = None
-    client().endpoint.pause.end()
+    end_pause()
     assert [hit.text for hit in by_meaning(engine, alice.owner)] == ["The automobile"]
 
 
@@ -120,7 +126,7 @@ def test_one_process_fills_at_a_time_and_what_is_lacking_is_found(
     stub.failure = 500
     remember(engine, alice.owner, "automobile", "lake")
     stub.failure = None
-    client().endpoint.pause.end()
+    end_pause()
     OwedEmbedding.objects.all().delete()
     first, second = VectorFiller(), VectorFiller()
     assert first.sweep_once() == 2
