@@ -134,7 +134,7 @@ class Talk:
     def settle(self) -> None:
         """Until every message is a memory, and every file too."""
         assert eventually(lambda: all(self.flush(session).status_code == 200 for session in self.sessions), 120)
-        assert eventually(lambda: set(statuses(self.person)) <= {"extracted"}, 60), statuses(self.person)
+        assert eventually(lambda: set(statuses(self.person)) <= {"extracted"}, 180), statuses(self.person)
 
 
 def under_kills(tmp_path: Path, url: str, kills: int) -> tuple[Talk, str]:
