@@ -306,7 +306,7 @@ def everything_in(server: RunningServer) -> bytes:
 
 @pytest.mark.skipif(
     connection.vendor == "postgresql" and "PYTEST_XDIST_WORKER" in os.environ,
-    reason="run it alone on PostgreSQL: beside other tests one field's words were once still there (design notes, Open)",
+    reason="run it alone on PostgreSQL: beside other tests one field was once still there (design notes, Open)",
 )
 def test_not_one_of_fifty_markers_in_any_field_is_left_in_any_file(tmp_path: Path) -> None:
     planter = Planter()
