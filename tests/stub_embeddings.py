@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import numpy as np
 
 from engine.embeddings.scripts import TRIAL
 from tests.server import free_port
+from tests.stub_http import answering_posts
 
 MEANINGS = [{"car", "automobile", "vehicle"}, {"doctor", "physician"}, {"happy", "glad"}, {"汽车", "轿车"}]
 """Words that only a model knows to be the same."""
@@ -67,38 +66,12 @@ class StubEmbeddings:
 def running_embeddings(**options: Any) -> Iterator[StubEmbeddings]:
     stub = StubEmbeddings(**options)
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    def respond(_path: str, _headers: Mapping[str, str], body: Any) -> tuple[int, bytes]:
+        stub.bodies.append(body)
+        return _answer(stub, body["input"])
 
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            stub.bodies.append(body)
-            self.answer(*_answer(stub, body["input"]))
-
-        def answer(self, status: int, raw: bytes) -> None:
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(raw)))
-            self.end_headers()
-            self.wfile.write(raw)
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    class Server(ThreadingHTTPServer):
-        daemon_threads = True
-        block_on_close = False
-
-        def handle_error(self, *_: Any) -> None:
-            """A caller who did not wait."""
-
-    server = Server(("127.0.0.1", stub.port), Handler)
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-    try:
+    with answering_posts(stub.port, respond):
         yield stub
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 def _answer(stub: StubEmbeddings, texts: list[str]) -> tuple[int, bytes]:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from engine.llm.framing import END, START
 from tests.server import free_port
+from tests.stub_http import answering_posts
 
 Line = dict[str, Any]
 
@@ -77,34 +76,10 @@ def lines_of(body: dict[str, Any]) -> list[Line]:
 def running_llm() -> Iterator[StubLlm]:
     stub = StubLlm()
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    def respond(path: str, headers: Mapping[str, str], body: Any) -> tuple[int, bytes]:
+        stub.bodies.append(body)
+        stub.headers.append(dict(headers))
+        return stub.answer(body) if path == "/v1/chat/completions" else (404, b"{}")
 
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            stub.bodies.append(body)
-            stub.headers.append(dict(self.headers))
-            status, raw = stub.answer(body) if self.path == "/v1/chat/completions" else (404, b"{}")
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(raw)))
-            self.end_headers()
-            self.wfile.write(raw)
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    class Server(ThreadingHTTPServer):
-        daemon_threads = True
-        block_on_close = False
-
-        def handle_error(self, *_: Any) -> None:
-            """A caller who did not wait."""
-
-    server = Server(("127.0.0.1", stub.port), Handler)
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-    try:
+    with answering_posts(stub.port, respond):
         yield stub
-    finally:
-        server.shutdown()
-        server.server_close()
