@@ -102,7 +102,7 @@ def banner(plan: Plan, port: int) -> str:
     lines = [
         f"Memory Gateway serves {url}",
         f"  API docs   {url}/api/docs/",
-        f"  panel      {url}/admin/",
+        f"  panel      {url}/admin/memory/",
         f"  OpenClaw   {url.replace('http', 'ws', 1)}",
         f"  engine     {f'upstream at {backend}' if backend else 'embedded'}",
         f"  database   {connection.vendor}",

@@ -48,7 +48,7 @@ def test_it_says_where_everything_is(tmp_path: Path) -> None:
         for line in (
             f"serves {server.url}\n",
             f"{server.url}/api/docs/\n",
-            f"{server.url}/admin/\n",
+            f"{server.url}/admin/memory/\n",
             "embedded",
             "local",
         ):
