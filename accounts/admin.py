@@ -15,6 +15,8 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import URLPattern, path
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from accounts import services
 from accounts.admin_base import BaseAdmin, ReadOnlyAdmin, ServiceFormAdmin, actor_of, attempt
@@ -45,7 +47,7 @@ admin.site.index_title = "Operations"
 
 class KeyShowingAdmin(ServiceFormAdmin):
     def show_key(self, request: HttpRequest, issued: IssuedKey) -> HttpResponse:
-        return self.show_once(request, issued, template="admin/accounts/key_once.html", title="New key")
+        return self.show_once(request, issued, template="admin/accounts/key_once.html", title=_("New key"))
 
 
 @admin.register(MemoryUser)
@@ -53,7 +55,7 @@ class MemoryUserAdmin(KeyShowingAdmin):
     list_display = ("user_id", "live_keys", "created_at")
     list_filter = ("created_at",)
     search_fields = ("user_id__startswith",)
-    search_help_text = "The beginning of a user id."
+    search_help_text = gettext_lazy("The beginning of a user id.")
     fields = ("user_id", "id", "created_at")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[MemoryUser]:
@@ -65,7 +67,7 @@ class MemoryUserAdmin(KeyShowingAdmin):
     def has_add_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("accounts.add_memoryuser")
 
-    @admin.display(description="live keys", ordering="live_key_count")
+    @admin.display(description=gettext_lazy("live keys"), ordering="live_key_count")
     def live_keys(self, user: MemoryUser) -> int:
         count: int = vars(user)["live_key_count"]
         return count
@@ -81,7 +83,7 @@ class MemoryUserAdmin(KeyShowingAdmin):
             issued = attempt(form, lambda: services.create_new_user(user_id, actor=actor_of(request)))
             if issued:
                 return self.show_key(request, issued)
-        return self.form_page(request, form, "Add memory user", action="Create user and key")
+        return self.form_page(request, form, _("Add memory user"), action=_("Create user and key"))
 
 
 class KeyInline(KeyInlineBase):
@@ -99,11 +101,15 @@ class KeyInline(KeyInlineBase):
 
 
 class StateFilter(admin.SimpleListFilter):
-    title = "state"
+    title = gettext_lazy("state")
     parameter_name = "state"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("live", "live"), ("expired", "expired"), ("revoked", "revoked")]
+        return [
+            ("live", _("live")),
+            ("expired", _("expired")),
+            ("revoked", _("revoked")),
+        ]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[UserKey]) -> QuerySet[UserKey]:
         conditions = {
@@ -120,11 +126,11 @@ class UserKeyAdmin(KeyShowingAdmin):
     list_filter = (StateFilter, "created_at")
     list_select_related = ("user",)
     search_fields = ("user__user_id__startswith", "prefix__startswith", "label__startswith")
-    search_help_text = "The beginning of a user id, a key or a label."
+    search_help_text = gettext_lazy("The beginning of a user id, a key or a label.")
     fields = ("user", "prefix", "label", "created_at", "expires_at", "revoked_at", "last_used_at")
     change_form_template = "admin/accounts/userkey/change_form.html"
 
-    @admin.display(boolean=True, description="live")
+    @admin.display(boolean=True, description=gettext_lazy("live"))
     def is_live(self, key: UserKey) -> bool:
         return services.is_live(key)
 
@@ -161,7 +167,7 @@ class UserKeyAdmin(KeyShowingAdmin):
             issued = attempt(form, lambda: self._issue(request, form))
             if issued:
                 return self.show_key(request, issued)
-        return self.form_page(request, form, "Add key", action="Make key")
+        return self.form_page(request, form, _("Add key"), action=_("Make key"))
 
     def rotate_view(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
         if not self.has_rotate_permission(request):
@@ -177,7 +183,7 @@ class UserKeyAdmin(KeyShowingAdmin):
             )
             if issued:
                 return self.show_key(request, issued)
-        return self.form_page(request, form, "Rotate key", original=key, action="Rotate key")
+        return self.form_page(request, form, _("Rotate key"), original=key, action=_("Rotate key"))
 
     def revoke_view(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
         if not self.has_revoke_permission(request):
@@ -187,9 +193,9 @@ class UserKeyAdmin(KeyShowingAdmin):
             return redirect("admin:accounts_userkey_changelist")
         if request.method == "POST":
             services.revoke_key(key.user_id, key.pk, actor=actor_of(request), may_be_last=True)
-            messages.success(request, "The key is revoked: it works no more.")
+            messages.success(request, _("The key is revoked: it works no more."))
             return redirect("admin:accounts_userkey_change", key.pk)
-        return self.form_page(request, RevokeForm(), "Revoke key", original=key, action="Revoke key now")
+        return self.form_page(request, RevokeForm(), _("Revoke key"), original=key, action=_("Revoke key now"))
 
     def _issue(self, request: HttpRequest, form: IssueKeyForm) -> IssuedKey:
         user = services.find_user(form.cleaned_data["user_id"])
@@ -202,7 +208,7 @@ class AuditEventAdmin(ReadOnlyAdmin):
     list_display = ("at", "actor_kind", "actor", "action", "user_id", "subject_type", "subject_id", "request_id")
     list_filter = ("actor_kind", "at")
     search_fields = ("user_id__exact", "actor__exact", "action__startswith", "subject_id__exact", "request_id__exact")
-    search_help_text = "A user id, actor, subject or request id, whole, or the beginning of an action."
+    search_help_text = gettext_lazy("A user id, actor, subject or request id, whole, or the beginning of an action.")
 
 
 @admin.register(SignInThrottle)

@@ -10,9 +10,11 @@ from django.contrib import admin
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
+from django.utils.translation import gettext_lazy as _
 
 from accounts.audit import Actor, record
 from memory_gateway.core.errors import GatewayError
+from memory_gateway.core.sentences import told
 
 if TYPE_CHECKING:
     BaseAdmin = admin.ModelAdmin[Any]
@@ -60,7 +62,7 @@ class PersonalAdmin(ReadOnlyAdmin):
     Searching compares whole identifiers only: looking for words in other people's text is not for these pages.
     """
 
-    search_help_text = "A user id or another id, whole."
+    search_help_text = _("A user id or another id, whole.")
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         response = super().changelist_view(request, extra_context)
@@ -98,5 +100,5 @@ def attempt(form: forms.Form, deed: Callable[[], _Result]) -> _Result | None:
     try:
         return deed()
     except GatewayError as error:
-        form.add_error(None, error.detail)
+        form.add_error(None, told(error.detail))
         return None

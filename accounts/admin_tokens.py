@@ -11,6 +11,8 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import URLPattern, path
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from accounts import services, tokens
 from accounts.admin_base import ServiceFormAdmin, actor_of, attempt
@@ -24,7 +26,7 @@ class RpcTokenAdmin(ServiceFormAdmin):
     list_filter = ("created_at", "revoked_at")
     list_select_related = ("operator", "user")
     search_fields = ("user__user_id__startswith", "prefix__startswith", "label__startswith")
-    search_help_text = "The beginning of a user id, a token or a label."
+    search_help_text = gettext_lazy("The beginning of a user id, a token or a label.")
     fields = (
         "label",
         "operator",
@@ -38,7 +40,7 @@ class RpcTokenAdmin(ServiceFormAdmin):
     )
     change_form_template = "admin/accounts/rpctoken/change_form.html"
 
-    @admin.display(description="belongs to")
+    @admin.display(description=gettext_lazy("belongs to"))
     def holder(self, token: RpcToken) -> str:
         return token.holder
 
@@ -67,8 +69,10 @@ class RpcTokenAdmin(ServiceFormAdmin):
         if form.is_valid():
             issued = attempt(form, lambda: _issue(request, form))
             if issued:
-                return self.show_once(request, issued, template="admin/accounts/token_once.html", title="New RPC token")
-        return self.form_page(request, form, "Add RPC token", action="Make token")
+                return self.show_once(
+                    request, issued, template="admin/accounts/token_once.html", title=_("New RPC token")
+                )
+        return self.form_page(request, form, _("Add RPC token"), action=_("Make token"))
 
     def revoke_view(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
         if not self.has_revoke_permission(request):
@@ -78,9 +82,9 @@ class RpcTokenAdmin(ServiceFormAdmin):
             return redirect("admin:accounts_rpctoken_changelist")
         if request.method == "POST":
             tokens.revoke(token.pk, actor=actor_of(request))
-            messages.success(request, "The token is revoked: who is connected with it is sent away within a minute.")
+            messages.success(request, _("The token is revoked: who is connected with it is sent away within a minute."))
             return redirect("admin:accounts_rpctoken_change", token.pk)
-        return self.form_page(request, RevokeForm(), "Revoke token", original=token, action="Revoke token now")
+        return self.form_page(request, RevokeForm(), _("Revoke token"), original=token, action=_("Revoke token now"))
 
 
 def _issue(request: HttpRequest, form: IssueTokenForm) -> IssuedToken:

@@ -7,9 +7,11 @@ from django import forms
 from django.contrib.admin.forms import AdminAuthenticationForm
 from django.contrib.auth.models import User
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from accounts import services, sign_in, tokens
 from memory_gateway.core.errors import TooManyRequests
+from memory_gateway.core.sentences import told
 
 
 class OperatorSignInForm(AdminAuthenticationForm):
@@ -24,7 +26,8 @@ class OperatorSignInForm(AdminAuthenticationForm):
             sign_in.begin(username, address)
         except TooManyRequests as error:
             minutes = -(-(error.retry_after_seconds or 0) // 60)
-            raise forms.ValidationError(f"Too many failed attempts: try again in {minutes} minutes.") from None
+            said = f"Too many failed attempts: try again in {minutes} minutes."
+            raise forms.ValidationError(told(said)) from None
         return self._check_password(username, address)
 
     def _check_password(self, username: str, address: str) -> dict[str, Any]:
@@ -39,7 +42,7 @@ class OperatorSignInForm(AdminAuthenticationForm):
 
 class CreateUserForm(forms.Form):
     user_id = forms.CharField(
-        max_length=64, strip=False, label="User id", help_text="1 to 64 characters of A-Z a-z 0-9 _ . @ + -"
+        max_length=64, strip=False, label=_("User id"), help_text=_("1 to 64 characters of A-Z a-z 0-9 _ . @ + -")
     )
 
 
@@ -48,8 +51,8 @@ def _days_field() -> forms.IntegerField:
         min_value=1,
         max_value=services.MAX_LIFETIME.days,
         required=False,
-        label="Expires after (days)",
-        help_text="Empty: never.",
+        label=_("Expires after (days)"),
+        help_text=_("Empty: never."),
     )
 
 
@@ -60,28 +63,37 @@ def expiry_of(form: forms.Form) -> datetime | None:
 
 
 class IssueKeyForm(forms.Form):
-    user_id = forms.CharField(max_length=64, label="User id")
+    user_id = forms.CharField(max_length=64, label=_("User id"))
     label = forms.CharField(
-        max_length=services.MAX_LABEL_CHARS, required=False, help_text="What the key is for, in your words."
+        max_length=services.MAX_LABEL_CHARS,
+        label=_("Label"),
+        required=False,
+        help_text=_("What the key is for, in your words."),
     )
     days = _days_field()
 
 
 class IssueTokenForm(forms.Form):
-    label = forms.CharField(max_length=services.MAX_LABEL_CHARS, help_text="Who or what connects with it.")
+    label = forms.CharField(
+        max_length=services.MAX_LABEL_CHARS, label=_("Label"), help_text=_("Who or what connects with it.")
+    )
     operator = forms.ModelChoiceField(
         User.objects.filter(is_active=True, is_staff=True).order_by("username"),
         required=False,
-        help_text="Sees all users. What is added goes to the user openclaw.",
+        label=_("Operator"),
+        help_text=_("Sees all users. What is added goes to the user openclaw."),
     )
-    user_id = forms.CharField(max_length=64, required=False, label="Or user id", help_text="Sees this user alone.")
+    user_id = forms.CharField(
+        max_length=64, required=False, label=_("Or user id"), help_text=_("Sees this user alone.")
+    )
     scopes = forms.MultipleChoiceField(
         choices=[
-            (tokens.ADMIN, "operator.admin: everything"),
-            (tokens.WRITE, "operator.write: the tools"),
-            (tokens.READ, "operator.read: health only"),
+            (tokens.ADMIN, _("operator.admin: everything")),
+            (tokens.WRITE, _("operator.write: the tools")),
+            (tokens.READ, _("operator.read: health only")),
         ],
         initial=[tokens.ADMIN],
+        label=_("Scopes"),
         widget=forms.CheckboxSelectMultiple,
     )
     days = _days_field()
@@ -92,8 +104,8 @@ class RotateKeyForm(forms.Form):
         min_value=0,
         max_value=services.MAX_GRACE.days * 24,
         initial=int(services.DEFAULT_GRACE.total_seconds() // 3600),
-        label="Old key works for (hours)",
-        help_text="Time to put the new key into the applications. 0 ends the old key at once.",
+        label=_("Old key works for (hours)"),
+        help_text=_("Time to put the new key into the applications. 0 ends the old key at once."),
     )
 
 

@@ -22,6 +22,7 @@ from accounts.principal import Principal
 from memory_gateway.core import crypto
 from memory_gateway.core.errors import Conflict, InvalidInput, NotFound, Unauthenticated
 from memory_gateway.core.ids import check_name
+from memory_gateway.core.waiting import no_waiting
 
 logger = logging.getLogger("memory_gateway.accounts")
 
@@ -184,10 +185,12 @@ def authenticate(plaintext: str, user_id: str | None = None) -> Principal:
 
 
 def _note_use(key_id: UUID, now: datetime) -> None:
-    """The condition makes concurrent calls harmless; a database that cannot write just now still lets people read."""
+    """The condition makes concurrent calls harmless; a database that cannot write just now still lets people read, and
+    nobody who reads waits for those who write."""
     due = Q(last_used_at__isnull=True) | Q(last_used_at__lt=now - _USE_INTERVAL)
     try:
-        UserKey.objects.filter(due, pk=key_id).update(last_used_at=now)
+        with no_waiting():
+            UserKey.objects.filter(due, pk=key_id).update(last_used_at=now)
     except OperationalError as error:
         logger.warning("The last use of key %s was not noted: %s", key_id, error)
 

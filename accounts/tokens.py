@@ -27,6 +27,7 @@ from accounts.audit import Actor, record
 from accounts.models import AuditEvent, MemoryUser, RpcToken
 from accounts.services import check_expiry, check_label
 from memory_gateway.core.errors import InvalidInput, NotFound, Unauthenticated
+from memory_gateway.core.waiting import no_waiting
 
 logger = logging.getLogger("memory_gateway.accounts")
 
@@ -186,7 +187,8 @@ def _note_use(token: RpcToken) -> None:
     now = timezone.now()
     due = Q(last_used_at__isnull=True) | Q(last_used_at__lt=now - _USE_INTERVAL)
     try:
-        RpcToken.objects.filter(due, pk=token.pk).update(last_used_at=now)
+        with no_waiting():
+            RpcToken.objects.filter(due, pk=token.pk).update(last_used_at=now)
     except OperationalError as error:
         logger.warning("The last use of token %s was not noted: %s", token.pk, error)
 

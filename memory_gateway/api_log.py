@@ -1,7 +1,8 @@
 """One JSON line per API request, with the secrets taken out.
 
 Bodies are shown in part: each is copied until `MAX_BODY_CHARS` are spent, and every name and text on the way is
-redacted, so the cost does not grow with the body.
+redacted, so the cost does not grow with the body. Where nothing of what is shown looks like a secret, it is copied in
+large pieces.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from urllib.parse import parse_qsl, urlencode
 
 import orjson
 
-from memory_gateway.core.redaction import MAX_DEPTH, REDACTED, is_secret_name, redact_text
+from memory_gateway.core.redaction import MAX_DEPTH, REDACTED, is_secret_name, may_hold_secret, redact_text
 from memory_gateway.core.times import isoformat
 
 logger = logging.getLogger("memory_gateway.api")
@@ -26,11 +27,14 @@ _CUT = "…"
 # A secret that begins inside what is shown may end behind it; it has to be seen whole to be recognised.
 _LOOKAHEAD_CHARS = 4 * 1024
 _LONG_NAME_CHARS = 64
+# To find the pieces of more than this costs more than to copy name by name.
+_LARGE_PIECES_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A request and its answer. `request_body` and `response_body` are plain JSON data, or None to show nothing."""
+    """A request and its answer. `request_body` and `response_body` are plain JSON data, or None to show nothing; their
+    sizes in bytes are None where nobody knows them."""
 
     request_id: str
     started_at: datetime
@@ -45,6 +49,8 @@ class Exchange:
     status: int
     request_body: Any = None
     response_body: Any = None
+    request_size: int | None = None
+    response_size: int | None = None
 
 
 def write(exchange: Exchange) -> None:
@@ -59,11 +65,11 @@ def write(exchange: Exchange) -> None:
         "client": exchange.client,
         "request_id": exchange.request_id,
         "user_id": exchange.user_id,
-        "input": {"query": query, "body": excerpt(exchange.request_body)},
-        "output": {"status": exchange.status, "body": excerpt(exchange.response_body)},
+        "input": {"query": query, "body": excerpt(exchange.request_body, exchange.request_size)},
+        "output": {"status": exchange.status, "body": excerpt(exchange.response_body, exchange.response_size)},
     }
     # orjson escapes control characters: whatever the path holds, this stays one line.
-    logger.info("%s", orjson.dumps(line, default=str).decode())
+    logger.info("%s", _json(line).decode())
 
 
 def redacted_query(query_string: str) -> dict[str, Any]:
@@ -84,9 +90,18 @@ def _encoded(query: Mapping[str, Any]) -> str:
     return urlencode(query, doseq=True, safe="[]")
 
 
-def excerpt(value: Any) -> Any:
-    """A redacted copy of plain JSON data, cut with `…` where it grows long."""
-    return _Excerpt(MAX_BODY_CHARS).copy(value, 0)
+def excerpt(value: Any, size_bytes: int | None = None) -> Any:
+    """A redacted copy of plain JSON data, cut with `…` where it grows long; for orjson, which knows its pieces."""
+    if size_bytes is not None and size_bytes <= _LARGE_PIECES_BYTES:
+        plain = _Excerpt(MAX_BODY_CHARS)
+        shown = _json(plain.copy(value, 0))
+        if not any(may_hold_secret(looked_at) for looked_at in (shown, *plain.cut)):
+            return orjson.Fragment(shown)
+    return _RedactedExcerpt(MAX_BODY_CHARS).copy(value, 0)
+
+
+def _json(value: Any) -> bytes:
+    return orjson.dumps(value, default=str)
 
 
 @lru_cache(maxsize=4096)
@@ -96,10 +111,20 @@ def _known_name(name: str) -> tuple[str, bool]:
 
 
 class _Excerpt:
+    """Copies in pieces as large as there is room for. `cut` holds as JSON what was cut, and what follows of it."""
+
     def __init__(self, chars: int) -> None:
         self._left = chars
+        self.cut: list[bytes] = []
 
     def copy(self, value: Any, depth: int) -> Any:
+        piece = _json(value)
+        if len(piece) <= self._left:
+            self._left -= len(piece)
+            return orjson.Fragment(piece)
+        return self._in_parts(value, depth)
+
+    def _in_parts(self, value: Any, depth: int) -> Any:
         if isinstance(value, str):
             return self._text(value)
         if depth > MAX_DEPTH:
@@ -113,18 +138,24 @@ class _Excerpt:
 
     def _text(self, text: str) -> str:
         room = max(0, self._left)
-        shown = redact_text(text[: room + _LOOKAHEAD_CHARS])
+        shown = self._redacted(text[: room + _LOOKAHEAD_CHARS])
         if len(shown) > room:
             self._left -= room + 2
             return shown[:room] + _CUT
         self._left -= len(shown) + 2
         return shown
 
+    def _redacted(self, text: str) -> str:
+        self.cut.append(_json(text))
+        return text
+
     def _name(self, name: str) -> tuple[str, bool]:
+        """The name as it is shown, and whether its value must not be."""
         if len(name) > _LONG_NAME_CHARS:
-            return self._text(name), is_secret_name(name)
+            self.cut.append(_json({name: None}))
+            return self._text(name), False
         self._left -= len(name) + 2
-        return _known_name(name)
+        return name, False
 
     def _mapping(self, value: dict[Any, Any], depth: int) -> dict[str, Any]:
         copied: dict[str, Any] = {}
@@ -144,3 +175,19 @@ class _Excerpt:
                 break
             copied.append(self.copy(item, depth + 1))
         return copied
+
+
+class _RedactedExcerpt(_Excerpt):
+    """The same, name by name and text by text, with the secrets taken out."""
+
+    def copy(self, value: Any, depth: int) -> Any:
+        return self._in_parts(value, depth)
+
+    def _redacted(self, text: str) -> str:
+        return redact_text(text)
+
+    def _name(self, name: str) -> tuple[str, bool]:
+        if len(name) > _LONG_NAME_CHARS:
+            return self._text(name), is_secret_name(name)
+        self._left -= len(name) + 2
+        return _known_name(name)

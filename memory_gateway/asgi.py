@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import os
 import signal
@@ -20,6 +21,7 @@ from agents.rpc.doors import Doors
 from lifecycle import sweeper
 from memory_gateway.answers import json_answer, problem_answer
 from memory_gateway.bridge import Answer, Scope, WSGIBridge
+from memory_gateway.callers import caller_of
 from memory_gateway.core.context import choose_request_id, request_id
 from memory_gateway.health import HealthMonitor, health_document, monitor
 from memory_gateway.mcp_door import McpDoor
@@ -83,6 +85,7 @@ class Router:
         sweeper.start()
         self._mcp = McpDoor(settings.MEMORY_GATEWAY_THREADS)
         async with self._mcp.open(MCP_STOP_SECONDS):
+            gc.freeze()  # what is here now stays: nobody has to look through it again and again for what is garbage
             await send({"type": "lifespan.startup.complete"})
             await receive()
         watch.cancel()
@@ -111,6 +114,7 @@ application = Router(
         refuse=problem_answer,
         max_body_bytes=settings.MEMORY_GATEWAY_MAX_UPLOAD_BYTES + ENVELOPE_BYTES,
         threads=settings.MEMORY_GATEWAY_THREADS,
+        caller_of=caller_of,
     ),
     RpcConsumer.as_asgi(
         doors=Doors(requests_per_second=settings.RPC_REQUESTS_PER_SECOND),

@@ -16,7 +16,7 @@ import shutil
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Coroutine, Iterable, Iterator, MutableMapping
+from collections.abc import Callable, Coroutine, Hashable, Iterable, Iterator, MutableMapping
 from typing import IO, Any, NamedTuple
 from urllib.parse import unquote_to_bytes
 
@@ -61,10 +61,16 @@ class InternalError(GatewayError):
 
 
 Refuse = Callable[[Scope, GatewayError], Answer]
+CallerOf = Callable[[Scope, bytes], Hashable]
+
+
+def _a_caller_each(*_: object) -> Hashable:
+    return object()
 
 
 class WSGIBridge:
-    """An ASGI application that runs a WSGI one in threads.
+    """An ASGI application that runs a WSGI one in threads, of which nobody gets more than half: `caller_of` says by the
+    request and the beginning of its body who somebody is.
 
     `refuse` renders what the bridge refuses by itself: 413 (more than `max_body_bytes`), 408 (a client that stalls or
     drips, see `Patience`), 503 (stopping), 507 (no room for a chunked body), 500 (the application raised).
@@ -79,9 +85,11 @@ class WSGIBridge:
         threads: int = 40,
         upload_threads: int = 8,
         patience: Patience | None = None,
+        caller_of: CallerOf = _a_caller_each,
     ) -> None:
         self._application = application
         self._refuse = refuse
+        self._caller_of = caller_of
         self._max_body_bytes = max_body_bytes
         self._patience = patience or Patience()
         self._pool = Pool(threads, "request")
@@ -107,11 +115,12 @@ class WSGIBridge:
             raise TooMuch(f"The body is larger than {self._max_body_bytes} bytes.")
         beginning = await body.beginning(SMALL_BODY_BYTES)
         call = _Call(self._application, wsgi_environ(scope), outgoing, self._patience)
+        caller = self._caller_of(scope, beginning)
         if body.is_complete:
-            answer = await self._pool.run(lambda: call.with_body(beginning))
+            answer = await self._pool.run(lambda: call.with_body(beginning), caller)
         else:
             stream = BodyStream(body, asyncio.get_running_loop(), beginning)
-            answer = await self._upload_pool.run(lambda: call.with_stream(stream, body.length))
+            answer = await self._upload_pool.run(lambda: call.with_stream(stream, body.length), caller)
         if answer:
             await outgoing.whole(answer)
         else:

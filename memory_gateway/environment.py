@@ -24,6 +24,7 @@ from django.core.exceptions import ImproperlyConfigured
 from memory_gateway import safety
 from memory_gateway.safety import PREFIX
 
+_MIME_TYPE = re.compile(r"[^\s/*]+/([^\s/*]+|\*)|\*/\*")
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off"}
 # What the command-line client reads: they may stand in the shell that starts the gateway, too.
@@ -100,6 +101,15 @@ class Environment:
         """A comma-separated list."""
         raw = self.text(name)
         return [word.strip() for word in raw.split(",") if word.strip()] if raw else list(default)
+
+    def mime_types(self, name: str, default: tuple[str, ...]) -> list[str]:
+        """Comma-separated MIME types, `image/*` for a family."""
+        for word in self.words(name):
+            if not _MIME_TYPE.fullmatch(word):
+                raise ImproperlyConfigured(
+                    f"{PREFIX}{name} must list types such as application/pdf or image/*, not {word!r}."
+                )
+        return self.words(name, default)
 
     def path(self, name: str, default: str) -> Path:
         """A path; a relative one is relative to the project, wherever the command was called from."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.urls import is_valid_path
 
 from memory_gateway.bridge import InternalError
 from memory_gateway.core.context import request_id
@@ -21,11 +22,17 @@ def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:  # no
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:  # noqa: ARG001 - Django passes it by name
-    return _answer(request, NotFound("Nothing is here."))
+    return _answer(request, NotFound(f"Nothing is here.{_near(request.path)}"))
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
     return _answer(request, InternalError(f"The gateway failed. Its log says more under {request_id.get()}."))
+
+
+def _near(path: str) -> str:
+    """The address that differs by the slash at its end alone, if that is one."""
+    other = path.rstrip("/") if path.endswith("/") else f"{path}/"
+    return f" There is {other}, though." if other and is_valid_path(other) else ""
 
 
 def _answer(request: HttpRequest, error: GatewayError) -> HttpResponse:

@@ -114,9 +114,9 @@ class HealthAnswer(BaseModel):
     backend: Backend
 
 
+# The same answer inside Django, where the schema lists it; the ASGI router answers before it comes here. No docstring:
+# OPTIONS would show it.
 class HealthView(APIView):
-    """The same answer inside Django, where the schema lists it; the ASGI router answers before it comes here."""
-
     authentication_classes = []
     permission_classes = [AllowAny]
 

@@ -159,6 +159,8 @@ def _exchange(
         status=response.status_code,
         request_body=_request_body(request) if show_bodies else None,
         response_body=_response_body(response) if show_bodies else None,
+        request_size=int(request.META.get("CONTENT_LENGTH") or 0),
+        response_size=len(response.content) if isinstance(response, HttpResponse) else None,
     )
 
 

@@ -19,7 +19,7 @@ MEMORY_GATEWAY_DB_PATH = env.path("DB_PATH", "./data/memory_gateway.sqlite3")
 MEMORY_GATEWAY_STORAGE_DIR = env.path("STORAGE_DIR", "./data/storage")
 MEMORY_GATEWAY_RESOURCE_SEARCH_BATCH_SIZE = env.integer("RESOURCE_SEARCH_BATCH_SIZE", 50, minimum=1, maximum=1000)
 MEMORY_GATEWAY_MAX_UPLOAD_BYTES = env.integer("MAX_UPLOAD_BYTES", 25 * 2**20, minimum=1)
-MEMORY_GATEWAY_ALLOWED_MIME_TYPES = env.words(
+MEMORY_GATEWAY_ALLOWED_MIME_TYPES = env.mime_types(
     "ALLOWED_MIME_TYPES",
     (
         "image/*",
@@ -189,10 +189,14 @@ TEMPLATES = [
 
 if _is_sqlite:
     # Immediate transactions and WAL: with Django's defaults concurrent writers meet "database is locked".
+    # What a statement sets aside lies in memory: an insert whose triggers change many pages would make a file for what
+    # it may have to take back (`memory_gateway.core.spilling` for what touches all there is).
+    # Reading goes through the file as it is mapped, up to SQLite's own limit (2 GB), not page by page by system calls.
     _database["OPTIONS"] = {
         "transaction_mode": "IMMEDIATE",
         "timeout": 20,
-        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;",
+        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON; "
+        "PRAGMA temp_store=MEMORY; PRAGMA mmap_size=2147483647;",
     }
 DATABASES = {"default": {**_database, "CONN_MAX_AGE": None, "CONN_HEALTH_CHECKS": True}}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"

@@ -3,7 +3,7 @@ from __future__ import annotations
 from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path
 from django.views.generic import RedirectView
-from drf_spectacular.views import SpectacularAPIView
+from drf_spectacular.views import SpectacularAPIView, SpectacularJSONAPIView
 
 from agents.rpc.gone import gone
 from memory_gateway.docs import DocsView
@@ -12,17 +12,20 @@ from memory_gateway.metrics import metrics
 from memory_gateway.plugin import memory_page
 
 urlpatterns: list[URLPattern | URLResolver] = [
+    path("", include("memories.api.urls")),  # first, because the most is asked of it
     path("", RedirectView.as_view(pattern_name="docs", http_method_names=["get", "head"])),
     path("health", HealthView.as_view()),
     path("metrics", metrics),
     path("", include("accounts.api.urls")),
     path("", include("resources.api.urls")),
-    path("", include("memories.api.urls")),
     path("", include("profiles.api.urls")),
     path("", include("lifecycle.api.urls")),
     path("", include("agents.api.urls")),
     path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
     path("api/docs/", DocsView.as_view(), name="docs"),
+    # Where clients of the first gateway, which FastAPI served, look for them.
+    path("openapi.json", SpectacularJSONAPIView.as_view()),
+    path("docs", RedirectView.as_view(pattern_name="docs", http_method_names=["get", "head"])),
     path("plugins/memory", memory_page),
     path("plugins/memory/", memory_page),
     path("plugins/memory/api/<path:rest>", gone),

@@ -11,11 +11,16 @@ from uuid import UUID
 
 import pytest
 from django.test import Client
+from hypothesis import HealthCheck, settings
 
 from accounts import services as accounts
 from accounts.audit import Actor
 from engine.port import Owner
 from tests import everos as real_everos
+
+# How fast examples come says something about the machine, not about the gateway.
+settings.register_profile("any machine", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 SHARED = Path(__file__).resolve().parent.parent.parent / "shared"
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Hashable
 from functools import cache
 
 from django.conf import settings
@@ -61,10 +62,16 @@ def authenticate(request: HttpRequest, key: str, user_id: str | None = None) -> 
         limits.proven.forget(name)
         limits.failures.take(_network(request))
         raise
-    limits.proven.note(name)
+    limits.proven.note(name, principal.user_pk)
     if not is_proven:
         _require_token(limits.per_key, name)
     return principal
+
+
+def caller_of(key: str) -> Hashable:
+    """Whose key it is where it worked lately, else a name of its own."""
+    name = _digest(key)
+    return current().proven.get(name, name)
 
 
 def count_failure(request: HttpRequest) -> None:

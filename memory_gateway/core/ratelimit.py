@@ -63,7 +63,7 @@ class TokenBuckets:
 
 
 class Recent:
-    """The names that were noted within the last `seconds`; of too many the newest. Threads may share it."""
+    """What was noted of names within the last `seconds`; of too many the newest. Threads may share it."""
 
     def __init__(
         self, seconds: float, *, max_names: int = MAX_NAMES, clock: Callable[[], float] = time.monotonic
@@ -71,20 +71,25 @@ class Recent:
         self._seconds = seconds
         self._max_names = max_names
         self._clock = clock
-        self._noted_at: OrderedDict[Hashable, float] = OrderedDict()
+        self._noted: OrderedDict[Hashable, tuple[float, Hashable]] = OrderedDict()
         self._lock = threading.Lock()
 
     def __contains__(self, name: Hashable) -> bool:
-        noted_at = self._noted_at.get(name)
-        return noted_at is not None and self._clock() - noted_at < self._seconds
+        noted = self._noted.get(name)
+        return noted is not None and self._clock() - noted[0] < self._seconds
 
-    def note(self, name: Hashable) -> None:
+    def get(self, name: Hashable, default: Hashable = None) -> Hashable:
+        """What was noted of the name, or else `default`."""
+        noted = self._noted.get(name)
+        return noted[1] if noted is not None and self._clock() - noted[0] < self._seconds else default
+
+    def note(self, name: Hashable, what: Hashable = None) -> None:
         with self._lock:
-            self._noted_at[name] = self._clock()
-            self._noted_at.move_to_end(name)
-            if len(self._noted_at) > self._max_names:
-                self._noted_at.popitem(last=False)
+            self._noted[name] = (self._clock(), what)
+            self._noted.move_to_end(name)
+            if len(self._noted) > self._max_names:
+                self._noted.popitem(last=False)
 
     def forget(self, name: Hashable) -> None:
         with self._lock:
-            self._noted_at.pop(name, None)
+            self._noted.pop(name, None)

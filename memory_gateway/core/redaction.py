@@ -55,6 +55,59 @@ def _may_hold_secret(folded: str) -> bool:
     return False
 
 
+# Every alternative of the two expressions above holds one of these, which are quickly looked for in a long text.
+_MARKS = (
+    b"key",
+    b"token",
+    b"secret",
+    b"passw",
+    b"pwd",
+    b"passphrase",
+    b"auth",
+    b"credential",
+    b"cookie",
+    b"csrf",
+    b"ingest",
+    b"uk_",
+    b"rpc_",
+    b"bearer",
+    b"basic",
+    b"sig",
+    b"x-amz-",
+    b"://",
+)
+# Letters beyond ASCII that pass for one of its letters where case does not count.
+_ALIKE = tuple(letter.encode() for letter in "\u0130\u0131\u017f\u212a")
+_SPACE = rb"(?:\s|[\x80-\xff]|\\u[0-9a-f]{4}|\\[bfnrt])"  # what lies beyond ASCII may be a space
+_MAY_BE_SECRET_VALUE = re.compile(
+    rb"uk_|rpc_|b(?:earer|asic)" + _SPACE + rb"|://[^/\s]*@"
+    rb"|(?:sig|key|token|secret|password|x-amz-)[a-z\-]*(?:=|%3d|(?:\\?\")?" + _SPACE + rb"*[:=])"
+)
+_REST_OF_STRING = re.compile(rb'(?:[^"\\]|\\.)*+"(:?)', re.DOTALL)
+
+
+def may_hold_secret(json: bytes) -> bool:
+    """Whether JSON as orjson writes it may hold a secret, as a field or inside a string. `False` is certain."""
+    if any(letter[:1] in json and letter in json for letter in _ALIKE):  # a single byte is looked for at no cost
+        return True
+    lower = json.lower()
+    return any(_may_hold(lower, mark) for mark in _MARKS if mark in lower)
+
+
+def _may_hold(lower: bytes, mark: bytes) -> bool:
+    at, string_end = lower.find(mark), 0
+    while at >= 0:
+        if _MAY_BE_SECRET_VALUE.match(lower, at):
+            return True
+        if at >= string_end:
+            rest = _REST_OF_STRING.match(lower, at)
+            if rest is None or rest[1]:  # it ends as a name does
+                return True
+            string_end = rest.end()
+        at = lower.find(mark, at + 1)
+    return False
+
+
 def redact(value: Any, depth: int = 0) -> Any:
     """A copy of plain JSON data without secrets, at any depth; what lies deeper than `MAX_DEPTH` is cut."""
     if depth > MAX_DEPTH:

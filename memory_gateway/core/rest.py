@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import orjson
 from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
+from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpResponse
 from django.http.request import RawPostDataException, UnreadablePostError
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
@@ -154,9 +155,25 @@ def invalid_input(error: ValidationError) -> errors.InvalidInput:
     return errors.InvalidInput("; ".join(f"{item.field}: {item.message}" for item in found[:5]), errors=found[:50])
 
 
+_SENTENCES = {
+    "missing": "is required",
+    "extra_forbidden": "is not a field of this request",
+    "string_type": "must be text",
+    "bool_type": "must be true or false",
+    "list_type": "must be a list",
+    "dict_type": "must be an object",
+    "model_type": "must be an object",
+    "timezone_aware": "must name its time zone, such as 2027-01-31T12:00:00+00:00",
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "must be a whole number"),
+    **dict.fromkeys(("float_type", "float_parsing"), "must be a number"),
+}
+# Pydantic's own begin with what they speak of ("String should have …"); here the field's name stands before them.
+_SUBJECT = re.compile(r"^[A-Z]\w+ should ")
+
+
 def _sentence(item: Any) -> str:
-    message = str(item["msg"]).removeprefix("Value error, ")
-    return {"missing": "is required", "extra_forbidden": "is not a field of this request"}.get(item["type"], message)
+    message = str(item["msg"]).removeprefix("Value error, ").partition(" after validation, not ")[0]
+    return _SENTENCES.get(item["type"]) or _SUBJECT.sub("must ", message)
 
 
 def problem(error: errors.GatewayError) -> dict[str, Any]:
@@ -202,8 +219,23 @@ class Forbidden(errors.GatewayError):
     status, code, title = 403, "forbidden", "Forbidden"
 
 
+class DatabaseUnavailable(errors.GatewayError):
+    status, code, title = 503, "database_unavailable", "The database is unavailable"
+
+
 class RequestTimeout(errors.GatewayError):
     status, code, title = 408, "request_timeout", "Request timeout"
+
+
+def _database_trouble(_: str) -> errors.GatewayError:
+    """Locked, full, read-only or away: nothing was done, and its own words are for our log."""
+    return DatabaseUnavailable(
+        "The database is busy, full or away, and nothing was done: try again.", retry_after_seconds=1
+    )
+
+
+def _unread(media_type: str) -> errors.GatewayError:
+    return errors.UnsupportedType(f"The body must be {media_type}, and its Content-Type must say so.")
 
 
 # Django's and DRF's own exceptions in our words: the first class that fits decides.
@@ -216,8 +248,9 @@ _TRANSLATIONS: tuple[tuple[tuple[type[Exception], ...], Callable[[str], errors.G
     ((PermissionDenied, exceptions.PermissionDenied), lambda _: Forbidden("This is not allowed.")),
     ((exceptions.MethodNotAllowed,), _MethodNotAllowed),
     ((exceptions.NotAcceptable,), lambda _: _NotAcceptable("This endpoint answers application/json.")),
-    ((exceptions.UnsupportedMediaType,), errors.UnsupportedType),
+    ((exceptions.UnsupportedMediaType,), lambda _: _unread("application/json")),
     ((RequestDataTooBig,), lambda _: errors.TooLarge("The form fields are too large.")),
+    ((OperationalError, InterfaceError), _database_trouble),
     ((UnreadablePostError,), lambda _: RequestTimeout("The body did not arrive whole.")),
     (
         (exceptions.ParseError, SuspiciousOperation, RawPostDataException),
@@ -241,8 +274,10 @@ def problem_response(error: Exception, context: Mapping[str, Any]) -> Response |
     known = as_gateway_error(error)
     if known is None:
         return None
+    if isinstance(error, exceptions.UnsupportedMediaType):
+        known = _unread(context["view"].parser_classes[0].media_type)
     if known.status >= 500:
-        logger.warning("%s: %s", known.code, known.detail)
+        logger.warning("%s: %s", known.code, known.detail, exc_info=None if known is error else error)
     request: Request = context["request"]
     # Both: a refusal may come before DRF has chosen them.
     request.accepted_renderer = JsonRenderer()

@@ -68,9 +68,11 @@ def test_it_refuses_unknown_fields() -> None:
     assert response.json()["errors"] == [{"field": "admin", "message": "is not a field of this request"}]
 
 
-def test_a_form_of_a_foreign_page_creates_nobody() -> None:
-    response = Client().post("/users", '{"user_id": "a"}', content_type="text/plain")
+@pytest.mark.parametrize("content_type", ["text/plain", "application/x-www-form-urlencoded"])
+def test_a_form_of_a_foreign_page_creates_nobody_and_hears_what_to_send(content_type: str) -> None:
+    response = Client().post("/users", '{"user_id": "a"}', content_type=content_type)
     assert response.status_code == 415
+    assert response.json()["detail"] == "The body must be application/json, and its Content-Type must say so."
     assert MemoryUser.objects.count() == 0
 
 

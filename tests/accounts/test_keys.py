@@ -79,6 +79,11 @@ def test_a_new_key_works_beside_the_old_one(alice: Person) -> None:
     assert works(alice.user_key)
 
 
+def test_an_end_without_a_zone_hears_how_to_write_one(alice: Person) -> None:
+    [error] = post(alice, expires_at="2030-01-01T00:00:00").json()["errors"]
+    assert error["message"] == "must name its time zone, such as 2027-01-31T12:00:00+00:00"
+
+
 def test_a_new_key_never_expires_unless_told(alice: Person) -> None:
     assert post(alice).json()["expires_at"] is None
 

@@ -191,6 +191,6 @@ def test_no_key_lies_in_the_limits_memory(alice: Person, settings: Any, address:
     settings.MEMORY_GATEWAY_RATE_LIMIT_PER_MINUTE = 7
     get(alice.user_key, address)
     kept = limits.current()
-    names = [*kept.per_key._full_at, *kept.proven._noted_at]
+    names = [*kept.per_key._full_at, *kept.proven._noted]
     assert names
     assert alice.user_key.encode() not in b"".join(name for name in names if isinstance(name, bytes))

@@ -11,7 +11,7 @@ from memory_gateway.core.json_data import without_base64
 
 KEYS = st.sampled_from(["base64", "BASE64", "Base64", "base32", "text", "base64 "])
 DATA = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4),
 )
 

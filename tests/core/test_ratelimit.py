@@ -125,6 +125,15 @@ def test_what_was_noted_is_known_for_its_time() -> None:
     assert "a" not in recent
 
 
+def test_what_was_noted_of_a_name_is_told() -> None:
+    clock = Clock()
+    recent = Recent(60, clock=clock)
+    recent.note("a", "alice")
+    assert (recent.get("a", "?"), recent.get("b", "?")) == ("alice", "?")
+    clock.now += 60
+    assert recent.get("a", "?") == "?"
+
+
 def test_what_is_forgotten_is_not_known() -> None:
     recent = Recent(60, clock=Clock())
     recent.note("a")

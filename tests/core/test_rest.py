@@ -6,12 +6,13 @@ import io
 import json
 import time
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from django.http import Http404
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import Field
 
 from memory_gateway.core import errors, rest
 
@@ -123,3 +124,34 @@ def test_the_frameworks_refusals_speak_our_words_and_defects_stay_defects() -> N
     assert found is not None
     assert (found.status, found.code) == (404, "not_found")
     assert rest.as_gateway_error(KeyError("x")) is None
+
+
+class Shop(rest.Body):
+    name: str = Field("", min_length=1, max_length=3)
+    open: bool = False
+    lines: list[int] = Field([], min_length=1)
+    rate: float = Field(0, ge=0, le=1)
+    size: Literal["s", "m"] = "s"
+    order: Order | None = None
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "sentence"),
+    [
+        ("name", 5, "must be text"),
+        ("name", "", "must have at least 1 character"),
+        ("name", "abcd", "must have at most 3 characters"),
+        ("open", "yes", "must be true or false"),
+        ("lines", {}, "must be a list"),
+        ("lines", [], "must have at least 1 item"),
+        ("lines.0", ["1"], "must be a whole number"),
+        ("rate", "x", "must be a number"),
+        ("rate", 2, "must be less than or equal to 1"),
+        ("size", "l", "must be 's' or 'm'"),
+        ("order", [], "must be an object"),
+    ],
+)
+def test_a_wrong_field_is_told_what_it_must_be(field: str, value: Any, sentence: str) -> None:
+    with pytest.raises(errors.InvalidInput) as caught:
+        rest.parse(Shop, {field.partition(".")[0]: value})
+    assert [(item.field, item.message) for item in caught.value.errors] == [(field, sentence)]

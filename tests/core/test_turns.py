@@ -7,7 +7,9 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from django.db import connection
 
+from memory_gateway.core import turns as shared
 from memory_gateway.core.turns import Turns
 
 
@@ -40,6 +42,10 @@ def at_once(turns: Turns, threads: int, *, lend: bool) -> int:
 
 def test_one_thread_computes_at_a_time() -> None:
     assert at_once(Turns(patience_seconds=10), 8, lend=False) == 1
+
+
+def test_a_long_row_keeps_waiting_while_it_moves() -> None:
+    assert at_once(Turns(patience_seconds=0.3), 64, lend=False) == 1  # 64 times 10 ms
 
 
 def test_while_one_waits_for_an_answer_the_others_compute() -> None:
@@ -75,6 +81,11 @@ def test_lending_without_a_turn_gives_none_away() -> None:
         pass
     with turns.taken():
         assert is_taken(turns)
+
+
+def test_searches_of_postgresql_do_not_wait_for_each_other() -> None:
+    with shared.search():
+        assert is_taken(shared.searching) == (connection.vendor == "sqlite")
 
 
 def is_taken(turns: Turns) -> bool:

@@ -64,17 +64,18 @@ def ping(environ: dict[str, Any], start: Start) -> Iterable[bytes]:
 
 
 def echo(environ: dict[str, Any], start: Start) -> Iterable[bytes]:
-    """How many bytes the application read, their digest, and in which pool."""
-    EVENTS.append("entered")
+    """How many bytes the application read, their digest, and in which pool. Events end with the query, as who asked."""
+    who = environ["QUERY_STRING"]
+    EVENTS.append(f"entered {who}")
     left, digest, size = int(environ["CONTENT_LENGTH"]), hashlib.sha256(), 0
     try:
         while left and (part := environ["wsgi.input"].read(min(left, 65536))):
             size, left = size + len(part), left - len(part)
             digest.update(part)
     except BodyError as error:
-        EVENTS.append(type(error).__name__)
+        EVENTS.append(f"{type(error).__name__} {who}")
         raise
-    EVENTS.append("read")
+    EVENTS.append(f"read {who}")
     start("200 OK", [("Content-Type", "application/json")])
     answer = {"size": size, "sha256": digest.hexdigest(), "thread": threading.current_thread().name}
     return [json.dumps(answer).encode()]

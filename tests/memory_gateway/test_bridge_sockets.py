@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import select
 import socket
 import subprocess
 import sys
@@ -52,7 +53,7 @@ class Site:
         return list(requests.get(f"{self.url}/events", timeout=10).json())
 
     def wait_for_event(self, name: str, count: int = 1) -> None:
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while self.events().count(name) < count:
             assert time.monotonic() < deadline, f"no {name} in {self.events()}\n{self.log}"
             time.sleep(0.05)
@@ -85,7 +86,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         )
     site = Site(port, process, log)
     try:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while not _answers(site):
             assert process.poll() is None, site.log
             assert time.monotonic() < deadline, site.log
@@ -124,38 +125,34 @@ def test_large_bodies_have_threads_of_their_own(site: Site) -> None:
 
 
 def test_the_application_is_entered_before_a_large_body_is_complete(site: Site) -> None:
-    before = site.events().count("entered")
     with site.connect() as client:
-        client.sendall(head("POST", "/echo", f"Content-Length: {MIB}", "Connection: close") + bytes(MIB // 2))
-        site.wait_for_event("entered", before + 1)
+        client.sendall(head("POST", "/echo?large", f"Content-Length: {MIB}", "Connection: close") + bytes(MIB // 2))
+        site.wait_for_event("entered large")
         client.sendall(bytes(MIB // 2))
         assert b'"size": 1048576' in read_all(client)
 
 
 def test_a_truncated_small_body_never_reaches_the_application(site: Site) -> None:
-    before = site.events().count("entered")
     with site.connect() as client:
-        client.sendall(head("POST", "/echo", "Content-Length: 1000") + b"half")
+        client.sendall(head("POST", "/echo?half", "Content-Length: 1000") + b"half")
     time.sleep(0.3)
-    assert site.events().count("entered") == before
+    assert "entered half" not in site.events()
 
 
 def test_a_truncated_large_body_is_an_error_for_the_application(site: Site) -> None:
-    reads, errors = site.events().count("read"), site.events().count("ClientGone")
     with site.connect() as client:
-        client.sendall(head("POST", "/echo", "Content-Length: 900000") + bytes(500_000))
-    site.wait_for_event("ClientGone", errors + 1)
-    assert site.events().count("read") == reads
+        client.sendall(head("POST", "/echo?cut", "Content-Length: 900000") + bytes(500_000))
+    site.wait_for_event("ClientGone cut")
+    assert "read cut" not in site.events()
 
 
 def test_a_truncated_chunked_body_never_reaches_the_application(site: Site) -> None:
-    before = site.events().count("entered")
     for size in (1000, 600_000):
         with site.connect() as client:
-            client.sendall(head("POST", "/echo", "Transfer-Encoding: chunked"))
+            client.sendall(head("POST", "/echo?endless", "Transfer-Encoding: chunked"))
             client.sendall(b"%x\r\n" % size + bytes(size) + b"\r\n")
     time.sleep(0.3)
-    assert site.events().count("entered") == before
+    assert "entered endless" not in site.events()
 
 
 def test_a_stalled_body_is_answered_408_and_the_connection_closed(site: Site) -> None:
@@ -192,9 +189,8 @@ def test_slow_uploads_do_not_hold_ordinary_requests_up(site: Site) -> None:
     try:
         for client in clients:
             client.sendall(head("POST", "/echo", "Content-Length: 900000") + b"x")
-        began = time.monotonic()
         assert requests.get(f"{site.url}/ping", timeout=10).text == "pong"
-        assert time.monotonic() - began < 0.5
+        assert not select.select(clients, [], [], 0)[0], "it came after the slow ones were given up"
     finally:
         for client in clients:
             client.close()
@@ -263,8 +259,9 @@ def test_a_stream_arrives_as_it_is_made(site: Site) -> None:
         began = time.monotonic()
         lines = answer.iter_lines()
         assert next(lines) == b"part 0"
-        assert time.monotonic() - began < 0.2
+        first = time.monotonic() - began
         assert list(lines)[-1] == b"part 4"
+        assert first < (time.monotonic() - began) / 2
 
 
 def test_a_stream_ends_when_its_client_leaves(site: Site) -> None:

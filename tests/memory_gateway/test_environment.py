@@ -99,6 +99,7 @@ UNSAFE_ANYWHERE = {
     "an unknown profile": ({"MEMORY_GATEWAY_PROFILE": "prod"}, "must be one of local, production"),
     "a wrong truth": ({"MEMORY_GATEWAY_RELOAD": "ture"}, "must be true or false, not 'ture'"),
     "a wrong number": ({"MEMORY_GATEWAY_PORT": "80a"}, "must be a whole number"),
+    "a family without a star": ({"MEMORY_GATEWAY_ALLOWED_MIME_TYPES": "image"}, "or image/*, not 'image'"),
     "a missing file of settings": ({"MEMORY_GATEWAY_ENV_FILE": "/nowhere/.env"}, "which is not a file"),
     "a forgetful database": ({"DATABASE_URL": "sqlite://:memory:"}, "forgets everything"),
     "a storage folder open by address": ({"MEMORY_GATEWAY_FILE_URI_ROOTS": "/srv, /"}, "must not overlap"),

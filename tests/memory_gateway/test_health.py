@@ -128,7 +128,7 @@ def test_an_upstream_that_takes_the_call_and_says_nothing_holds_nobody_up(tmp_pa
             for _ in range(3):
                 began = time.monotonic()
                 answer = requests.get(f"{server.url}/health", timeout=10)
-                assert time.monotonic() - began < 2
+                assert time.monotonic() - began < 5
                 assert answer.status_code == 200
                 assert (answer.json()["status"], answer.json()["api"]) == ("degraded", {"status": "ok"})
                 assert answer.json()["backend"]["base_url"] == base_url

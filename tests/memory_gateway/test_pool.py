@@ -13,9 +13,9 @@ from memory_gateway.pool import Pool
 def test_a_result_and_an_exception_come_back_to_the_loop() -> None:
     async def main() -> None:
         pool = Pool(2, "test")
-        assert await pool.run(lambda: 6 * 7) == 42
+        assert await pool.run(lambda: 6 * 7, "alice") == 42
         with pytest.raises(ZeroDivisionError):
-            await pool.run(lambda: 1 / 0)
+            await pool.run(lambda: 1 / 0, "alice")
 
     asyncio.run(main())
 
@@ -23,10 +23,34 @@ def test_a_result_and_an_exception_come_back_to_the_loop() -> None:
 def test_no_more_threads_than_allowed_and_no_more_than_needed() -> None:
     async def main() -> None:
         pool = Pool(3, "test")
-        names = {await pool.run(lambda: threading.current_thread().name) for _ in range(5)}
+        names = {await pool.run(lambda: threading.current_thread().name, "alice") for _ in range(5)}
         assert names == {"test-1"}
-        at_once = await asyncio.gather(*(pool.run(_name_after_a_while) for _ in range(9)))
+        at_once = await asyncio.gather(*(pool.run(_name_after_a_while, caller) for caller in range(9)))
         assert set(at_once) == {"test-1", "test-2", "test-3"}
+
+    asyncio.run(main())
+
+
+def test_one_caller_gets_half_of_the_threads_and_the_rest_in_turn() -> None:
+    async def main() -> None:
+        pool = Pool(4, "test")
+        at_once = await asyncio.gather(*(pool.run(_name_after_a_while, "alice") for _ in range(9)))
+        assert len(at_once) == 9
+        assert set(at_once) == {"test-1", "test-2"}
+
+    asyncio.run(main())
+
+
+def test_a_caller_whose_work_hangs_holds_up_nobody_else() -> None:
+    async def main() -> None:
+        pool, hangs = Pool(4, "test"), threading.Event()
+        stuck = [pool.run(hangs.wait, "alice") for _ in range(50)]
+        for caller in ("bob", "charlie"):
+            assert await asyncio.wait_for(pool.run(lambda: "done", caller), 5) == "done"
+        hangs.set()
+        assert all(await asyncio.gather(*stuck))
+        assert not pool._busy
+        assert not pool._waiting
 
     asyncio.run(main())
 
@@ -47,7 +71,7 @@ def test_the_context_of_the_caller_is_seen_and_not_changed() -> None:
     async def main() -> None:
         pool = Pool(1, "test")
         variable.set("caller")
-        assert await pool.run(read_and_set) == "caller"
+        assert await pool.run(read_and_set, "alice") == "caller"
         assert variable.get() == "caller"
 
     asyncio.run(main())
@@ -58,11 +82,11 @@ def test_work_that_was_given_up_while_it_waited_is_not_done() -> None:
 
     async def main() -> None:
         pool = Pool(1, "test")
-        first = pool.run(lambda: time.sleep(0.05))
-        second = pool.run(lambda: done.append("second"))
+        first = pool.run(lambda: time.sleep(0.05), "alice")
+        second = pool.run(lambda: done.append("second"), "alice")
         second.cancel()
         await first
-        await pool.run(lambda: done.append("third"))
+        await pool.run(lambda: done.append("third"), "alice")
 
     asyncio.run(main())
     assert done == ["third"]
@@ -70,6 +94,6 @@ def test_work_that_was_given_up_while_it_waited_is_not_done() -> None:
 
 def test_threads_do_not_hold_the_process() -> None:
     async def main() -> None:
-        assert await Pool(1, "test").run(lambda: threading.current_thread().daemon)
+        assert await Pool(1, "test").run(lambda: threading.current_thread().daemon, "alice")
 
     asyncio.run(main())

@@ -8,13 +8,15 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
+import orjson
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_gateway import api_log
+from memory_gateway.core.redaction import may_hold_secret, redact
 from tests.conftest import Person
 
 KEY = "uk_" + "Zx9" * 14
@@ -96,7 +98,7 @@ NAMES += ["accessToken", "refresh_token", "password", "passwd", "pwd", "passphra
 NAMES += ["auth", "credential", "credentials", "cookie", "Set-Cookie", "signature", "session_key", "private_key"]
 NAMES += ["csrftoken", "bearer", "db.password", "x-api-token", "keys", "secrets"]
 assert len(NAMES) >= 30
-PLAIN = st.text(max_size=20) | st.integers() | st.booleans() | st.none()
+PLAIN = st.text(max_size=20) | st.integers(-(2**63), 2**64 - 1) | st.booleans() | st.none()
 
 
 @given(
@@ -112,15 +114,85 @@ def test_planted_secrets_are_found_at_any_depth_and_inside_strings(body: Any, na
     planted: Any = {"before": body, name: "hunter2hunter2", "text": text, "list": [text, {name: ["hunter2hunter2"]}]}
     for _ in range(depth):
         planted = {"inner": [planted]}
-    shown = json.dumps(api_log.excerpt(planted))
-    assert KEY not in shown
-    assert "hunter2" not in shown
+    for shown in (json.dumps(api_log.excerpt(planted)), logged(planted)):
+        assert KEY not in shown
+        assert "hunter2" not in shown
+
+
+def logged(body: Any) -> str:
+    """A body as the log shows it where its size is known to be small."""
+    return orjson.dumps(api_log.excerpt(body, len(orjson.dumps(body)))).decode()
+
+
+SHREDS = ["key", "user_key", "Uk_", "rpc_", "Bearer", "basic", "sig", "TOKEN", "secret", "password", "x-amz-", "author"]
+SHREDS += [
+    "monkey",
+    "ingest_uri",
+    "csrf",
+    "pwd",
+    "\u212aey",
+    "\u017fecret",
+    "a" * 25,
+    "=",
+    ":",
+    "%3D",
+    "://",
+    "@",
+    "/",
+    "&",
+]
+SHREDS += [" ", "\n", "\xa0", '"', "\\", "'", ",", "x9", "Zahlung", "密码", "\x01", "\x1c", "\u0130", "\u0131"]
+SHREDDED = st.lists(st.sampled_from(SHREDS), max_size=7).map("".join)
+
+
+@settings(max_examples=1000)
+@given(
+    body=st.recursive(
+        SHREDDED | st.none() | st.integers(0, 9),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(SHREDDED, inner, max_size=3),
+    )
+)
+def test_what_is_copied_in_pieces_is_what_redaction_leaves(body: Any) -> None:
+    assert json.loads(logged(body)) == json.loads(json.dumps(redact(body)))
+
+
+@pytest.mark.parametrize(
+    "body", [{"text": "on the 3rd: pay the author, basically"}, {"说": ["the monkey", {"n": 1.5}]}, ["x://y"]]
+)
+def test_everyday_words_are_no_secrets(body: Any) -> None:
+    assert not may_hold_secret(orjson.dumps(body))
+
+
+@pytest.mark.parametrize("said", ["Bearer\xa0p4ss", "password\u2003= p4ss", "pas\u017fword=p4ss", "to\u212aen: p4ss"])
+def test_spaces_and_letters_beyond_ascii_hide_nothing(said: str) -> None:
+    assert "p4ss" not in logged({"text": said})
 
 
 def test_a_secret_that_is_cut_is_still_a_secret() -> None:
     for start in range(api_log.MAX_BODY_CHARS - 60, api_log.MAX_BODY_CHARS + 3):
         shown = json.dumps(api_log.excerpt({"text": "x" * start + f" http://user:{'p4ss' * 8}@host/"}))
         assert "p4ss" not in shown
+
+
+def test_a_secret_that_is_cut_is_still_a_secret_where_all_else_is_copied_in_pieces() -> None:
+    for start in range(api_log.MAX_BODY_CHARS - 80, api_log.MAX_BODY_CHARS + 3):
+        assert "p4ss" not in logged({"text": "x" * start + f" http://user:{'p4ss' * 8}@host/"})
+        assert "271828" not in logged({"x" * start + "_user_key": 271828})
+
+
+def test_a_secret_behind_what_is_shown_does_not_matter() -> None:
+    shown = json.loads(logged({"text": "x" * 2 * api_log.MAX_BODY_CHARS, "user_key": KEY}))
+    assert shown == {"text": "x" * (api_log.MAX_BODY_CHARS - 6) + "…", "…": "2 in all"}
+
+
+def test_a_long_body_without_secrets_is_cut_where_its_room_ends() -> None:
+    items = [{"text": "x" * 100, "n": number} for number in range(200)]
+    shown = json.loads(logged({"items": items, "after": 1}))
+    whole = shown["items"][:-2]
+    assert whole == items[: len(whole)]
+    assert 60 < len(whole) < 80
+    assert shown["items"][-1] == "… 200 in all"
+    assert shown["…"] == "2 in all"
 
 
 def test_a_long_body_is_cut(client: Client, lines: Lines) -> None:

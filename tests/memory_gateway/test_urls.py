@@ -17,6 +17,8 @@ API = {
     ("GET", "/health"): OPEN,
     ("GET", "/api/schema/"): OPEN,
     ("GET", "/api/docs/"): OPEN,
+    ("GET", "/docs"): OPEN,
+    ("GET", "/openapi.json"): OPEN,
     ("POST", "/users"): OPEN,
     ("DELETE", "/users/<str:user_id>"): KEY,
     ("GET", "/users/me/keys"): KEY,
@@ -179,6 +181,26 @@ def test_an_unknown_address_is_a_problem_document_and_in_the_panel_a_page(client
     assert page.status_code == 404
     assert page.headers["Content-Type"].startswith("text/html")
     assert b"Nothing is here." in page.content
+
+
+@pytest.mark.parametrize(
+    ("address", "meant"),
+    [("/resources/", "/resources"), ("/health/", "/health"), ("/api/docs", "/api/docs/"), ("/admin", "/admin/")],
+)
+def test_an_address_that_is_off_by_a_slash_hears_the_right_one(client: Client, address: str, meant: str) -> None:
+    assert client.get(address).json()["detail"] == f"Nothing is here. There is {meant}, though."
+
+
+@pytest.mark.parametrize("address", ["/nothing", "/nothing/", "//"])
+def test_an_address_that_is_off_by_more_hears_no_guess(client: Client, address: str) -> None:
+    assert "There is" not in client.get(address).content.decode()
+
+
+def test_documentation_lies_where_clients_of_a_fastapi_service_look(client: Client) -> None:
+    assert client.get("/docs").headers["Location"] == "/api/docs/"
+    document = client.get("/openapi.json")
+    assert (document.status_code, document.headers["Content-Type"]) == (200, "application/vnd.oai.openapi+json")
+    assert "/memories/search" in document.json()["paths"]
 
 
 @pytest.mark.urls("tests.memory_gateway.site_urls")
