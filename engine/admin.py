@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from django.contrib import admin
+from django.utils.translation import gettext_lazy as _
 
 from accounts.admin_base import PersonalAdmin, ReadOnlyAdmin
 from engine.models import (
@@ -44,7 +45,7 @@ class IndexStatisticsAdmin(ReadOnlyAdmin):
     list_filter = ("app_id",)
     list_select_related = ("user",)
     search_fields = ("user__user_id__exact", "app_id__exact", "project_id__exact")
-    search_help_text = "A user id, app id or project id, whole."
+    search_help_text = _("A user id, app id or project id, whole.")
 
 
 @admin.register(IndexVersion)
@@ -63,7 +64,7 @@ class FactPageAdmin(ReadOnlyAdmin):
     list_filter = ("app_id",)
     list_select_related = ("user",)
     search_fields = ("user__user_id__exact", "app_id__exact", "project_id__exact")
-    search_help_text = "A user id, app id or project id, whole."
+    search_help_text = _("A user id, app id or project id, whole.")
 
 
 @admin.register(VectorPage)
@@ -72,7 +73,7 @@ class VectorPageAdmin(ReadOnlyAdmin):
     list_filter = ("space", "app_id")
     list_select_related = ("user", "space")
     search_fields = ("user__user_id__exact", "app_id__exact", "project_id__exact")
-    search_help_text = "A user id, app id or project id, whole."
+    search_help_text = _("A user id, app id or project id, whole.")
 
 
 @admin.register(EmbeddingSpace)
@@ -104,7 +105,7 @@ class OwedExtractionAdmin(ReadOnlyAdmin):
     list_filter = (("given_up_at", admin.EmptyFieldListFilter),)
     list_select_related = ("user", "session")
     search_fields = ("user__user_id__exact", "session__session_id__exact")
-    search_help_text = "A user id or session id, whole."
+    search_help_text = _("A user id or session id, whole.")
 
 
 @admin.register(HourCount)

@@ -14,11 +14,13 @@ from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 
 from memory_gateway.core.errors import InvalidInput
-from memory_gateway.core.times import to_ms
+from memory_gateway.core.times import as_ms, to_ms
 
 MAX_DEPTH: Final = 8
 MAX_NODES: Final = 200
 MAX_LIST: Final = 1000
+MAX_MS: Final = 253_402_300_799_999
+"""The end of the year 9999: beyond it no clock of ours and no upstream can go."""
 _MAX_TEXT: Final = 512
 
 _ALL = ("eq", "ne", "gt", "gte", "lt", "lte", "in")
@@ -160,7 +162,9 @@ def _milliseconds(value: Any, path: str) -> int:
     if isinstance(value, float) and value.is_integer():
         value = int(value)  # JSON knows no integers: 8.0 is the same number as 8
     if isinstance(value, int) and not isinstance(value, bool):
-        return value
+        if not 0 <= value <= MAX_MS:
+            raise InvalidInput.of_field(path, f"must lie between 0 and {MAX_MS}")
+        return as_ms(value)
     if not isinstance(value, str):
         raise InvalidInput.of_field(path, "must be Unix milliseconds or an ISO 8601 time")
     try:

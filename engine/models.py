@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from engine.port import Owner
 
 __all__ = [
-    "Embedding", "EmbeddingSpace", "FactPage", "HourCount", "IndexStatistics", "IndexVersion", "Memory",
-    "OwedEmbedding", "OwedExtraction", "Session", "SessionCount", "VectorPage", "owned_by",
+    "BARE", "WRITTEN_DOWN", "Embedding", "EmbeddingSpace", "FactPage", "HourCount", "IndexStatistics", "IndexVersion",
+    "Memory", "OwedEmbedding", "OwedExtraction", "Session", "SessionCount", "VectorPage", "owned_by",
 ]  # fmt: skip
 
 
@@ -55,6 +55,11 @@ class Session(models.Model):
             models.Index(fields=["engine_session_id"], name="session_by_engine_id"),
             models.Index(fields=["session_id"], name="session_by_id"),
             models.Index(
+                fields=["flushed_at"],
+                condition=models.Q(searchable_at__isnull=True, flushed_at__isnull=False),
+                name="session_flush_open",
+            ),
+            models.Index(
                 fields=["user", "app_id", "project_id"],
                 condition=models.Q(hidden_at__isnull=False) | models.Q(deleted_at__isnull=False),
                 name="session_closed",
@@ -65,6 +70,8 @@ class Session(models.Model):
         return self.session_id
 
 
+BARE = "purged"
+"""The `batch_id` of rows that a purge left: they hold a name alone."""
 _SHOWN = models.Q(hidden_at__isnull=True)
 _BROWSED_BY: dict[str, list[str]] = {
     "time": [],
@@ -126,8 +133,9 @@ class Memory(models.Model):
     class Meta:
         verbose_name_plural = "memories"
         ordering = ("-id",)
+        # The id first: an operator's token knows no owner, and a user's own request no scope.
         constraints = [
-            models.UniqueConstraint(fields=["user", "app_id", "project_id", "memory_id"], name="memory_of_one_user")
+            models.UniqueConstraint(fields=["memory_id", "user", "app_id", "project_id"], name="memory_of_one_user")
         ]
         indexes = [
             models.Index(fields=["user", "app_id", "project_id", "created_at_ms"], name="memory_by_time"),
@@ -164,6 +172,10 @@ class Memory(models.Model):
 
     def __str__(self) -> str:
         return self.memory_id
+
+
+WRITTEN_DOWN = (Memory.Origin.PANEL, Memory.Origin.TOOL)
+"""What nobody said: an operator or a tool wrote it down. Where it names an agent, it is for that agent alone."""
 
 
 class LeftUpstream(models.Model):

@@ -86,7 +86,9 @@ class SearchRequest:
     """One question to one part of a user's memories.
 
     `session_ids` None asks all of the user's memory; an empty tuple is never sent (nothing asked, nothing found).
-    `top_k` is 1–100. `filters` is the checked filter tree of the contract.
+    `reader` is one of the user's agents: what was written down for another of them is left out.
+    `top_k` is 1–100. `filters` is the checked filter tree of the contract. `with_hidden` ranks among the rest what the
+    user hid, for those who ask why it is missing: it says nothing of how an engine answers otherwise.
     """
 
     query: str
@@ -94,10 +96,12 @@ class SearchRequest:
     top_k: int = 8
     session_ids: tuple[str, ...] | None = None
     agent_id: str | None = None
+    reader: str | None = None
     radius: float | None = None
     include_profile: bool = False
     enable_llm_rerank: bool = False
     filters: Mapping[str, Any] | None = None
+    with_hidden: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,6 +73,7 @@ class SessionCount(models.Model):
                 fields=["of_agent", "agent_id", "-memories", "-session_row", "first_ms", "last_ms", "delta"],
                 name="session_count_most",
             ),
+            models.Index(fields=["of_agent", "agent_id", "last_ms", "first_ms", "delta"], name="session_count_ends"),
             models.Index(fields=["id"], condition=models.Q(memories=0), name="session_count_empty"),
             models.Index(fields=["id"], condition=~models.Q(delta=0), name="session_count_unsettled"),
         ]

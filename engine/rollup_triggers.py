@@ -46,10 +46,13 @@ FROM engine_counted_memory c CROSS JOIN (
     UNION ALL SELECT 2, 1, 'owner', 'agent', 1
     UNION ALL SELECT 2, 24, 'owner', 'agent', 1
     UNION ALL SELECT 2, 192, 'owner', 'agent', 1
+    UNION ALL SELECT 3, 1, '', 'agent', 0
     UNION ALL SELECT 3, 24, '', 'agent', 0
     UNION ALL SELECT 3, 768, '', 'agent', 0
+    UNION ALL SELECT 4, 1, '', 'owner', 0
     UNION ALL SELECT 4, 24, '', 'owner', 0
     UNION ALL SELECT 4, 768, '', 'owner', 0
+    UNION ALL SELECT 5, 1, 'agent', 'owner', 0
     UNION ALL SELECT 5, 24, 'agent', 'owner', 0
     UNION ALL SELECT 5, 768, 'agent', 'owner', 0
     UNION ALL SELECT 6, 768, '', 'origin', 0
@@ -89,6 +92,16 @@ ADD_SESSIONS: Final = f"""
 INSERT INTO engine_sessioncount ({_SESSION_KEY}, delta, memories, first_ms, last_ms)
 SELECT {_SESSION_KEY}, {{delta}}, {{sign}} * count(*), min(created_at_ms), max(created_at_ms)
 FROM engine_session_cell WHERE {{where}} GROUP BY {_SESSION_KEY}
+"""
+# Of one memory each cell is one row: grouping them would take as long as adding them up.
+_ADD_HOURS_OF_ONE: Final = f"""
+INSERT INTO engine_hourcount ({_HOUR_KEY}, delta, memories, low, mid, high, weight)
+SELECT {_HOUR_KEY}, 0, {{sign}}, {{sign}} * low, {{sign}} * mid, {{sign}} * high, {{sign}} * weight
+FROM engine_hour_cell WHERE memory_row = {{row}}.id
+"""
+_ADD_SESSIONS_OF_ONE: Final = f"""
+INSERT INTO engine_sessioncount ({_SESSION_KEY}, delta, memories, first_ms, last_ms)
+SELECT {_SESSION_KEY}, 0, {{sign}}, created_at_ms, created_at_ms FROM engine_session_cell WHERE memory_row = {{row}}.id
 """
 ONTO_HOURS: Final = f"""
 ON CONFLICT ({_HOUR_KEY}, delta) DO UPDATE SET memories = engine_hourcount.memories + excluded.memories,
@@ -142,24 +155,30 @@ def _sqlite() -> list[str]:
     changed = " OR ".join(f"OLD.{name} IS NOT NEW.{name}" for name in _WATCHED)
     columns = ", ".join(_WATCHED)
     moved = "(OLD.hidden_at IS NULL AND OLD.deleted_at IS NULL) <> (NEW.hidden_at IS NULL AND NEW.deleted_at IS NULL)"
-    of_memory, of_session = "memory_row = {}.id", "session_row = {}.id"
+    onto_sessions = ONTO_SESSIONS.format(least="min", greatest="max")
 
-    def trigger(table: str, name: str, event: str, sign: int, where: str) -> str:
-        values = {"delta": "0", "sign": str(sign), "where": where}
-        onto_sessions = ONTO_SESSIONS.format(least="min", greatest="max")
-        steps = [ADD_HOURS.format(**values) + ONTO_HOURS, ADD_SESSIONS.format(**values) + onto_sessions]
-        steps += _EMPTY_OR_LESS if sign < 0 else ()
-        return f"CREATE TRIGGER {table}_count_{name} {event} BEGIN {'; '.join(steps)}; END"
+    def trigger(name: str, event: str, sign: int, add_hours: str, add_sessions: str) -> str:
+        steps = [add_hours + ONTO_HOURS, add_sessions + onto_sessions, *(_EMPTY_OR_LESS if sign < 0 else ())]
+        return f"CREATE TRIGGER {name} {event} BEGIN {'; '.join(steps)}; END"
+
+    def of_memory(name: str, event: str, sign: int, row: str) -> str:
+        steps = (statement.format(sign=sign, row=row) for statement in (_ADD_HOURS_OF_ONE, _ADD_SESSIONS_OF_ONE))
+        return trigger(f"engine_memory_count_{name}", event, sign, *steps)
+
+    def of_session(name: str, event: str, sign: int, row: str) -> str:
+        values = {"delta": 0, "sign": sign, "where": f"session_row = {row}.id"}
+        steps = (statement.format(**values) for statement in (ADD_HOURS, ADD_SESSIONS))
+        return trigger(f"engine_session_count_{name}", event, sign, *steps)
 
     update = f"UPDATE OF {columns} ON engine_memory WHEN {changed}"
     session = f"UPDATE OF hidden_at, deleted_at ON engine_session WHEN {moved}"
     return [
-        trigger("engine_memory", "insert", "AFTER INSERT ON engine_memory", 1, of_memory.format("NEW")),
-        trigger("engine_memory", "before_update", f"BEFORE {update}", -1, of_memory.format("OLD")),
-        trigger("engine_memory", "after_update", f"AFTER {update}", 1, of_memory.format("NEW")),
-        trigger("engine_memory", "delete", "BEFORE DELETE ON engine_memory", -1, of_memory.format("OLD")),
-        trigger("engine_session", "before_update", f"BEFORE {session}", -1, of_session.format("OLD")),
-        trigger("engine_session", "after_update", f"AFTER {session}", 1, of_session.format("NEW")),
+        of_memory("insert", "AFTER INSERT ON engine_memory", 1, "NEW"),
+        of_memory("before_update", f"BEFORE {update}", -1, "OLD"),
+        of_memory("after_update", f"AFTER {update}", 1, "NEW"),
+        of_memory("delete", "BEFORE DELETE ON engine_memory", -1, "OLD"),
+        of_session("before_update", f"BEFORE {session}", -1, "OLD"),
+        of_session("after_update", f"AFTER {session}", 1, "NEW"),
     ]
 
 

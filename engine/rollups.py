@@ -15,6 +15,7 @@ from django.db.backends.utils import CursorWrapper
 
 from engine.models import HourCount, Session, SessionCount
 from engine.rollup_triggers import ADD_SESSIONS, EMPTY_CELLS, ONTO_HOURS, ONTO_SESSIONS
+from memory_gateway.core.spilling import on_disk
 
 HOUR_MS: Final = 3_600_000
 DAY_HOURS: Final = 24
@@ -37,11 +38,11 @@ class Slice(IntEnum):
     OF_USER = 2
     """Of one user, by agent and category: 1, 24 and 192 hours."""
     AGENTS = 3
-    """Everything, by agent: 24 and 768 hours."""
+    """Everything, by agent: 1, 24 and 768 hours."""
     USERS = 4
-    """Everything, by user: 24 and 768 hours."""
+    """Everything, by user: 1, 24 and 768 hours."""
     USERS_OF_AGENT = 5
-    """Of one agent, by user: 24 and 768 hours."""
+    """Of one agent, by user: 1, 24 and 768 hours."""
     ORIGINS = 6
     """Everything, and of one user, by origin: 768 hours."""
 
@@ -62,15 +63,19 @@ _SETTLE_SESSIONS: Final = f"""
     FROM fresh GROUP BY session_row, of_agent, agent_id
 {ONTO_SESSIONS.format(least="least", greatest="greatest")}"""
 # One at a time: two would wait for each other's rows.
-_SETTLING: Final = "SELECT pg_try_advisory_xact_lock(7201960)"
+_TURN: Final = "SELECT pg_try_advisory_xact_lock(7201960)"
+_OWN_TURN: Final = "SELECT pg_advisory_xact_lock(7201960) IS NOT NULL"
 
 
-def settle() -> bool:
-    """Adds up what changed on PostgreSQL since the last time; whether there was anything. Writers need not wait."""
+def settle(*, is_final: bool = False) -> bool:
+    """Adds up what changed on PostgreSQL since the last time; whether there was anything. Writers need not wait.
+
+    Leaves it to whoever does so already, unless it `is_final`: then everything committed before is surely added up.
+    """
     if connection.vendor != "postgresql" or not _is_unsettled():
         return False
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(_SETTLING)
+        cursor.execute(_OWN_TURN if is_final else _TURN)
         if cursor.fetchone()[0]:
             for statement in (_SETTLE_HOURS, _SETTLE_SESSIONS, *EMPTY_CELLS):
                 cursor.execute(statement)
@@ -84,7 +89,7 @@ def recount(user_pk: UUID | None = None, *, report: Report = lambda *_: None) ->
     """
     owner = None if user_pk is None else user_pk.hex
     steps = [_forget, _count_hours, _count_sums, _count_sessions]
-    with transaction.atomic(), connection.cursor() as cursor:
+    with on_disk(), transaction.atomic(), connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             cursor.execute("LOCK TABLE engine_memory, engine_session IN SHARE MODE")
         for done, step in enumerate(steps):
@@ -128,10 +133,13 @@ def _count_sums(cursor: CursorWrapper, _owner: str | None) -> None:
         (Slice.OF_AGENT, "member", 1, "start", "''", "category", Slice.OF_USER, 1),
         (Slice.OF_AGENT, "member", DAY_HOURS, "start", "''", "category", Slice.OF_USER, DAY_HOURS),
         (Slice.OF_AGENT, "member", EIGHT_DAYS_HOURS, "start", "''", "category", Slice.OF_USER, EIGHT_DAYS_HOURS),
+        (Slice.AGENTS, "''", 1, "start", "member", "''", Slice.OF_USER, 1),
         (Slice.AGENTS, "''", DAY_HOURS, "start", "member", "''", Slice.OF_USER, DAY_HOURS),
         (Slice.AGENTS, "''", LONG_HOURS, _LONG, "member", "''", Slice.AGENTS, DAY_HOURS),
+        (Slice.USERS, "''", 1, "start", "key", "''", Slice.OF_USER, 1),
         (Slice.USERS, "''", DAY_HOURS, "start", "key", "''", Slice.OF_USER, DAY_HOURS),
         (Slice.USERS, "''", LONG_HOURS, _LONG, "member", "''", Slice.USERS, DAY_HOURS),
+        (Slice.USERS_OF_AGENT, "member", 1, "start", "key", "''", Slice.OF_USER, 1),
         (Slice.USERS_OF_AGENT, "member", DAY_HOURS, "start", "key", "''", Slice.OF_USER, DAY_HOURS),
         (Slice.USERS_OF_AGENT, "key", LONG_HOURS, _LONG, "member", "''", Slice.USERS_OF_AGENT, DAY_HOURS),
         (Slice.ORIGINS, "''", LONG_HOURS, "start", "member", "''", Slice.ORIGINS, LONG_HOURS),

@@ -54,13 +54,16 @@ class MemoryTable:
             memory = Memory.objects.select_for_update().get(owned_by(owner), memory_id=memory_id)
             if memory.is_indexed:
                 index.remove(owner, {memory.pk: index.entry_of(memory)})
+            has_new_words = text != memory.text
             memory.text, memory.category, memory.importance = text, category, importance
             memory.is_indexed, memory.token_count = _is_found_here(memory), 0
             if memory.is_indexed:
                 entry = index.entry_of(memory)
                 memory.token_count = entry.length
-                index.add(owner, {memory.pk: entry})
+                index.add(owner, {memory: entry})
             memory.save(update_fields=["text", "category", "importance", "is_indexed", "token_count"])
+            if has_new_words:
+                extraction_following.read_again(owner, memory)
             extraction_following.reword(owner, memory_id)
 
 

@@ -15,7 +15,6 @@ from engine import left_upstream, upstream_mirror
 from engine.models import Session, owned_by
 from engine.port import Owner
 from engine.upstream import wire
-from engine.upstream.answers import checked
 from engine.upstream.client import Client
 from memory_gateway.core.ids import check_session_id, parse_session_id
 
@@ -57,8 +56,7 @@ def _question(owner: Owner, number: int) -> dict[str, object]:
 
 
 def _names(owner: Owner, page: wire.Page) -> set[str]:
-    episodes = [checked(wire.Episode, raw) for raw in page.episodes]
-    return {one.session_id for one in episodes if one.session_id is not None and one.user_id == owner.user_id}
+    return {one.session_id for one in page.episodes if one.session_id is not None and one.user_id == owner.user_id}
 
 
 def _take_in(owner: Owner, name: str) -> bool:

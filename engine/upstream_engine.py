@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -21,7 +22,7 @@ from engine import (
     upstream_search,
     upstream_sessions,
 )
-from engine.embedded import storage
+from engine.embedded import sessions, storage
 from engine.embedded.errors import database_errors
 from engine.measuring import measured
 from engine.models import Memory, Session
@@ -40,8 +41,9 @@ from engine.port import (
 )
 from engine.table import MemoryTable
 from engine.upstream import content, failures, wire
-from engine.upstream.client import READS_AT_ONCE, Client
+from engine.upstream.client import Client
 from engine.upstream.names import AgentNames
+from engine.upstream.patience import Shares
 from engine.upstream.questions import Payload
 from engine.upstream.together import in_window
 from engine.upstream_journal import Batch
@@ -50,6 +52,8 @@ from memory_gateway.core import turns
 logger = logging.getLogger("memory_gateway.upstream")
 
 CALLS_PER_SEARCH = 8
+# Started as they are needed. So many that calls which wait for a place of their user's hold up nobody else's.
+_THREADS = 64 * CALLS_PER_SEARCH
 _ROWS_AT_ONCE = 500
 _STAGED_AT_ONCE = 200
 _CAPABILITIES_TIME = timedelta(seconds=30)
@@ -74,27 +78,31 @@ class UpstreamEngine(MemoryTable):
         self._batch_size = batch_size
         self._clock = clock
         self._sleep = sleep
-        self._executor = ThreadPoolExecutor(READS_AT_ONCE, thread_name_prefix="upstream")
+        self._writers = Shares(1)
+        self._executor = ThreadPoolExecutor(_THREADS, thread_name_prefix="upstream")
         self._capabilities: tuple[datetime, Mapping[str, bool]] | None = None
 
     @measured
     @database_errors()
     def add(self, owner: Owner, session_id: str, messages: Sequence[Message]) -> AddResult:
-        session, batches = upstream_journal.take_in(owner, session_id, messages)
-        status, request_id = "accumulated", ""
-        for batch in batches:
-            status, request_id = self._deliver(owner, session, batch)
+        with self._alone_in(owner, session_id):
+            session, batches = upstream_journal.take_in(owner, session_id, messages)
+            status, request_id = "accumulated", ""
+            for batch in batches:
+                status, request_id = self._deliver(owner, session, batch)
         return AddResult(status, len(messages), request_id)
 
     @measured
     @database_errors()
     def flush(self, owner: Owner, session_id: str) -> FlushResult:
-        session = upstream_sessions.find(owner, session_id)
-        if session is None or session.deleted_at is not None:
-            return FlushResult("no_extraction", 0, "", None)
-        for batch in upstream_journal.in_doubt(session):
-            self._deliver(owner, session, batch)
-        return upstream_flush.flush(self._client, owner, session, clock=self._clock, sleep=self._sleep)
+        with self._alone_in(owner, session_id):
+            session = upstream_sessions.find(owner, session_id)
+            if session is None or session.deleted_at is not None:
+                return FlushResult("no_extraction", 0, "", None)
+            for batch in upstream_journal.in_doubt(session):
+                self._deliver(owner, session, batch)
+            sent = self._send_flush(owner, session)
+        return upstream_flush.settle(sent)
 
     @measured
     @database_errors()
@@ -113,6 +121,7 @@ class UpstreamEngine(MemoryTable):
         """EverOS cannot delete (`capabilities()["delete"]` says so): what it still holds of the session is never shown
         again, and our copy goes."""
         with transaction.atomic():
+            sessions.lock_decisions(owner)
             session = upstream_sessions.forget(owner, session_id, self._clock())
             memories = Memory.objects.filter(session=session)
             while indexed := list(memories.filter(is_indexed=True).order_by("pk")[:_ROWS_AT_ONCE]):
@@ -145,26 +154,33 @@ class UpstreamEngine(MemoryTable):
     @database_errors()
     def copy_memories(self, owner: Owner, session: Session) -> int:
         """Copies what EverOS made of a session and our table lacks; how many. Errors: those of the list call."""
-        return upstream_backfill.memories(self._client, owner, session)
+        return upstream_backfill.memories(self._client_of(owner), owner, session)
 
     def find_sessions(self, owner: Owner) -> Iterator[int]:
         """Makes sessions of the owner known that EverOS had before us; yields now and then how many. Errors: those of
         the list call."""
-        return upstream_backfill.sessions(self._client, owner)
+        return upstream_backfill.sessions(self._client_of(owner), owner)
 
     @database_errors()
     def resend(self, owner: Owner, session: Session) -> list[Message]:
         """Sends again what went out without an answer, and returns what has surely arrived now. A message that EverOS
         refuses for good is dropped: nobody was told that it was taken. Errors: `EngineUnavailable`."""
         arrived: list[Message] = []
-        for batch in upstream_journal.in_doubt(session):
-            try:
-                self._deliver(owner, session, batch)
-            except EngineRefused as error:
-                logger.warning("upstream: a message whose outcome was open is refused: %s", error.detail)
-            else:
-                arrived += [entry.message for entry in batch.entries]
+        with self._alone_in(owner, session.session_id):
+            for batch in upstream_journal.in_doubt(session):
+                try:
+                    self._deliver(owner, session, batch)
+                except EngineRefused as error:
+                    logger.warning("upstream: a message whose outcome was open is refused: %s", error.detail)
+                else:
+                    arrived += [entry.message for entry in batch.entries]
         return arrived
+
+    @database_errors()
+    def look_again(self, owner: Owner, session: Session) -> int:
+        """Copies what EverOS shows by now of a flush of which nobody saw the end; how many. Errors: those of the list
+        call."""
+        return upstream_flush.look_again(self._client_of(owner), owner, session, self._clock())
 
     def _note_and_deliver(self, owner: Owner, staging: Session, messages: Sequence[Message]) -> None:
         with transaction.atomic():
@@ -173,7 +189,7 @@ class UpstreamEngine(MemoryTable):
             self._deliver(owner, staging, batch)
 
     def _flush_staged(self, owner: Owner, staging: Session) -> None:
-        flushed = upstream_flush.flush(self._client, owner, staging, clock=self._clock, sleep=self._sleep)
+        flushed = upstream_flush.settle(self._send_flush(owner, staging))
         if flushed.status == "no_extraction":
             raise EngineRefused("The memory service made nothing of what was said in this session.")
         if flushed.searchable_at_ms is None:
@@ -211,6 +227,18 @@ class UpstreamEngine(MemoryTable):
             "delete": False,
         }
 
+    def _alone_in(self, owner: Owner, session_id: str) -> AbstractContextManager[None]:
+        """One at a time writes to a session, as in EverOS itself: of a message that goes out beside a flush nobody
+        knows which of the two was first, so that it could not be sent again when its answer is lost."""
+        name = (owner.user_pk, owner.app_id, owner.project_id, session_id)
+        return self._writers.place(name, self._client.deadline().half())
+
+    def _send_flush(self, owner: Owner, session: Session) -> upstream_flush.Sent:
+        return upstream_flush.send(self._client_of(owner), owner, session, clock=self._clock, sleep=self._sleep)
+
+    def _client_of(self, owner: Owner) -> Client:
+        return self._client.of(owner.user_pk)
+
     def _deliver(self, owner: Owner, session: Session, batch: Batch) -> tuple[str, str]:
         """Sends a batch. What is surely not upstream leaves no trace here; what may be there stays in doubt."""
         try:
@@ -234,13 +262,14 @@ class UpstreamEngine(MemoryTable):
             return self._send_as(owner, session, batch, inline_documents=True)
 
     def _send_as(self, owner: Owner, session: Session, batch: Batch, *, inline_documents: bool) -> tuple[str, str]:
-        deadline = self._client.deadline()
+        client = self._client_of(owner)
+        deadline = client.deadline()
         messages = _wire(owner, batch, inline_documents=inline_documents)
         status, request_id = "accumulated", ""
         for start in range(0, len(messages), content.MAX_MESSAGES_PER_CALL):
             part = messages[start : start + content.MAX_MESSAGES_PER_CALL]
             try:
-                answer = self._client.add(_add_payload(session, part), deadline)
+                answer = client.add(_add_payload(session, part), deadline)
             except EngineUnavailable as error:
                 if start:  # a part of it has arrived already
                     raise OutcomeUnknown(error.detail, retry_after_seconds=error.retry_after_seconds) from error
@@ -249,10 +278,11 @@ class UpstreamEngine(MemoryTable):
         return status, request_id
 
     def _search(self, owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResult]:
-        deadline = self._client.deadline()
+        client = self._client_of(owner)
+        deadline = client.deadline()
 
         def ask(payloads: Sequence[Payload]) -> list[wire.Records]:
-            calls = [partial(self._client.search, payload, deadline) for payload in payloads]
+            calls = [partial(client.search, payload, deadline) for payload in payloads]
             with turns.searching.lent():
                 return in_window(self._executor, calls, CALLS_PER_SEARCH)
 
@@ -262,7 +292,7 @@ class UpstreamEngine(MemoryTable):
 def _wire(owner: Owner, batch: Batch, *, inline_documents: bool) -> list[content.WireMessage]:
     """EverOS files memories by sender: a user's own words under the user, whatever the message says, agents under the
     user's agents."""
-    agents = AgentNames(owner.user_pk)
+    agents = AgentNames.of(owner.user_pk)
     return [
         message
         for entry in batch.entries

@@ -11,12 +11,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.db import transaction
+
 from engine import upstream_journal, upstream_mirror, upstream_sessions
 from engine.models import Session
 from engine.port import EngineError, EngineRefused, FlushResult, OutcomeUnknown, Owner
 from engine.upstream.client import Client, FlushAnswer
 from engine.upstream.failures import UpstreamFailed
 from engine.upstream.transport import Deadline
+from engine.upstream_journal import Waiting
 from memory_gateway.core.times import to_ms
 
 logger = logging.getLogger("memory_gateway.upstream")
@@ -25,7 +28,11 @@ SEARCHABLE_SECONDS = 20.0
 """How long we look for what a flush made; EverOS says up to 15 s."""
 UNDER_WAY = timedelta(minutes=6)
 """How long EverOS itself may work on a flush whose caller has gone."""
+_QUIET_SECONDS = 4.0
+"""How long nothing more has to come until we go on without."""
 _FIRST_PAUSE_SECONDS = 0.2
+_QUERY_CHARS = 300
+_BEST = 20
 _LONGEST_PAUSE_SECONDS = 1.0
 
 
@@ -39,13 +46,24 @@ class _Flush:
     sleep: Callable[[float], None]
 
 
-def flush(
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A flush that the upstream answered, and what it took; `open_since`: when an earlier one went out of which nobody
+    knew the end."""
+
+    run: _Flush
+    answer: FlushAnswer
+    taken: Waiting
+    open_since: datetime | None
+
+
+def send(
     client: Client, owner: Owner, session: Session, *, clock: Callable[[], datetime], sleep: Callable[[float], None]
-) -> FlushResult:
-    """Errors: `OutcomeUnknown` while it cannot be known, `EngineRefused` when the upstream lost what it had, and those
-    of the client."""
+) -> Sent:
+    """Has the upstream extract. Until this returns, nothing may be added to the session: nobody could say whether the
+    flush took it. Errors: those of the client."""
     run = _Flush(client, owner, session, client.deadline(), clock, sleep)
-    before = (session.flushed_at, session.searchable_at)
+    before, taken = (session.flushed_at, session.searchable_at), upstream_journal.waiting(session)
     open_since = upstream_sessions.note_flush_sent(session, clock())
     try:
         answer = client.flush(_payload(owner, session), run.deadline)
@@ -54,60 +72,128 @@ def flush(
     except EngineError:
         upstream_sessions.restore_flush(session, *before)  # it was never sent, or taken back whole
         raise
-    if answer.status == "no_extraction" and (open_since or answer.failed_before):
-        return _verified(run, answer, open_since)
-    return _done(run, answer)
+    return Sent(run, answer, taken, open_since)
+
+
+def settle(sent: Sent) -> FlushResult:
+    """Waits for what it made. Errors: `OutcomeUnknown` while that cannot be known, `EngineRefused` when the upstream
+    lost what it had."""
+    if sent.answer.status == "no_extraction" and (sent.open_since or sent.answer.failed_before):
+        return _verified(sent)
+    return _done(sent)
 
 
 def _payload(owner: Owner, session: Session) -> dict[str, str]:
     return {"session_id": session.engine_session_id, "app_id": owner.app_id, "project_id": owner.project_id}
 
 
-def _done(run: _Flush, answer: FlushAnswer) -> FlushResult:
-    """The upstream's word is believed; we only wait until its memories can be found."""
-    is_expected = answer.status != "no_extraction" and upstream_journal.waits_for_episodes(run.session)
-    count = _look(run, is_expected=is_expected)
-    upstream_journal.note_flushed(run.session, answer.request_id)
-    if is_expected and not count:
-        return FlushResult("extracted", 0, answer.request_id, None)
-    is_extracted = answer.status == "extracted" or count > 0
-    return _ended(run, answer, count, is_extracted=is_extracted)
+def look_again(client: Client, owner: Owner, session: Session, now: datetime) -> int:
+    """Copies what became visible since a flush of which nobody saw the end; how many. It has ended when all that was
+    flushed is there, or nothing can be under way any more. What still waits in the buffer is the next flush's to
+    decide. Errors: those of the client's list call."""
+    count = upstream_mirror.pull(client, owner, session, client.deadline())
+    if session.flushed_at is None or upstream_journal.waiting(session).last_row is not None:
+        return count
+    said_ms = upstream_journal.said_last_ms(session)
+    is_whole = said_ms is None or upstream_mirror.reaches(session, said_ms, unnoted=False)
+    if is_whole or now - session.flushed_at > UNDER_WAY:
+        upstream_sessions.note_flush_ended(session, now)
+    return count
 
 
-def _verified(run: _Flush, answer: FlushAnswer, open_since: datetime | None) -> FlushResult:
+def _done(sent: Sent) -> FlushResult:
+    """The upstream's word is believed; we only wait until its memories can be found. Where some are still missing the
+    flush stays open, and is looked after."""
+    answer, session = sent.answer, sent.run.session
+    is_expected = answer.status != "no_extraction" and sent.taken.said_ms is not None
+    count, is_found = _look(sent, is_expected=is_expected)
+    if is_expected and not is_found:
+        upstream_journal.note_flushed(session, answer.request_id, sent.taken)
+        return FlushResult("extracted", count, answer.request_id, None)
+    return _ended(sent, count, is_extracted=answer.status == "extracted" or count > 0)
+
+
+def _verified(sent: Sent) -> FlushResult:
     """After a failure "no_extraction" means nothing by itself: what the list call shows counts, and what it showed
-    before somebody could note it."""
+    before somebody could note it. Where nothing is owed, nothing was lost."""
+    run, failed = sent.run, sent.answer.failed_before
     count = upstream_mirror.unnoted(run.session)
-    count += _look(run, is_expected=not count)
-    if count:
-        upstream_journal.note_flushed(run.session, answer.request_id)
-        return _ended(run, answer, count, is_extracted=True)
-    has_ended = bool(answer.failed_before) and all(isinstance(error, UpstreamFailed) for error in answer.failed_before)
-    is_old = open_since is not None and run.clock() - open_since > UNDER_WAY
+    is_owed = upstream_journal.owes_memories(run.session) and not _is_whole(sent, count)
+    count += _look(sent, is_expected=is_owed)[0]
+    if not is_owed or _is_whole(sent, count):
+        return _ended(sent, count, is_extracted=count > 0)
+    has_ended = bool(failed) and all(isinstance(error, UpstreamFailed) for error in failed)
+    is_old = sent.open_since is not None and run.clock() - sent.open_since > UNDER_WAY
     if not has_ended and not is_old:
         raise OutcomeUnknown("The memory service may still be extracting this session.", retry_after_seconds=30)
-    upstream_journal.note_flushed(run.session, answer.request_id)
-    upstream_sessions.note_flush_ended(run.session, run.clock())
+    if count:
+        return _ended(sent, count, is_extracted=True)
+    _note_ended(sent)
     raise EngineRefused("The memory service failed while extracting and lost what it held of this session.")
 
 
-def _ended(run: _Flush, answer: FlushAnswer, count: int, *, is_extracted: bool) -> FlushResult:
-    now = run.clock()
-    upstream_sessions.note_flush_ended(run.session, now)
-    return FlushResult("extracted" if is_extracted else "no_extraction", count, answer.request_id, to_ms(now))
+def _ended(sent: Sent, count: int, *, is_extracted: bool) -> FlushResult:
+    at = to_ms(_note_ended(sent))
+    return FlushResult("extracted" if is_extracted else "no_extraction", count, sent.answer.request_id, at)
 
 
-def _look(run: _Flush, *, is_expected: bool) -> int:
-    """How many new memories there are. When some are expected: waits until there are some and no more come."""
+def _note_ended(sent: Sent) -> datetime:
+    """Both or neither: a flush that is still open though nothing waits for it any more could not be verified. Returns
+    when."""
+    now = sent.run.clock()
+    with transaction.atomic():
+        upstream_journal.note_flushed(sent.run.session, sent.answer.request_id, sent.taken)
+        upstream_sessions.note_flush_ended(sent.run.session, now)
+    return now
+
+
+def _is_whole(sent: Sent, count: int) -> bool:
+    """Whether the copies that no flush was noted for, `count` of them, reach as far as what this one took. Where no
+    user spoke nothing tells how far that is, and one will do."""
+    said_ms = sent.taken.said_ms
+    return count > 0 if said_ms is None else upstream_mirror.reaches(sent.run.session, said_ms, unnoted=True)
+
+
+def _look(sent: Sent, *, is_expected: bool) -> tuple[int, bool]:
+    """How many new memories there are, and whether all that are expected can be found. Waits for that, but not where
+    for some time no more come. A last look sees the later pieces of a file."""
+    run = sent.run
     patience = run.client.deadline(min(SEARCHABLE_SECONDS, max(run.deadline.left_seconds, 0.0)))
     count = pulled = _pull(run, patience)
-    pause = _FIRST_PAUSE_SECONDS
-    while is_expected and (pulled or not count) and pause < patience.left_seconds:
+    pause, quiet = _FIRST_PAUSE_SECONDS, 0.0
+    while is_expected:
+        is_whole = _is_whole(sent, count)
+        if is_whole and not pulled and _is_found(run, patience):
+            return count, True
+        if pause >= patience.left_seconds or (count and not is_whole and quiet > _QUIET_SECONDS):
+            return count, False
         run.sleep(pause)
-        pause = min(pause * 1.5, _LONGEST_PAUSE_SECONDS)
         pulled = _pull(run, patience)
-        count += pulled
-    return count
+        count, quiet = count + pulled, 0.0 if pulled else quiet + pause
+        pause = min(pause * 1.5, _LONGEST_PAUSE_SECONDS)
+    return count, True
+
+
+def _is_found(run: _Flush, deadline: Deadline) -> bool:
+    """Whether EverOS's search finds the latest copy by its own words: its list shows a memory some moments earlier."""
+    latest = upstream_mirror.latest(run.session)
+    if latest is None:
+        return True
+    question = {
+        "user_id": run.owner.user_id,
+        "app_id": run.owner.app_id,
+        "project_id": run.owner.project_id,
+        "query": str(latest.payload.get("episode", latest.text))[:_QUERY_CHARS],
+        "method": "keyword",
+        "top_k": _BEST,
+        "filters": {"session_id": run.session.engine_session_id},
+    }
+    try:
+        found = run.client.search(question, deadline)
+    except EngineError as error:
+        logger.warning("upstream: the memories of a flushed session cannot be searched: %s", error.detail)
+        return False
+    return any(record.id == latest.memory_id for record in found.episodes)
 
 
 def _pull(run: _Flush, deadline: Deadline) -> int:

@@ -20,17 +20,28 @@ from uuid import UUID, uuid4
 import orjson
 from django.conf import settings
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Max, Q, QuerySet
 from django.utils import timezone
 
 from engine import upstream_sessions
 from engine.models import Memory, Session
 from engine.port import ContentItem, Message, Owner, Role
 from engine.upstream.content import SPAN_MS, span_ms
+from engine.upstream.failures import TooEarly
 from memory_gateway.core.times import to_ms
 
+_FIRST_MS = 10**12
 _SENDING = "sending:"
 _ROWS_AT_ONCE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Messages that a flush will take: the last of their rows, and when their user spoke last (None: never, and no
+    episode will come: EverOS files those under users who said something)."""
+
+    last_row: int | None
+    said_ms: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +70,9 @@ def take_in(owner: Owner, session_id: str, messages: Sequence[Message]) -> tuple
 
 
 def note(session: Session, messages: Sequence[Message]) -> list[Batch]:
-    """The same for a session that the caller holds. Call inside a transaction."""
+    """The same for a session that the caller holds. Call inside a transaction. Errors: `TooEarly`."""
+    if any(message.timestamp_ms < _FIRST_MS for message in messages):
+        raise TooEarly("timestamp: EverOS holds no messages from before 9 September 2001; the embedded engine does.")
     wanted = {name_of(session, message): message for message in messages}
     known = {row.memory_id: row for row in _rows(session).filter(memory_id__in=list(wanted))}
     in_doubt = {row.batch_id for row in known.values() if row.batch_id.startswith(_SENDING)}
@@ -99,11 +112,20 @@ def drop(session: Session, batch: Batch) -> None:
     _rows(session).filter(batch_id=batch.batch_id).delete()
 
 
-def note_flushed(session: Session, flush_id: str) -> None:
-    """From now on these messages are a record of what was said, and no longer wait in the upstream's buffer. What came
-    of them carries the same name, so that each memory leads back to its messages."""
+def waiting(session: Session) -> Waiting:
+    """What lies in the upstream's buffer. One statement."""
+    rows = _rows(session).filter(batch_id="")
+    said = Max("created_at_ms", filter=Q(category=_category("user")))
+    return Waiting(**rows.aggregate(last_row=Max("pk"), said_ms=said))
+
+
+def note_flushed(session: Session, flush_id: str, flushed: Waiting) -> None:
+    """From now on these messages are a record of what was said, and no longer wait in the upstream's buffer; what was
+    added since the flush went out still does. What came of them carries the same name, so that each memory leads back
+    to its messages."""
     batch_id = flush_id[:64] or uuid4().hex
-    _rows(session).filter(batch_id="").update(batch_id=batch_id, **_unkept(session))
+    taken = _rows(session).filter(batch_id="", pk__lte=flushed.last_row or 0)
+    taken.update(batch_id=batch_id, **_unkept(session))
     made = session.memories.filter(memory_type=Memory.Type.EPISODE, origin=Memory.Origin.UPSTREAM, batch_id="")
     made.update(batch_id=batch_id)
 
@@ -147,9 +169,17 @@ def rename(session: Session, rows: Iterable[Memory]) -> None:
     Memory.objects.bulk_update(moved, ["memory_id", "session"], batch_size=_ROWS_AT_ONCE)
 
 
-def waits_for_episodes(session: Session) -> bool:
-    """Whether a flush will make episodes: EverOS files them under users who said something."""
-    return _rows(session).filter(batch_id="", category=_category("user")).exists()
+def said_last_ms(session: Session) -> int | None:
+    """When the user spoke last of what was flushed; None where they never did."""
+    times = _rows(session).filter(category=_category("user")).order_by("-created_at_ms")
+    return times.values_list("created_at_ms", flat=True).first()
+
+
+def owes_memories(session: Session) -> bool:
+    """Whether something waits for a flush, or was flushed and has brought no episode that we know of."""
+    made = session.memories.filter(memory_type=Memory.Type.EPISODE, origin=Memory.Origin.UPSTREAM)
+    unseen = Q(category=_category("user")) & ~Q(batch_id__in=made.values("batch_id"))
+    return _rows(session).filter(Q(batch_id="") | unseen).exists()
 
 
 def _rows(session: Session) -> QuerySet[Memory]:

@@ -33,9 +33,21 @@ def pull(client: Client, owner: Owner, session: Session, deadline: Deadline) -> 
     return new
 
 
+def latest(session: Session) -> Memory | None:
+    """Of the copies that no flush was noted for that of what was said last."""
+    return _episodes(session).filter(batch_id="").order_by("-created_at_ms", "-pk").first()
+
+
 def unnoted(session: Session) -> int:
     """How many copies were made of which no flush was noted to have made them: its process was killed before."""
     return _episodes(session).filter(batch_id="").count()
+
+
+def reaches(session: Session, said_ms: int, *, unnoted: bool) -> bool:
+    """Whether there is a copy as late as what was said last: EverOS dates an episode by the last message in it, to the
+    second, and cuts a session in its order. `unnoted`: among those alone of which no flush was noted."""
+    late = _episodes(session).filter(created_at_ms__gte=said_ms // 1000 * 1000)
+    return (late.filter(batch_id="") if unnoted else late).exists()
 
 
 def _question(owner: Owner, session: Session, number: int) -> dict[str, Any]:
@@ -51,8 +63,8 @@ def _question(owner: Owner, session: Session, number: int) -> dict[str, Any]:
 
 
 def _keep(owner: Owner, session: Session, page: wire.Page) -> int:
-    names = Names({session.engine_session_id: session.session_id}, AgentNames(owner.user_pk))
-    hits, _ = hits_of(wire.Records(episodes=page.episodes), owner, names, None, is_bounded=True)
+    names = Names({session.engine_session_id: session.session_id}, AgentNames.of(owner.user_pk))
+    hits, _ = hits_of(page, owner, names, None, is_bounded=True)
     known = set(
         _episodes(session).filter(memory_id__in=[hit.memory_id for hit in hits]).values_list("memory_id", flat=True)
     )

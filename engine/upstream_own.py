@@ -35,7 +35,8 @@ def look_up(owner: Owner, requests: Sequence[SearchRequest], upstream_ids: Colle
         return Own([[] for _ in requests], frozenset())
     best = rank(owner, requests)
     pks = {pk for ranked in best for pk, _ in ranked}
-    rows = queries.rows_and_reworded(owner, pks, upstream_ids)
+    with_hidden = any(request.with_hidden for request in requests)
+    rows = queries.rows_and_reworded(owner, pks, upstream_ids, with_hidden=with_hidden)
     return Own(
         [
             list(_scored(request.query, hits_of(owner, ranked, rows)))

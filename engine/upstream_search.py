@@ -13,7 +13,8 @@ from engine.port import Hit, Owner, SearchRequest, SearchResult
 from engine.upstream import wire
 from engine.upstream.answering import answer_of, found_by, is_full
 from engine.upstream.filters import session_ids_in
-from engine.upstream.hits import session_ids_of
+from engine.upstream.hits import Names, session_ids_of
+from engine.upstream.names import AgentNames
 from engine.upstream.questions import Payload, payloads_of
 
 Ask = Callable[[Sequence[Payload]], list[wire.Records]]
@@ -33,8 +34,8 @@ def search(ask: Ask, owner: Owner, requests: Sequence[SearchRequest], batch_size
     found = [[answers[orjson.dumps(payload)] for payload in payloads] for payloads in asked]
     names = _names(owner, requests, own, found)
     hits = [
-        found_by(request, records, owner, sessions)
-        for request, records, sessions in zip(requests, found, names, strict=True)
+        found_by(request, records, owner, its_names)
+        for request, records, its_names in zip(requests, found, names, strict=True)
     ]
     hits = _without_left(owner, hits)
     beside = upstream_own.look_up(owner, requests, {hit.memory_id for held in hits for hit in held})
@@ -85,7 +86,7 @@ def _ask_for_profile(asked: Sequence[Sequence[Payload]]) -> None:
 
 def _names(
     owner: Owner, requests: Sequence[SearchRequest], own: Mapping[str, str], found: Sequence[Sequence[wire.Records]]
-) -> list[Mapping[str, str]]:
+) -> list[Names]:
     """For each request the engine ids that may come, with the owner's names for them: the sessions that it asked for,
     or where it asked without sessions whichever of those that came are the owner's."""
     came = {
@@ -95,11 +96,12 @@ def _names(
         for records in answers
         for engine_id in session_ids_of(records)
     }
-    any_of_owner = upstream_sessions.session_ids(owner, came)
+    agents = AgentNames.of(owner.user_pk)
+    live, given_up = upstream_sessions.session_ids(owner, came)
     return [
-        any_of_owner
+        Names(live, agents, given_up)
         if _is_unscoped(request)
-        else {own[session_id]: session_id for session_id in request.session_ids or () if session_id in own}
+        else Names({own[name]: name for name in request.session_ids or () if name in own}, agents)
         for request in requests
     ]
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import datetime
+from typing import Any
 
 from django.db import connection
 
@@ -19,7 +20,7 @@ from memory_gateway.core.ids import parse_session_id
 # A row made under another engine may carry an id that somebody else holds upstream: the older row is the holder.
 _OWN = """
     FROM engine_session AS own
-    WHERE own.user_id = %s AND own.app_id = %s AND own.project_id = %s AND own.deleted_at IS NULL
+    WHERE own.user_id = %s AND own.app_id = %s AND own.project_id = %s
       AND NOT EXISTS (
         SELECT 1 FROM engine_session AS other
         WHERE other.engine_session_id = own.engine_session_id AND other.app_id = own.app_id
@@ -29,24 +30,30 @@ _OWN = """
 
 def engine_ids(owner: Owner, session_ids: Collection[str]) -> dict[str, str]:
     """Which of these sessions the owner has, with the engine's ids. One statement."""
-    return _pairs("own.session_id, own.engine_session_id", "own.session_id", owner, session_ids)
+    columns = "own.session_id, own.engine_session_id"
+    return dict(_rows(columns, "own.deleted_at IS NULL AND own.session_id", owner, session_ids))
 
 
-def session_ids(owner: Owner, engine_session_ids: Collection[str]) -> dict[str, str]:
-    """Which of these engine ids are the owner's, with the owner's ids. One statement."""
-    return _pairs("own.engine_session_id, own.session_id", "own.engine_session_id", owner, engine_session_ids)
+def session_ids(owner: Owner, engine_session_ids: Collection[str]) -> tuple[dict[str, str], frozenset[str]]:
+    """Which of these engine ids are the owner's, with the owner's ids, and which were until the owner deleted them for
+    good. One statement."""
+    columns = "own.engine_session_id, own.session_id, own.deleted_at IS NULL"
+    rows = _rows(columns, "own.engine_session_id", owner, engine_session_ids)
+    live = {engine_id: session_id for engine_id, session_id, is_live in rows if is_live}
+    return live, frozenset(engine_id for engine_id, _, is_live in rows if not is_live)
 
 
-def _pairs(columns: str, key: str, owner: Owner, wanted: Collection[str]) -> dict[str, str]:
+def _rows(columns: str, key: str, owner: Owner, wanted: Collection[str]) -> list[tuple[Any, ...]]:
     if not wanted:
-        return {}
+        return []
     marks = ", ".join(["%s"] * len(wanted))
     user_pk = owner.user_pk if connection.features.has_native_uuid_field else owner.user_pk.hex
     with connection.cursor() as cursor:
         cursor.execute(
             f"SELECT {columns} {_OWN} AND {key} IN ({marks})", [user_pk, owner.app_id, owner.project_id, *wanted]
         )
-        return dict(cursor.fetchall())
+        rows: list[tuple[Any, ...]] = cursor.fetchall()
+    return rows
 
 
 def find(owner: Owner, session_id: str) -> Session | None:
@@ -108,6 +115,14 @@ def note_flush_sent(session: Session, now: datetime) -> datetime | None:
 def note_flush_ended(session: Session, searchable_at: datetime) -> None:
     session.searchable_at = searchable_at
     session.save(update_fields=["searchable_at"])
+
+
+def open_flushes(since: datetime, before: datetime, limit: int) -> list[Session]:
+    """Sessions whose last flush went out within that time and of which nobody knows what it brought, with their
+    users; the latest first."""
+    unseen = Session.objects.filter(searchable_at__isnull=True, deleted_at__isnull=True)
+    sent = unseen.filter(flushed_at__gte=since, flushed_at__lt=before)
+    return list(sent.select_related("user").order_by("-flushed_at")[:limit])
 
 
 def is_flush_open(session: Session) -> bool:

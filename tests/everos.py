@@ -13,7 +13,7 @@ import pytest
 import requests
 
 _RUN = Path(__file__).resolve().parents[2] / "shared" / "upstream" / "run"
-_START_SECONDS = 600
+_START_SECONDS = 1200  # the first start installs it
 
 
 @dataclass(frozen=True)
@@ -41,15 +41,25 @@ def running() -> Iterator[EverOS]:
     """Skips where nobody asked for it, or nothing is there to start."""
     if os.environ.get("RUN_BACKEND_INTEGRATION") != "1":
         pytest.skip("needs a real EverOS: set RUN_BACKEND_INTEGRATION=1")
-    llm_url = f"http://127.0.0.1:{os.environ.get('STUB_PORT', '19950')}"
     if url := os.environ.get("UPSTREAM_URL"):
-        yield EverOS(url.rstrip("/"), llm_url)
+        yield EverOS(url.rstrip("/"), _llm_url(os.environ.get("STUB_PORT", "19950")))
         return
+    with started() as service:
+        yield service
+
+
+@contextmanager
+def started(**env: str) -> Iterator[EverOS]:
+    """One from the shared folder; `env` are the variables of its `run`. Skips where that is absent."""
     if not _RUN.exists():
         pytest.skip("needs a real EverOS: set UPSTREAM_URL, or provide ../shared/upstream/run")
-    port = os.environ.get("UPSTREAM_PORT", "1995")
-    subprocess.run([_RUN, "start"], check=True, capture_output=True, timeout=_START_SECONDS)
+    env = {"UPSTREAM_PORT": "1995", "STUB_PORT": "19950", **os.environ, **env}
+    subprocess.run([_RUN, "start"], check=True, capture_output=True, timeout=_START_SECONDS, env=env)
     try:
-        yield EverOS(f"http://127.0.0.1:{port}", llm_url)
+        yield EverOS(f"http://127.0.0.1:{env['UPSTREAM_PORT']}", _llm_url(env["STUB_PORT"]))
     finally:
-        subprocess.run([_RUN, "stop"], check=True, capture_output=True, timeout=60)
+        subprocess.run([_RUN, "stop"], check=True, capture_output=True, timeout=60, env=env)
+
+
+def _llm_url(port: str) -> str:
+    return f"http://127.0.0.1:{port}"

@@ -144,7 +144,7 @@ class Store:
             "app_id": body.get("app_id", "default"),
             "project_id": body.get("project_id", "default"),
             "session_id": body["session_id"],
-            "timestamp": _iso(said[0]["timestamp"]),
+            "timestamp": _iso(max(message["timestamp"] for message in said)),
             "sender_ids": [user_id],
             "summary": text[:200],
             "subject": text[:90],

@@ -76,6 +76,9 @@ class StubUpstream:
         self.most_at_once: Counter[str] = Counter()
         self._at_once: Counter[str] = Counter()
         self._faults: dict[str, list[Fault]] = defaultdict(list)
+        self.failed_for: Counter[str] = Counter()
+        self._fault_of_users: dict[str, Fault] = {}
+        self._is_freed = threading.Event()
         self._server = _Server(("127.0.0.1", port), _Handler)
         self._server.stub = self
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
@@ -95,7 +98,29 @@ class StubUpstream:
         """The next `times` calls of that name ("*": of any) go wrong."""
         self._faults[name] += [fault] * times
 
-    def next_fault(self, name: str) -> Fault:
+    def heal(self, name: str) -> None:
+        """Calls of that name go right from now on."""
+        self._faults[name].clear()
+
+    @contextmanager
+    def failing_for(self, user_id: str, fault: Fault) -> Iterator[None]:
+        """Calls in whose body the id stands go wrong meanwhile, and those that hang are answered at its end."""
+        self._is_freed.clear()
+        self._fault_of_users[user_id] = fault
+        try:
+            yield
+        finally:
+            del self._fault_of_users[user_id]
+            self._is_freed.set()
+
+    def pause(self, seconds: float) -> None:
+        self._is_freed.wait(seconds)
+
+    def next_fault(self, name: str, body: bytes) -> Fault:
+        for user_id, fault in list(self._fault_of_users.items()):
+            if user_id.encode() in body:
+                self.failed_for[user_id] += 1
+                return fault
         with self.store.lock:
             queue = self._faults[name] or self._faults["*"]
             return queue.pop(0) if queue else Fault()
@@ -167,13 +192,13 @@ class _Handler(BaseHTTPRequestHandler):
         self.stub.requests.append(Recorded(name, body, dict(self.headers)))
         with self.stub.counted(name):
             time.sleep(self.stub.latency_seconds)
-            self._answer(name, body, self.stub.next_fault(name))
+            self._answer(name, body, self.stub.next_fault(name, raw))
 
     def _answer(self, name: str, body: Any, fault: Fault) -> None:
         status, data = 200, fault.body
         if fault.acts or not fault.replaces:
             status, data = self._carried_out(name, body)
-        time.sleep(fault.hang_seconds)
+        self.stub.pause(fault.hang_seconds)
         if fault.status is not None or fault.body is not None:
             status, data = fault.status or 200, fault.body
         if fault.reset:
@@ -205,7 +230,7 @@ class _Handler(BaseHTTPRequestHandler):
             return None
         for byte in head + payload:
             self.wfile.write(bytes([byte]))
-            time.sleep(fault.drip_seconds)
+            self.stub.pause(fault.drip_seconds)
         return None
 
     def _send_much(self, fault: Fault) -> None:

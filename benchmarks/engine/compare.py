@@ -3,6 +3,12 @@
 Each number of memories is measured in a process and a folder of its own, with the same made-up texts and vectors for
 all. Ours is a whole search of the engine, from the question to hits with their texts; the question's vector is at hand
 for all. FTS5 and LanceDB answer with ids and texts of one user.
+
+An add is one message to a session that most users do not have yet. It survives the end of the process, and with none
+of the three that of the machine: SQLite in WAL mode with synchronous=NORMAL, as our settings have it, waits for the
+disk at checkpoints alone, and LanceDB calls no fsync. Ours is then found by its words, filed and counted, and owed its
+vector; LanceDB is given the vector, and compares one by one what its indexes do not hold yet. Neither LanceDB's
+compaction nor our checkpoints are in the medians.
 """
 
 from __future__ import annotations

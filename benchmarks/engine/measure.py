@@ -18,6 +18,7 @@ django.setup()
 
 import numpy as np  # noqa: E402
 from django.conf import settings  # noqa: E402
+from django.db import connection  # noqa: E402
 
 from accounts import services as accounts  # noqa: E402
 from accounts.audit import Actor  # noqa: E402
@@ -89,6 +90,11 @@ class Ours:
         for question in questions:
             client().keep(vectors_spaces.model_of(space), question.text, question.vector)
 
+    def settle(self) -> None:
+        """Puts what is in the journal into the file."""
+        with connection.cursor() as cursor:
+            cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
     def search(self, question: Item, method: Method) -> list[str]:
         owner = self._owners[question.user]
         [result] = self._engine.search(owner, [SearchRequest(question.text, method, 10)])
@@ -118,13 +124,16 @@ def main() -> None:
         "LanceDB": _took(lambda: lance.build(items)),
     }
     ours.know(questions)
-    of_few = [_of(question, number % _USERS_WITH_TABLES) for number, question in enumerate(questions)]
-    for user in range(min(_USERS_WITH_TABLES, options.users)):
+    few = min(_USERS_WITH_TABLES, options.users)
+    of_few = [_of(question, number % few) for number, question in enumerate(questions)]
+    for user in range(few):
         lance.build_of(user, [item for item in items if item.user == user])
     keyword = _in_turns(questions, lambda one: ours.search(one, "keyword"), fts5.keyword)
     vector = _in_turns(questions, lambda one: ours.search(one, "vector"), lance.vector)
     hybrid = _in_turns(of_few, lambda one: ours.search(one, "hybrid"), lance.hybrid)
     add = _in_turns(more, ours.add, lance.add)
+    ours.settle()
+    fts5.settle()
     result = {
         "recall": _recall(ours, items, questions),
         "ratios": {

@@ -30,6 +30,10 @@ class Fts5:
                 "INSERT INTO f (body, user) VALUES (?, ?)", ((item.text, f"u{item.user}") for item in items)
             )
 
+    def settle(self) -> None:
+        """Puts what is in the journal into the file."""
+        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
     def keyword(self, question: Item) -> Sequence[Any]:
         words = " OR ".join(f'"{word}"' for word in question.text.split())
         match = f'user : "u{question.user}" AND body : ({words})'
@@ -38,7 +42,7 @@ class Fts5:
 
 
 class Lance:
-    """One table for all with an index of its user column, and besides tables of some users alone."""
+    """One table for all with indexes of its users and its texts, and besides tables of some users alone."""
 
     def __init__(self, folder: Path, dimensions: int) -> None:
         self.path = folder / "lance"
@@ -52,6 +56,7 @@ class Lance:
         for start in range(0, len(items), _ADDED_AT_ONCE):
             self._all.add(self._rows(items[start : start + _ADDED_AT_ONCE]))
         self._all.create_scalar_index("user", index_type="BTREE")
+        self._all.create_fts_index("text")
 
     def build_of(self, user: int, items: Sequence[Item]) -> None:
         table = self._db.create_table(f"user_{user}", self._rows(items), schema=self._schema)

@@ -13,7 +13,7 @@ from accounts.models import MemoryUser
 from engine.browse import ledger
 from engine.browse.ledger import Tally
 from engine.browse.selection import Selection, rows_of
-from engine.browse.sessions import labelled, top_sessions
+from engine.browse.sessions import labelled, sessions_ever, top_sessions
 from engine.browse.spans import FIRST_MS, LAST_MS
 from engine.categories import label, tab_of
 from engine.models import HourCount
@@ -88,12 +88,11 @@ def facets(selection: Selection, *, limit: int = 200) -> Facets:
     )
     users, _ = ledger.top(base, ledger.by_user(base), _ALWAYS, limit)
     agents, _ = ledger.top(base, ledger.by_agent(base), _ALWAYS, limit)
-    sessions, _ = top_sessions(base, _ALWAYS, limit)
     by_category = _by_category(ledger.tally(base, ledger.by_category(base), _ALWAYS))
     return Facets(
         users=_users(users),
         agents=[Count(name, name, number) for name, number in agents],
-        sessions=_sessions(sessions),
+        sessions=_sessions(sessions_ever(base, limit)),
         categories=[Count(name, str(label(name)), number) for name, number in by_category.most_common()],
         origins=_origins(base),
     )
@@ -163,8 +162,8 @@ def _users(found: Iterable[tuple[str, int]]) -> list[Count]:
 
 def _sessions(found: Sequence[tuple[int, int]]) -> list[Count]:
     named = labelled([row for row, _ in found])
-    counts = [(named[row], number) for row, number in found if row in named]
-    return [Count(one.session_id, one.session_id, number, one.user.user_id) for one, number in counts]
+    counts = [(*named[row], number) for row, number in found if row in named]
+    return [Count(session_id, session_id, number, user_id) for session_id, user_id, number in counts]
 
 
 def _origins(base: Selection) -> list[Count]:

@@ -16,7 +16,7 @@ from engine.rollups import DAY_HOURS, EIGHT_DAYS_HOURS, HOUR_MS, LONG_HOURS, Sli
 # SQLite takes 500 parts of one statement.
 _PIECES_AT_ONCE: Final = 200
 SHORT: Final = (1, DAY_HOURS, EIGHT_DAYS_HOURS)
-LONG: Final = (DAY_HOURS, LONG_HOURS)
+LONG: Final = (1, DAY_HOURS, LONG_HOURS)
 
 
 _TOP: Final = """

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Final, Literal
 from uuid import UUID
 
-from django.db.models import F, QuerySet, Value
+from django.db.models import F, Q, QuerySet, Value
 from django.db.models.functions import Coalesce
 
 from engine.categories import TABS
+from engine.embedded.extraction_following import HIDDEN_AS
 from engine.models import Memory
 from engine.port import MemoryType
 from engine.table import visible
+
+_SET_ASIDE: Final = Q(origin=Memory.Origin.EXTRACTED, payload__has_key=HIDDEN_AS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,8 +24,9 @@ class Selection:
     """Conditions that all hold; None and an empty tuple are no condition. Times are Unix milliseconds:
     `since_ms` ≤ time < `until_ms`; importance lies between both ends, which belong to it.
 
-    For operators: without `user_pk` it spans all users. `in_trash` selects among the memories that were deleted one by
-    one instead of among the living.
+    For operators: without `user_pk` it spans all users. `in_trash` selects among the memories that are hidden one by
+    one instead of among the living: of them those that a person deleted (`hidden_by` user), or those that the gateway
+    set aside itself, as superseded or with their source.
     """
 
     user_pk: UUID | None = None
@@ -39,6 +43,7 @@ class Selection:
     since_ms: int | None = None
     until_ms: int | None = None
     in_trash: bool = False
+    hidden_by: Literal["user", "gateway"] | None = None
 
     def wanted_categories(self) -> tuple[str, ...] | None:
         """The categories that tab and choice leave; None for any."""
@@ -117,7 +122,8 @@ def _shown(selection: Selection) -> QuerySet[Memory]:
         created_at_ms__gte=selection.since_ms,
         created_at_ms__lt=selection.until_ms,
     )
-    return visible(Memory.objects.filter(**state, **bounds)).order_by()
+    by = {"user": ~_SET_ASIDE, "gateway": _SET_ASIDE, None: Q()}[selection.hidden_by]
+    return visible(Memory.objects.filter(by, **state, **bounds)).order_by()
 
 
 def _given(**conditions: Any) -> dict[str, Any]:

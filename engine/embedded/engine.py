@@ -98,8 +98,8 @@ class EmbeddedEngine(MemoryTable):
         From the mark on nothing is found; if the removal is cut short, the same call ends it.
         """
         with database_errors():
-            extraction_following.forget_session(owner, session_id)
             session = sessions.mark_deleted(owner, session_id, self._clock())
+            extraction_following.forget_session(owner, session_id)
             memories = Memory.objects.filter(owned_by(owner), session=session).order_by("pk")
             while batch := list(memories[:_BATCH_ROWS]):
                 storage.remove(owner, batch)

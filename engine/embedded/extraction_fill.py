@@ -30,7 +30,7 @@ from engine.endpoint import EndpointError
 from engine.extraction_models import OwedExtraction
 from engine.llm import client as llm
 from engine.llm.extraction import Described, Extracted, describe, extract
-from engine.models import Memory, Session
+from engine.models import BARE, Memory, Session
 from engine.port import Owner
 
 logger = logging.getLogger("memory_gateway.llm")
@@ -80,14 +80,16 @@ def owe_unread(user_pk: UUID | None = None) -> None:
 
 
 def _unread(whose: Q) -> Iterable[Mapping[str, Any]]:
-    """The flushed batches of what was said that nothing was made of and that are not owed."""
+    """The flushed batches of what was said that nothing was made of and that are not owed; none of a session of which
+    something was purged, since a model would say it again in other words."""
     batch = {"session": OuterRef("session"), "batch_id": OuterRef("batch_id")}
     said = Memory.objects.filter(
         whose, extraction_windows.SAID, memory_type=Memory.Type.EPISODE, session__hidden_at=None,
         session__deleted_at=None,
     ).exclude(batch_id="").exclude(session__kind__in=_UNREAD_KINDS)  # fmt: skip
     made = Memory.objects.filter(origin=Memory.Origin.EXTRACTED, **batch)
-    unread = said.filter(~Exists(made), ~Exists(OwedExtraction.objects.filter(**batch)))
+    purged = Memory.objects.filter(session=OuterRef("session"), batch_id=BARE)
+    unread = said.filter(~Exists(made), ~Exists(purged), ~Exists(OwedExtraction.objects.filter(**batch)))
     return unread.order_by().values("user_id", "app_id", "project_id", "session_id", "batch_id").distinct()
 
 
@@ -163,7 +165,7 @@ def _task(owed: OwedExtraction, seconds: float) -> _Task | None:
             lines = list(extraction_profile.lines_of(facts))
             return _Task(owed, owner, lambda: describe(llm.client(), lines, seconds), facts=facts)
     elif (window := extraction_windows.next_of(owner, owed)) is not None:
-        lines = list(extraction_windows.lines_of(owner, owed, window))
+        lines = list(extraction_windows.lines_of(owner, window))
         of_agents: bool = settings.MEMORY_GATEWAY_SELF_IMPROVING_MEMORY
         return _Task(owed, owner, lambda: extract(llm.client(), lines, seconds, of_agents=of_agents), window)
     owed.delete()
@@ -185,7 +187,7 @@ def _take_in(task: _Task, answer: Extracted | Described, now: datetime) -> None:
 
 def _locked(task: _Task) -> OwedExtraction | None:
     """What is owed, with its user locked; None where it is gone, or another process has read on."""
-    if not MemoryUser.objects.select_for_update().filter(pk=task.owner.user_pk).exists():
+    if not MemoryUser.objects.select_for_update(no_key=True).filter(pk=task.owner.user_pk).exists():
         return None
     return OwedExtraction.objects.select_for_update().filter(pk=task.owed.pk, after_seq=task.owed.after_seq).first()
 
@@ -195,6 +197,8 @@ def _write(owner: Owner, owed: OwedExtraction, window: Window, extracted: Extrac
     if session is None or session.hidden_at is not None:
         owed.delete()
         return
+    if not window.is_current():
+        return  # it stays owed, and is read as it is now
     made = extraction_rows.write(owner, session, window, extracted, now)
     if any(row.category.startswith("user_") for row in made):
         owe_profile(owner)

@@ -1,7 +1,8 @@
 """What becomes of memories that a model made when their users decide about what they were made of.
 
-A memory goes with each message that it rests on, and comes back with it. A profile, which rests on many, goes at the
-first of them and is written anew from what is left.
+A memory goes with each message that it rests on, and comes back with it. One whose message was corrected is set aside
+until a model has read the corrected words. A profile, which rests on many, goes at the first of them and is written
+anew from what is left.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from datetime import datetime
 from typing import Final, Literal
 
 from django.db import transaction
+from django.db.models import Max, Min
+from django.utils import timezone
 
-from engine.embedded import storage
+from engine.embedded import sessions, storage
 from engine.extraction_models import OwedExtraction
 from engine.llm import client as llm
 from engine.models import Memory, owned_by
@@ -20,7 +23,7 @@ from engine.port import Owner
 
 HIDDEN_AS: Final = "hidden_as"
 """Where a payload says why a memory is hidden that no user deleted."""
-Reason = Literal["superseded", "with_source"]
+Reason = Literal["superseded", "with_source", "reworded"]
 
 
 def follow(owner: Owner, memory_id: str, at: datetime | None) -> None:
@@ -43,13 +46,39 @@ def reword(owner: Owner, memory_id: str) -> None:
         put_profile_aside(owner)
 
 
+def read_again(owner: Owner, memory: Memory) -> None:
+    """Sets aside what a model made of a memory whose words its user just changed, and has it read the new ones: what
+    still holds is said again. What its user corrected themselves stays."""
+    made = [one for one in _made_in_session_of(owner, memory.memory_id) if _rests_on(one, memory.memory_id)]
+    stale = [one for one in made if one.hidden_at is None or one.payload.get(HIDDEN_AS) == "with_source"]
+    if not stale:
+        return
+    hide(stale, "reworded", timezone.now())
+    sources = {name for one in stale for name in one.payload["sources"]}
+    places = Memory.objects.filter(owned_by(owner), memory_id__in=sources).aggregate(first=Min("seq"), last=Max("seq"))
+    OwedExtraction.objects.create(
+        user_id=owner.user_pk,
+        app_id=owner.app_id,
+        project_id=owner.project_id,
+        session_id=memory.session_id,
+        batch_id=memory.batch_id,
+        after_seq=places["first"] - 1,
+        until_seq=places["last"],
+    )
+
+
+def _rests_on(made: Memory, memory_id: str) -> bool:
+    return memory_id in made.payload.get("sources", ()) and made.text == made.payload.get("said")
+
+
 def put_profile_aside(owner: Owner) -> None:
-    """Forgets the owner's profile with its history, and owes a new one. Call where something that it may rest on was
-    deleted or corrected."""
+    """Forgets the owner's profile with its history, what lies in the trash of it too, and owes a new one unless it was
+    its user who deleted it. Call where something that it may rest on was deleted or corrected."""
     profiles = Memory.objects.filter(owned_by(owner), memory_type=Memory.Type.PROFILE, origin=Memory.Origin.EXTRACTED)
-    rows = [row for row in profiles if row.hidden_at is None or HIDDEN_AS in row.payload]
+    rows = list(profiles)
     if rows:
         storage.remove(owner, rows)
+    if any(row.hidden_at is None or HIDDEN_AS in row.payload for row in rows):
         owe_profile(owner)
 
 
@@ -109,7 +138,9 @@ def _has_hidden_source(owner: Owner, made: Memory) -> bool:
 
 
 def forget_session(owner: Owner, session_id: str) -> None:
-    """Puts the profile aside where the session that goes had a part in it."""
+    """Puts the profile aside where the session that is gone had a part in it; one that is being written waits, and then
+    finds the session gone."""
     if has_made(owner, session_id):
         with transaction.atomic():
+            sessions.lock_decisions(owner)
             put_profile_aside(owner)

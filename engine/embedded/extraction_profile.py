@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
+from django.db.models import QuerySet
+
 from engine.categories import TABS
 from engine.embedded import index, storage
 from engine.embedded.extraction_following import HIDDEN_AS, hide
@@ -22,11 +24,8 @@ _KEPT: Final = 5
 
 def facts_of(owner: Owner) -> list[Memory]:
     """What the profile is written of: the weightiest of the user's facts, preferences and decisions, oldest first."""
-    live = Memory.objects.filter(
-        owned_by(owner), category__in=TABS["user"], hidden_at__isnull=True, session__hidden_at__isnull=True,
-        session__deleted_at__isnull=True, origin=Memory.Origin.EXTRACTED,
-    )  # fmt: skip
-    best = live.order_by("-importance", "-created_at_ms", "-pk")[:MAX_FACTS]
+    found = _live().filter(owned_by(owner), category__in=TABS["user"], origin=Memory.Origin.EXTRACTED)
+    best = found.order_by("-importance", "-created_at_ms", "-pk")[:MAX_FACTS]
     return sorted(best, key=lambda row: (row.created_at_ms, row.pk))
 
 
@@ -41,9 +40,9 @@ def lines_of(facts: Sequence[Memory]) -> Iterator[Mapping[str, Any]]:
 
 
 def write(owner: Owner, facts: Sequence[Memory], described: Described, now: datetime) -> Memory | None:
-    """Puts a new profile in the place of the last; none where one of its facts has changed since. Call inside a
-    transaction that holds the user."""
-    kept = Memory.objects.filter(pk__in=[row.pk for row in facts], hidden_at__isnull=True)
+    """Puts a new profile in the place of the last; none where one of its facts has changed since, or its session was
+    deleted. Call inside a transaction that holds the user."""
+    kept = _live().filter(pk__in=[row.pk for row in facts])
     if dict(kept.values_list("pk", "text")) != {row.pk: row.text for row in facts}:
         return None
     row = _row(owner, facts, described, now)
@@ -57,6 +56,10 @@ def write(owner: Owner, facts: Sequence[Memory], described: Described, now: date
     if len(former) > _KEPT:
         storage.remove(owner, former[:-_KEPT])
     return row
+
+
+def _live() -> QuerySet[Memory]:
+    return Memory.objects.filter(hidden_at=None, session__hidden_at=None, session__deleted_at=None)
 
 
 def _profiles(owner: Owner) -> list[Memory]:

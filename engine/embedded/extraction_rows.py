@@ -29,10 +29,21 @@ _WORDS: Final = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The messages that a model was given under the numbers 1, 2, …, and under numbers too what was known already."""
+    """The messages that a model was given under the numbers 1, 2, …, under numbers too what was known already, and
+    without a number what was said before."""
 
     messages: Sequence[Memory]
     known: Sequence[Memory]
+    before: Sequence[Memory] = ()
+
+    def is_current(self) -> bool:
+        """Whether nothing of it was deleted or corrected since: a model may have had its words from any line, whatever
+        it names as its source."""
+        shown = {row.pk: row.text for row in (*self.messages, *self.known, *self.before)}
+        live = Memory.objects.filter(
+            pk__in=list(shown), hidden_at=None, session__hidden_at=None, session__deleted_at=None
+        )
+        return dict(live.values_list("pk", "text")) == shown
 
 
 @dataclass(slots=True)
@@ -44,16 +55,14 @@ class _Made:
 
 
 def write(owner: Owner, session: Session, window: Window, extracted: Extracted, now: datetime) -> list[Memory]:
-    """Saves what is new in what was extracted; returns it. Call inside a transaction that holds user and session."""
-    live = {row.pk for row in Memory.objects.filter(pk__in=[row.pk for row in window.messages], hidden_at=None)}
-    made = [one for one in _made(owner, window, extracted) if all(pk in live for pk in one.memory.payload["rows"])]
-    made = _without_known(owner, _once(made), window.known)
+    """Saves what is new in what was extracted; returns it. Call inside a transaction that holds user and session, where
+    the window is current."""
+    made = _without_known(owner, _once(_made(owner, window, extracted)), window.known)
     replaced: dict[int, Memory] = {}
     for one in made:
         one.memory.session = session
         one.replaces = [row for row in one.replaces if row.pk not in replaced][: MAX_REPLACED - len(replaced)]
         replaced |= {row.pk: row for row in one.replaces}
-        del one.memory.payload["rows"]
         one.memory.payload["supersedes"] = [row.memory_id for row in one.replaces]
     rows = [one.memory for one in made]
     storage.insert(owner, rows, [index.entry_of(row) for row in rows])
@@ -150,7 +159,6 @@ def _row(
             "said": text,
             "agent_id": agent,
             "sources": [row.memory_id for row in sources],
-            "rows": [row.pk for row in sources],
             **(own or {}),
         },
     )

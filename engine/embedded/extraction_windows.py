@@ -29,7 +29,7 @@ SAID: Final = Q(origin=Memory.Origin.EMBEDDED, chunk_index=None, hidden_at=None)
 def next_of(owner: Owner, owed: OwedExtraction) -> Window | None:
     """The next messages of what is owed, with what is known; None where nothing is left."""
     messages = _messages(owed)
-    return Window(messages, _known(owner, messages)) if messages else None
+    return Window(messages, _known(owner, messages), _before(owed, messages)) if messages else None
 
 
 def _said(session: Session | None) -> Any:
@@ -51,25 +51,33 @@ def _messages(owed: OwedExtraction) -> list[Memory]:
     return found
 
 
+def _before(owed: OwedExtraction, messages: Sequence[Memory]) -> list[Memory]:
+    """What was said last before the messages."""
+    if owed.refusals:  # it may be these that the model will not take
+        return []
+    said = _said(owed.session).filter(seq__lt=messages[0].seq)
+    return list(reversed(said.order_by("-seq")[:CONTEXT_MESSAGES]))
+
+
 def _known(owner: Owner, messages: Sequence[Memory]) -> list[Memory]:
     """What is remembered already of what the messages speak of, then what came last."""
     text = "\n".join(row.text[:MAX_MESSAGE_CHARS] for row in messages)
     [best] = rank(owner, [SearchRequest(text, method="keyword", top_k=MAX_TOP_K)])
-    written = Memory.objects.filter(owned_by(owner), origin__in=_KNOWN_ORIGINS, hidden_at=None, session__hidden_at=None)
-    written = written.exclude(memory_type=Memory.Type.PROFILE)
+    written = Memory.objects.filter(
+        owned_by(owner), origin__in=_KNOWN_ORIGINS, hidden_at=None, session__hidden_at=None, session__deleted_at=None
+    ).exclude(memory_type=Memory.Type.PROFILE)
     near = {row.pk: row for row in written.filter(pk__in=[pk for pk, _ in best])}
     last = {row.pk: row for row in written.order_by("-created_at_ms", "-pk")[:KNOWN]}
     ranked = {pk: near[pk] for pk, _ in best if pk in near}
     return list((ranked | last).values())[:KNOWN]
 
 
-def lines_of(owner: Owner, owed: OwedExtraction, window: Window) -> Iterator[Mapping[str, Any]]:
+def lines_of(owner: Owner, window: Window) -> Iterator[Mapping[str, Any]]:
     """The window as a model is shown it."""
     yield {"person": owner.user_id}
     for number, row in enumerate(window.known, start=1):
         yield {"known": number, "kind": row.category.rpartition("_")[2], "text": row.text[:500]}
-    before = _said(owed.session).filter(seq__lt=window.messages[0].seq).order_by("-seq")[:CONTEXT_MESSAGES]
-    for row in reversed(before) if not owed.refusals else ():  # it may be these that the model will not take
+    for row in window.before:
         yield {"context": True, **_line(row)}
     for number, row in enumerate(window.messages, start=1):
         yield {"message": number, **_line(row)}

@@ -10,7 +10,9 @@ import base64
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple, Protocol
+from uuid import UUID
 
 from django.db import connection
 from django.db.models import Q
@@ -46,7 +48,8 @@ _IS_FILLED = """
     SELECT 1 FROM engine_indexstatistics WHERE user_id = %s AND app_id = %s AND project_id = %s AND documents > 0
 """
 _COUNT = """
-    INSERT INTO engine_indexstatistics (user_id, app_id, project_id, documents, tokens) VALUES (%s, %s, %s, %s, %s)
+    INSERT INTO engine_indexstatistics (user_id, app_id, project_id, documents, tokens)
+    SELECT %s, %s, %s, %s, %s WHERE EXISTS (SELECT 1 FROM engine_indexversion WHERE tokenizer = %s)
     ON CONFLICT (user_id, app_id, project_id) DO UPDATE SET
         documents = engine_indexstatistics.documents + excluded.documents,
         tokens = engine_indexstatistics.tokens + excluded.tokens
@@ -94,26 +97,30 @@ class Prepared:
 
 def prefix_of(owner: Owner) -> str:
     """The first characters of all of the owner's tokens: 60 bits of a hash of user and scope."""
-    name = "\0".join((str(owner.user_pk), owner.app_id, owner.project_id))
+    return _prefix(owner.user_pk, owner.app_id, owner.project_id)
+
+
+@lru_cache(maxsize=4096)
+def _prefix(user_pk: UUID, app_id: str, project_id: str) -> str:
+    name = "\0".join((str(user_pk), app_id, project_id))
     digest = hashlib.blake2b(name.encode(), digest_size=8).digest()
     return base64.b32encode(digest).decode().lower()[:PREFIX_CHARS]
 
 
-def add(owner: Owner, entries: Mapping[int, Entry]) -> None:
-    """Puts memories (by row id) into the index. Call inside the transaction that writes their rows, after that."""
+def add(owner: Owner, entries: Mapping[Memory, Entry]) -> None:
+    """Puts saved memories into the index. Call inside the transaction that writes their rows, after that."""
     if entries:
-        require_current_version()
         _count(owner, len(entries), sum(entry.length for entry in entries.values()))
-        for rows in _prefixed(owner, entries):
+        by_row = {memory.pk: entry for memory, entry in entries.items()}
+        for rows in _prefixed(owner, by_row):
             _vendor().add(rows)
-        pages.add(owner, {pk: entry.length for pk, entry in entries.items()})
-        vectors_spaces.owe(entries)
+        pages.add(owner, {memory: entry.length for memory, entry in entries.items()})
+        vectors_spaces.owe(by_row)
 
 
 def remove(owner: Owner, entries: Mapping[int, Entry]) -> None:
     """Takes memories (by row id) out of the index. Call inside the transaction that deletes or changes their rows."""
     if entries:
-        require_current_version()
         _count(owner, -len(entries), -sum(entry.length for entry in entries.values()))
         for rows in _prefixed(owner, entries):
             _vendor().remove(rows)
@@ -185,8 +192,13 @@ def _tokens_of(memory: Memory) -> list[str]:
 
 
 def _count(owner: Owner, documents: int, tokens: int) -> None:
+    """Counts in an index of this tokenizer alone. Errors: `EngineUnavailable` for one that another built."""
+    values = [*owner_values(owner), documents, tokens, TOKENIZER_VERSION]
     with connection.cursor() as cursor:
-        cursor.execute(_COUNT, [*owner_values(owner), documents, tokens])
+        cursor.execute(_COUNT, values)
+        if not cursor.rowcount:
+            require_current_version()
+            cursor.execute(_COUNT, values)
 
 
 def _vendor() -> _Vendor:

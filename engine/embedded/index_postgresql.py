@@ -14,13 +14,14 @@ from django.db import connection
 ANY_OF = "SELECT jsonb_array_elements_text(%s::jsonb)"
 """A list of texts given as one parameter: JSON."""
 # setweight and ts_filter leave only the lexemes that were asked for: a long document is not unpacked whole.
-_FOUND = """
-    SELECT substr(u.lexeme, {start}) AS term, sum(u.positions[1]) AS held,
+FOUND = """
+    SELECT array_position(%s::text[], u.lexeme) - 1 AS number,
         ltrim(string_agg(repeat(',' || k.memory_id, u.positions[1]), '' ORDER BY k.memory_id), ',') AS docs
-    FROM engine_keywords k CROSS JOIN LATERAL unnest(ts_filter(setweight(k.tokens, 'A', %s::text[]), '{{a}}')) u
+    FROM engine_keywords k CROSS JOIN LATERAL unnest(ts_filter(setweight(k.tokens, 'A', %s::text[]), '{a}')) u
     WHERE k.tokens @@ %s::tsquery
     GROUP BY u.lexeme
 """
+"""For each of the prefixed terms, by its number in the list: the memories that hold it, each as often as it does."""
 _ADD = "INSERT INTO engine_keywords (memory_id, tokens) SELECT * FROM unnest(%s::bigint[], %s::text[]::tsvector[])"
 
 
@@ -29,10 +30,9 @@ def joined(column: str) -> str:
     return f"string_agg({column}::text, ',')"
 
 
-def found(terms: Sequence[str], prefix_length: int) -> tuple[str, list[Any]]:
-    """A subquery and its parameters: for each term, without its prefix, the memories that hold it as `docs`, each as
-    often as it holds it; `held` counts them."""
-    return _FOUND.format(start=prefix_length + 1), [list(terms), " | ".join(_quoted(term) for term in terms)]
+def of_terms(terms: Sequence[str]) -> list[Any]:
+    """The parameters of `FOUND`."""
+    return [list(terms), list(terms), " | ".join(_quoted(term) for term in terms)]
 
 
 def add(rows: Sequence[tuple[int, Mapping[str, int]]]) -> None:

@@ -8,14 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import orjson
 from django.db import connection
 
 ANY_OF = "SELECT value FROM json_each(%s)"
 """A list of texts given as one parameter: JSON."""
-_FOUND = """
-    SELECT substr(term, {start}) AS term, count(*) AS held, group_concat(doc) AS docs
-    FROM engine_keyword_postings WHERE term IN ({slots}) GROUP BY term
+# A subquery for each term, and no IN: SQLite would sort all that it finds to group it again.
+FOUND = """
+    SELECT t.key AS number, (SELECT group_concat(doc) FROM engine_keyword_postings WHERE term = t.value) AS docs
+    FROM json_each(%s) t
 """
+"""For each of the prefixed terms, by its number in the list: the memories that hold it, each as often as it does."""
 
 
 def joined(column: str) -> str:
@@ -23,10 +26,9 @@ def joined(column: str) -> str:
     return f"group_concat({column})"
 
 
-def found(terms: Sequence[str], prefix_length: int) -> tuple[str, list[Any]]:
-    """A subquery and its parameters: for each term, without its prefix, the memories that hold it as `docs`, each as
-    often as it holds it; `held` counts them."""
-    return _FOUND.format(start=prefix_length + 1, slots=", ".join(["%s"] * len(terms))), list(terms)
+def of_terms(terms: Sequence[str]) -> list[Any]:
+    """The parameters of `FOUND`."""
+    return [orjson.dumps(terms).decode()]
 
 
 def add(rows: Sequence[tuple[int, Mapping[str, int]]]) -> None:

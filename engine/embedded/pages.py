@@ -6,7 +6,8 @@ written by one at a time.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, Final
 
 import numpy as np
@@ -28,10 +29,6 @@ NAMED: Final = ("speaker", "sender", "agent")
 """The fields that point into a page's names."""
 Facts = npt.NDArray[np.void]
 
-_ROWS = """
-    SELECT id, COALESCE(session_id, 0), created_at_ms, seq, chunk_index, origin, speaker, sender_id, agent_id
-    FROM engine_memory {owned} AND id IN ({slots}) ORDER BY id
-"""
 _OF_OWNER = "WHERE user_id = %s AND app_id = %s AND project_id = %s"
 _LAST = f"SELECT number, facts, names FROM engine_factpage {_OF_OWNER} ORDER BY number DESC LIMIT 1"
 _ALL = f"SELECT number, facts, names FROM engine_factpage {_OF_OWNER} ORDER BY number"
@@ -42,19 +39,23 @@ _WRITE = """
 _DELETE = f"DELETE FROM engine_factpage {_OF_OWNER} AND number = %s"
 
 
-def add(owner: Owner, lengths: dict[int, int]) -> None:
-    """Notes memories (by row id) with the weight of their text. Their rows are in the table already."""
+def add(owner: Owner, lengths: Mapping[Memory, int]) -> None:
+    """Notes saved memories with the weight of their text; another owner's are none of these pages'."""
     owned = owner_values(owner)
+    whose = (owner.user_pk, owner.app_id, owner.project_id)
+    rows = [one for one in lengths if (one.user_id, one.app_id, one.project_id) == whose]
+    rows.sort(key=attrgetter("pk"))
     with connection.cursor() as cursor:
-        rows = _rows(cursor, owned, list(lengths))
         cursor.execute(_LAST, owned)
-        number, facts, names = _page(cursor.fetchone() or (0, b"", "[]"))
+        number, facts, listed = cursor.fetchone() or (0, b"", "[]")
+        facts, names = bytes(facts), orjson.loads(listed)
         while rows:
-            if len(facts) >= PAGE_ROWS:
-                number, facts, names = number + 1, facts[:0], []
-            taken, rows = rows[: PAGE_ROWS - len(facts)], rows[PAGE_ROWS - len(facts) :]
-            facts = np.concatenate([facts, _records(taken, lengths, names)])
-            cursor.execute(_WRITE, [*owned, number, facts.tobytes(), orjson.dumps(names).decode()])
+            if len(facts) >= PAGE_ROWS * FACTS.itemsize:
+                number, facts, names = number + 1, b"", []
+            room = PAGE_ROWS - len(facts) // FACTS.itemsize
+            facts += _records(rows[:room], lengths, names)
+            rows = rows[room:]
+            cursor.execute(_WRITE, [*owned, number, facts, orjson.dumps(names).decode()])
 
 
 def remove(owner: Owner, pks: Collection[int]) -> None:
@@ -90,17 +91,7 @@ def _used(facts: Facts, names: Sequence[str]) -> list[str]:
     return [names[place] for place in used]
 
 
-def _rows(cursor: Any, owned: list[Any], pks: Sequence[int]) -> list[Any]:
-    found: list[Any] = []
-    for start in range(0, len(pks), 500):
-        batch = pks[start : start + 500]
-        statement = _ROWS.format(owned=_OF_OWNER, slots=", ".join(["%s"] * len(batch)))
-        cursor.execute(statement, [*owned, *batch])
-        found += cursor.fetchall()
-    return found
-
-
-def _records(rows: Iterable[Sequence[Any]], lengths: dict[int, int], names: list[str]) -> Facts:
+def _records(memories: Iterable[Memory], lengths: Mapping[Memory, int], names: list[str]) -> bytes:
     """`names` grows by those that it lacks."""
     places = {name: place for place, name in enumerate(names)}
 
@@ -113,11 +104,11 @@ def _records(rows: Iterable[Sequence[Any]], lengths: dict[int, int], names: list
     return np.array(
         [
             (
-                pk, session, at, seq, lengths[pk],
-                place_of(speaker), place_of(sender), place_of(agent), ORIGINS.index(origin),
-                chunk_index is None and origin != Memory.Origin.EXTRACTED,
+                one.pk, one.session_id or 0, one.created_at_ms, one.seq, lengths[one],
+                place_of(one.speaker), place_of(one.sender_id), place_of(one.agent_id), ORIGINS.index(one.origin),
+                one.chunk_index is None and one.origin != Memory.Origin.EXTRACTED,
             )
-            for pk, session, at, seq, chunk_index, origin, speaker, sender, agent in rows
+            for one in memories
         ],
         FACTS,
-    )  # fmt: skip
+    ).tobytes()  # fmt: skip

@@ -1,17 +1,19 @@
-"""The part of a user's memories that a request asks: its sessions, its agent, its filters."""
+"""The part of a user's memories that a request asks: its sessions, its agents, its filters."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from engine import filters
+from engine.embedded.pages import ORIGINS
 from engine.embedded.ranking import Flags
 from engine.embedded.records import RECORD_TYPE
 from engine.embedded.snapshot import Numbers, Snapshot
+from engine.models import WRITTEN_DOWN
 from engine.port import SearchRequest
 from memory_gateway.core.ids import parse_session_id
 
@@ -43,10 +45,21 @@ def admitted(request: SearchRequest, seen: Snapshot) -> Flags:
         asked = [seen.sessions[name] for name in request.session_ids if name in seen.sessions]
         found &= np.isin(facts["session"], asked)
     if request.agent_id is not None:
-        found &= np.array([name == request.agent_id for name in seen.names], np.bool_)[facts["agent"]]
+        found &= of_agents(seen, {request.agent_id})
+    if request.reader is not None:
+        found &= ~is_written_down(seen) | of_agents(seen, {"", request.reader})
     if request.filters:
         found &= _passing(request.filters, seen, np.flatnonzero(found))
     return found
+
+
+def of_agents(seen: Snapshot, agent_ids: Collection[str]) -> Flags:
+    agents = [place for place, name in enumerate(seen.names) if name in agent_ids]
+    return np.isin(seen.facts["agent"], agents)
+
+
+def is_written_down(seen: Snapshot) -> Flags:
+    return np.isin(seen.facts["origin"], [ORIGINS.index(origin) for origin in WRITTEN_DOWN])
 
 
 def _passing(tree: Mapping[str, Any], seen: Snapshot, documents: Numbers) -> Flags:

@@ -15,10 +15,12 @@ _ROWS = """
     SELECT CAST(m.payload AS text), m.id, m.memory_id, s.session_id, m.chunk_index, m.memory_type, m.category,
         m.sender_id, m.speaker, m.text, m.created_at_ms
     FROM engine_memory m LEFT JOIN engine_session s ON s.id = m.session_id
-    WHERE m.user_id = %s AND m.app_id = %s AND m.project_id = %s AND m.hidden_at IS NULL
-        AND s.hidden_at IS NULL AND s.deleted_at IS NULL AND {which}
+    WHERE {plus}m.user_id = %s AND m.app_id = %s AND m.project_id = %s AND s.deleted_at IS NULL AND {shown} AND {which}
 """
-_REWORDED = "m.origin = 'upstream' AND m.is_indexed AND m.memory_id IN ({slots})"
+_PLUS = {"sqlite": "+", "postgresql": ""}
+"""Keeps SQLite from walking all of the user's memories, or an upstream's, in an index to find a few by their ids."""
+_IS_SHOWN = "m.hidden_at IS NULL AND s.hidden_at IS NULL"
+_REWORDED = "{plus}m.origin = 'upstream' AND m.is_indexed AND m.memory_id IN ({slots})"
 
 
 class Row(NamedTuple):
@@ -37,25 +39,29 @@ class Row(NamedTuple):
     created_at_ms: int
 
 
-def rows(owner: Owner, pks: Collection[int]) -> dict[int, Row]:
-    """The owner's live memories by row id. One statement, none for an empty collection."""
+def rows(owner: Owner, pks: Collection[int], *, with_hidden: bool = False) -> dict[int, Row]:
+    """The owner's live memories by row id, or hidden ones too. One statement, none for an empty collection."""
     if not pks:
         return {}
-    return _fetch(owner, f"m.id IN ({_slots(pks)})", pks)
+    return _fetch(owner, f"m.id IN ({_slots(pks)})", pks, with_hidden=with_hidden)
 
 
-def rows_and_reworded(owner: Owner, pks: Collection[int], memory_ids: Collection[str]) -> dict[int, Row]:
+def rows_and_reworded(
+    owner: Owner, pks: Collection[int], memory_ids: Collection[str], *, with_hidden: bool = False
+) -> dict[int, Row]:
     """The same, and besides those of these memories of an upstream that say here what their user put in the place of
     its words. One statement, none if nothing is asked for."""
     if not pks and not memory_ids:
         return {}
-    reworded = _REWORDED.format(slots=_slots(memory_ids))
-    return _fetch(owner, f"(m.id IN ({_slots(pks)}) OR ({reworded}))", [*pks, *memory_ids])
+    reworded = _REWORDED.format(plus=_PLUS[connection.vendor], slots=_slots(memory_ids))
+    which = f"(m.id IN ({_slots(pks)}) OR ({reworded}))"
+    return _fetch(owner, which, [*pks, *memory_ids], with_hidden=with_hidden)
 
 
-def _fetch(owner: Owner, which: str, values: Collection[int | str]) -> dict[int, Row]:
+def _fetch(owner: Owner, which: str, values: Collection[int | str], *, with_hidden: bool) -> dict[int, Row]:
+    statement = _ROWS.format(plus=_PLUS[connection.vendor], which=which, shown="TRUE" if with_hidden else _IS_SHOWN)
     with connection.cursor() as cursor:
-        cursor.execute(_ROWS.format(which=which), [*owner_values(owner), *values])
+        cursor.execute(statement, [*owner_values(owner), *values])
         return {row[1]: Row(orjson.loads(row[0]), *row[1:]) for row in cursor.fetchall()}
 
 

@@ -16,6 +16,7 @@ from engine.embedded.errors import database_errors
 from engine.models import IndexStatistics, IndexVersion, Memory
 from engine.port import Owner
 from engine.text.tokens import TOKENIZER_VERSION
+from memory_gateway.core.spilling import on_disk
 
 BATCH_ROWS = 500
 
@@ -31,7 +32,7 @@ def empty() -> None:
     But an upstream's memories that their users reworded, which are few, go back at once: once they were out, nothing
     would tell them from those that only the upstream finds.
     """
-    with database_errors(), transaction.atomic():
+    with database_errors(), on_disk(), transaction.atomic():
         reworded = Memory.objects.filter(is_indexed=True, origin=Memory.Origin.UPSTREAM).select_related("user")
         kept = {memory: index.entry_of(memory) for memory in reworded.select_for_update(of=("self",))}
         index.clear()
@@ -71,11 +72,11 @@ def _index(memories: list[Memory]) -> None:
 
 def _put(entries: Mapping[Memory, index.Entry]) -> None:
     """Indexes locked memories of whatever owners."""
-    by_owner: defaultdict[Owner, dict[int, index.Entry]] = defaultdict(dict)
+    by_owner: defaultdict[Owner, dict[Memory, index.Entry]] = defaultdict(dict)
     for memory, entry in entries.items():
         memory.is_indexed, memory.token_count = True, entry.length
         owner = Owner(memory.user_id, memory.user.user_id, memory.app_id, memory.project_id)
-        by_owner[owner][memory.pk] = entry
+        by_owner[owner][memory] = entry
     for owner, owned in by_owner.items():
         index.add(owner, owned)
     Memory.objects.bulk_update(entries, ["is_indexed", "token_count"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Final
 
 from engine.embedded.queries import Row
@@ -115,6 +116,7 @@ def _subject(row: Row) -> str:
     return ", ".join(part for part in (row.speaker, _timestamp(row.created_at_ms)[:10]) if part)
 
 
+@lru_cache(maxsize=1024)
 def _timestamp(created_at_ms: int) -> str:
     moment = datetime.fromtimestamp(created_at_ms / 1000, tz=UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

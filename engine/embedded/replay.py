@@ -64,10 +64,10 @@ def write(owner: Owner, session: Session, retold: Iterable[Retold]) -> None:
 def take_over(owner: Owner, memories: Sequence[Memory]) -> None:
     """Makes memories of an upstream ours, as they read: their ids stay, and from now on our index finds them. Call
     inside a transaction."""
-    entries = {memory.pk: index.entry_of(memory) for memory in memories}
-    index.remove(owner, {memory.pk: entries[memory.pk] for memory in memories if memory.is_indexed})
+    entries = {memory: index.entry_of(memory) for memory in memories}
+    index.remove(owner, {memory.pk: entry for memory, entry in entries.items() if memory.is_indexed})
     for memory in memories:
         memory.origin, memory.is_indexed = Memory.Origin.EMBEDDED, True
-        memory.token_count = entries[memory.pk].length
+        memory.token_count = entries[memory].length
     Memory.objects.bulk_update(memories, ["origin", "is_indexed", "token_count"], batch_size=200)
     index.add(owner, entries)

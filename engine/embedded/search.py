@@ -15,8 +15,8 @@ from engine.embedded.parts import admitted, sessions_of
 from engine.embedded.ranking import Fused, Keywords, Score
 from engine.embedded.records import raw_of
 from engine.embedded.snapshot import Numbers, Postings, Reals, Snapshot
+from engine.embedded.vectors_spaces import Serving
 from engine.embedded.ways import Way, space_for, way_of
-from engine.models import EmbeddingSpace
 from engine.port import Hit, MemoryType, Owner, SearchRequest, SearchResult
 from engine.text.tokens import query_tokens
 
@@ -27,7 +27,7 @@ Ranked = tuple[int, Score]
 
 def search(owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResult]:
     """The best memories for each request. At most `top_k` of them, and besides as many unprocessed messages, and the
-    user's profile where it is asked for.
+    user's profile where it is asked for. One request `with_hidden` makes all of them so.
 
     `radius` cuts what the vectors found, never keyword evidence. Errors: `InvalidInput` for a method that needs an
     endpoint, `EngineUnavailable` where the endpoint of `vector` fails.
@@ -40,7 +40,8 @@ def search(owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResult
             [*ranked, *profiles] if request.include_profile and request.agent_id is None else ranked
             for request, ranked in zip(requests, best, strict=True)
         ]
-    rows = queries.rows(owner, {pk for ranked in best for pk, _ in ranked})
+    with_hidden = any(request.with_hidden for request in requests)
+    rows = queries.rows(owner, {pk for ranked in best for pk, _ in ranked}, with_hidden=with_hidden)
     return [
         SearchResult(hits=tuple(hits_of(owner, ranked, rows)), method=way.method, degraded=way.degraded)
         for way, ranked in zip(ways, best, strict=True)
@@ -75,15 +76,19 @@ def _ranked(
     owner: Owner,
     requests: Sequence[SearchRequest],
     ways: Sequence[Way],
-    space: EmbeddingSpace | None,
+    space: Serving | None,
 ) -> tuple[list[list[Ranked]], list[Ranked]]:
     """The best for each request, and the user's profiles, which nothing ranks."""
-    terms = {request.query: query_tokens(request.query)[:MAX_TERMS] for request in requests}
+    by_words = [request.query for request, way in zip(requests, ways, strict=True) if way.method != "vector"]
+    terms = {query: query_tokens(query)[:MAX_TERMS] for query in dict.fromkeys(by_words)}
     wanted = list(dict.fromkeys(term for held in terms.values() for term in held))
     used = space.pk if space and any(way.vector is not None for way in ways) else None
     if not wanted and used is None:
         return [[] for _ in requests], []
-    seen = snapshot.read(owner, wanted, index.prefix_of(owner), sessions=sessions_of(requests), space=used)
+    with_hidden = any(request.with_hidden for request in requests)
+    seen = snapshot.read(
+        owner, wanted, index.prefix_of(owner), sessions=sessions_of(requests), space=used, with_hidden=with_hidden
+    )
     questions = _Questions(seen, terms, wanted, used)
     best = [
         questions.best(request, way, np.flatnonzero(admitted(request, seen)))
@@ -115,7 +120,8 @@ class _Questions:
         return self._scored(chosen, by_keyword.totals, [{"keyword": leg} for leg in legs])
 
     def _by_vector(self, request: SearchRequest, way: Way, documents: Numbers) -> list[Ranked]:
-        cosines = np.nan_to_num(self._similar(request, way), nan=0.0)
+        cosines = self._similar(request, way)
+        cosines = np.where(np.isnan(cosines), 0.0, cosines)
         documents = documents[cosines[documents] > 0]
         first = self._chosen(documents, cosines, max(request.top_k, vectors.RESCORED))
         if self._space is not None and way.vector is not None:
@@ -158,6 +164,8 @@ class _Questions:
     def _chosen(self, documents: Numbers, totals: Reals, limit: int) -> Numbers:
         """The best of the memories and the best of the unprocessed messages, together in order."""
         facts, pending = self._seen.facts, self._seen.pending[documents]
+        if not pending.any():
+            return ranking.best(facts, documents, totals, limit)
         parts = (documents[~pending], documents[pending])
         chosen = np.concatenate([ranking.best(facts, part, totals, limit) for part in parts])
         return ranking.best(facts, chosen, totals, len(chosen))

@@ -5,10 +5,11 @@ Its parts come as rows of one shape, told apart by `part`; long lists of numbers
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,7 @@ from engine.port import Owner
 Numbers = npt.NDArray[np.int64]
 Reals = npt.NDArray[np.float64]
 
+_VENDORS: Final = {"sqlite": index_sqlite, "postgresql": index_postgresql}
 _STATISTICS, _FACTS, _POSTINGS, _HIDDEN, _PENDING, _CLOSED, _SESSIONS, _PROFILE, _VECTORS = range(9)
 _OWNED: Final = "user_id = %s AND app_id = %s AND project_id = %s"
 _IS_SET_APART: Final = (
@@ -41,7 +43,7 @@ _BASE: Final = f"""
     UNION ALL SELECT {_CLOSED}, 0, 0, NULL, {{ids}}, NULL, NULL
         FROM engine_session WHERE {_OWNED} AND (hidden_at IS NOT NULL OR deleted_at IS NOT NULL)
 """
-_OF_TERMS: Final = f" UNION ALL SELECT {_POSTINGS}, held, 0, term, docs, NULL, NULL FROM ({{found}}) found"
+_OF_TERMS: Final = f" UNION ALL SELECT {_POSTINGS}, number, 0, NULL, docs, NULL, NULL FROM ({{found}}) found"
 _OF_SESSIONS: Final = f" UNION ALL SELECT {_SESSIONS}, id, 0, session_id, NULL, NULL, NULL FROM engine_session"
 _OF_VECTORS: Final = (
     f" UNION ALL SELECT {_VECTORS}, number, 0, NULL, NULL, rows, codes FROM engine_vectorpage"
@@ -64,6 +66,7 @@ class Snapshot:
     `names` are what its speaker, sender and agent point into. `pending` says which are unprocessed messages. The user's
     `profiles` (row ids) are among no documents: nobody looks for them.
     `sessions` are those that were asked for, by name. `documents` and `tokens` count hidden memories too.
+    Read `with_hidden`, the user's hidden memories are among the live.
     """
 
     documents: int
@@ -92,64 +95,78 @@ def places_of(held: Numbers, wanted: Numbers) -> Numbers:
 
 
 def read(
-    owner: Owner, terms: Sequence[str], prefix: str, *, sessions: Collection[str] | None = (), space: int | None = None
+    owner: Owner,
+    terms: Sequence[str],
+    prefix: str,
+    *,
+    sessions: Collection[str] | None = (),
+    space: int | None = None,
+    with_hidden: bool = False,
 ) -> Snapshot:
     """One statement. `sessions` None asks for all of the owner's; `space` for the vectors of that space."""
-    statement, values = _statement(owner, [prefix + term for term in terms], len(prefix), sessions, space)
+    values = _values(owner, [prefix + term for term in terms], sessions, space)
     with connection.cursor() as cursor:
-        cursor.execute(statement, values)
+        cursor.execute(_statement(connection.vendor, bool(terms), _which(sessions), space is not None), values)
         rows = cursor.fetchall()
     parts: list[list[Any]] = [[] for _ in range(_VECTORS + 1)]
     for row in rows:
         parts[row[0]].append(row)
-    return _snapshot(parts, terms)
+    return _snapshot(parts, with_hidden=with_hidden)
 
 
-def _statement(
-    owner: Owner, terms: Sequence[str], prefix_length: int, sessions: Collection[str] | None, space: int | None
-) -> tuple[str, list[Any]]:
+def _values(owner: Owner, terms: Sequence[str], sessions: Collection[str] | None, space: int | None) -> list[Any]:
+    """The parameters of `_statement`."""
     owned = owner_values(owner)
-    is_sqlite = connection.vendor == "sqlite"
-    vendor = index_sqlite if is_sqlite else index_postgresql
-    statement = _BASE.format(blob="blob" if is_sqlite else "bytea", ids=vendor.joined("id"))
     values: list[Any] = owned * 4
     if terms:
-        found, parameters = vendor.found(terms, prefix_length)
-        statement += _OF_TERMS.format(found=found)
-        values += parameters
+        values += _VENDORS[connection.vendor].of_terms(terms)
     if sessions is None or sessions:
-        statement += f"{_OF_SESSIONS} WHERE {_OWNED}"
         values += owned
     if sessions:
-        statement += f" AND session_id IN ({vendor.ANY_OF})"
         values.append(orjson.dumps(list(sessions)).decode())
     if space is not None:
-        statement += _OF_VECTORS
         values += [*owned, space]
-    return statement, values
+    return values
 
 
-def _snapshot(parts: Sequence[Sequence[Any]], terms: Sequence[str]) -> Snapshot:
+@cache
+def _statement(vendor: str, of_terms: bool, sessions: Literal["none", "some", "all"], of_vectors: bool) -> str:
+    """The same text for all questions of a kind: the database then knows it already."""
+    own = _VENDORS[vendor]
+    statement = _BASE.format(blob="blob" if vendor == "sqlite" else "bytea", ids=own.joined("id"))
+    if of_terms:
+        statement += _OF_TERMS.format(found=own.FOUND)
+    if sessions != "none":
+        statement += f"{_OF_SESSIONS} WHERE {_OWNED}"
+    if sessions == "some":
+        statement += f" AND session_id IN ({own.ANY_OF})"
+    return statement + _OF_VECTORS if of_vectors else statement
+
+
+def _which(sessions: Collection[str] | None) -> Literal["none", "some", "all"]:
+    if sessions is None:
+        return "all"
+    return "some" if sessions else "none"
+
+
+def _snapshot(parts: Sequence[Sequence[Any]], *, with_hidden: bool) -> Snapshot:
     facts, names = _facts(parts[_FACTS])
-    closed = _numbers(row[4] for row in parts[_CLOSED])
-    hidden = _numbers(row[4] for row in (*parts[_HIDDEN], *parts[_PROFILE]))
-    gone = np.zeros(len(facts), np.bool_)
-    if len(closed):
-        gone |= np.isin(facts["session"], closed)
-    if len(hidden):
-        gone |= np.isin(facts["pk"], hidden)
-    if gone.any():
-        facts = facts[~gone]
+    closed = _numbers(row[4] for row in ([] if with_hidden else parts[_CLOSED]))
+    hidden = _numbers(row[4] for row in (*([] if with_hidden else parts[_HIDDEN]), *parts[_PROFILE]))
+    if len(closed) and len(facts):
+        facts = facts[~np.isin(facts["session"], closed)]
+    if len(hidden) and len(facts):
+        facts = facts[~np.isin(facts["pk"], hidden)]
     documents, tokens = parts[_STATISTICS][0][1:3] if parts[_STATISTICS] else (0, 0)
-    pending = np.isin(facts["pk"], _numbers(row[4] for row in parts[_PENDING]))
+    pending = _numbers(row[4] for row in parts[_PENDING])
     return Snapshot(
         documents=documents,
         tokens=tokens,
         facts=facts,
         names=names,
-        pending=pending,
+        pending=np.isin(facts["pk"], pending) if len(pending) else np.zeros(len(facts), np.bool_),
         sessions={row[3]: row[1] for row in parts[_SESSIONS]},
-        postings=_postings(parts[_POSTINGS], terms, np.ascontiguousarray(facts["pk"])),
+        postings=_postings(parts[_POSTINGS], np.ascontiguousarray(facts["pk"])),
         vectors=tuple((row[5], row[6]) for row in parts[_VECTORS]),
         profiles=tuple(_numbers(row[4] for row in parts[_PROFILE]).tolist()),
     )
@@ -160,37 +177,46 @@ def _facts(pages: Sequence[Any]) -> tuple[Facts, list[str]]:
     if not pages:
         return np.empty(0, FACTS), []
     facts = np.frombuffer(b"".join(row[5] for row in pages), FACTS)
-    lists = [orjson.loads(row[3]) for row in pages]
-    if len(pages) > 1:
-        facts = facts.copy()
-        starts = np.cumsum([0, *map(len, lists[:-1])])
-        shifts = np.repeat(starts, [len(row[5]) // FACTS.itemsize for row in pages]).astype(np.uint32)
-        for field in NAMED:
-            facts[field] += shifts
-    names = list(chain.from_iterable(lists))
+    if all(row[3] == pages[0][3] for row in pages):  # as in the chats of one user with one agent
+        names = orjson.loads(pages[0][3])
+    else:
+        facts, names = _with_names_of_all(facts, pages)
     pks = facts["pk"]
     return (facts if (pks[1:] > pks[:-1]).all() else facts[np.argsort(pks, kind="stable")]), names
 
 
-def _postings(rows: Sequence[Any], terms: Sequence[str], pks: Numbers) -> Postings:
-    order = {term: number for number, term in enumerate(terms)}
-    rows = sorted(rows, key=lambda row: order[row[3]])
-    found = _numbers(row[4] for row in rows)
-    held = np.repeat([order[row[3]] for row in rows], [row[1] for row in rows]).astype(np.int64)
-    places = places_of(pks, found)
+def _with_names_of_all(facts: Facts, pages: Sequence[Any]) -> tuple[Facts, list[str]]:
+    """Facts that point into the pages' names as one list."""
+    lists = [orjson.loads(row[3]) for row in pages]
+    starts = np.cumsum([0, *map(len, lists[:-1])])
+    shifts = np.repeat(starts, [len(row[5]) // FACTS.itemsize for row in pages]).astype(np.uint32)
+    facts = facts.copy()
+    for field in NAMED:
+        facts[field] += shifts
+    return facts, list(chain.from_iterable(lists))
+
+
+def _postings(rows: Sequence[Any], pks: Numbers) -> Postings:
+    """Each row has the number of a term and, as one text, the memories that hold it."""
+    lists = sorted((row[1], row[4]) for row in rows if row[4])
+    if not lists:
+        return Postings(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+    places = places_of(pks, _numbers(text for _, text in lists))
+    held = np.repeat([number for number, _ in lists], [text.count(",") + 1 for _, text in lists]).astype(np.int64)
     is_live = places >= 0
     return _counted(held[is_live], places[is_live], len(pks))
 
 
 def _counted(terms: Numbers, documents: Numbers, size: int) -> Postings:
     """A document stands in the list as often as the term in it."""
-    keys = terms * max(size, 1) + documents
+    keys = terms * size + documents
     if (keys[1:] < keys[:-1]).any():
         keys.sort()
-    starts = np.flatnonzero(np.diff(keys, prepend=-1))
-    counts = np.diff(starts, append=len(keys))
+    starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]])[: len(keys)])
+    counts = np.concatenate([starts[1:], [len(keys)]])[: len(starts)] - starts
     return Postings(*np.divmod(keys[starts], max(size, 1)), counts.astype(np.float64))
 
 
-def _numbers(texts: Any) -> Numbers:
-    return np.fromstring(",".join(text for text in texts if text), np.int64, sep=",")
+def _numbers(texts: Iterable[str | None]) -> Numbers:
+    joined = ",".join(text for text in texts if text)
+    return np.fromstring(joined, np.int64, sep=",") if joined else np.empty(0, np.int64)

@@ -7,20 +7,18 @@ from dataclasses import dataclass
 
 from django.db import connection, transaction
 
-from engine.embedded import index
+from engine.embedded import index, inserting
 from engine.embedded.index import Entry
 from engine.embedded.owned import owner_values
 from engine.models import Memory, Session, owned_by
 from engine.port import Owner
 
-# A statement is built in memory with all that it carries.
-_BATCH_ROWS = 200
 _END = """
     SELECT COALESCE(MAX(seq) + 1, 0) AS number, '' AS memory_id, 0 AS part FROM engine_memory WHERE session_id = %s
     UNION ALL SELECT 0, memory_id, 1 FROM engine_memory
         WHERE user_id = %s AND app_id = %s AND project_id = %s AND memory_id IN ({slots})
     UNION ALL SELECT created_at_ms, '', 2 FROM engine_memory
-        WHERE session_id = %s AND created_at_ms BETWEEN %s AND %s
+        WHERE user_id = %s AND app_id = %s AND project_id = %s AND created_at_ms BETWEEN %s AND %s AND session_id = %s
 """
 
 
@@ -69,8 +67,8 @@ def insert(owner: Owner, memories: Sequence[Memory], entries: Sequence[Entry]) -
     for memory, entry in zip(memories, entries, strict=True):
         memory.user_id, memory.app_id, memory.project_id = owner.user_pk, owner.app_id, owner.project_id
         memory.is_indexed, memory.token_count = True, entry.length
-    saved = Memory.objects.bulk_create(memories, batch_size=_BATCH_ROWS)
-    index.add(owner, {memory.pk: entry for memory, entry in zip(saved, entries, strict=True)})
+    inserting.insert(memories)
+    index.add(owner, dict(zip(memories, entries, strict=True)))
 
 
 def remove(owner: Owner, memories: Sequence[Memory]) -> None:
@@ -85,13 +83,15 @@ def remove(owner: Owner, memories: Sequence[Memory]) -> None:
 
 def _end_of(owner: Owner, session: Session, drafts: Sequence[Draft]) -> tuple[int, set[str], set[int]]:
     """Where the session goes on, which of the drafts it holds already, and which times are taken where they want to
-    stand. One statement: every message that is added waits for it."""
+    stand. One statement: every message that is added waits for it. Times are looked up among the user's, whose index
+    has them in order: a long session is not walked."""
     ids = [draft.first_id for draft in drafts]
     wanted = [memory.created_at_ms for draft in drafts for memory in draft.memories[:1]] or [0]
     statement = _END.format(slots=", ".join(["%s"] * len(ids)))
-    between = [session.pk, min(wanted), max(wanted) + len(wanted)]
+    between = [min(wanted), max(wanted) + len(wanted)]
+    owned = owner_values(owner)
     with connection.cursor() as cursor:
-        cursor.execute(statement, [session.pk, *owner_values(owner), *ids, *between])
+        cursor.execute(statement, [session.pk, *owned, *ids, *owned, *between, session.pk])
         rows = cursor.fetchall()
     return (
         next(number for number, memory_id, part in rows if part == 0),

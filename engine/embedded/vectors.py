@@ -73,13 +73,18 @@ def remove(owner: Owner, pks: Collection[int]) -> None:
 def similarities(seen: Snapshot, question: Vectors) -> Reals:
     """The cosine of each document with a question, NaN for a document without a vector."""
     found = np.full(len(seen.facts), np.nan)
-    for data, codes in seen.vectors:
-        rows = np.frombuffer(data, ROWS)
-        cosines = np.frombuffer(codes, np.int8).reshape(len(rows), -1).astype(np.float32) @ question
+    if seen.vectors:
+        rows = np.frombuffer(b"".join(data for data, _ in seen.vectors), ROWS)
+        # A page at a time stays in the processor's cache.
+        cosines = np.concatenate([_page(codes, len(question)) @ question for _, codes in seen.vectors])
         places = seen.places_of(rows["pk"])
         is_live = places >= 0
         found[places[is_live]] = (cosines * rows["scale"])[is_live]
     return found
+
+
+def _page(codes: bytes, dimensions: int) -> Vectors:
+    return np.frombuffer(codes, np.int8).reshape(-1, dimensions).astype(np.float32)
 
 
 def rescore(
@@ -92,10 +97,11 @@ def rescore(
     with connection.cursor() as cursor:
         cursor.execute(_EXACT.format(slots=", ".join(["%s"] * len(pks))), [space, *pks.tolist()])
         rows = cursor.fetchall()
-    held = [(pk, np.frombuffer(vector, HALF)) for pk, vector in rows if len(vector)]
+    held = [(pk, vector) for pk, vector in rows if len(vector)]
     if held:
         places = seen.places_of(np.array([pk for pk, _ in held], np.int64))
-        cosines[places] = np.stack([vector for _, vector in held]).astype(np.float32) @ question
+        exact = np.frombuffer(b"".join(vector for _, vector in held), HALF).reshape(len(held), -1)
+        cosines[places] = exact.astype(np.float32) @ question
 
 
 def _coded(pks: Iterable[int], vectors: Vectors) -> tuple[npt.NDArray[np.void], npt.NDArray[np.int8]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 from django.db import connection, transaction
 
@@ -13,6 +13,9 @@ from engine.embeddings.client import EmbeddingClient, Model
 from engine.models import EmbeddingSpace
 
 _BATCH_ROWS: Final = 500
+_SERVING: Final = """
+    SELECT id, model, dimensions, sends_dimensions, knows_other_scripts FROM engine_embeddingspace WHERE is_active
+"""
 _LACKING: Final = """
     SELECT m.id FROM engine_memory m CROSS JOIN engine_embeddingspace s
     WHERE s.is_active AND {which} AND NOT EXISTS (
@@ -23,13 +26,31 @@ _OWE: Final = f"INSERT INTO engine_owedembedding (memory_id) {_LACKING} ON CONFL
 _NOT_OWED: Final = "NOT EXISTS (SELECT 1 FROM engine_owedembedding o WHERE o.memory_id = m.id)"
 
 
-def active() -> EmbeddingSpace | None:
+class Serving(NamedTuple):
+    """The active space as far as a question depends on it; read by plain SQL, because every question waits for it."""
+
+    pk: int
+    model: str
+    dimensions: int
+    sends_dimensions: bool
+    knows_other_scripts: bool | None
+
+
+def serving() -> Serving | None:
     """The space that searches use. One statement."""
+    with connection.cursor() as cursor:
+        cursor.execute(_SERVING)
+        row = cursor.fetchone()
+    return Serving(*row) if row else None
+
+
+def active() -> EmbeddingSpace | None:
+    """The same with all that is known of it."""
     return EmbeddingSpace.objects.filter(is_active=True).first()
 
 
-def model_of(space: EmbeddingSpace) -> Model:
-    return Model(space.model, space.dimensions, space.sends_dimensions)
+def model_of(space: EmbeddingSpace | Serving) -> Model:
+    return Model(space.model, space.dimensions, bool(space.sends_dimensions))
 
 
 def is_of(space: EmbeddingSpace, wanted: Model) -> bool:

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from engine.embedded import vectors_spaces
+from engine.embedded.vectors_spaces import Serving
 from engine.embeddings import scripts
 from engine.embeddings.client import EndpointError, Model, Vectors, client, wanted_model
-from engine.models import EmbeddingSpace
 from engine.port import EngineUnavailable, Method, SearchRequest
 from memory_gateway.core import turns
 from memory_gateway.core.errors import InvalidInput
@@ -35,14 +35,14 @@ class Way:
     degraded: str | None = None
 
 
-def space_for(requests: list[SearchRequest]) -> EmbeddingSpace | None:
+def space_for(requests: list[SearchRequest]) -> Serving | None:
     """The vectors that the requests are answered from. One statement where an endpoint is set and one asks for it."""
     if wanted_model() is None or not any(request.method in _OF_VECTORS for request in requests):
         return None
-    return vectors_spaces.active()
+    return vectors_spaces.serving()
 
 
-def way_of(request: SearchRequest, space: EmbeddingSpace | None) -> Way:
+def way_of(request: SearchRequest, space: Serving | None) -> Way:
     """Errors: `InvalidInput` for a method whose endpoint is not set, `EngineUnavailable` where `vector` cannot be."""
     wanted = wanted_model()
     if request.method == "keyword":

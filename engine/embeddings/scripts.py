@@ -36,6 +36,8 @@ TRIAL: Final = [text for pair in _SAYING_THE_SAME for text in pair]
 
 def is_foreign(text: str) -> bool:
     """Whether a good part of a text is not in the Latin script; a character that is a word of its own counts twice."""
+    if text.isascii():
+        return False
     letters = [char for char in text if char.isalpha()]
     others = [char for char in letters if char > _LAST_LATIN]
     weight = len(others) + sum(map(len, _UNSPACED.findall("".join(others))))

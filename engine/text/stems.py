@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from functools import lru_cache
 from typing import Final
 
 import snowballstemmer
@@ -40,7 +39,6 @@ _IRREGULAR: Final = {
 }
 
 
-@lru_cache(maxsize=65_536)
 def stem(word: str) -> str:
     """The stem of a folded word: irregular forms by table, then Snowball by the script it is written in."""
     word = _IRREGULAR.get(word, word)

@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import date
+from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
@@ -82,9 +83,14 @@ def day_tokens(day: date) -> list[str]:
     return [token for token in typed if token.startswith(_OF_A_DAY)] + _months(typed)
 
 
+def telling(tokens: list[str]) -> list[str]:
+    """Without those that say little."""
+    return [token for token in tokens if not token.startswith(_LITTLE)]
+
+
 def weight(tokens: list[str]) -> int:
     """How long a text is for ranking: the number of tokens that tell something."""
-    return sum(not token.startswith(_LITTLE) for token in tokens)
+    return len(telling(tokens))
 
 
 def _said_in(typed: list[str]) -> list[str]:
@@ -100,7 +106,8 @@ def _scan(text: str, *, pairs_only: bool = False) -> Iterator[str]:
         if match.lastgroup == "unspaced":
             yield from _unspaced(match[0], pairs_only=pairs_only)
         elif match.lastgroup == "word":
-            yield from _compound(match[0])
+            run = match[0]
+            yield from _remembered(run) if len(run) <= MAX_TOKEN_CHARS else _compound(run)
         elif match.lastgroup == "picture":
             yield from _picture(match[0])
     for match in _SIGNS.finditer(text):
@@ -113,6 +120,12 @@ def _unspaced(run: str, *, pairs_only: bool) -> Iterator[str]:
         yield from chars
     for first, second in pairwise(chars):
         yield first + second
+
+
+@lru_cache(maxsize=65_536)
+def _remembered(run: str) -> tuple[str, ...]:
+    """`_compound` of a run that may well come again: stemming takes longest of all."""
+    return tuple(_compound(run))
 
 
 def _compound(run: str) -> Iterator[str]:

@@ -10,22 +10,19 @@ from engine.port import Hit, Owner, SearchRequest, SearchResult
 from engine.upstream import wire
 from engine.upstream.filters import matches, needs_us
 from engine.upstream.hits import Names, hits_of
-from engine.upstream.names import AgentNames
 
 logger = logging.getLogger("memory_gateway.upstream")
 _UNCOUNTED = frozenset({"profile", "unprocessed_message"})
 
 
-def found_by(
-    request: SearchRequest, answers: Iterable[wire.Records], owner: Owner, sessions: Mapping[str, str]
-) -> list[Hit]:
+def found_by(request: SearchRequest, answers: Iterable[wire.Records], owner: Owner, names: Names) -> list[Hit]:
     """The owner's hits that the request asks for, each once, in no order.
 
-    `sessions` are the owner's, engine id → session id: what lies in any other is somebody else's, dropped and counted.
-    Errors: `OddAnswer`.
+    What lies in sessions that are not named is dropped, and reported where they are somebody else's.
     """
-    names = Names(sessions, AgentNames(owner.user_pk))
     asked = None if request.session_ids is None else frozenset(request.session_ids)
+    filters: Mapping[str, Any] = request.filters or {}
+    narrowing = filters if request.agent_id is not None or needs_us(filters) else {}
     best: dict[str, Hit] = {}
     dropped = 0
     for records in answers:
@@ -33,7 +30,7 @@ def found_by(
         dropped += strangers
         for hit in hits:
             known = best.get(hit.memory_id)
-            if _passes(request, hit, asked) and (known is None or _rank(hit) < _rank(known)):
+            if _passes(hit, asked, narrowing) and (known is None or _rank(hit) < _rank(known)):
                 best[hit.memory_id] = hit
     if dropped:
         logger.error("upstream: dropped %d records that are not the caller's", dropped)
@@ -55,11 +52,10 @@ def is_full(records: wire.Records, top_k: int) -> bool:
     return max(len(records.episodes), len(records.agent_cases), len(records.agent_skills)) >= top_k
 
 
-def _passes(request: SearchRequest, hit: Hit, session_ids: frozenset[str] | None) -> bool:
+def _passes(hit: Hit, session_ids: frozenset[str] | None, filters: Mapping[str, Any]) -> bool:
     if session_ids is not None and hit.session_id is not None and hit.session_id not in session_ids:
         return False
-    filters: Mapping[str, Any] = request.filters or {}
-    return matches(filters, hit) if request.agent_id is not None or needs_us(filters) else True
+    return matches(filters, hit) if filters else True
 
 
 def _rank(hit: Hit) -> tuple[bool, float, int, str]:

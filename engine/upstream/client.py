@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -26,6 +27,7 @@ from engine.upstream.transport import Deadline, Upstream, ends_by, finished
 
 READS_AT_ONCE = 32
 WRITES_AT_ONCE = 16
+_SHARE_OF_ONE_USER = 2  # half of them
 _TASK_POLL_SECONDS = 0.25
 _TASK_POLL_CAP_SECONDS = 2.0
 _TASK_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
@@ -61,14 +63,21 @@ class FlushAnswer:
 
 
 class Client:
-    """One per process; threads share it."""
+    """One per process, and of it one for each user (`of`); threads share them."""
 
     def __init__(self, options: Options) -> None:
         self._options = options
         self._http = Upstream(options.base_url, READS_AT_ONCE + WRITES_AT_ONCE)
         self._breaker = Breaker(clock=options.clock)
-        self._reads = Lane(READS_AT_ONCE)
-        self._writes = Lane(WRITES_AT_ONCE)
+        self._reads = Lane(READS_AT_ONCE, READS_AT_ONCE // _SHARE_OF_ONE_USER)
+        self._writes = Lane(WRITES_AT_ONCE, WRITES_AT_ONCE // _SHARE_OF_ONE_USER)
+        self._user: Hashable = None
+
+    def of(self, user: Hashable) -> Client:
+        """The same for one user: calls that hang or fail for that user hold up nobody else's."""
+        own = copy(self)
+        own._user = user  # noqa: SLF001
+        return own
 
     @property
     def base_url(self) -> str:
@@ -135,8 +144,8 @@ class Client:
 
     def _read_once(self, path: str, body: bytes | Body | None, deadline: Deadline) -> Envelope:
         with (
-            self._reads.place(deadline),
-            self._breaker.guard(),
+            self._reads.place(deadline, self._user),
+            self._breaker.guard(self._user),
             self._exchange("POST" if body else "GET", path, body, deadline) as response,
         ):
             if response.status != 200:
@@ -145,8 +154,8 @@ class Client:
 
     def _write(self, path: str, body: bytes | Body, deadline: Deadline, *, repeatable: bool) -> tuple[int, Envelope]:
         with (
-            self._writes.place(deadline),
-            self._breaker.guard(),
+            self._writes.place(deadline, self._user),
+            self._breaker.guard(self._user),
             self._exchange("POST", path, body, deadline) as response,
         ):
             if response.status not in {200, 202}:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -24,6 +26,8 @@ _TEXTS = ("pdf", "html", "htm", "eml", "txt", "md", "vtt", "csv", "tsv")
 _EXTENSIONS = frozenset(_IMAGES + _SOUNDS + _OFFICE + _TEXTS)
 """What EverOS 1.0–1.5 has parsers for."""
 _BRACES = str.maketrans("{}", "｛｝")
+_READERS = threading.BoundedSemaphore(2)
+"""Each document that we read ourselves takes a process of its own, and may take a core."""
 
 WireMessage = dict[str, Any]
 
@@ -92,7 +96,8 @@ def _is_document(item: ContentItem) -> bool:
 def _pieces(file: Path, item: ContentItem) -> Iterator[str]:
     """The file name stands in front of each: EverOS drops the name of a text, and only by it can a found memory be
     tied to the file."""
-    document = read_document(file, item.mime_type or mime_types.PLAIN)
+    with _READERS if _is_document(item) else nullcontext():
+        document = read_document(file, item.mime_type or mime_types.PLAIN)
     for passage in split(document, PIECE_CHARS):
         heading = f" {passage.heading}" if passage.heading else ""
         yield without_unpaired_braces(f"[TEXT: {item.name or file.name}]{heading}\n{passage.text}")

@@ -27,7 +27,7 @@ _CAUSES: dict[type[BaseException], str] = {
 _REASONS = {
     404: "it does not know this call (is the address right?)",
     413: "the content is too large for it",
-    415: "it cannot read this type of content",
+    415: "it cannot read this file, whose type it does not know or which is not at its address",
     422: "it does not accept this content",
     503: "it lacks what this type of content needs",
 }
@@ -57,6 +57,12 @@ class OddAnswer(OutcomeUnknown):
 
 class Unsupported(EngineRefused):
     """The upstream cannot read this type of content (415), or lacks a program that it needs for it."""
+
+
+class TooEarly(EngineRefused):
+    """A moment that the upstream would take for another: it reads milliseconds before September 2001 as seconds."""
+
+    status, code, title = 422, "timestamp_too_early", "The memory service cannot hold a message from that time"
 
 
 class NotConfigured(EngineRefused):

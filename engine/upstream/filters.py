@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from engine.filters import parse
 from engine.port import Hit
+from memory_gateway.core.times import as_ms, from_ms
 
 _OURS = frozenset({"type"})
 _UNSEEN = frozenset({"parent_type", "parent_id"})  # EverOS filters by them and does not show them
@@ -41,9 +43,21 @@ def for_upstream(tree: Tree, sessions: Mapping[str, str]) -> dict[str, Any]:
                 translated[key] = [part for part in parts if part]
         elif key == "session_id":
             translated[key] = _renamed(value, sessions)
+        elif key == "timestamp":
+            translated[key] = _as_iso(value)
         elif key not in _OURS:
             translated[key] = value
     return {key: value for key, value in translated.items() if value != []}
+
+
+def _as_iso(value: Any) -> Any:
+    """With its zone. EverOS reads milliseconds before September 2001 as seconds, and text without a zone in its own."""
+    if isinstance(value, Mapping):
+        return {operator: _as_iso(operand) for operator, operand in value.items()}
+    if isinstance(value, list | tuple):
+        return [_as_iso(item) for item in value]
+    moment = datetime.fromisoformat(value) if isinstance(value, str) else from_ms(as_ms(int(value)))
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).isoformat()
 
 
 def _renamed(value: Any, sessions: Mapping[str, str]) -> Any:

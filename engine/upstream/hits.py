@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple, TypeVar
 
 from engine.port import Hit, MemoryType, Owner
 from engine.upstream import wire
-from engine.upstream.answers import checked
 from engine.upstream.names import AgentNames
 from memory_gateway.core.json_data import without_base64
 
 _Json = dict[str, Any]
+_Record = TypeVar("_Record", bound=wire.Record)
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What the caller calls ids of the engine. `sessions` holds the caller's own only: engine id → session id."""
+    """What the caller calls ids of the engine. `sessions` holds the caller's own only: engine id → session id, and
+    `given_up` the engine ids of those that the caller deleted for good, which EverOS cannot."""
 
     sessions: Mapping[str, str]
     agents: AgentNames
+    given_up: Collection[str] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(NamedTuple):
     """A checked record before its names are translated; `whose` is the user or agent that EverOS filed it under."""
 
     memory_id: str
@@ -40,8 +42,8 @@ class _Found:
 
 def session_ids_of(records: wire.Records) -> set[str]:
     """Every engine session id that the records name."""
-    lists = (records.episodes, records.agent_cases, records.unprocessed_messages)
-    return {str(item["session_id"]) for items in lists for item in items if item.get("session_id")}
+    named: Iterable[wire.Record] = chain(records.episodes, records.agent_cases, records.unprocessed_messages)
+    return {record.session_id for record in named if record.session_id}
 
 
 def hits_of(
@@ -49,30 +51,30 @@ def hits_of(
 ) -> tuple[list[Hit], int]:
     """The owner's hits in EverOS's order, and how many records were dropped as not the owner's.
 
-    `is_bounded` says whether scores lie in 0..1 already (not so for keyword: BM25). Errors: `OddAnswer`.
+    `is_bounded` says whether scores lie in 0..1 already (not so for keyword: BM25).
     """
     whose = names.agents.engine_id(agent_id) if agent_id else owner.user_id
     found = list(_found(records))
     own = [item for item in found if _is_own(item, owner, whose, names)]
-    return [_hit(item, rank, names, is_bounded=is_bounded) for rank, item in enumerate(own, 1)], len(found) - len(own)
+    strangers = len(found) - len(own) - sum(item.session_id in names.given_up for item in found)
+    return [_hit(item, rank, names, is_bounded=is_bounded) for rank, item in enumerate(own, 1)], strangers
 
 
 def _found(records: wire.Records) -> Iterator[_Found]:
-    for raw in records.episodes:
-        episode = checked(wire.Episode, raw)
+    for episode, raw in _pairs(records.episodes, records, "episodes"):
         yield _record(episode, "episode", episode.user_id, episode.episode, raw)
-    for raw in records.agent_cases:
-        case = checked(wire.AgentCase, raw)
+    for case, raw in _pairs(records.agent_cases, records, "agent_cases"):
         yield _record(case, "agent_case", case.agent_id, f"{case.task_intent}\n{case.approach}", raw)
-    for raw in records.agent_skills:
-        skill = checked(wire.AgentSkill, raw)
+    for skill, raw in _pairs(records.agent_skills, records, "agent_skills"):
         yield _record(skill, "agent_skill", skill.agent_id, skill.content, raw)
-    for raw in records.profiles:
-        profile = checked(wire.Profile, raw)
+    for profile, raw in _pairs(records.profiles, records, "profiles"):
         yield _record(profile, "profile", profile.user_id, profile.text, raw)
-    for raw in records.unprocessed_messages:
-        message = checked(wire.PendingMessage, raw)
+    for message, raw in _pairs(records.unprocessed_messages, records, "unprocessed_messages"):
         yield _record(message, "unprocessed_message", None, message.text, raw)
+
+
+def _pairs(checked: list[_Record], records: wire.Records, name: str) -> Iterator[tuple[_Record, _Json]]:
+    return zip(checked, records.as_it_came(name), strict=True)
 
 
 def _record(record: wire.Record, memory_type: MemoryType, whose: str | None, text: str, raw: _Json) -> _Found:
@@ -124,8 +126,8 @@ def _renamed(raw: _Json, engine_session_id: str | None, session_id: str | None, 
         prefix = f"m_{engine_session_id}_"  # how EverOS names a raw message
         raw["id"] = raw["id"].replace(prefix, f"m_{session_id}_", 1) if raw["id"].startswith(prefix) else raw["id"]
     for key in ("id", "agent_id", "sender_id"):
-        if isinstance(raw.get(key), str):
-            raw[key] = agents.restore(raw[key])
-    if isinstance(raw.get("sender_ids"), list):
-        raw["sender_ids"] = [agents.restore(item) if isinstance(item, str) else item for item in raw["sender_ids"]]
+        if isinstance(named := raw.get(key), str) and agents.suffix in named:
+            raw[key] = agents.restore(named)
+    if isinstance(senders := raw.get("sender_ids"), list):
+        raw["sender_ids"] = [agents.restore(item) if isinstance(item, str) else item for item in senders]
     return raw

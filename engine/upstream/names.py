@@ -16,18 +16,18 @@ class AgentNames:
     64 + 1 + 32 characters at most, below EverOS's limit of 128.
     """
 
-    user_pk: UUID
+    suffix: str
+
+    @classmethod
+    def of(cls, user_pk: UUID) -> AgentNames:
+        return cls(f"+{user_pk.hex}")
 
     def engine_id(self, agent_id: str) -> str:
-        return f"{agent_id}{self._suffix}"
+        return f"{agent_id}{self.suffix}"
 
     def restore(self, text: str) -> str:
         """The agent's own name again, also at the beginning of a longer id."""
-        return text.replace(self._suffix, "")
-
-    @property
-    def _suffix(self) -> str:
-        return f"+{self.user_pk.hex}"
+        return text.replace(self.suffix, "")
 
 
 def unique_session_id(session_id: str, user_pk: UUID) -> str:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
+from weakref import WeakValueDictionary
 
 from engine.port import EngineUnavailable, OutcomeUnknown
 from engine.upstream.failures import CircuitOpen, NoAnswer, NotReached, OddAnswer
@@ -16,6 +18,8 @@ from engine.upstream.transport import Deadline
 
 RETRY_AFTER_SECONDS = 5
 """What a caller is told to wait when the upstream itself says nothing."""
+MAX_NAMES = 20_000
+"""Of so many users it is known at most that the upstream fails for them."""
 _T = TypeVar("_T")
 _NEVER_REPEATED = (CircuitOpen, OddAnswer)
 
@@ -62,66 +66,125 @@ def _with_advice(error: EngineUnavailable) -> EngineUnavailable:
     return error
 
 
+@dataclass(slots=True)
+class _Circuit:
+    """What failed in a row, and when somebody may try again where that was too much."""
+
+    failures: int = 0
+    next_try_at: float = 0.0
+
+
 class Breaker:
-    """Stops asking an upstream that is down: after `threshold` calls in a row that did not get through, nothing is
-    sent for `open_seconds`; then one call probes, and its outcome closes or opens the circuit again."""
+    """Stops asking an upstream that is down. After `threshold` calls of one user in a row that did not get through,
+    nothing of that user's is sent for `open_seconds`; then one call probes, and its outcome closes or opens the circuit
+    again. When that happened to `users` of them and nobody got through meanwhile, it is so for all."""
 
     def __init__(
-        self, threshold: int = 5, open_seconds: float = 5.0, clock: Callable[[], float] = time.monotonic
+        self,
+        threshold: int = 5,
+        open_seconds: float = 5.0,
+        users: int = 2,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._threshold = threshold
         self._open_seconds = open_seconds
+        self._users = users
         self._clock = clock
         self._lock = threading.Lock()
-        self._failures = 0
-        self._next_try_at = 0.0
+        self._of_users: OrderedDict[Hashable, _Circuit] = OrderedDict()  # of those whose last call failed
+        self._of_all = _Circuit()
 
     @contextmanager
-    def guard(self) -> Iterator[None]:
+    def guard(self, user: Hashable) -> Iterator[None]:
         """One call. Errors: `CircuitOpen` without making it."""
-        self._admit()
+        self._admit(user)
         try:
             yield
         except (NotReached, NoAnswer):
-            self._failed()
+            self._failed(user)
             raise
         except BaseException:
-            self._succeeded()  # it answered: whatever it said, it is there
+            self._succeeded(user)  # it answered: whatever it said, it is there
             raise
-        self._succeeded()
+        self._succeeded(user)
 
-    def _admit(self) -> None:
+    def _admit(self, user: Hashable) -> None:
         with self._lock:
-            if self._failures < self._threshold:
+            stopped = list(self._open_circuits(user))
+            if not stopped:
                 return
             now = self._clock()
-            if now < self._next_try_at:
-                wait = max(1, round(self._next_try_at - now))
-                raise CircuitOpen("The memory service cannot be reached.", retry_after_seconds=wait)
-            self._next_try_at = now + self._open_seconds  # this call is the probe; the others go on waiting
+            wait = max(circuit.next_try_at for circuit in stopped) - now
+            if wait > 0:
+                raise CircuitOpen("The memory service cannot be reached.", retry_after_seconds=max(1, round(wait)))
+            for circuit in stopped:  # this call is the probe; the others go on waiting
+                circuit.next_try_at = now + self._open_seconds
 
-    def _failed(self) -> None:
-        with self._lock:
-            self._failures += 1
-            self._next_try_at = self._clock() + self._open_seconds
+    def _open_circuits(self, user: Hashable) -> Iterator[_Circuit]:
+        own = self._of_users.get(user)
+        if own is not None and own.failures >= self._threshold:
+            yield own
+        if self._of_all.failures >= self._users:
+            yield self._of_all
 
-    def _succeeded(self) -> None:
+    def _failed(self, user: Hashable) -> None:
         with self._lock:
-            self._failures = 0
+            own = self._of_users.setdefault(user, _Circuit())
+            own.failures += 1
+            self._of_all.failures += own.failures == self._threshold
+            own.next_try_at = self._of_all.next_try_at = self._clock() + self._open_seconds
+            self._of_users.move_to_end(user)
+            if len(self._of_users) > MAX_NAMES:
+                self._of_users.popitem(last=False)
+
+    def _succeeded(self, user: Hashable) -> None:
+        with self._lock:
+            if self._of_all.failures >= self._users:
+                self._of_users.clear()
+            self._of_users.pop(user, None)
+            self._of_all.failures = 0
+
+
+class Shares:
+    """At most `size` calls at once of each name."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._lock = threading.Lock()
+        self._of_names: WeakValueDictionary[Hashable, threading.BoundedSemaphore] = WeakValueDictionary()
+
+    @contextmanager
+    def place(self, name: Hashable, until: Deadline) -> Iterator[None]:
+        """Errors: `EngineUnavailable` when the time is over before there is one."""
+        with self._lock:  # a semaphore is known as long as somebody holds a place or waits for one
+            places = self._of_names.setdefault(name, threading.BoundedSemaphore(self._size))
+        with _taken(places, until):
+            yield
 
 
 class Lane:
-    """At most `size` calls at once; who gets no place within half of its time is told to come back, since what is sent
-    with the last of it would have no known outcome."""
+    """At most `size` calls at once, and at most `share` of one user, so that calls that hang leave room for others'.
 
-    def __init__(self, size: int) -> None:
+    Who gets no place within half of its time is told to come back, since what is sent with the last of it would have
+    no known outcome.
+    """
+
+    def __init__(self, size: int, share: int) -> None:
         self._places = threading.BoundedSemaphore(size)
+        self._shares = Shares(share)
 
     @contextmanager
-    def place(self, deadline: Deadline) -> Iterator[None]:
-        if not self._places.acquire(timeout=max(deadline.left_seconds / 2, 0)):
-            raise EngineUnavailable("The memory service has too much to do.", retry_after_seconds=1)
-        try:
+    def place(self, deadline: Deadline, user: Hashable) -> Iterator[None]:
+        until = deadline.half()
+        with self._shares.place(user, until), _taken(self._places, until):
             yield
-        finally:
-            self._places.release()
+
+
+@contextmanager
+def _taken(places: threading.BoundedSemaphore, until: Deadline) -> Iterator[None]:
+    if not places.acquire(timeout=max(until.left_seconds, 0)):
+        raise EngineUnavailable("The memory service has too much to do.", retry_after_seconds=1)
+    try:
+        yield
+    finally:
+        places.release()

@@ -79,4 +79,4 @@ def _is_narrowed_here(request: SearchRequest) -> bool:
 def _whose(owner: Owner, agent_id: str | None) -> Payload:
     if agent_id is None:
         return {"user_id": owner.user_id}
-    return {"agent_id": AgentNames(owner.user_pk).engine_id(agent_id)}
+    return {"agent_id": AgentNames.of(owner.user_pk).engine_id(agent_id)}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from concurrent.futures import FIRST_EXCEPTION, Executor, wait
 from typing import TypeVar
 
 _T = TypeVar("_T")
@@ -14,16 +15,23 @@ def in_window(executor: Executor, calls: Sequence[Callable[[], _T]], size: int) 
     begun are not made then. A single call runs in the caller's own thread."""
     if len(calls) == 1:
         return [calls[0]()]
+    waiting = deque(enumerate(calls))
     results: dict[int, _T] = {}
-    running: dict[Future[_T], int] = {}
-    waiting = iter(enumerate(calls))
+
+    def work() -> None:
+        while waiting:
+            try:
+                position, call = waiting.popleft()
+            except IndexError:  # another thread took the last one
+                return
+            results[position] = call()
+
+    workers = [executor.submit(work) for _ in range(min(size, len(calls)))]
     try:
-        while len(results) < len(calls):
-            while len(running) < size and (following := next(waiting, None)):
-                running[executor.submit(following[1])] = following[0]
-            for done in wait(running, return_when=FIRST_COMPLETED).done:
-                results[running.pop(done)] = done.result()
+        for done in wait(workers, return_when=FIRST_EXCEPTION).done:
+            done.result()
     finally:
-        for future in running:
-            future.cancel()
+        waiting.clear()
+        for worker in workers:
+            worker.cancel()
     return [results[position] for position in range(len(calls))]

@@ -41,6 +41,10 @@ class Deadline:
     def left_seconds(self) -> float:
         return self.at - self.clock()
 
+    def half(self) -> Deadline:
+        """When half of the time that is left is over."""
+        return Deadline.after(self.left_seconds / 2, self.clock)
+
     def timeout(self) -> float:
         """Seconds for the next step. Errors: TimeoutError when none are left."""
         if (left := self.left_seconds) <= 0:

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    PrivateAttr,
+    model_validator,
+)
 
 
 def _only_text(value: Any) -> Any:
@@ -137,20 +146,30 @@ class PendingMessage(_Timed):
 
 
 class Records(_Wire):
-    """The five lists of a search as they came: each record is checked by itself, and kept as the hit's `raw`."""
+    """The five lists of a search, all records checked at once."""
 
-    episodes: list[_Json] = []
-    profiles: list[_Json] = []
-    agent_cases: list[_Json] = []
-    agent_skills: list[_Json] = []
-    unprocessed_messages: list[_Json] = []
+    episodes: list[Episode] = []
+    profiles: list[Profile] = []
+    agent_cases: list[AgentCase] = []
+    agent_skills: list[AgentSkill] = []
+    unprocessed_messages: list[PendingMessage] = []
+    _as_it_came: dict[str, list[_Json]] = PrivateAttr(default_factory=dict)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _keep(cls, data: Any, check: ModelWrapValidatorHandler[Self]) -> Self:
+        records = check(data)
+        records._as_it_came = data  # noqa: SLF001
+        return records
+
+    def as_it_came(self, name: str) -> list[_Json]:
+        """The list of that name, as hits keep their `raw`."""
+        return self._as_it_came.get(name, [])
 
 
-class Page(_Wire):
+class Page(Records):
     """One page of a listing; `total_count` counts all pages."""
 
-    episodes: list[_Json] = []
-    agent_cases: list[_Json] = []
     total_count: int
 
 

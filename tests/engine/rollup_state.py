@@ -60,9 +60,9 @@ def cells_of(memory: Memory) -> Iterator[tuple[Any, ...]]:
     yield from spans(Slice.ALL, "", (1, 24, 192), "", category)
     yield from spans(Slice.OF_AGENT, agent, (1, 24, 192), "", category)
     yield from spans(Slice.OF_USER, owner, (1, 24, 192), agent, category)
-    yield from spans(Slice.AGENTS, "", (24, 768), agent, "")
-    yield from spans(Slice.USERS, "", (24, 768), owner, "")
-    yield from spans(Slice.USERS_OF_AGENT, agent, (24, 768), owner, "")
+    yield from spans(Slice.AGENTS, "", (1, 24, 768), agent, "")
+    yield from spans(Slice.USERS, "", (1, 24, 768), owner, "")
+    yield from spans(Slice.USERS_OF_AGENT, agent, (1, 24, 768), owner, "")
     yield from spans(Slice.ORIGINS, "", (768,), memory.origin, "")
     yield from spans(Slice.ORIGINS, owner, (768,), memory.origin, "")
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +22,7 @@ from tests.engine.conftest import NOON_MS, ask, given_file, remember, said, text
 from tests.engine.index_state import assert_consistent
 
 SESSION = "resource:alice:r_1"
+LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def memories(person: Person) -> list[Memory]:
@@ -237,6 +242,39 @@ def test_a_large_document_is_written_with_few_statements(
     with django_assert_max_num_queries(60):  # type: ignore[operator]
         engine.add(alice.owner, SESSION, [given_file(path)])
     assert len(memories(alice)) >= 1000
+
+
+@pytest.mark.parametrize(("session_id", "statements"), [("chat:c1", 10), ("chat:new", 11)])
+def test_a_message_costs_few_statements(
+    engine: EmbeddedEngine, alice: Person, django_assert_num_queries: Any, session_id: str, statements: int
+) -> None:
+    """One more for a session that is not there yet; two mark the transaction inside the test's own."""
+    engine.add(alice.owner, "chat:c1", [said("one")])
+    with django_assert_num_queries(statements):
+        engine.add(alice.owner, session_id, [said("two", at=NOON_MS + 1)])
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL plans by how much there is")
+def test_a_message_waits_for_no_walk_through_its_session(engine: EmbeddedEngine, alice: Person) -> None:
+    with CaptureQueriesContext(connection) as captured:
+        engine.add(alice.owner, SESSION, [said("payment")])
+    [end] = [query["sql"] for query in captured if "MAX(seq)" in query["sql"]]
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN QUERY PLAN {end}")
+        steps = [step for *_, step in cursor.fetchall() if "SEARCH" in step]
+    assert [step for step in steps if "created_at_ms>?" in step]
+    assert all("COVERING" in step or "created_at_ms>?" in step for step in steps)
+
+
+def test_what_is_said_in_a_hidden_session_is_kept_and_stays_hidden(engine: EmbeddedEngine, alice: Person) -> None:
+    engine.add(alice.owner, "chat:c1", [said("payment one")])
+    engine.hide_session(alice.owner, "chat:c1", LONG_AGO)
+    engine.add(alice.owner, "chat:c1", [said("payment two", at=NOON_MS + 1)])
+    assert [one.text for one in memories(alice)] == ["payment one", "payment two"]
+    assert ask(engine, alice.owner, "payment") == []
+    engine.hide_session(alice.owner, "chat:c1", None)
+    assert len(ask(engine, alice.owner, "payment")) == 2
+    assert_consistent(alice.owner)
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -285,12 +285,14 @@ def test_categories_have_names_and_tabs() -> None:
     assert label("from elsewhere") == "from elsewhere"
 
 
+# What is not settled yet is asked for apart.
+FACETS = 8 if connection.vendor == "postgresql" else 7
 STATEMENTS = {
     "page": (2, 2, lambda selection: browse.page(selection, limit=20)),
     "turn_page": (3, 3, lambda selection: browse.turn_page(selection, limit=5)),
     "offset_page": (3, 3, lambda selection: browse.offset_page(selection, offset=10, limit=20)),
     "count": (1, 1, browse.count),
-    "facets": (9, 9, browse.facets),
+    "facets": (FACETS, FACETS, browse.facets),
     "dashboard": (8, 6, lambda selection: browse.dashboard(selection, EDGES["of odd moments"])),
 }
 

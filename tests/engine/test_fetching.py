@@ -244,7 +244,7 @@ def test_a_drip_is_ended_when_the_time_for_all_of_it_is_over(web: WebServer, hea
     error = refused(web.url("/a" + SECRET), Fetcher(seconds=0.4))
     assert type(error) is EngineUnavailable
     assert "in time" in error.detail
-    assert 0.3 < time.monotonic() - began < 2
+    assert 0.3 < time.monotonic() - began < 5
 
 
 def test_a_silent_server_is_left_when_the_time_is_over() -> None:

@@ -120,7 +120,7 @@ def test_a_posting_that_points_at_another_s_memory_is_not_believed(
     remember(engine, bob.owner, "payment")
     foreign = Memory.objects.get(user_id=bob.user_pk)
     index.remove(bob.owner, {foreign.pk: index.entry_of(foreign)})
-    index.add(alice.owner, {foreign.pk: index.Entry.of({"payment": 9}, 1)})
+    index.add(alice.owner, {foreign: index.Entry.of({"payment": 9}, 1)})
     assert texts(ask(engine, alice.owner, "payment", top_k=1)) == ["the payment is my own"]
 
 

@@ -7,7 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
+from engine.embedded import queries
 from engine.embedded.engine import EmbeddedEngine
 from engine.models import Memory, Session
 from engine.port import Owner, SearchRequest
@@ -106,6 +109,14 @@ def test_who_is_named_in_the_question_is_heard_first(engine: EmbeddedEngine, ali
     assert texts(ask(engine, alice.owner, "What does Caroline paint?"))[0] == "Caroline: I paint lakes."
 
 
+def test_who_is_named_is_heard_first_on_whatever_page_they_stand(engine: EmbeddedEngine, alice: Person) -> None:
+    """Pages hold 256 memories, each with a list of names of its own."""
+    remember(engine, alice.owner, "Caroline: I paint lakes.", *["Caroline: Nothing new."] * 270, session="chat:a")
+    remember(engine, alice.owner, "Melanie: I paint lakes.", session="chat:b")
+    for name in ("Melanie", "Caroline"):
+        assert texts(ask(engine, alice.owner, f"What does {name} paint?"))[0] == f"{name}: I paint lakes."
+
+
 def test_a_turn_is_found_by_the_day_it_was_said(engine: EmbeddedEngine, alice: Person) -> None:
     engine.add(alice.owner, "chat:c1", [said("We met", at=NOON_MS), said("We parted", at=NOON_MS + 5 * 86_400_000)])
     assert texts(ask(engine, alice.owner, "2026年5月28日")) == ["We met"]
@@ -192,6 +203,20 @@ def test_any_number_of_requests_costs_two_statements(
     with django_assert_num_queries(2):
         found = engine.search(alice.owner, requests)
     assert [texts(list(result.hits)) for result in found] == [["payment a"], ["payment a"], ["contract b"]]
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL knows how many memories a user has")
+@pytest.mark.parametrize("memory_ids", [[], ["em_1"]])
+def test_a_few_memories_are_read_without_walking_all_of_the_user_s(
+    engine: EmbeddedEngine, alice: Person, memory_ids: list[str]
+) -> None:
+    remember(engine, alice.owner, "payment", "invoice")
+    with CaptureQueriesContext(connection) as captured, connection.cursor() as cursor:
+        assert len(queries.rows_and_reworded(alice.owner, Memory.objects.values_list("pk", flat=True), memory_ids)) == 2
+        cursor.execute(f"EXPLAIN QUERY PLAN {captured[-1]['sql']}")
+        steps = [step for *_, step in cursor.fetchall() if " m " in step]
+    assert steps
+    assert all("(rowid=?)" in step or "(memory_id=?" in step for step in steps)
 
 
 def test_a_question_that_finds_nothing_costs_one_statement(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from django.db import OperationalError, connection
+from django.test.utils import CaptureQueriesContext
 
 from engine.embedded import rebuild, vectors, vectors_fill
 from engine.embedded.engine import EmbeddedEngine
@@ -219,7 +220,7 @@ def test_memories_from_before_the_endpoint_get_their_vectors(
 
 def fill_up() -> None:
     """An answer of a call that failed may still be under way, and begin another pause."""
-    until = time.monotonic() + 10
+    until = time.monotonic() + 60
     while OwedEmbedding.objects.exists() and time.monotonic() < until:
         client().endpoint.pause.end()
         vectors_fill.fill(5)
@@ -289,6 +290,13 @@ def test_vectors_cost_one_statement_more_and_exact_ones_two(
     for method, statements in (("keyword", 2), ("hybrid", 3), ("vector", 4)):
         with django_assert_num_queries(statements):
             assert len(result(engine, alice.owner, "car lake", method=method).hits) >= 1
+
+
+def test_a_question_by_vector_looks_up_no_words(engine: EmbeddedEngine, alice: Person, stub: StubEmbeddings) -> None:
+    remember(engine, alice.owner, "automobile", "lake")
+    with CaptureQueriesContext(connection) as queries:
+        assert result(engine, alice.owner, "car", method="vector").hits
+    assert not any("engine_keyword" in query["sql"] for query in queries)
 
 
 def test_pages_find_what_comparing_every_vector_finds(

@@ -18,7 +18,7 @@ from engine.embedded.engine import EmbeddedEngine
 from engine.extraction_models import OwedExtraction
 from engine.llm.client import client
 from engine.llm.extraction import MAX_MEMORIES, MAX_REPLACED
-from engine.models import Memory
+from engine.models import Memory, Session
 from engine.port import EngineUnavailable, Hit, Owner, SearchRequest
 from lifecycle import purge
 from lifecycle.reading import Reader
@@ -232,6 +232,21 @@ def test_a_deleted_memory_never_comes_back_by_extraction(engine: EmbeddedEngine,
     assert words(alice) == []
 
 
+def test_what_was_purged_is_not_read_again_in_other_words(engine: EmbeddedEngine, alice: Person, llm: StubLlm) -> None:
+    llm.extract = answers(told("Alice lives in Oslo."))
+    again(engine, alice, "chat:c1")
+    [oslo] = made(alice)
+    delete(alice, oslo.memory_id)
+    purge.purge_trash(older_than=timedelta(0), actor=ACTOR)
+    llm.extract = answers(told("Oslo is where Alice is at home."))
+    extraction_fill.owe_unread()
+    read()
+    assert words(alice) == []
+    remember(engine, alice.owner, "still in Oslo", session="chat:c1")
+    read()
+    assert words(alice) == ["Oslo is where Alice is at home."]  # what is said from now on is read
+
+
 def test_what_a_person_wrote_and_deleted_never_comes_back_either(
     engine: EmbeddedEngine, alice: Person, llm: StubLlm
 ) -> None:
@@ -276,6 +291,40 @@ def test_a_memory_goes_and_comes_with_the_message_that_it_rests_on(
     assert_consistent(alice.owner)
 
 
+def test_what_was_made_of_a_message_is_made_anew_when_that_is_corrected(
+    engine: EmbeddedEngine, alice: Person, llm: StubLlm
+) -> None:
+    def lives_where(lines: list[Line]) -> Any:
+        places = [place for place in ("Oslo", "Bergen") if any(place in line.get("text", "") for line in lines)]
+        return {"memories": [told(f"Alice lives in {places[0]}.", 1), told("Alice has a zebra.", 1)]}
+
+    llm.extract = lives_where
+    remember(engine, alice.owner, "I live in Oslo with my zebra", "nothing of use")
+    read()
+    message, zebra = Which(Memory.objects.get(seq=0, origin="embedded").memory_id), made(alice)[1]
+    own_words = edit.Correction(text="Alice has two zebras.")
+    edit.correct(alice.user_pk, Which(zebra.memory_id), own_words, actor=ACTOR)
+    edit.correct(alice.user_pk, message, edit.Correction(category="user_memory_fact"), actor=ACTOR)
+    assert words(alice) == ["Alice lives in Oslo.", "Alice has two zebras."]  # not a word has changed
+
+    bodies = len(llm.bodies)
+    edit.correct(alice.user_pk, message, edit.Correction(text="I live in Bergen with my zebra"), actor=ACTOR)
+    assert words(alice) == ["Alice has two zebras."]
+    assert not any("Oslo" in hit.text for hit in ask(engine, alice.owner, "Oslo"))
+    read()
+    assert sorted(words(alice)) == ["Alice has two zebras.", "Alice lives in Bergen."]
+    shown = [line for line in lines_of(llm.bodies[bodies]) if "message" in line]
+    assert [line["text"] for line in shown] == ["I live in Bergen with my zebra"]  # no more than that rested on
+
+    edit.undo(alice.user_pk, message, actor=ACTOR)
+    read()
+    assert sorted(words(alice)) == ["Alice has two zebras.", "Alice lives in Oslo."]
+    delete(alice, message.memory_id)
+    trash.restore(alice.user_pk, message, actor=ACTOR)
+    assert sorted(words(alice)) == ["Alice has two zebras.", "Alice lives in Oslo."]
+    assert_consistent(alice.owner)
+
+
 @pytest.mark.parametrize("is_for_good", [False, True])
 def test_a_deleted_session_takes_all_with_it(
     engine: EmbeddedEngine, alice: Person, llm: StubLlm, is_for_good: bool
@@ -294,19 +343,83 @@ def test_a_deleted_session_takes_all_with_it(
     assert not OwedExtraction.objects.exists()
 
 
-def test_a_message_deleted_while_it_is_read_leaves_nothing(engine: EmbeddedEngine, alice: Person, llm: StubLlm) -> None:
+def test_an_answer_about_what_was_deleted_or_corrected_meanwhile_is_asked_for_again(
+    engine: EmbeddedEngine, alice: Person, llm: StubLlm
+) -> None:
+    """A model may have had its words from any line that it was shown, whatever it names as its source."""
     remember(engine, alice.owner, "I live in Oslo", "my zebra")
-    message = Memory.objects.get(text="I live in Oslo")
+    oslo, zebra = Memory.objects.order_by("seq")
+    decide = iter([
+        lambda: delete(alice, oslo.memory_id),
+        lambda: edit.correct(alice.user_pk, Which(zebra.memory_id), edit.Correction(text="my horse"), actor=ACTOR),
+    ])  # fmt: skip
+    asked = 0
 
     def clock() -> datetime:
-        if llm.bodies and message.hidden_at is None:  # the answer is there, and not yet taken in
-            delete(alice, message.memory_id)
-            message.refresh_from_db()
+        nonlocal asked
+        if len(llm.bodies) > asked:  # the answer is there, and not yet taken in
+            asked = len(llm.bodies)
+            next(decide, lambda: None)()
         return timezone.now()
 
-    llm.extract = answers(told("Alice lives in Oslo.", 1), told("Alice has a zebra.", 2))
+    llm.extract = lambda lines: {
+        "memories": [told(f"So: {' '.join(line.get('text', '') for line in lines)}", 1)], "summary": "-",
+    }  # fmt: skip
     extraction_fill.fill(20, clock=clock)
-    assert words(alice) == ["Alice has a zebra."]
+    assert words(alice) == ["So:  my horse"]
+    assert not OwedExtraction.objects.exists()
+
+
+def test_what_a_closed_session_still_holds_is_not_known_any_more(
+    engine: EmbeddedEngine, alice: Person, llm: StubLlm
+) -> None:
+    """Its rows go a moment after its mark."""
+    llm.extract = answers(told("Alice lives in Oslo."))
+    again(engine, alice, "chat:c1")
+    Session.objects.update(deleted_at=timezone.now())
+    llm.bodies.clear()
+    llm.extract = answers(told("Alice has a zebra."))
+    remember(engine, alice.owner, "my zebra", session="chat:c2")
+    read()
+    assert not [line for line in lines_of(llm.bodies[0]) if "known" in line]
+    assert words(alice)[-1:] == ["Alice has a zebra."]
+    assert not OwedExtraction.objects.filter(session__isnull=False).exists()
+
+
+def test_a_profile_in_the_trash_brings_nothing_deleted_back(
+    engine: EmbeddedEngine, alice: Person, llm: StubLlm
+) -> None:
+    llm.extract = answers(told("Alice lives in Oslo."))
+    remember(engine, alice.owner, "I live in Oslo")
+    read()
+    [mine] = profile(engine, alice.owner)
+    delete(alice, mine.memory_id)
+    delete(alice, Memory.objects.get(text="I live in Oslo").memory_id)
+    answer = alice.client.post(f"/memories/{mine.memory_id}/restore", {}, content_type="application/json")
+    assert answer.status_code == 404
+    assert profile(engine, alice.owner) == []
+    assert not Memory.objects.filter(memory_type="profile").exists()
+
+
+@pytest.mark.parametrize("is_for_good", [False, True])
+def test_a_profile_tells_nothing_of_a_session_deleted_while_it_is_written(
+    engine: EmbeddedEngine, alice: Person, llm: StubLlm, is_for_good: bool
+) -> None:
+    llm.extract = answers(told("Alice lives in Oslo."))
+    remember(engine, alice.owner, "I live in Oslo")
+
+    def clock() -> datetime:
+        if len(llm.bodies) == 2 and made(alice, session__hidden_at=None, session__deleted_at=None):
+            if is_for_good:
+                engine.delete(alice.owner, "chat:c1")
+            else:
+                trash.delete_session(alice.owner, "chat:c1", actor=ACTOR)
+        return timezone.now()
+
+    extraction_fill.fill(20, clock=clock)
+    assert len(llm.bodies) == 2
+    assert profile(engine, alice.owner) == []
+    assert not Memory.objects.filter(memory_type="profile").exists()
 
 
 def test_nobody_gets_what_another_said(engine: EmbeddedEngine, alice: Person, bob: Person, llm: StubLlm) -> None:

@@ -287,10 +287,10 @@ def test_a_long_text_is_none_of_them() -> None:
 @pytest.mark.parametrize("text", ["i " * 299, "i really " * 66, "my my " * 99, "我" * 600, "我的 " * 200, "." * 600,
                                   "error: " * 85, "the user " * 66, "not " * 150, "always a " * 66])  # fmt: skip
 def test_no_text_takes_long(text: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     for role in ("user", "assistant"):
         category(role, text)
-    assert time.perf_counter() - began < 0.1
+    assert time.process_time() - began < 0.1
 
 
 PREFERENCE = "user_memory_preference"

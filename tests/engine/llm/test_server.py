@@ -12,7 +12,7 @@ from tests.server import running_server
 from tests.stub_llm import StubLlm, running_llm
 
 
-def until(look: Any, seconds: float = 20.0) -> Any:
+def until(look: Any, seconds: float = 60.0) -> Any:
     deadline = time.monotonic() + seconds
     while not (found := look()) and time.monotonic() < deadline:
         time.sleep(0.1)

@@ -49,6 +49,17 @@ def test_a_message_goes_out_as_it_is(engine: UpstreamEngine, stub: StubUpstream,
     ]
 
 
+@pytest.mark.parametrize("moment", [0, 631_152_000_000, 999_999_999_999])
+def test_a_message_from_before_the_upstreams_first_moment_is_refused_before_it_is_sent(
+    engine: UpstreamEngine, stub: StubUpstream, alice: Person, moment: int
+) -> None:
+    """It would be filed some thousand years ahead, or fail at each try without an end."""
+    with pytest.raises(EngineRefused) as refused:
+        engine.add(alice.owner, "chat:1", [told(alice.owner, "tea", 10**12), told(alice.owner, "I am born", moment)])
+    assert (refused.value.status, refused.value.detail[:10]) == (422, "timestamp:")
+    assert (stub.calls("add"), Memory.objects.count(), Session.objects.count()) == ([], 0, 0)
+
+
 def test_a_forged_sender_is_filed_under_the_caller(engine: UpstreamEngine, stub: StubUpstream, alice: Person) -> None:
     engine.add(alice.owner, "chat:1", [told(alice.owner, "bob likes tea", sender_id="bob")])
     assert sent(stub)[0]["sender_id"] == "alice"

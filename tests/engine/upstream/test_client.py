@@ -32,7 +32,7 @@ def test_what_was_added_and_flushed_is_found_and_listed(client: Client) -> None:
     assert flush(client) == "extracted"
     records = client.search({"user_id": "alice", "query": "rent"}, client.deadline())
     page = client.list({"user_id": "alice", "memory_type": "episode"}, client.deadline())
-    assert [item["episode"] for item in records.episodes] == ["alice said: the rent is 700 euros"]
+    assert [item.episode for item in records.episodes] == ["alice said: the rent is 700 euros"]
     assert page.total_count == 1
 
 
@@ -136,6 +136,7 @@ def test_the_upstreams_words_reach_our_log_redacted_and_no_caller(client: Client
     with logged() as lines, pytest.raises(EngineRefused) as refused:
         add(client, said("hello"))
     assert "parser" not in refused.value.detail
+    assert "type it does not know or which is not at its address" in refused.value.detail
     [line] = lines
     assert "no parser for /srv/files" in line
     assert "uk_abcdefgh" not in line

@@ -16,6 +16,7 @@ from engine.upstream_engine import UpstreamEngine
 from tests.conftest import SHARED, Person, make_person
 from tests.engine.upstream.conftest import NOON, told
 from tests.everos import EverOS
+from tests.resources.people import eventually
 
 pytestmark = pytest.mark.upstream
 
@@ -262,4 +263,8 @@ def test_a_search_over_many_sessions_is_whole(engine: UpstreamEngine, alice: Per
     for session_id in session_ids:
         remember(engine, alice, session_id, "I own a cat.")
     small = UpstreamEngine(client, batch_size=3)
-    assert {hit.session_id for hit in ask(small, alice, "cat", session_ids=session_ids)} == set(session_ids)
+
+    def found() -> set[str | None]:
+        return {hit.session_id for hit in ask(small, alice, "cat", session_ids=session_ids)}
+
+    assert eventually(lambda: found() == set(session_ids), 20)  # EverOS may take 15 s to find what is new

@@ -10,9 +10,10 @@ from engine.models import Memory, Session
 from engine.port import EngineRefused, EngineUnavailable, OutcomeUnknown
 from engine.upstream_engine import UpstreamEngine
 from tests.conftest import Person
-from tests.engine.upstream.conftest import make_client, make_engine, no_wait, told
+from tests.engine.upstream.conftest import NOON, make_client, make_engine, no_wait, told
 from tests.stub_upstream import Fault, StubUpstream
 
+NOTHING_FOUND = Fault(body={"request_id": "x", "data": {"episodes": []}})
 NOTHING_LISTED = Fault(body={"request_id": "x", "data": {"episodes": [], "total_count": 0}})
 
 
@@ -69,6 +70,100 @@ def test_it_waits_until_the_memories_can_be_found(engine: UpstreamEngine, stub: 
     stub.fault("get", NOTHING_LISTED, times=3)
     assert engine.flush(alice.owner, "chat:1").memory_count == 1
     assert len(stub.calls("get")) == 5  # three in vain, the one that shows it, and one that shows no more
+
+
+def test_it_waits_until_a_search_finds_what_the_list_shows(
+    engine: UpstreamEngine, stub: StubUpstream, alice: Person
+) -> None:
+    add(engine, alice)
+    stub.fault("search", NOTHING_FOUND, times=2)
+    stub.fault("search", Fault(status=503, body={}))
+    result = engine.flush(alice.owner, "chat:1")
+    assert result.searchable_at_ms
+    assert result.memory_count == 1
+    asked = stub.calls("search")
+    assert len(asked) == 4
+    assert {body["query"] for body in asked} == {"alice said: I like tea"}
+
+
+def test_what_no_search_finds_in_time_is_not_said_to_be_findable(stub: StubUpstream, alice: Person) -> None:
+    engine = make_engine(stub, timeout_seconds=0.6)
+    add(engine, alice)
+    stub.fault("search", NOTHING_FOUND, times=1000)
+    result = engine.flush(alice.owner, "chat:1")
+    assert (result.status, result.memory_count, result.searchable_at_ms) == ("extracted", 1, None)
+
+
+def two_episodes(engine: UpstreamEngine, stub: StubUpstream, person: Person) -> Fault:
+    """Two messages of which EverOS makes an episode each at the next flush; a listing that shows the first alone."""
+    for number in range(2):
+        engine.add(person.owner, "chat:1", [told(person.owner, f"fact {number}", NOON + number * 1000)])
+        if number == 0:
+            stub.store.flush({"session_id": "chat:1"})
+    first = {"episodes": list(stub.store.episodes), "total_count": 1}
+    return Fault(body={"request_id": "x", "data": first})
+
+
+def test_it_waits_for_the_last_of_several_memories(engine: UpstreamEngine, stub: StubUpstream, alice: Person) -> None:
+    stub.fault("get", two_episodes(engine, stub, alice), times=4)
+    result = engine.flush(alice.owner, "chat:1")
+    assert result.memory_count == len(episodes(alice)) == 2
+    assert result.searchable_at_ms
+    assert len(stub.calls("get")) == 6
+
+
+def test_what_does_not_show_in_time_leaves_the_flush_open_and_is_looked_for(
+    engine: UpstreamEngine, stub: StubUpstream, alice: Person
+) -> None:
+    only_first = two_episodes(engine, stub, alice)
+    stub.fault("get", only_first, times=1000)
+    result = engine.flush(alice.owner, "chat:1")
+    assert (result.status, result.memory_count, result.searchable_at_ms) == ("extracted", 1, None)
+    assert engine.look_again(alice.owner, Session.objects.get()) == 0
+    assert Session.objects.get().searchable_at is None
+    stub.heal("get")
+    assert engine.look_again(alice.owner, Session.objects.get()) == 1
+    assert Session.objects.get().searchable_at is not None
+    assert len(episodes(alice)) == 2
+
+
+def test_what_never_shows_is_looked_for_as_long_as_it_may_be_under_way(stub: StubUpstream, alice: Person) -> None:
+    now = [datetime(2026, 11, 20, tzinfo=UTC)]
+    engine = UpstreamEngine(make_client(stub), clock=lambda: now[0], sleep=no_wait)
+    stub.fault("get", two_episodes(engine, stub, alice), times=1000)
+    engine.flush(alice.owner, "chat:1")
+    now[0] += timedelta(minutes=7)
+    engine.look_again(alice.owner, Session.objects.get())
+    assert Session.objects.get().searchable_at == now[0]
+
+
+def test_after_a_failure_a_part_of_the_memories_is_not_all(
+    engine: UpstreamEngine, stub: StubUpstream, alice: Person
+) -> None:
+    """Its caller would never flush again, and what came later would be in no list."""
+    only_first = two_episodes(engine, stub, alice)
+    stub.fault("flush", Fault(acts=True, reset=True))
+    with pytest.raises(OutcomeUnknown):
+        engine.flush(alice.owner, "chat:1")
+    stub.fault("get", only_first, times=1000)
+    with pytest.raises(OutcomeUnknown):
+        engine.flush(alice.owner, "chat:1")
+    stub.heal("get")
+    assert engine.flush(alice.owner, "chat:1").memory_count == 2
+
+
+def test_what_is_said_while_a_flush_waits_is_the_next_ones(stub: StubUpstream, alice: Person) -> None:
+    def go_on_talking(_seconds: float) -> None:
+        later.add(alice.owner, "chat:1", [told(alice.owner, "and cake", NOON + 60_000)])
+
+    later = make_engine(stub)
+    engine = UpstreamEngine(make_client(stub), sleep=go_on_talking)
+    add(engine, alice)
+    stub.fault("get", NOTHING_LISTED, times=1)
+    assert engine.flush(alice.owner, "chat:1").memory_count == 1
+    stub.fault("get", NOTHING_LISTED, times=1)
+    again = engine.flush(alice.owner, "chat:1")
+    assert (again.status, again.memory_count) == ("extracted", 1)
 
 
 def test_what_an_add_extracted_already_counts(engine: UpstreamEngine, stub: StubUpstream, alice: Person) -> None:
@@ -178,3 +273,42 @@ def test_what_a_killed_flush_had_copied_already_counts(
     assert (again.status, again.memory_count) == ("extracted", 1)
     assert Session.objects.get().searchable_at is not None
     assert not Memory.objects.filter(batch_id="").exists()
+
+
+def test_a_flush_killed_while_it_was_noted_is_verified_at_once(
+    stub: StubUpstream, engine: UpstreamEngine, alice: Person
+) -> None:
+    """What waits and whether the flush is open is noted together: half of it would be in doubt for minutes."""
+    add(engine, alice)
+    times = iter([datetime.now(UTC)])
+
+    def clock() -> datetime:
+        for now in times:
+            return now
+        raise KeyboardInterrupt  # the process ends when it asks the second time
+
+    killed = UpstreamEngine(make_client(stub), clock=clock, sleep=no_wait)
+    with pytest.raises(KeyboardInterrupt):
+        killed.flush(alice.owner, "chat:1")
+    assert engine.flush(alice.owner, "chat:1").status == "extracted"
+    assert Session.objects.get().searchable_at is not None
+
+
+def test_a_flush_with_nothing_to_flush_leaves_nothing_in_doubt(
+    engine: UpstreamEngine, stub: StubUpstream, alice: Person
+) -> None:
+    add(engine, alice)
+    engine.flush(alice.owner, "chat:1")
+    stub.fault("flush", Fault(acts=True, reset=True))
+    with pytest.raises(OutcomeUnknown):
+        engine.flush(alice.owner, "chat:1")
+    assert engine.flush(alice.owner, "chat:1").status == "no_extraction"
+    assert Session.objects.get().searchable_at is not None
+
+
+def test_agents_words_that_a_failed_flush_lost_are_not_passed_over(stub: StubUpstream, alice: Person) -> None:
+    engine = make_engine(stub, attempts=2, timeout_seconds=1.0)
+    engine.add(alice.owner, "chat:1", [told(alice.owner, "hi", role="assistant", sender_id="main")])
+    stub.store.loses_next_flush = True
+    with pytest.raises(EngineRefused, match="lost"):
+        engine.flush(alice.owner, "chat:1")

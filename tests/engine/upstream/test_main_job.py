@@ -10,7 +10,7 @@ import pytest
 
 from resources.services import ingestion_pool
 from tests.conftest import Person
-from tests.resources.forms import upload
+from tests.resources.forms import stored_resource, upload
 from tests.stub_upstream import Fault, StubUpstream
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -41,6 +41,16 @@ def test_an_uploaded_file_is_found_with_its_attachment_until_it_is_deleted(alice
     assert search(charlie, "付款期限", scope=["resources", "all_user_memory"]) == []
     assert alice.client.delete(f"/resources/{answer['resource_id']}").status_code == 200
     assert search(alice, "付款期限", scope=["resources", "all_user_memory"]) == []
+
+
+def test_an_upstream_that_takes_its_time_is_given_several_files_at_once(alice: Person, stub: StubUpstream) -> None:
+    stub.latency_seconds = 0.5
+    resources = [stored_resource(alice, f"The rent of {number} is due.") for number in range(6)]
+    for resource in resources:
+        ingestion_pool().submit(resource.resource_id, alice.user_pk)
+    assert ingestion_pool().wait_until_idle(60)
+    assert len(stub.store.episodes) == 6
+    assert stub.most_at_once["add"] > 2
 
 
 def test_a_short_outage_is_ridden_out_and_nothing_is_stored_twice(alice: Person, stub: StubUpstream) -> None:

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 import pytest
 
 from engine.port import EngineError, EngineRefused, EngineUnavailable, OutcomeUnknown
-from engine.upstream.client import Client, Options
+from engine.upstream.client import WRITES_AT_ONCE, Client, Options
 from engine.upstream.failures import CircuitOpen, NotReached, OddAnswer
 from engine.upstream.patience import Retry
 from engine.upstream.transport import Deadline
@@ -20,7 +20,7 @@ from tests.engine.upstream.test_client import add, flush, said
 from tests.stub_upstream import Fault, StubUpstream
 
 DEADLINE_SECONDS = 0.5
-SLACK_SECONDS = 0.7  # for a busy machine
+SLACK_SECONDS = 2.0  # for a busy machine
 MEBIBYTE = 2**20
 
 BAD_ANSWERS = {
@@ -40,7 +40,7 @@ BAD_ANSWERS = {
 BROKEN_OFF = {
     "reset before acting": Fault(reset=True),
     "reset after acting": Fault(reset=True, acts=True),
-    "silence": Fault(hang_seconds=2),
+    "silence": Fault(hang_seconds=4),
     "one byte at a time": Fault(drip_seconds=0.05),
     "half an answer": Fault(truncate=True),
     "no http": Fault(raw=b"SSH-2.0-OpenSSH_9.2\r\n"),
@@ -90,11 +90,11 @@ def search(client: Client) -> object:
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
 def test_a_redirect_is_refused_and_its_body_never_read(client: Client, stub: StubUpstream, status: int) -> None:
-    stub.fault("add", Fault(status=status, headers={"Location": f"{stub.url}/health"}, bomb_bytes=512 * MEBIBYTE))
+    stub.fault("add", Fault(status=status, headers={"Location": f"{stub.url}/health"}, bomb_bytes=4096 * MEBIBYTE))
     started = time.monotonic()
     with pytest.raises(EngineError):
         add(client, said("a"))
-    assert time.monotonic() - started < 1.0
+    assert time.monotonic() - started < 5.0
     assert [request.name for request in stub.requests] == ["add"]
 
 
@@ -178,20 +178,57 @@ def test_refusals_leave_the_circuit_closed(client: Client, stub: StubUpstream) -
     search(client)
 
 
-def test_hanging_writes_leave_searches_quick(stub: StubUpstream) -> None:
+def test_calls_that_fail_for_one_user_stop_nobody_else(stub: StubUpstream) -> None:
+    now = [1000.0]
+    client = make_client(stub, clock=lambda: now[0])
+    stub.fault("search", Fault(status=502, body={}), times=6)
+    for _ in range(5):
+        with pytest.raises(NotReached):
+            search(client.of("alice"))
+    for _ in range(2):  # and that others get through does not close hers
+        with pytest.raises(CircuitOpen):
+            search(client.of("alice"))
+        flush(client.of("bob"))
+    now[0] += 5.1
+    with pytest.raises(NotReached):
+        search(client.of("alice"))
+
+
+def test_when_calls_fail_for_two_users_nobody_is_sent_on_until_a_probe_gets_through(stub: StubUpstream) -> None:
+    now = [1000.0]
+    client = make_client(stub, clock=lambda: now[0])
+    stub.fault("search", Fault(status=502, body={}), times=11)
+    for user in ("alice", "bob"):
+        for _ in range(5):
+            with pytest.raises(NotReached):
+                search(client.of(user))
+    with pytest.raises(CircuitOpen):
+        search(client.of("charlie"))
+    now[0] += 5.1
+    with pytest.raises(NotReached):  # the probe
+        search(client.of("charlie"))
+    with pytest.raises(CircuitOpen):
+        search(client.of("daphne"))
+    now[0] += 5.1
+    for user in ("daphne", "charlie", "bob", "alice"):
+        search(client.of(user))
+
+
+def test_hanging_writes_leave_searches_quick_and_room_for_other_users(stub: StubUpstream) -> None:
     client = make_client(stub, timeout_seconds=1.5)
-    stub.fault("add", Fault(hang_seconds=3), times=20)
-    writers = [threading.Thread(target=_ignoring, args=(client,)) for _ in range(20)]
+    stub.fault("add", Fault(hang_seconds=3), times=WRITES_AT_ONCE // 2)
+    writers = [threading.Thread(target=_ignoring, args=(client.of("alice"),)) for _ in range(20)]
     for writer in writers:
         writer.start()
     time.sleep(0.2)
     started = time.monotonic()
-    search(client)
-    took = time.monotonic() - started
+    search(client.of("alice"))
+    add(client.of("bob"), said("b"))
+    took, most_at_once = time.monotonic() - started, stub.most_at_once["add"]
     for writer in writers:
         writer.join()
-    assert took < 0.5
-    assert stub.most_at_once["add"] == 16
+    assert took < 1.2  # a writer gives up after 1.5
+    assert most_at_once == WRITES_AT_ONCE // 2 + 1
 
 
 def _ignoring(client: Client) -> None:

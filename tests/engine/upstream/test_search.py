@@ -16,7 +16,7 @@ from tests.conftest import Person
 from tests.engine.upstream.conftest import NOON, told
 from tests.stub_upstream import Fault, StubUpstream
 
-CALLER = {"timestamp": {"gte": 1_780_000_000_000}}
+CALLER = {"timestamp": {"gte": "2026-05-28T20:26:40+00:00"}}
 
 
 def remember(engine: UpstreamEngine, person: Person, session_id: str, text: str, **values: Any) -> None:
@@ -76,10 +76,23 @@ def test_one_session_is_asked_for_at_the_top_with_the_callers_filters_beside_it(
     assert filters(stub) == [{"session_id": "chat:1"}, {"session_id": "chat:1", "AND": [CALLER]}]
 
 
+def test_moments_are_asked_for_with_their_zone(engine: UpstreamEngine, stub: StubUpstream, alice: Person) -> None:
+    for moment, asked in {
+        946_684_800_000: "2000-01-01T00:00:00+00:00",
+        NOON + 1: "2026-06-11T10:02:57.001000+00:00",
+        NOON // 1000: "2026-06-11T10:02:57+00:00",
+        "2026-06-11": "2026-06-11T00:00:00+00:00",
+        "2026-06-11T18:00:00+08:00": "2026-06-11T18:00:00+08:00",
+    }.items():
+        ask(engine, alice, session_ids=None, filters={"timestamp": {"gte": moment}})
+        assert filters(stub)[-1] == {"AND": [{"timestamp": {"gte": asked}}]}
+
+
 def test_many_sessions_are_asked_for_in_batches(engine: UpstreamEngine, stub: StubUpstream, alice: Person) -> None:
     session_ids = tuple(f"resource:alice:r_{number}" for number in range(7))
     for session_id in session_ids:
         remember(engine, alice, session_id, "tea")
+    stub.requests.clear()
     hits = ask(engine, alice, session_ids=session_ids, filters=CALLER)
     assert {hit.session_id for hit in hits} == set(session_ids)
     asked = sorted((part for part in filters(stub)), key=lambda part: len(str(part)))
@@ -214,6 +227,7 @@ def test_the_filter_that_the_upstream_does_not_know_is_applied_by_us(
 def test_no_filter_of_a_caller_widens_the_scope(engine: UpstreamEngine, stub: StubUpstream, alice: Person) -> None:
     remember(engine, alice, "chat:1", "tea one")
     remember(engine, alice, "chat:2", "tea two")
+    stub.requests.clear()
     for tree in (
         {"session_id": "chat:2"},
         {"OR": [{"session_id": "chat:2"}, {}]},
@@ -332,8 +346,11 @@ def test_a_search_makes_three_statements_whatever_its_size(engine: UpstreamEngin
     assert len(queries) == 3  # whose sessions, twice; whether anything of ours lies beside
 
 
-def test_a_deleted_sessions_memories_are_nobodys(engine: UpstreamEngine, alice: Person) -> None:
+def test_a_deleted_sessions_memories_are_nobodys_and_no_alarm(
+    engine: UpstreamEngine, alice: Person, caplog: pytest.LogCaptureFixture
+) -> None:
     remember(engine, alice, "chat:1", "tea")
     engine.delete(alice.owner, "chat:1")
     assert ask(engine, alice) == []
     assert ask(engine, alice, session_ids=("chat:1",)) == []
+    assert "dropped" not in caplog.text  # EverOS cannot delete, and goes on finding it
