@@ -11,12 +11,13 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
-from django.utils.translation import get_language
+from django.utils.translation import get_language, gettext_lazy
 from django.utils.translation import gettext as _
 
 from accounts.admin_base import PersonalAdmin, actor_of
 from accounts.models import MemoryUser
 from memory_gateway.core.errors import FieldError, GatewayError, PreconditionFailed
+from memory_gateway.core.sentences import told
 from profiles import document_form, services
 from profiles.diff import differences
 from profiles.documents import Document, Status
@@ -76,7 +77,7 @@ class ProfileMemoryAdmin(PersonalAdmin):
         """With what others changed since, where the form was stale: its new ETag lets a second saving go over that."""
         if not isinstance(error, PreconditionFailed):
             etag = request.POST.get("etag", "")
-            said = _("Please correct the errors below.") if error.errors else error.detail
+            said = _("Please correct the errors below.") if error.errors else told(error.detail)
             return self._form(request, user, document, values, etag=etag, errors=error.errors, refused=said)
         seen = request.POST.get("etag", "").strip('"').rpartition("-")[2]
         before = _content(user, document.kind, int(seen) if seen.isdecimal() and len(seen) < 10 else 0)
@@ -146,7 +147,7 @@ class ProfileMemoryAdmin(PersonalAdmin):
                 return redirect("admin:profiles_profilememory_edit", user.pk, known)
             revision = services.revision(user.pk, known, version)
         except GatewayError as error:
-            messages.error(request, error.detail)
+            messages.error(request, told(error.detail))
             return redirect("admin:profiles_profilememory_versions", user.pk, known)
         document, language = services.read(user.pk, known), _language()
         return self._page(
@@ -191,11 +192,11 @@ class ProfileRevisionAdmin(PersonalAdmin):
     list_select_related = ("profile__owner",)
     search_fields = ("profile__owner__user_id__exact",)
 
-    @admin.display(description="owner")
+    @admin.display(description=gettext_lazy("owner"))
     def owner(self, row: ProfileRevision) -> str:
         return row.profile.owner.user_id
 
-    @admin.display(description="memory type")
+    @admin.display(description=gettext_lazy("memory type"))
     def memory_type(self, row: ProfileRevision) -> str:
         return row.profile.memory_type
 

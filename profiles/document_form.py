@@ -15,6 +15,7 @@ from django.http import QueryDict
 from pydantic import BaseModel
 
 from memory_gateway.core.errors import FieldError
+from memory_gateway.core.sentences import told
 from profiles.labels import Language, label
 from profiles.schemas import MAX_ENTRIES
 from profiles.shapes import bare, choices, item_of, model_of
@@ -62,7 +63,7 @@ class Builder:
         self._known = known
         self._errors: dict[str, list[str]] = {}
         for error in errors:
-            self._errors.setdefault(error.field.removeprefix("content."), []).append(error.message)
+            self._errors.setdefault(error.field.removeprefix("content."), []).append(told(error.message))
 
     def nodes(self, model: type[BaseModel], values: Mapping[str, Any], prefix: str = "") -> list[Node]:
         return [

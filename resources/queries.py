@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
@@ -16,7 +14,7 @@ from django.db.models import Count, Q, QuerySet, Sum
 
 from engine.models import Memory, owned_by
 from engine.port import Owner
-from memory_gateway.core.errors import InvalidInput
+from memory_gateway.core import cursors
 from resources import storage
 from resources.models import Resource
 
@@ -31,9 +29,7 @@ _ATTACHMENTS = """
     ORDER BY id
 """
 _RESOURCE_ID = re.compile(r"r_[0-9a-f]{32}")
-_CURSOR = re.compile(r"([0-9]{1,20}):r_[0-9a-f]{32}")
 _UNFINISHED = Q(status__in=[Resource.Status.PENDING, Resource.Status.INGESTING, Resource.Status.FAILED])
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class AttachmentRow(NamedTuple):
@@ -65,7 +61,7 @@ def searchable_sessions(owner: Owner) -> tuple[str, ...]:
     """The sessions of the owner's extracted, undeleted resources, oldest first. One statement."""
     with connection.cursor() as cursor:
         cursor.execute(_SEARCHABLE, _owner_values(owner))
-        return tuple(session_id for (session_id,) in cursor.fetchall())
+        return tuple([row[0] for row in cursor.fetchall()])
 
 
 def attachments_of(owner: Owner, session_ids: Iterable[str]) -> dict[str, list[AttachmentRow]]:
@@ -106,19 +102,13 @@ def page_after(
 
 
 def encode_cursor(cursor: Cursor) -> str:
-    microseconds = (cursor.created_at - _EPOCH) // timedelta(microseconds=1)
-    return base64.urlsafe_b64encode(f"{microseconds}:{cursor.resource_id}".encode()).decode()
+    return cursors.encode(cursors.microseconds(cursor.created_at), cursor.resource_id)
 
 
 def decode_cursor(text: str) -> Cursor:
-    """Errors: `InvalidInput` for anything that `encode_cursor` did not make."""
-    try:
-        plain = base64.b64decode(text, altchars=b"-_", validate=True).decode("ascii")
-        found = _CURSOR.fullmatch(plain)
-        created_at = _EPOCH + timedelta(microseconds=int(found[1] if found else ""))
-    except (ValueError, OverflowError, binascii.Error):
-        raise InvalidInput.of_field("cursor", "must be the next_cursor of an earlier answer") from None
-    return Cursor(created_at, plain.partition(":")[2])
+    """Errors: `InvalidInput` for what `encode_cursor` did not make."""
+    microseconds, resource_id = cursors.decode(text)
+    return Cursor(cursors.moment(microseconds), resource_id)
 
 
 def usage_of(user_pk: UUID) -> Usage:

@@ -88,12 +88,9 @@ def write_all(descriptor: int, data: bytes) -> None:
 def place(temporary: Path, path_below_root: str) -> None:
     """Moves a finished file to where it stays, and has the disk keep the move."""
     target = resolve(path_below_root)
-    user_folder = target.parent.parent
-    is_new_user = not user_folder.exists()
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     temporary.rename(target)
-    for folder in (target.parent, user_folder, root()) if is_new_user else (target.parent, user_folder):
-        _sync(folder)
+    keep_names(target.parent)
 
 
 def take_back(temporary: Path, path_below_root: str) -> None:
@@ -172,6 +169,13 @@ def _modified_before(path: Path, before: float) -> bool:
         return path.lstat().st_mtime < before
     except FileNotFoundError:
         return False
+
+
+def keep_names(folder: Path) -> None:
+    """Has the disk keep what lies in a folder of the storage, and the folders that lead there."""
+    below = folder.relative_to(root())
+    for part in (below, *below.parents):
+        _sync(root() / part)
 
 
 def _sync(folder: Path) -> None:

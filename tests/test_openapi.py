@@ -107,15 +107,20 @@ def test_every_operation_has_a_summary_an_id_of_its_own_and_a_problem_shape() ->
 
 @pytest.mark.django_db(transaction=True)
 def test_the_gateway_does_what_its_schema_says(alice: Person, storage: Path) -> None:
-    statuses = conform(alice, examples=6)
-    assert sum(statuses.values()) >= 100
-    assert statuses[200] >= sum(statuses.values()) / 2
+    require_many(conform(alice, examples=7), cases=300)
 
 
 @pytest.mark.torture
 @pytest.mark.django_db(transaction=True)
 def test_the_gateway_does_what_its_schema_says_in_five_thousand_cases(alice: Person, storage: Path) -> None:
-    assert sum(conform(alice, examples=250).values()) >= 5000
+    require_many(conform(alice, examples=115), cases=5000)
+
+
+def require_many(statuses: Counter[int], cases: int) -> None:
+    """So many were sent, and half of them went well: what is refused at the door shows little."""
+    assert statuses.total() >= cases, statuses
+    went_well = sum(count for status, count in statuses.items() if 200 <= status < 300)
+    assert went_well >= statuses.total() / 2, statuses
 
 
 def conform(person: Person, examples: int) -> Counter[int]:

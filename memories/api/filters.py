@@ -9,14 +9,13 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 from typing_extensions import TypedDict
 
-from engine.filters import MAX_LIST
+from engine.filters import MAX_LIST, MAX_MS
 
-_MAX_MS = 253_402_300_799_999  # the end of the year 9999
 _OBJECT = ConfigDict(extra="forbid", json_schema_extra={"minProperties": 1})
 
 _Text = Annotated[str, Field(max_length=512)]
 _Texts = Annotated[list[_Text], Field(min_length=1, max_length=MAX_LIST)]
-_Milliseconds = Annotated[int, Field(ge=0, le=_MAX_MS)]
+_Milliseconds = Annotated[int, Field(ge=0, le=MAX_MS)]
 _Moment = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 _Time = _Milliseconds | _Moment
 _Times = Annotated[list[_Time], Field(min_length=1, max_length=MAX_LIST)]

@@ -9,11 +9,12 @@ from accounts.api.authentication import caller
 from accounts.api.openapi import problems, query_parameters
 from accounts.audit import Actor
 from memories import queries
-from memories.api import cursors, rendering
+from memories.api import rendering
 from memories.api.openapi import BodyOnDelete
 from memories.api.schemas import sessions as schemas
 from memories.services import trash
 from memories.services.owned import owner_of
+from memory_gateway.core import cursors
 from memory_gateway.core.rest import parse
 
 

@@ -12,7 +12,7 @@ from accounts.api.openapi import problems, query_parameters
 from accounts.audit import Actor
 from engine.registry import get_engine
 from memories import queries
-from memories.api import cursors, rendering
+from memories.api import rendering
 from memories.api.openapi import BodyOnDelete
 from memories.api.schemas import memories as schemas
 from memories.api.schemas import search as search_schemas
@@ -21,6 +21,7 @@ from memories.models import Tombstone
 from memories.services import edit, lookup, trash
 from memories.services.owned import owner_of
 from memories.services.search import search
+from memory_gateway.core import cursors
 from memory_gateway.core.rest import parse
 
 

@@ -14,6 +14,7 @@ from django.db import transaction
 
 from accounts.models import MemoryUser
 from accounts.principal import Principal
+from engine import upstream_journal
 from engine.models import Session, owned_by
 from engine.port import AddResult, ContentItem, ContentType, Engine, Message, OutcomeUnknown, Owner, Role
 from engine.registry import get_engine
@@ -205,12 +206,16 @@ def _kept(user_pk: UUID, inline: Sequence[InlineFile]) -> Iterator[None]:
 
 
 def _drop_unattached(user_pk: UUID, written: Sequence[InlineFile]) -> None:
-    """Another call with the same bytes may have been accepted meanwhile: then the file is that one's."""
+    """Another call with the same bytes may have been accepted meanwhile, or wait for its outcome: then the file is that
+    one's."""
+    if not written:
+        return
     with transaction.atomic():
         MemoryUser.objects.select_for_update().get(pk=user_pk)
         attached = Attachment.objects.filter(user_id=user_pk, source=Attachment.Source.MEMORY_ADD)
+        is_open = {item.file for said in upstream_journal.unsettled_messages(user_pk) for item in said.content}
         for file in written:
-            if not attached.filter(sha256=file.sha256).exists():
+            if file.path not in is_open and not attached.filter(sha256=file.sha256).exists():
                 files.drop(file)
 
 

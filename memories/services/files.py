@@ -63,7 +63,7 @@ def keep(file: InlineFile) -> bool:
         finally:
             os.close(descriptor)
             temporary.unlink(missing_ok=True)
-        _sync(file.path.parent)
+        storage.keep_names(file.path.parent)
     return True
 
 
@@ -81,12 +81,3 @@ def _place(temporary: Path, path: Path) -> None:
     except FileNotFoundError:  # a refused call with the same bytes has cleared the folder away just now
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         temporary.rename(path)
-
-
-def _sync(folder: Path) -> None:
-    """Has the disk keep the names of what lies in a folder."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -52,5 +52,8 @@ def require_settled(memory: StoredMemory, engine: Engine) -> None:
 
 
 def lock(user_pk: UUID) -> None:
-    """Lets a user's decisions happen one after the other. Call inside a transaction."""
-    MemoryUser.objects.select_for_update().get(pk=user_pk)
+    """Lets a user's decisions happen one after the other. Call inside a transaction.
+
+    `no_key`: who adds memories refers to the user, and may hold the session that a decision is about.
+    """
+    MemoryUser.objects.select_for_update(no_key=True).get(pk=user_pk)

@@ -27,7 +27,7 @@ Change = list[Any]
 def lock(memories: Iterable[StoredMemory]) -> None:
     """Locks the users of the memories, always in the same order."""
     users = {memory.owner.user_pk for memory in memories}
-    list(MemoryUser.objects.select_for_update().filter(pk__in=users).order_by("pk"))
+    list(MemoryUser.objects.select_for_update(no_key=True).filter(pk__in=users).order_by("pk"))
 
 
 def delete(memories: Sequence[StoredMemory], *, reason: str, actor: Actor, engine: Engine) -> list[Change]:
@@ -59,18 +59,20 @@ def restore(memories: Sequence[StoredMemory], *, engine: Engine) -> list[Change]
     return _raise(in_force.exclude(memory_id=""), memories, engine)
 
 
-def undo_delete(changes: Sequence[Change], *, engine: Engine) -> int:
-    """Restores what those deletions still hide; how many."""
+def undo_delete(changes: Sequence[Change], *, by: Actor, engine: Engine) -> int:
+    """Restores what those deletions of an actor still hide, unless somebody else deleted it too; how many."""
     memories = browse.get_many([row for row, _ in changes])
     lock(memories)
     ids = [tombstone_id for _, tombstone_id in changes]
-    return len(_raise(Tombstone.objects.filter(pk__in=ids, undone_at__isnull=True), memories, engine))
+    theirs = Tombstone.objects.filter(pk__in=ids, actor_kind=by.kind, actor=by.name, undone_at__isnull=True)
+    return len(_raise(theirs, memories, engine))
 
 
 def undo_restore(changes: Sequence[Change], *, actor: Actor, engine: Engine) -> int:
     """Deletes again what is still there; how many."""
-    memories = browse.get_many([row for row, _ in changes])
-    lock(memories)
+    rows = [row for row, _ in changes]
+    lock(browse.get_many(rows))
+    memories = browse.get_many(rows)
     reasons = dict(Tombstone.objects.filter(pk__in=[old for _, old in changes]).values_list("row_id", "reason"))
     again = 0
     for reason in set(reasons.values()):

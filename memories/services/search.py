@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from accounts.principal import Principal
 from engine import filters
@@ -36,12 +36,14 @@ class SearchCommand:
     """One question. `top_k` is 1–100 per scope, or -1 for `DEFAULT_TOP_K`; `filters` is a checked filter tree.
 
     `context` asks for so many memories before and after each hit in its session.
+    `reader` is the agent that asks: what was written down for another one is left out.
     """
 
     query: str
     scopes: frozenset[Scope]
     conversation_id: str | None = None
     agent_id: str | None = None
+    reader: str | None = None
     method: Method = "hybrid"
     top_k: int = 8
     radius: float | None = None
@@ -57,8 +59,7 @@ class SearchCommand:
         return DEFAULT_TOP_K if self.top_k == -1 else self.top_k
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """A hit, the most specific scope that it came from, the files it speaks of, the correction that it carries.
 
     `context` is what stands beside it, where that was asked for.
@@ -107,22 +108,22 @@ def search(principal: Principal, command: SearchCommand, *, engine: Engine | Non
 
 def search_of(owner: Owner, command: SearchCommand, *, engine: Engine | None = None) -> SearchAnswer:
     """The same for an owner, whose scope goes before the command's."""
-    with turns.searching.taken():
+    with turns.search():
         return _search(owner, command, engine or get_engine())
 
 
 def _search(owner: Owner, command: SearchCommand, engine: Engine) -> SearchAnswer:
     filters.parse(command.filters)  # also where no scope has anything to ask
-    asked = _requests(owner, command)
+    asked = requests_of(owner, command)
     started = time.perf_counter()
     results, decided = _ask(engine, owner, asked, command.limit)
     took_ms = round((time.perf_counter() - started) * 1000, 2)
-    found = [_bare(item) for item in _cut(_decided(_merge(owner, asked, results), decided), command.limit)]
+    found = _bare(cut(_decided(merge(owner, asked, results), decided), command.limit))
     files = attach(owner, (item.hit for item in found))
     beside = surroundings(owner, [item.hit.memory_id for item in found], command.context)
     return SearchAnswer(
         results=tuple(
-            replace(item, attachments=files[item.hit.memory_id], context=beside.get(item.hit.memory_id))
+            Found(item.hit, item.scope, files[item.hit.memory_id], item.override_id, beside.get(item.hit.memory_id))
             for item in found
         ),
         method=next((result.method for result in results.values()), command.method),
@@ -136,7 +137,7 @@ def _search(owner: Owner, command: SearchCommand, engine: Engine) -> SearchAnswe
     )
 
 
-def _requests(owner: Owner, command: SearchCommand) -> dict[Scope, SearchRequest]:
+def requests_of(owner: Owner, command: SearchCommand) -> dict[Scope, SearchRequest]:
     """One request for each scope that has something to ask; the profile is asked for once."""
     sessions = _sessions(owner, command)
     return {
@@ -146,6 +147,7 @@ def _requests(owner: Owner, command: SearchCommand) -> dict[Scope, SearchRequest
             top_k=command.limit,
             session_ids=session_ids,
             agent_id=command.agent_id,
+            reader=command.reader,
             radius=command.radius,
             include_profile=command.include_profile and position == 0,
             enable_llm_rerank=command.enable_llm_rerank,
@@ -205,7 +207,7 @@ def _can_grow(request: SearchRequest, result: SearchResult) -> bool:
     return max(request.top_k, result.stopped_at or 0) < MAX_TOP_K
 
 
-def _merge(owner: Owner, asked: Mapping[Scope, SearchRequest], results: Mapping[Scope, SearchResult]) -> list[Found]:
+def merge(owner: Owner, asked: Mapping[Scope, SearchRequest], results: Mapping[Scope, SearchResult]) -> list[Found]:
     """Each memory once, under its most specific scope with its best score; the best first."""
     merged: dict[str, Found] = {}
     for scope, result in results.items():  # in the order of SCOPES
@@ -260,12 +262,12 @@ def _corrected(found: Found, override: InForce | None) -> Found:
     if override is None:
         return found
     if found.hit.text == override.text:
-        return replace(found, override_id=override.override_id)
+        return found._replace(override_id=override.override_id)
     raw = reworded(found.hit.raw, override.original_text, override.text)
-    return replace(found, hit=replace(found.hit, text=override.text, raw=raw), override_id=override.override_id)
+    return found._replace(hit=replace(found.hit, text=override.text, raw=raw), override_id=override.override_id)
 
 
-def _cut(found: Iterable[Found], limit: int) -> list[Found]:
+def cut(found: Iterable[Found], limit: int) -> list[Found]:
     kept: list[Found] = []
     left = dict.fromkeys(SCOPES, limit)
     for item in found:
@@ -276,10 +278,13 @@ def _cut(found: Iterable[Found], limit: int) -> list[Found]:
     return kept
 
 
-def _bare(found: Found) -> Found:
-    """Without the file contents that an engine may keep in its record."""
-    raw = without_base64(found.hit.raw)
-    return found if raw is found.hit.raw else replace(found, hit=replace(found.hit, raw=raw))
+def _bare(found: list[Found]) -> list[Found]:
+    """Without the file contents that an engine may keep in its records."""
+    records = [item.hit.raw for item in found]
+    bare = without_base64(records)
+    if bare is records:
+        return found
+    return [item._replace(hit=replace(item.hit, raw=raw)) for item, raw in zip(found, bare, strict=True)]
 
 
 def _report(

@@ -20,7 +20,8 @@ from memory_gateway.core.errors import NotFound
 
 
 def delete(user_pk: UUID, which: Which, *, reason: str = "", actor: Actor, engine: Engine | None = None) -> Tombstone:
-    """Leaves a memory out of everything from now on; deleting it again is the same as once.
+    """Leaves a memory out of everything from now on; deleting it again is the same as once. What somebody else had
+    deleted is from then on this one's deletion: undoing theirs does not bring it back.
 
     Errors: `NotFound`, `InvalidInput` if several scopes have the memory, `Conflict` for what is no memory yet.
     """
@@ -31,7 +32,7 @@ def delete(user_pk: UUID, which: Which, *, reason: str = "", actor: Actor, engin
         lookup.require_settled(memory, engine)
         existing = _in_force(memory.owner, memory_id=memory.memory_id)
         if existing is not None:
-            return existing
+            return _taken_over(memory.owner, existing, reason, actor)
         tombstone = _bury(
             memory.owner,
             memory_id=memory.memory_id,
@@ -101,6 +102,15 @@ def _bury(owner: Owner, *, actor: Actor, **fields: Any) -> Tombstone:
         **fields,
     )
     _record("delete", owner, tombstone, actor)
+    return tombstone
+
+
+def _taken_over(owner: Owner, tombstone: Tombstone, reason: str, actor: Actor) -> Tombstone:
+    if (tombstone.actor_kind, tombstone.actor) != (actor.kind, actor.name):
+        tombstone.actor_kind, tombstone.actor = actor.kind, actor.name
+        tombstone.reason = reason or tombstone.reason
+        tombstone.save(update_fields=["actor_kind", "actor", "reason"])
+        _record("delete", owner, tombstone, actor)
     return tombstone
 
 

@@ -46,14 +46,15 @@ MimeType = Annotated[
 ]
 Sha256 = Annotated[str, AfterValidator(_checked_sha256), Field(json_schema_extra={"pattern": f"^{_SHA256.pattern}$"})]
 Uri = Annotated[str, Field(min_length=1, max_length=MAX_URI_CHARS, json_schema_extra={"format": "uri"})]
-Text = Annotated[str, AfterValidator(_without_nul)]
+Title = Annotated[str, Field(max_length=MAX_TITLE_CHARS), AfterValidator(_without_nul)]
+Description = Annotated[str, Field(max_length=MAX_DESCRIPTION_CHARS), AfterValidator(_without_nul)]
 
 
 class UploadFields(ScopedBody):
     """The text fields beside the file."""
 
-    title: Text | None = Field(None, max_length=MAX_TITLE_CHARS, description="What to call it; found by search too.")
-    description: Text | None = Field(None, max_length=MAX_DESCRIPTION_CHARS, description="What it is about.")
+    title: Title | None = Field(None, description="What to call it; found by search too.")
+    description: Description | None = Field(None, description="What it is about.")
 
 
 class UploadForm(UploadFields):
@@ -85,15 +86,15 @@ class ExternalBody(ScopedBody):
         description="Where it can be read this once, such as a presigned https:// address; never kept. Without it "
         "`source_uri` is read, and minio:// and s3:// cannot be.",
     )
-    title: Text | None = Field(None, max_length=MAX_TITLE_CHARS, description="What to call it; found by search too.")
-    description: Text | None = Field(None, max_length=MAX_DESCRIPTION_CHARS, description="What it is about.")
+    title: Title | None = Field(None, description="What to call it; found by search too.")
+    description: Description | None = Field(None, description="What it is about.")
 
 
 class ListQuery(AuthenticatedQuery):
     app_id: Name | None = Field(None, description="Only resources of this application.")
     project_id: Name | None = Field(None, description="Only resources of this project.")
     limit: int | None = Field(None, ge=1, le=MAX_PAGE, description="Answer a page of so many; without it, all.")
-    cursor: str | None = Field(None, max_length=200, description="`next_cursor` of the page before.")
+    cursor: str | None = Field(None, max_length=200, description="`next_cursor` of the page before; goes with `limit`.")
 
 
 class ResourceAnswer(BaseModel):

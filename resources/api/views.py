@@ -78,6 +78,8 @@ class ResourceViewSet(ViewSet):
         if query.project_id is not None:
             resources = resources.filter(project_id=query.project_id)
         if query.limit is None:
+            if query.cursor is not None:
+                raise InvalidInput.of_field("limit", "is required beside cursor")
             return Response({"resources": [rendering.item(resource) for resource in resources]})
         after = None if query.cursor is None else queries.decode_cursor(query.cursor)
         page, following = queries.page_after(resources, after, query.limit)
@@ -142,7 +144,7 @@ class ExternalViewSet(ViewSet):
         responses={
             200: schemas.ResourceAnswer,
             202: schemas.ResourceAnswer,
-            **problems(400, 401, 413, 415, 422),
+            **problems(400, 401, 409, 413, 415, 422),
         },
     )
     def register(self, request: Request) -> Response:

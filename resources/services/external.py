@@ -30,7 +30,7 @@ from resources.models import Attachment, Resource
 from resources.services.claims import RESERVATION, Handover, reserve
 from resources.services.pool import IngestionPool
 from resources.services.receiving import require_allowed
-from resources.services.uploading import ingestion_pool, wait_for_ingestion
+from resources.services.uploading import ingestion_pool, require_not_in_trash, wait_for_ingestion
 
 _UNDONE = {Resource.Status.PENDING, Resource.Status.INGESTING}
 
@@ -59,7 +59,8 @@ def register(principal: Principal, said: Registration, *, pool: IngestionPool | 
     """Records the file and has it ingested; returns the row as it is when the wait ends.
 
     The same digest in the same scope is the same resource. One that failed is ingested again, from the new
-    `ingest_uri`. Errors: `InvalidInput` for addresses that must not be kept or reached, `UnsupportedType`.
+    `ingest_uri`. Errors: `InvalidInput` for addresses that must not be kept or reached, `UnsupportedType`, `Conflict`
+    where its session is in the trash.
     """
     _check_addresses(said)
     _check_type(said)
@@ -110,6 +111,8 @@ def _taken_in(
     with transaction.atomic():
         user = MemoryUser.objects.select_for_update().get(pk=owner.user_pk)
         known = queries.registered(owner, said.source_uri, said.sha256)
+        if known:
+            require_not_in_trash(known)
         resource = known or _new_resource(user, said, now)
         holder = reserve(known, now) if known else resource.lease_holder
         if holder is not None:

@@ -16,7 +16,9 @@ from django.utils import timezone
 from accounts.audit import Actor, record
 from accounts.models import MemoryUser
 from accounts.principal import Principal
+from engine.models import Session, owned_by
 from engine.port import Owner
+from engine.registry import get_engine
 from engine.text.sniff import content_type_of, extension_of
 from memory_gateway.core.errors import Conflict, NoSpace
 from memory_gateway.core.ids import new_resource_id, resource_session_id
@@ -28,8 +30,8 @@ from resources.services.pool import IngestionPool
 from resources.services.receiving import IncomingFile
 
 POLL_SECONDS = 0.1
-# Documents are read two at a time: each reader is a process of its own that may take a core.
-INGESTION_SLOTS = 2
+INGESTION_SLOTS = {"embedded": 2, "upstream": 8}
+"""By engine. Our own reads documents, each in a process that may take a core; an upstream keeps us waiting."""
 _MAX_RACES = 5
 _UNDONE = {Resource.Status.PENDING, Resource.Status.INGESTING}
 
@@ -45,10 +47,14 @@ class Upload:
     wait_seconds: float | None = None
 
 
-@cache
 def ingestion_pool() -> IngestionPool:
     """This process's pool, which ingests with the process's engine."""
-    return IngestionPool(ingest, INGESTION_SLOTS)
+    return _pool(INGESTION_SLOTS[get_engine().name])
+
+
+@cache
+def _pool(slots: int) -> IngestionPool:
+    return IngestionPool(ingest, slots)
 
 
 def upload(
@@ -57,7 +63,7 @@ def upload(
     """Stores a finished incoming file and has it ingested; returns the row as it is when the wait ends.
 
     The same bytes in the same scope are the same resource: the one that lives is returned, and ingested again if it
-    had failed. Errors: `NoSpace` for quotas and a full disk.
+    had failed. Errors: `NoSpace` for quotas and a full disk, `Conflict` where its session is in the trash.
     """
     owner = Owner(principal.user_pk, principal.user_id, said.app_id, said.project_id)
     return upload_as(owner, incoming, said, actor=Actor.key(principal), pool=pool)
@@ -103,9 +109,18 @@ def _stored(actor: Actor, owner: Owner, incoming: IncomingFile, said: Upload) ->
 
 def _reused(known: Resource, incoming: IncomingFile) -> Resource:
     """A file that was lost from the disk is put back by the same bytes."""
+    require_not_in_trash(known)
     if not storage.resolve(known.storage_path).exists():
         incoming.keep_as(known.storage_path)
     return known
+
+
+def require_not_in_trash(known: Resource) -> None:
+    """Who sends a file whose session is in the trash would take it for remembered, and it would go for good with the
+    trash. Errors: `Conflict`."""
+    session = Session.objects.filter(owned_by(known.owner), session_id=known.session_id, hidden_at__isnull=False)
+    if session.exists():
+        raise Conflict(f"This file is in the trash with its session {known.session_id}: restore the session first.")
 
 
 def _create(actor: Actor, owner: Owner, incoming: IncomingFile, said: Upload) -> Resource:

@@ -25,7 +25,7 @@ FIELDS = {
 
 def lines_about(gateway: Gateway, marker: str) -> list[dict[str, Any]]:
     """The log lines that mention the marker, once there is one."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while True:
         lines = [json.loads(line) for line in gateway.server.log.splitlines() if marker in line and line[0] == "{"]
         if lines or time.monotonic() > deadline:

@@ -14,6 +14,7 @@ from django.test import Client
 from accounts.principal import Principal
 from engine.models import Memory
 from engine.port import EngineRefused, EngineUnavailable, OutcomeUnknown
+from memories.api.schemas.common import MAX_SAID_MS
 from memories.services import files
 from memories.services.add import AddCommand, Part, Said, add
 from memory_gateway.core.errors import NoSpace
@@ -28,6 +29,10 @@ PIXEL = b"\x89PNG\r\n\x1a\n" + bytes(40)
 
 def as_base64(data: bytes) -> str:
     return base64.b64encode(data).decode()
+
+
+TEXT = {"type": "text", "text": "x"}
+IMAGE = {"type": "image", "base64": as_base64(PIXEL), "ext": "png"}
 
 
 def message(content: Any, **fields: Any) -> dict[str, Any]:
@@ -119,6 +124,26 @@ def test_agents_and_tools_speak_under_their_own_names(alice: Person) -> None:
     }
 
 
+def test_a_time_in_seconds_is_the_same_moment_as_in_milliseconds(alice: Person) -> None:
+    send(alice, message("the car is red", timestamp=NOON_MS // 1000))
+    assert Memory.objects.get().created_at_ms == NOON_MS
+    send(alice, message("it was red in 1999", timestamp=926_000_000_000), session_id="chat:old")
+    assert Memory.objects.get(text="it was red in 1999").created_at_ms == 926_000_000_000
+
+
+def test_two_messages_of_the_last_moment_that_is_taken_are_two(alice: Person) -> None:
+    send(alice, message("one", timestamp=MAX_SAID_MS), message("two", timestamp=MAX_SAID_MS))
+    assert len(call(alice, "get", "/memories")["memories"]) == 2
+    assert send(alice, message("three", timestamp=MAX_SAID_MS + 1), status=422)["errors"]
+
+
+@pytest.mark.parametrize("content", [None, 7, TEXT])
+def test_content_of_another_kind_hears_what_it_may_be(alice: Person, content: Any) -> None:
+    [error] = send(alice, message(content), status=422)["errors"]
+    assert error["field"] == "messages.0.content"
+    assert error["message"].startswith("must be text, or a list of items")
+
+
 @pytest.mark.parametrize("session_id", ["resource:alice:r_1", "memory_edit:alice", "manual_insert", "会话/1"])
 def test_any_session_of_ones_own_will_do(alice: Person, session_id: str) -> None:
     assert send(alice, message("the car is red"), session_id=session_id)["session_id"] == session_id
@@ -144,10 +169,6 @@ def test_a_user_message_of_somebody_else_is_refused(alice: Person, sender_id: st
     problem = send(alice, message("x"), message("y", sender_id=sender_id), status=422)
     assert [error["field"] for error in problem["errors"]] == ["messages.1.sender_id"]
     assert not Memory.objects.exists()
-
-
-TEXT = {"type": "text", "text": "x"}
-IMAGE = {"type": "image", "base64": as_base64(PIXEL), "ext": "png"}
 
 
 @pytest.mark.parametrize(

@@ -120,9 +120,10 @@ def test_there_is_nothing_to_undo_twice(alice: Person) -> None:
 @pytest.mark.parametrize(
     ("fields", "field"),
     [
-        ({}, "body"),
-        ({"override_text": None}, "body"),
+        ({}, "override_text"),
+        ({"override_text": None}, "override_text"),
         ({"override_text": ""}, "override_text"),
+        ({"override_text": " \n"}, "override_text"),
         ({"override_text": 7}, "override_text"),
         ({"override_text": "x" * 100_001}, "override_text"),
         ({"override_text": "x", "category": "mine"}, "category"),

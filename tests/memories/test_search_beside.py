@@ -117,6 +117,7 @@ def test_only_the_scope_that_lacks_some_is_asked_again(
     command = SearchCommand(
         query="tea", scopes=frozenset({"current_chat", "all_user_memory"}), conversation_id="c1", top_k=2
     )
+    stub.requests.clear()
     answer = search(principal_of(alice), command, engine=engine)
     assert {scope: report.asked for scope, report in answer.scopes.items()} == {
         "current_chat": 2,

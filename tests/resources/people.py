@@ -79,7 +79,7 @@ def files_of(server: RunningServer) -> list[Path]:
     return [path for path in root.rglob("*") if path.is_file()]
 
 
-def eventually(holds: Callable[[], bool], seconds: float = 30.0) -> bool:
+def eventually(holds: Callable[[], bool], seconds: float = 60.0) -> bool:
     deadline = time.monotonic() + seconds
     while not (result := holds()) and time.monotonic() < deadline:
         time.sleep(0.1)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import random
 import threading
 import time
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 import requests
 
+from tests.clients import at_work
 from tests.resources.people import RemotePerson, eventually, files_of, stored
 from tests.server import RunningServer, running_server
 
@@ -30,17 +30,8 @@ class Load:
     deleted: set[str] = field(default_factory=set)
     _stop: threading.Event = field(default_factory=threading.Event)
 
-    @contextlib.contextmanager
-    def running(self) -> Iterator[None]:
-        clients = [threading.Thread(target=self._client, args=(random.Random(number),)) for number in range(CLIENTS)]
-        for client in clients:
-            client.start()
-        try:
-            yield
-        finally:
-            self._stop.set()
-            for client in clients:
-                client.join()
+    def running(self) -> AbstractContextManager[None]:
+        return at_work(self._client, CLIENTS, self._stop)
 
     def _client(self, chance: random.Random) -> None:
         while not self._stop.is_set():

@@ -83,6 +83,11 @@ def test_without_a_limit_there_is_no_cursor(alice: Person) -> None:
     assert list(alice.client.get("/resources").json()) == ["resources"]
 
 
+def test_a_cursor_without_a_limit_is_no_question_for_everything(alice: Person) -> None:
+    problem = alice.client.get("/resources", {"cursor": "MTox"}).json()
+    assert problem["errors"] == [{"field": "limit", "message": "is required beside cursor"}]
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
     [

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from memories.services import files as message_files
 from memory_gateway.core.errors import NoSpace
 from memory_gateway.core.ids import new_resource_id
 from resources import storage as files
@@ -64,6 +65,19 @@ def test_folders_and_files_are_for_this_account_alone(storage_root: Path) -> Non
     files.place(path, target)
     assert files.resolve(target).stat().st_mode & 0o777 == 0o600
     assert files.resolve(target).parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_the_disk_keeps_the_folders_that_lead_to_a_file_of_a_message(
+    storage_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a power cut takes a file that is acknowledged, with its new folders."""
+    kept: set[Path] = set()
+    sync = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda fd: (kept.add(Path(f"/proc/self/fd/{fd}").readlink()), sync(fd)))
+    file = message_files.inline_file(uuid.uuid4(), b"GIF89a", "gif")
+    message_files.keep(file)
+    below = file.path.relative_to(storage_root)
+    assert {storage_root / part for part in below.parents} <= kept
 
 
 def test_a_user_folder_that_is_a_link_is_not_swept(

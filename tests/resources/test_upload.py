@@ -165,6 +165,12 @@ def test_a_wrong_field_is_named(alice: Person, storage: Path, field: str, value:
     assert_nothing_kept(storage)
 
 
+@pytest.mark.parametrize(("field", "most"), [("title", 500), ("description", 10_000)])
+def test_a_text_that_is_too_long_is_told_its_limit(alice: Person, field: str, most: int) -> None:
+    [error] = Form().file(b"Some text.").text(field, "x" * (most + 1)).post(alice.client).json()["errors"]
+    assert error == {"field": field, "message": f"must have at most {most} characters"}
+
+
 def test_the_longest_texts_are_taken(alice: Person) -> None:
     assert upload(alice, title="题" * 500, description="述" * 10_000).status_code == 200
 
@@ -257,8 +263,9 @@ def test_a_malformed_form_is_400(alice: Person, storage: Path, body: bytes, cont
     assert_nothing_kept(storage)
 
 
-def test_json_is_415(alice: Person) -> None:
-    response = alice.client.post("/resources", {"file": "x"}, content_type="application/json")
+@pytest.mark.parametrize("content_type", ["application/json", "application/x-www-form-urlencoded", "text/plain"])
+def test_another_body_is_415_and_hears_what_to_send(alice: Person, content_type: str) -> None:
+    response = alice.client.generic("POST", "/resources", b"{}", content_type=content_type)
     assert response.status_code == 415
     assert "multipart/form-data" in response.json()["detail"]
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from accounts.api.schemas import ScopedQuery
+from engine.filters import MAX_MS
 
 MAX_TEXT_CHARS = 100_000
 MAX_REASON_CHARS = 1000
-MAX_TIMESTAMP_MS = 253_402_300_799_999
-"""The end of the year 9999: beyond it no clock of ours and no upstream can go."""
+MAX_SAID_MS = MAX_MS - 24 * 3600 * 1000
+"""Of a message. The last day stays free, because messages of one moment move on to the next free milliseconds."""
 
 Category = Literal[
     "user_memory_fact",
@@ -29,13 +30,7 @@ Category = Literal[
 ]
 
 
-def _without_nul(value: object) -> object:
-    if isinstance(value, str) and "\x00" in value:
-        raise ValueError("must not hold NUL characters")
-    return value
-
-
-Reason = Annotated[str, BeforeValidator(_without_nul), Field(max_length=MAX_REASON_CHARS)]
+Reason = Annotated[str, Field(max_length=MAX_REASON_CHARS)]
 
 
 class PageQuery(ScopedQuery):

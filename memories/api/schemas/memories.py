@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from accounts.api.schemas import AuthenticatedBody, AuthenticatedQuery
+from engine.filters import MAX_MS
 from engine.port import ListRequest, MemoryType, Position
-from memories.api import cursors
-from memories.api.schemas.common import MAX_TEXT_CHARS, MAX_TIMESTAMP_MS, Category, PageQuery, Reason
+from memories.api.schemas.common import MAX_TEXT_CHARS, Category, PageQuery, Reason
 from memories.services.edit import Correction
 from memories.services.lookup import Which
+from memory_gateway.core import cursors
+from memory_gateway.core.errors import InvalidInput
 from memory_gateway.core.ids import Name, SessionId
 
 _APP_ID = "The memory's application; found by itself if left out."
 _PROJECT_ID = "The memory's project; found by itself if left out."
+
+
+def _check_words(text: str) -> str:
+    if not text.strip():
+        raise ValueError("must hold words; to leave the memory out, delete it")
+    return text
+
+
+OverrideText = Annotated[
+    str,
+    Field(min_length=1, max_length=MAX_TEXT_CHARS, json_schema_extra={"pattern": r"\S"}),
+    AfterValidator(_check_words),
+]
 
 
 class MemoryQuery(AuthenticatedQuery):
@@ -52,17 +67,14 @@ class CorrectionBody(MemoryBody):
         }
     )
 
-    override_text: str | None = Field(None, min_length=1, max_length=MAX_TEXT_CHARS, description="The corrected text.")
+    override_text: OverrideText | None = Field(None, description="The corrected text.")
     category: Category | None = Field(None, description="The corrected category.")
     importance: float | None = Field(None, ge=0, le=1, description="The corrected importance.")
 
-    @model_validator(mode="after")
-    def _says_something(self) -> CorrectionBody:
-        if self.override_text is None and self.category is None and self.importance is None:
-            raise ValueError("override_text is required, unless category or importance is given")
-        return self
-
     def correction(self) -> Correction:
+        """Errors: `InvalidInput` if it says nothing."""
+        if self.override_text is None and self.category is None and self.importance is None:
+            raise InvalidInput.of_field("override_text", "is required, unless category or importance is given")
         return Correction(self.override_text, self.category, self.importance)
 
 
@@ -75,8 +87,8 @@ class MemoryListQuery(PageQuery):
     memory_type: MemoryType | None = Field(None, description="Only memories of this type.")
     category: Category | None = Field(None, description="Only memories of this category.")
     agent_id: Name | None = Field(None, description="Only what this agent said or did.")
-    since_ms: int | None = Field(None, ge=0, le=MAX_TIMESTAMP_MS, description="Said at this time or later.")
-    until_ms: int | None = Field(None, ge=0, le=MAX_TIMESTAMP_MS, description="Said before this time.")
+    since_ms: int | None = Field(None, ge=0, le=MAX_MS, description="Said at this time or later.")
+    until_ms: int | None = Field(None, ge=0, le=MAX_MS, description="Said before this time.")
 
     def request(self) -> ListRequest:
         return ListRequest(

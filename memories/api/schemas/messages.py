@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, WithJsonSchema, model_validator
 
 from accounts.api.schemas import ScopedBody
 from engine.port import ContentType, FlushStatus, Role
-from memories.api.schemas.common import MAX_TIMESTAMP_MS
+from memories.api.schemas.common import MAX_SAID_MS
 from memories.services.add import MAX_NAME_CHARS, AddCommand, Part, Said
 from memories.services.files import decode_base64
 from memory_gateway.core.addresses import MAX_URI_CHARS
 from memory_gateway.core.ids import Name, SessionId
 from memory_gateway.core.rest import WHOLE, Body
+from memory_gateway.core.times import as_ms
 
 MAX_MESSAGES = 500
 MAX_ITEMS = 100
@@ -25,7 +26,11 @@ Text = Annotated[str, Field(min_length=1, max_length=MAX_ITEM_TEXT_CHARS)]
 
 
 def _as_items(value: object) -> object:
-    return [{"type": "text", "text": value}] if isinstance(value, str) else value
+    if isinstance(value, str):
+        return [{"type": "text", "text": value}]
+    if isinstance(value, list):
+        return value
+    raise ValueError('must be text, or a list of items such as {"type": "text", "text": "…"}')
 
 
 def _text_or_items(schema: dict[str, Any]) -> None:
@@ -95,7 +100,9 @@ class ContentItemIn(Body):
 class MessageIn(Body):
     sender_id: Name = Field(description="Who says it: your own user_id where the role is user, else your agent.")
     role: Role
-    timestamp: Annotated[int, Field(gt=0, le=MAX_TIMESTAMP_MS), WHOLE] = Field(description="Unix milliseconds.")
+    timestamp: Annotated[int, Field(gt=0, le=MAX_SAID_MS), AfterValidator(as_ms), WHOLE] = Field(
+        description="Unix milliseconds. What can only be seconds (below 100000000000) is read as seconds."
+    )
     content: Annotated[
         list[ContentItemIn],
         Field(min_length=1, max_length=MAX_ITEMS, json_schema_extra=_text_or_items),

@@ -19,9 +19,10 @@ _MAX_CHAT_CHARS = MAX_SESSION_ID_CHARS - len("chat:")
 
 
 def _check_conversation_id(value: str) -> str:
-    check_session_id(value)
-    if len(value) > _MAX_CHAT_CHARS:
-        raise ValueError(f"must be 1 to {_MAX_CHAT_CHARS} characters without control characters")
+    try:
+        check_session_id(f"chat:{value}" if value else "")
+    except ValueError:
+        raise ValueError(f"must be 1 to {_MAX_CHAT_CHARS} characters without control characters") from None
     return value
 
 

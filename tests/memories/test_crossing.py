@@ -1,0 +1,81 @@
+"""Decisions and writes that cross each other on PostgreSQL, where many write at once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import pytest
+from django.db import connection, connections, transaction
+from django.utils import timezone
+
+from engine import rollups
+from engine.embedded.engine import EmbeddedEngine
+from engine.models import Memory, Session
+from engine.rollup_models import HourCount, SessionCount
+from memories.services import lookup
+from tests.conftest import Person
+from tests.engine.upstream.conftest import NOON, told
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite lets one write after the other"),
+]
+LONG_ENOUGH = 1.0
+"""Seconds in which the other one gets as far as it can."""
+
+
+@pytest.fixture
+def engine() -> EmbeddedEngine:
+    return EmbeddedEngine()
+
+
+@pytest.fixture
+def beside() -> Iterator[Callable[[Callable[[], object]], Future[object]]]:
+    """Runs something in another thread, with a connection of its own."""
+    with ThreadPoolExecutor(1) as pool:
+
+        def run(work: Callable[[], object]) -> Future[object]:
+            def closing() -> object:
+                try:
+                    return work()
+                finally:
+                    connections.close_all()
+
+            return pool.submit(closing)
+
+        yield run
+
+
+def wait(seconds: float = LONG_ENOUGH) -> None:
+    threading.Event().wait(seconds)
+
+
+def test_who_decides_does_not_lock_up_with_who_adds(
+    engine: EmbeddedEngine, alice: Person, beside: Callable[[Callable[[], object]], Future[object]]
+) -> None:
+    engine.add(alice.owner, "chat:1", [told(alice.owner, "one")])
+    with transaction.atomic():
+        lookup.lock(alice.user_pk)
+        adding = beside(lambda: engine.add(alice.owner, "chat:1", [told(alice.owner, "two", NOON + 1)]))
+        wait()
+        engine.hide_session(alice.owner, "chat:1", timezone.now())
+    adding.result(10)
+    assert Memory.objects.count() == 2
+    assert Session.objects.get().hidden_at is not None
+
+
+def test_a_memory_hidden_while_its_session_goes_is_counted_once(
+    engine: EmbeddedEngine, alice: Person, beside: Callable[[Callable[[], object]], Future[object]]
+) -> None:
+    engine.add(alice.owner, "chat:1", [told(alice.owner, "hi", role="assistant", sender_id="main")])
+    with transaction.atomic():
+        lookup.lock(alice.user_pk)
+        engine.hide(alice.owner, Memory.objects.get().memory_id, timezone.now())
+        deleting = beside(lambda: engine.delete(alice.owner, "chat:1"))
+        wait()
+    deleting.result(10)
+    rollups.settle()
+    assert not HourCount.objects.exists()
+    assert not SessionCount.objects.exists()
