@@ -12,14 +12,15 @@ import shutil
 import sqlite3
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO
 from urllib.parse import quote
 
 from django.core.management import call_command
-from django.db import connection, connections
+from django.db import connection, connections, transaction
 from django.utils import timezone
 
 from accounts.models import MemoryUser
@@ -30,12 +31,11 @@ from lifecycle.models import Lease
 from memory_gateway.core.errors import Conflict, InvalidInput, NotFound
 from resources import storage
 from resources.leases import is_dead
-from resources.models import Resource
 
 FORMAT = "memory-gateway-backup"
 _DUMPS = {"sqlite": "database.sqlite3", "postgresql": "database.dump"}
 
-_PAUSE_SECONDS = 0.01
+_PAGES_AT_ONCE = 10_000
 _TRIES = 3
 
 
@@ -43,6 +43,14 @@ _TRIES = 3
 class Backup:
     files: int
     database_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    """The files that the database of one moment speaks of, and how to write that database into a file."""
+
+    spoken_of: set[str]
+    write: Callable[[Path, Report, Stop | None], None]
 
 
 def backup(target: Path, *, report: Report = no_report, stop: Stop | None = None) -> Backup:
@@ -96,25 +104,44 @@ def restore(archive: Path, *, report: Report = no_report) -> Backup:
 def _snapshot(folder: Path, report: Report, stop: Stop | None) -> tuple[Path, list[str]]:
     """The database of one moment, and every file that it speaks of, kept in the folder.
 
-    Files are linked before the database is read, so that one that is deleted meanwhile is there all the same; and again
-    afterwards, for those that came meanwhile. One that came and went in between asks for another try.
+    Files are linked before that moment, so that one that is deleted meanwhile is there all the same; and again right
+    after it, for those that came meanwhile. One that came and went in between asks for another try.
     """
-    for _ in range(_TRIES):
+    dump = folder / _DUMPS[connection.vendor]
+    for tries_left in reversed(range(_TRIES)):
+        before = _spoken_of()
         _keep_files(folder / "files")
-        dump = folder / _DUMPS[connection.vendor]
-        dump.unlink(missing_ok=True)
-        _dump(dump, report, stop)
-        _keep_files(folder / "files")
-        missing = [path for path in _spoken_of() if not (folder / "files" / path).exists()]
-        gone = Resource.objects.filter(storage_path__in=missing, deleted_at__isnull=True)
-        if not missing or gone.count() == len(missing):
-            break  # what is missing now was missing before: the doctor says so
+        with _moment() as moment:
+            _keep_files(folder / "files")
+            missing = {path for path in moment.spoken_of if not (folder / "files" / path).exists()}
+            # What was spoken of and missing before is no fault of this moment: the doctor says so.
+            if missing <= before or not tries_left:
+                moment.write(dump, report, stop)
+                break
     kept = sorted(path.relative_to(folder / "files").as_posix() for path in files.on_disk(folder / "files"))
     return dump, kept
 
 
-def _spoken_of() -> list[str]:
-    return [path for user in MemoryUser.objects.iterator() for path in files.of_rows(user)]
+@contextlib.contextmanager
+def _moment() -> Iterator[_Moment]:
+    """The database as it is now, whatever others write from now on."""
+    if connection.vendor == "sqlite":
+        with connection.cursor() as cursor:
+            cursor.execute("BEGIN")  # a reader's: writers do not wait
+            try:
+                yield _Moment(_spoken_of(), _copy)
+            finally:
+                cursor.execute("ROLLBACK")
+        return
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        cursor.execute("SELECT pg_export_snapshot()")
+        (snapshot,) = cursor.fetchone()
+        yield _Moment(_spoken_of(), partial(_dump, snapshot))
+
+
+def _spoken_of() -> set[str]:
+    return {path for user in MemoryUser.objects.iterator() for path in files.of_rows(user)}
 
 
 def _keep_files(folder: Path) -> None:
@@ -136,19 +163,18 @@ def _link_or_copy(source: Path, target: Path) -> None:
         shutil.copyfile(source, target, follow_symlinks=False)
 
 
-def _dump(target: Path, report: Report, stop: Stop | None) -> None:
-    if connection.vendor != "sqlite":
-        _run_postgresql("pg_dump", "--format=custom", "--no-owner", f"--file={target}")
-        return
+def _dump(snapshot: str, target: Path, _report: Report, _stop: Stop | None) -> None:
+    _run_postgresql("pg_dump", "--format=custom", "--no-owner", f"--snapshot={snapshot}", f"--file={target}")
 
+
+def _copy(target: Path, report: Report, stop: Stop | None) -> None:
     def progress(_status: int, remaining: int, total: int) -> None:
         report("Copying the database", total - remaining, total)
         if stop:
             stop.check()
 
-    # The copy begins anew when another connection writes; in one go it is of one moment.
-    with _sqlite(Path(str(connection.settings_dict["NAME"]))) as source, _sqlite(target) as copy:
-        source.backup(copy, pages=-1, progress=progress, sleep=_PAUSE_SECONDS)
+    with _sqlite(target) as copy:
+        connection.connection.backup(copy, pages=_PAGES_AT_ONCE, progress=progress)
         copy.execute("PRAGMA journal_mode=DELETE")
         (said,) = copy.execute("PRAGMA integrity_check(1)").fetchone()
     if said != "ok":
@@ -178,6 +204,7 @@ def _load(dump: IO[bytes]) -> None:
             shutil.copyfileobj(dump, target)
             os.fsync(target.fileno())
         if connection.vendor != "sqlite":
+            connections.close_all()
             _run_postgresql("pg_restore", "--clean", "--if-exists", "--no-owner", "--single-transaction", str(path))
         else:
             _put_in_place(path)
@@ -206,7 +233,6 @@ def _run_postgresql(tool: str, *arguments: str) -> None:
     names = {"PGHOST": "HOST", "PGPORT": "PORT", "PGUSER": "USER", "PGPASSWORD": "PASSWORD", "PGDATABASE": "NAME"}
     env = {name: str(told[key]) for name, key in names.items() if told[key]}
     database = ["--dbname", str(told["NAME"])] if tool == "pg_restore" else []
-    connections.close_all()
     done = subprocess.run(  # noqa: S603  our own arguments
         [found, *database, *arguments], env={**os.environ, **env}, capture_output=True, text=True, check=False
     )

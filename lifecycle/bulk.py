@@ -30,6 +30,7 @@ from memory_gateway.core.errors import InvalidInput
 AT_ONCE: Final = 25
 STEP_ROWS: Final = 200
 PAUSE_SECONDS: Final = 0.02
+MAX_NAMED_USERS: Final = 100
 MAX_ROWS: Final = 1000
 """As many rows as one request names; more are selected by a filter."""
 
@@ -136,7 +137,7 @@ def _rows(target: Target) -> Any:
 
 
 Act = Callable[[Run, Sequence[StoredMemory], Engine], list[Change]]
-Unact = Callable[[Run, Sequence[Change], Engine], int]
+Unact = Callable[[Run, Job, Sequence[Change], Engine], int]
 
 
 def _in_steps(act: Act) -> Callable[[Run], dict[str, Any]]:
@@ -173,7 +174,7 @@ def _undo_in_steps(unact: Unact) -> Callable[[Run, Job], dict[str, Any]]:
         total = sum(len(step.changes) for step in job.steps.all())
         while step := job.steps.filter(number__lt=run.cursor.get("before", 2**31)).order_by("-number").first():
             with transaction.atomic():
-                undone += unact(run, step.changes, engine)
+                undone += unact(run, job, step.changes, engine)
                 seen += len(step.changes)
                 run.report(seen, total, cursor={"before": step.number, "undone": undone, "seen": seen})
             _let_others_write(run, len(step.changes))
@@ -193,7 +194,7 @@ def _finish(job: Job) -> None:
     """One line in the trail for all of it."""
     target = Target.from_json(job.params["target"])
     only = {name: value for name, value in job.params.items() if name != "target"}
-    rows = {} if target.rows is None else {"rows": len(target.rows)}
+    rows = {} if target.rows is None else {"rows": len(target.rows), "users": _users(target.rows)}
     record(
         Actor(job.actor_kind, job.actor),
         f"memories.{job.kind}",
@@ -210,6 +211,12 @@ def _finish(job: Job) -> None:
     )
 
 
+def _users(rows: Sequence[int]) -> list[str]:
+    """Whose memories they are, as far as a line of the trail names users."""
+    names = Memory.objects.filter(pk__in=rows).order_by().values_list("user__user_id", flat=True).distinct()
+    return sorted(names)[:MAX_NAMED_USERS]
+
+
 jobs.KINDS |= {
     "delete": Handler(
         _in_steps(
@@ -218,12 +225,18 @@ jobs.KINDS |= {
             )
         ),
         finish=_finish,
-        undo=_undo_in_steps(lambda _run, changes, engine: many.undo_delete(changes, engine=engine)),
+        undo=_undo_in_steps(
+            lambda _run, job, changes, engine: many.undo_delete(
+                changes, by=Actor(job.actor_kind, job.actor), engine=engine
+            )
+        ),
     ),
     "restore": Handler(
         _in_steps(lambda _run, memories, engine: many.restore(memories, engine=engine)),
         finish=_finish,
-        undo=_undo_in_steps(lambda run, changes, engine: many.undo_restore(changes, actor=run.actor, engine=engine)),
+        undo=_undo_in_steps(
+            lambda run, _job, changes, engine: many.undo_restore(changes, actor=run.actor, engine=engine)
+        ),
     ),
     "categorise": Handler(
         _in_steps(
@@ -232,6 +245,8 @@ jobs.KINDS |= {
             )
         ),
         finish=_finish,
-        undo=_undo_in_steps(lambda run, changes, engine: many.undo_categorise(changes, actor=run.actor, engine=engine)),
+        undo=_undo_in_steps(
+            lambda run, _job, changes, engine: many.undo_categorise(changes, actor=run.actor, engine=engine)
+        ),
     ),
 }

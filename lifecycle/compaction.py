@@ -7,6 +7,7 @@ from pathlib import Path
 from django.db import OperationalError, connection
 
 from engine import rollups
+from memory_gateway.core.spilling import on_disk
 
 MAX_BYTES_AT_ONCE = 512 * 2**20
 """A larger SQLite file is not rewritten while somebody waits for the answer."""
@@ -33,7 +34,7 @@ def overwrite_deleted() -> None:
 
 def compact(*, however_large: bool) -> list[str]:
     """Leaves nothing of what was deleted in the files, as far as that can be done; what remains, in sentences."""
-    rollups.settle()
+    rollups.settle(is_final=True)
     if connection.vendor != "sqlite":
         return [_POSTGRESQL]
     if not however_large and database_bytes() > MAX_BYTES_AT_ONCE:
@@ -42,7 +43,8 @@ def compact(*, however_large: bool) -> list[str]:
         with connection.cursor() as cursor:
             # Deleted words stay in the index's older parts until all parts are made one.
             cursor.execute("INSERT INTO engine_keywords (engine_keywords) VALUES ('optimize')")
-            cursor.execute("VACUUM")
+            with on_disk():
+                cursor.execute("VACUUM")
             cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             is_busy = cursor.fetchone()[0]
     except OperationalError:

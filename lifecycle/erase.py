@@ -128,6 +128,7 @@ def _begin(user_pk: UUID, actor: Actor) -> _Begun:
         name = {"subject_type": "user", "subject_id": str(user_pk), "user_id": user.user_id}
         record(actor, BEGUN, **name, detail=detail)
         _forget_admin_log(user)
+        _forget_jobs_of_rows(user)
         UserKey.objects.filter(user=user).delete()
         RpcToken.objects.filter(user=user).delete()
         MemoryUser.objects.filter(pk=user_pk).update(user_id=f"{_MARK}{user_pk.hex}")
@@ -200,7 +201,7 @@ def _finish(begun: _Begun) -> None:
         erasing.remove_rows(user)
         _forget_jobs(user)
         erasing.remove_user(user, until_event=begun.event.pk)
-        _forget_mentions(user.user_id)
+        _forget_mentions(user)
         detail = {"rows": sum(begun.event.detail["removed"].values())}
         record(begun.actor, ERASED, subject_type="user", subject_id=str(user.pk), detail=detail)
 
@@ -219,21 +220,38 @@ def _forget_jobs(user: MemoryUser) -> None:
     asked.filter(mentions).delete()
 
 
-def _forget_mentions(user_id: str) -> None:
+def _forget_jobs_of_rows(user: MemoryUser) -> None:
+    """Jobs about some memories by their rows, where one is this user's: call before these go."""
+    for job in Job.objects.filter(params__target__has_key="rows"):
+        if Memory.objects.filter(pk__in=job.params["target"]["rows"], user=user).exists():
+            job.delete()
+
+
+def _forget_mentions(user: MemoryUser) -> None:
     """Events about several users at once name this one no more."""
-    events = AuditEvent.objects.annotate(told=Cast("detail", TextField())).filter(told__contains=json.dumps(user_id))
-    for event in events.iterator():
-        AuditEvent.objects.filter(pk=event.pk).update(detail=_without(event.detail, user_id))
+    names = frozenset({user.user_id, str(user.pk)})
+    mentions = Q()
+    for name in names:
+        mentions |= Q(told__contains=json.dumps(name))
+    for event in AuditEvent.objects.annotate(told=Cast("detail", TextField())).filter(mentions).iterator():
+        AuditEvent.objects.filter(pk=event.pk).update(detail=_without(event.detail, names))
 
 
-def _without(detail: Mapping[str, Any], user_id: str) -> dict[str, Any]:
+def _without(detail: Mapping[str, Any], names: frozenset[str]) -> dict[str, Any]:
+    """Without the names, what was asked about them, and the words in which somebody said why."""
     kept: dict[str, Any] = {}
     for name, value in detail.items():
         if isinstance(value, list):
-            kept[name] = [item for item in value if item != user_id]
-        elif value != user_id:
+            kept[name] = [item for item in value if item not in names]
+        elif name != "reason" and not _names(value, names):
             kept[name] = value
     return kept
+
+
+def _names(value: Any, names: frozenset[str]) -> bool:
+    if isinstance(value, dict):
+        return any(_names(item, names) for item in value.values())
+    return isinstance(value, str) and value in names
 
 
 def _receipt(begun: _Begun, removed: Mapping[str, int], stored: Mapping[str, int], residue: list[str]) -> Receipt:

@@ -13,6 +13,7 @@ from typing import IO
 from uuid import UUID
 
 from accounts.models import MemoryUser
+from engine import upstream_journal
 from lifecycle.places import BELOW_ROOT
 from resources import storage
 from resources.models import Attachment, Resource
@@ -25,12 +26,19 @@ _CHUNK = 2**20
 
 
 def of_rows(user: MemoryUser) -> list[str]:
-    """The files that the user's rows speak of: uploads, and what came inside messages."""
+    """The files that the user's rows speak of: uploads, and what came inside messages, those of which an upstream's
+    answer is still owed among them."""
     uploads = Resource.objects.filter(user=user, deleted_at__isnull=True).exclude(storage_path="")
     found = set(uploads.values_list("storage_path", flat=True))
-    uris = Attachment.objects.filter(user=user, source=Attachment.Source.MEMORY_ADD).exclude(sha256="")
-    matches = (_OF_URI.fullmatch(uri) for uri in uris.values_list("internal_uri", flat=True))
+    attached = Attachment.objects.filter(user=user, source=Attachment.Source.MEMORY_ADD).exclude(sha256="")
+    uris = [*attached.values_list("internal_uri", flat=True), *_of_open_messages(user)]
+    matches = (_OF_URI.fullmatch(uri) for uri in uris)
     return sorted(found | {match[1] for match in matches if match})
+
+
+def _of_open_messages(user: MemoryUser) -> Iterator[str]:
+    for message in upstream_journal.unsettled_messages(user.pk):
+        yield from (item.file.as_uri() for item in message.content if item.file)
 
 
 def on_disk(user_folder: Path) -> Iterator[Path]:
@@ -71,6 +79,7 @@ def put(path: str, source: IO[bytes]) -> bool:
             os.fsync(descriptor)
             place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             temporary.rename(place)
+            storage.keep_names(place.parent)
         finally:
             os.close(descriptor)
             temporary.unlink(missing_ok=True)

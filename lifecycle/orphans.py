@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
 from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
 from uuid import UUID
 
+from django.db import transaction
+
+from accounts.models import MemoryUser
 from engine import upstream_journal
 from resources import queries, storage
 from resources.models import Attachment
@@ -15,6 +19,8 @@ from resources.models import Attachment
 # A file is older than its row by the time of one transaction; an hour is beyond doubt.
 MIN_AGE = timedelta(hours=1)
 _BATCH = 500
+_Folder = tuple[UUID, str, Path]
+"""The user, the digest and the place of a file that came in a message."""
 
 
 def remove_orphans(now: datetime) -> int:
@@ -29,16 +35,23 @@ def remove_orphans(now: datetime) -> int:
 
 
 def _remove_unattached(before: float) -> int:
-    """Files of messages that no attachment names, nor a message whose outcome is still open."""
+    """Files of messages that no attachment names, nor a message whose outcome is still open. Who takes up such a file
+    again just now holds its user meanwhile."""
     removed = 0
     folders = storage.old_message_folders(before)
     for user_pk, of_user in groupby(folders, key=itemgetter(0)):
-        kept = attached(user_pk)
-        for _, sha256, folder in of_user:
-            if sha256 not in kept:
-                storage.remove_folder(folder)
-                removed += 1
+        if unknown := _unattached(attached(user_pk), of_user):
+            with transaction.atomic():
+                MemoryUser.objects.select_for_update().filter(pk=user_pk).first()
+                still_unknown = _unattached(attached(user_pk), unknown)
+                for _, _, folder in still_unknown:
+                    storage.remove_folder(folder)
+            removed += len(still_unknown)
     return removed
+
+
+def _unattached(kept: Collection[str], folders: Iterable[_Folder]) -> list[_Folder]:
+    return [folder for folder in folders if folder[1] not in kept]
 
 
 def attached(user_pk: UUID) -> set[str]:

@@ -21,7 +21,7 @@ from accounts.audit import Actor, record
 from accounts.models import MemoryUser
 from engine import upstream_staging
 from engine.embedded import extraction_following, index
-from engine.models import Memory, Session, owned_by
+from engine.models import BARE, Memory, Session, owned_by
 from engine.port import Engine, EngineError, Owner
 from engine.registry import get_engine
 from lifecycle import compaction, files
@@ -40,8 +40,8 @@ BATCH = 200
 
 @dataclass(slots=True)
 class Counts:
-    """What went for good; `failed` are sessions that the engine could not forget now: they stay in the trash.
-    `forgotten` are resources deleted before, of which the last words went."""
+    """What went for good; `failed` are sessions that the engine could not forget now: they are closed, and the next
+    purge goes on with them. `forgotten` are resources deleted before, of which the last words went."""
 
     memories: int = 0
     sessions: int = 0
@@ -77,7 +77,11 @@ def purge_trash(
         raise InvalidInput("MEMORY_GATEWAY_TRASH_DAYS is 0, which keeps the trash for ever: say how old it must be.")
     before = timezone.now() - age
     found = due(user_pk).filter(created_at__lte=before)
-    counts = _purge(found[:limit] if limit else found, actor, engine or get_engine(), report, stop)
+    engine = engine or get_engine()
+    cut_short = _cut_short(user_pk)
+    counts = _purge(found[:limit] if limit else found, actor, engine, report, stop)
+    for tombstone in cut_short:
+        _clear_session(tombstone, actor, engine, counts)
     whose = Q() if user_pk is None else Q(user_id=user_pk)
     deleted = Resource.objects.filter(whose, deleted_at__lte=before, cleanup_owed=False).exclude(filename="")
     counts.forgotten = deleted.update(
@@ -149,12 +153,36 @@ def _make_bare(owner: Owner, row: Memory) -> None:
     row.text = row.category = row.sender_id = row.speaker = row.agent_id = ""
     row.payload, row.importance, row.chunk_index = {}, None, None
     row.is_indexed, row.token_count = False, 0
-    row.origin, row.memory_type, row.batch_id = Memory.Origin.UPSTREAM, Memory.Type.UNPROCESSED_MESSAGE, purged.BARE
+    row.origin, row.memory_type, row.batch_id = Memory.Origin.UPSTREAM, Memory.Type.UNPROCESSED_MESSAGE, BARE
     row.save()
 
 
 def _purge_session(tombstone: Tombstone, actor: Actor, engine: Engine, counts: Counts) -> None:
-    """With the file that it was made for, and the files that came in it. Nobody can write to it any more."""
+    """Unless it was restored a moment ago. Once closed nobody can restore it or write to it; what a crash leaves of it
+    the next purge clears away."""
+    owner = _owner(tombstone)
+    with transaction.atomic():
+        lookup.lock(owner.user_pk)
+        if not due(owner.user_pk).filter(pk=tombstone.pk).exists():
+            return
+        session = Session.objects.filter(owned_by(owner), session_id=tombstone.session_id)
+        session.update(deleted_at=timezone.now())
+    _clear_session(tombstone, actor, engine, counts)
+
+
+def _cut_short(user_pk: UUID | None) -> list[Tombstone]:
+    """Deletions of sessions whose purge left something behind."""
+    whose = Q() if user_pk is None else Q(user_id=user_pk)
+    closed = Tombstone.objects.filter(whose, undone_at__isnull=True, memory_id="")
+    scope = {name: OuterRef(name) for name in ("user_id", "app_id", "project_id")}
+    sessions = Session.objects.filter(session_id=OuterRef("session_id"), deleted_at__isnull=False, **scope)
+    held = Memory.objects.filter(session__session_id=OuterRef("session_id"), **scope)
+    left = Exists(held) | Exists(Attachment.objects.filter(session_id=OuterRef("session_id"), **scope))
+    return list(closed.filter(Exists(sessions), left).select_related("user"))
+
+
+def _clear_session(tombstone: Tombstone, actor: Actor, engine: Engine, counts: Counts) -> None:
+    """With the file that it was made for, and the files that came in it."""
     owner, session_id = _owner(tombstone), tombstone.session_id
     whose = Q(user_id=owner.user_pk, session_id=session_id, app_id=owner.app_id, project_id=owner.project_id)
     for resource in Resource.objects.filter(whose, deleted_at__isnull=True):

@@ -1,4 +1,5 @@
-"""Messages that went to an upstream without an answer are sent again until it is known that they arrived."""
+"""What went to an upstream without an answer: messages are sent again until it is known that they arrived, and what a
+flush brought is looked for until all of it is here."""
 
 from __future__ import annotations
 
@@ -10,9 +11,9 @@ from typing import Final
 from django.conf import settings
 from django.utils import timezone
 
-from engine import upstream_journal
+from engine import upstream_journal, upstream_sessions
 from engine.models import Session
-from engine.port import Engine, EngineUnavailable, Message, Owner
+from engine.port import Engine, EngineRefused, EngineUnavailable, Message, Owner
 from engine.registry import get_engine
 from engine.upstream_engine import UpstreamEngine
 from lifecycle import leases
@@ -26,6 +27,9 @@ LEASE: Final = timedelta(minutes=5)
 MARGIN: Final = timedelta(seconds=30)
 """How much longer than any call of its own a message waits: while it is under way, its caller sees to it."""
 BATCH: Final = 50
+LOOK_EVERY: Final = timedelta(seconds=30)
+LOOK_FOR: Final = timedelta(hours=1)
+"""Later, what a broken-off flush brought is found by the next flush of its session, or by `backfill memories`."""
 
 
 class Resender:
@@ -36,6 +40,7 @@ class Resender:
         self._clock = clock
         self._holder = new_holder()
         self._is_stopping = False
+        self._look_due_at = clock()
 
     def sweep_once(self) -> int:
         """How many messages have arrived. Ends at the first sign that the upstream is away."""
@@ -44,9 +49,12 @@ class Resender:
             return 0
         patience = timedelta(seconds=settings.MEMORY_GATEWAY_BACKEND_TIMEOUT_SECONDS) + MARGIN
         doubtful = upstream_journal.doubtful_sessions(now - patience, BATCH)
-        if not doubtful or not leases.take(DUTY, self._holder, now=now, lasts=LEASE):
+        unseen = self._unseen(now)
+        if not (doubtful or unseen) or not leases.take(DUTY, self._holder, now=now, lasts=LEASE):
             return 0
-        return self._resend(engine, doubtful)
+        arrived = self._resend(engine, doubtful)
+        self._look_again(engine, unseen)
+        return arrived
 
     def stop(self) -> None:
         """Ends the round after the session under way."""
@@ -55,20 +63,42 @@ class Resender:
     def give_back(self) -> None:
         leases.give_back(DUTY, self._holder)
 
+    def _unseen(self, now: datetime) -> list[Session]:
+        """The sessions that are due to be looked at again: those whose caller sees to it wait."""
+        if now < self._look_due_at:
+            return []
+        self._look_due_at = now + LOOK_EVERY
+        return upstream_sessions.open_flushes(now - LOOK_FOR, now - MARGIN, BATCH)
+
+    def _look_again(self, engine: UpstreamEngine, sessions: Iterable[Session]) -> None:
+        for session in sessions:
+            if self._is_stopping:
+                break
+            try:
+                engine.look_again(_owner_of(session), session)
+            except EngineUnavailable as error:
+                logger.info("What a flush brought is not known yet: %s", error.detail)
+                break
+            except EngineRefused as error:
+                logger.warning("upstream: what a flush brought cannot be listed: %s", error.detail)
+
     def _resend(self, engine: UpstreamEngine, sessions: Iterable[Session]) -> int:
         count = 0
         for session in sessions:
             if self._is_stopping:
                 break
-            owner = Owner(session.user_id, session.user.user_id, session.app_id, session.project_id)
             try:
-                arrived = engine.resend(owner, session)
+                arrived = engine.resend(_owner_of(session), session)
             except EngineUnavailable as error:
                 logger.info("What went out without an answer waits: %s", error.detail)
                 break
             attach(session, arrived)
             count += len(arrived)
         return count
+
+
+def _owner_of(session: Session) -> Owner:
+    return Owner(session.user_id, session.user.user_id, session.app_id, session.project_id)
 
 
 def attach(session: Session, messages: Iterable[Message]) -> None:

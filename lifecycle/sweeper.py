@@ -40,6 +40,9 @@ FILES_EVERY = timedelta(minutes=10)
 TRASH_EVERY = timedelta(days=1)
 PURGED_AT_ONCE = 50
 HEALTH_TIMEOUT_SECONDS = 2.0
+RECOVERY = timedelta(seconds=30)
+"""So long an engine counts as just back: what was under way when it came back still failed, as did what the circuit
+breaker held back."""
 BATCH = 200
 
 
@@ -69,7 +72,7 @@ class Sweeper:
         self._holder = new_holder()
         self._files_due_at = self._trash_due_at = clock()
         # A start after an outage is worth a try at once.
-        self._was_engine_down = True
+        self._recovers_until = clock() + RECOVERY
 
     def sweep_once(self) -> SweepReport | None:
         """One round; None while another process sweeps."""
@@ -120,10 +123,10 @@ class Sweeper:
         waiting = queries.waiting_for_retry(now)
         if not waiting.exists():
             return
-        is_down = self._engine.health(HEALTH_TIMEOUT_SECONDS).status != "ok"
-        if self._was_engine_down and not is_down:
+        if self._engine.health(HEALTH_TIMEOUT_SECONDS).status != "ok":
+            self._recovers_until = now + RECOVERY
+        elif now < self._recovers_until:
             waiting.update(retry_at=now)
-        self._was_engine_down = is_down
 
 
 class JobRunner:

@@ -51,12 +51,14 @@ def match(old: Text, olds: Sequence[Text], news: Sequence[Text]) -> Match:
     it repeats them, or one flush made several, the words decide.
     """
     source = [new for new in news if new.batch_id == old.batch_id] if old.batch_id else []
-    is_alone = sum(other.batch_id == old.batch_id for other in olds) == 1
-    if source and is_alone and not _repeats(old, news):
+    has_own_words = sum(other.batch_id == old.batch_id for other in olds) == 1 and not _repeats(old, news)
+    is_late = _is_late(old, news)
+    if source and has_own_words and not is_late:
         others = [other for other in olds if other is not old]
         return Match(tuple(new.memory_id for new in source if not _is_told_by(new, others)))
-    # What came late was noted with the flush that followed.
-    same = _same(old, source) or _same(old, news)
+    same = ([] if is_late else _same(old, source)) or _same(old, news)
+    if is_late and has_own_words:
+        same += [new for new in source if new not in same and _overlaps(old, new)]
     if same:
         return Match(tuple(new.memory_id for new in same))
     overlapping = [new.memory_id for new in news if _overlaps(old, new)]
@@ -79,6 +81,13 @@ def to_forget(old: Text, olds: Sequence[Text], news: Sequence[Text]) -> set[str]
     if old.batch_id not in flushes or not (sharing or found.memory_ids):
         names |= own.keys()
     return names
+
+
+def _is_late(old: Text, news: Sequence[Text]) -> bool:
+    """Whether an old memory came late and was noted with the flush that followed: it says word for word what an earlier
+    one was told, and nothing of this."""
+    told = [new for new in news if new.sequences and _share(new, old) >= WHOLE]
+    return bool(told) and not any(new.batch_id == old.batch_id for new in told)
 
 
 def _overlaps(one: Text, other: Text) -> bool:

@@ -12,9 +12,11 @@ from urllib.parse import unquote, urlsplit
 from django.conf import settings
 from django.db.models import QuerySet
 
-from engine.models import Memory, Session
+from engine.embedded import intake
+from engine.models import BARE, Memory, Session
 from engine.port import ContentItem, ContentType, Message, Role, Unreadable
 from lifecycle.moving import purged
+from lifecycle.moving.moved import owner_of
 from resources.models import Attachment, Resource
 from resources.services.ingestion import message_of
 
@@ -80,27 +82,39 @@ def _is_whole(session: Session, parts: Sequence[Memory]) -> bool:
     first = parts[0]
     same = Memory.objects.filter(session=session, created_at_ms=first.created_at_ms)
     passages = same.filter(chunk_index__isnull=False)
-    return passages.count() == len(parts) and not same.filter(batch_id=purged.BARE).exists()
+    return passages.count() == len(parts) and not same.filter(batch_id=BARE).exists()
 
 
 def _file_of(session: Session, row: Memory) -> ContentItem | None:
-    """The file that came with a message, if it still lies in our storage."""
-    name = row.payload.get("filename")
+    """The file that came with a message, if it still lies in our storage. What a message only points at has no digest:
+    its address is its writer's word, and would read whatever lies there."""
     attached = Attachment.objects.filter(
         user_id=session.user_id,
         app_id=session.app_id,
         project_id=session.project_id,
         session_id=session.session_id,
-        name=name or "",
+        name=row.payload.get("filename") or "",
         source=Attachment.Source.MEMORY_ADD,
-        internal_uri__startswith="file://",
-    ).first()
-    path = Path(unquote(urlsplit(attached.internal_uri).path)) if attached else None
-    if path is None or not path.is_relative_to(settings.MEMORY_GATEWAY_STORAGE_DIR) or not path.is_file():
+    ).exclude(sha256="")
+    kept = [_item_of(row, attachment) for attachment in attached]
+    if len(kept) > 1:  # of one name: the memory's id tells which
+        kept = [item for item in kept if item is not None and _makes(session, row, item)]
+    return kept[0] if kept else None
+
+
+def _item_of(row: Memory, attachment: Attachment) -> ContentItem | None:
+    path = Path(unquote(urlsplit(attachment.internal_uri).path))
+    if not path.is_relative_to(settings.MEMORY_GATEWAY_STORAGE_DIR) or not path.is_file():
         return None
     content_type = row.payload.get("content_type")
     kind = cast("ContentType", content_type if content_type in get_args(ContentType) else "doc")
-    return ContentItem(kind, file=path, name=name, mime_type=row.payload.get("mime_type"))
+    return ContentItem(kind, file=path, name=attachment.name, mime_type=row.payload.get("mime_type"))
+
+
+def _makes(session: Session, row: Memory, item: ContentItem) -> bool:
+    """Whether our engine made the memory of this very file."""
+    [part] = intake.parts_of(owner_of(session), session.session_id, [_message(row, item)])
+    return intake.first_memory_id(part) == row.memory_id
 
 
 def _text_of(row: Memory) -> str:

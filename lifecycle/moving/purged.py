@@ -9,13 +9,11 @@ from django.utils import timezone
 
 from engine import upstream_journal
 from engine.embedded import intake, storage
-from engine.models import Memory, Session
+from engine.models import BARE, Memory, Session
 from engine.port import Message, Owner
 from lifecycle.moving.matching import Text, to_forget
 from memories.models import Override
 
-BARE = "purged"
-"""The `batch_id` of rows that hold a name alone."""
 WORDLESS = Q(origin=Memory.Origin.UPSTREAM, memory_type=Memory.Type.UNPROCESSED_MESSAGE, payload={})
 
 

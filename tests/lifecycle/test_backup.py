@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 import requests
 
 from tests.lifecycle import tars
@@ -42,9 +43,12 @@ def load(people: list[RemotePerson]) -> Iterator[list[str]]:
             thread.join()
 
 
-def test_a_backup_under_load_restores_to_a_gateway_that_passes_the_doctor(tmp_path: Path) -> None:
+@pytest.mark.parametrize("memories", [1000, pytest.param(100_000, marks=pytest.mark.torture)])
+def test_a_backup_under_load_restores_to_a_gateway_that_passes_the_doctor(tmp_path: Path, memories: int) -> None:
     archive = tmp_path / "backup.tar"
     with running_server(tmp_path) as server:
+        filled = server.manage("many_memories", str(memories), timeout_seconds=1800)
+        assert filled.returncode == 0, filled.stderr
         people = [RemotePerson.create(server, name) for name in ("alice", "bob")]
         with load(people) as acknowledged:
             assert eventually(lambda: len(acknowledged) >= 6)

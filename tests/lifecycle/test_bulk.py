@@ -104,6 +104,20 @@ def test_deletions_are_those_of_one_by_one(alice: Person, bob: Person) -> None:
     assert listed(all_of(alice)) == {"note 1 of alice"}
 
 
+def test_undoing_leaves_deleted_what_its_user_deleted_too(alice: Person) -> None:
+    many(alice, 2)
+    wanted = id_of("note 0 of alice")
+    job = bulk.delete(bulk.freeze(all_of(alice)), actor=OPERATOR)
+    answer = call(alice, "delete", f"/memories/{wanted}", reason="mine")
+    assert call(alice, "delete", f"/memories/{wanted}")["tombstone_id"] == answer["tombstone_id"]
+    undone = jobs.undo(job.pk, actor=OPERATOR)
+    run()
+    assert jobs.get(undone.pk).result == {"undone": 1, "left": 1}
+    assert listed(all_of(alice)) == {"note 1 of alice"}
+    [entry] = call(alice, "get", "/memories/trash")["trash"]
+    assert (entry["memory_id"], entry["reason"]) == (wanted, "mine")
+
+
 def test_a_large_one_goes_on_where_its_process_ended(alice: Person) -> None:
     rows(alice, 450)
     job = bulk.delete(bulk.freeze(all_of(alice)), actor=OPERATOR)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from datetime import timedelta
 from io import StringIO
@@ -10,19 +11,22 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connection
 from django.utils import timezone
 
 from accounts.audit import Actor
 from engine.models import Memory, Session
 from lifecycle import purge
+from lifecycle.orphans import remove_orphans
 from lifecycle.sweeper import Sweeper
 from memories.models import Override, Tombstone
-from resources.models import Resource
+from resources.models import Attachment, Resource
 from tests.conftest import Person
+from tests.engine.test_trouble import Crash, broken_after
 from tests.engine.upstream.conftest import make_engine, told
 from tests.fake_engine import RecordingEngine
 from tests.lifecycle.furnished import found, furnish
-from tests.memories.calls import call, id_of, say, upload
+from tests.memories.calls import NOON_MS, call, id_of, say, upload
 from tests.stub_upstream import StubUpstream
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -103,6 +107,51 @@ def test_a_purged_session_takes_its_file_along_and_stays_closed(alice: Person, s
     assert not [path for path in storage.rglob("*") if path.is_file()]
     assert Session.objects.get().deleted_at is not None
     assert Resource.objects.get().storage_path == ""
+
+
+def test_a_session_restored_while_others_are_purged_stays(alice: Person) -> None:
+    for name in ("chat:c1", "chat:c2"):
+        say(alice, name, f"The walnut rumour of {name}.")
+        call(alice, "delete", f"/sessions/{name}")
+
+    def report(_: str, done: int, total: int) -> None:
+        if (done, total) == (1, 2):
+            call(alice, "post", "/sessions/chat:c2/restore")
+
+    counts = purge.purge_trash(older_than=timedelta(0), actor=ACTOR, report=report)
+    assert counts.sessions == 1
+    assert [memory["text"] for memory in call(alice, "get", "/memories")["memories"]] == [
+        "The walnut rumour of chat:c2."
+    ]
+
+
+@pytest.mark.parametrize("has_file", [True, False])
+def test_a_purge_of_a_session_that_crashes_anywhere_is_ended_by_the_next(
+    alice: Person, storage: Path, has_file: bool
+) -> None:
+    for statements in range(1, 60):
+        name = f"chat:c{statements}"
+        say(alice, name, "The walnut rumour.")
+        if has_file:
+            file = base64.b64encode(name.encode()).decode()
+            content = {"type": "doc", "name": "notes.txt", "ext": "txt", "base64": file}
+            message = {"sender_id": "alice", "role": "user", "timestamp": NOON_MS + 9000, "content": [content]}
+            call(alice, "post", "/memories/add", session_id=name, messages=[message])
+        call(alice, "delete", f"/sessions/{name}")
+        try:
+            with broken_after(statements, Crash):
+                purge.purge_trash(older_than=timedelta(0), actor=ACTOR)
+            break
+        except Crash:
+            connection.close()
+        run("--older-than", "0")
+        remove_orphans(timezone.now() + timedelta(hours=2))
+        assert not Memory.objects.exclude(text="").exists()
+        assert not Attachment.objects.exists()
+        assert not [path for path in storage.rglob("*") if path.is_file()]
+    else:
+        pytest.fail("the purge never ended")
+    assert statements > 10
 
 
 def test_files_of_a_purged_session_go_unless_another_speaks_of_them(alice: Person, storage: Path) -> None:

@@ -3,30 +3,40 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import connections, transaction
 from django.utils import timezone
 
+from accounts.audit import Actor
+from accounts.models import MemoryUser
 from engine.models import Memory
-from engine.port import OutcomeUnknown
+from engine.port import AddResult, EngineRefused, Message, OutcomeUnknown, Owner
 from engine.registry import get_engine
+from lifecycle import purge
+from lifecycle.export import export
 from lifecycle.orphans import remove_orphans
 from lifecycle.resending import Resender
+from memories.services import trash
 from memories.services.add import AddCommand, Part, Said, add
 from memory_gateway.core.errors import NoSpace
 from resources.models import Attachment
 from tests.conftest import Person
 from tests.engine.upstream.conftest import NOON
+from tests.fake_engine import RecordingEngine
 from tests.resources.forms import files_below, upload
 from tests.resources.test_delete import principal
 from tests.stub_upstream import Fault, StubUpstream
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+ACTOR = Actor.command("tests")
 
 
 @pytest.fixture
@@ -106,10 +116,14 @@ def test_the_embedded_engine_owes_nothing(alice: Person, storage: Path) -> None:
     assert resend() == 0
 
 
-def test_a_look_is_one_statement(stub: StubUpstream, alice: Person, django_assert_num_queries: Any) -> None:
+def test_a_look_is_one_statement_and_now_and_then_two(
+    stub: StubUpstream, alice: Person, django_assert_num_queries: Any
+) -> None:
     get_engine()
-    with django_assert_num_queries(1):
-        resend()
+    resender = Resender()
+    for statements in (2, 1):
+        with django_assert_num_queries(statements):
+            resender.sweep_once()
 
 
 # --- files of messages ------------------------------------------------------------------------------------------------
@@ -141,6 +155,68 @@ def test_a_file_whose_message_is_still_open_stays(stub: StubUpstream, alice: Per
     assert files_below(storage) == before
 
 
+def test_a_file_whose_message_is_still_open_is_spared_by_a_purge_and_goes_with_an_export(
+    stub: StubUpstream, alice: Person, storage: Path, tmp_path: Path
+) -> None:
+    say(alice, "of no importance", "chat:2")
+    lose_the_answer(stub, alice, data=b"The invoice is payable in May.")
+    [path] = files_below(storage)
+    trash.delete_session(alice.owner, "chat:2", actor=ACTOR)
+    assert purge.purge_trash(older_than=timedelta(0), actor=ACTOR).sessions == 1
+    assert files_below(storage) == [path]
+    manifest = export([alice.user_pk], tmp_path / "alice.tar", actor=ACTOR)
+    assert (manifest.files, manifest.missing) == (1, ())
+    assert resend() == 1
+
+
+class Refusing(RecordingEngine):
+    """Refuses a message, after something else has happened."""
+
+    def __init__(self, before: Callable[[], None]) -> None:
+        super().__init__()
+        self._before = before
+
+    def add(self, owner: Owner, session_id: str, messages: Sequence[Message]) -> AddResult:
+        self._before()
+        raise EngineRefused("no")
+
+
+def test_a_refused_message_leaves_the_file_of_one_that_is_still_open(
+    stub: StubUpstream, alice: Person, storage: Path
+) -> None:
+    data = b"The invoice is payable in May."
+    part = Part("doc", data=data, name="note.txt", ext="txt")
+    command = AddCommand("chat:2", (Said("alice", "user", NOON, (part,)),))
+    with pytest.raises(EngineRefused):
+        add(principal(alice), command, engine=Refusing(lambda: lose_the_answer(stub, alice, data=data)))
+    assert len(files_below(storage)) == 1
+    assert resend() == 1
+
+
+def test_a_file_that_is_taken_up_again_while_orphans_are_removed_stays(alice: Person, storage: Path) -> None:
+    say(alice, "look", data=b"taken up again")
+    [attachment] = Attachment.objects.all()
+    before = files_below(storage)
+    Attachment.objects.all().delete()
+    now = age(storage)
+    is_taken_up = threading.Event()
+
+    def take_up() -> None:
+        with transaction.atomic():
+            MemoryUser.objects.select_for_update().get(pk=alice.user_pk)
+            attachment.save(force_insert=True)
+            is_taken_up.set()
+            time.sleep(1)
+        connections.close_all()
+
+    other = threading.Thread(target=take_up)
+    other.start()
+    is_taken_up.wait(10)
+    removed = remove_orphans(now)
+    other.join()
+    assert (removed, files_below(storage)) == (0, before)
+
+
 def test_files_of_messages_count_in_the_quota(alice: Person, bob: Person, storage: Path, settings: Any) -> None:
     settings.MEMORY_GATEWAY_QUOTA_FILES = 2
     say(alice, "look", data=b"one")
@@ -158,3 +234,43 @@ def test_their_bytes_count_too(alice: Person, storage: Path, settings: Any) -> N
     with pytest.raises(NoSpace, match="MEMORY_GATEWAY_QUOTA_BYTES"):
         say(alice, "look", data=b"four")
     assert len(files_below(storage)) == 1
+
+
+def test_what_a_broken_off_flush_brought_is_found_though_nobody_flushes_again(
+    stub: StubUpstream, alice: Person
+) -> None:
+    say(alice, "the bicycle is red")
+    stub.fault("flush", Fault(acts=True, reset=True))
+    with pytest.raises(OutcomeUnknown):
+        get_engine().flush(alice.owner, "chat:1")
+    resend(timedelta(seconds=5))
+    assert not stub.calls("get")  # its caller may still be at it
+    resend(timedelta(minutes=1))
+    assert "the bicycle is red" in Memory.objects.get(memory_type="episode").text
+    assert get_engine().flush(alice.owner, "chat:1").status == "extracted"
+    resend()
+    assert len(stub.calls("get")) == 2
+
+
+def test_a_round_looks_at_open_flushes_now_and_then_alone(stub: StubUpstream, alice: Person) -> None:
+    say(alice, "the bicycle is red")
+    stub.fault("flush", Fault(acts=True, reset=True))
+    with pytest.raises(OutcomeUnknown):
+        get_engine().flush(alice.owner, "chat:1")
+    now = [timezone.now() + timedelta(minutes=1)]
+    resender = Resender(clock=lambda: now[0])
+    for seconds, looks in ((0, 1), (10, 1), (31, 2), (7200, 2)):
+        now[0] += timedelta(seconds=seconds)
+        resender.sweep_once()
+        assert len(stub.calls("get")) == looks
+
+
+def test_a_session_that_cannot_be_listed_holds_up_no_other(stub: StubUpstream, alice: Person) -> None:
+    for session_id in ("chat:1", "chat:2"):
+        say(alice, f"the bicycle of {session_id}", session_id)
+        stub.fault("flush", Fault(acts=True, reset=True))
+        with pytest.raises(OutcomeUnknown):
+            get_engine().flush(alice.owner, session_id)
+    stub.fault("get", Fault(status=422, body={}))
+    resend(timedelta(minutes=1))
+    assert Memory.objects.filter(memory_type="episode").count() == 1

@@ -81,7 +81,7 @@ def test_what_is_in_living_hands_or_not_due_is_left_alone(alice: Person, sweepin
 def test_a_retry_waits_for_its_time(alice: Person, sweeping: Sweeping) -> None:
     sweeping.sweep()
     resource = stored_resource(alice, status="failed", retry_at=timezone.now() + timedelta(minutes=5))
-    sweeping.sweeper._was_engine_down = False
+    sweeping.now += timedelta(minutes=1)
     assert sweeping.sweep().ingestions == ()
     sweeping.now += timedelta(minutes=6)
     assert len(sweeping.sweep().ingestions) == 1
@@ -94,6 +94,20 @@ def test_nobody_waits_out_the_backoff_of_an_outage(alice: Person, sweeping: Swee
     assert sweeping.sweep().ingestions == ()
     sweeping.engine.is_up = True
     assert len(sweeping.sweep().ingestions) == 1
+
+
+def test_nor_does_who_failed_once_more_while_it_came_back(alice: Person, sweeping: Sweeping) -> None:
+    sweeping.engine.is_up = False
+    resource = stored_resource(alice, status="failed", retry_at=timezone.now() + timedelta(hours=1))
+    assert sweeping.sweep().ingestions == ()
+    sweeping.engine.is_up = True
+    sweeping.engine.failures = {"add": [EngineUnavailable("held back")]}
+    assert len(sweeping.sweep().ingestions) == 1
+    Resource.objects.filter(pk=resource.pk).update(status="failed", retry_at=sweeping.now + timedelta(hours=1))
+    assert len(sweeping.sweep().ingestions) == 1
+    Resource.objects.filter(pk=resource.pk).update(status="failed", retry_at=sweeping.now + timedelta(hours=1))
+    sweeping.now += timedelta(minutes=1)
+    assert sweeping.sweep().ingestions == ()
 
 
 def test_a_broken_deletion_is_finished(alice: Person, storage: Path, sweeping: Sweeping) -> None:

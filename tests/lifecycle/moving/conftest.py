@@ -27,6 +27,7 @@ from memories.services.search import SearchCommand, search
 from resources import storage
 from tests.conftest import Person
 from tests.engine.upstream.conftest import NOON, told
+from tests.everos import EverOS
 from tests.stub_upstream import StubUpstream
 
 ACTOR = Actor.command("tests")
@@ -37,7 +38,7 @@ class World:
     """`engine("upstream")` switches as an operator does: by the setting."""
 
     settings: Any
-    stub: StubUpstream
+    stub: StubUpstream | EverOS
     person: Person
 
     @property

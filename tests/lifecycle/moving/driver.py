@@ -12,7 +12,8 @@ import re
 import secrets
 import select
 import sys
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -28,7 +29,7 @@ from accounts.audit import Actor
 from accounts.models import MemoryUser
 from accounts.services import create_user
 from engine.models import Memory
-from engine.port import ContentItem, Message, Owner
+from engine.port import ContentItem, EngineUnavailable, Message, Owner
 from engine.registry import get_engine
 from engine.table import visible
 from memories.models import Override
@@ -43,6 +44,7 @@ from resources.services import IncomingFile, ingest
 ACTOR = Actor.command("tests")
 NOON = 1_781_172_177_000
 DAY = 86_400_000
+TRIES = 30
 MARK = re.compile(r"zq\d{6}")
 WORDS = (
     "invoice", "bicycle", "quarterly", "report", "garden", "meeting", "budget", "train", "doctor", "holiday", "kitchen",
@@ -89,7 +91,7 @@ def fill(options: Any) -> State:
     chance = random.Random(8)
     run = secrets.token_hex(4)  # an EverOS may remember earlier runs
     owners = [_user(f"{name}.{run}") for name in ("alice", "bob")]
-    with ThreadPoolExecutor(4) as pool:
+    with ThreadPoolExecutor(3) as pool:  # EverOS's own database is locked where more write to it
         jobs = [
             pool.submit(_in_thread, _chat, owners[number % 2], number, options, chance.random())
             for number in range(options.chats)
@@ -140,8 +142,26 @@ def _chat(owner: Owner, number: int, options: Any, seed: float) -> None:
             text = ContentItem("text", text=_sentence(chance, _mark(1 + number // 1000, number % 1000, part)))
             sender, role = ("main", "assistant") if is_agent else (owner.user_id, "user")
             messages.append(Message(sender, role, at + half * 2 * DAY + later + part * 1000, (text,)))  # type: ignore[arg-type]
-        get_engine().add(owner, session_id, messages)
-        get_engine().flush(owner, session_id)
+        _patiently(get_engine().add, owner, session_id, messages)
+        _patiently(get_engine().flush, owner, session_id)
+
+
+def _patiently(call: Callable[..., Any], *given: Any) -> None:
+    """Again while the upstream does not get to it, as any client would."""
+    for _ in range(TRIES):
+        try:
+            call(*given)
+        except EngineUnavailable:
+            time.sleep(2)
+        else:
+            return
+    call(*given)
+
+
+def _extract(resource_id: str) -> None:
+    resource = ingest(resource_id)
+    if resource.status != "extracted":
+        raise EngineUnavailable(resource.error_message)
 
 
 def _file(owner: Owner, number: int, seed: float) -> None:
@@ -164,7 +184,7 @@ def _file(owner: Owner, number: int, seed: float) -> None:
     resource.storage_path = storage.storage_path(owner.user_pk, resource.resource_id, ".txt")
     incoming.keep_as(resource.storage_path)
     resource.save(force_insert=True)
-    assert ingest(resource.resource_id).status == "extracted"
+    _patiently(_extract, resource.resource_id)
 
 
 def _decide(owners: Iterable[Owner], options: Any, chance: random.Random) -> State:

@@ -32,6 +32,25 @@ def test_what_another_memory_says_is_not_its() -> None:
     assert match(late, [told, late], [*news, Text("n3", "Rome is far", "b2")]) == Match(("n2",))
 
 
+def test_one_that_came_late_is_what_it_says_and_not_the_flush_that_it_bears_the_name_of() -> None:
+    """However much a teller puts around the words."""
+    late = Text("late", "On 2026-06-11 10:14 UTC (Thursday), bob.f701 said: tea at five with my aunt.", "b2")
+    news = [
+        Text("n1", "tea at five with my aunt", "b1"),
+        Text("n2", "Rome is far away from here", "b2"),
+        Text("n3", "the house is on fire", "b2"),
+    ]
+    assert match(late, [late], news) == Match(("n1",))
+    retold = [*news, Text("n4", "as I said: tea at five with all of them", "b2")]
+    assert match(late, [late], retold) == Match(("n1", "n4"))
+
+
+def test_nor_what_merely_resembles_it_there() -> None:
+    late = Text("late", "bob said: 周末去爬山，编号七一。", "b2")
+    news = [Text("n1", "周末去爬山，编号七一。", "b1"), Text("n2", "周末去爬山，编号九八。", "b2")]
+    assert match(late, [late], news) == Match(("n1",))
+
+
 def test_where_one_flush_made_several_the_words_decide() -> None:
     other = Text("other", "On Friday, alice said: the house is on fire in Rome.", "b1")
     news = [*NEWS, Text("n4", "the house is on fire in Rome", "b1")]

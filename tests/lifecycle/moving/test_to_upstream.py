@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import threading
 from collections.abc import Callable
@@ -20,7 +21,7 @@ from lifecycle.models import Job
 from lifecycle.moving.pace import Pace
 from lifecycle.reingest import Target, plan, resume, run
 from memories.models import Override, Tombstone
-from memories.services import edit, files, trash
+from memories.services import add, edit, files, trash
 from memories.services.lookup import Which
 from memory_gateway.core.errors import Conflict, InvalidInput, NotFound
 from resources import services
@@ -29,6 +30,7 @@ from tests.engine.index_state import assert_consistent, entries_of
 from tests.engine.upstream.conftest import NOON, no_wait
 from tests.lifecycle.moving.conftest import ACTOR, World
 from tests.resources.forms import stored_resource
+from tests.resources.test_delete import principal
 from tests.stub_upstream import Fault
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -287,6 +289,32 @@ def test_a_plan_counts_and_changes_nothing(here: World) -> None:
     assert plan(Target(user_pk=here.person.user_pk), "upstream").sessions == 2
     assert list(Memory.objects.values()) == before
     assert here.stub.requests == []
+
+
+def test_files_of_one_name_in_one_chat_stay_two(here: World) -> None:
+    for number, text in enumerate((b"The invoice is payable in May.", b"The lease ends in June.")):
+        part = add.Part("doc", data=text, name="notes.txt", ext="txt")
+        said = add.Said("alice", "user", NOON + number, (part,))
+        add.add(principal(here.person), add.AddCommand("chat:1", (said,)))
+    get_engine().flush(here.owner, "chat:1")
+    move(here)
+    assert "payable in May" in "".join(here.found("invoice payable"))
+    assert "ends in June" in "".join(here.found("lease ends"))
+
+
+@pytest.mark.parametrize("place", ["{storage}/../secret.png", "{storage}/00000000-0000-4000-8000-000000000000/a.png"])
+def test_a_file_that_a_message_merely_points_at_is_never_read(here: World, storage: Path, place: str) -> None:
+    """Whoever wrote the address does not thereby read what lies there, another user's file for one."""
+    path = Path(place.format(storage=storage))
+    storage.mkdir(exist_ok=True)
+    path.resolve().parent.mkdir(exist_ok=True)
+    path.write_bytes(b"\x89PNG the secret plan")
+    part = add.Part("image", uri=f"file://{path}", name="secret.png")
+    add.add(principal(here.person), add.AddCommand("chat:1", (add.Said("alice", "user", NOON, (part,)),)))
+    get_engine().flush(here.owner, "chat:1")
+    move(here)
+    assert "secret.png" in sent(here)
+    assert base64.b64encode(path.read_bytes()).decode() not in sent(here)
 
 
 def test_one_session_or_one_file_can_be_moved_alone(here: World) -> None:
