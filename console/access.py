@@ -13,6 +13,7 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render as render_template
 from django.utils import timezone
+from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 
 from console import navigation
@@ -42,9 +43,10 @@ def page(permission: str) -> Callable[[View], View]:
                         status=403,
                     )
                 try:
-                    return view(request, *args, **kwargs)
+                    answer = view(request, *args, **kwargs)
                 except GatewayError as error:
                     return error_page(request, error)
+                return _form_only(request, answer) if answer.status_code == 405 else answer
 
         return admin.site.admin_view(guarded)
 
@@ -68,9 +70,33 @@ def render(
 
 
 def error_page(request: HttpRequest, error: GatewayError) -> HttpResponse:
-    title = _("This is not here") if error.status == 404 else _("That did not work")
-    context = {"title": title, "error": error, "request_id": request_id.get()}
+    title = _("This is not here") if error.status == 404 and request.method == "GET" else _("That did not work")
+    context = {
+        "title": title,
+        "error": error,
+        "request_id": request_id.get(),
+        "back": request.get_full_path() if request.method == "GET" else _where_the_form_was(request),
+    }
     return render(request, "console/error.html", context, status=error.status)
+
+
+def next_address(request: HttpRequest, otherwise: str) -> str:
+    """Where the form says to go on, within this site."""
+    wanted = request.POST.get("next", "")
+    return wanted if url_has_allowed_host_and_scheme(wanted, allowed_hosts=None) else otherwise
+
+
+def _where_the_form_was(request: HttpRequest) -> str:
+    sent_from = request.headers.get("Referer", "")
+    is_here = url_has_allowed_host_and_scheme(sent_from, allowed_hosts={request.get_host()})
+    return next_address(request, sent_from if is_here else "")
+
+
+def _form_only(request: HttpRequest, answer: HttpResponseBase) -> HttpResponse:
+    """Who has to sign in again after a form was sent comes to its address without it."""
+    shown = render(request, "console/form_only.html", {"title": _("Nothing was done")}, status=answer.status_code)
+    shown["Allow"] = answer["Allow"]
+    return shown
 
 
 def _zone(request: HttpRequest) -> zoneinfo.ZoneInfo:

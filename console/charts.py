@@ -67,6 +67,11 @@ class Column:
     is_minor: bool
     url: str
 
+    @property
+    def other(self) -> int:
+        """What no tab shows, passages of files above all."""
+        return self.counts.get("", 0)
+
 
 @dataclass(frozen=True, slots=True)
 class Trend:
@@ -130,7 +135,7 @@ def _column(grid: _Grid, number: int, counts: Mapping[str, int], link: Link) -> 
         if counts[kind]:
             height = max(100 * counts[kind] / top, 0.8)
             ground -= height
-            pieces.append(Piece(kind or "low", f"{ground:.2f}%", f"{height:.2f}%"))
+            pieces.append(Piece(kind or "other", f"{ground:.2f}%", f"{height:.2f}%"))
     return Column(
         label=_label(since, found.unit),
         full_label=_label(since, found.unit, is_full=True),
@@ -157,9 +162,9 @@ def _label(edge: datetime, unit: str, *, is_full: bool = False) -> str:
 
 
 def nice(value: float) -> int:
-    """The next number of 1, 2, 4, 6, 8 × 10ⁿ that four equal ticks fit below: at least 4."""
-    if value <= 4:
-        return 4
+    """The next number of 1, 2, 4, 6, 8 × 10ⁿ, or of small ones of 4, 8, …, 20: a quarter of it is a whole number."""
+    if value <= 20:
+        return max(4, 4 * math.ceil(value / 4))
     power = 10 ** math.floor(math.log10(value))
     return int(next(factor * power for factor in (1, 2, 4, 6, 8, 10) if factor * power >= value))
 
@@ -187,5 +192,6 @@ def change(now: int, before: int | None) -> str:
     """Against the period before, as a signed share; empty where there is nothing to compare with."""
     if not before:
         return ""
-    share = (now - before) / before
-    return f"{'+' if share >= 0 else '−'}{abs(share) * 100:,.1f}%"
+    share = round((now - before) / before, 3)
+    sign = "+" if share > 0 else "−" if share < 0 else ""
+    return f"{sign}{abs(share) * 100:,.1f}%"

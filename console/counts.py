@@ -5,10 +5,26 @@ from __future__ import annotations
 from collections.abc import Collection
 from uuid import UUID
 
+from django.db import connection
 from django.db.models import Count, Sum
 
-from engine.models import HourCount, Memory, SessionCount
-from engine.rollups import EIGHT_DAYS_HOURS, Slice
+from engine.models import Memory, SessionCount
+from engine.rollups import LONG_HOURS, Slice
+
+# The times of the longest cells one by one, then the users' cells of each: what others have is not walked.
+_OF_USERS = """
+    WITH RECURSIVE times (start) AS (
+        SELECT min(start) FROM engine_hourcount WHERE slice = %s AND key = '' AND span = %s
+        UNION ALL
+        SELECT (SELECT min(later.start) FROM engine_hourcount later
+            WHERE later.slice = %s AND later.key = '' AND later.span = %s AND later.start > times.start)
+        FROM times WHERE times.start IS NOT NULL
+    )
+    SELECT cell.member, sum(cell.memories) FROM times JOIN engine_hourcount cell ON cell.start = times.start
+    WHERE cell.slice = %s AND cell.key = '' AND cell.span = %s AND cell.member IN ({})
+    GROUP BY cell.member
+"""
+_LONG_CELLS = (int(Slice.USERS), LONG_HOURS)
 
 
 def of_sessions(session_rows: Collection[int]) -> dict[int, int]:
@@ -24,7 +40,9 @@ def held_by(session_rows: Collection[int]) -> dict[int, int]:
 
 
 def of_users(user_pks: Collection[UUID]) -> dict[UUID, int]:
-    rows = HourCount.objects.filter(
-        slice=Slice.OF_USER, key__in=[pk.hex for pk in user_pks], span=EIGHT_DAYS_HOURS
-    ).order_by()
-    return {UUID(key): number for key, number in rows.values_list("key").annotate(number=Sum("memories"))}
+    if not user_pks:
+        return {}
+    statement = _OF_USERS.format(", ".join(["%s"] * len(user_pks)))
+    with connection.cursor() as cursor:
+        cursor.execute(statement, [*_LONG_CELLS * 3, *(pk.hex for pk in user_pks)])
+        return {UUID(key): int(number) for key, number in cursor.fetchall()}

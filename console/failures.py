@@ -50,6 +50,11 @@ def causes() -> list[Cause]:
     ]
 
 
+def of_rarer(shown: list[Cause]) -> int:
+    """How many wait for causes beyond those. One statement where there may be any."""
+    return waiting().count() - sum(cause.count for cause in shown) if len(shown) == MAX_CAUSES else 0
+
+
 def of_cause(key: str) -> QuerySet[Resource]:
     """What waits for a person for that cause."""
     messages = waiting().order_by().values_list("error_message", flat=True).distinct()

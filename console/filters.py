@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from console.state import MAX_WORDS_CHARS, Cleaner, State, day, moment, one_of, parse_moment, share, text
 from engine.browse import Selection
@@ -39,6 +39,12 @@ ORIGINS: Final = {
 }
 SORTS: Final = ("newest", "oldest")
 ALL_TAB: Final = "all"  # besides the document's three: what no category names, passages of files above all
+TAB_LABELS: Final = {
+    "user": pgettext_lazy("kind of memory", "User"),
+    "self": pgettext_lazy("kind of memory", "Self-improving"),
+    "full": pgettext_lazy("kind of memory", "Full context"),
+    ALL_TAB: gettext_lazy("All"),
+}
 _POSITION = re.compile(r"(-?[0-9]{1,15})\.([0-9]{1,18})")
 
 
@@ -198,6 +204,12 @@ class ListState(MemoryFilter):
 
     def _first_page(self) -> dict[str, str]:
         return {"after": "", "before": "", "at": ""}
+
+    def ranges(self) -> list[dict[str, Any]]:
+        """A list is of any time until a preset narrows it down, and again after."""
+        url = self.first_page(range="", since="", until="")
+        any_time = {"label": _("Any time"), "url": url, "is_on": self.range not in RANGES and not self.has_own_times}
+        return [any_time, *super(ListState, self).ranges()]
 
     def chips(self) -> list[Chip]:
         return [*self._own_chips(), *super(ListState, self).chips()]

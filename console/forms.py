@@ -11,6 +11,7 @@ from engine.categories import CATEGORIES, label
 from engine.port import StoredMemory
 from memories.services.edit import Correction
 from memory_gateway.core.ids import check_name
+from memory_gateway.core.sentences import told
 
 MAX_EDIT_CHARS: Final = 100_000
 MAX_TEXT_CHARS: Final = 8000
@@ -101,5 +102,5 @@ class AddForm(forms.Form):
             try:
                 check_name(value)
             except ValueError as error:
-                raise forms.ValidationError(str(error)) from None
+                raise forms.ValidationError(told(str(error))) from None
         return value

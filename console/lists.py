@@ -96,7 +96,7 @@ class ResourceState(Filtered):
 
     @classmethod
     def named(cls) -> Mapping[str, Any]:
-        return {"q": _("File name or id"), "user": _("User"), "type": pgettext_lazy("of a file", "Type")}
+        return {"q": _("File name, owner or id"), "user": _("User"), "type": pgettext_lazy("of a file", "Type")}
 
     def shown(self, name: str) -> str:
         return str(FILE_TYPES[self.type]) if name == "type" else super(ResourceState, self).shown(name)
@@ -129,18 +129,23 @@ class UserPageState(Paged):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrashState(State):
-    """Deleted memories in the order in which they were written."""
+    """Hidden memories in the order in which they were written: those that were deleted, or those set aside."""
 
+    kind: str = ""
     user: str = ""
     after: str = ""
     before: str = ""
 
     @classmethod
     def cleaners(cls) -> Mapping[str, Cleaner]:
-        return {"user": text(64), "after": position, "before": position}
+        return {"kind": one_of("aside"), "user": text(64), "after": position, "before": position}
 
     def first_page(self, **changes: str) -> str:
         return self.url(**{"after": "", "before": "", **changes})
+
+    def clear(self) -> str:
+        """The same list of everybody."""
+        return self.first_page(user="")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,6 +158,10 @@ class SessionTrashState(Paged):
     @classmethod
     def cleaners(cls) -> Mapping[str, Cleaner]:
         return {"kind": one_of("sessions"), "user": text(64), **cls.places()}
+
+    def clear(self) -> str:
+        """The same list of everybody."""
+        return self.first_page(user="")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,7 @@ from accounts.models import MemoryUser
 from engine.models import Memory, Session, owned_by
 from engine.port import Owner, StoredMemory
 from engine.table import stored, visible
+from lifecycle.models import Job
 from memories.models import Override
 from memory_gateway.core.ids import parse_session_id
 from resources.models import Resource
@@ -34,23 +35,49 @@ def user_pk(user_id: str) -> UUID | None:
     return MemoryUser.objects.filter(user_id=user_id).values_list("pk", flat=True).first()
 
 
-def is_user(user_id: str) -> bool:
-    return user_pk(user_id) is not None
+def user_named(words: str) -> tuple[UUID, str] | None:
+    """The key and the id of the user of that id, or of that key."""
+    named = Q(user_id=words)
+    if (pk := _uuid(words)) is not None:
+        named |= Q(pk=pk)
+    return MemoryUser.objects.filter(named).values_list("pk", "user_id").first()
 
 
 def is_session(session_id: str) -> bool:
-    """Sessions are found by the engine's id, which has the index and is the same but for a few."""
-    return Session.objects.filter(engine_session_id=session_id).exists()
+    """Whether anybody has a session of that id."""
+    return Session.objects.filter(session_id=session_id, deleted_at__isnull=True).exists()
+
+
+def is_resource(resource_id: str) -> bool:
+    return Resource.objects.filter(pk=resource_id).exists()
+
+
+def job_pk(words: str) -> UUID | None:
+    """The job of that id."""
+    pk = _uuid(words)
+    return pk if pk is not None and Job.objects.filter(pk=pk).exists() else None
+
+
+def _uuid(words: str) -> UUID | None:
+    try:
+        return UUID(words)
+    except ValueError:
+        return None
 
 
 def row_of(memory_id: str) -> int | None:
     """The newest memory of that id."""
-    return Memory.objects.filter(memory_id=memory_id).order_by("-pk").values_list("pk", flat=True).first()
+    return visible(Memory.objects.filter(memory_id=memory_id)).order_by("-pk").values_list("pk", flat=True).first()
 
 
 def edited(rows: Collection[int]) -> set[int]:
     """Which memories carry a correction."""
     return set(Override.objects.filter(row__in=rows, undone_at__isnull=True).values_list("row_id", flat=True))
+
+
+def originals(override_ids: Iterable[str]) -> dict[str, str]:
+    """What engines said before corrections, by the id of the correction."""
+    return dict(Override.objects.filter(pk__in=list(override_ids)).values_list("override_id", "original_text"))
 
 
 def source_files(memories: Iterable[StoredMemory]) -> dict[str, SourceFile]:

@@ -14,8 +14,32 @@ from urllib.parse import urlencode
 from django.http import QueryDict
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 MAX_WORDS_CHARS: Final = 2000
+LABELS: Final = {
+    "q": gettext_lazy("Words"),
+    "range": gettext_lazy("Time range"),
+    "from": gettext_lazy("From"),
+    "to": gettext_lazy("To"),
+    "at": gettext_lazy("Jump to"),
+    "user": gettext_lazy("User"),
+    "agent": gettext_lazy("Agent"),
+    "session": gettext_lazy("Session"),
+    "app": gettext_lazy("App"),
+    "project": gettext_lazy("Project"),
+    "category": gettext_lazy("Category"),
+    "origin": gettext_lazy("Origin"),
+    "importance_min": gettext_lazy("Importance at least"),
+    "importance_max": gettext_lazy("Importance at most"),
+    "radius": gettext_lazy("Least similarity, 0 to 1"),
+    "method": gettext_lazy("Method"),
+    "sort": gettext_lazy("Order"),
+    "state": gettext_lazy("State"),
+    "action": gettext_lazy("Action"),
+    "actor": gettext_lazy("Actor"),
+}
+"""What pages call parameters."""
 Cleaner = Callable[[str], str]
 
 
@@ -115,7 +139,7 @@ class State:
             try:
                 values[name] = clean(given)
             except ValueError as error:
-                problems.append(f"{name}: {error}")
+                problems.append(f"{LABELS.get(name, name)}: {error}")
         return cls(path=path, problems=tuple(problems), **{_attribute(name): value for name, value in values.items()})
 
     def url(self, **changes: Any) -> str:

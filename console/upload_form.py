@@ -6,6 +6,7 @@ from django import forms
 from django.utils.translation import gettext_lazy as _
 
 from memory_gateway.core.ids import check_name
+from memory_gateway.core.sentences import told
 
 
 class UploadForm(forms.Form):
@@ -31,5 +32,5 @@ class UploadForm(forms.Form):
         try:
             check_name(value)
         except ValueError as error:
-            raise forms.ValidationError(str(error)) from None
+            raise forms.ValidationError(told(str(error))) from None
         return value

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from datetime import datetime
 
 from django import template
 from django.utils import timezone
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from console.icons import ICONS
+from console.labels import SUBJECTS
+from console.text import parts
 from engine import categories
+from memory_gateway.core import sentences
 from memory_gateway.core.times import from_ms
 
 register = template.Library()
@@ -98,6 +103,49 @@ def bar(share: float | None, fill: str = "brand") -> SafeString:
 
 
 @register.filter
+def is_findable(subject_type: str) -> bool:
+    """Whether the global search leads from a subject's id to its page."""
+    return subject_type in {"memory", "session", "resource", "user", "job"}
+
+
+@register.filter
+def subject(subject_type: str) -> str:
+    """What a line of the audit trail is about; a kind that we do not know is shown as it is."""
+    return str(SUBJECTS.get(subject_type, subject_type))
+
+
+@register.filter
+def plain(value: object) -> str:
+    """A value of JSON for people: what a mapping or a list holds, without its marks."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}={plain(part)}" for name, part in value.items()) or "–"
+    if isinstance(value, list):
+        return ", ".join(map(plain, value)) or "–"
+    return json.dumps(value) if value is None or isinstance(value, bool) else str(value)
+
+
+@register.filter
+def breakable(name: str) -> SafeString:
+    """A name of several words that may be broken between them, not within."""
+    return format_html_join(SafeString("_<wbr>"), "{}", ((word,) for word in name.split("_")))
+
+
+@register.filter
+def told(sentence: str | None) -> str:
+    """A sentence of a service in the language of the page."""
+    return sentences.told(sentence) if sentence else ""
+
+
+@register.filter
+def own_words(text: str) -> str:
+    """A text without what an agent had recalled before it; whole where it is nothing else."""
+    return " ".join(part.text for part in parts(text) if not part.kind) or text
+
+
+@register.filter
 def lang(text: str) -> str:
-    """The language that a text seems to be in, so that it is spoken and drawn as such."""
-    return "zh" if any("\u4e00" <= char <= "\u9fff" for char in text[:400]) else "en"
+    """The language that a text seems to be in, so that it is spoken and drawn as such; empty where that is unknown."""
+    beginning = text[:400]
+    if any("\u4e00" <= char <= "\u9fff" for char in beginning):
+        return "" if any("\u3040" <= char <= "\u30ff" for char in beginning) else "zh"
+    return "en" if all(char < "\u0370" or not char.isalpha() for char in beginning) else ""

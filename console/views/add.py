@@ -12,8 +12,8 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from accounts.admin_base import actor_of
-from console import queries
-from console.access import ADD, page, render
+from console import queries, reads
+from console.access import ADD, VIEW, page, render
 from console.forms import MAX_TEXT_CHARS, AddForm
 from engine import browse, categories
 from engine.browse import Selection
@@ -27,8 +27,7 @@ from memories.services.search import SearchCommand, search_of
 @require_http_methods(["GET", "POST"])
 def add(request: HttpRequest) -> HttpResponseBase:
     if request.method != "POST":
-        given = {name: request.GET.get(name, "") for name in ("user", "agent", "category", "app", "project")}
-        return _form(request, AddForm(initial=given))
+        return _form(request, AddForm(initial=_given(request)))
     form = AddForm(request.POST)
     owner = _owner(form) if form.is_valid() else None
     if owner is None:
@@ -47,6 +46,18 @@ def add(request: HttpRequest) -> HttpResponseBase:
     )
     messages.success(request, _("Added. Agents find it from now on."))
     return redirect("console:memory", row=added.row)
+
+
+def _given(request: HttpRequest) -> dict[str, str]:
+    """What the address begins the form with; `like` names a memory (by row) to be written down again."""
+    row = request.GET.get("like", "")
+    if row.isdecimal() and len(row) < 19 and request.user.has_perm(VIEW):
+        found = browse.get(int(row))
+        reads.opened(request, "memory.view", found)
+        owner = found.owner
+        where = {"user": owner.user_id, "app": owner.app_id, "project": owner.project_id, "agent": found.agent_id}
+        return {**where, "category": found.category, "text": found.text}
+    return {name: request.GET.get(name, "") for name in ("user", "agent", "category", "app", "project")}
 
 
 def _owner(form: AddForm) -> Owner | None:

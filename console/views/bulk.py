@@ -19,11 +19,10 @@ from django.views.decorators.http import require_POST
 
 from accounts.admin_base import actor_of
 from accounts.audit import record
-from console.access import CHANGE, DELETE, VIEW, page, render
+from console.access import CHANGE, DELETE, VIEW, next_address, page, render
 from console.forms import ReasonForm
 from console.records import record_of
 from console.selecting import seal, target_of
-from console.views.memory import next_address
 from engine import browse, categories
 from engine.port import Position
 from lifecycle import bulk as services
@@ -91,6 +90,9 @@ def bulk(request: HttpRequest) -> HttpResponseBase:
         raise Forbidden(f"This needs the permission {deed.permission}.")
     target = target_of(request.POST)
     back = next_address(request, reverse("console:memories"))
+    if verb == "categorise" and not request.POST.get("category"):
+        messages.warning(request, _("Choose a category."))
+        return redirect(back)
     if target.rows == ():
         messages.warning(request, _("Nothing was selected."))
         return redirect(back)

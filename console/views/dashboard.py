@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -23,6 +23,7 @@ from console.access import VIEW, page, render
 from console.filters import ALL_TAB, RANGES, DashboardState
 from engine import browse, categories
 from engine.browse import Count, Dashboard, Selection
+from engine.port import Health
 from engine.registry import get_engine
 from memory_gateway.core.times import to_ms
 
@@ -95,6 +96,7 @@ def _numbers(state: DashboardState, now: datetime, user_pk: UUID | None) -> dict
         "kpis": _kpis(shown, before),
         "kinds": [_kind(tab, shown, lists) for tab in categories.TABS],
         "bands": _bands(shown, lists),
+        "unrated": shown.total - sum(count for _low, _high, count in shown.importance_bands),
         "average": shown.average_importance,
         "tops": _tops(shown, lists),
     }
@@ -152,6 +154,12 @@ class _Links:
         given = {name: value for name, value in self._given.items() if name not in {"range", "from", "to"}}
         given |= {"tab": ALL_TAB, "from": f"{since:%Y-%m-%dT%H:%M}", "to": f"{until:%Y-%m-%dT%H:%M}"}
         return f"{self._path}?{urlencode(given)}"
+
+
+def _of(health: Health, part: str) -> Mapping[str, Any]:
+    """What an engine says of a part of itself; each says what it likes."""
+    found = health.data.get(part)
+    return found if isinstance(found, dict) else {}
 
 
 def _kind(tab: str, shown: Dashboard, lists: _Links) -> dict[str, Any]:
@@ -213,7 +221,8 @@ def _health(state: DashboardState, user_pk: UUID | None) -> dict[str, Any]:
     states = queries.resource_states(user_pk, state.app, state.project)
     return {
         "health": health,
-        "index": health.data.get("index", {}).get("status", "") if isinstance(health.data.get("index"), dict) else "",
+        "index": _of(health, "index").get("status", ""),
+        "failing": [error for part in ("embeddings", "llm") if (error := _of(health, part).get("error"))],
         "capabilities": get_engine().capabilities(),
         "states": [(label, states[name], name) for name, label in _STATES.items() if states.get(name)],
         "failures": queries.failures_waiting(),

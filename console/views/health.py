@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from typing import Any, Final
 
 from django.conf import settings
@@ -40,7 +41,7 @@ def health(request: HttpRequest) -> HttpResponseBase:
         "health": answer,
         "index": _index(answer.data),
         "capabilities": engine.capabilities(),
-        "endpoints": _endpoints(),
+        "endpoints": _endpoints(answer.data),
         "owed": owed,
         "failures": queries.failures_waiting(),
         "sweeper": holder,
@@ -57,15 +58,19 @@ def _index(data: Any) -> str:
     return str(found.get("status", "")) if isinstance(found, dict) else ""
 
 
-def _endpoints() -> list[dict[str, Any]]:
-    """What the settings name; their keys are nobody's business here."""
+def _endpoints(data: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What the settings name, and what the engine says of it; their keys are nobody's business here."""
     return [
         {
             "label": label,
             "address": getattr(settings, f"MEMORY_GATEWAY_{name}_BASE_URL", ""),
             "model": getattr(settings, f"MEMORY_GATEWAY_{name}_MODEL", ""),
+            "state": found if isinstance(found := data.get(reported), dict) else {},
         }
-        for name, label in (("EMBEDDING", _("Embeddings")), ("LLM", _("Language model")))
+        for name, reported, label in (
+            ("EMBEDDING", "embeddings", _("Embeddings")),
+            ("LLM", "llm", _("Language model")),
+        )
     ]
 
 

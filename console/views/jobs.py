@@ -20,6 +20,7 @@ from accounts.models import MemoryUser
 from console import keyset
 from console.access import CHANGE, DELETE, VIEW, page, render
 from console.lists import JobsState
+from console.scope import in_words
 from console.views.bulk import PURGE, REREAD
 from lifecycle import deeds, jobs, reingest
 from lifecycle.models import Job
@@ -158,7 +159,7 @@ def _outcome(request: HttpRequest, found: Job) -> dict[str, Any]:
     of = found.params.get("job")
     return {
         "results": [(label, found.result[name]) for name, label in _RESULTS.items() if found.result.get(name)],
-        "filter": target.get("selection", {}),
+        "filter": in_words(target.get("selection", {})),
         "ticked": len(target["rows"]) if "rows" in target else None,
         "reason": found.params.get("reason", ""),
         "category": found.params.get("category", ""),

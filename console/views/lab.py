@@ -18,15 +18,18 @@ from django.views.decorators.http import require_GET
 
 from console import queries, reads
 from console.access import VIEW, page, render
+from console.hidden import whys
 from console.state import MAX_WORDS_CHARS, Cleaner, State, one_of, share, text
 from console.text import Change
 from engine import browse
 from engine.browse import Selection
-from engine.port import MAX_TOP_K, Hit, Method, Owner, StoredMemory
+from engine.port import MAX_TOP_K, Hit, Method, Owner
 from engine.registry import get_engine
 from engine.text.tokens import query_tokens
-from memories.services.search import SCOPES, Found, Scope, SearchCommand, search_of
+from memories.services.left_out import LeftOut, left_out
+from memories.services.search import SCOPES, Found, Scope, ScopeReport, SearchCommand, search_of
 from memory_gateway.core.errors import GatewayError
+from memory_gateway.core.sentences import told
 
 _SHOWN_CHARS: Final = 600
 _LEG_LABELS: Final = {
@@ -134,38 +137,78 @@ def _run(context: dict[str, Any], state: LabState, owner: Owner) -> int:
     began = time.perf_counter()
     try:
         answer = search_of(owner, state.command())
+        took_ms = round((time.perf_counter() - began) * 1000, 1)
+        missing = left_out(owner, state.command())
     except GatewayError as error:
-        context["problems"].append(error.detail)
+        context["problems"].append(told(error.detail))
         return error.status
+    hits, hidden = _hits(owner, answer.results), _missing(missing)
+    _measure([*hits, *hidden])
     context |= {
         "answer": answer,
-        "took_ms": round((time.perf_counter() - began) * 1000, 1),
+        "took_ms": took_ms,
         "engine": get_engine().name,
-        "hits": _hits(owner, answer.results),
-        "reports": [(scope, answer.scopes[scope]) for scope in SCOPES if scope in answer.scopes],
-        "degraded": sorted({report.degraded for report in answer.scopes.values() if report.degraded}),
+        "hits": hits,
+        "missing": hidden,
+        "reports": [
+            (scope, answer.scopes[scope], _hidden_in(scope, answer.scopes[scope], missing))
+            for scope in SCOPES
+            if scope in answer.scopes
+        ],
+        "degraded": sorted({told(report.degraded) for report in answer.scopes.values() if report.degraded}),
         "tokens": query_tokens(state.q),
         "curl": _curl(state),
     }
     return 200
 
 
+def _hidden_in(scope: Scope, report: ScopeReport, missing: Sequence[LeftOut]) -> int:
+    """An engine that has the decisions in its own table leaves out what is hidden before it counts."""
+    return max(report.hidden, sum(one.scope == scope for one in missing))
+
+
 def _hits(owner: Owner, results: Sequence[Found]) -> list[dict[str, Any]]:
     rows = queries.stored_of((owner, found.hit.memory_id) for found in results)
-    best = max((found.hit.score or 0.0 for found in results), default=0.0) or 1.0
-    return [_hit(found, rows.get((owner, found.hit.memory_id)), best) for found in results]
+    before = queries.originals(found.override_id for found in results if found.override_id)
+    return [
+        {
+            **_explained(found.hit),
+            "found": found,
+            "memory": rows.get((owner, found.hit.memory_id)),
+            "before": before.get(found.override_id or ""),
+        }
+        for found in results
+    ]
 
 
-def _hit(found: Found, memory: StoredMemory | None, best: float) -> dict[str, Any]:
-    legs = [_leg(name, leg) for name, leg in found.hit.legs.items() if isinstance(leg, Mapping)]
+def _missing(left: Sequence[LeftOut]) -> list[dict[str, Any]]:
+    why = whys([one.memory for one in left if one.memory])
+    return [
+        {**_explained(one.hit), "left": one, "memory": one.memory, "why": one.memory and why.get(one.memory.row)}
+        for one in left
+    ]
+
+
+def _measure(rows: Sequence[dict[str, Any]]) -> None:
+    """Gives each score its share of the best of its kind on the page, so that the bars of one kind compare."""
+    best: dict[str, float] = {}
+    scored = [(str(one["label"]), one) for row in rows for one in (*row["legs"], row)]
+    for label, one in scored:
+        best[label] = max(best.get(label, 0.0), one["score"] or 0.0)
+    for label, one in scored:
+        one["share"] = (one["score"] or 0.0) / (best[label] or 1.0)
+
+
+def _explained(hit: Hit) -> dict[str, Any]:
+    """Its words with those of the question marked, and what each leg gave."""
+    legs = [_leg(name, leg) for name, leg in hit.legs.items() if isinstance(leg, Mapping)]
     matched = [str(term) for leg in legs for term in leg["matched"]]
     return {
-        "found": found,
-        "memory": memory,
-        "text": mark(_beginning(found.hit), matched),
+        "label": "",
+        "score": hit.score,
+        "text": mark(_beginning(hit), matched),
         "legs": legs,
         "matched": list(dict.fromkeys(matched)),
-        "share": (found.hit.score or 0.0) / best,
     }
 
 

@@ -12,12 +12,12 @@ from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
+from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET
 
 from console import finding, queries, reads
 from console.access import VIEW, page, render
-from console.filters import ALL_TAB, ORIGINS, ListState, write_position
+from console.filters import ALL_TAB, ORIGINS, TAB_LABELS, ListState, write_position
 from console.selecting import seal
 from console.text import Shown, shown
 from engine import browse, categories
@@ -25,15 +25,10 @@ from engine.browse import Facets, Selection
 from engine.port import StoredMemory
 from lifecycle import bulk
 from memory_gateway.core.errors import GatewayError
+from memory_gateway.core.sentences import told
 
 ROWS, TURNS = 50, 12
-MAX_COUNTED = 100_000
-_TAB_LABELS = {
-    "user": pgettext_lazy("kind of memory", "User"),
-    "self": pgettext_lazy("kind of memory", "Self-improving"),
-    "full": pgettext_lazy("kind of memory", "Full context"),
-    ALL_TAB: gettext_lazy("All"),
-}
+MAX_COUNTED = 2_000
 
 
 @page(VIEW)
@@ -96,7 +91,7 @@ def _rows(state: ListState, selection: Selection) -> dict[str, Any]:
         "total": total,
         "written_total": written,
         "summary": ngettext("%(count)s matches", "%(count)s match", total) % {"count": written},
-        "span": _("%(here)s of %(total)s") % {"here": len(found.memories), "total": written},
+        "span": _("%(here)s of %(total)s on this page") % {"here": len(found.memories), "total": written},
         **_neighbours(state, found),
     }
 
@@ -127,7 +122,7 @@ def _search(state: ListState, selection: Selection, facets: Facets) -> dict[str,
     try:
         answer = finding.find(state.q, selection, users, limit=ROWS)
     except GatewayError as error:
-        return {"read": (), "rows": [], "total": 0, "search_error": error.detail}
+        return {"read": (), "rows": [], "total": 0, "search_error": told(error.detail)}
     memories = [memory for memory, _score in answer.found]
     scores = {memory.row: score for memory, score in answer.found}
     return {
@@ -183,7 +178,7 @@ def _tabs(state: ListState, counts: dict[str, int]) -> list[dict[str, Any]]:
             "url": state.first_page(tab=tab, category=""),
             "is_on": tab == state.tab,
         }
-        for tab, label in _TAB_LABELS.items()
+        for tab, label in TAB_LABELS.items()
     ]
 
 

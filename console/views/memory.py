@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from typing import Any, Final
 
 import orjson
 from django.contrib import messages
@@ -13,32 +13,35 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.html import format_html
-from django.utils.http import url_has_allowed_host_and_scheme, urlencode
+from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from accounts.admin_base import actor_of
 from console import queries, reads
-from console.access import CHANGE, DELETE, VIEW, page, render
+from console.access import CHANGE, DELETE, VIEW, next_address, page, render
 from console.filters import ORIGINS, write_position
 from console.forms import EditForm, ReasonForm
+from console.hidden import whys
 from console.records import record_of
 from console.text import compare, parts, shown
 from engine import browse
 from engine.port import Position, StoredMemory
 from engine.registry import get_engine
-from memories.queries import Event, history
+from memories.queries import Event, history, superseded
 from memories.services import edit, lookup
 from memories.services.lookup import Which
 from memories.services.trash import delete, restore
 from resources.queries import attachments_of
+
+NAMED: Final = 20
 
 
 @page(VIEW)
 @require_GET
 def memory(request: HttpRequest, row: int) -> HttpResponseBase:
     found = browse.get(row)
-    events = history(found.owner, found.memory_id)
+    events = [*history(found.owner, found.memory_id), *superseded(found)]
     reads.opened(request, "memory.view", found)
     return render(request, "console/memory.html", _page(found, events))
 
@@ -139,8 +142,18 @@ def _page(found: StoredMemory, events: list[Event]) -> dict[str, Any]:
         "origin": ORIGINS.get(found.origin, found.origin),
         "session_url": _session_url(found),
         "is_hidden": found.hidden_at is not None or found.is_session_hidden,
+        "why": whys([found]).get(found.row),
+        "made_of": _named(found, "sources"),
+        "replaces": _named(found, "supersedes"),
         "is_pending": found.memory_type == "unprocessed_message" and get_engine().name == "upstream",
     }
+
+
+def _named(found: StoredMemory, field: str) -> list[StoredMemory]:
+    """The memories that its record names, as far as they are still there."""
+    pairs = [(found.owner, memory_id) for memory_id in found.payload.get(field, ())[:NAMED]]
+    rows = queries.stored_of(pairs)
+    return [rows[pair] for pair in pairs if pair in rows]
 
 
 def _session_url(found: StoredMemory) -> str:
@@ -188,9 +201,3 @@ def _stale(request: HttpRequest, found: StoredMemory, form: EditForm) -> HttpRes
 
 def _which(found: StoredMemory) -> Which:
     return Which(found.memory_id, app_id=found.owner.app_id, project_id=found.owner.project_id)
-
-
-def next_address(request: HttpRequest, otherwise: str) -> str:
-    """Where the form says to go on, within this site."""
-    wanted = request.POST.get("next", "")
-    return wanted if url_has_allowed_host_and_scheme(wanted, allowed_hosts=None) else otherwise

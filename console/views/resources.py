@@ -17,12 +17,11 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from accounts.admin_base import actor_of
 from accounts.audit import record
 from console import counts, failures, keyset, reads
-from console.access import VIEW, page, render
+from console.access import VIEW, next_address, page, render
 from console.filters import parse_position, write_position
 from console.lists import FILE_TYPES, RESOURCE_STATES, ResourceState
 from console.state import plain
 from console.text import parts
-from console.views.memory import next_address
 from engine import browse
 from engine.browse import Selection
 from engine.models import Session
@@ -44,6 +43,7 @@ def resources(request: HttpRequest) -> HttpResponseBase:
     found = keyset.newest_first(_selected(state), state, time="created_at", limit=ROWS)
     reads.listed(request, "resource.list", state, (row.user.user_id for row in found.rows), subject_type="resource")
     by_state = _counts(state)
+    causes = failures.causes() if not state.q and not state.user else []
     context: dict[str, Any] = {
         "title": _("Resources"),
         "state": state,
@@ -54,7 +54,8 @@ def resources(request: HttpRequest) -> HttpResponseBase:
         "types": FILE_TYPES,
         "chips": state.chips(),
         "problems": state.problems,
-        "causes": failures.causes() if not state.q and not state.user else [],
+        "causes": causes,
+        "rarer": failures.of_rarer(causes),
         "total": by_state.get(state.state, 0) if state.state else sum(by_state.values()),
         **state.neighbours(found),
     }

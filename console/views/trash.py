@@ -18,16 +18,16 @@ from django.views.decorators.http import require_GET, require_POST
 
 from accounts.admin_base import actor_of
 from console import counts, keyset, queries, reads
-from console.access import DELETE, VIEW, page, render
+from console.access import DELETE, VIEW, next_address, page, render
 from console.filters import parse_position, write_position
+from console.hidden import whys
 from console.lists import SessionTrashState, TrashState
 from console.selecting import seal
 from console.state import plain
 from console.text import shown
 from console.views.bulk import PURGE
-from console.views.memory import next_address
 from engine import browse
-from engine.browse import Selection
+from engine.browse import BrowsePage, Selection
 from engine.models import Session
 from engine.port import Owner, StoredMemory
 from lifecycle import bulk, deeds, jobs, purge, sweeper
@@ -36,10 +36,11 @@ from memories.models import Tombstone
 from memories.services.trash import restore_session
 from memory_gateway.core.errors import BadRequest, GatewayError
 from memory_gateway.core.rest import Forbidden
+from memory_gateway.core.sentences import told
 
 ROWS: Final = 50
 RECENT: Final = 5
-MAX_COUNTED: Final = 100_000
+MAX_COUNTED: Final = 5_000
 
 
 @page(VIEW)
@@ -57,14 +58,16 @@ def trash(request: HttpRequest) -> HttpResponseBase:
         "title": _("Trash"),
         "state": state,
         "days": retention.days if retention else None,
-        "tabs": _tabs(state, is_of_sessions=is_of_sessions),
+        "tabs": _tabs(state),
     }
     if state.user and user_pk is None:
         problems.append(_("There is no user %(user)s.") % {"user": state.user})
     elif isinstance(state, SessionTrashState):
         context |= _sessions(state, user_pk, retention)
+    elif state.kind == "aside":
+        context |= _set_aside(state, Selection(user_pk=user_pk, in_trash=True, hidden_by="gateway"))
     else:
-        context |= _memories(state, Selection(user_pk=user_pk, in_trash=True), retention)
+        context |= _memories(state, Selection(user_pk=user_pk, in_trash=True, hidden_by="user"), retention)
     reads.listed(request, "memory.trash", state, context.pop("users", ()))
     recent = [] if state.after or state.before or state.user else _recent()
     return render(request, "console/trash.html", {**context, "problems": problems, "recent": recent})
@@ -97,22 +100,42 @@ def sessions(request: HttpRequest) -> HttpResponseBase:
 
 
 def _memories(state: TrashState, selection: Selection, retention: timedelta | None) -> dict[str, Any]:
-    found = browse.page(
-        selection,
-        after=parse_position(state.after) if state.after else None,
-        before=parse_position(state.before) if state.before else None,
-        limit=ROWS,
-    )
-    total = browse.count(selection, at_most=MAX_COUNTED)
+    found = _page(state, selection)
     deleted = _tombstones(found.memories)
     return {
         "rows": [
             {"item": shown(memory), "tombstone": deleted.get(memory.row), **_end(deleted.get(memory.row), retention)}
             for memory in found.memories
         ],
+        "target": seal(bulk.freeze(selection)),
+        **_around(state, selection, found),
+    }
+
+
+def _set_aside(state: TrashState, selection: Selection) -> dict[str, Any]:
+    """What nobody deleted: it comes back with its source, or not at all."""
+    found = _page(state, selection)
+    why = whys(found.memories)
+    return {
+        "set_aside": [{"item": shown(memory), "why": why[memory.row]} for memory in found.memories],
+        **_around(state, selection, found),
+    }
+
+
+def _page(state: TrashState, selection: Selection) -> BrowsePage:
+    return browse.page(
+        selection,
+        after=parse_position(state.after) if state.after else None,
+        before=parse_position(state.before) if state.before else None,
+        limit=ROWS,
+    )
+
+
+def _around(state: TrashState, selection: Selection, found: BrowsePage) -> dict[str, Any]:
+    total = browse.count(selection, at_most=MAX_COUNTED)
+    return {
         "total": total,
         "written_total": f"{total:,}+" if total == MAX_COUNTED else f"{total:,}",
-        "target": seal(bulk.freeze(selection)),
         "users": [memory.owner.user_id for memory in found.memories],
         "previous": state.first_page(before=write_position(found.newer)) if found.newer else "",
         "following": state.first_page(after=write_position(found.older)) if found.older else "",
@@ -191,23 +214,17 @@ def _restore(request: HttpRequest, found: list[Tombstone], back: str) -> HttpRes
             restore_session(owner, one.session_id, actor=actor_of(request))
             restored += 1
         except GatewayError as error:
-            messages.error(request, f"{one.session_id}: {error.detail}")
+            messages.error(request, f"{one.session_id}: {told(error.detail)}")
     if restored:
         said = ngettext("%(count)s session restored.", "%(count)s sessions restored.", restored)
         messages.success(request, said % {"count": restored})
     return redirect(back)
 
 
-def _tabs(state: TrashState | SessionTrashState, *, is_of_sessions: bool) -> list[dict[str, Any]]:
-    return [
-        {
-            "label": _("Memories"),
-            "url": TrashState(path=state.path, user=state.user).url(),
-            "is_on": not is_of_sessions,
-        },
-        {
-            "label": pgettext("list", "Sessions"),
-            "url": SessionTrashState(path=state.path, user=state.user).url(),
-            "is_on": is_of_sessions,
-        },
-    ]
+def _tabs(state: TrashState | SessionTrashState) -> list[dict[str, Any]]:
+    every = (
+        (_("Memories"), TrashState(path=state.path, user=state.user)),
+        (pgettext("list", "Sessions"), SessionTrashState(path=state.path, user=state.user)),
+        (_("Set aside"), TrashState(path=state.path, user=state.user, kind="aside")),
+    )
+    return [{"label": label, "url": one.url(), "is_on": one.kind == state.kind} for label, one in every]

@@ -19,6 +19,7 @@ from engine import browse
 from engine.browse import Selection
 from engine.port import Owner
 from memory_gateway.core.errors import GatewayError
+from memory_gateway.core.sentences import told
 from resources import services
 from resources.models import Resource
 from resources.services import IncomingFile, Upload
@@ -39,7 +40,7 @@ def upload(request: HttpRequest) -> HttpResponseBase:
     try:
         taken = _take(request, form, owner)
     except GatewayError as error:
-        form.add_error("file", "; ".join(item.message for item in error.errors) or error.detail)
+        form.add_error("file", "; ".join(told(item.message) for item in error.errors) or told(error.detail))
         return _form(request, form, status=error.status)
     messages.success(request, _("Uploaded. It is being read now."))
     return redirect("console:resource", resource_id=taken.pk)

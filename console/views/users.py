@@ -20,9 +20,8 @@ from accounts.admin_base import actor_of
 from accounts.audit import record
 from accounts.models import AuditEvent, MemoryUser, UserKey
 from console import counts, keyset
-from console.access import DELETE, VIEW, page, render
+from console.access import DELETE, VIEW, next_address, page, render
 from console.lists import RESOURCE_STATES, UserPageState, UserState
-from console.views.memory import next_address
 from engine import browse, categories
 from engine.browse import Selection
 from engine.models import Session

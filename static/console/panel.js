@@ -78,6 +78,16 @@
     show();
   }
 
+  // A second click on the same button is no second order. An export leaves the page as it is, so it may be asked for again.
+  const sent = new Map();
+  document.addEventListener('submit', (e) => {
+    if (e.target.method !== 'post') return;
+    const wait = e.submitter?.value === 'export' ? 2000 : Infinity;
+    if (performance.now() < (sent.get(e.target) ?? 0)) e.preventDefault();
+    else sent.set(e.target, performance.now() + wait);
+  });
+  window.addEventListener('pageshow', () => sent.clear());
+
   // Notices close on request only
   all('.mg-note .mg-x').forEach((x) => x.addEventListener('click', () => { x.closest('.mg-note').remove(); one('#content-start').focus(); }));
 

@@ -1,17 +1,14 @@
-"""axe-core, the checker of accessibility: one file from npm, pinned by a lock, kept in a cache folder."""
+"""axe-core, the checker of accessibility: one file from npm."""
 
 from __future__ import annotations
 
-import hashlib
-import os
-import shutil
-import subprocess
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pytest
 from playwright.sync_api import Page
+
+from tests.node import installed
 
 NODE = Path(__file__).parent / "node"
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
@@ -19,29 +16,7 @@ RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"
 
 @cache
 def source() -> str:
-    """The script. Installs it once; skips the test where npm is missing (under `CI=true` that is a failure)."""
-    lock = (NODE / "package-lock.json").read_bytes()
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = home / "memory-gateway-tests" / f"axe-{hashlib.sha256(lock).hexdigest()[:16]}"
-    script = folder / "node_modules" / "axe-core" / "axe.min.js"
-    if not script.exists():
-        _install(folder)
-    return script.read_text(encoding="utf-8")
-
-
-def _install(folder: Path) -> None:
-    npm = shutil.which("npm")
-    if npm is None:
-        message = "npm is missing: axe-core cannot be installed"
-        if os.environ.get("CI") == "true":
-            pytest.fail(message)
-        pytest.skip(message)
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in ("package.json", "package-lock.json"):
-        shutil.copy(NODE / name, folder)
-    command = [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    return (installed(NODE) / "node_modules" / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
 
 
 def violations(page: Page) -> list[str]:

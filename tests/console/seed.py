@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from typing import Any
 
 import django
@@ -26,6 +27,7 @@ from engine.embedded.index import entry_of  # noqa: E402
 from engine.models import Memory  # noqa: E402
 from engine.port import ContentItem, Message, Owner  # noqa: E402
 from engine.registry import get_engine  # noqa: E402
+from engine.text.guards import ENCRYPTED  # noqa: E402
 from memories.services import edit, trash  # noqa: E402
 from memories.services.edit import Correction  # noqa: E402
 from memories.services.lookup import Which  # noqa: E402
@@ -71,6 +73,8 @@ MEMORIES = [
     ("self_improving_learnings", "Check the dock calendar before confirming a delivery window.", 0.7, "main"),
     ("self_improving_errors", "报价单导出时漏了税号：导出前先核对开票信息。", 0.6, "sales-copilot"),
     ("self_improving_feature_requests", "Show prices with and without tax side by side.", 0.2, "sales-copilot"),
+    ("user_memory_fact", "يفضل العميل التسليم صباح يوم الثلاثاء (LT-40).", 0.6, "sales-copilot"),
+    ("user_memory_preference", "👍🏽👩‍👩‍👧‍👦 喜欢用表情回复：✅ 表示同意，❌ 表示不同意。", 0.4, "main"),
 ]
 TURN = [
     ("user", "仓库那边说 LT-40 夹爪今天到货，帮我确认卸货预约，还有发票抬头别写错。"),
@@ -188,8 +192,15 @@ def decisions(owner: Owner, row: int) -> dict[str, int]:
     correction = Correction(text="用户偏好使用英文交流，技术名词保留英文；回复先给结论，再给理由，不要客套。")
     edit.correct(owner.user_pk, Which(memory.memory_id), correction, actor=ACTOR)
     gone = remember(owner, "chat:calendar", "No longer true.", NOW - timedelta(days=1), category="user_memory_fact")
+    newer = Memory.objects.get(pk=remember(
+        owner, "chat:calendar", "Deliveries come on Thursdays.", NOW - timedelta(days=1), category="user_memory_fact",
+    ))  # fmt: skip
+    aside = remember(
+        owner, "chat:calendar", "Deliveries come on Mondays.", NOW - timedelta(days=8), category="user_memory_fact",
+        origin="extracted", hidden_at=NOW, payload={"hidden_as": "superseded", "superseded_by": newer.memory_id},
+    )  # fmt: skip
     trash.delete(owner.user_pk, Which(Memory.objects.get(pk=gone).memory_id), reason="not true any more", actor=ACTOR)
-    return {"edited": row, "trashed": gone}
+    return {"edited": row, "trashed": gone, "aside": aside}
 
 
 def files(owner: Owner) -> None:
@@ -199,8 +210,9 @@ def files(owner: Owner) -> None:
         session_id = resource_session_id(owner.user_id, resource_id)
         resource = Resource.objects.create(
             resource_id=resource_id, user_id=owner.user_pk, session_id=session_id, filename=f"供应商手册-{state}.pdf",
-            content_type="pdf", mime_type="application/pdf", size_bytes=4_200_000, sha256=resource_id, status=state,
-            error_message="The document is encrypted." if state == "failed" else "",
+            content_type="pdf", mime_type="application/pdf", size_bytes=4_200_000, status=state, attempts=1,
+            sha256=sha256(resource_id.encode()).hexdigest(),
+            error_message=ENCRYPTED if state == "failed" else "",
             lease_holder="another process" if state == "ingesting" else "",
             leased_until=NOW + timedelta(days=1) if state == "ingesting" else None,
         )  # fmt: skip

@@ -117,6 +117,7 @@ def test_going_on_never_leaves_this_site(admin_client: Client, alice: Person) ->
         ("m/{row}/raw/", "memory.view"),
         ("m/{row}/edit/", "memory.view"),
         ("search/?q=secret+words&user=alice", "memory.lab"),
+        ("add/?like={row}", "memory.view"),
         ("?user=alice", "memory.dashboard"),
     ],
 )
@@ -147,8 +148,42 @@ def test_a_memory_that_is_not_there_is_a_page(admin_client: Client) -> None:
 
 
 @pytest.mark.django_db
+def test_find_leads_to_a_memory_and_only_where_one_may_go(alice: Person) -> None:
+    memory = remember(alice.owner)
+    reader = operator(VIEW)
+    for words, found in (
+        (memory.memory_id, address("memory", memory.row)),
+        ("alice", "/admin/memory/list/?tab=all&user=alice"),
+        (str(alice.user_pk), "/admin/memory/list/?tab=all&user=alice"),
+        ("nobody's", "/admin/memory/list/?tab=all&q=nobody%27s"),
+    ):
+        assert reader.get(address("find"), {"q": words}).headers["Location"] == found
+
+
+@pytest.mark.django_db
 def test_the_zone_of_the_browser_is_the_pages(admin_client: Client, alice: Person) -> None:
     memory = remember(alice.owner)
     for zone, shown in (("Asia%2FShanghai", "20:00"), ("America/New_York", "07:00"), ("../../etc/passwd", "12:00")):
         admin_client.cookies["mg_zone"] = zone
         assert f"2026-11-20 {shown}</time>" in admin_client.get(address("memory", memory.row)).content.decode()
+
+
+@pytest.mark.django_db
+def test_a_form_that_got_lost_while_signing_in_is_explained(admin_client: Client, alice: Person) -> None:
+    answer = admin_client.get(address("memory-delete", remember(alice.owner).row))
+    assert (answer.status_code, answer["Allow"]) == (405, "POST")
+    assert "Nothing was done" in answer.content.decode()
+
+
+@pytest.mark.django_db
+def test_a_refused_form_leads_back_to_its_page_and_nowhere_else(admin_client: Client, alice: Person) -> None:
+    row = remember(alice.owner).row
+    for referer, back in (
+        ("http://testserver/admin/memory/list/?q=tea", "http://testserver/admin/memory/list/?q=tea"),
+        ("https://evil.example/admin/", ""),
+    ):
+        page = admin_client.post(address("memory-restore", row), headers={"Referer": referer}).content.decode()
+        content = page[page.index('id="content"') :]
+        assert "This memory is not in the trash. Nothing was changed." in content
+        assert (f'href="{back}"' in content) is bool(back)
+        assert "evil" not in content

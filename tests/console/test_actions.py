@@ -103,6 +103,18 @@ def test_the_same_text_is_shown_before_it_is_stored_twice(panel: Panel) -> None:
         expect(page.locator(".mg-note")).to_contain_text("Added.")
 
 
+def test_a_second_click_is_no_second_memory(panel: Panel) -> None:
+    with panel.open("add/?user=maria.keller") as (page, observed):
+        sent = []
+        page.on("request", lambda request: sent.append(request.method) if request.method == "POST" else None)
+        page.check("input[value=user_memory_decision]")
+        page.fill("#text", "Invoices are paid on the fifteenth.")
+        page.dblclick(".mg-form .is-main")
+        expect(page.locator(".mg-note")).to_contain_text("Added.")
+        assert sent == ["POST"]
+        assert observed.errors == []
+
+
 def test_what_is_missing_is_said_beside_its_field(panel: Panel) -> None:
     with panel.open("add/") as (page, _observed):
         page.fill("#user", "no.such.user")
@@ -230,11 +242,11 @@ def test_filters_chips_and_tabs_are_the_address(panel: Panel) -> None:
         expect(page.locator("tbody tr")).to_have_count(3)
         page.click("a[aria-label='Remove the filter Importance']")
         assert "importance_min=0.9" not in page.url
-        expect(page.locator("tbody tr")).to_have_count(10)
+        expect(page.locator("tbody tr")).to_have_count(13)
         page.click(".mg-tabs a >> nth=1")
         expect(page.locator("tbody tr")).to_have_count(3)
         page.go_back()
-        expect(page.locator("tbody tr")).to_have_count(10)
+        expect(page.locator("tbody tr")).to_have_count(13)
 
 
 def test_words_are_found_across_users_and_within_one(panel: Panel) -> None:
@@ -263,7 +275,7 @@ def test_the_dashboard_leads_to_the_rows_that_it_counts(panel: Panel) -> None:
         expect(page.locator(".mg-chips [role=status]")).to_have_text(re.compile(rf"^{counted} match"))
         page.goto(panel.address("?user=lin.wei"))
         page.click(".mg-astable summary")
-        total = page.inner_text(".mg-astable tbody tr >> nth=0 >> td >> nth=3")
+        total = page.inner_text(".mg-astable tbody tr >> nth=0 >> td >> nth=4")
         page.click(".mg-astable tbody tr >> nth=0 >> a")
         expect(page.locator(".mg-chips [role=status]")).to_have_text(re.compile(rf"^{total} match"))
 
@@ -283,13 +295,21 @@ def test_the_lab_says_why(panel: Panel) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "address"), [("lin.wei", "user=lin.wei"), ("chat:weekly-sync", "session=chat"), ("gripper", "q=gripper")]
+    ("words", "address"),
+    [
+        ("maria.keller", "/users/{user}/"),
+        ("chat:weekly-sync", "/list/?tab=all&session=chat%3Aweekly-sync"),
+        ("weekly-sync", "/list/?tab=all&session=chat%3Aweekly-sync"),
+        ("{file_extracted}", "/resources/{file_extracted}/"),
+        ("{job}", "/jobs/{job}/"),
+        ("gripper", "/list/?tab=all&q=gripper"),
+    ],
 )
 def test_find_goes_straight_to_what_it_knows(panel: Panel, words: str, address: str) -> None:
     with panel.open() as (page, _observed):
-        page.fill("#mg-find", words)
+        page.fill("#mg-find", words.format(**panel.rows))
         page.press("#mg-find", "Enter")
-        assert address in page.url
+        assert page.url.endswith(address.format(**panel.rows))
 
 
 def test_language_and_theme_are_switched_where_one_is(panel: Panel) -> None:
@@ -337,6 +357,30 @@ def test_everything_works_without_script(panel: Panel) -> None:
     with panel.open(script=False, size=NARROW) as (page, _observed):
         page.click(".mg-menu-btn")
         assert page.is_visible("#mg-nav")
+
+
+def test_a_narrow_page_shows_every_tab_and_every_actor(panel: Panel) -> None:
+    for lang in ("en", "zh"):
+        with panel.open("list/?tab=all", lang=lang, size=NARROW) as (page, _observed):
+            assert all(
+                tab.evaluate("tab => tab.getBoundingClientRect().right") <= NARROW["width"]
+                for tab in page.locator(".mg-tabs a").all()
+            )
+            page.goto(panel.address("audit/"))
+            actors = page.locator(".mg-audit td:nth-child(2)")
+            assert actors.count() > 0
+            assert min(actors.evaluate_all("cells => cells.map(cell => cell.clientWidth)")) > 40
+
+
+@pytest.mark.parametrize("width", [360, 700, 800, 1000, 1200, 1440])
+def test_filters_open_within_the_window(panel: Panel, width: int) -> None:
+    with panel.open(size={"width": width, "height": 900}) as (page, _observed):
+        for path in ("", "list/", "audit/"):
+            page.goto(panel.address(path))
+            page.click(".mg-filters > .mg-drop > summary")
+            box = page.locator(".mg-filters .mg-drop-in").bounding_box()
+            assert box is not None
+            assert 0 <= box["x"] <= box["x"] + box["width"] <= width, path
 
 
 def test_who_may_only_read_is_offered_nothing_else(panel: Panel) -> None:

@@ -78,3 +78,12 @@ def test_nothing_ticked_is_nothing_done(admin_client: Client, alice: Person) -> 
     answer = admin_client.post(BULK, {"do": "delete", "next": "/admin/memory/list/?tab=all"})
     assert answer.headers["Location"] == "/admin/memory/list/?tab=all"
     assert browse.count(Selection(user_pk=alice.user_pk)) == 1
+
+
+@pytest.mark.django_db
+def test_no_category_is_asked_for_and_nothing_changes(admin_client: Client, alice: Person) -> None:
+    row = remember(alice.owner).row
+    answer = admin_client.post(BULK, {"do": "categorise", "id": row, "category": "", "next": "/admin/memory/list/"})
+    assert answer.headers["Location"] == "/admin/memory/list/"
+    assert "Choose a category." in admin_client.get("/admin/memory/list/").content.decode()
+    assert Job.objects.count() == 0

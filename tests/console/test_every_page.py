@@ -73,6 +73,16 @@ def test_no_english_word_is_left_on_a_chinese_page(panel: Panel) -> None:
             assert [word for word in ENGLISH_WORDS if word in shown] == [], name
 
 
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_the_state_of_a_file_is_whole_beside_a_long_user_id(panel: Panel, lang: str) -> None:
+    with panel.open("resources/", lang=lang, size=NARROW) as (page, _observed):
+        cut = page.eval_on_selector_all(
+            ".mg-files .mg-badge",
+            "all => all.filter(one => one.scrollWidth > one.clientWidth || one.clientHeight > 24).length",
+        )
+        assert (page.locator(".mg-files .mg-badge").count(), cut) == (48, 0)
+
+
 def test_strangers_meet_an_accessible_form_where_the_plugin_had_its_page(panel: Panel) -> None:
     context = panel.browser.new_context()
     page, observed = context.new_page(), Observed()

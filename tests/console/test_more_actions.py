@@ -111,7 +111,7 @@ def test_failures_are_shown_by_cause_and_tried_again(panel: Panel, lang: str) ->
         assert causes.count() >= 2
         count = causes.first.locator(".mg-count").inner_text()
         causes.first.locator("a.mg-btn").click()
-        assert page.locator("tbody tr").count() == int(count)
+        expect(page.locator("tbody tr")).to_have_count(int(count))
 
 
 @both

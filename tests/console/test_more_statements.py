@@ -15,7 +15,7 @@ from memories.services import trash
 from resources.models import Attachment, Resource
 from tests.conftest import Person
 from tests.console.people import remember
-from tests.console.test_statements import statements
+from tests.console.test_statements import UNSETTLED, statements
 
 ACTOR = Actor.operator("op")
 PAGES = {
@@ -23,7 +23,7 @@ PAGES = {
     "resources/?state=failed&user=alice": 11,
     "resources/{file}/": 13,
     "users/": 11,
-    "users/{user}/": 23,
+    "users/{user}/": 21 + UNSETTLED,
     "users/{user}/?view=sessions": 10,
     "users/{user}/?view=audit": 9,
     "users/{user}/erase/": 28,

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.http import QueryDict
-from django.utils import timezone
+from django.utils import timezone, translation
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -41,7 +41,7 @@ def test_what_is_read_is_written_again() -> None:
 def test_a_filter_takes_the_place_in_the_list_back() -> None:
     state = read("user=u&after=5.6")
     assert [chip.url for chip in state.chips()] == ["/list/"]
-    assert state.ranges()[0]["url"] == "/list/?range=24h&user=u"
+    assert state.ranges()[1]["url"] == "/list/?range=24h&user=u"
 
 
 def test_times_are_the_viewers_and_an_end_day_is_whole() -> None:
@@ -74,6 +74,17 @@ def test_what_cannot_be_is_said_and_left_away(query: str) -> None:
     state = read(query)
     assert len(state.problems) == 1
     assert state.query == ""
+
+
+def test_a_preset_can_be_taken_back() -> None:
+    for query, is_on in (("", True), ("range=all", True), ("range=7d", False), ("from=2026-11-01", False)):
+        any_time = read(query).ranges()[0]
+        assert (any_time["is_on"], "range" in any_time["url"], "from" in any_time["url"]) == (is_on, False, False)
+
+
+def test_what_cannot_be_is_named_as_the_page_names_it() -> None:
+    with translation.override("zh-hans"):
+        assert read("importance_min=2").problems == ("权重不低于: 须是 0 到 1 的数",)
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

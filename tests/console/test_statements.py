@@ -11,15 +11,17 @@ from django.test.utils import CaptureQueriesContext
 from tests.conftest import Person
 from tests.console.people import remember
 
+# What pages offer to narrow by is counted, on PostgreSQL, with what is not settled yet.
+UNSETTLED = 1 if connection.vendor == "postgresql" else 0
 PAGES = {
-    "": 36,
-    "list/": 21,
-    "list/?tab=full": 22,
-    "list/?tab=all&user=alice&importance_min=0.1": 22,
+    "": 34 + UNSETTLED,
+    "list/": 19 + UNSETTLED,
+    "list/?tab=full": 20 + UNSETTLED,
+    "list/?tab=all&user=alice&importance_min=0.1": 20 + UNSETTLED,
     "m/{row}/": 12,
     "m/{row}/edit/": 8,
-    "add/": 15,
-    "search/?q=tea&user=alice": 23,
+    "add/": 13 + UNSETTLED,
+    "search/?q=tea&user=alice": 26 + UNSETTLED,
 }
 
 

@@ -1,0 +1,61 @@
+"""Django's own admin speaks of our tables in the language of the page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from django.apps import apps
+from django.contrib import admin
+from django.db.models import Field
+from django.test import Client
+from django.utils import translation
+
+from console.labels import APPS, WORDS
+from tests.conftest import Person
+from tests.console.people import remember
+
+SAME_IN_BOTH = {"SHA-256"}
+
+
+def labels() -> Iterator[str]:
+    """All that the admin can show of our tables."""
+    for name in APPS:
+        config = apps.get_app_config(name)
+        yield str(config.verbose_name)
+        for model in config.get_models():
+            yield from (str(model._meta.verbose_name), str(model._meta.verbose_name_plural))
+            for field in model._meta.get_fields():
+                if isinstance(field, Field):
+                    yield from (str(field.verbose_name), str(field.help_text))
+                    yield from (str(label) for _value, label in field.flatchoices)
+
+
+def test_every_label_has_its_words() -> None:
+    assert sorted(set(labels()) - set(WORDS) - {""}) == []
+
+
+def test_every_label_is_chinese_on_a_chinese_page() -> None:
+    with translation.override("zh-hans"):
+        shown = {label for label in labels() if label} - SAME_IN_BOTH
+        assert sorted(label for label in shown if not any("\u4e00" <= char <= "\u9fff" for char in label)) == []
+
+
+@pytest.mark.django_db
+def test_lists_and_forms_of_the_admin_are_chinese(admin_client: Client, alice: Person) -> None:
+    remember(alice.owner)
+    for model, words in (
+        ("engine/memory", "记忆编号"),
+        ("accounts/userkey", "有效"),
+        ("accounts/userkey/add", "有效期（天）"),
+        ("lifecycle/job", "任务"),
+    ):
+        page = admin_client.get(f"/admin/{model}/", headers={"Accept-Language": "zh-CN"}).content.decode()
+        assert words in page, model
+
+
+def test_the_admin_says_for_each_table_what_can_be_looked_for() -> None:
+    with translation.override("zh-hans"):
+        for model, page in admin.site._registry.items():
+            if model._meta.app_label in APPS and page.search_help_text:
+                assert any("\u4e00" <= char <= "\u9fff" for char in str(page.search_help_text)), model
