@@ -1,4 +1,4 @@
-"""Packages of Node's for tests that let real clients speak with the gateway: pinned by a lock file, installed once."""
+"""Packages of Node's for tests: clients of the gateway and a checker of pages, pinned by lock files, installed once."""
 
 from __future__ import annotations
 
@@ -28,17 +28,22 @@ def installed(project: Path) -> Path:
 
 
 def _install(project: Path, folder: Path) -> None:
-    """Aside first and then moved, so that two test runs at once do not meet half an installation."""
+    """Aside first and then moved, so that nobody meets half an installation; of several at once one is kept."""
     CACHE.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=CACHE) as aside:
+    with tempfile.TemporaryDirectory(dir=CACHE) as around:
+        aside = Path(around, "packages")
+        aside.mkdir()
         for name in ("package.json", "package-lock.json"):
-            shutil.copyfile(project / name, Path(aside, name))
+            shutil.copyfile(project / name, aside / name)
         command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
         done = subprocess.run(command, cwd=aside, capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False)
         if done.returncode:
             _missing(f"npm could not install the packages of {project}: {done.stderr[-500:]}")
-        if not folder.exists():
-            shutil.copytree(aside, folder, symlinks=True)
+        try:
+            aside.rename(folder)
+        except OSError:
+            if not folder.exists():
+                raise
 
 
 def _missing(sentence: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Final
 
 import mcp_types as types
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from agents import tools
 from agents.mcp import files
@@ -21,6 +21,8 @@ from memory_gateway.core.times import from_ms, isoformat
 
 
 class SearchArguments(Arguments):
+    model_config = ConfigDict(json_schema_extra={"required": ["query"]})
+
     query: Annotated[Text, Field(max_length=8192, description="The question, in any language.")] = ""
     scope: list[Scope] = Field(
         default=["all_user_memory"],
@@ -51,6 +53,7 @@ def search(caller: Caller, arguments: SearchArguments) -> Result:
         query=arguments.query,
         scopes=frozenset(arguments.scope),
         conversation_id=arguments.conversation_id,
+        reader=caller.reader,
         top_k=arguments.top_k,
     )
     answer = search_of(caller.owner, command).results
@@ -92,7 +95,8 @@ def list_resources(caller: Caller, arguments: ListArguments) -> Result:
         + f" [resource_id: {one['resource_id']}]"
         for one in described
     ]
-    return result(framed(lines), resources=described, next_cursor=following)
+    more = f"\nThere are more: call again with the cursor {following}" if following else ""
+    return result(framed(lines) + more, resources=described, next_cursor=following)
 
 
 def read_resource(caller: Caller, arguments: ReadArguments) -> Result:

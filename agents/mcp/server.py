@@ -18,6 +18,8 @@ from mcp.shared.exceptions import MCPError
 from agents.mcp import catalogue, files, prompts
 from agents.mcp.work import Workers
 from agents.tools import Caller
+from agents.tools.frame import around
+from agents.tools.results import failed
 from memory_gateway.core.errors import GatewayError
 
 NAME: Final = "memory-gateway"
@@ -62,8 +64,8 @@ class _Door:
         try:
             answer = await self._run(lambda caller: catalogue.call(caller, params.name, params.arguments or {}))
         except GatewayError as error:
-            return _told(error.detail, {"error": error.code}, is_error=True)
-        return _told(answer["content"][0]["text"], answer["details"], is_error="error" in answer["details"])
+            answer = failed(error.code, error.detail)
+        return _told(answer["content"][0]["text"], answer["details"])
 
     async def list_resources(self, context: _Context, params: _Page) -> types.ListResourcesResult:
         cursor = params.cursor if params else None
@@ -110,6 +112,8 @@ class _Door:
             raise MCPError(code=types.INTERNAL_ERROR, message="The gateway failed.") from None
 
 
-def _told(text: str, details: dict[str, Any], *, is_error: bool) -> types.CallToolResult:
+def _told(text: str, details: dict[str, Any]) -> types.CallToolResult:
+    """Some clients show their model the structured content alone: what the text says around the data goes with it."""
     content: list[types.ContentBlock] = [types.TextContent(type="text", text=text)]
-    return types.CallToolResult(content=content, structured_content=details, is_error=is_error)
+    structured = {"message": around(text), **details}
+    return types.CallToolResult(content=content, structured_content=structured, is_error="error" in details)

@@ -20,7 +20,7 @@ from agents.rpc import frames, methods, request_log
 from agents.rpc.doors import Doors
 from agents.rpc.failures import Failure, Refusal
 from agents.rpc.frames import BadFrame, NotJson, Request
-from agents.rpc.handshake import Arrival, Peer, connect, first_request, hello
+from agents.rpc.handshake import Arrival, Peer, connect, first_request, hello, token_ended
 from agents.rpc.limits import MAX_MESSAGE_BYTES, MAX_OUTBOUND_BYTES, REQUESTS_IN_FLIGHT
 from agents.rpc.origins import is_host_allowed
 from agents.rpc.threads import at_the_door, at_work
@@ -107,8 +107,9 @@ class RpcConsumer(AsyncConsumer):  # type: ignore[misc]
     async def _tick(self, peer: Peer) -> None:
         """For as long as the token works."""
         while not await self._is_leaving_within(self._timing.tick):
-            if not await self._still_works(peer):
-                await self._close(4001, "gateway auth changed")
+            if not await at_the_door(lambda: _still_works(peer)):
+                ended = token_ended()
+                await self._close(ended.code, ended.reason)
                 return
             await self._send_event("tick", {"ts": _now_ms()})
 
@@ -122,13 +123,6 @@ class RpcConsumer(AsyncConsumer):  # type: ignore[misc]
             await self._send_event("shutdown", {"reason": "service restart", "restartExpectedMs": _RESTART_MS})
             await self._close(1012, "service restart")
         return True
-
-    async def _still_works(self, peer: Peer) -> bool:
-        try:
-            return await at_the_door(lambda: tokens.still_works(peer.principal))
-        except DatabaseError:
-            logger.exception("A token could not be looked at; it is tried again with the next tick")
-            return True
 
     # --- what the client says ---
 
@@ -192,6 +186,8 @@ class RpcConsumer(AsyncConsumer):  # type: ignore[misc]
             async with self._room:
                 frame = await at_work(lambda: _answer_to(peer, request, self._arrival))
             await self._send(frame)
+        except Refusal as refusal:
+            await self._refuse(request, refusal)
         finally:
             self._unanswered.release()
 
@@ -232,14 +228,26 @@ class RpcConsumer(AsyncConsumer):  # type: ignore[misc]
 
 
 def _answer_to(peer: Peer, request: Request, arrival: Arrival) -> bytes:
+    """Errors: `Refusal` where the token has ended since it was presented."""
     began, outcome = time.perf_counter(), "ok"
     try:
+        if not _still_works(peer):
+            outcome = "UNAUTHORIZED"
+            raise token_ended()
         return frames.succeeded(request.id, methods.call(peer, request))
     except Failure as failure:
         outcome = failure.error["code"]
         return frames.failed(request.id, failure)
     finally:
         request_log.write(peer, request.method, arrival.peer, outcome, (time.perf_counter() - began) * 1000)
+
+
+def _still_works(peer: Peer) -> bool:
+    try:
+        return tokens.still_works(peer.principal)
+    except DatabaseError:
+        logger.exception("A token could not be looked at; it is tried again with the next request or tick")
+        return True
 
 
 async def _quietly(work: Coroutine[Any, Any, None]) -> None:

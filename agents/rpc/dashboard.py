@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from accounts.tokens import TokenPrincipal
 from agents.rpc.failures import plugin_failure
-from agents.rpc.memory_admin import NO_AGENT, weight
+from agents.rpc.memory_admin import SHARED_AGENT, agent_of, weight
 from agents.rpc.params import Params, moment_ms, text
 from engine import browse
 from engine.browse import Count, Dashboard, Selection
@@ -37,9 +37,7 @@ def dashboard(principal: TokenPrincipal, params: Params) -> dict[str, Any]:
     since_ms, until_ms = moment_ms(params, "timeFrom"), moment_ms(params, "timeTo")
     if since_ms is None or until_ms is None:
         raise plugin_failure(400, "timeFrom and timeTo are required (ISO 8601)")
-    agent_id = text(params, "agentId")
-    if not agent_id:
-        raise plugin_failure(400, NO_AGENT)
+    agent_id = agent_of(params)
     if until_ms - since_ms > MAX_SPAN_MS:
         raise plugin_failure(400, "timeFrom and timeTo must lie within a hundred years")
     bars = buckets(since_ms, until_ms)
@@ -51,7 +49,7 @@ def dashboard(principal: TokenPrincipal, params: Params) -> dict[str, Any]:
         until_ms=until_ms + 1,  # the end belongs to it, and to the last bar
     )
     edges = [*(bar.since_ms for bar in bars), max(since_ms, until_ms) + 1]
-    found = browse.dashboard(selection, edges)
+    found = browse.dashboard(selection, edges, tops=["sessions"])
     return {
         "total": found.total,
         "timeFromMs": since_ms,
@@ -65,10 +63,10 @@ def dashboard(principal: TokenPrincipal, params: Params) -> dict[str, Any]:
             {"key": bar.key, "label": bar.label, "count": sum(counts.values())}
             for bar, counts in zip(bars, found.buckets, strict=True)
         ],
-        "topAgents": [{"agentId": agent.key, "count": agent.count} for agent in found.top_agents],
+        "topAgents": [{"agentId": agent_id or SHARED_AGENT, "count": found.total}] if found.total else [],
         "topSessions": [{"sessionId": key, "count": count} for key, count in _merged(found.top_sessions)],
         "importance": _importance(found),
-        "uniqueAgents": found.unique_agents,
+        "uniqueAgents": min(found.total, 1),
         "uniqueSessions": found.unique_sessions,
     }
 

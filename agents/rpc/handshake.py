@@ -166,6 +166,11 @@ def _authenticate(auth: Mapping[str, Any], peer: str, *, has_device: bool) -> To
     raise refused(_wrong_token())
 
 
+def token_ended() -> Refusal:
+    """For a socket whose token was revoked, expired or lost its holder after it connected."""
+    return Refusal(4001, "gateway auth changed", _wrong_token())
+
+
 def _wrong_token() -> Failure:
     details = {
         "code": "AUTH_TOKEN_MISMATCH",

@@ -18,6 +18,7 @@ from agents.rpc import listing
 from agents.rpc.failures import plugin_failure
 from agents.rpc.labels import LABELS_ZH
 from agents.rpc.params import Params, moment_ms, text, whole
+from agents.tools import DEFAULT_AGENT
 from engine import browse
 from engine.browse import Selection
 from engine.categories import TABS, tab_of
@@ -31,6 +32,9 @@ from memory_gateway.core.ids import check_name
 
 OPENCLAW_USER = "openclaw"
 """Who owns what an operator adds."""
+SHARED_AGENT = "(shared)"
+"""Clients ask by agent, and what a user said or gave as a file is no agent's but for all of the user's: it goes by this
+name, which no agent can have."""
 NO_AGENT = "缺少 agentId：请先选择 Agent"
 DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE = 100, 500
 MAX_FACETS = 2_000
@@ -56,17 +60,16 @@ def config(_principal: TokenPrincipal, _params: Params) -> dict[str, Any]:
 
 def facets(principal: TokenPrincipal, _params: Params) -> dict[str, Any]:
     found = browse.facets(Selection(user_pk=principal.user_pk), limit=MAX_FACETS)
+    shared = [SHARED_AGENT] if browse.count(Selection(user_pk=principal.user_pk, agent_id="")) else []
     return {
-        "agents": sorted(agent.key for agent in found.agents),
+        "agents": sorted([*(agent.key for agent in found.agents), *shared]),
         "sessions": sorted({session.key for session in found.sessions}),
     }
 
 
 def list_memories(principal: TokenPrincipal, params: Params) -> dict[str, Any]:
     """Errors: `Failure` without an agent, or for a category that is not the tab's."""
-    agent_id = text(params, "agentId")
-    if not agent_id:
-        raise plugin_failure(400, NO_AGENT)
+    agent_id = agent_of(params)
     tab = text(params, "tab")
     tab = tab if tab in TABS else "user"
     if not _categories(tab):
@@ -91,7 +94,7 @@ def delete(principal: TokenPrincipal, params: Params) -> dict[str, Any]:
     owners = {} if principal.user_pk is None else {"user_id": principal.user_pk}
     rows = Memory.objects.filter(**owners, memory_id__in={memory_id for _, memory_id in wanted})
     found = browse.get_many(list(rows.order_by("user_id", "pk").values_list("pk", flat=True)))
-    meant = [memory for memory in found if (memory.agent_id, memory.memory_id) in wanted and _is_live(memory)]
+    meant = [memory for memory in found if (shown_agent(memory), memory.memory_id) in wanted and _is_live(memory)]
     with transaction.atomic():
         for memory in meant:
             _delete(principal, memory)
@@ -100,11 +103,10 @@ def delete(principal: TokenPrincipal, params: Params) -> dict[str, Any]:
 
 def add(principal: TokenPrincipal, params: Params) -> dict[str, Any]:
     """Errors: `Failure`, `InvalidInput`, `Conflict`, `EngineUnavailable`."""
-    agent_id, said, category = (text(params, name) for name in ("agentId", "text", "category"))
-    if not agent_id:
-        raise plugin_failure(400, "agentId required")
+    agent_id = agent_of(params, "agentId required")
+    said, category = text(params, "text"), text(params, "category")
     try:
-        check_name(agent_id)
+        check_name(agent_id or DEFAULT_AGENT)
     except ValueError as error:
         raise plugin_failure(400, f"agentId {error}") from None
     if not said:
@@ -120,6 +122,18 @@ def add(principal: TokenPrincipal, params: Params) -> dict[str, Any]:
         actor=principal.actor,
     )
     return {"id": memory.memory_id, "createdAt": memory.created_at_ms, "chunkRows": 1}
+
+
+def agent_of(params: Params, refusal: str = NO_AGENT) -> str:
+    """The agent that is asked for, "" for what is no agent's. Errors: `Failure` with the refusal for none at all."""
+    given = text(params, "agentId")
+    if not given:
+        raise plugin_failure(400, refusal)
+    return "" if given == SHARED_AGENT else given
+
+
+def shown_agent(memory: StoredMemory) -> str:
+    return memory.agent_id or SHARED_AGENT
 
 
 def owner_for(principal: TokenPrincipal) -> Owner:
@@ -164,7 +178,7 @@ def _selection(principal: TokenPrincipal, params: Params, agent_id: str, tab: st
 def _item(memory: StoredMemory) -> dict[str, Any]:
     item = {
         "id": memory.memory_id,
-        "agentId": memory.agent_id,
+        "agentId": shown_agent(memory),
         "sessionId": memory.session_id or "",
         "text": memory.text,
         "importance": weight(memory.importance),

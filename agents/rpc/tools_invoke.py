@@ -18,15 +18,15 @@ def invoke(principal: TokenPrincipal, params: Params) -> dict[str, Any]:
 
     Errors: `Failure`.
     """
-    name, arguments = text(params, "tool") or text(params, "name"), params.get("args") or {}
+    name, arguments = text(params, "tool") or text(params, "name"), params.get("args")
     if not name:
         raise invalid("tools.invoke: tool must be the name of a tool")
-    if not isinstance(arguments, dict):
+    if not isinstance(arguments, dict | None):
         raise invalid("tools.invoke: args must be an object")
     agent_id, session_key = text(params, "agentId") or None, text(params, "sessionKey") or None
     try:
         caller = caller_for(owner_for(principal), principal.actor, agent_id=agent_id, session_key=session_key)
-        result = tools.invoke(caller, name, arguments)
+        result = tools.invoke(caller, name, arguments or {})
     except GatewayError as error:
         code = "INVALID_REQUEST" if error.status < 500 else "UNAVAILABLE"
         raise Failure(code, error.detail, details={"code": error.code}) from None

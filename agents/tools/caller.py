@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from django.db.models import Q
 
 from accounts.audit import Actor
-from engine.models import Memory
+from engine.models import WRITTEN_DOWN
 from engine.port import Owner
 from memory_gateway.core.errors import InvalidInput
 from memory_gateway.core.ids import check_name, check_session_id
 
 DEFAULT_AGENT = "main"
 MAIN_SESSION = "main"
-MADE_FOR_AGENTS = (Memory.Origin.PANEL, Memory.Origin.TOOL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +31,19 @@ class Caller:
         """OpenClaw's own name for an agent's main session where none is given."""
         return self.session_id or f"agent:{self.agent_id or DEFAULT_AGENT}:{MAIN_SESSION}"
 
+    @property
+    def reader(self) -> str | None:
+        """The agent whose reading a search is told of."""
+        return self.agent_id or None
+
     def may_see(self, *, origin: str, agent_id: str) -> bool:
         """What was written down for one agent is that agent's; what was said and read is for all of the user's."""
-        is_private = origin in MADE_FOR_AGENTS and agent_id != ""
+        is_private = origin in WRITTEN_DOWN and agent_id != ""
         return not is_private or self.agent_id in {"", agent_id}
 
     def own(self) -> Q:
         """The condition of what was written down for this very agent."""
-        return Q(origin__in=MADE_FOR_AGENTS, agent_id=self.agent_id)
+        return Q(origin__in=WRITTEN_DOWN, agent_id=self.agent_id)
 
 
 def caller_for(owner: Owner, actor: Actor, *, agent_id: str | None = None, session_key: str | None = None) -> Caller:

@@ -14,6 +14,8 @@ from memories.services import lookup, trash
 from memories.services.lookup import Which
 from memory_gateway.core.errors import NotFound
 
+_POSSIBLE: Final = 0.05
+"""An upstream finds something for every question."""
 _LIKELY: Final = 0.7
 _CERTAIN: Final = 0.9
 _COVERED: Final = 0.5
@@ -38,7 +40,7 @@ def _forget_id(caller: Caller, memory_id: str) -> Result:
 
 
 def _forget_found(caller: Caller, query: str) -> Result:
-    found = find(caller, query)
+    found = [one for one in find(caller, query) if one.score >= _POSSIBLE]
     if not found:
         return result("No matching memories found.", found=0)
     likely = [one for one in found if one.score >= _LIKELY]

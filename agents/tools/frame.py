@@ -27,6 +27,12 @@ def framed(lines: Iterable[str]) -> str:
     return "\n".join([_OPEN, _WARNING, *lines, _CLOSE])
 
 
+def around(text: str) -> str:
+    """What a text says without the lines that it frames, for whoever is given those by themselves."""
+    before, frame, _ = text.partition(_OPEN)
+    return f"{before.strip()} {_WARNING}".strip() if frame else text
+
+
 def quoted(text: str) -> str:
     """Stored text as it may stand in a frame: it can neither end the frame nor look like the next entry of it."""
     return "\n   ".join(text.translate(_ANGLES).splitlines())

@@ -10,8 +10,8 @@ from agents.tools.caller import Caller
 from agents.tools.frame import framed, quoted
 from agents.tools.results import Result, failed, result
 from engine.models import Memory, owned_by
-from engine.port import MAX_TOP_K, Hit
-from engine.text.tokens import query_tokens
+from engine.port import Hit
+from engine.text.tokens import query_tokens, tokenize
 from memories.services.search import UNCOUNTED_TYPES, SearchCommand, search_of
 from memory_gateway.core.times import from_ms, isoformat
 
@@ -58,17 +58,14 @@ def listed(found: Iterable[Recalled]) -> str:
 def find(caller: Caller, query: str, limit: int = MAX_LIMIT) -> list[Recalled]:
     """The best memories that the caller may see, best first; other agents' do not take their places."""
     query = query.strip()[:MAX_QUERY_CHARS]
-    hits = _search(caller, query, limit)
-    found = _recalled(caller, query, hits)
-    if len(found) < limit <= len(hits):
-        found = _recalled(caller, query, _search(caller, query, MAX_TOP_K))
-    return found[:limit]
+    return _recalled(caller, query, _search(caller, query, limit))[:limit]
 
 
 def _search(caller: Caller, query: str, limit: int) -> list[Hit]:
     command = SearchCommand(
         query=query,
         scopes=frozenset({"all_user_memory"}),
+        reader=caller.reader,
         top_k=limit,
         include_profile=False,
         enable_llm_rerank=False,
@@ -78,7 +75,7 @@ def _search(caller: Caller, query: str, limit: int) -> list[Hit]:
 
 
 def _recalled(caller: Caller, query: str, hits: Iterable[Hit]) -> list[Recalled]:
-    terms = len(query_tokens(query))
+    terms = query_tokens(query)
     return [
         Recalled(
             id=hit.memory_id,
@@ -115,11 +112,14 @@ def _rows(caller: Caller, memory_ids: Sequence[str]) -> dict[str, Row]:
     return {row[0]: Row(*row) for row in rows.values_list(*Row._fields)}
 
 
-def _score(hit: Hit, terms: int) -> float:
+def _score(hit: Hit, terms: Sequence[str]) -> float:
     """The share of the question's telling words that the memory holds, or its likeness where that says more.
 
     The scores of the engines rank; they are no shares, and one engine's cannot be compared with another's.
     """
-    share = len(hit.legs.get("keyword", {}).get("matched", ())) / max(terms, 1)
-    likeness = hit.legs.get("vector", {}).get("score", 0.0) if hit.legs else hit.score or 0.0
-    return round(min(max(share, likeness, 0.0), 1.0), 4)
+    if "upstream" in hit.legs:  # it does not say which words it found
+        matched, likeness = len(set(terms) & set(tokenize(hit.text))), hit.score or 0.0
+    else:
+        matched = len(hit.legs.get("keyword", {}).get("matched", ()))
+        likeness = hit.legs.get("vector", {}).get("score", 0.0)
+    return round(min(max(matched / max(len(terms), 1), likeness, 0.0), 1.0), 4)

@@ -13,17 +13,15 @@ from agents.tools.caller import Caller
 from agents.tools.frame import without_recalls
 from agents.tools.results import Result, failed, result
 from engine.categories import TABS, tab_of
+from engine.embedded.alike import written_alike
 from engine.embedded.errors import database_errors
 from engine.models import Memory, owned_by
-from engine.port import SearchRequest
-from engine.upstream_own import look_up
 from memories.services import edit, lookup
 from memories.services.lookup import Which
 from memories.services.manual import MAX_TEXT_CHARS, add_by_hand
 from memory_gateway.core.errors import InvalidInput
 
 _PREVIEW_CHARS: Final = 100
-_ALIKE: Final = 20
 _END_OF_SENTENCE: Final = " .!?。！？…"
 
 
@@ -72,14 +70,12 @@ def _stored(word: str, action: str, memory_id: str, text: str) -> Result:
 def _same(caller: Caller, text: str, category: str) -> Memory | None:
     """The agent's own memory of the same class that says the same. Likeness is not enough: "likes tea" and
     "likes no tea" are alike."""
-    request = SearchRequest(query=text, method="keyword", top_k=_ALIKE)
-    [hits] = look_up(caller.owner, [request], ()).hits
-    wanted = normalized(text)
-    ids = [hit.memory_id for hit in hits if normalized(hit.text) == wanted]
-    if not ids:
+    alike = written_alike(caller.owner, text, caller.agent_id)
+    if not alike:
         return None
-    own = Memory.objects.filter(owned_by(caller.owner), caller.own(), memory_id__in=ids)
-    return own.filter(category__in=TABS[tab_of(category)]).order_by("pk").first()
+    own = Memory.objects.filter(owned_by(caller.owner), caller.own(), category__in=TABS[tab_of(category)], pk__in=alike)
+    wanted = normalized(text)
+    return next((memory for memory in own.order_by("pk") if normalized(memory.text) == wanted), None)
 
 
 def normalized(text: str) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
 from mcp.client.client import Client
 from mcp.shared.exceptions import MCPError
+from mcp_types import CallToolResult, TextContent
 
 from tests.agents.mcp.conftest import Talk, User
 from tests.conftest import Person
@@ -33,6 +35,12 @@ async def details(client: Client, tool: str, **arguments: Any) -> dict[str, Any]
     return dict(answer.structured_content)
 
 
+def text_of(answer: CallToolResult) -> str:
+    [content] = answer.content
+    assert isinstance(content, TextContent)
+    return content.text
+
+
 async def call_every_tool(client: Client) -> None:
     assert [tool.name for tool in (await client.list_tools()).tools] == TOOLS
     for text, query in (("The tax number is 4711", "tax number"), ("爱丽丝对花生过敏", "花生")):
@@ -43,7 +51,7 @@ async def call_every_tool(client: Client) -> None:
         found = await details(client, "memory_search", query=query)
         assert created["id"] in {one["id"] for one in found["results"]}
         gone = await details(client, "memory_forget", memoryId=created["id"])
-        assert gone == {"action": "deleted", "id": created["id"]}
+        assert (gone["action"], gone["id"]) == ("deleted", created["id"])
     [listed] = (await details(client, "resources_list"))["resources"]
     assert listed["filename"] == "合同.txt"
     read = await details(client, "resources_read", resource_id=listed["resource_id"])
@@ -78,7 +86,7 @@ async def be_refused(client: Client) -> None:
     for tool, arguments, error in REFUSED:
         answer = await client.call_tool(tool, arguments)
         assert answer.is_error, tool
-        assert answer.structured_content == {"error": error}, tool
+        assert answer.structured_content == {"message": text_of(answer), "error": error}, tool
 
 
 @pytest.fixture
@@ -127,6 +135,40 @@ def test_the_doors_share_one_memory(user: User) -> None:
     body = {"tool": "memory_store", "args": {"text": "The tax number is 4711"}}
     stored = user.post("/tools/invoke", json=body).json()["result"]["details"]
     assert user.over_http(recall) == user.over_stdio(recall) == stored["id"]
+
+
+def test_what_a_client_shows_its_model_says_what_it_is(user: User) -> None:
+    """Some show the text, some the structured content alone."""
+
+    async def talk(client: Client) -> None:
+        for text in ("Alice drinks green tea", "Alice drinks black tea"):
+            await client.call_tool("memory_store", {"text": text})
+        question = {"query": "Alice drinks tea"}
+        for tool, sentence in (
+            ("memory_recall", "Found 2 memories:"),
+            ("memory_search", "Found 2:"),
+            ("memory_forget", "Call again with the memoryId of one of them:"),
+        ):
+            answer = await client.call_tool(tool, question)
+            for shown in (text_of(answer), json.dumps(answer.structured_content)):
+                assert sentence in shown
+                assert shown.index("untrusted historical data") < shown.index("green tea")
+
+    user.over_http(talk)
+
+
+def test_a_list_of_files_says_how_it_goes_on(user: User) -> None:
+    for name in ("a.txt", "b.txt"):
+        assert user.post("/resources", files={"file": (name, name.encode(), "text/plain")}).ok
+
+    async def talk(client: Client) -> None:
+        first = await client.call_tool("resources_list", {"limit": 1})
+        cursor = text_of(first).rpartition(" ")[2]
+        second = await client.call_tool("resources_list", {"limit": 1, "cursor": cursor})
+        assert ["b.txt" in text_of(first), "a.txt" in text_of(second)] == [True, True]
+        assert "There are more" not in text_of(second)
+
+    user.over_http(talk)
 
 
 @pytest.mark.django_db

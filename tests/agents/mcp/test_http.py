@@ -14,6 +14,7 @@ import requests
 from tests.agents.mcp.conftest import User, make_user
 from tests.server import RunningServer
 
+NOTHING_FOUND = {"message": "No relevant memories found.", "count": 0}
 ACCEPT = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 
 
@@ -30,7 +31,7 @@ def post(user: User, body: bytes | dict[str, Any], **headers: str) -> requests.R
 def test_a_call_needs_no_session(user: User) -> None:
     for path in ("/mcp", "/mcp/"):
         answer = user.post(path, json=call("memory_recall", query="x"))
-        assert answer.json()["result"]["structuredContent"] == {"count": 0}
+        assert answer.json()["result"]["structuredContent"] == NOTHING_FOUND
         assert "Mcp-Session-Id" not in answer.headers
 
 
@@ -118,7 +119,7 @@ def test_nasty_messages_never_break_it(user: User, version: str) -> None:
     for body in NASTY:
         answer = post(user, body, **headers)
         assert answer.status_code < 500, (body[:200], answer.content)
-    assert post(user, call("memory_recall", query="x")).json()["result"]["structuredContent"] == {"count": 0}
+    assert post(user, call("memory_recall", query="x")).json()["result"]["structuredContent"] == NOTHING_FOUND
 
 
 def test_a_body_that_is_too_large_is_refused(user: User) -> None:

@@ -17,6 +17,7 @@ from tests.agents.mcp.conftest import User
 from tests.server import PROJECT
 
 Inspect = Callable[..., dict[str, Any]]
+CONNECT_MS = "100000"  # a busy machine takes longer to start a server than the fifteen seconds it would wait
 
 
 def inspector(target: list[str]) -> Inspect:
@@ -25,7 +26,11 @@ def inspector(target: list[str]) -> Inspect:
 
     def run(*options: str) -> dict[str, Any]:
         ended = subprocess.run(
-            [str(program), "--cli", *target, *options], capture_output=True, text=True, timeout=120, check=False
+            [str(program), "--cli", "--connect-timeout", CONNECT_MS, *target, *options],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
         )
         assert ended.returncode == 0, ended.stdout + ended.stderr
         return dict(json.loads(ended.stdout))

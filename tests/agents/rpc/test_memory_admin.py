@@ -87,9 +87,27 @@ def test_facets_are_sorted_by_code_unit_and_each_named_once(alice: Person, bob: 
         add(of(person), f"of {agent}", agent=agent)
     say(alice, "chat:你好", "a message of no agent")
     assert call(of_operator(), "memory.admin.facets", tab="self") == {
-        "agents": ["Zoe", "ada", "main"],
+        "agents": ["(shared)", "Zoe", "ada", "main"],
         "sessions": ["chat:你好", "manual_insert"],
     }
+
+
+def test_what_is_no_agents_is_shown_as_the_shared_ones(alice: Person, bob: Person) -> None:
+    """The plugin's panel asks for an agent always, and sends an item's own agent back to delete it."""
+    principal = of(alice)
+    say(alice, "chat:c1", "Tea without sugar, please")
+    added = add(principal, "for all of her agents", agent="(shared)")
+    assert Memory.objects.get(memory_id=added).agent_id == ""
+    add(of(bob), "an agent's own")
+    assert call(principal, "memory.admin.facets")["agents"] == ["(shared)"]
+    assert call(of(bob), "memory.admin.facets")["agents"] == ["main"]
+    assert texts(principal) == []
+    [item] = listed(principal, agentId="(shared)")
+    assert (item["id"], item["agentId"]) == (added, "(shared)")
+    assert texts(principal, agentId="(shared)", tab="full") == ["Tea without sugar, please"]
+    assert delete(principal, ("main", added), ("", added)) == 0
+    assert delete(principal, ("(shared)", added)) == 1
+    assert texts(principal, agentId="(shared)") == []
 
 
 # --- list ------------------------------------------------------------------------------------------------------------

@@ -141,6 +141,47 @@ def test_many_requests_may_be_under_way(server: RunningServer) -> None:
                 answered.add(frame["id"])
 
 
+@pytest.mark.parametrize(("text", "query"), [("The tax number is 4711", "tax number"), ("爱丽丝对花生过敏", "花生")])
+def test_a_fact_is_stored_recalled_and_forgotten(
+    server: RunningServer, tokens: dict[str, str], text: str, query: str
+) -> None:
+    with connected(server, tokens["writer"], scopes=["operator.write"]) as client:
+
+        def use(tool: str, **arguments: Any) -> dict[str, Any]:
+            answer = client.call("tools.invoke", tool=tool, args=arguments, sessionKey="agent:main:telegram:7")
+            assert answer["result"] == answer["output"]
+            assert (answer["ok"], answer["toolName"], answer["source"]) == (True, tool, "plugin")
+            return dict(answer["output"]["details"])
+
+        stored = use("memory_store", text=text)
+        use("memory_store", text=f"{query}, another one")
+        memories = use("memory_recall", query=f"{query} {text}", limit=1)["memories"]
+        assert [(memory["id"], memory["text"]) for memory in memories] == [(stored["id"], text)]
+        assert use("memory_forget", memoryId=stored["id"]) == {"action": "deleted", "id": stored["id"]}
+        assert use("memory_recall", query=text, limit=1)["memories"][0]["id"] != stored["id"]
+        assert use("memory_store") == {"error": "missing_param"}
+
+
+REFUSED_CALLS: list[tuple[dict[str, Any], str]] = [
+    ({}, "tools.invoke: tool must be the name of a tool"),
+    ({"tool": "memory_recall", "args": []}, "tools.invoke: args must be an object"),
+    ({"tool": "exec"}, "There is no tool of this name; there are memory_recall, memory_store, memory_forget."),
+    (
+        {"tool": "memory_recall", "args": {"query": "x"}, "agentId": "../x"},
+        "agentId: must be 1 to 64 characters of A-Z a-z 0-9 _ . @ + - and not '.' or '..'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("params", "message"), REFUSED_CALLS)
+def test_a_refused_call_of_a_tool_says_why(
+    server: RunningServer, tokens: dict[str, str], params: dict[str, Any], message: str
+) -> None:
+    with connected(server, tokens["writer"], scopes=["operator.write"]) as client:
+        error = client.ask("tools.invoke", params)["error"]
+    assert (error["code"], error["message"]) == ("INVALID_REQUEST", message)
+
+
 def test_each_request_is_a_line_of_the_log_without_its_parameters(
     server: RunningServer, tokens: dict[str, str]
 ) -> None:

@@ -142,3 +142,11 @@ def test_a_recall_is_one_search_and_one_look_at_the_rows(agent: Agent, django_as
         search_of(agent.caller.owner, SearchCommand(query="deployment", scopes=frozenset({"all_user_memory"})))
     with django_assert_num_queries(len(searching) + 1):
         assert len(agent.recall("deployment", limit=10)) == 10
+
+
+def test_any_number_of_other_agents_memories_takes_no_places(agent: Agent, alice: Person) -> None:
+    own = agent.store("A picture of the moon hangs in the kitchen beside the window and the clock of my aunt")
+    for number in range(110):
+        Agent(alice, "busy").store(f"moon rocket {number}")
+    assert agent.ids("moon rocket", limit=3) == {own}
+    assert agent.use("memory_forget", query="moon rocket")["action"] == "candidates"

@@ -103,10 +103,10 @@ def test_recall_blocks_are_not_stored(agent: Agent, text: str, kept: str | None)
 )
 def test_no_text_takes_long(agent: Agent, part: str) -> None:
     text = part * (1_000_000 // len(part)) + "x"
-    began = time.perf_counter()
+    began = time.process_time()
     assert len(without_recalls(text)) <= len(text)
     assert agent.use("memory_forget", memoryId=text)["action"] == "not_found"
-    assert time.perf_counter() - began < 2
+    assert time.process_time() - began < 2
 
 
 def test_a_recalled_answer_stored_again_stores_nothing(agent: Agent) -> None:
@@ -159,3 +159,22 @@ def test_it_is_audited_without_its_text(agent: Agent) -> None:
     agent.store("The tax number is 4711")
     event = AuditEvent.objects.get(action="memory.add")
     assert "4711" not in str(event.detail)
+
+
+def test_the_same_is_found_among_many_that_say_it_more_often(agent: Agent, alice: Person) -> None:
+    """Ranking puts those first, and so do twenty of another agent's or of what was said."""
+    for short, longer in (("Tea.", "tea tea tea"), ("喝茶", "喝茶喝茶喝茶")):
+        first = agent.store(short)
+        for number in range(25):
+            agent.store(f"{longer} {number}")
+            Agent(alice, f"helper{number}").store(short)
+        assert agent.use("memory_store", text=short) == {"action": "updated", "id": first}
+
+
+@pytest.mark.parametrize(
+    "text", ["🎉", "???", "to be or not to be", "-> <-", "的", "see you on 5 May 2026", "May 2026"]
+)
+def test_texts_without_ordinary_words_are_updated_too(agent: Agent, text: str) -> None:
+    first = agent.store(text)
+    agent.store(f"{text} and more of it")
+    assert agent.use("memory_store", text=text) == {"action": "updated", "id": first}

@@ -46,3 +46,15 @@ def test_what_the_upstream_remembers_is_recalled_and_forgotten_by_its_id(
     for memory_id in found:
         assert agent.use("memory_forget", memoryId=memory_id)["action"] == "deleted"
     assert agent.recall("payment") == []
+
+
+def test_a_score_says_the_same_as_under_the_embedded_engine(
+    upstream: StubUpstream, agent: Agent, alice: Person
+) -> None:
+    """Memories of both are weighed alike, so that a question forgets those of an upstream too."""
+    for number, text in enumerate(("My payment runs through Hamburg", "The zeppelin lands on Friday")):
+        say(alice, f"chat:c{number}", text)
+    scores = {memory["text"]: memory["score"] for memory in agent.recall("payment Hamburg zeppelin")}
+    assert [round(score, 2) for text, score in sorted(scores.items()) if "payment" in text] == [0.67]
+    assert agent.use("memory_forget", query="carburettor") == {"found": 0}
+    assert agent.use("memory_forget", query="The zeppelin lands on Friday")["action"] == "deleted"

@@ -1,0 +1,60 @@
+"""The tools with a real EverOS behind them: as under the embedded engine, in both languages."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from typing import Any
+
+import pytest
+
+from tests.agents.tools.conftest import Agent
+from tests.conftest import Person, make_person
+from tests.everos import EverOS
+from tests.memories.calls import say
+
+pytestmark = pytest.mark.upstream
+
+SECONDS = 60.0
+
+
+@pytest.fixture
+def person(everos: EverOS, settings: Any, db: Any) -> Person:
+    settings.MEMORY_GATEWAY_BACKEND_BASE_URL = everos.url
+    return new_person()
+
+
+def new_person() -> Person:
+    """A user whom earlier runs did not know."""
+    return make_person(f"agents.{secrets.token_hex(4)}")
+
+
+def recalled(agent: Agent, query: str) -> list[dict[str, Any]]:
+    """Once EverOS has indexed what it was told."""
+    deadline = time.monotonic() + SECONDS
+    while not (found := agent.recall(query)) and time.monotonic() < deadline:
+        time.sleep(0.5)
+    return found
+
+
+def test_what_is_stored_is_recalled_updated_and_forgotten(person: Person) -> None:
+    agent = Agent(person)
+    for text, query in (("The tax number is 4711", "tax number"), ("爱丽丝对花生过敏", "花生")):
+        memory_id = agent.store(text)
+        assert agent.use("memory_store", text=f"{text}.") == {"action": "updated", "id": memory_id}
+        assert [memory["id"] for memory in agent.recall(query, limit=1)] == [memory_id]
+        assert agent.use("memory_forget", memoryId=memory_id) == {"action": "deleted", "id": memory_id}
+        assert agent.recall(query) == []
+
+
+def test_what_was_said_is_recalled_by_every_agent_with_a_score_and_forgotten_by_its_id(person: Person) -> None:
+    agent = Agent(person)
+    say(person, "chat:c1", "My payment runs through Hamburg")
+    [memory] = recalled(agent, "payment Hamburg")
+    assert memory["score"] == 1.0
+    assert Agent(person, "helper").ids("payment Hamburg") == {memory["id"]}
+    assert Agent(new_person()).recall("payment Hamburg") == []
+    assert agent.use("memory_forget", query="carburettor") == {"found": 0}
+    [candidate] = agent.use("memory_forget", query="payment Hamburg")["candidates"]
+    assert agent.use("memory_forget", memoryId=candidate["id"])["action"] == "deleted"
+    assert agent.recall("payment Hamburg") == []
