@@ -28,7 +28,7 @@ run: $(VENV)/.runtime
 	@exec $(BIN)/python manage.py serve
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest --numprocesses 3 --dist loadfile $(PYTEST_FLAGS)
+	$(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder $(PYTEST_FLAGS)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
