@@ -13,7 +13,7 @@ import secrets
 import select
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -45,6 +45,7 @@ ACTOR = Actor.command("tests")
 NOON = 1_781_172_177_000
 DAY = 86_400_000
 TRIES = 30
+PAUSE_SECONDS = 0.2
 MARK = re.compile(r"zq\d{6}")
 WORDS = (
     "invoice", "bicycle", "quarterly", "report", "garden", "meeting", "budget", "train", "doctor", "holiday", "kitchen",
@@ -71,7 +72,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("verb", choices=("fill", "check", "watch"))
     parser.add_argument("state", type=Path)
-    for name in ("chats", "messages", "agent_every", "resources", "tombstones", "overrides"):
+    for name in ("users", "chats", "messages", "agent_every", "resources", "tombstones", "overrides"):
         parser.add_argument(f"--{name}", type=int, default=1)
     parser.add_argument("--sample", type=int, default=50)
     options = parser.parse_args()
@@ -90,14 +91,14 @@ def main() -> None:
 def fill(options: Any) -> State:
     chance = random.Random(8)
     run = secrets.token_hex(4)  # an EverOS may remember earlier runs
-    owners = [_user(f"{name}.{run}") for name in ("alice", "bob")]
+    owners = [_user(f"user{number}.{run}") for number in range(options.users)]
     with ThreadPoolExecutor(3) as pool:  # EverOS's own database is locked where more write to it
         jobs = [
-            pool.submit(_in_thread, _chat, owners[number % 2], number, options, chance.random())
+            pool.submit(_in_thread, _chat, owners[number % len(owners)], number, options, chance.random())
             for number in range(options.chats)
         ]
         jobs += [
-            pool.submit(_in_thread, _file, owners[number % 2], number, chance.random())
+            pool.submit(_in_thread, _file, owners[number % len(owners)], number, chance.random())
             for number in range(options.resources)
         ]
         for number, job in enumerate(jobs):
@@ -187,12 +188,12 @@ def _file(owner: Owner, number: int, seed: float) -> None:
     _patiently(_extract, resource.resource_id)
 
 
-def _decide(owners: Iterable[Owner], options: Any, chance: random.Random) -> State:
+def _decide(owners: Sequence[Owner], options: Any, chance: random.Random) -> State:
     state = State()
     for owner in owners:
         episodes = list(Memory.objects.filter(user_id=owner.user_pk, memory_type="episode").order_by("memory_id"))
         chance.shuffle(episodes)
-        count, corrected = options.tombstones // 2, options.overrides // 2
+        count, corrected = options.tombstones // len(owners), options.overrides // len(owners)
         deleted, reworded, rest = episodes[:count], episodes[count : count + corrected], episodes[count + corrected :]
         state.deleted[owner.user_id] = [_marks(row.text) for row in deleted]
         for row in deleted:
@@ -247,13 +248,14 @@ def _hits(owner: Owner, mark: str) -> list[str]:
 
 
 def watch(state: State) -> None:
-    """Searches for what was deleted until its input ends, and says what came back."""
+    """Searches for what was deleted until its input ends, and says what came back. Not without a pause: what is looked
+    at should get on."""
     marks = [(user_id, mark) for user_id, texts in state.deleted.items() for text in texts for mark in text]
     owners = {user.user_id: Owner(user.pk, user.user_id) for user in MemoryUser.objects.all()}
     back: list[str] = []
     searches = 0
     print("ready", flush=True)  # noqa: T201
-    while not select.select([sys.stdin], [], [], 0)[0]:
+    while not select.select([sys.stdin], [], [], PAUSE_SECONDS)[0]:
         user_id, mark = random.choice(marks)
         back += [mark] if _hits(owners[user_id], mark) else []
         searches += 1

@@ -24,6 +24,7 @@ from tests.stub_upstream import StubUpstream
 class Size(NamedTuple):
     """How much there is, and how long a move may run before it is killed."""
 
+    users: int
     chats: int
     messages: int
     agent_every: int
@@ -34,11 +35,12 @@ class Size(NamedTuple):
     seconds: tuple[float, float]
 
 
-SMALL = Size(6, 8, agent_every=5, resources=4, tombstones=6, overrides=6, kills=1, seconds=(1.0, 2.0))
-MIDDLE = Size(40, 20, agent_every=5, resources=40, tombstones=30, overrides=30, kills=5, seconds=(3.0, 15.0))
-BIG = Size(400, 50, agent_every=25, resources=500, tombstones=300, overrides=300, kills=5, seconds=(5.0, 20.0))
-# As large, in longer talks: a real EverOS makes a memory in a second or two.
-LONG = Size(200, 100, agent_every=50, resources=500, tombstones=300, overrides=300, kills=5, seconds=(5.0, 20.0))
+SMALL = Size(2, 6, 8, agent_every=5, resources=4, tombstones=6, overrides=6, kills=1, seconds=(1.0, 2.0))
+MIDDLE = Size(2, 40, 20, agent_every=5, resources=40, tombstones=30, overrides=30, kills=5, seconds=(3.0, 15.0))
+BIG = Size(2, 400, 50, agent_every=25, resources=500, tombstones=300, overrides=300, kills=5, seconds=(5.0, 20.0))
+# As large, in longer talks of more users: a real EverOS makes a memory in a second or two, in ten times as many where it
+# holds hundreds of that user.
+LONG = Size(20, 200, 100, agent_every=50, resources=500, tombstones=300, overrides=300, kills=5, seconds=(5.0, 20.0))
 
 
 class Gateway:
@@ -68,7 +70,7 @@ class Gateway:
         return done.stdout
 
     def fill(self) -> None:
-        counts = ("chats", "messages", "agent_every", "resources", "tombstones", "overrides")
+        counts = ("users", "chats", "messages", "agent_every", "resources", "tombstones", "overrides")
         self.drive("upstream", "fill", *(f"--{name}={getattr(self._size, name)}" for name in counts))
 
     def check(self, engine: str) -> None:
