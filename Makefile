@@ -27,8 +27,12 @@ run: $(VENV)/.runtime
 	@$(BIN)/python manage.py ensure_operator
 	@exec $(BIN)/python manage.py serve
 
+# Browsers and servers of three tests at once can take a small machine's time away for longer than a test waits: what
+# failed beside others is run once more alone, and has to pass there.
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder $(PYTEST_FLAGS)
+	$(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder $(PYTEST_FLAGS) || { \
+	  [ $$? -eq 1 ] && printf '\n== what failed beside others, once more alone\n' && \
+	  $(BIN)/python -m pytest $(PYTEST_FLAGS) --numprocesses 0 --last-failed --maxfail 5; }
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
