@@ -1,7 +1,8 @@
 """A stand-in for EverOS that costs next to nothing: `python -m benchmarks.upstream --port 1995 --latency-ms 5`.
 
 It takes adds and flushes, and answers each search after the given time with eight episodes (about 10 kB) of the
-sessions that were asked for, as EverOS 1.5.1 writes them.
+sessions that were asked for, as EverOS 1.5.1 writes them; later than all that can have been added, so that nobody
+waits for more.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def episode(user_id: str, session_id: str, number: int) -> dict[str, Any]:
         "app_id": "default",
         "project_id": "default",
         "session_id": session_id,
-        "timestamp": "2026-11-20T08:43:17.600000Z",
+        "timestamp": "2099-11-20T08:43:17.600000Z",
         "sender_ids": [user_id],
         "summary": text[:200],
         "subject": text[:90],
