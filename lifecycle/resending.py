@@ -19,6 +19,7 @@ from engine.upstream_engine import UpstreamEngine
 from lifecycle import leases
 from resources.leases import new_holder
 from resources.models import Attachment
+from resources.services.claims import note_searchable
 
 logger = logging.getLogger("memory_gateway.sweeper")
 
@@ -74,13 +75,16 @@ class Resender:
         for session in sessions:
             if self._is_stopping:
                 break
+            owner = _owner_of(session)
             try:
-                engine.look_again(_owner_of(session), session)
+                engine.look_again(owner, session)
             except EngineUnavailable as error:
                 logger.info("What a flush brought is not known yet: %s", error.detail)
                 break
             except EngineRefused as error:
                 logger.warning("upstream: what a flush brought cannot be listed: %s", error.detail)
+            if session.kind == "resource" and session.searchable_at is not None:
+                note_searchable(owner, session.session_id, session.searchable_at)
 
     def _resend(self, engine: UpstreamEngine, sessions: Iterable[Session]) -> int:
         count = 0

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from django.db import OperationalError, connections
 from django.db.models import F, QuerySet
 
+from engine.port import Owner
 from resources.leases import is_dead, new_holder
 from resources.models import Resource
 
@@ -115,6 +116,14 @@ def settle(resource: Resource, outcome: Outcome, now: datetime) -> bool:
             updated_at=now,
         )
     )
+
+
+def note_searchable(owner: Owner, session_id: str, at: datetime) -> None:
+    """Writes since when a file is found that was extracted before anybody could say so."""
+    rows = Resource.objects.filter(
+        user_id=owner.user_pk, app_id=owner.app_id, project_id=owner.project_id, session_id=session_id
+    )
+    rows.filter(status=Resource.Status.EXTRACTED, searchable_at=None).update(searchable_at=at)
 
 
 def retry_delay(attempts: int) -> timedelta:

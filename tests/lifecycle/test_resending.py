@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from accounts.audit import Actor
 from accounts.models import MemoryUser
-from engine.models import Memory
+from engine.models import Memory, Session
 from engine.port import AddResult, EngineRefused, Message, OutcomeUnknown, Owner
 from engine.registry import get_engine
 from lifecycle import purge
@@ -26,7 +26,7 @@ from lifecycle.resending import Resender
 from memories.services import trash
 from memories.services.add import AddCommand, Part, Said, add
 from memory_gateway.core.errors import NoSpace
-from resources.models import Attachment
+from resources.models import Attachment, Resource
 from tests.conftest import Person
 from tests.engine.upstream.conftest import NOON
 from tests.fake_engine import RecordingEngine
@@ -250,6 +250,20 @@ def test_what_a_broken_off_flush_brought_is_found_though_nobody_flushes_again(
     assert get_engine().flush(alice.owner, "chat:1").status == "extracted"
     resend()
     assert len(stub.calls("get")) == 2
+
+
+def test_a_file_whose_memories_showed_late_says_since_when_it_is_found(
+    stub: StubUpstream, alice: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.upstream_flush.SEARCHABLE_SECONDS", 0.5)
+    stub.fault("get", Fault(body={"request_id": "x", "data": {"episodes": [], "total_count": 0}}), times=1000)
+    assert upload(alice, b"The bicycle is red.").json()["status"] == "extracted"
+    assert Resource.objects.get().searchable_at is None
+    resend(timedelta(minutes=1))
+    assert Resource.objects.get().searchable_at is None
+    stub.heal("get")
+    resend(timedelta(minutes=7))  # the round before has its lease for five
+    assert Resource.objects.get().searchable_at == Session.objects.get().searchable_at is not None
 
 
 def test_a_round_looks_at_open_flushes_now_and_then_alone(stub: StubUpstream, alice: Person) -> None:
