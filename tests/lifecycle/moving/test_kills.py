@@ -38,8 +38,8 @@ class Size(NamedTuple):
 SMALL = Size(2, 6, 8, agent_every=5, resources=4, tombstones=6, overrides=6, kills=1, seconds=(1.0, 2.0))
 MIDDLE = Size(2, 40, 20, agent_every=5, resources=40, tombstones=30, overrides=30, kills=5, seconds=(3.0, 15.0))
 BIG = Size(2, 400, 50, agent_every=25, resources=500, tombstones=300, overrides=300, kills=5, seconds=(5.0, 20.0))
-# As large, in longer talks of more users: a real EverOS makes a memory in a second or two, in ten times as many where it
-# holds hundreds of that user.
+# As large, in longer talks of more users: a real EverOS makes a memory in a second or two, and in twenty where it holds
+# hundreds of that user.
 LONG = Size(20, 200, 100, agent_every=50, resources=500, tombstones=300, overrides=300, kills=5, seconds=(5.0, 20.0))
 
 
