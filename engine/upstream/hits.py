@@ -49,14 +49,14 @@ def session_ids_of(records: wire.Records) -> set[str]:
 def hits_of(
     records: wire.Records, owner: Owner, names: Names, agent_id: str | None, *, is_bounded: bool
 ) -> tuple[list[Hit], int]:
-    """The owner's hits in EverOS's order, and how many records were dropped as not the owner's.
+    """The owner's hits in EverOS's order, and how many of the records dropped are filed under somebody else.
 
     `is_bounded` says whether scores lie in 0..1 already (not so for keyword: BM25).
     """
     whose = names.agents.engine_id(agent_id) if agent_id else owner.user_id
     found = list(_found(records))
     own = [item for item in found if _is_own(item, owner, whose, names)]
-    strangers = len(found) - len(own) - sum(item.session_id in names.given_up for item in found)
+    strangers = sum(not _is_filed_under(item, owner, whose, names) for item in found)
     return [_hit(item, rank, names, is_bounded=is_bounded) for rank, item in enumerate(own, 1)], strangers
 
 
@@ -85,12 +85,18 @@ def _record(record: wire.Record, memory_type: MemoryType, whose: str | None, tex
 
 
 def _is_own(found: _Found, owner: Owner, whose: str, names: Names) -> bool:
-    """EverOS files by user or agent and by scope; a raw message belongs to whoever holds its session."""
+    has_session = found.session_id is not None or found.memory_type == "unprocessed_message"
+    return _is_filed_under(found, owner, whose, names) and (not has_session or found.session_id in names.sessions)
+
+
+def _is_filed_under(found: _Found, owner: Owner, whose: str, names: Names) -> bool:
+    """EverOS files by user or agent and by scope; a raw message belongs to whoever holds its session. Of the owner's it
+    also finds what lies in a session that was deleted, or moved to another id: it has no deletion."""
     if found.scope != (owner.app_id, owner.project_id):
         return False
     if found.memory_type == "unprocessed_message":
-        return found.session_id in names.sessions
-    return found.whose == whose and (found.session_id is None or found.session_id in names.sessions)
+        return found.session_id in names.sessions or found.session_id in names.given_up
+    return found.whose == whose
 
 
 def _hit(found: _Found, rank: int, names: Names, *, is_bounded: bool) -> Hit:
