@@ -181,7 +181,7 @@ def _move_one(work: _Run, session_pk: int) -> None:
         if session is None or work.stop.is_set():
             return
         try:
-            _move(work, session)
+            _move(work, session, is_retry=attempt > 0)
         except EngineUnavailable as error:
             work.failures[str(session_pk)] = error.detail
             if attempt + 1 < TRIES:
@@ -194,7 +194,7 @@ def _move_one(work: _Run, session_pk: int) -> None:
             return
 
 
-def _move(work: _Run, session: Session) -> None:
+def _move(work: _Run, session: Session, *, is_retry: bool) -> None:
     note = partial(_note, work, session)
     engine = get_engine()
     if work.into == "embedded":
@@ -204,7 +204,7 @@ def _move(work: _Run, session: Session) -> None:
             to_embedded.move(session, lambda moved: _note(work, session, moved, is_half=True))
             session.refresh_from_db()
         work.pace.wait(4)
-        to_upstream.move(session, engine, note)
+        to_upstream.move(session, engine, note, is_retry=is_retry)
     else:
         to_embedded.move(session, lambda moved: _note(work, session, moved, is_half=True))
         reread(session, note)

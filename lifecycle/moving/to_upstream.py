@@ -13,7 +13,7 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 
-from engine import upstream_staging
+from engine import upstream_sessions, upstream_staging
 from engine.embedded import storage
 from engine.models import Memory, Session
 from engine.port import EngineRefused, Message, Owner
@@ -44,17 +44,18 @@ def free_rows(session_pk: int | OuterRef) -> QuerySet[Memory]:
     return rows.filter(~Exists(corrected))
 
 
-def move(session: Session, engine: UpstreamEngine, note: Note) -> Moved:
+def move(session: Session, engine: UpstreamEngine, note: Note, *, is_retry: bool = False) -> Moved:
     """Tells the upstream the session under an id that is nobody's; one transaction then makes that the session's own
     and removes what was told. `note(moved)` runs inside it.
 
-    Errors: `Changed`, and those of the engine. Broken off anywhere, the same call goes on.
+    Errors: `Changed`, and those of the engine. Broken off anywhere, the same call goes on; `is_retry` where that was in
+    this process just now.
     """
     owner = owner_of(session)
     snapshot = _snapshot(session)
     if not snapshot.rows:
         return Moved()
-    staging = _staging(owner, session, snapshot)
+    staging = _staging(owner, session, snapshot, is_retry=is_retry)
     try:
         engine.stage(owner, staging, snapshot.flushed, snapshot.waiting)
     except EngineRefused:
@@ -84,10 +85,13 @@ def _messages(given: Sequence[Given], *, is_flushed: bool) -> list[Message]:
     return [item.message for item in given if item.is_flushed is is_flushed]
 
 
-def _staging(owner: Owner, session: Session, snapshot: _Snapshot) -> Session:
-    """The stand-in that an earlier try left, unless it was told what is no longer to be told."""
+def _staging(owner: Owner, session: Session, snapshot: _Snapshot, *, is_retry: bool) -> Session:
+    """The stand-in that an earlier try left, unless it was told what is no longer to be told, or its process died while
+    the upstream made memories of it: whether they will ever show could not be said for minutes, and nobody would miss
+    them."""
     staging = upstream_staging.staging_session(owner, session, timezone.now())
-    if not upstream_staging.holds_others(staging, [*snapshot.flushed, *snapshot.waiting]):
+    is_doubtful = not is_retry and upstream_sessions.is_flush_open(staging)
+    if not is_doubtful and not upstream_staging.holds_others(staging, [*snapshot.flushed, *snapshot.waiting]):
         return staging
     upstream_staging.discard(staging)
     return upstream_staging.staging_session(owner, session, timezone.now())

@@ -14,7 +14,7 @@ from django.db import connections
 from engine import upstream_staging
 from engine.embedded import rebuild
 from engine.models import Memory, Session
-from engine.port import ContentItem, Message
+from engine.port import ContentItem, Message, OutcomeUnknown
 from engine.registry import get_engine
 from lifecycle.commands import Stop, Stopped
 from lifecycle.models import Job
@@ -255,6 +255,22 @@ def test_what_a_crash_left_half_told_is_gone_on_with(here: World) -> None:
     move(here)
     assert len(here.stub.calls("add")) == 1
     assert len(here.stub.calls("flush")) == 1
+
+
+def test_what_a_crash_left_while_everos_made_memories_of_it_is_told_anew(here: World) -> None:
+    here.say("chat:1", "the bicycle is red")
+    here.engine("upstream")
+    session = Session.objects.get()
+    staging = upstream_staging.staging_session(here.owner, session, session.created_at)
+    message = Message("alice", "user", NOON, (ContentItem("text", "the bicycle is red"),))
+    here.stub.fault("flush", Fault(reset=True), times=4)
+    with pytest.raises(OutcomeUnknown):
+        get_engine().stage(here.owner, staging, [message], [])  # type: ignore[attr-defined]
+    here.stub.store.buffers.clear()
+    here.stub.heal("flush")
+    move(here)
+    assert here.found("bicycle") == ["alice said: the bicycle is red"]
+    assert len(here.stub.calls("add")) == 2
 
 
 def test_only_one_move_at_a_time(here: World) -> None:
