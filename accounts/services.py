@@ -195,6 +195,15 @@ def _note_use(key_id: UUID, now: datetime) -> None:
         logger.warning("The last use of key %s was not noted: %s", key_id, error)
 
 
+def lock_named(user_pk: UUID, user_id: str) -> MemoryUser:
+    """The user's row, locked until the transaction ends, for whoever asks under that name. Errors: `Unauthenticated`
+    if they were erased meanwhile, which takes the name first."""
+    user = MemoryUser.objects.select_for_update().filter(pk=user_pk, user_id=user_id).first()
+    if user is None:
+        raise Unauthenticated(REFUSAL)
+    return user
+
+
 def _lock(user_pk: UUID) -> MemoryUser:
     """The user's row, locked: everything that counts or changes a user's keys happens one after the other."""
     user = MemoryUser.objects.select_for_update().filter(pk=user_pk).first()

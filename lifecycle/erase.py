@@ -175,6 +175,8 @@ def _carry_out(begun: _Begun, engine: Engine, report: Report, stop: Stop | None,
     erasing.remove_rows(begun.user, between=between)
     count, size = files.remove_all(begun.user)
     _finish(begun)
+    late_count, late_size = files.remove_all(begun.user)  # what was being written beside; from now on nothing is
+    count, size = count + late_count, size + late_size
     report("Compacting the database", 0, 0)
     residue = compaction.compact(however_large=however_large)
     logger.info("Erased user %s: %d rows, %d files", begun.user.pk, total, count)

@@ -274,7 +274,7 @@ REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["memory_gateway.core.rest.JsonRenderer"],
     "DEFAULT_CONTENT_NEGOTIATION_CLASS": "memory_gateway.core.rest.Negotiation",
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
-    "EXCEPTION_HANDLER": "memory_gateway.core.rest.problem_response",
+    "EXCEPTION_HANDLER": "accounts.api.handling.problem_response",
     "UNAUTHENTICATED_USER": None,
 }
 SPECTACULAR_SETTINGS = {

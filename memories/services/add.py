@@ -12,8 +12,8 @@ from uuid import UUID
 from django.conf import settings
 from django.db import transaction
 
-from accounts.models import MemoryUser
 from accounts.principal import Principal
+from accounts.services import lock_named
 from engine import upstream_journal
 from engine.models import Session, owned_by
 from engine.port import AddResult, ContentItem, ContentType, Engine, Message, OutcomeUnknown, Owner, Role
@@ -24,7 +24,15 @@ from memories.services import files
 from memories.services.files import InlineFile
 from memories.services.owned import owner_of, require_own_session
 from memory_gateway.core.addresses import AddressPolicy, BadAddress, check_uri
-from memory_gateway.core.errors import Conflict, FieldError, InvalidInput, NotFound, TooLarge, UnsupportedType
+from memory_gateway.core.errors import (
+    Conflict,
+    FieldError,
+    InvalidInput,
+    NotFound,
+    TooLarge,
+    Unauthenticated,
+    UnsupportedType,
+)
 from resources.models import Attachment
 from resources.services.uploading import require_quota
 
@@ -78,12 +86,12 @@ def add(principal: Principal, command: AddCommand, *, engine: Engine | None = No
 
     Of a refused call nothing stays, neither a row nor a file. Errors: `InvalidInput` for a sender who is not the
     caller and for addresses that must not be reached, `TooLarge` and `UnsupportedType` for a file, `NotFound` and
-    `Conflict` for the session, `NoSpace`, and the engine's own.
+    `Conflict` for the session, `NoSpace`, `Unauthenticated` for a user who is erased meanwhile, and the engine's own.
     """
     owner = owner_of(principal, command.app_id, command.project_id)
     _check(owner, command)
     messages, named = _messages(owner, command.messages)
-    with _kept(owner.user_pk, [file.inline for file in named if file.inline]):
+    with _kept(owner, [file.inline for file in named if file.inline]):
         result = (engine or get_engine()).add(owner, command.session_id, messages)
     _attach(owner, command.session_id, named)
     return result
@@ -184,7 +192,7 @@ def _mime_type(part: Part, file: _File) -> str | None:
 
 
 @contextmanager
-def _kept(user_pk: UUID, inline: Sequence[InlineFile]) -> Iterator[None]:
+def _kept(owner: Owner, inline: Sequence[InlineFile]) -> Iterator[None]:
     """The files lie on disk while the engine reads them, and go again if it refuses.
 
     They stay when nobody knows whether it took the messages: the same call again settles that.
@@ -192,7 +200,7 @@ def _kept(user_pk: UUID, inline: Sequence[InlineFile]) -> Iterator[None]:
     written: list[InlineFile] = []
     new = {file.path: len(file.data) for file in inline if not file.path.exists()}
     if new:
-        require_quota(user_pk, sum(new.values()), len(new))
+        require_quota(owner.user_pk, sum(new.values()), len(new))
     try:
         for file in inline:
             if files.keep(file):
@@ -201,22 +209,33 @@ def _kept(user_pk: UUID, inline: Sequence[InlineFile]) -> Iterator[None]:
     except OutcomeUnknown:
         raise
     except BaseException:
-        _drop_unattached(user_pk, written)
+        _drop_unattached(owner, written)
         raise
 
 
-def _drop_unattached(user_pk: UUID, written: Sequence[InlineFile]) -> None:
+def _drop_unattached(owner: Owner, written: Sequence[InlineFile]) -> None:
     """Another call with the same bytes may have been accepted meanwhile, or wait for its outcome: then the file is that
     one's."""
     if not written:
         return
     with transaction.atomic():
-        MemoryUser.objects.select_for_update().get(pk=user_pk)
-        attached = Attachment.objects.filter(user_id=user_pk, source=Attachment.Source.MEMORY_ADD)
-        is_open = {item.file for said in upstream_journal.unsettled_messages(user_pk) for item in said.content}
+        _lock_or_drop(owner, written)
+        attached = Attachment.objects.filter(user_id=owner.user_pk, source=Attachment.Source.MEMORY_ADD)
+        is_open = {item.file for said in upstream_journal.unsettled_messages(owner.user_pk) for item in said.content}
         for file in written:
             if file.path not in is_open and not attached.filter(sha256=file.sha256).exists():
                 files.drop(file)
+
+
+def _lock_or_drop(owner: Owner, inline: Iterable[InlineFile]) -> None:
+    """Locks the user. Of one who was erased meanwhile no file stays, also none that was written after the others had
+    gone. Errors: `Unauthenticated` for them."""
+    try:
+        lock_named(owner.user_pk, owner.user_id)
+    except Unauthenticated:
+        for file in inline:
+            files.drop(file)
+        raise
 
 
 def _attach(owner: Owner, session_id: str, named: Sequence[_File]) -> None:
@@ -237,9 +256,9 @@ def _attach(owner: Owner, session_id: str, named: Sequence[_File]) -> None:
         )
         for file in named
     ]
+    inline = [file.inline for file in named if file.inline]
     with transaction.atomic():
-        MemoryUser.objects.select_for_update().get(pk=owner.user_pk)
-        for file in named:
-            if file.inline:
-                files.keep(file.inline)  # a refused call with the same bytes may have removed it
+        _lock_or_drop(owner, inline)
+        for file in inline:
+            files.keep(file)  # a refused call with the same bytes may have removed it
         Attachment.objects.bulk_create(rows, ignore_conflicts=True)

@@ -18,6 +18,7 @@ from django.utils import timezone
 from accounts.audit import Actor, record
 from accounts.models import MemoryUser
 from accounts.principal import Principal
+from accounts.services import lock_named
 from engine.port import ContentType, Owner
 from engine.text import mime_types
 from engine.text.sniff import content_type_of
@@ -109,7 +110,7 @@ def _taken_in(
     The lock on the user makes registrations at the same moment one after the other.
     """
     with transaction.atomic():
-        user = MemoryUser.objects.select_for_update().get(pk=owner.user_pk)
+        user = lock_named(owner.user_pk, owner.user_id)
         known = queries.registered(owner, said.source_uri, said.sha256)
         if known:
             require_not_in_trash(known)

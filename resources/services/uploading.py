@@ -14,13 +14,13 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from accounts.audit import Actor, record
-from accounts.models import MemoryUser
 from accounts.principal import Principal
+from accounts.services import lock_named
 from engine.models import Session, owned_by
 from engine.port import Owner
 from engine.registry import get_engine
 from engine.text.sniff import content_type_of, extension_of
-from memory_gateway.core.errors import Conflict, NoSpace
+from memory_gateway.core.errors import Conflict, NoSpace, Unauthenticated
 from memory_gateway.core.ids import new_resource_id, resource_session_id
 from resources import queries, storage
 from resources.models import Attachment, Resource
@@ -63,7 +63,8 @@ def upload(
     """Stores a finished incoming file and has it ingested; returns the row as it is when the wait ends.
 
     The same bytes in the same scope are the same resource: the one that lives is returned, and ingested again if it
-    had failed. Errors: `NoSpace` for quotas and a full disk, `Conflict` where its session is in the trash.
+    had failed. Errors: `NoSpace` for quotas and a full disk, `Conflict` where its session is in the trash,
+    `Unauthenticated` for a user who is erased meanwhile.
     """
     owner = Owner(principal.user_pk, principal.user_id, said.app_id, said.project_id)
     return upload_as(owner, incoming, said, actor=Actor.key(principal), pool=pool)
@@ -129,7 +130,7 @@ def _create(actor: Actor, owner: Owner, incoming: IncomingFile, said: Upload) ->
     incoming.keep_as(resource.storage_path)
     try:
         return _insert(actor, owner, resource)
-    except (IntegrityError, NoSpace):
+    except (IntegrityError, NoSpace, Unauthenticated):
         # After any other failure the row may exist all the same; if not, the sweeper removes the file.
         incoming.take_back(resource.storage_path)
         raise
@@ -157,7 +158,7 @@ def _new_resource(owner: Owner, incoming: IncomingFile, said: Upload) -> Resourc
 def _insert(actor: Actor, owner: Owner, resource: Resource) -> Resource:
     with transaction.atomic():
         # The lock lets uploads of one user at once count one after the other.
-        resource.user = MemoryUser.objects.select_for_update().get(pk=owner.user_pk)
+        resource.user = lock_named(owner.user_pk, owner.user_id)
         require_quota(owner.user_pk, resource.size_bytes or 0)
         resource.save(force_insert=True)
         _attach(resource)

@@ -1,0 +1,31 @@
+"""What becomes of exceptions in REST endpoints, as far as it depends on who asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.models import MemoryUser
+from accounts.principal import Principal
+from accounts.services import REFUSAL
+from memory_gateway.core import rest
+from memory_gateway.core.errors import Unauthenticated
+
+
+def problem_response(error: Exception, context: Mapping[str, Any]) -> Response | None:
+    """DRF's exception handler. Who was erased while asking is refused like anybody without a key: whatever else broke,
+    broke because their rows went."""
+    known = rest.as_gateway_error(error)
+    if (known is None or known.status == 502) and _was_erased(context["request"]):
+        error = Unauthenticated(REFUSAL)
+    return rest.problem_response(error, context)
+
+
+def _was_erased(request: Request) -> bool:
+    who = request.user
+    if not isinstance(who, Principal):
+        return False
+    return not MemoryUser.objects.filter(pk=who.user_pk, user_id=who.user_id).exists()
