@@ -11,6 +11,7 @@ from typing import Any
 
 from django.db import connection
 
+from accounts.models import MemoryUser
 from engine import left_upstream
 from engine.models import Session, owned_by
 from engine.port import EngineRefused, Owner
@@ -65,22 +66,35 @@ def claim(owner: Owner, session_id: str) -> Session:
     """The owner's session with an engine id that is the owner's alone; made if there is none yet.
 
     Call it inside a transaction: until that ends, nobody else claims the same id or writes to the same session.
-    Errors: `EngineRefused` for a deleted session.
+    Errors: `EngineRefused` for a deleted session and an erased user.
     """
     _lock(session_id)
-    session, _ = Session.objects.get_or_create(
+    session, is_new = Session.objects.get_or_create(
         user_id=owner.user_pk,
         app_id=owner.app_id,
         project_id=owner.project_id,
         session_id=session_id,
         defaults={"engine_session_id": session_id, "kind": parse_session_id(session_id).kind},
     )
+    if is_new:
+        _require_not_erased(owner)
     if session.deleted_at is not None:
         raise EngineRefused("This session was deleted for good: choose another session_id.")
     if _is_held_by_another(session) or left_upstream.holds_session(session):
         session.engine_session_id = unique_session_id(session_id, owner.user_pk)
         session.save(update_fields=["engine_session_id"])
     return session
+
+
+def _require_not_erased(owner: Owner) -> None:
+    """An erasure notes under which names the upstream holds something of its user, and takes the user's own name with
+    that: a session that began afterwards would be noted nowhere, and whoever takes both names would come to it.
+
+    Errors: `EngineRefused`.
+    """
+    named = MemoryUser.objects.select_for_update(no_key=True).filter(pk=owner.user_pk, user_id=owner.user_id)
+    if named.first() is None:
+        raise EngineRefused("This user was erased.")
 
 
 def _lock(session_id: str) -> None:

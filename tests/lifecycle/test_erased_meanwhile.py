@@ -14,7 +14,7 @@ from django.db import connections
 
 from accounts.audit import Actor
 from accounts.models import MemoryUser
-from engine.models import Memory
+from engine.models import Memory, Session
 from engine.port import EngineRefused
 from lifecycle import erase
 from memories.services.add import AddCommand, Part, Said, add
@@ -23,6 +23,7 @@ from resources.models import Resource
 from resources.services import Upload, upload
 from resources.services.external import Registration, register
 from tests.conftest import Person
+from tests.engine.upstream.conftest import make_engine, told
 from tests.fake_engine import RecordingEngine
 from tests.memories.calls import NOON_MS
 from tests.resources.forms import files_below
@@ -88,6 +89,16 @@ def test_nothing_is_registered_for_who_was_erased(alice: Person) -> None:
     with pytest.raises(Unauthenticated):
         register(principal(alice), Registration("a.txt", "minio://bucket/a.txt"))
     assert not Resource.objects.exists()
+
+
+def test_no_session_begins_upstream_that_the_receipt_does_not_name(alice: Person) -> None:
+    """Who takes the name of the user and of the session afterwards would come to what the upstream holds of it."""
+    MemoryUser.objects.filter(pk=alice.user_pk).update(user_id=f"!{alice.user_pk.hex}")
+    with StubUpstream() as stub:
+        with pytest.raises(EngineRefused, match="erased"):
+            make_engine(stub).add(alice.owner, "chat:c1", [told(alice.owner, "The walnut safe opens with 4711.")])
+        assert stub.calls("add") == []
+    assert not Session.objects.exists()
 
 
 @pytest.fixture
