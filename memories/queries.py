@@ -24,6 +24,14 @@ _DECISIONS = """
 """
 
 
+# Each of them is asked of an index that holds little else.
+_ANYTHING_WITHDRAWN = """
+    SELECT EXISTS (SELECT 1 FROM memories_tombstone WHERE {owned} AND undone_at IS NULL AND memory_id <> '')
+        OR EXISTS (SELECT 1 FROM engine_session WHERE {owned} AND (hidden_at IS NOT NULL OR deleted_at IS NOT NULL))
+        OR EXISTS (SELECT 1 FROM memories_override WHERE {owned} AND undone_at IS NULL AND text <> original_text)
+""".format(owned="user_id = %s AND app_id = %s AND project_id = %s")
+
+
 class InForce(NamedTuple):
     """A correction as search applies it."""
 
@@ -59,6 +67,14 @@ def decisions(owner: Owner, memory_ids: Collection[str], session_ids: Collection
         sessions=frozenset(row[2] for row in tombstones if not row[1]),
         overrides={row[1]: InForce(*row[3:]) for row in rows if row[0] == "override"},
     )
+
+
+def is_anything_withdrawn(owner: Owner) -> bool:
+    """Whether any memory of the owner is deleted or corrected, by itself or with its session, for good or not. One
+    statement."""
+    with connection.cursor() as cursor:
+        cursor.execute(_ANYTHING_WITHDRAWN, _owner_values(owner) * 3)
+        return bool(cursor.fetchone()[0])
 
 
 class Event(NamedTuple):

@@ -13,7 +13,7 @@ from engine import filters
 from engine.context import Surroundings, surroundings
 from engine.port import MAX_TOP_K, Engine, Hit, Method, Owner, SearchRequest, SearchResult
 from engine.registry import get_engine
-from memories.queries import Decisions, InForce, decisions
+from memories.queries import Decisions, InForce, decisions, is_anything_withdrawn
 from memories.services.attachments import attach
 from memories.services.owned import owner_of
 from memories.services.raw import reworded
@@ -246,7 +246,17 @@ def _rank(hit: Hit) -> tuple[bool, float, int, str]:
 def _decisions(owner: Owner, found: Iterable[Hit]) -> Decisions:
     hits = list(found)
     sessions = {hit.session_id for hit in hits if hit.session_id is not None}
-    return decisions(owner, sorted({hit.memory_id for hit in hits}), sorted(sessions))
+    decided = decisions(owner, sorted({hit.memory_id for hit in hits}), sorted(sessions))
+    digests = {hit.memory_id for hit in hits if _is_upstream_digest(hit)}
+    if digests and is_anything_withdrawn(owner):
+        return decided._replace(memories=decided.memories | digests)
+    return decided
+
+
+def _is_upstream_digest(hit: Hit) -> bool:
+    """Whether an upstream made it of memories that it does not name. What was deleted or corrected among these it goes
+    on telling, and nothing makes it write it anew."""
+    return hit.memory_type in SESSIONLESS_TYPES and "upstream" in hit.legs
 
 
 def _decided(found: Iterable[Found], decided: Decisions) -> list[Found]:

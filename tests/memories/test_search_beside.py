@@ -14,13 +14,15 @@ from accounts.principal import Principal
 from engine.models import Memory
 from engine.upstream_engine import UpstreamEngine
 from memories.models import Tombstone
-from memories.services import edit
+from memories.services import edit, trash
 from memories.services.edit import Correction
 from memories.services.lookup import Which
 from memories.services.search import SearchAnswer, SearchCommand, search
 from tests.conftest import Person
 from tests.engine.upstream.conftest import make_engine, told
 from tests.stub_upstream import StubUpstream
+
+ACTOR = Actor.command("tests")
 
 
 @pytest.fixture
@@ -68,6 +70,22 @@ def ask(engine: UpstreamEngine, person: Person, query: str = "tea", **values: An
 
 def principal_of(person: Person) -> Principal:
     return Principal(person.user_pk, person.user_id, person.user_pk)
+
+
+def digest(stub: StubUpstream, person: Person, text: str) -> None:
+    """What the upstream wrote of everything that the person and their agent said."""
+    scope = {"app_id": "default", "project_id": "default"}
+    stub.store.profiles.append(
+        {"id": person.user_id, "user_id": person.user_id, "profile_data": {"summary": text}, **scope}
+    )
+    agent = f"main+{person.user_pk.hex}"
+    stub.store.agent_skills.append({"id": f"{agent}_skill", "agent_id": agent, "name": "", "content": text, **scope})
+
+
+def told_by_digests(engine: UpstreamEngine, person: Person, text: str) -> list[bool]:
+    """Whether a search of the person's says it, and one of their agent's."""
+    answers = (ask(engine, person, agent_id=agent_id) for agent_id in (None, "main"))
+    return [text in str([found.hit for found in answer.results]) for answer in answers]
 
 
 def ids_of(answer: SearchAnswer) -> list[str]:
@@ -162,3 +180,53 @@ def test_a_correction_is_found_by_its_words_until_it_is_undone(engine: UpstreamE
     assert ask(engine, alice, "coffee").results == ()
     (found,) = ask(engine, alice, "green tea").results
     assert (found.hit.text, found.override_id) == ("alice said: I like green tea", None)
+
+
+# --- what the upstream made of memories that are deleted or corrected -------------------------------------------------
+
+
+def say(engine: UpstreamEngine, person: Person) -> list[str]:
+    """Two sessions, one memory each; gives the ids of these."""
+    for number, text in enumerate(("The walnut safe opens with 4711.", "I like tea.")):
+        engine.add(person.owner, f"chat:c{number}", [told(person.owner, text)])
+        engine.flush(person.owner, f"chat:c{number}")
+    return list(Memory.objects.filter(memory_type="episode").order_by("pk").values_list("memory_id", flat=True))
+
+
+def test_a_digest_is_left_out_while_a_memory_is_deleted(
+    engine: UpstreamEngine, stub: StubUpstream, alice: Person, bob: Person
+) -> None:
+    """The upstream goes on telling what it wrote of the memory, and nothing makes it write that anew."""
+    which = Which(say(engine, alice)[0])
+    for person in (alice, bob):
+        digest(stub, person, "a walnut safe and its tea")
+    trash.delete(alice.user_pk, which, actor=ACTOR, engine=engine)
+    assert told_by_digests(engine, alice, "walnut") == [False, False]
+    assert ask(engine, alice).scopes["all_user_memory"].hidden == 1  # the profile
+    assert told_by_digests(engine, bob, "walnut") == [True, True]
+    trash.restore(alice.user_pk, which, actor=ACTOR, engine=engine)
+    assert told_by_digests(engine, alice, "a walnut safe") == [True, True]
+
+
+def test_a_digest_is_left_out_while_a_session_is_deleted(
+    engine: UpstreamEngine, stub: StubUpstream, alice: Person
+) -> None:
+    say(engine, alice)
+    digest(stub, alice, "a walnut safe and its tea")
+    trash.delete_session(alice.owner, "chat:c0", actor=ACTOR, engine=engine)
+    assert told_by_digests(engine, alice, "walnut") == [False, False]
+    trash.restore_session(alice.owner, "chat:c0", actor=ACTOR, engine=engine)
+    assert told_by_digests(engine, alice, "a walnut safe") == [True, True]
+    engine.delete(alice.owner, "chat:c0")  # for good, as with a file
+    assert told_by_digests(engine, alice, "walnut") == [False, False]
+
+
+def test_a_digest_is_left_out_while_other_words_hold(engine: UpstreamEngine, stub: StubUpstream, alice: Person) -> None:
+    which = Which(say(engine, alice)[0])
+    digest(stub, alice, "a walnut safe and its tea")
+    edit.correct(alice.user_pk, which, Correction(category="user_memory_fact"), actor=ACTOR, engine=engine)
+    assert told_by_digests(engine, alice, "a walnut safe") == [True, True]
+    edit.correct(alice.user_pk, which, Correction(text="It has no safe."), actor=ACTOR, engine=engine)
+    assert told_by_digests(engine, alice, "walnut") == [False, False]
+    edit.undo(alice.user_pk, which, actor=ACTOR, engine=engine)
+    assert told_by_digests(engine, alice, "a walnut safe") == [True, True]
