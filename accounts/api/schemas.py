@@ -35,7 +35,7 @@ class ScopedBody(AuthenticatedBody, _Scope):
 
 
 class AuthenticatedQuery(_Credentials):
-    """Query parameters that may carry credentials: `parse(Model, request.query_params.dict())`.
+    """Query parameters that may carry credentials: `parse_query(Model, request)`.
 
     Numbers come as text there, so these models are not strict; unknown names are refused all the same.
     """

@@ -14,7 +14,7 @@ from accounts.api import rendering, schemas
 from accounts.api.authentication import ProvisioningAuthentication, caller
 from accounts.api.openapi import problems, query_parameters
 from accounts.audit import Actor
-from memory_gateway.core.rest import parse
+from memory_gateway.core.rest import parse, parse_query
 
 
 @extend_schema(tags=["users"])
@@ -44,7 +44,7 @@ class KeyViewSet(ViewSet):
         responses={200: schemas.KeyList, **problems(400, 401, 422)},
     )
     def list_keys(self, request: Request) -> Response:
-        parse(schemas.AuthenticatedQuery, request.query_params.dict())
+        parse_query(schemas.AuthenticatedQuery, request)
         principal = caller(request)
         keys = services.keys_of(principal.user_pk)
         return Response({"keys": [rendering.key(key, current=principal.key_id) for key in keys]})

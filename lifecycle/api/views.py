@@ -17,7 +17,7 @@ from accounts.principal import Principal
 from lifecycle import erase
 from lifecycle.api.schemas import ErasureQuery, ErasureReceipt
 from memory_gateway.core.errors import InvalidInput, NotFound
-from memory_gateway.core.rest import parse
+from memory_gateway.core.rest import parse_query
 
 
 class Provisioner:
@@ -66,7 +66,7 @@ class UserErasureView(APIView):
         """With the user's own key for themselves, or the provisioning token for anybody. Keep the receipt: it is the
         only record that still names the user.
         """
-        query = parse(ErasureQuery, request.query_params.dict())
+        query = parse_query(ErasureQuery, request)
         who: Principal | Provisioner = request.user  # type: ignore[assignment]
         if isinstance(who, Principal):
             if who.user_id != user_id:

@@ -15,7 +15,7 @@ from memories.api.schemas import sessions as schemas
 from memories.services import trash
 from memories.services.owned import owner_of
 from memory_gateway.core import cursors
-from memory_gateway.core.rest import parse
+from memory_gateway.core.rest import parse, parse_query
 
 
 @extend_schema(tags=["sessions"])
@@ -29,7 +29,7 @@ class SessionViewSet(ViewSet):
         responses={200: schemas.SessionPage, **problems(400, 401, 422)},
     )
     def list_sessions(self, request: Request) -> Response:
-        query = parse(schemas.SessionListQuery, request.query_params.dict())
+        query = parse_query(schemas.SessionListQuery, request)
         owner = owner_of(caller(request), query.app_id, query.project_id)
         after = None if query.cursor is None else cursors.decode_numbers(query.cursor)[0]
         found = list(queries.sessions(owner, is_hidden=query.deleted, after=after, limit=query.limit + 1))

@@ -22,7 +22,7 @@ from memories.services import edit, lookup, trash
 from memories.services.owned import owner_of
 from memories.services.search import search
 from memory_gateway.core import cursors
-from memory_gateway.core.rest import parse
+from memory_gateway.core.rest import parse, parse_query
 
 
 @extend_schema(tags=["memories"])
@@ -48,7 +48,7 @@ class MemoryViewSet(ViewSet):
         responses={200: schemas.MemoryPage, **problems(400, 401, 422)},
     )
     def list_memories(self, request: Request) -> Response:
-        query = parse(schemas.MemoryListQuery, request.query_params.dict())
+        query = parse_query(schemas.MemoryListQuery, request)
         owner = owner_of(caller(request), query.app_id, query.project_id)
         page = get_engine().list(owner, query.request())
         overrides = queries.override_ids(owner, [stored.memory_id for stored in page.memories])
@@ -66,7 +66,7 @@ class MemoryViewSet(ViewSet):
         responses={200: schemas.MemoryDetail, **problems(400, 401, 404, 422)},
     )
     def retrieve(self, request: Request, memory_id: str) -> Response:
-        query = parse(schemas.MemoryQuery, request.query_params.dict())
+        query = parse_query(schemas.MemoryQuery, request)
         stored = lookup.one(caller(request).user_pk, query.which(memory_id), get_engine())
         overrides = queries.override_ids(stored.owner, [stored.memory_id])
         events = [*queries.history(stored.owner, stored.memory_id), *queries.superseded(stored)]
@@ -97,7 +97,7 @@ class MemoryViewSet(ViewSet):
         responses={200: schemas.Corrected, **problems(400, 401, 404, 422)},
     )
     def undo_correction(self, request: Request, memory_id: str) -> Response:
-        query = parse(schemas.MemoryQuery, request.query_params.dict())
+        query = parse_query(schemas.MemoryQuery, request)
         who = caller(request)
         override = edit.undo(who.user_pk, query.which(memory_id), actor=Actor.key(who))
         return Response({"memory_id": memory_id, "override_id": override.override_id, "status": "undone"})
@@ -133,7 +133,7 @@ class MemoryViewSet(ViewSet):
         responses={200: schemas.TrashPage, **problems(400, 401, 422)},
     )
     def list_trash(self, request: Request) -> Response:
-        query = parse(PageQuery, request.query_params.dict())
+        query = parse_query(PageQuery, request)
         owner = owner_of(caller(request), query.app_id, query.project_id)
         found = queries.trash(owner, _trash_position(query.cursor), query.limit + 1)
         page = found[: query.limit]

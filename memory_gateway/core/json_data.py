@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import orjson
@@ -29,8 +32,43 @@ def _without_base64(value: Any) -> Any:
 
 def holds_nul(value: Any) -> bool:
     """Whether a text or a name in it has a NUL character, which PostgreSQL cannot keep."""
+    return place_of_nul(value) is not None
+
+
+def place_of_nul(value: Any) -> tuple[str, ...] | None:
+    """The names and positions that lead to the first such text, or to the object with such a name."""
     if isinstance(value, str):
-        return "\x00" in value
+        return () if "\x00" in value else None
     if isinstance(value, dict):
-        return any(holds_nul(key) or holds_nul(item) for key, item in value.items())
-    return isinstance(value, list) and any(holds_nul(item) for item in value)
+        if any("\x00" in name for name in value):
+            return ()
+        items: Iterable[tuple[Any, Any]] = value.items()
+    else:
+        items = enumerate(value) if isinstance(value, list) else ()
+    for name, item in items:
+        if (place := place_of_nul(item)) is not None:
+            return str(name), *place
+    return None
+
+
+def name_given_twice(data: bytes, value: Any) -> str | None:
+    """A name that an object of the JSON `data` has twice, of which `value`, made of it, knows the last alone."""
+    # A name brings one colon, and so the colons that are not in `value` give a lost one away without another parsing.
+    if data.count(b":") == _colons(value) and b"\\u003" not in data:
+        return None
+    twice: list[str] = []
+
+    def look(pairs: list[tuple[str, Any]]) -> None:
+        names = Counter(name for name, _ in pairs)
+        twice.extend(name for name, count in names.items() if count > 1)
+
+    json.loads(data, object_pairs_hook=look)
+    return twice[0] if twice else None
+
+
+def _colons(value: Any) -> int:
+    if isinstance(value, str):
+        return value.count(":")
+    if isinstance(value, dict):
+        return sum(1 + name.count(":") + _colons(item) for name, item in value.items())
+    return sum(map(_colons, value)) if isinstance(value, list) else 0

@@ -21,7 +21,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memory_gateway.core import errors
-from memory_gateway.core.json_data import holds_nul
+from memory_gateway.core.json_data import name_given_twice, place_of_nul
 
 logger = logging.getLogger("memory_gateway.errors")
 
@@ -98,11 +98,18 @@ class JsonParser(BaseParser):
             value = orjson.loads(data or b"{}")
         except orjson.JSONDecodeError as error:
             raise errors.BadRequest(f"The body is not valid JSON: {error}.") from None
-        if b"\\u0000" in data and holds_nul(value):
-            raise errors.InvalidInput("The body must not hold NUL characters (\\u0000).")
+        _require_sound(data, value)
         if "request" in context:
             context["request"]._request.parsed_json = value  # noqa: SLF001 - for the request log, which cannot read it again
         return value
+
+
+def _require_sound(data: bytes, value: Any) -> None:
+    """Errors: `InvalidInput` for what no database keeps, and for what would go without a word."""
+    if b"\\u0000" in data and (place := place_of_nul(value)) is not None:
+        raise errors.InvalidInput.of_field(".".join(place) or "body", "must not hold NUL characters (\\u0000)")
+    if (name := name_given_twice(data, value)) is not None:
+        raise errors.InvalidInput.of_field(name, "is given twice: send it once")
 
 
 class JsonRenderer(BaseRenderer):
@@ -146,6 +153,14 @@ def parse(model: type[_Model], data: Any) -> _Model:
         raise invalid_input(error) from None
 
 
+def parse_query(model: type[_Model], request: Request) -> _Model:
+    """The same for the parameters of an address. Errors: also for one that is given twice with different values."""
+    for name, values in request.query_params.lists():
+        if len(set(values)) > 1:
+            raise errors.InvalidInput.of_field(name, "is given twice with different values: send it once")
+    return parse(model, request.query_params.dict())
+
+
 def invalid_input(error: ValidationError) -> errors.InvalidInput:
     """Pydantic's findings as field errors; the rejected values themselves are not repeated."""
     found = [
@@ -159,11 +174,14 @@ _SENTENCES = {
     "missing": "is required",
     "extra_forbidden": "is not a field of this request",
     "string_type": "must be text",
-    "bool_type": "must be true or false",
     "list_type": "must be a list",
     "dict_type": "must be an object",
     "model_type": "must be an object",
     "timezone_aware": "must name its time zone, such as 2027-01-31T12:00:00+00:00",
+    **dict.fromkeys(("bool_type", "bool_parsing"), "must be true or false"),
+    **dict.fromkeys(
+        ("datetime_parsing", "datetime_from_date_parsing"), "must be a time such as 2027-01-31T12:00:00+00:00"
+    ),
     **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "must be a whole number"),
     **dict.fromkeys(("float_type", "float_parsing"), "must be a number"),
 }

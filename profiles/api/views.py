@@ -17,7 +17,7 @@ from accounts.api.openapi import problems, query_parameters
 from accounts.api.schemas import AuthenticatedQuery
 from accounts.audit import Actor
 from memory_gateway.core.errors import NotFound
-from memory_gateway.core.rest import parse
+from memory_gateway.core.rest import parse, parse_query
 from memory_gateway.core.times import isoformat
 from profiles import services
 from profiles.api import schemas
@@ -40,7 +40,7 @@ class _DocumentViewSet(_MemoriesViewSet):
     kind: ClassVar[Kind]
 
     def read(self, request: Request) -> HttpResponse:
-        parse(AuthenticatedQuery, request.query_params.dict())
+        parse_query(AuthenticatedQuery, request)
         document = services.read(caller(request).user_pk, self.kind)
         require_match(document.etag, _if_match(request))
         return _answer(document)
@@ -148,7 +148,7 @@ class MemoriesViewSet(_MemoriesViewSet):
         parameters=_READ_PARAMETERS,
     )
     def list_both(self, request: Request) -> Response:
-        parse(AuthenticatedQuery, request.query_params.dict())
+        parse_query(AuthenticatedQuery, request)
         documents = services.read_both(caller(request).user_pk)
         etag = '"' + "-".join(str(document.version) for document in documents.values()) + '"'
         require_match(etag, _if_match(request))
@@ -162,7 +162,7 @@ class MemoriesViewSet(_MemoriesViewSet):
         responses={200: schemas.History, **problems(400, 401, 404, 422)},
     )
     def history(self, request: Request, kind: str) -> Response:
-        query = parse(schemas.HistoryQuery, request.query_params.dict())
+        query = parse_query(schemas.HistoryQuery, request)
         changes = services.history(caller(request).user_pk, _kind(kind), before=query.before, limit=query.limit)
         return Response({"changes": [_change(change) for change in changes]})
 
@@ -173,7 +173,7 @@ class MemoriesViewSet(_MemoriesViewSet):
         responses={200: schemas.Revision, **problems(400, 401, 404, 422)},
     )
     def version(self, request: Request, kind: str, version: int) -> Response:
-        parse(AuthenticatedQuery, request.query_params.dict())
+        parse_query(AuthenticatedQuery, request)
         revision = services.revision(caller(request).user_pk, _kind(kind), version)
         return Response({**_change(revision.change), "content": _plain(revision.readable)})
 
@@ -199,7 +199,7 @@ class MemoriesViewSet(_MemoriesViewSet):
         responses={200: OpenApiTypes.OBJECT, **problems(400, 401, 404, 422)},
     )
     def json_schema(self, request: Request, kind: str) -> Response:
-        parse(AuthenticatedQuery, request.query_params.dict())
+        parse_query(AuthenticatedQuery, request)
         return Response(json_schema(_kind(kind)))
 
     @extend_schema(
@@ -209,7 +209,7 @@ class MemoriesViewSet(_MemoriesViewSet):
         responses={200: schemas.Prompt, **problems(400, 401, 422)},
     )
     def prompt(self, request: Request) -> Response:
-        query = parse(schemas.PromptQuery, request.query_params.dict())
+        query = parse_query(schemas.PromptQuery, request)
         made = services.make_prompt(
             caller(request).user_pk, query.agent, max_tokens=query.max_tokens, language=query.language
         )

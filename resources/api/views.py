@@ -14,7 +14,7 @@ from accounts.api.openapi import problems, query_parameters
 from accounts.api.schemas import AuthenticatedQuery
 from accounts.services import REFUSAL
 from memory_gateway.core.errors import InvalidInput, Unauthenticated, UnsupportedType
-from memory_gateway.core.rest import JsonParser, parse
+from memory_gateway.core.rest import JsonParser, parse, parse_query
 from resources import queries, services
 from resources.api import rendering, schemas
 from resources.api.multipart import FILE_FIELD, UploadParser
@@ -71,7 +71,7 @@ class ResourceViewSet(ViewSet):
         responses={200: schemas.ResourcePage, **problems(400, 401, 422)},
     )
     def list_resources(self, request: Request) -> Response:
-        query = parse(schemas.ListQuery, request.query_params.dict())
+        query = parse_query(schemas.ListQuery, request)
         resources = queries.live_resources(caller(request).user_pk)
         if query.app_id is not None:
             resources = resources.filter(app_id=query.app_id)
@@ -93,7 +93,7 @@ class ResourceViewSet(ViewSet):
         responses={200: schemas.ResourceList, **problems(400, 401, 422)},
     )
     def retrieve(self, request: Request, resource_id: str) -> Response:
-        parse(AuthenticatedQuery, request.query_params.dict())
+        parse_query(AuthenticatedQuery, request)
         found = queries.live_resource(caller(request).user_pk, resource_id)
         return Response({"resources": [rendering.item(resource) for resource in found]})
 
@@ -104,7 +104,7 @@ class ResourceViewSet(ViewSet):
         responses={200: schemas.ResourceAnswer, **problems(400, 401, 404, 422)},
     )
     def destroy(self, request: Request, resource_id: str) -> Response:
-        parse(AuthenticatedQuery, request.query_params.dict())
+        parse_query(AuthenticatedQuery, request)
         return Response(rendering.answer(services.delete(caller(request), resource_id)))
 
     @extend_schema(
@@ -114,7 +114,7 @@ class ResourceViewSet(ViewSet):
         responses={(200, "*/*"): OpenApiTypes.BINARY, **problems(400, 401, 404, 422)},
     )
     def content(self, request: Request, resource_id: str) -> FileResponse:
-        parse(AuthenticatedQuery, request.query_params.dict())
+        parse_query(AuthenticatedQuery, request)
         stored = services.open_content(caller(request), resource_id)
         return _Download(
             stored.file,

@@ -4,10 +4,11 @@ import copy
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_gateway.core.json_data import without_base64
+from memory_gateway.core.json_data import name_given_twice, place_of_nul, without_base64
 
 KEYS = st.sampled_from(["base64", "BASE64", "Base64", "base32", "text", "base64 "])
 DATA = st.recursive(
@@ -32,3 +33,32 @@ def test_file_contents_are_left_out_at_any_depth_and_nothing_else(value: Any) ->
 def test_data_without_file_contents_is_not_copied() -> None:
     value = {"text": "hello", "items": [{"name": "base64"}]}
     assert without_base64(value) is value
+
+
+@given(DATA, st.booleans())
+def test_no_name_is_given_twice_in_what_was_written_from_a_value(value: Any, is_ascii: bool) -> None:
+    written = json.dumps(value, ensure_ascii=is_ascii).encode(errors="surrogatepass")
+    assert name_given_twice(written, value) is None
+
+
+@pytest.mark.parametrize(
+    ("data", "name"),
+    [
+        (b'{"text": "a", "text": "b"}', "text"),
+        (b'{"text": "a", "text": "a"}', "text"),
+        (b'{"a": [{"b": {"deep:er": 1, "deep:er": [1]}}], "text": "16:30"}', "deep:er"),
+        (b'{"te\\u0078t": "a", "text": "b"}', "text"),
+        (b'{"text": "a\\u003a\\u003a", "t": 1, "t": 2}', "t"),
+        (b'{"text": "a", "Text": "16:30"}', None),
+        (b'[{"text": "a"}, {"text": "\\u003a"}]', None),
+    ],
+)
+def test_a_name_given_twice_is_found_at_any_depth(data: bytes, name: str | None) -> None:
+    """Of two values one would go without a word."""
+    assert name_given_twice(data, json.loads(data)) == name
+
+
+def test_a_nul_is_found_where_it_stands() -> None:
+    assert place_of_nul({"a": 1, "messages": [{"content": "x"}, {"content": "a\0b"}]}) == ("messages", "1", "content")
+    assert place_of_nul({"filters": {"a\0b": 1}}) == ("filters",)
+    assert place_of_nul({"a": ["b", None, 1.5]}) is None

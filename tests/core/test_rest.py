@@ -83,10 +83,18 @@ def test_a_string_without_end_costs_one_pass() -> None:
     assert time.perf_counter() - started < 5
 
 
-@pytest.mark.parametrize("data", [b'{"a":"\\u0000"}', b'{"a":[{"\\u0000":1}]}'])
-def test_nul_is_refused_wherever_it_stands(data: bytes) -> None:
-    with pytest.raises(errors.InvalidInput, match="NUL"):
+@pytest.mark.parametrize(
+    ("data", "field"), [(b'{"a":"\\u0000"}', "a"), (b'{"a":[{"\\u0000":1}]}', "a.0"), (b'{"\\u0000":1}', "body")]
+)
+def test_nul_is_refused_wherever_it_stands(data: bytes, field: str) -> None:
+    with pytest.raises(errors.InvalidInput, match="NUL") as caught:
         parse(data)
+    assert caught.value.errors[0].field == field
+
+
+def test_a_name_that_is_given_twice_is_refused() -> None:
+    with pytest.raises(errors.InvalidInput, match="query: is given twice"):
+        parse(b'{"query": "tea", "query": "coffee"}')
 
 
 def test_half_a_character_is_refused() -> None:

@@ -112,3 +112,17 @@ def test_a_list_makes_three_statements(alice: Person) -> None:
     with CaptureQueriesContext(connection) as queries:
         assert len(listed(alice)) == 20
     assert len(queries) == 3  # who asks, the memories, the corrections
+
+
+def test_a_parameter_given_twice_with_different_values_is_refused(alice: Person) -> None:
+    """One of them would go without a word."""
+    for path in (
+        "/memories?app_id=a&app_id=b",
+        "/sessions?limit=1&limit=2",
+        "/resources?user_id=alice&app_id=a&app_id=b",
+    ):
+        problem = alice.client.get(path)
+        assert problem.status_code == 422, path
+        assert "given twice" in problem.json()["detail"]
+    assert alice.client.get("/memories?limit=1&limit=1").status_code == 200
+    assert alice.client.get("/sessions?deleted=maybe").json()["detail"] == "deleted: must be true or false"
