@@ -15,7 +15,7 @@ from accounts.models import MemoryUser
 from engine import left_upstream
 from engine.models import Session, owned_by
 from engine.port import EngineRefused, Owner
-from engine.upstream.names import unique_session_id
+from engine.upstream.names import is_kept_whole, unique_session_id
 from memory_gateway.core.ids import parse_session_id
 
 # A row made under another engine may carry an id that somebody else holds upstream: the older row is the holder.
@@ -80,7 +80,11 @@ def claim(owner: Owner, session_id: str) -> Session:
         _require_not_erased(owner)
     if session.deleted_at is not None:
         raise EngineRefused("This session was deleted for good: choose another session_id.")
-    if _is_held_by_another(session) or left_upstream.holds_session(session):
+    if (
+        not is_kept_whole(session.engine_session_id)
+        or _is_held_by_another(session)
+        or left_upstream.holds_session(session)
+    ):
         session.engine_session_id = unique_session_id(session_id, owner.user_pk)
         session.save(update_fields=["engine_session_id"])
     return session

@@ -7,7 +7,6 @@ no deletion: what it held of the session before stays there under an id that is 
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from collections.abc import Collection
 from datetime import datetime
@@ -17,7 +16,7 @@ from django.db.models import QuerySet
 from engine import left_upstream, upstream_journal
 from engine.models import Memory, Session
 from engine.port import Message, Owner
-from engine.upstream.names import MAX_SESSION_ID_CHARS
+from engine.upstream.names import with_mark
 
 # No session that a caller names holds a control character.
 _PREFIX = "\x1fmoving:"
@@ -41,11 +40,7 @@ def staging_session(owner: Owner, session: Session, now: datetime) -> Session:
 
 def fresh_engine_id(session: Session) -> str:
     """An id for the session upstream that was never used, and that nobody can guess."""
-    token = secrets.token_hex(8)
-    named = f"{session.session_id}~{token}"
-    if len(named) <= MAX_SESSION_ID_CHARS:
-        return named
-    return f"{hashlib.sha256(session.session_id.encode()).hexdigest()}~{token}"
+    return with_mark(session.session_id, f"~{secrets.token_hex(8)}")
 
 
 def holds_others(staging: Session, messages: Collection[Message]) -> bool:

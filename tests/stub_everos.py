@@ -143,7 +143,7 @@ class Store:
             "user_id": user_id,
             "app_id": body.get("app_id", "default"),
             "project_id": body.get("project_id", "default"),
-            "session_id": body["session_id"],
+            "session_id": body["session_id"].strip(),  # as EverOS reads it back
             "timestamp": _iso(max(message["timestamp"] for message in said)),
             "sender_ids": [user_id],
             "summary": text[:200],
@@ -159,7 +159,7 @@ class Store:
             "agent_id": agent_id,
             "app_id": body.get("app_id", "default"),
             "project_id": body.get("project_id", "default"),
-            "session_id": body["session_id"],
+            "session_id": body["session_id"].strip(),  # as EverOS reads it back
             "task_intent": _text(said[0]["content"])[:200],
             "approach": "1. stub step",
             "quality_score": 0.9,

@@ -30,9 +30,21 @@ class AgentNames:
         return text.replace(self.suffix, "")
 
 
+def is_kept_whole(session_id: str) -> bool:
+    """Whether the upstream reads the id back as it was given: it drops white space at both ends, and files what was
+    said under another session."""
+    return session_id == session_id.strip()
+
+
 def unique_session_id(session_id: str, user_pk: UUID) -> str:
-    """An engine id for a session whose own id another user already holds upstream."""
-    unique = f"{session_id}+{user_pk.hex}"
-    if len(unique) <= MAX_SESSION_ID_CHARS:
-        return unique
-    return f"{hashlib.sha256(session_id.encode()).hexdigest()}+{user_pk.hex}"
+    """An engine id for a session whose own id another user already holds upstream, or which the upstream would not keep
+    whole."""
+    return with_mark(session_id, f"+{user_pk.hex}")
+
+
+def with_mark(session_id: str, mark: str) -> str:
+    """An engine id that the upstream takes and keeps: the session's own and the mark, or its digest and the mark."""
+    marked = f"{session_id}{mark}"
+    if len(marked) <= MAX_SESSION_ID_CHARS and is_kept_whole(marked):
+        return marked
+    return f"{hashlib.sha256(session_id.encode()).hexdigest()}{mark}"

@@ -9,7 +9,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from engine.models import Session
-from engine.port import EngineUnavailable, Hit, SearchRequest
+from engine.port import EngineUnavailable, Hit, ListRequest, SearchRequest
 from engine.upstream.failures import NotConfigured, OddAnswer
 from engine.upstream_engine import UpstreamEngine
 from tests.conftest import Person
@@ -363,3 +363,17 @@ def test_nor_is_what_a_session_left_under_an_id_that_it_has_no_more(
     Session.objects.update(engine_session_id="chat:1~moved")
     assert ask(engine, alice) == []
     assert "dropped" not in caplog.text
+
+
+@pytest.mark.parametrize("session_id", ["chat:1 ", " chat:1", " ", "chat:1\u3000", "\xa0chat:1", " " + "x" * 127])
+def test_what_was_said_in_a_session_whose_name_has_white_space_at_an_end_is_found_there(
+    engine: UpstreamEngine, alice: Person, session_id: str
+) -> None:
+    """The upstream drops it, and would file the memory under another session, or under one that nobody knows."""
+    remember(engine, alice, "chat:1", "green tea")
+    remember(engine, alice, session_id, "black tea")
+    found = {hit.text.rpartition(": ")[2]: hit.session_id for hit in ask(engine, alice)}
+    assert found == {"green tea": "chat:1", "black tea": session_id}
+    assert [hit.session_id for hit in ask(engine, alice, session_ids=(session_id,))] == [session_id]
+    (listed,) = engine.list(alice.owner, ListRequest(session_id=session_id)).memories
+    assert "black tea" in listed.text
