@@ -55,6 +55,11 @@ class SessionViewSet(ViewSet):
         tombstone = trash.delete_session(owner, session_id, reason=body.reason or "", actor=Actor.key(who))
         return Response({"session_id": session_id, "tombstone_id": tombstone.tombstone_id, "status": "deleted"})
 
+    @extend_schema(exclude=True)
+    def destroy_one_named_restore(self, request: Request, session_id: str) -> Response:
+        """An id may end like the address at which sessions are restored."""
+        return self.destroy(request, f"{session_id}/restore")
+
     @extend_schema(
         operation_id="restore_session",
         summary="Take a session out of the trash",

@@ -25,6 +25,10 @@ urlpatterns = [
         name="memory-detail",
     ),
     path("sessions", SessionViewSet.as_view({"get": "list_sessions"}), name="session-list"),
-    path("sessions/<path:session_id>/restore", SessionViewSet.as_view({"post": "restore"}), name="session-restore"),
+    path(
+        "sessions/<path:session_id>/restore",
+        SessionViewSet.as_view({"post": "restore", "delete": "destroy_one_named_restore"}),
+        name="session-restore",
+    ),
     path("sessions/<path:session_id>", SessionViewSet.as_view({"delete": "destroy"}), name="session-detail"),
 ]

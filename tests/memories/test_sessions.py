@@ -118,3 +118,12 @@ def test_a_list_makes_three_statements(alice: Person) -> None:
     with CaptureQueriesContext(connection) as queries:
         assert len(sessions(alice)) == 5
     assert len(queries) == 3  # who asks, the sessions, their counts
+
+
+def test_a_session_that_is_named_like_an_address_is_deleted_and_restored(alice: Person) -> None:
+    say(alice, "notes/restore", "the car is red")
+    say(alice, "notes", "the bike is blue")
+    assert call(alice, "delete", "/sessions/notes/restore")["session_id"] == "notes/restore"
+    assert [memory["text"] for memory in call(alice, "get", "/memories")["memories"]] == ["the bike is blue"]
+    call(alice, "post", "/sessions/notes/restore/restore")
+    assert len(call(alice, "get", "/memories")["memories"]) == 2

@@ -57,6 +57,7 @@ API = {
     ("GET", "/sessions"): KEY,
     ("DELETE", "/sessions/<path:session_id>"): KEY,
     ("POST", "/sessions/<path:session_id>/restore"): KEY,
+    ("DELETE", "/sessions/<path:session_id>/restore"): KEY,
     ("POST", "/tools/invoke"): OPENCLAW,
 }
 # Views that name no methods decide themselves who sees what, each with tests of its own.
