@@ -7,11 +7,13 @@ machine. `manifest.json` names each file with its size and SHA-256, `manifest.sh
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import io
 import json
 import os
 import re
+import shutil
 import tarfile
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,8 +22,8 @@ from types import TracebackType
 from typing import IO, Any, Self
 
 from lifecycle.commands import Report, Stop
-from memory_gateway.core.errors import Conflict, InvalidInput, NotFound
-from resources.storage import full_disk_is_no_space
+from memory_gateway.core.errors import Conflict, InvalidInput, NoSpace, NotFound
+from resources.storage import NO_SPACE
 
 VERSION = 1
 _MANIFEST, _SEAL = "manifest.json", "manifest.sha256"
@@ -30,22 +32,35 @@ _MAX_MANIFEST_BYTES = 256 * 2**20
 _MAX_LINE_BYTES = 64 * 2**20
 _SPOOL_BYTES = 4 * 2**20
 _CHUNK = 2**20
+# Endings that nobody else gives to files.
+_PART, _FOLDER = ".mg-part", ".mg-files"
 
 
 class Writer:
-    """Writes an archive beside its place and moves it there when it is whole. Errors: `Conflict` if one is there."""
+    """Writes an archive beside its place and moves it there when it is whole; what a killed one left is removed.
+
+    Errors: `Conflict` if one is there or is being written, `NotFound` for its folder, `NoSpace`.
+    """
 
     def __init__(self, target: Path, kind: str) -> None:
         if target.exists():
             raise Conflict(f"{target} exists: choose another name.")
         self._target, self._kind = target, kind
-        self._part = target.with_name(f".{target.name}.part")
+        self._part = target.with_name(f".{target.name}{_PART}")
         self._files: dict[str, dict[str, Any]] = {}
+        self.folder = target.with_name(f".{target.name}{_FOLDER}")
+        """For what is put together first; whoever makes it need not remove it."""
 
     def __enter__(self) -> Self:
         with _no_folder(self._target):
-            self._part.unlink(missing_ok=True)
-            descriptor = os.open(self._part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+            _clear_broken_off(self._target.parent)
+            descriptor = _claim(self._part)
+        if descriptor is None:
+            raise Conflict(f"Another command is writing {self._target} now.")
+        if self._target.exists():  # it was written since somebody looked
+            _remove(self._part)
+            os.close(descriptor)
+            raise Conflict(f"{self._target} exists: choose another name.")
         self._raw = os.fdopen(descriptor, "wb")
         self._tar = tarfile.open(fileobj=self._raw, mode="w", format=tarfile.PAX_FORMAT)
         return self
@@ -53,8 +68,11 @@ class Writer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._raw.close()
-        self._part.unlink(missing_ok=True)
+        _remove(self._part)
+        with contextlib.suppress(OSError):  # what is still to be written is of no use
+            self._raw.close()
+        if isinstance(error, OSError) and error.errno in NO_SPACE:
+            raise NoSpace(f"There is no space for {self._target}: nothing was written.") from None
 
     def add_lines(self, name: str, rows: Iterable[Mapping[str, Any]]) -> int:
         """A file of JSON lines; how many there were."""
@@ -79,19 +97,19 @@ class Writer:
         self._add(_MANIFEST, io.BytesIO(data), len(data))
         seal = f"{hashlib.sha256(data).hexdigest()}\n".encode()
         self._add(_SEAL, io.BytesIO(seal), len(seal))
-        with full_disk_is_no_space():
-            self._tar.close()
-            self._raw.flush()
-            os.fsync(self._raw.fileno())
-            self._part.rename(self._target)
+        self._tar.close()
+        self._raw.flush()
+        os.fsync(self._raw.fileno())
+        if self._target.exists():
+            raise Conflict(f"{self._target} came meanwhile: choose another name.")
+        self._part.rename(self._target)
         return manifest
 
     def _add(self, name: str, source: IO[bytes], size: int) -> None:
         info = tarfile.TarInfo(name)
         info.size, info.mode = size, 0o600
         hashing = _Hashing(source)
-        with full_disk_is_no_space():
-            self._tar.addfile(info, hashing)
+        self._tar.addfile(info, hashing)
         self._files[name] = {"size": size, "sha256": hashing.digest.hexdigest()}
 
 
@@ -173,6 +191,35 @@ class Reader:
         if told != found:
             raise InvalidInput(f"The archive is damaged: {_MANIFEST} has SHA-256 {found}, {_SEAL} says {told}.")
         return _checked_manifest(json.load(self.open(_MANIFEST)), kind)
+
+
+def _claim(part: Path) -> int | None:
+    """An empty file that is this process's alone until it is closed; None while it is another's."""
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    with contextlib.suppress(BlockingIOError, FileNotFoundError):
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Whoever had it may have moved it to its place, or removed it, just now.
+        if os.path.samestat(os.fstat(descriptor), part.lstat()):
+            os.ftruncate(descriptor, 0)
+            return descriptor
+    os.close(descriptor)
+    return None
+
+
+def _clear_broken_off(folder: Path) -> None:
+    """Removes what killed processes left in the folder, whatever the name of their archive: it holds everything."""
+    for part in folder.glob(f".*{_PART}"):
+        with contextlib.suppress(OSError):
+            descriptor = _claim(part)
+            if descriptor is not None:
+                _remove(part)
+                os.close(descriptor)
+
+
+def _remove(part: Path) -> None:
+    """With the folder beside it, which goes first: a kill in between leaves the part that tells of it."""
+    shutil.rmtree(part.with_name(part.name.removesuffix(_PART) + _FOLDER), ignore_errors=True)
+    part.unlink(missing_ok=True)
 
 
 def dump(row: Mapping[str, Any]) -> bytes:

@@ -11,7 +11,6 @@ import os
 import shutil
 import sqlite3
 import subprocess
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -28,7 +27,7 @@ from lifecycle import files
 from lifecycle.archive import Reader, Writer
 from lifecycle.commands import Report, Stop, no_report
 from lifecycle.models import Lease
-from memory_gateway.core.errors import Conflict, InvalidInput, NotFound
+from memory_gateway.core.errors import Conflict, InvalidInput, NoSpace, NotFound
 from resources import storage
 from resources.leases import is_dead
 
@@ -59,8 +58,9 @@ def backup(target: Path, *, report: Report = no_report, stop: Stop | None = None
     """
     if not target.parent.is_dir():
         raise NotFound(f"There is no folder {target.parent}.")
-    with Writer(target, FORMAT) as writer, tempfile.TemporaryDirectory(dir=target.parent) as folder:
-        kept = Path(folder)
+    with Writer(target, FORMAT) as writer:
+        kept = writer.folder
+        kept.mkdir(mode=0o700)
         dump, paths = _snapshot(kept, report, stop)
         with dump.open("rb") as source:
             writer.add_file(dump.name, source)
@@ -173,10 +173,17 @@ def _copy(target: Path, report: Report, stop: Stop | None) -> None:
         if stop:
             stop.check()
 
-    with _sqlite(target) as copy:
-        connection.connection.backup(copy, pages=_PAGES_AT_ONCE, progress=progress)
-        copy.execute("PRAGMA journal_mode=DELETE")
-        (said,) = copy.execute("PRAGMA integrity_check(1)").fetchone()
+    try:
+        with _sqlite(target) as copy:
+            connection.connection.backup(copy, pages=_PAGES_AT_ONCE, progress=progress)
+            copy.execute("PRAGMA journal_mode=DELETE")
+            (said,) = copy.execute("PRAGMA integrity_check(1)").fetchone()
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_FULL:
+            raise
+        raise NoSpace(
+            f"There is no space for a copy of the database in {target.parent}: nothing was written."
+        ) from None
     if said != "ok":
         raise InvalidInput(f"The database is damaged, so its copy is too: {said}")
 
@@ -198,30 +205,35 @@ def _require_empty() -> None:
 
 
 def _load(dump: IO[bytes]) -> None:
-    with tempfile.TemporaryDirectory(dir=_beside_database()) as folder:
-        path = Path(folder) / "database"
-        with path.open("wb") as target:
-            shutil.copyfileobj(dump, target)
-            os.fsync(target.fileno())
-        if connection.vendor != "sqlite":
+    if connection.vendor == "sqlite":
+        database = Path(str(connection.settings_dict["NAME"]))
+        _put_in_place(dump, database.with_name(f".{database.name}.restoring"), database)
+    else:
+        descriptor, path = storage.create_temporary()
+        try:
+            with os.fdopen(descriptor, "wb") as target:
+                shutil.copyfileobj(dump, target)
             connections.close_all()
             _run_postgresql("pg_restore", "--clean", "--if-exists", "--no-owner", "--single-transaction", str(path))
-        else:
-            _put_in_place(path)
+        finally:
+            path.unlink(missing_ok=True)
     connections.close_all()
 
 
-def _beside_database() -> Path | None:
-    return Path(str(connection.settings_dict["NAME"])).parent if connection.vendor == "sqlite" else None
-
-
-def _put_in_place(path: Path) -> None:
-    database = Path(str(connection.settings_dict["NAME"]))
-    connections.close_all()
-    for left in (database.with_name(f"{database.name}-wal"), database.with_name(f"{database.name}-shm")):
-        left.unlink(missing_ok=True)
-    path.chmod(0o600)
-    path.rename(database)
+def _put_in_place(dump: IO[bytes], copy: Path, database: Path) -> None:
+    """By way of a copy under one name: what a kill leaves of it the next restore writes over."""
+    try:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+        with storage.full_disk_is_no_space(), os.fdopen(os.open(copy, flags, 0o600), "wb") as target:
+            shutil.copyfileobj(dump, target)
+            target.flush()
+            os.fsync(target.fileno())
+        connections.close_all()
+        for left in (database.with_name(f"{database.name}-wal"), database.with_name(f"{database.name}-shm")):
+            left.unlink(missing_ok=True)
+        copy.rename(database)
+    finally:
+        copy.unlink(missing_ok=True)
 
 
 def _run_postgresql(tool: str, *arguments: str) -> None:

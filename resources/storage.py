@@ -22,7 +22,7 @@ from memory_gateway.core.errors import NoSpace
 
 INCOMING = ".incoming"
 MESSAGE_FILES = "memory_attachments"
-_NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _USER_FOLDER = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _RESOURCE_FOLDER = re.compile(r"r_[0-9a-f]{32}")
@@ -53,7 +53,7 @@ def full_disk_is_no_space() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno not in _NO_SPACE:
+        if error.errno not in NO_SPACE:
             raise
         raise NoSpace("The disk of this gateway is full: nothing was stored. Try again later.") from None
 
