@@ -1,15 +1,17 @@
-#!/usr/bin/env python
+#!/usr/bin/env python3
 import os
 import sys
 
-from django.core.exceptions import ImproperlyConfigured
-from django.core.management import execute_from_command_line
+try:
+    from memory_gateway import commandline
+except ModuleNotFoundError as error:
+    sys.exit(
+        f"memory-gateway: This Python has no {error.name}. Run `make run` once, which sets everything up, and then "
+        "`.venv/bin/python manage.py …`."
+    )
 
 if __name__ == "__main__":
     # Threads of requests are threads enough: numpy's own would fight them for the processors.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memory_gateway.settings")
-    try:
-        execute_from_command_line(sys.argv)
-    except ImproperlyConfigured as error:
-        sys.exit(f"memory-gateway: {error}")
+    sys.exit(commandline.main(sys.argv))

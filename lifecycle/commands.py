@@ -2,16 +2,19 @@
 
 Exit codes: 0 done; 1 done, but something is not as it should be; 2 refused, nothing was done; 128 + the signal's number
 where a signal ended it early: what was done stays, and the same call goes on from there.
+`memory_gateway.commandline` has the sentences for a database or a disk that fails.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import signal
 import sys
 import threading
 import time
 from abc import abstractmethod
+from argparse import ArgumentTypeError
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -132,6 +135,17 @@ class Answer:
     data: dict[str, Any]
     text: str
     is_ok: bool = True
+
+
+def whole_number(least: int, most: int) -> Callable[[str], int]:
+    """The `type` of an argument that is a whole number within bounds."""
+
+    def parse(text: str) -> int:
+        if not re.fullmatch(r"[0-9]{1,18}", text) or not least <= int(text) <= most:
+            raise ArgumentTypeError(f"must be a whole number from {least:,} to {most:,}")
+        return int(text)
+
+    return parse
 
 
 class LifecycleCommand(BaseCommand):

@@ -83,10 +83,11 @@ def listen(plan: Plan) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((plan.host, plan.port))
-    except OSError as error:
+    except (OSError, OverflowError) as error:
         listener.close()
+        reason = "ports go from 0 to 65535" if isinstance(error, OverflowError) else error.strerror or error
         raise CommandError(
-            f"Cannot listen on {plan.host} port {plan.port}: {error.strerror or error}. "
+            f"Cannot listen on {plan.host} port {plan.port}: {reason}. "
             "Another gateway may be running; MEMORY_GATEWAY_PORT chooses another port.",
             returncode=EXIT_START_FAILED,
         ) from None
