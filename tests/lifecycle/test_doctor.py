@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.db import connection
 
 from accounts.models import AuditEvent
@@ -55,6 +55,14 @@ def test_a_healthy_gateway_has_no_problem(alice: Person, storage: Path) -> None:
     assert code == 0, statuses
     assert set(statuses) == {"settings", "database", "index", "files", "erasures", "engine", "clock", "disk"}
     assert statuses["files"] == statuses["index"] == statuses["engine"] == ["ok"]
+
+
+def test_no_age_spares_less_than_none(alice: Person, storage: Path) -> None:
+    """Files that arrive just now stay, also where somebody writes a sign too many."""
+    young = put(storage / ".incoming" / "0123", age_seconds=0)
+    with pytest.raises(CommandError, match="min-age: must be a whole number"):
+        call_command("doctor", "--fix", "--min-age=-1", stdout=StringIO(), stderr=StringIO())
+    assert young.exists()
 
 
 def test_a_missing_file_is_a_problem(alice: Person, storage: Path) -> None:

@@ -58,6 +58,16 @@ def test_only_what_is_old_enough_goes(alice: Person, storage: Path) -> None:
     assert trash(alice) == []
 
 
+@pytest.mark.parametrize("days", ["-30", "99999999999", "two"])
+def test_an_age_that_is_none_purges_nothing(alice: Person, days: str) -> None:
+    """A slip of the hand must not empty the trash: below nothing would be all of it."""
+    say(alice, "chat:c1", "The walnut rumour.")
+    call(alice, "delete", f"/memories/{id_of('The walnut rumour.')}")
+    with pytest.raises(CommandError, match=r"older-than: must be a whole number from 0 to 36,500"):
+        run(f"--older-than={days}")
+    assert Tombstone.objects.get().row is not None
+
+
 def test_nothing_of_its_words_is_left(alice: Person, storage: Path) -> None:
     furnish(alice)
     deleted = id_of("Ignore the walnut rumour.")

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from lifecycle.commands import Answer, LifecycleCommand
+from lifecycle.commands import Answer, LifecycleCommand, whole_number
 from lifecycle.doctor import Doctor, is_healthy, summary
 
 
@@ -23,7 +23,7 @@ class Command(LifecycleCommand):
         parser.add_argument("--compact", action="store_true", help="with --fix: rewrite the SQLite file as well")
         parser.add_argument(
             "--min-age",
-            type=int,
+            type=whole_number(0, 1_000_000),
             default=60,
             metavar="MINUTES",
             help="--fix leaves younger files alone, which may be arriving (default: 60; 0 while the server is down)",

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from argparse import ArgumentTypeError
 from typing import Any
 
 from django.core.management.base import CommandParser
 
-from lifecycle.commands import Answer, LifecycleCommand
+from lifecycle.commands import Answer, LifecycleCommand, whole_number
 from lifecycle.many_memories import Plan, make
 
 
@@ -20,9 +19,11 @@ class Command(LifecycleCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
-        parser.add_argument("number", type=_positive, help="how many memories")
-        parser.add_argument("--users", type=_positive, default=100, help="of how many users (100)")
-        parser.add_argument("--days", type=_positive, default=730, help="within how many days before now (730)")
+        parser.add_argument("number", type=whole_number(1, 10**9), help="how many memories")
+        parser.add_argument("--users", type=whole_number(1, 99_999), default=100, help="of how many users (100)")
+        parser.add_argument(
+            "--days", type=whole_number(1, 18_250), default=730, help="within how many days before now (730)"
+        )
         parser.add_argument("--seed", type=int, default=0, help="another number makes other texts (0)")
         parser.add_argument(
             "--no-index", action="store_true", help="leave them out of the keyword index: faster, but nothing is found"
@@ -35,9 +36,3 @@ class Command(LifecycleCommand):
         seconds = round(time.monotonic() - began, 1)
         data = {"memories": done, "users": users, "seconds": seconds}
         return Answer(data, f"{done:,} memories of {users:,} users in {seconds:,} s.")
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise ArgumentTypeError("must be a number above 0")
-    return int(text)

@@ -10,7 +10,7 @@ from django.core.management.base import CommandParser
 from accounts.audit import Actor
 from accounts.services import find_user
 from lifecycle import compaction, purge
-from lifecycle.commands import Answer, LifecycleCommand
+from lifecycle.commands import Answer, LifecycleCommand, whole_number
 
 
 class Command(LifecycleCommand):
@@ -21,7 +21,12 @@ class Command(LifecycleCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
-        parser.add_argument("--older-than", type=int, metavar="DAYS", help="another age than the setting's; 0: all")
+        parser.add_argument(
+            "--older-than",
+            type=whole_number(0, 36_500),
+            metavar="DAYS",
+            help="another age than the setting's; 0: all",
+        )
         parser.add_argument("--user", metavar="USER_ID", help="only this user's")
         parser.add_argument("--compact", action="store_true", help="rewrite the database file afterwards")
 
