@@ -23,6 +23,7 @@ from typing import IO, Any, Self
 
 from lifecycle.commands import Report, Stop
 from memory_gateway.core.errors import Conflict, InvalidInput, NoSpace, NotFound
+from memory_gateway.core.json_data import holds_nul
 from resources.storage import NO_SPACE
 
 VERSION = 1
@@ -122,8 +123,8 @@ class Reader:
             raise NotFound(f"There is no file {path}.")
         try:
             self._tar = tarfile.open(path, "r:")  # noqa: SIM115  closed by the caller's `with`, or below
-        except tarfile.TarError as error:
-            raise InvalidInput(f"{path} is no archive: {error}.") from error
+        except (tarfile.TarError, ValueError) as error:
+            raise InvalidInput(f"{path} is no archive: {str(error)[:200]}.") from error
         try:
             self._members = _checked(self._tar, path.stat().st_size)
             self.manifest = self._read_manifest(kind)
@@ -162,9 +163,10 @@ class Reader:
             if not line:
                 return
             try:
-                yield number, json.loads(line)
+                row = _parsed(line)
             except ValueError:
                 raise InvalidInput(f"{name}, line {number}: not JSON.") from None
+            yield number, row
 
     def open(self, name: str) -> IO[bytes]:
         found = self._tar.extractfile(self._members[name])
@@ -190,7 +192,11 @@ class Reader:
         told, found = self.open(_SEAL).read(100).decode("ascii", "replace").strip(), self._digest(_MANIFEST)
         if told != found:
             raise InvalidInput(f"The archive is damaged: {_MANIFEST} has SHA-256 {found}, {_SEAL} says {told}.")
-        return _checked_manifest(json.load(self.open(_MANIFEST)), kind)
+        try:
+            manifest = _parsed(self.open(_MANIFEST).read())
+        except ValueError:
+            raise InvalidInput("The manifest of the archive is not JSON.") from None
+        return _checked_manifest(manifest, kind)
 
 
 def _claim(part: Path) -> int | None:
@@ -259,8 +265,8 @@ def _checked(tar: tarfile.TarFile, size: int) -> dict[str, tarfile.TarInfo]:
 def _infos(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
     try:
         yield from tar
-    except tarfile.TarError as error:
-        raise InvalidInput(f"The archive is damaged: {error}.") from error
+    except (tarfile.TarError, ValueError) as error:  # some odd headers are the latter
+        raise InvalidInput(f"The archive is damaged: {str(error)[:200]}.") from error
 
 
 def _checked_manifest(manifest: Any, kind: str) -> dict[str, Any]:
@@ -268,7 +274,31 @@ def _checked_manifest(manifest: Any, kind: str) -> dict[str, Any]:
         raise InvalidInput(f"This is no archive of the kind {kind}.")
     if manifest.get("version") != VERSION:
         raise InvalidInput(f"The archive has version {manifest.get('version')!r}; this gateway reads {VERSION}.")
+    files = manifest.get("files")
+    if not isinstance(files, dict) or not all(_is_told(file) for file in files.values()):
+        raise InvalidInput("The manifest of the archive does not say size and SHA-256 of each file.")
     return manifest
+
+
+def _is_told(file: Any) -> bool:
+    return isinstance(file, dict) and isinstance(file.get("size"), int) and isinstance(file.get("sha256"), str)
+
+
+def _parsed(data: bytes) -> Any:
+    """Errors: ValueError, also for what no database keeps: NUL, halves of characters, numbers that are none."""
+    try:
+        found = json.loads(data, parse_constant=_refuse)
+        if rb"\u" in data:  # how alone they can be written
+            json.dumps(found, ensure_ascii=False).encode()
+            if holds_nul(found):
+                raise ValueError("holds NUL")
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    return found
+
+
+def _refuse(name: str) -> None:
+    raise ValueError(name)
 
 
 def _compare_names(found: set[str], told: set[str]) -> None:

@@ -91,7 +91,8 @@ def erase(
 def find(user_id: str) -> UUID:
     """The user of that name; one whose erasure broke off first. Errors: `NotFound`."""
     for event in _events().filter(user_id=user_id):
-        if MemoryUser.objects.filter(pk=event.subject_id).exists():
+        # Also a name that is marked: an archive can bring a trail that speaks of anybody.
+        if MemoryUser.objects.filter(pk=event.subject_id, user_id__startswith=_MARK).exists():
             return UUID(event.subject_id)
     user = MemoryUser.objects.filter(user_id=user_id).first()
     if user is None:
@@ -121,7 +122,7 @@ def _begin(user_pk: UUID, actor: Actor) -> _Begun:
         if user is None:
             raise NotFound("There is no such user.")
         if user.user_id.startswith(_MARK):
-            event = _events().get(subject_id=str(user_pk))
+            event = _events().filter(subject_id=str(user_pk)).latest("pk")
             user.user_id = event.user_id
             return _Begun(user, event)
         detail = {"removed": erasing.counts(user), "upstream": _left_upstream(user)}
@@ -132,7 +133,7 @@ def _begin(user_pk: UUID, actor: Actor) -> _Begun:
         UserKey.objects.filter(user=user).delete()
         RpcToken.objects.filter(user=user).delete()
         MemoryUser.objects.filter(pk=user_pk).update(user_id=f"{_MARK}{user_pk.hex}")
-        return _Begun(user, _events().get(subject_id=str(user_pk)))
+        return _Begun(user, _events().filter(subject_id=str(user_pk)).latest("pk"))
 
 
 def _events() -> QuerySet[AuditEvent]:

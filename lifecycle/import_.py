@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 from uuid import UUID
 
-from django.db import IntegrityError, transaction
+from django.db import DataError, IntegrityError, transaction
 
 from accounts.audit import Actor, record
 from accounts.models import MemoryUser, UserKey
@@ -122,8 +122,8 @@ def _names(key: str) -> list[str]:
 def _check(archive: Reader, person: _Person) -> None:
     """Reads all rows once without saving any. Errors: `InvalidInput` naming file and line."""
     loader = Loader(person.user)
-    (user,) = _rows(archive, person, USER, loader) or [None]
-    if user is None or (user[0].pk, cast("MemoryUser", user[0]).user_id) != (person.user.pk, person.user.user_id):
+    users = [(row.pk, cast("MemoryUser", row).user_id) for row, _ in _rows(archive, person, USER, loader)]
+    if users != [(person.user.pk, person.user.user_id)]:
         raise InvalidInput(f"{person.folder}/user.jsonl does not hold the user that the manifest names.")
     for table in PORTABLE[1:]:
         for _ in _rows(archive, person, table, loader):
@@ -209,6 +209,8 @@ def _save(archive: Reader, person: _Person, table: Table, loader: Loader) -> int
         for row, data in batch:
             loader.resolve(table, row, data)
         if table is MEMORIES:
+    except DataError as error:
+        raise InvalidInput(f"{person.user.user_id} was not imported: the database refused a row ({error}).") from error
             _save_memories(person.user, [cast("Memory", row) for row, _ in batch])
         else:
             for row, _ in batch:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import Any
+from uuid import UUID
 
 from memory_gateway.core.errors import InvalidInput
 from resources import storage
@@ -15,6 +16,7 @@ BELOW_ROOT = (
 )
 """What the gateway calls the files that it stores, below its storage folder."""
 _STORED = re.compile(rf"(?P<scheme>file://)?/(?:.*/)?(?P<path>{BELOW_ROOT})", re.DOTALL)
+_BELOW = re.compile(rf"(?P<path>{BELOW_ROOT})")
 _PACKED = re.compile(rf"(?P<scheme>file://)?{re.escape(_ROOT)}(?P<path>{BELOW_ROOT})")
 
 
@@ -31,6 +33,30 @@ def unpack(place: str) -> str:
         return place
     path = storage.root() / found["path"]
     return path.as_uri() if found["scheme"] else str(path)
+
+
+def is_of(user_pk: UUID, place: str) -> bool:
+    """Whether a place in an archive is none of the storage's, or in this user's own folder."""
+    found = _PACKED.fullmatch(place) or _STORED.fullmatch(place) or _BELOW.fullmatch(place)
+    return not found or found["path"].startswith(f"{user_pk}/")
+
+
+def of_upload(row: dict[str, Any]) -> list[str]:
+    """Errors: `InvalidInput` for what is no place of ours."""
+    place = row["storage_path"]
+    if place and not _BELOW.fullmatch(place):
+        raise InvalidInput(f"storage_path: {place[:100]!r} is no place of a stored file")
+    return [place]
+
+
+def of_attachment(row: dict[str, Any]) -> list[str]:
+    return [row["internal_uri"]]
+
+
+def of_message(row: dict[str, Any]) -> list[str]:
+    found: list[str] = []
+    _with_files(row, found.append)
+    return found
 
 
 def pack_uri(row: dict[str, Any]) -> dict[str, Any]:

@@ -6,20 +6,31 @@ belongs to the user does not say so.
 
 from __future__ import annotations
 
+import math
 import uuid
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any, cast
 
 from django.core.exceptions import ValidationError
-from django.db.models import AutoField, Field, ForeignKey, Model
+from django.db.models import AutoField, BooleanField, Field, FloatField, ForeignKey, IntegerField, JSONField, Model
 
 from accounts.models import MemoryUser
+from lifecycle import places
 from lifecycle.tables import ALL, Row, Table
 from memory_gateway.core.errors import InvalidInput
 
 # Beyond this PostgreSQL gives back whole numbers where SQLite gives floats.
 _WHOLE_FROM = 1e16
+# The kinds of JSON that fields are written as; what stands first is asked first.
+_KINDS: tuple[tuple[type[Any], tuple[type[Any], ...]], ...] = (
+    (JSONField, (dict,)),
+    (BooleanField, (bool,)),
+    (FloatField, (int, float)),
+    (IntegerField, (int,)),
+    (Field, (str,)),
+)
+_WORDS = {dict: "an object", bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
 
 
 def dumped(table: Table, user: MemoryUser, batch: int = 500) -> Iterator[Row]:
@@ -45,6 +56,10 @@ class Loader:
         missing = [name for name in fields if name not in data and not fields[name].has_default()]
         if missing:
             raise InvalidInput(f"lacks {', '.join(missing)}")
+        for name, value in data.items():
+            _check_kind(fields[name], value)
+        if foreign := [place for place in table.places(data) if not places.is_of(self._user.pk, place)]:
+            raise InvalidInput(f"names the file {foreign[0][:100]!r}, which is not this user's")
         row = table.model(**self._owner(table))
         for name, value in table.unpack(data).items():
             self._set(row, fields[name], value)
@@ -66,8 +81,6 @@ class Loader:
 
     def _set(self, row: Model, field: Field[Any, Any], value: Any) -> None:
         if _is_named(field):
-            if value is not None and not isinstance(value, list):
-                raise InvalidInput(f"{field.name} must be a list of names")
             return
         try:
             setattr(row, field.attname, field.to_python(value))
@@ -82,6 +95,20 @@ class Loader:
         if self._keys[known] is None:
             raise InvalidInput(f"a row refers to {table.name} {list(names)}, which is not there")
         return self._keys[known]
+
+
+def _check_kind(field: Field[Any, Any], value: Any) -> None:
+    """What Django would read as something else, such as a list as its words. Errors: `InvalidInput`."""
+    if value is None and field.null:
+        return
+    if _is_named(field):
+        names = _table_of(field).key
+        if not (isinstance(value, list) and len(value) == len(names) and all(isinstance(name, str) for name in value)):
+            raise InvalidInput(f"{field.name} must be a list of names: {', '.join(names)}")
+        return
+    kinds = next(kinds for of, kinds in _KINDS if isinstance(field, of))
+    if type(value) not in kinds or (isinstance(value, float) and not math.isfinite(value)):
+        raise InvalidInput(f"{field.name} must be {' or '.join(_WORDS[kind] for kind in kinds)}")
 
 
 def _fields(table: Table) -> list[Field[Any, Any]]:

@@ -5,7 +5,7 @@ A test compares this list with the models: a new one that leads to a user and st
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +30,10 @@ def _same(row: Row) -> Row:
     return row
 
 
+def _none(_row: Row) -> Iterable[str]:
+    return ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
     """A table of people's rows.
@@ -37,7 +41,7 @@ class Table:
     `user` is the look-up that leads to the user's key, or to the user id where `is_by_name`. `order` is a total order
     that an import keeps. `key` names a row of the user where the primary key is this database's own. Fields in
     `left_out` belong to this gateway alone; those in `emptied` lose their words by a purge. `pack` and `unpack` change
-    what names a place on this machine.
+    what names a place on this machine; `places` are those in a row of an archive.
     """
 
     name: str
@@ -50,6 +54,7 @@ class Table:
     emptied: frozenset[str] = frozenset()
     pack: Callable[[Row], Row] = _same
     unpack: Callable[[Row], Row] = _same
+    places: Callable[[Row], Iterable[str]] = _none
 
     def rows(self, user: MemoryUser) -> QuerySet[Any]:
         """All rows of a user, in their order."""
@@ -67,6 +72,7 @@ MEMORIES = Table(
     emptied=frozenset({"text"}),
     pack=places.pack_message,
     unpack=places.unpack_message,
+    places=places.of_message,
 )
 SESSIONS = Table(name="sessions", model=Session, key=_SCOPED_SESSION)
 RESOURCES = Table(
@@ -75,8 +81,15 @@ RESOURCES = Table(
     order=("created_at", "pk"),
     left_out=frozenset({"lease_holder", "leased_until"}),
     emptied=frozenset({"filename"}),
+    places=places.of_upload,
 )
-ATTACHMENTS = Table(name="attachments", model=Attachment, pack=places.pack_uri, unpack=places.unpack_uri)
+ATTACHMENTS = Table(
+    name="attachments",
+    model=Attachment,
+    pack=places.pack_uri,
+    unpack=places.unpack_uri,
+    places=places.of_attachment,
+)
 AUDIT = Table(name="audit", model=AuditEvent, user="user_id", is_by_name=True)
 
 PORTABLE: tuple[Table, ...] = (

@@ -64,5 +64,14 @@ def change_first_line(path: Path, name: str, change: dict[str, Any]) -> None:
     write(path, files)
 
 
+def change_manifest(path: Path, change: dict[str, Any]) -> None:
+    """With a seal that fits."""
+    files = contents(path)
+    manifest = {**json.loads(files[MANIFEST]), **change}
+    files[MANIFEST] = json.dumps(manifest, ensure_ascii=False, indent=1, sort_keys=True).encode()
+    files[SEAL] = hashlib.sha256(files[MANIFEST]).hexdigest().encode()
+    write(path, files, in_manifest=False)
+
+
 def compress(path: Path) -> None:
     path.write_bytes(gzip.compress(path.read_bytes()))

@@ -11,8 +11,10 @@ import pytest
 from django.core.management import CommandError
 from django.test import override_settings
 
+from accounts.audit import Actor
 from accounts.models import MemoryUser
 from engine.models import Memory
+from lifecycle import erase
 from resources.models import Resource
 from tests.conftest import make_person
 from tests.lifecycle import tars
@@ -124,7 +126,17 @@ def test_compressed_archives_are_refused(archive: Path) -> None:
         ("memories", {"memory_type": "nonsense"}, "memory_type"),
         ("memories", {"created_at_ms": "soon"}, "created_at_ms"),
         ("memories", {"unknown": 1}, "does not know"),
-        ("memories", {"text": None}, "text"),
+        ("memories", {"text": None}, "text must be a text"),
+        ("memories", {"text": ["a", "list"]}, "text must be a text"),
+        ("memories", {"text": "half \ud800 of a character"}, "not JSON"),
+        ("memories", {"payload": {"said": "NUL \x00"}}, "not JSON"),
+        ("memories", {"payload": []}, "payload must be an object"),
+        ("memories", {"seq": True}, "seq must be a whole number"),
+        ("memories", {"session": ["default"]}, "list of names"),
+        ("memories", {"session": ["default", "default", {}]}, "list of names"),
+        ("attachments", {"internal_uri": None}, "internal_uri must be a text"),
+        ("override_revisions", {"override": {}}, "override must be a text"),
+        ("sessions", {"created_at": 5}, "created_at must be a text"),
         ("sessions", {"created_at": "yesterday"}, "created_at"),
         ("override_revisions", {"override": "o_" + 32 * "0"}, "not there"),
         ("user", {"user_id": "mallory"}, "does not hold the user"),
@@ -138,6 +150,54 @@ def test_rows_that_could_not_be_are_refused(
     assert said in refusal(archive)
 
 
+OTHER = "0b0b0b0b-0000-4000-8000-000000000000"
+THEIRS = f"{OTHER}/r_{32 * 'b'}/content.txt"
+ATTACHED = f"{OTHER}/memory_attachments/{64 * 'b'}/content.txt"
+
+
+@pytest.mark.parametrize(
+    ("table", "change"),
+    [
+        ("resources", {"storage_path": THEIRS}),
+        ("attachments", {"internal_uri": f"file://{{storage}}/{ATTACHED}"}),
+        ("attachments", {"internal_uri": f"file:///data/storage/{ATTACHED}"}),
+        ("memories", {"payload": {"message": {"content": [{"file": f"{{storage}}/{ATTACHED}"}]}}}),
+    ],
+)
+def test_nobody_s_files_come_with_another_s_rows(
+    archive: Path, alice: UUID, table: str, change: dict[str, Any]
+) -> None:
+    """They would be shown to, sent out for and removed with the user of the archive."""
+    tars.change_first_line(archive, f"users/{alice}/{table}.jsonl", change)
+    assert "which is not this user's" in refusal(archive)
+
+
+def test_a_path_that_is_none_of_the_storage_is_refused(archive: Path, alice: UUID) -> None:
+    tars.change_first_line(archive, f"users/{alice}/resources.jsonl", {"storage_path": "../../secret_key"})
+    assert "no place of a stored file" in refusal(archive)
+
+
+@pytest.mark.parametrize("line", [b"[" * 100_000, b"NaN", b"9" * 7000, b"\xff\xfe"])
+def test_what_no_reader_gets_through_is_no_row(archive: Path, alice: UUID, line: bytes) -> None:
+    name = f"users/{alice}/audit.jsonl"
+    tars.write(archive, {**tars.contents(archive), name: line + b"\n"})
+    assert f"{name}, line 1: not JSON" in refusal(archive)
+
+
+def test_a_user_twice_is_refused(archive: Path, alice: UUID) -> None:
+    name = f"users/{alice}/user.jsonl"
+    tars.write(archive, {**tars.contents(archive), name: 2 * tars.content(archive, name)})
+    assert "does not hold the user" in refusal(archive)
+
+
+@pytest.mark.parametrize(
+    "files", [None, 5, [], {"users/x": None}, {"users/x": {}}, {"users/x": {"size": "1", "sha256": 1}}]
+)
+def test_a_manifest_that_is_none_is_refused(archive: Path, files: Any) -> None:
+    tars.change_manifest(archive, {"files": files})
+    assert "does not say size and SHA-256" in refusal(archive)
+
+
 def test_rows_of_others_cannot_be_taken_over(archive: Path, alice: UUID) -> None:
     """A row that refers to somebody else's by its key."""
     bob = MemoryUser.objects.get(pk=make_person("bob").user_pk)
@@ -146,3 +206,15 @@ def test_rows_of_others_cannot_be_taken_over(archive: Path, alice: UUID) -> None
     with pytest.raises(CommandError, match="not there"):
         run("import_memory", str(archive))
     assert not MemoryUser.objects.filter(user_id="alice").exists()
+
+
+def test_a_trail_that_comes_along_points_no_erasure_at_another(archive: Path, alice: UUID) -> None:
+    """Who names alice in a request to erase her gets no bob erased, and bob's own erasure is none the worse."""
+    bob = MemoryUser.objects.get(pk=make_person("bob").user_pk)
+    tars.change_first_line(
+        archive, f"users/{alice}/audit.jsonl", {"action": "user.erase_begin", "subject_id": str(bob.pk)}
+    )
+    run("import_memory", str(archive))
+    assert erase.find("alice") == alice
+    erase.erase(bob.pk, actor=Actor.command("tests"))
+    assert list(MemoryUser.objects.values_list("user_id", flat=True)) == ["alice"]
