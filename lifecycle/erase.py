@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -98,6 +98,14 @@ def find(user_id: str) -> UUID:
     if user is None:
         raise NotFound("There is no such user.")
     return user.pk
+
+
+def erased(user_pks: Collection[UUID]) -> set[UUID]:
+    """Which of them were users of this gateway and were erased."""
+    keys = [str(pk) for pk in user_pks]
+    # Events that an archive brought name their user; this one names nobody.
+    events = AuditEvent.objects.filter(action=ERASED, user_id="", subject_type="user", subject_id__in=keys)
+    return {UUID(key) for key in events.values_list("subject_id", flat=True)}
 
 
 def unfinished(begun_before: datetime) -> list[UUID]:

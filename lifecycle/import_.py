@@ -18,7 +18,7 @@ from engine.embedded import index, storage
 from engine.models import Memory
 from engine.port import Owner
 from engine.registry import get_engine
-from lifecycle import erasing, files
+from lifecycle import erase, erasing, files, redeleting
 from lifecycle.archive import Reader
 from lifecycle.commands import Report, Stop, no_report
 from lifecycle.export import FORMAT, MAX_NAMED_USERS
@@ -56,16 +56,25 @@ class _Person:
         return f"users/{self.user.pk}"
 
 
+@dataclass(frozen=True, slots=True)
+class _Replaced:
+    keys: list[UserKey] = field(default_factory=list)
+    files: set[str] = field(default_factory=set)
+    deletions: redeleting.Deletions | None = None
+
+
 def import_archive(
     path: Path,
     *,
     on_conflict: OnConflict = "fail",
+    even_erased: bool = False,
     actor: Actor,
     report: Report = no_report,
     stop: Stop | None = None,
 ) -> Imported:
     """Takes in the users of an archive. Who is here already is left as they are (`skip`), gives way to the archive's
-    but keeps their keys unless it brings some (`replace`), or is a reason to take in nobody (`fail`).
+    but keeps their keys unless it brings some, and what they deleted since stays deleted (`replace`), or is a reason to
+    take in nobody (`fail`). Who was erased here is left out (`skip`) or such a reason too, unless `even_erased`.
 
     A user comes in whole or not at all; stopped between two users, `skip` goes on. Errors: `InvalidInput` naming what
     is wrong with the archive, `Conflict`, `NotFound`, `NoSpace`, `Stopped`.
@@ -75,13 +84,16 @@ def import_archive(
         archive.verify(report, stop)
         for person in people:
             _check(archive, person)
-        wanted, skipped = _sorted_out(people, on_conflict)
+        skipped = [] if even_erased else _erased(people, on_conflict)
+        people = [one for one in people if one.user.user_id not in skipped]
+        wanted, here = _sorted_out(people, on_conflict)
+        skipped = sorted([*skipped, *here])
         require_free(sum(archive.files[f"{one.folder}/files/{name}"]["size"] for one in wanted for name in one.files))
         done = Imported(skipped=skipped)
         for number, person in enumerate(wanted, 1):
             if stop:
                 stop.check()
-            _take_in(archive, person, done)
+            _take_in(archive, person, actor, done)
             report("Importing users", number, len(wanted))
     _record(actor, done, path)
     return done
@@ -130,6 +142,18 @@ def _check(archive: Reader, person: _Person) -> None:
             pass
 
 
+def _erased(people: Sequence[_Person], on_conflict: OnConflict) -> list[str]:
+    """The ids of those who were erased here. Errors: `Conflict`."""
+    gone = erase.erased([one.user.pk for one in people])
+    names = sorted(one.user.user_id for one in people if one.user.pk in gone)
+    if names and on_conflict != "skip":
+        raise Conflict(
+            f"{len(names)} of its users were erased here, nobody was imported: {', '.join(names[:20])}. "
+            "--on-conflict skip leaves them out, --even-erased brings them back."
+        )
+    return names
+
+
 def _sorted_out(people: Sequence[_Person], on_conflict: OnConflict) -> tuple[list[_Person], list[str]]:
     """Whom to take in, and the ids of those who stay as they are. Errors: `Conflict`."""
     here = dict(
@@ -147,7 +171,7 @@ def _sorted_out(people: Sequence[_Person], on_conflict: OnConflict) -> tuple[lis
     return list(people), []
 
 
-def _take_in(archive: Reader, person: _Person, done: Imported) -> None:
+def _take_in(archive: Reader, person: _Person, actor: Actor, done: Imported) -> None:
     """Files first: a row without its file is worse than a file without its row, which the sweeper finds."""
     there = set(files.on_disk_of(person.user.pk))
     placed = []
@@ -156,45 +180,54 @@ def _take_in(archive: Reader, person: _Person, done: Imported) -> None:
             with archive.open(f"{person.folder}/files/{name}") as source:
                 files.put(f"{person.user.pk}/{name}", source)
             placed.append(f"{person.user.pk}/{name}")
-        replaced = _save_all(archive, person, done)
+        replaced = _save_all(archive, person, actor, done)
     except BaseException:
         for path in set(placed) - there:
             files.remove(path)
         raise
-    for path in replaced - set(placed):
+    for path in replaced.files - set(placed):
         files.remove(path)
+    if replaced.deletions:
+        redeleting.purge_again(person.user, replaced.deletions, actor)
     done.users.append(person.user.user_id)
     done.files += len(placed)
 
 
-def _save_all(archive: Reader, person: _Person, done: Imported) -> set[str]:
-    """All rows in one transaction; the files of the user who had to give way."""
+def _save_all(archive: Reader, person: _Person, actor: Actor, done: Imported) -> _Replaced:
+    """All rows in one transaction; what there was of the user who had to give way."""
     counts = dict(done.rows)
     try:
         with transaction.atomic():
-            keys, replaced = _make_room(person)
+            replaced = _make_room(person)
             loader = Loader(person.user)
             for table in PORTABLE:
                 count = _save(archive, person, table, loader)
                 counts[table.name] = counts.get(table.name, 0) + count
             if not archive.has(f"{person.folder}/{KEYS.name}.jsonl"):
-                _keep(keys, person.user)
+                _keep(replaced.keys, person.user)
+            if replaced.deletions:
+                redeleting.repeat(person.user, replaced.deletions, actor)
     except IntegrityError as error:
         raise Conflict(f"{person.user.user_id} was not imported: a row of theirs is here already ({error}).") from error
+    except DataError as error:
+        raise InvalidInput(f"{person.user.user_id} was not imported: the database refused a row ({error}).") from error
     done.rows = counts
     return replaced
 
 
-def _make_room(person: _Person) -> tuple[list[UserKey], set[str]]:
-    """The keys and files of the user of the same name, whose rows are gone now."""
+def _make_room(person: _Person) -> _Replaced:
+    """What there was of the user of the same name, whose rows are gone now."""
     there = MemoryUser.objects.select_for_update().filter(user_id=person.user.user_id).first()
     if there is None:
-        return [], set()
-    keys = list(UserKey.objects.filter(user=there))
-    stored = set(files.on_disk_of(there.pk))
+        return _Replaced()
+    replaced = _Replaced(
+        list(UserKey.objects.filter(user=there)),
+        set(files.on_disk_of(there.pk)),
+        redeleting.of(there) if there.pk == person.user.pk else None,  # a namesake deleted other things
+    )
     erasing.remove_rows(there)
     erasing.remove_user(there)
-    return keys, stored
+    return replaced
 
 
 def _keep(keys: Iterable[UserKey], user: MemoryUser) -> None:
@@ -209,8 +242,6 @@ def _save(archive: Reader, person: _Person, table: Table, loader: Loader) -> int
         for row, data in batch:
             loader.resolve(table, row, data)
         if table is MEMORIES:
-    except DataError as error:
-        raise InvalidInput(f"{person.user.user_id} was not imported: the database refused a row ({error}).") from error
             _save_memories(person.user, [cast("Memory", row) for row, _ in batch])
         else:
             for row, _ in batch:

@@ -22,7 +22,7 @@ from memories.models import Override, OverrideRevision, Tombstone
 from resources.models import Resource
 from tests.conftest import Person, make_person
 from tests.lifecycle.furnished import found, furnish
-from tests.memories.calls import call
+from tests.memories.calls import call, id_of, say
 from tests.server import PROJECT, _migrated_file, server_environment
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -181,6 +181,53 @@ def test_replace_puts_the_archive_in_their_place_and_keeps_their_keys(
     assert found(again, "walnut")
     assert not found(again, "almond")
     assert not (storage / str(again.user_pk)).exists()
+
+
+def test_replace_brings_back_nothing_that_was_deleted_since(alice: Person, storage: Path, tmp_path: Path) -> None:
+    """A memory, a session and a file, in the trash or purged: what the archive still has of them is not found again."""
+    furnished = furnish(alice)
+    say(alice, "chat:gone", "The walnut secret.")
+    say(alice, "chat:more", "The walnut whisper.", "The walnut stays.")
+    export(tmp_path / "all.tar")
+    tea, secret = id_of("I like walnut tea."), id_of("The walnut secret.")
+    call(alice, "delete", f"/memories/{id_of('The walnut whisper.')}")
+    call(alice, "delete", "/sessions/chat:gone")
+    run("purge_trash", "--older-than", "0")
+    call(alice, "delete", f"/memories/{tea}", reason="not any more")
+    call(alice, "delete", "/sessions/chat:c3")
+    call(alice, "delete", f"/resources/{furnished.resource_id}")
+    before = found(alice, "walnut")
+    run("import_memory", str(tmp_path / "all.tar"), "--on-conflict", "replace")
+    assert found(alice, "walnut") == before
+    assert not Memory.objects.filter(text__in=["The walnut whisper.", "The walnut secret."]).exists()
+    call(alice, "get", f"/memories/{secret}", status=404)
+    assert not (storage / str(alice.user_pk) / furnished.resource_id).exists()
+    assert Resource.objects.get(pk=furnished.resource_id).status == "deleted"
+    call(alice, "post", f"/memories/{tea}/restore")
+    call(alice, "post", "/sessions/chat:c3/restore")
+    assert "I like walnut tea." in found(alice, "walnut")
+
+
+def test_who_was_erased_since_stays_erased(alice: Person, bob: Person, storage: Path, tmp_path: Path) -> None:
+    """Also where somebody else has the name by now: the archive of all must not bring one back unnoticed."""
+    furnish(alice)
+    furnish(bob, "almond")
+    archive = tmp_path / "all.tar"
+    export(archive)
+    run("erase_user", "alice", "--yes")
+    make_person("alice")
+    forget("bob")
+    for how in ("fail", "replace"):
+        with pytest.raises(CommandError, match="1 of its users were erased here, nobody was imported: alice"):
+            run("import_memory", str(archive), "--on-conflict", how)
+    assert not MemoryUser.objects.filter(user_id="bob").exists()
+    answer = run("import_memory", str(archive), "--on-conflict", "skip")
+    assert (answer["users"], answer["skipped"]) == (1, 1)
+    assert not Memory.objects.filter(user__user_id="alice").exists()
+    run("erase_user", "alice", "--yes")
+    answer = run("import_memory", str(archive), "--on-conflict", "replace", "--even-erased")
+    assert answer["users"] == 2
+    assert found(new_key(alice), "walnut")
 
 
 def test_an_older_holder_of_a_session_id_stays_the_holder(

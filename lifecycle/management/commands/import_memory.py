@@ -29,14 +29,21 @@ class Command(LifecycleCommand):
             "archive's in their place (default: fail)",
         )
 
-    def run(self, *, archive: Path, on_conflict: Any, **options: Any) -> Answer:
+        parser.add_argument(
+            "--even-erased", action="store_true", help="take in also who was erased here since the archive was made"
+        )
+
+    def run(self, *, archive: Path, on_conflict: Any, even_erased: bool, **options: Any) -> Answer:
         done = import_archive(
             archive,
             on_conflict=on_conflict,
+            even_erased=even_erased,
             actor=Actor.command("import_memory"),
             report=self.report,
             stop=self.stop,
         )
         data = {"users": len(done.users), "skipped": len(done.skipped), "rows": done.rows, "files": done.files}
         words = f"{len(done.users):,} users, {done.rows.get('memories', 0):,} memories, {done.files:,} files imported"
-        return Answer(data, f"{words}; {len(done.skipped):,} users were here already and stayed as they were.")
+        return Answer(
+            data, f"{words}; {len(done.skipped):,} users were here already, or erased here, and stayed as they were."
+        )
