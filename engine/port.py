@@ -164,6 +164,11 @@ class StoredMemory:
     chunk_index: int | None = None
     payload: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def turn(self) -> tuple[Owner, str | None, str]:
+        """What its turn is known by: names of turns come from engines and archives, and two people's may be the same."""
+        return self.owner, self.session_id, self.batch_id
+
 
 class Position(NamedTuple):
     """Where a page of a newest-first list ended."""

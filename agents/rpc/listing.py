@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from engine import browse
 from engine.browse import Selection
 from engine.browse.selection import of_turns
@@ -27,10 +29,11 @@ def whole_turns(selection: Selection, *, page: int, size: int, oldest_first: boo
 
 
 def _turns(selection: Selection, batch_ids: set[str]) -> list[list[StoredMemory]]:
-    turns: dict[str, list[StoredMemory]] = {}
+    """Also those of other people or sessions with a turn of the same name, each by itself."""
+    turns: dict[Any, list[StoredMemory]] = {}
     if batch_ids:
-        for row in of_turns(selection).filter(batch_id__in=batch_ids):
-            turns.setdefault(row.batch_id, []).append(stored(row))
+        for memory in map(stored, of_turns(selection).filter(batch_id__in=batch_ids)):
+            turns.setdefault(memory.turn, []).append(memory)
     for turn in turns.values():
         turn.sort(key=lambda memory: (memory.created_at_ms, memory.seq, memory.chunk_index or 0, memory.row))
     return list(turns.values())

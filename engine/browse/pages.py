@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.core.exceptions import EmptyResultSet
 from django.db import connection
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet, Value
+from django.db.models.functions import Coalesce
 
 from engine.browse.ledger import skipped
 from engine.browse.selection import Selection, of_turns, rows_of
@@ -190,7 +191,10 @@ def _beyond(rows: QuerySet[Memory], position: Position | None, *, ascending: boo
 
 def _heads(part: QuerySet[Memory], rows: QuerySet[Memory], *, oldest_first: bool) -> QuerySet[Memory]:
     """Of each turn the row that decides where it stands: of `part`, with none of its turn's `rows` ahead of it."""
-    same = rows.filter(batch_id=OuterRef("batch_id"))
+    # An expression, so that no index of sessions is taken: the turn's own is the one to use.
+    same = rows.alias(plain_session=Coalesce("session_id", Value(0))).filter(
+        batch_id=OuterRef("batch_id"), plain_session=Coalesce(OuterRef("session_id"), Value(0))
+    )
     ahead = Q(created_at_ms=OuterRef("created_at_ms"), pk__gt=OuterRef("pk"))
     ahead |= Q(created_at_ms__gt=OuterRef("created_at_ms"))
     if oldest_first:
@@ -201,7 +205,10 @@ def _heads(part: QuerySet[Memory], rows: QuerySet[Memory], *, oldest_first: bool
 
 def _turns(heads: Sequence[StoredMemory], rows: QuerySet[Memory]) -> tuple[Turn, ...]:
     """The turns of the heads, each with those of `rows` that belong to it, in their order."""
-    members: dict[str, list[StoredMemory]] = {head.batch_id: [] for head in heads if head.batch_id}
-    for memory in rows.filter(batch_id__in=members).order_by("created_at_ms", "seq", "pk") if members else ():
-        members[memory.batch_id].append(stored(memory))
-    return tuple(Turn(head.batch_id, tuple(members.get(head.batch_id, [head]))) for head in heads)
+    members: dict[Any, list[StoredMemory]] = {head.turn: [] for head in heads if head.batch_id}
+    names = {head.batch_id for head in heads if head.batch_id}
+    for row in rows.filter(batch_id__in=names).order_by("created_at_ms", "seq", "pk") if names else ():
+        memory = stored(row)
+        if memory.turn in members:
+            members[memory.turn].append(memory)
+    return tuple(Turn(head.batch_id, tuple(members.get(head.turn, [head]))) for head in heads)

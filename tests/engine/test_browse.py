@@ -68,7 +68,7 @@ def _row(chance: random.Random, session: Session, number: int) -> Memory:
         text=f"text {number}",
         importance=chance.choice([None, 0.1, 0.5, 0.9]),
         origin=chance.choice(["embedded", "embedded", "panel", "tool"]),
-        batch_id=chance.choice(["", f"turn-{session.pk}-{number // 20}"]),
+        batch_id=chance.choice(["", f"turn-{number // 40}"]),
         seq=number,
         created_at_ms=START + offset + chance.randrange(spread) // 1000 * 1000,
     )
@@ -152,8 +152,9 @@ def test_a_turn_is_never_cut(rows: list[Memory]) -> None:
                 at = page.newer if oldest_first else page.older
                 if at is None:
                     break
-            batches = [turn.batch_id for turn in turns if turn.batch_id]
-            assert len(batches) == len(set(batches))
+            assert all(len({memory.turn for memory in turn.memories}) == 1 for turn in turns)
+            named = [turn.memories[0].turn for turn in turns if turn.batch_id]
+            assert len(named) == len(set(named)) > len({turn.batch_id for turn in turns if turn.batch_id})
             assert Counter(ids(memory for turn in turns for memory in turn.memories)) == Counter(ids(wanted))
             for turn in turns:
                 assert [memory.created_at_ms for memory in turn.memories] == sorted(

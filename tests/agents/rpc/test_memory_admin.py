@@ -411,6 +411,20 @@ def test_an_operators_token_sees_everybody_and_leaves_a_trace(alice: Person, bob
     assert AuditEvent.objects.filter(action="memory.list").count() == 2  # one's own reading is nobody's business
 
 
+@pytest.mark.parametrize("descending", [True, False])
+def test_two_users_with_a_turn_of_one_name_see_their_own_only(alice: Person, bob: Person, descending: bool) -> None:
+    for number, person in enumerate((alice, bob, alice, bob)):
+        row(person, f"{number} of {person.user_id}", NOON_MS + number, batch_id="one name", seq=number)
+    asked = {"tab": "full", "sortDesc": descending}
+    assert texts(of(alice), **asked) == ["0 of alice", "2 of alice"]
+    assert texts(of(bob), **asked) == ["1 of bob", "3 of bob"]
+    everybody = texts(of_operator(), **asked)
+    assert len(everybody) == 4
+    assert [said[-3:] for said in everybody] == (
+        ["bob", "bob", "ice", "ice"] if descending else ["ice", "ice", "bob", "bob"]
+    )
+
+
 def test_two_users_with_the_same_conversation_are_two(alice: Person, bob: Person) -> None:
     for person in (alice, bob):
         row(person, f"of {person.user_id}", NOON_MS, session_id="chat:c1")
