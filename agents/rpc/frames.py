@@ -6,6 +6,7 @@ keys that it does not know.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ import orjson
 
 from agents.rpc.failures import Failure, invalid
 from agents.rpc.limits import MAX_MESSAGE_BYTES
+from memory_gateway.core.ids import has_surrogates
 from memory_gateway.core.json_data import holds_nul
 from memory_gateway.core.rest import MAX_JSON_DEPTH, json_depth_exceeds
 
@@ -51,7 +53,7 @@ def read(message: bytes) -> Request:
     try:
         frame = orjson.loads(message)
     except orjson.JSONDecodeError:
-        raise NotJson from None
+        raise _unreadable(message) from None
     if not isinstance(frame, dict):
         raise BadFrame(UNKNOWN_ID, "must be an object")
     frame_id = frame.get("id")
@@ -67,6 +69,22 @@ def read(message: bytes) -> Request:
     if b"\\u0000" in message and holds_nul(frame):
         raise BadFrame(frame_id, "NUL characters are not allowed")
     return Request(frame_id, method, params or {})
+
+
+def _unreadable(message: bytes) -> NotJson | BadFrame:
+    """JSON may hold more than can be kept: half an emoji where JavaScript cut a text. Whoever sent that waits for an
+    answer."""
+    try:
+        frame = json.loads(message.decode(), parse_constant=_no_json)
+    except ValueError:
+        return NotJson()
+    frame_id = frame.get("id") if isinstance(frame, dict) else None
+    is_id = isinstance(frame_id, str) and 0 < len(frame_id) <= MAX_ID_CHARS and not has_surrogates(frame_id)
+    return BadFrame(frame_id if is_id else UNKNOWN_ID, "half characters and numbers without end are not allowed")
+
+
+def _no_json(word: str) -> None:
+    raise ValueError(f"{word} is no JSON")
 
 
 def succeeded(request_id: str, payload: Mapping[str, Any]) -> bytes:

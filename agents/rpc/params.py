@@ -37,6 +37,7 @@ def moment_ms(params: Params, name: str) -> int | None:
         return None
     try:
         moment = datetime.fromisoformat(value.strip())
-        return to_ms(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+        at_ms = to_ms(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
     except (ValueError, OverflowError):
         return None
+    return at_ms if _MIN_MS <= at_ms <= _MAX_MS else None  # a zone may lead beyond both ends

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -43,9 +44,10 @@ class Client:
             return Closed(frame.code if frame else 1006, frame.reason if frame else "")
 
     def hear_response(self, request_id: str, seconds: float = WAIT_SECONDS) -> Any:
-        """The response to a request, passing over events."""
+        """The response to a request, passing over events, which come for ever. Errors: TimeoutError."""
+        until = time.monotonic() + seconds
         while True:
-            frame = self.hear(seconds)
+            frame = self.hear(max(until - time.monotonic(), 0))
             if isinstance(frame, Closed) or frame.get("id") == request_id:
                 return frame
 

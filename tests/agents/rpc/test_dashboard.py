@@ -96,7 +96,16 @@ def test_two_users_sessions_of_one_name_are_one_line(alice: Person, bob: Person)
 @pytest.mark.django_db
 def test_what_it_needs_is_asked_for(alice: Person) -> None:
     principal = of(alice)
-    for given_times in ({"timeFrom": None}, {"timeTo": "soon"}, {"timeTo": []}, {"timeFrom": True}, {"timeFrom": 1e20}):
+    beyond = "9999-12-31T23:59:59-12:00"
+    bad = (
+        {"timeFrom": None},
+        {"timeTo": "soon"},
+        {"timeTo": []},
+        {"timeFrom": True},
+        {"timeFrom": 1e20},
+        {"timeFrom": beyond},
+    )
+    for given_times in bad:
         params = {"agentId": "main", **EVER, **given_times}
         payload = refusal(principal, "memory.admin.dashboard", **params)["payload"]
         assert payload == {"error": BAD_TIMES, "status": 400}

@@ -91,6 +91,8 @@ BAD_FRAMES: list[tuple[Any, str]] = [
     ([], "invalid"),
     ([[[[]]]] * 3, "invalid"),
     (None, "invalid"),
+    ({"type": "req", "id": "x", "method": "memory.admin.add", "params": {"text": "cut \ud83d"}}, "x"),
+    ({"type": "req", "id": "\ud800", "method": "health"}, "invalid"),
 ]
 
 
@@ -104,7 +106,7 @@ def test_a_frame_that_is_no_request_is_answered(server: RunningServer, frame: An
         assert client.is_alive()
 
 
-@pytest.mark.parametrize("said", ["", "hello", "{", b"\xff\x00", '{"a":', '{"type":"req","id":"\\ud800"}'])
+@pytest.mark.parametrize("said", ["", "hello", "{", b"\xff\x00", '{"a":'])
 def test_what_is_no_json_is_passed_over(server: RunningServer, said: str | bytes) -> None:
     with connected(server, TOKEN) as client:
         client.send(said)
