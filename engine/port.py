@@ -166,7 +166,7 @@ class StoredMemory:
 
     @property
     def turn(self) -> tuple[Owner, str | None, str]:
-        """What its turn is known by: names of turns come from engines and archives, and two people's may be the same."""
+        """What its turn is known by: names come from engines and archives, and two people's may be the same."""
         return self.owner, self.session_id, self.batch_id
 
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Final
 
 import mcp_types as types
-from pydantic import ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field
 
 from agents import tools
 from agents.mcp import files
 from agents.tools import Caller
-from agents.tools.arguments import Arguments, Text, read
+from agents.tools.arguments import Arguments, Text, check_text, read
 from agents.tools.frame import framed, quoted
 from agents.tools.recall import visible
 from agents.tools.results import Result, failed, result
@@ -23,14 +23,16 @@ from memory_gateway.core.times import from_ms, isoformat
 class SearchArguments(Arguments):
     model_config = ConfigDict(json_schema_extra={"required": ["query"]})
 
-    query: Annotated[Text, Field(max_length=8192, description="The question, in any language.")] = ""
+    query: Annotated[str, Field(max_length=8192), AfterValidator(check_text)] = Field(
+        "", description="The question, in any language."
+    )
     scope: list[Scope] = Field(
         default=["all_user_memory"],
         min_length=1,
         max_length=3,
         description="Where to search: the chat `conversation_id`, the user's files, or all that is remembered.",
     )
-    conversation_id: Annotated[Text, Field(max_length=123)] | None = Field(
+    conversation_id: Annotated[str, Field(max_length=123), AfterValidator(check_text)] | None = Field(
         None, description="The chat that `current_chat` searches."
     )
     top_k: int = Field(8, ge=1, le=100, description="At most so many results of each scope.")
@@ -101,14 +103,14 @@ def list_resources(caller: Caller, arguments: ListArguments) -> Result:
 
 def read_resource(caller: Caller, arguments: ReadArguments) -> Result:
     resource = files.find(caller.owner, arguments.resource_id)
-    text = files.remembered(caller.owner, resource)
-    end = arguments.offset + files.MAX_CHARS
+    text, total = files.part(caller.owner, resource, arguments.offset)
+    end = arguments.offset + len(text)
     return result(
-        files.quotation(resource, text, arguments.offset),
+        files.quotation(resource, text, arguments.offset, total),
         resource_id=resource.resource_id,
         status=resource.status,
-        text=text[arguments.offset : end],
-        next_offset=end if end < len(text) else None,
+        text=text,
+        next_offset=end if end < total and text else None,
     )
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Any, Final
 
 import mcp_types as types
 
 from agents.tools.frame import framed, quoted
-from engine.port import ListRequest, Owner, StoredMemory
-from engine.registry import get_engine
+from engine import browse
+from engine.browse import Selection
+from engine.port import Owner
 from engine.text.decoding import decode
 from memory_gateway.core.errors import NotFound, TooLarge
 from memory_gateway.core.times import isoformat
@@ -20,6 +21,8 @@ from resources.models import Resource
 PAGE: Final = 50
 MAX_FILE_BYTES: Final = 8 * 2**20
 MAX_CHARS: Final = 20_000
+_BETWEEN: Final = "\n\n"
+_AT_ONCE: Final = 500
 _TEXT_TYPES: Final = ("text/", "application/json", "application/xml")
 
 
@@ -95,20 +98,33 @@ def _bytes(resource: Resource) -> bytes:
 
 def remembered(owner: Owner, resource: Resource) -> str:
     """What is remembered of a resource, in the order of the document, with the user's corrections."""
-    passages = sorted(_memories(owner, resource.session_id), key=lambda memory: (memory.created_at_ms, memory.row))
-    return "\n\n".join(passage.text for passage in passages)
+    return _joined([row for row, _ in browse.lengths(_passages(owner, resource))])
 
 
-def _memories(owner: Owner, session_id: str) -> Iterator[StoredMemory]:
-    request: ListRequest | None = ListRequest(session_id=session_id, limit=100)
-    while request is not None:
-        found = get_engine().list(owner, request)
-        yield from found.memories
-        request = ListRequest(session_id=session_id, limit=100, after=found.following) if found.following else None
+def part(owner: Owner, resource: Resource, offset: int) -> tuple[str, int]:
+    """`MAX_CHARS` characters of that from `offset` on, and how many there are in all. Reads no other passages."""
+    begins, wanted, first = 0, [], 0
+    for row, characters in browse.lengths(_passages(owner, resource)):
+        ends = begins + characters + len(_BETWEEN)
+        if ends > offset and begins < offset + MAX_CHARS + len(_BETWEEN):
+            first = first if wanted else begins
+            wanted.append(row)
+        begins = ends
+    text = _joined(wanted)[max(offset - first, 0) :][:MAX_CHARS]
+    return text, max(begins - len(_BETWEEN), 0)
 
 
-def quotation(resource: Resource, text: str, offset: int) -> str:
+def _passages(owner: Owner, resource: Resource) -> Selection:
+    scope = {"user_pk": owner.user_pk, "app_id": owner.app_id, "project_id": owner.project_id}
+    return Selection(**scope, session_id=resource.session_id)
+
+
+def _joined(rows: Sequence[int]) -> str:
+    read = (browse.get_many(rows[at : at + _AT_ONCE]) for at in range(0, len(rows), _AT_ONCE))
+    return _BETWEEN.join(passage.text for passages in read for passage in passages)
+
+
+def quotation(resource: Resource, text: str, offset: int, total: int) -> str:
     """A part of what is remembered, as data in a frame."""
-    part = text[offset : offset + MAX_CHARS]
-    shown = f"{resource.filename} ({resource.uri}), characters {offset}-{offset + len(part)} of {len(text)}:"
-    return framed([quoted(shown), quoted(part)])
+    shown = f"{resource.filename} ({resource.uri}), characters {offset}-{offset + len(text)} of {total}:"
+    return framed([quoted(shown), quoted(text)])

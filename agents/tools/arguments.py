@@ -18,7 +18,7 @@ MAX_LIMIT: Final = 30
 _Arguments = TypeVar("_Arguments", bound="Arguments")
 
 
-def _check_text(value: str) -> str:
+def check_text(value: str) -> str:
     if "\x00" in value or has_surrogates(value):
         raise ValueError("must not hold NUL or half characters")
     return value
@@ -39,7 +39,7 @@ def _share(value: float) -> float:
     return min(max(value, 0.0), 1.0)
 
 
-Text = Annotated[str, AfterValidator(_check_text)]
+Text = Annotated[str, AfterValidator(check_text)]
 Category = Annotated[str, AfterValidator(_check_category)]
 
 

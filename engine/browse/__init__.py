@@ -2,7 +2,7 @@
 rollups."""
 
 from engine.browse.counts import BANDS, Count, Dashboard, Facets, count, dashboard, facets
-from engine.browse.pages import BrowsePage, Turn, TurnPage, get, get_many, keys, offset_page, page, turn_page
+from engine.browse.pages import BrowsePage, Turn, TurnPage, get, get_many, keys, lengths, offset_page, page, turn_page
 from engine.browse.selection import Selection, rows_of
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "get",
     "get_many",
     "keys",
+    "lengths",
     "offset_page",
     "page",
     "rows_of",

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from django.core.exceptions import EmptyResultSet
 from django.db import connection
 from django.db.models import Exists, OuterRef, Q, QuerySet, Value
-from django.db.models.functions import Coalesce
+from django.db.models.functions import Coalesce, Length
 
 from engine.browse.ledger import skipped
 from engine.browse.selection import Selection, of_turns, rows_of
@@ -110,6 +110,12 @@ def keys(
     if rows is not None:
         found = found.filter(pk__in=rows)
     return list(_window([found], after, None, limit, oldest_first=True).keys)
+
+
+def lengths(selection: Selection) -> list[tuple[int, int]]:
+    """The memories' rows in the order of time, each with how many characters its text has. One statement, no text."""
+    measured = rows_of(selection).order_by("created_at_ms", "pk").annotate(characters=Length("text"))
+    return list(measured.values_list("pk", "characters"))
 
 
 def get(row: int) -> StoredMemory:
