@@ -106,9 +106,12 @@ def bulk(request: HttpRequest) -> HttpResponseBase:
     return redirect(back)
 
 
-@page(DELETE)
+@page(VIEW)
 @require_POST
 def undo(request: HttpRequest, job: str) -> HttpResponseBase:
+    needed = undoing(jobs.get(job))
+    if not request.user.has_perm(needed):
+        raise Forbidden(f"This needs the permission {needed}.")
     done = jobs.undo(job, actor=actor_of(request))
     if done.total > AT_ONCE:
         sweeper.wake()
@@ -116,6 +119,11 @@ def undo(request: HttpRequest, job: str) -> HttpResponseBase:
     jobs.run_now(done)
     messages.success(request, _("Undone. What was changed by others since then stays as they left it."))
     return redirect(next_address(request, reverse("console:memories")))
+
+
+def undoing(job: Job) -> str:
+    """The permission to undo a job: that of the deed, for it changes as much."""
+    return CHANGE if job.kind == "categorise" else DELETE
 
 
 def _must_ask(deed: _Deed, target: Target) -> bool:

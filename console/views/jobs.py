@@ -21,7 +21,7 @@ from console import keyset
 from console.access import CHANGE, DELETE, VIEW, page, render
 from console.lists import JobsState
 from console.scope import in_words
-from console.views.bulk import PURGE, REREAD
+from console.views.bulk import PURGE, REREAD, undoing
 from lifecycle import deeds, jobs, reingest
 from lifecycle.models import Job
 from memory_gateway.core.rest import Forbidden
@@ -63,14 +63,12 @@ _RESULTS: Final = {
     "unmatched": gettext_lazy("Decisions that matched nothing new"),
     "failures": gettext_lazy("Sessions that stayed where they were"),
 }
-# Whoever may begin it may end it.
 _STOPPING: Final = {
     "delete": DELETE,
     "restore": DELETE,
     "categorise": CHANGE,
     deeds.PURGE: PURGE,
     deeds.REREAD: REREAD,
-    jobs.UNDO: DELETE,
 }
 
 
@@ -110,7 +108,7 @@ def job(request: HttpRequest, job: str) -> HttpResponseBase:
 @require_POST
 def stop(request: HttpRequest, job: str) -> HttpResponseBase:
     found = jobs.get(job)
-    needed = _STOPPING.get(found.kind, "")
+    needed = _stopping(found)
     if not needed or not request.user.has_perm(needed):
         raise Forbidden(f"This needs the permission {needed}." if needed else "This cannot be stopped.")
     jobs.stop(job)
@@ -138,12 +136,17 @@ def download(request: HttpRequest, job: str) -> HttpResponseBase:
 
 
 def _progress(request: HttpRequest, found: Job) -> dict[str, Any]:
-    needed = _STOPPING.get(found.kind, "")
+    needed = "" if found.is_over else _stopping(found)
     return {
         "state_label": STATES[found.status],
         "seconds_left": _seconds_left(found),
-        "can_stop": not found.is_over and bool(needed) and request.user.has_perm(needed) and not found.stop_asked_at,
+        "can_stop": bool(needed) and request.user.has_perm(needed) and not found.stop_asked_at,
     }
+
+
+def _stopping(found: Job) -> str:
+    """Whoever may begin it may end it: the permission, empty for what nobody ends."""
+    return undoing(jobs.get(found.params["job"])) if found.kind == jobs.UNDO else _STOPPING.get(found.kind, "")
 
 
 def _seconds_left(found: Job) -> int | None:
@@ -164,6 +167,6 @@ def _outcome(request: HttpRequest, found: Job) -> dict[str, Any]:
         "reason": found.params.get("reason", ""),
         "category": found.params.get("category", ""),
         "undoes": of,
-        "can_undo": jobs.can_undo(found) and request.user.has_perm(DELETE),
+        "can_undo": jobs.can_undo(found) and request.user.has_perm(undoing(found)),
         "has_archive": found.kind == deeds.EXPORT and found.status == Job.Status.DONE and request.user.has_perm(EXPORT),
     }

@@ -12,6 +12,7 @@ from django.urls import reverse
 from accounts.models import AuditEvent
 from console.urls import urlpatterns
 from engine import browse
+from lifecycle.models import Job
 from tests.conftest import Person
 from tests.console.people import remember
 
@@ -33,7 +34,7 @@ PAGES = {
     "lab": ("get", VIEW),
     "add": ("get", ADD),
     "bulk": ("post", VIEW),
-    "job-undo": ("post", DELETE),
+    "job-undo": ("post", VIEW),
 }
 ACTS = {name for name, (method, _permission) in PAGES.items() if method == "post"}
 
@@ -90,6 +91,23 @@ def test_a_bulk_act_needs_its_own_permission(alice: Person) -> None:
     answer = operator(VIEW).post(address("bulk"), {"do": "delete", "id": memory.row})
     assert answer.status_code == 403
     assert browse.get(memory.row).hidden_at is None
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("do", "needed", "other"), [("delete", DELETE, CHANGE), ("categorise", CHANGE, DELETE)])
+def test_undoing_needs_the_permission_of_the_deed(alice: Person, do: str, needed: str, other: str) -> None:
+    memory = remember(alice.owner)
+    doer, stranger = operator(VIEW, needed), operator(VIEW, other)
+    doer.post(address("bulk"), {"do": do, "id": memory.row, "category": "user_memory_decision"})
+    done = Job.objects.get()
+    pages = [reverse(f"console:{name}", args=[done.pk]) for name in ("job", "job-undo")]
+    offered = [pages[1] in client.get(pages[0]).content.decode() for client in (doer, stranger)]
+    assert offered == [True, False]
+    refused = stranger.post(pages[1])
+    assert (refused.status_code, f"engine.{needed}" in refused.content.decode()) == (403, True)
+    assert browse.get(memory.row) != memory
+    assert doer.post(pages[1]).status_code == 302
+    assert browse.get(memory.row) == memory
 
 
 @pytest.mark.django_db
