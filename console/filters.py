@@ -163,6 +163,11 @@ class DashboardState(MemoryFilter):
     def defaults(cls) -> Mapping[str, str]:
         return {"range": "30d"}
 
+    def is_backwards(self, now: datetime) -> bool:
+        """It ends now unless told otherwise, so that it cannot begin tomorrow."""
+        since, until = self.span(now)
+        return since is not None and to_ms(since) >= to_ms(until or now)
+
     def selection(self, now: datetime, user_pk: Any) -> Selection:
         return Selection(**self._selection(now, user_pk))
 

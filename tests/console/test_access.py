@@ -205,3 +205,13 @@ def test_a_refused_form_leads_back_to_its_page_and_nowhere_else(admin_client: Cl
         assert "This memory is not in the trash. Nothing was changed." in content
         assert (f'href="{back}"' in content) is bool(back)
         assert "evil" not in content
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "query",
+    ["from=2100-12-31", "range=7d&from=2100-12-31T23:59", "from=2026-11-20T10:00:00.0001&to=2026-11-20T10:00:00.0002"],
+)
+def test_a_dashboard_without_any_time_says_so(admin_client: Client, query: str) -> None:
+    answer = admin_client.get(f"/admin/memory/?{query}")
+    assert (answer.status_code, "The start lies after the end." in answer.content.decode()) == (200, True)
