@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from django.core import signing
@@ -12,6 +13,7 @@ from lifecycle.bulk import Target
 from memory_gateway.core.errors import BadRequest
 
 _SALT: Final = "console.selecting"
+_ROW: Final = re.compile(r"[0-9]{1,18}")
 
 
 def seal(target: Target) -> str:
@@ -32,8 +34,7 @@ def target_of(posted: QueryDict) -> Target:
     `InvalidInput` for too many rows."""
     if posted.get("matching") == "1":
         return unseal(posted.get("target", ""))
-    try:
-        rows = [int(row) for row in posted.getlist("id")]
-    except ValueError:
-        raise BadRequest("This selection is not one that the list made.") from None
-    return bulk.of_rows(rows, in_trash=posted.get("in_trash") == "1")
+    rows = posted.getlist("id")
+    if not all(_ROW.fullmatch(row) for row in rows):
+        raise BadRequest("This selection is not one that the list made.")
+    return bulk.of_rows([int(row) for row in rows], in_trash=posted.get("in_trash") == "1")

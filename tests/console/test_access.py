@@ -112,7 +112,7 @@ def test_undoing_needs_the_permission_of_the_deed(alice: Person, do: str, needed
 
 @pytest.mark.django_db
 def test_a_selection_that_no_list_made_is_refused(admin_client: Client) -> None:
-    for given in ({"matching": "1", "target": "forged"}, {"id": "x"}, {"do": "drop"}):
+    for given in ({"matching": "1", "target": "forged"}, {"id": "x"}, {"id": "9" * 30}, {"do": "drop"}):
         assert admin_client.post(address("bulk"), {"do": "delete", **given}).status_code == 400
 
 
