@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from django.core.exceptions import EmptyResultSet
 from django.db import connection
@@ -17,6 +17,9 @@ from engine.models import Memory
 from engine.port import Position, StoredMemory
 from engine.table import stored, visible
 from memory_gateway.core.errors import NotFound
+
+
+_MAX_ROW: Final = 2**63 - 1  # what a database has; of a larger number it makes an error
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +123,7 @@ def lengths(selection: Selection) -> list[tuple[int, int]]:
 
 def get(row: int) -> StoredMemory:
     """A memory by its row, a deleted one too. Errors: `NotFound`."""
-    found = get_many([row])
+    found = get_many([row]) if row <= _MAX_ROW else []
     if not found:
         raise NotFound("There is no such memory.")
     return found[0]

@@ -159,8 +159,9 @@ def test_a_list_says_whose_memories_were_read(admin_client: Client, alice: Perso
 
 
 @pytest.mark.django_db
-def test_a_memory_that_is_not_there_is_a_page(admin_client: Client) -> None:
-    answer = admin_client.get(address("memory", 999))
+@pytest.mark.parametrize("row", [999, 2**63, 10**20])
+def test_a_memory_that_is_not_there_is_a_page(admin_client: Client, row: int) -> None:
+    answer = admin_client.get(address("memory", row))
     assert answer.status_code == 404
     assert "This is not here" in answer.content.decode()
 
