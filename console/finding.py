@@ -19,24 +19,29 @@ MAX_HITS: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The best memories first, with their scores. `scopes` of `all_scopes` were searched, the fullest first."""
+    """The best memories first, with their scores. `scopes` of `all_scopes` were searched, the fullest first.
+    `is_short`: there were more hits than were looked at, and too few of those pass the selection."""
 
     found: tuple[tuple[StoredMemory, float | None], ...]
     scopes: int
     all_scopes: int
+    is_short: bool
 
 
 def find(words: str, selection: Selection, users: Sequence[UUID], *, limit: int) -> Answer:
     """The selected memories that fit the words best; `users` the fullest first. Errors: those of search."""
     asked = queries.owners(users[:MAX_SCOPES], selection.app_id or "", selection.project_id or "")[:MAX_SCOPES]
     command = _command(words, selection)
-    hits = [(owner, found.hit) for owner in asked for found in search_of(owner, command).results]
+    answers = [(owner, search_of(owner, command).results) for owner in asked]
+    hits = [(owner, found.hit) for owner, results in answers for found in results]
     hits.sort(key=lambda pair: (pair[1].score is None, -(pair[1].score or 0.0), -pair[1].created_at_ms))
     best = hits[:MAX_HITS]
     rows = queries.stored_of((owner, hit.memory_id) for owner, hit in best)
     pairs = ((rows.get((owner, hit.memory_id)), hit.score) for owner, hit in best)
     fitting = [(memory, score) for memory, score in pairs if memory is not None and _is_selected(memory, selection)]
-    return Answer(tuple(fitting[:limit]), len(asked), max(len(asked), len(users)))
+    has_more = any(len(results) >= TOP_K for _, results in answers) or len(hits) > MAX_HITS
+    is_short = has_more and len(fitting) < min(limit, len(hits))
+    return Answer(tuple(fitting[:limit]), len(asked), max(len(asked), len(users)), is_short)
 
 
 def _command(words: str, selection: Selection) -> SearchCommand:
