@@ -103,7 +103,8 @@ def remembered(owner: Owner, resource: Resource) -> str:
 
 def part(owner: Owner, resource: Resource, offset: int) -> tuple[str, int]:
     """`MAX_CHARS` characters of that from `offset` on, and how many there are in all. Reads no other passages."""
-    begins, wanted, first = 0, [], 0
+    wanted: list[int] = []
+    begins = first = 0
     for row, characters in browse.lengths(_passages(owner, resource)):
         ends = begins + characters + len(_BETWEEN)
         if ends > offset and begins < offset + MAX_CHARS + len(_BETWEEN):
@@ -115,8 +116,12 @@ def part(owner: Owner, resource: Resource, offset: int) -> tuple[str, int]:
 
 
 def _passages(owner: Owner, resource: Resource) -> Selection:
-    scope = {"user_pk": owner.user_pk, "app_id": owner.app_id, "project_id": owner.project_id}
-    return Selection(**scope, session_id=resource.session_id)
+    return Selection(
+        user_pk=owner.user_pk,
+        app_id=owner.app_id,
+        project_id=owner.project_id,
+        session_id=resource.session_id,
+    )
 
 
 def _joined(rows: Sequence[int]) -> str:

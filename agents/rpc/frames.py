@@ -79,8 +79,9 @@ def _unreadable(message: bytes) -> NotJson | BadFrame:
     except ValueError:
         return NotJson()
     frame_id = frame.get("id") if isinstance(frame, dict) else None
-    is_id = isinstance(frame_id, str) and 0 < len(frame_id) <= MAX_ID_CHARS and not has_surrogates(frame_id)
-    return BadFrame(frame_id if is_id else UNKNOWN_ID, "half characters and numbers without end are not allowed")
+    if not isinstance(frame_id, str) or not 0 < len(frame_id) <= MAX_ID_CHARS or has_surrogates(frame_id):
+        frame_id = UNKNOWN_ID
+    return BadFrame(frame_id, "half characters and numbers without end are not allowed")
 
 
 def _no_json(word: str) -> None:

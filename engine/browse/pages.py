@@ -18,7 +18,6 @@ from engine.port import Position, StoredMemory
 from engine.table import stored, visible
 from memory_gateway.core.errors import NotFound
 
-
 _MAX_ROW: Final = 2**63 - 1  # what a database has; of a larger number it makes an error
 
 
