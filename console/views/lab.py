@@ -40,6 +40,7 @@ _LEG_LABELS: Final = {
 }
 _PART_LABELS: Final = {
     "terms": gettext_lazy("terms"),
+    "around": gettext_lazy("terms in and around it"),
     "neighbours": gettext_lazy("turns beside it"),
     "speaker": gettext_lazy("speaker named"),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -11,8 +12,8 @@ import pytest
 
 from engine.embedded import ranking
 from engine.embedded.engine import EmbeddedEngine
-from engine.embedded.pages import FACTS
-from engine.embedded.ranking import K1, NEIGHBOUR, SPEAKER, B
+from engine.embedded.pages import FACTS, ORIGINS
+from engine.embedded.ranking import AROUND, K1, NEIGHBOUR, REACH, SPEAKER, B
 from engine.embedded.snapshot import Postings, Snapshot
 from tests.conftest import Person
 from tests.engine.conftest import ask, remember
@@ -29,6 +30,7 @@ class Document(NamedTuple):
     at: int = 0
     seq: int = 0
     is_turn: bool = True
+    origin: int = 0
 
 
 def snapshot(terms: Sequence[str], documents: Sequence[Document], *, count: int, tokens: int) -> Snapshot:
@@ -37,7 +39,7 @@ def snapshot(terms: Sequence[str], documents: Sequence[Document], *, count: int,
     facts = np.zeros(len(documents), FACTS)
     postings = []
     for row, one in enumerate(documents):
-        for field in ("pk", "length", "at", "seq", "is_turn"):
+        for field in ("pk", "length", "at", "seq", "is_turn", "origin"):
             facts[row][field] = getattr(one, field)
         facts[row]["speaker"] = names.index(one.speaker)
         facts[row]["session"] = one.pk if one.place is None else 1_000
@@ -83,8 +85,10 @@ def scores(
 def test_a_single_term_scores_by_the_formula() -> None:
     score = scores("a b", ["a", "b"], [Document(1, "a a a", length=20)], count=100, tokens=1000)[1]
     weight = idf(100, 1) * 3 * (K1 + 1) / (3 + K1 * (1 - B + B * 20 / 10))
-    most = (1 + 2 * NEIGHBOUR + SPEAKER) * (K1 + 1) * (idf(100, 1) + idf(100, 0))
-    assert score["score"] == pytest.approx(weight / most)
+    most = ((1 + SPEAKER) * (K1 + 1 + AROUND) + 2 * NEIGHBOUR * (K1 + 1)) * (idf(100, 1) + idf(100, 0))
+    assert score["parts"]["terms"] == pytest.approx(weight / most)
+    assert score["parts"]["around"] == pytest.approx(AROUND * idf(100, 1) / most)
+    assert score["score"] == pytest.approx((weight + AROUND * idf(100, 1)) / most)
     assert score["matched"] == ["a"]
 
 
@@ -97,10 +101,78 @@ def test_neighbours_share_their_evidence_and_passages_do_not() -> None:
     assert found[1]["neighbours"] == found[2]["neighbours"] == 0
 
 
+def test_terms_around_a_turn_count_as_far_as_it_reaches() -> None:
+    turns = [Document(1, "a", place=20), Document(2, "b", place=20 + REACH), Document(3, "c", place=19 - REACH)]
+    elsewhere = [Document(4, "b c"), Document(5, "b", place=21, is_turn=False)]
+    found = scores("a b c", ["a", "b", "c"], [*turns, *elsewhere])
+    most = ((1 + SPEAKER) * (K1 + 1 + AROUND) + 2 * NEIGHBOUR * (K1 + 1)) * (idf(20, 1) + idf(20, 3) + idf(20, 2))
+    held = {1: idf(20, 1) + idf(20, 3), 2: idf(20, 1) + idf(20, 3), 3: idf(20, 2), 5: idf(20, 3)}
+    for pk, weights in held.items():
+        assert found[pk]["parts"]["around"] == pytest.approx(AROUND * weights / most)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_stands_around_is_what_one_finds_by_looking(seed: int) -> None:
+    """Turns in no order, with gaps, several in one place, each term once however often it stands there."""
+    chance = random.Random(seed)
+    terms = ["a", "b", "c", "d"]
+    documents = [
+        Document(
+            pk, " ".join(chance.choices([*terms, "-"], k=2)), place=chance.randrange(60), is_turn=chance.random() > 0.1
+        )
+        for pk in range(1, 40)
+    ]
+    seen = snapshot(terms, documents, count=40, tokens=400)
+    found = ranking.Turns(seen.facts).around(seen.postings, np.array([1.0, 2.0, 4.0, 8.0]))
+    for one, sum_of_weights in zip(documents, found.tolist(), strict=True):
+        near = [other for other in documents if other == one or _reaches(one, other)]
+        held = {term for other in near for term in other.terms.split() if term in terms}
+        assert sum_of_weights == sum(2.0 ** terms.index(term) for term in held)
+
+
+def _reaches(one: Document, other: Document) -> bool:
+    return one.is_turn and other.is_turn and abs((one.place or 0) - (other.place or 0)) <= REACH
+
+
+def test_equal_surroundings_give_equal_scores() -> None:
+    """Whatever was counted before them: with a rest of a rounding, time would no longer decide."""
+    terms = [f"t{number}" for number in range(9)]
+    talk = [Document(pk, f"{terms[pk % 9]} {terms[pk % 7]}", place=50 * (pk // 20) + pk % 20) for pk in range(200)]
+    twins = [Document(1000 + pk, "t3 t5", place=50 * pk - 20, at=pk) for pk in range(1, 9)]
+    found = scores(" ".join(terms), terms, [*talk, *twins], count=300, tokens=3000, limit=300)
+    assert len({found[one.pk]["score"] for one in twins}) == 1
+    assert [pk for pk in found if pk > 1000] == [one.pk for one in reversed(twins)]
+
+
+def test_a_turn_beside_two_words_of_the_question_is_found_without_any() -> None:
+    turns = [Document(1, "a b", place=5), Document(2, "-", place=6), Document(3, "-", place=7)]
+    passage = Document(4, "-", place=4, is_turn=False)
+    found = scores("a b", ["a", "b"], [*turns, passage, Document(5, "-")])
+    assert list(found) == [1, 2]
+    assert found[2]["matched"] == []
+    assert found[2]["parts"]["neighbours"] == pytest.approx(NEIGHBOUR * found[1]["parts"]["terms"])
+
+
+def test_what_was_written_down_has_nothing_of_what_stands_beside_it() -> None:
+    tool = ORIGINS.index("tool")
+    notes = [Document(1, "a b", place=5, origin=tool), Document(2, "-", place=6, origin=tool)]
+    notes += [Document(3, "c", place=4, origin=tool), Document(4, "-", place=4)]
+    found = scores("a b c", ["a", "b", "c"], notes)
+    assert list(found) == [1, 3]
+    assert found[3]["parts"]["neighbours"] == 0
+    assert found[3]["parts"]["around"] < found[1]["parts"]["around"]
+
+
+@pytest.mark.parametrize("terms", [["a"], ["d:2026-05-28", "md:05-28", "m:2026-05", "a"]])
+def test_one_word_or_a_date_finds_only_what_holds_it(terms: list[str]) -> None:
+    turns = [Document(1, " ".join(terms), place=5), Document(2, "-", place=6)]
+    assert list(scores("", terms, turns)) == [1]
+
+
 def test_a_named_speaker_adds_a_share_of_the_best() -> None:
     two = [Document(pk, "a", speaker=name) for pk, name in ((1, "Ann"), (2, "Anna"))]
     found = {pk: leg["parts"] for pk, leg in scores("what did Ann say about a", ["a"], two).items()}
-    assert found[1]["speaker"] == pytest.approx(SPEAKER * found[1]["terms"])
+    assert found[1]["speaker"] == pytest.approx(SPEAKER * (found[1]["terms"] + found[1]["around"]))
     assert found[2]["speaker"] == 0
 
 
@@ -149,4 +221,4 @@ def test_order_and_scores_are_the_same_on_every_database(engine: EmbeddedEngine,
     assert [(turns.index(hit.text), round(hit.score or 0, 12)) for hit in hits] == EXPECTED
 
 
-EXPECTED = [(3, 0.13498427092), (0, 0.111780287822), (4, 0.110111738109), (2, 0.101878469779), (1, 0.048333410154)]
+EXPECTED = [(3, 0.175587468995), (0, 0.164687528618), (2, 0.155610862078), (4, 0.152787647251), (1, 0.096157513292)]
