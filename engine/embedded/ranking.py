@@ -124,11 +124,12 @@ class Turns:
     def __init__(self, facts: Facts) -> None:
         self._are = facts["is_turn"] & (facts["origin"] == _SAID)
         places = np.where(self._are, (facts["session"] << 32) + facts["seq"], -1 << 32)
-        order = np.argsort(places, kind="stable")
-        steps = np.minimum(np.diff(places[order]), REACH + 1)
+        order = places.argsort(kind="stable")
+        ordered = places[order]
+        ways = np.minimum(ordered[1:] - ordered[:-1], REACH + 1).cumsum()
         self._line = np.full(len(facts), REACH, np.int64)
-        self._line[order[1:]] += np.cumsum(steps)
-        self._size = int(self._line.max(initial=0)) + REACH + 2
+        self._line[order[1:]] += ways
+        self._size = 2 * (REACH + 1) + (int(ways[-1]) if len(ways) else 0)
 
     def beside(self, values: Reals) -> Reals:
         """For each turn the sum of the values of the turns right before and after it; 0 for what is no turn."""
@@ -149,7 +150,7 @@ class Turns:
         terms whose parts have begun and not ended where it lies.
         """
         # In whole steps, so that what was added goes away again without rest: equal sums have to stay equal.
-        weight = (np.round(weights * _STEPS) / _STEPS)[postings.terms]
+        weight = (np.rint(weights * _STEPS) / _STEPS)[postings.terms]
         offsets = postings.terms * self._size
         keys = self._line[postings.documents] + offsets
         if (keys[1:] < keys[:-1]).any():
@@ -158,7 +159,7 @@ class Turns:
         np.maximum(begins[1:], ends[:-1], out=begins[1:])
         on_line = np.bincount(begins - offsets, weight, self._size) - np.bincount(ends - offsets, weight, self._size)
         alone = np.bincount(postings.documents, weight, len(self._line))
-        return np.where(self._are, np.cumsum(on_line)[self._line], alone)
+        return np.where(self._are, on_line.cumsum()[self._line], alone)
 
 
 def keywords(snapshot: Snapshot, terms: Sequence[str], postings: Postings, named: Flags) -> Keywords:
