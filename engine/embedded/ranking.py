@@ -22,12 +22,13 @@ and a REACH from 4 to 8 find nearly as much, in turns with and without the speak
 
 With vectors a memory's score is the sum of
 
-    keyword / best keyword  +  VECTOR * (cosine - least) / (best - least)
-    + FUSED_NEIGHBOUR * the keyword part of the turns beside it  +  FUSED_SPEAKER when its speaker is named
+    own / best own  +  VECTOR * (cosine - least) / (best - least)
+    + FUSED_NEIGHBOUR * evidence of the turns beside it / best own  +  FUSED_SPEAKER when its speaker is named
 
-over the most that it can reach, `1 + VECTOR + 2 * FUSED_NEIGHBOUR + FUSED_SPEAKER`. Best and least are those of all of
-the user's memories; one without a vector lacks that part. Scores are fused and not ranks, which say too little of how
-much better one is than the next; and the neighbours' cosines add nothing that their words did not.
+where a memory's own is its evidence and what AROUND adds; over the most that it can reach,
+`1 + VECTOR + 2 * FUSED_NEIGHBOUR + FUSED_SPEAKER`. Best and least are those of all of the user's memories; one without
+a vector lacks that part. Scores are fused and not ranks, which say too little of how much better one is than the next;
+and the neighbours' cosines add nothing that their words did not.
 """
 
 from __future__ import annotations
@@ -200,12 +201,14 @@ class Fused:
 
 def fused(facts: Facts, by_keyword: Keywords, cosines: Reals, named: Flags) -> Fused:
     """`cosines` below a radius are to be NaN already."""
-    words = by_keyword.evidence / (by_keyword.evidence.max(initial=0.0) or 1.0)
-    totals = words.copy()
+    own = by_keyword.evidence + by_keyword.around
+    best_own = own.max(initial=0.0) or 1.0
+    totals: Reals = own / best_own
     if (told := ~np.isnan(cosines)).any():
         least, most = np.nanmin(cosines), np.nanmax(cosines)
         totals[told] += VECTOR * (cosines[told] - least) / ((most - least) or 1.0)
-    totals += FUSED_NEIGHBOUR * by_keyword.turns.beside(words) + FUSED_SPEAKER * (named & facts["is_turn"])
+    beside = by_keyword.turns.beside(by_keyword.evidence / best_own)
+    totals += FUSED_NEIGHBOUR * beside + FUSED_SPEAKER * (named & facts["is_turn"])
     totals /= 1 + VECTOR + 2 * FUSED_NEIGHBOUR + FUSED_SPEAKER
     return Fused(by_keyword, cosines, totals)
 

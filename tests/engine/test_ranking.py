@@ -169,6 +169,23 @@ def test_one_word_or_a_date_finds_only_what_holds_it(terms: list[str]) -> None:
     assert list(scores("", terms, turns)) == [1]
 
 
+def test_with_vectors_the_sum_is_what_the_parts_give() -> None:
+    """Both hold one term; beside the second, the other one is spoken of."""
+    documents = [Document(1, "a"), Document(2, "a", place=1), Document(3, "b", place=2), Document(4, "")]
+    seen = snapshot(["a", "b"], documents, count=20, tokens=200)
+    words = ranking.keywords(seen, ["a", "b"], seen.postings, ranking.speakers_named("a b", seen))
+    cosines = np.array([0.2, 0.4, np.nan, 0.6])
+    totals = ranking.fused(seen.facts, words, cosines, np.zeros(4, np.bool_)).totals
+    own = words.evidence + words.around
+    most = 1 + ranking.VECTOR + 2 * ranking.FUSED_NEIGHBOUR + ranking.FUSED_SPEAKER
+    beside = ranking.FUSED_NEIGHBOUR * words.evidence / own.max()
+    assert own[0] < own[1]
+    assert totals[0] == pytest.approx(own[0] / own.max() / most)
+    assert totals[1] == pytest.approx((own[1] / own.max() + ranking.VECTOR / 2 + beside[2]) / most)
+    assert totals[2] == pytest.approx((own[2] / own.max() + beside[1]) / most)
+    assert totals[3] == pytest.approx(ranking.VECTOR / most)
+
+
 def test_a_named_speaker_adds_a_share_of_the_best() -> None:
     two = [Document(pk, "a", speaker=name) for pk, name in ((1, "Ann"), (2, "Anna"))]
     found = {pk: leg["parts"] for pk, leg in scores("what did Ann say about a", ["a"], two).items()}
