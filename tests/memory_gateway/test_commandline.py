@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
+from django.core.management import CommandError, call_command
 from django.db import IntegrityError, OperationalError, ProgrammingError
 
 from memory_gateway import commandline
@@ -35,6 +36,24 @@ def test_a_database_without_tables_is_one_sentence(env: dict[str, str], command:
     assert code == 2
     assert line.startswith("memory-gateway: The database lacks what this version keeps in it (no such table: ")
     assert line.endswith("run `python manage.py migrate` first.")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "command",
+    [
+        "ingest --user nobody",
+        "create_user a/b",
+        "issue_token laptop --user nobody",
+        "revoke_token 00000000-0000-4000-8000-000000000000",
+        "erase_user nobody --yes",
+    ],
+)
+def test_what_is_refused_is_exit_code_2(command: str) -> None:
+    name, *arguments = command.split()
+    with pytest.raises(CommandError) as refused:
+        call_command(name, *arguments)
+    assert refused.value.returncode == 2
 
 
 def test_a_database_that_is_none_and_one_that_is_down(env: dict[str, str]) -> None:

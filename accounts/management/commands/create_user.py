@@ -19,5 +19,5 @@ class Command(BaseCommand):
         try:
             issued = services.create_user(options["user_id"], actor=Actor.command("create_user"))
         except GatewayError as error:
-            raise CommandError(error.detail) from None
+            raise CommandError(error.detail, returncode=2) from None
         self.stdout.write(issued.plaintext)

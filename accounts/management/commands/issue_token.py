@@ -33,7 +33,7 @@ class Command(BaseCommand):
                 actor=Actor.command("issue_token"),
             )
         except GatewayError as error:
-            raise CommandError(error.detail) from None
+            raise CommandError(error.detail, returncode=2) from None
         self.stdout.write(issued.plaintext)
         self.stderr.write(f"revoke it with: manage.py revoke_token {issued.token.pk}")
 

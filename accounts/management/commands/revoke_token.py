@@ -20,5 +20,5 @@ class Command(BaseCommand):
         try:
             token = tokens.revoke(token_id, actor=Actor.command("revoke_token"))
         except GatewayError as error:
-            raise CommandError(error.detail) from None
+            raise CommandError(error.detail, returncode=2) from None
         self.stdout.write(f"{token} of {token.holder} works no more.")

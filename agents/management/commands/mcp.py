@@ -32,7 +32,7 @@ class Command(BaseCommand):
             found = find_user(user)
             caller = caller_for(Owner(found.pk, found.user_id), Actor.command("mcp"), agent_id=agent)
         except GatewayError as error:
-            raise CommandError(error.detail) from None
+            raise CommandError(error.detail, returncode=2) from None
         except DatabaseError as error:
             raise CommandError(f"The database cannot be used ({error}): run python manage.py migrate first.") from None
         current.set(caller)

@@ -34,7 +34,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, user: str | None, watch: bool, **options: Any) -> None:
         if user is not None and not MemoryUser.objects.filter(user_id=user).exists():
-            raise CommandError(f"There is no user {user!r}.")
+            raise CommandError(f"There is no user {user!r}.", returncode=2)
         self._summary = Summary()
         stop = threading.Event()
         previous = {number: signal.signal(number, _set(stop)) for number in (signal.SIGTERM, signal.SIGINT)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from django.core.management.base import CommandParser
@@ -43,6 +44,8 @@ class Command(LifecycleCommand):
     def run(self, **options: Any) -> Answer:
         if not 1 <= options["workers"] <= 16 or options["calls_per_minute"] < 0:
             raise InvalidInput("--workers is 1 to 16, --calls-per-minute 0 or more.")
+        if not 0 <= (options["price"] or 0) < math.inf:
+            raise InvalidInput("--price is 0 or more.")
         pace = {"workers": options["workers"], "calls_per_minute": options["calls_per_minute"]}
         if options["resume"]:
             return _of_outcome(reingest.resume(report=self.report, stop=self.stop, **pace))

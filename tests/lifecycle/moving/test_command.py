@@ -93,6 +93,8 @@ def test_one_users_one_session(world: World) -> None:
         (("--user", "alice", "--session", "chat:9"), "no such session"),
         (("--resource", "r_x"), "no such resource"),
         (("--all", "--workers", "0"), "--workers is 1 to 16"),
+        (("--all", "--price", "-3"), "--price is 0 or more"),
+        (("--all", "--price", "nan"), "--price is 0 or more"),
         (("--resume",), "No move has broken off"),
     ],
 )
