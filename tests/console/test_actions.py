@@ -287,7 +287,7 @@ def test_the_lab_says_why(panel: Panel) -> None:
         page.click(".mg-form .is-main")
         assert "PostgreSQL" in [mark.inner_text() for mark in page.locator(".mg-text mark").all()]
         assert "rank 1" in page.inner_text(".mg-tree >> nth=0")
-        assert page.inner_text(".mg-table tbody tr >> nth=2 >> td >> nth=0") == "1"
+        assert page.inner_text(".mg-table tbody tr >> nth=2 >> td >> nth=0") == "2"  # and what stands beside it
         page.select_option("#s-method", "vector")
         page.click(".mg-form .is-main")
         assert "MEMORY_GATEWAY_EMBEDDING_BASE_URL" in page.inner_text(".mg-note")

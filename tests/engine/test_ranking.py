@@ -15,6 +15,7 @@ from engine.embedded.engine import EmbeddedEngine
 from engine.embedded.pages import FACTS, ORIGINS
 from engine.embedded.ranking import AROUND, K1, NEIGHBOUR, REACH, SPEAKER, B
 from engine.embedded.snapshot import Postings, Snapshot
+from engine.text.tokens import query_tokens
 from tests.conftest import Person
 from tests.engine.conftest import ask, remember
 
@@ -145,9 +146,9 @@ def test_equal_surroundings_give_equal_scores() -> None:
 
 
 def test_a_turn_beside_two_words_of_the_question_is_found_without_any() -> None:
-    turns = [Document(1, "a b", place=5), Document(2, "-", place=6), Document(3, "-", place=7)]
+    turns = [Document(1, "rent flat", place=5), Document(2, "-", place=6), Document(3, "-", place=7)]
     passage = Document(4, "-", place=4, is_turn=False)
-    found = scores("a b", ["a", "b"], [*turns, passage, Document(5, "-")])
+    found = scores("rent flat", ["rent", "flat"], [*turns, passage, Document(5, "-")])
     assert list(found) == [1, 2]
     assert found[2]["matched"] == []
     assert found[2]["parts"]["neighbours"] == pytest.approx(NEIGHBOUR * found[1]["parts"]["terms"])
@@ -155,18 +156,28 @@ def test_a_turn_beside_two_words_of_the_question_is_found_without_any() -> None:
 
 def test_what_was_written_down_has_nothing_of_what_stands_beside_it() -> None:
     tool = ORIGINS.index("tool")
-    notes = [Document(1, "a b", place=5, origin=tool), Document(2, "-", place=6, origin=tool)]
-    notes += [Document(3, "c", place=4, origin=tool), Document(4, "-", place=4)]
-    found = scores("a b c", ["a", "b", "c"], notes)
+    notes = [Document(1, "rent flat", place=5, origin=tool), Document(2, "-", place=6, origin=tool)]
+    notes += [Document(3, "lake", place=4, origin=tool), Document(4, "-", place=4)]
+    found = scores("rent flat lake", ["rent", "flat", "lake"], notes)
     assert list(found) == [1, 3]
     assert found[3]["parts"]["neighbours"] == 0
     assert found[3]["parts"]["around"] < found[1]["parts"]["around"]
 
 
-@pytest.mark.parametrize("terms", [["a"], ["d:2026-05-28", "md:05-28", "m:2026-05", "a"]])
-def test_one_word_or_a_date_finds_only_what_holds_it(terms: list[str]) -> None:
+@pytest.mark.parametrize(
+    "question", ["rent", "2026-05-28", "rent 2026-05-28", "O'Brien", "LT-40", "report_final.pdf", "iPhone15", "付款期限"]
+)
+def test_one_word_or_a_date_finds_only_what_holds_it(question: str) -> None:
+    terms = query_tokens(question)
     turns = [Document(1, " ".join(terms), place=5), Document(2, "-", place=6)]
-    assert list(scores("", terms, turns)) == [1]
+    assert list(scores(question, terms, turns)) == [1]
+
+
+@pytest.mark.parametrize("question", ["rent flat", "LT-40 gripper", "供应商付款期限"])
+def test_two_words_find_what_stands_beside_them(question: str) -> None:
+    terms = query_tokens(question)
+    turns = [Document(1, " ".join(terms), place=5), Document(2, "-", place=6)]
+    assert list(scores(question, terms, turns)) == [1, 2]
 
 
 def test_with_vectors_the_sum_is_what_the_parts_give() -> None:

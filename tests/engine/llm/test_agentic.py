@@ -46,7 +46,7 @@ def test_a_question_in_two_parts_finds_both(engine: EmbeddedEngine, alice: Perso
     assert all(0 <= (hit.score or 0) <= 1 for hit in found.hits)
     assert all(hit.raw["score"] == hit.score for hit in found.hits)
     first = next(hit for hit in found.hits if hit.text == WORDS[0])
-    assert [one["query"] for one in first.legs["queries"]] == ["lease flat"]
+    assert [one["query"] for one in first.legs["queries"]] == ["lease flat", "rent paid"]  # it stands beside that
     assert first.legs["rerank"] == {"score": 1.0}
     assert first.legs["keyword"]["matched"]
 
