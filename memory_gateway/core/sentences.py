@@ -32,6 +32,7 @@ SENTENCES: Final = (
     _("This session was deleted for good."),
     _("This session was deleted for good: choose another session_id."),
     _("This session was deleted; what comes later is not taken."),
+    _("This user was erased."),
     _("This message is not a memory yet: flush its session first."),
     _("No correction of this memory is in force."),
     _("This resource was deleted already."),
