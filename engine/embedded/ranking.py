@@ -14,8 +14,8 @@ memory has so far without its neighbours, when its speaker is named in the quest
 that any memory could reach: it lies between 0 and 1, grows with the part of the question that a memory covers, and is
 the same in whatever part of the memories one asks. Time decides between equal scores only: the later comes first.
 
-A turn without any term is found too when the one right before or after it holds TELLING words of the question: an answer
-seldom says its question again. Who looks for one word or for a date finds only what holds it.
+A turn without any term is found too when the one right before or after it holds TELLING words of the question: an
+answer seldom says its question again. Who looks for one word or for a date finds only what holds it.
 
 The constants were chosen on English conversations and Chinese passages. They are no narrow peak: AROUND from 0.2 to 0.5
 and a REACH from 4 to 8 find nearly as much, in turns with and without the speaker's name and in single sentences.

@@ -165,7 +165,8 @@ def test_what_was_written_down_has_nothing_of_what_stands_beside_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "question", ["rent", "2026-05-28", "rent 2026-05-28", "O'Brien", "LT-40", "report_final.pdf", "iPhone15", "付款期限"]
+    "question",
+    ["rent", "2026-05-28", "rent 2026-05-28", "O'Brien", "LT-40", "report_final.pdf", "iPhone15", "付款期限"],
 )
 def test_one_word_or_a_date_finds_only_what_holds_it(question: str) -> None:
     terms = query_tokens(question)
