@@ -83,7 +83,7 @@ class Resender:
                 break
             except EngineRefused as error:
                 logger.warning("upstream: what a flush brought cannot be listed: %s", error.detail)
-            if session.kind == "resource" and session.searchable_at is not None:
+            if session.kind == Session.Kind.RESOURCE and session.searchable_at is not None:
                 note_searchable(owner, session.session_id, session.searchable_at)
 
     def _resend(self, engine: UpstreamEngine, sessions: Iterable[Session]) -> int:

@@ -208,6 +208,18 @@ def test_a_digest_is_left_out_while_a_memory_is_deleted(
     assert told_by_digests(engine, alice, "a walnut safe") == [True, True]
 
 
+def test_a_digest_costs_two_statements(engine: UpstreamEngine, stub: StubUpstream, alice: Person) -> None:
+    """Whether the upstream holds it of somebody erased, and whether anything is deleted or corrected."""
+    say(engine, alice)
+    counts = []
+    for _ in range(2):
+        with CaptureQueriesContext(connection) as queries:
+            ask(engine, alice)
+        counts.append(len(queries))
+        digest(stub, alice, "a walnut safe and its tea")
+    assert counts == [4, 6]
+
+
 def test_a_digest_is_left_out_while_a_session_is_deleted(
     engine: UpstreamEngine, stub: StubUpstream, alice: Person
 ) -> None:

@@ -244,13 +244,18 @@ def test_a_stop_ends_between_two_sessions_and_resume_goes_on(here: World) -> Non
         resume()
 
 
-def test_what_a_crash_left_half_told_is_gone_on_with(here: World) -> None:
-    here.say("chat:1", "the bicycle is red")
-    here.engine("upstream")
+def stage_as_before_a_crash(world: World) -> None:
+    """Gives EverOS a session's stand-in, which nobody then makes the session's own."""
+    world.say("chat:1", "the bicycle is red")
+    world.engine("upstream")
     session = Session.objects.get()
-    staging = upstream_staging.staging_session(here.owner, session, session.created_at)
+    staging = upstream_staging.staging_session(world.owner, session, session.created_at)
     message = Message("alice", "user", NOON, (ContentItem("text", "the bicycle is red"),))
-    get_engine().stage(here.owner, staging, [message], [])  # type: ignore[attr-defined]
+    get_engine().stage(world.owner, staging, [message], [])  # type: ignore[attr-defined]
+
+
+def test_what_a_crash_left_half_told_is_gone_on_with(here: World) -> None:
+    stage_as_before_a_crash(here)
     assert here.found("bicycle") == ["the bicycle is red"]
     move(here)
     assert len(here.stub.calls("add")) == 1
@@ -258,14 +263,9 @@ def test_what_a_crash_left_half_told_is_gone_on_with(here: World) -> None:
 
 
 def test_what_a_crash_left_while_everos_made_memories_of_it_is_told_anew(here: World) -> None:
-    here.say("chat:1", "the bicycle is red")
-    here.engine("upstream")
-    session = Session.objects.get()
-    staging = upstream_staging.staging_session(here.owner, session, session.created_at)
-    message = Message("alice", "user", NOON, (ContentItem("text", "the bicycle is red"),))
     here.stub.fault("flush", Fault(reset=True), times=4)
     with pytest.raises(OutcomeUnknown):
-        get_engine().stage(here.owner, staging, [message], [])  # type: ignore[attr-defined]
+        stage_as_before_a_crash(here)
     here.stub.store.buffers.clear()
     here.stub.heal("flush")
     move(here)
