@@ -94,10 +94,24 @@ def excerpt(value: Any, size_bytes: int | None = None) -> Any:
     """A redacted copy of plain JSON data, cut with `…` where it grows long; for orjson, which knows its pieces."""
     if size_bytes is not None and size_bytes <= _LARGE_PIECES_BYTES:
         plain = _Excerpt(MAX_BODY_CHARS)
-        shown = _json(plain.copy(value, 0))
+        secrets = _secrets(value)
+        copied = plain.without_secrets(value) if secrets else plain.copy(value, 0)
+        shown = _json(copied)
         if not any(may_hold_secret(looked_at) for looked_at in (shown, *plain.cut)):
-            return orjson.Fragment(shown)
+            return {**secrets, **copied} if secrets else orjson.Fragment(shown)
     return _RedactedExcerpt(MAX_BODY_CHARS).copy(value, 0)
+
+
+def _secrets(value: Any) -> dict[str, str]:
+    """The fields of a body that nobody may see, as they are shown: most requests bring their key as one."""
+    if not isinstance(value, dict):
+        return {}
+    shown_names = (_known_name(name)[0] for name, item in value.items() if _is_secret(name, item))
+    return dict.fromkeys(shown_names, REDACTED)
+
+
+def _is_secret(name: str, item: Any) -> bool:
+    return item is not None and len(name) <= _LONG_NAME_CHARS and _known_name(name)[1]
 
 
 def _json(value: Any) -> bytes:
@@ -123,6 +137,10 @@ class _Excerpt:
             self._left -= len(piece)
             return orjson.Fragment(piece)
         return self._in_parts(value, depth)
+
+    def without_secrets(self, value: dict[str, Any]) -> dict[str, Any]:
+        """All fields of a body but those of `_secrets`."""
+        return self._mapping({name: item for name, item in value.items() if not _is_secret(name, item)}, 0)
 
     def _in_parts(self, value: Any, depth: int) -> Any:
         if isinstance(value, str):
@@ -167,10 +185,14 @@ class _Excerpt:
             copied[shown_name] = REDACTED if is_secret and item is not None else self.copy(item, depth + 1)
         return copied
 
+    def _has_room_for(self, item: Any) -> bool:
+        """Items are shown whole, but for the first of a list."""
+        return len(_json(item)) <= self._left
+
     def _sequence(self, value: Sequence[Any], depth: int) -> list[Any]:
         copied: list[Any] = []
         for item in value:
-            if self._left <= 0:
+            if copied and not self._has_room_for(item):
                 copied.append(f"{_CUT} {len(value)} in all")
                 break
             copied.append(self.copy(item, depth + 1))
@@ -182,6 +204,9 @@ class _RedactedExcerpt(_Excerpt):
 
     def copy(self, value: Any, depth: int) -> Any:
         return self._in_parts(value, depth)
+
+    def _has_room_for(self, item: Any) -> bool:
+        return self._left > 0
 
     def _redacted(self, text: str) -> str:
         return redact_text(text)
