@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from django.db import connection
+from memory_gateway.core import sql
 
 _LIVE_KEY = """
-    SELECT u.id, u.user_id, k.id, k.last_used_at IS NULL OR k.last_used_at < %s
+    SELECT u.id, u.user_id, k.id, k.expires_at, k.last_used_at
     FROM accounts_userkey k JOIN accounts_memoryuser u ON u.id = k.user_id
-    WHERE k.digest = %s AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > %s)
+    WHERE k.digest = %s AND k.revoked_at IS NULL
 """
 
 
@@ -19,20 +19,25 @@ class LiveKey(NamedTuple):
     user_pk: UUID
     user_id: str
     key_id: UUID
-    is_use_due: bool
+    last_used_at: datetime | None
 
 
-def live_key(digest: str, *, now: datetime, used_before: datetime) -> LiveKey | None:
-    """The key with that digest unless it is expired or revoked; `is_use_due` when its last use is older than
-    `used_before`. One statement.
-    """
-    adapt = connection.ops.adapt_datetimefield_value
-    with connection.cursor() as cursor:
-        cursor.execute(_LIVE_KEY, [adapt(used_before), digest, adapt(now)])
-        row = cursor.fetchone()
-    return LiveKey(_uuid(row[0]), row[1], _uuid(row[2]), bool(row[3])) if row else None
+def live_key(digest: str, *, now: datetime) -> LiveKey | None:
+    """The key with that digest unless it is expired or revoked. One statement."""
+    found = sql.rows(_LIVE_KEY, [digest])
+    if not found:
+        return None
+    user_pk, user_id, key_id, expires_at, last_used_at = found[0]
+    if expires_at is not None and _moment(expires_at) <= now:
+        return None
+    return LiveKey(_uuid(user_pk), user_id, _uuid(key_id), None if last_used_at is None else _moment(last_used_at))
 
 
 def _uuid(value: UUID | str) -> UUID:
     """SQLite keeps UUIDs as text, PostgreSQL as themselves."""
     return value if isinstance(value, UUID) else UUID(value)
+
+
+def _moment(value: datetime) -> datetime:
+    """SQLite keeps times without their zone, which is UTC."""
+    return value if value.tzinfo else value.replace(tzinfo=UTC)

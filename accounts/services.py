@@ -176,10 +176,10 @@ def authenticate(plaintext: str, user_id: str | None = None) -> Principal:
     now = timezone.now()
     found = None
     if _KEY.fullmatch(plaintext):
-        found = queries.live_key(_digest(plaintext), now=now, used_before=now - _USE_INTERVAL)
+        found = queries.live_key(_digest(plaintext), now=now)
     if found is None or (user_id is not None and user_id != found.user_id):
         raise Unauthenticated(REFUSAL)
-    if found.is_use_due:
+    if found.last_used_at is None or found.last_used_at < now - _USE_INTERVAL:
         _note_use(found.key_id, now)
     return Principal(found.user_pk, found.user_id, found.key_id)
 

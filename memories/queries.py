@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from django.db import connection
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
+from engine.embedded.owned import owner_values
 from engine.models import Memory, Session, owned_by
 from engine.port import Owner, StoredMemory
 from engine.table import visible
 from memories.models import Override, OverrideRevision, Tombstone
+from memory_gateway.core import sql
 
 _DECISIONS = """
     SELECT 'tombstone', memory_id, session_id, tombstone_id, '', '' FROM memories_tombstone
@@ -52,15 +53,18 @@ class Decisions(NamedTuple):
         return memory_id in self.memories or session_id in self.sessions
 
 
-def decisions(owner: Owner, memory_ids: Collection[str], session_ids: Collection[str]) -> Decisions:
+_NOTHING: Final = Decisions(frozenset(), frozenset(), {})
+
+
+def decisions(owner: Owner, memory_ids: Sequence[str], session_ids: Sequence[str]) -> Decisions:
     """The decisions in force about some memories and sessions. One statement, none if there are no memories."""
     if not memory_ids:
-        return Decisions(frozenset(), frozenset(), {})
-    statement = _DECISIONS.format(memories=_slots(memory_ids), sessions=_slots(session_ids) or "NULL")
-    owned = _owner_values(owner)
-    with connection.cursor() as cursor:
-        cursor.execute(statement, [*owned, *memory_ids, *session_ids, *owned, *memory_ids])
-        rows = cursor.fetchall()
+        return _NOTHING
+    statement = _DECISIONS.format(memories=sql.slots(memory_ids), sessions=sql.slots(session_ids) or "NULL")
+    owned = owner_values(owner)
+    rows = sql.rows(statement, [*owned, *memory_ids, *session_ids, *owned, *memory_ids])
+    if not rows:
+        return _NOTHING
     tombstones = [row for row in rows if row[0] == "tombstone"]
     return Decisions(
         memories=frozenset(row[1] for row in tombstones if row[1]),
@@ -72,9 +76,7 @@ def decisions(owner: Owner, memory_ids: Collection[str], session_ids: Collection
 def is_anything_withdrawn(owner: Owner) -> bool:
     """Whether any memory of the owner is deleted or corrected, by itself or with its session, for good or not. One
     statement."""
-    with connection.cursor() as cursor:
-        cursor.execute(_ANYTHING_WITHDRAWN, _owner_values(owner) * 3)
-        return bool(cursor.fetchone()[0])
+    return bool(sql.rows(_ANYTHING_WITHDRAWN, owner_values(owner) * 3)[0][0])
 
 
 class Event(NamedTuple):
@@ -181,12 +183,3 @@ def counts(found: Iterable[Session]) -> dict[int, dict[str, int]]:
         .annotate(memories=Count("pk", filter=~pending), pending=Count("pk", filter=pending))
     )
     return {row["session_id"]: {"memories": row["memories"], "pending": row["pending"]} for row in rows}
-
-
-def _slots(values: Collection[str]) -> str:
-    return ", ".join(["%s"] * len(values))
-
-
-def _owner_values(owner: Owner) -> list[Any]:
-    user_pk = owner.user_pk if connection.features.has_native_uuid_field else owner.user_pk.hex
-    return [user_pk, owner.app_id, owner.project_id]

@@ -9,12 +9,12 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from django.db import connection
 from django.db.models import Count, Q, QuerySet, Sum
 
+from engine.embedded.owned import owner_values
 from engine.models import Memory, owned_by
 from engine.port import Owner
-from memory_gateway.core import cursors
+from memory_gateway.core import cursors, sql
 from resources import storage
 from resources.models import Resource
 
@@ -59,9 +59,7 @@ class Cursor(NamedTuple):
 
 def searchable_sessions(owner: Owner) -> tuple[str, ...]:
     """The sessions of the owner's extracted, undeleted resources, oldest first. One statement."""
-    with connection.cursor() as cursor:
-        cursor.execute(_SEARCHABLE, _owner_values(owner))
-        return tuple([row[0] for row in cursor.fetchall()])
+    return tuple([row[0] for row in sql.rows(_SEARCHABLE, owner_values(owner))])
 
 
 def attachments_of(owner: Owner, session_ids: Iterable[str]) -> dict[str, list[AttachmentRow]]:
@@ -70,11 +68,8 @@ def attachments_of(owner: Owner, session_ids: Iterable[str]) -> dict[str, list[A
     found: defaultdict[str, list[AttachmentRow]] = defaultdict(list)
     if not wanted:
         return found
-    statement = _ATTACHMENTS.format(", ".join(["%s"] * len(wanted)))
-    with connection.cursor() as cursor:
-        cursor.execute(statement, [*_owner_values(owner), *wanted])
-        for session_id, *attachment in cursor.fetchall():
-            found[session_id].append(AttachmentRow(*attachment))
+    for row in sql.rows(_ATTACHMENTS.format(sql.slots(wanted)), [*owner_values(owner), *wanted]):
+        found[row[0]].append(AttachmentRow._make(row[1:]))
     return found
 
 
@@ -166,8 +161,3 @@ def resource_ids_with_files(resource_ids: Sequence[str]) -> set[str]:
     """Which of the ids may still have a folder in the storage."""
     known = Resource.objects.filter(resource_id__in=resource_ids)
     return set(known.filter(Q(deleted_at__isnull=True) | Q(cleanup_owed=True)).values_list("resource_id", flat=True))
-
-
-def _owner_values(owner: Owner) -> list[UUID | str]:
-    user_pk = owner.user_pk if connection.features.has_native_uuid_field else owner.user_pk.hex
-    return [user_pk, owner.app_id, owner.project_id]
