@@ -19,7 +19,7 @@ from resources import storage
 from resources.models import Resource
 
 _SEARCHABLE = """
-    SELECT session_id FROM resources_resource
+    SELECT session_id AS value FROM resources_resource
     WHERE user_id = %s AND app_id = %s AND project_id = %s AND status = 'extracted' AND deleted_at IS NULL
     ORDER BY created_at, resource_id
 """
@@ -59,7 +59,7 @@ class Cursor(NamedTuple):
 
 def searchable_sessions(owner: Owner) -> tuple[str, ...]:
     """The sessions of the owner's extracted, undeleted resources, oldest first. One statement."""
-    return tuple([row[0] for row in sql.rows(_SEARCHABLE, owner_values(owner))])
+    return sql.column(_SEARCHABLE, owner_values(owner))
 
 
 def attachments_of(owner: Owner, session_ids: Iterable[str]) -> dict[str, list[AttachmentRow]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from django.db import DEFAULT_DB_ALIAS, connections
@@ -26,3 +26,17 @@ def slots(values: Sequence[Any]) -> str:
 def uuid_value(key: UUID) -> UUID | str:
     """A UUID as the database keeps it: PostgreSQL as itself, SQLite as text."""
     return key if connections[DEFAULT_DB_ALIAS].features.has_native_uuid_field else key.hex
+
+
+_SEPARATOR: Final = "\x1f"
+
+
+def column(statement: str, values: Sequence[Any]) -> tuple[str, ...]:
+    """The texts that a statement brings under the name `value`, in its order; none may hold U+001F.
+
+    They come as one row: a thread lets go of the interpreter's lock for each row that SQLite gives it, and with other
+    requests beside it waits each time until it is given back.
+    """
+    join = "string_agg" if connections[DEFAULT_DB_ALIAS].vendor == "postgresql" else "group_concat"
+    [(joined,)] = rows(f"SELECT {join}(value, '{_SEPARATOR}') FROM ({statement}) AS found", values)
+    return tuple(joined.split(_SEPARATOR)) if joined is not None else ()
