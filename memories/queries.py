@@ -10,7 +10,7 @@ from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
 from engine.embedded.owned import owner_values
 from engine.models import Memory, Session, owned_by
-from engine.port import Owner, StoredMemory
+from engine.port import Hit, Owner, StoredMemory
 from engine.table import visible
 from memories.models import Override, OverrideRevision, Tombstone
 from memory_gateway.core import sql
@@ -51,6 +51,12 @@ class Decisions(NamedTuple):
     def hide(self, memory_id: str, session_id: str | None) -> bool:
         """Whether the memory is deleted, by itself or with its session."""
         return memory_id in self.memories or session_id in self.sessions
+
+    def live(self, hits: Sequence[Hit]) -> Sequence[Hit]:
+        """Those that are not deleted."""
+        if not self.memories and not self.sessions:
+            return hits
+        return [hit for hit in hits if not self.hide(hit.memory_id, hit.session_id)]
 
 
 _NOTHING: Final = Decisions(frozenset(), frozenset(), {})

@@ -50,7 +50,7 @@ class UserKeyAuthentication(BaseAuthentication):
 
     def _principal(self, request: Request) -> Principal | None:
         header = bearer(request)
-        query = credentials_from(request.query_params)
+        query = credentials_from(request.query_params) if request.META.get("QUERY_STRING") else Credentials()
         if header is None:
             return authenticate_credentials(request._request, credentials_from(request.data), query)  # noqa: SLF001
         principal = limits.authenticate(request._request, header)  # noqa: SLF001

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from engine.port import Hit, Owner
 from memories.services import raw
@@ -11,13 +11,12 @@ from memory_gateway.core.ids import parse_session_id
 from resources.queries import AttachmentRow, attachments_of
 
 
-def attach(owner: Owner, hits: Iterable[Hit]) -> dict[str, tuple[AttachmentRow, ...]]:
+def attach(owner: Owner, hits: Sequence[Hit]) -> dict[str, tuple[AttachmentRow, ...]]:
     """The files of each hit by memory id: one SQL statement for all of them.
 
     A file belongs to a hit of its session when its full name stands in a string of `raw`, or when it is the resource
     that the session was made for.
     """
-    hits = list(hits)
     sessions = sorted({hit.session_id for hit in hits if hit.session_id is not None})
     rows = attachments_of(owner, sessions) if sessions else {}
     return {hit.memory_id: _files_of(hit, rows) for hit in hits}
@@ -27,19 +26,18 @@ def _files_of(hit: Hit, rows: Mapping[str, Sequence[AttachmentRow]]) -> tuple[At
     candidates = rows.get(hit.session_id or "", ())
     if not candidates:
         return ()
-    rest = [row for row in candidates if not _is_resource_file(row, hit)]
-    named = _named(rest, hit) if rest else frozenset()
-    return tuple(row for row in candidates if row in named or _is_resource_file(row, hit))
+    resource_id = parse_session_id(hit.session_id or "").rest
+    others = [row for row in candidates if row.resource_id is None or row.resource_id != resource_id]
+    if not others:
+        return tuple(candidates)
+    unnamed = frozenset(others) - _named(others, hit)
+    return tuple([row for row in candidates if row not in unnamed])
 
 
 def _named(rows: Sequence[AttachmentRow], hit: Hit) -> frozenset[AttachmentRow]:
     """Those whose name the hit's record says."""
     texts = [_folded(text) for text in raw.strings(hit.raw)]
     return frozenset(row for row in rows if any(_names(row.name, text) for text in texts))
-
-
-def _is_resource_file(row: AttachmentRow, hit: Hit) -> bool:
-    return row.resource_id is not None and row.resource_id == parse_session_id(hit.session_id or "").rest
 
 
 def _names(name: str, text: str) -> bool:

@@ -119,7 +119,7 @@ def _search(owner: Owner, command: SearchCommand, engine: Engine) -> SearchAnswe
     results, decided = _ask(engine, owner, asked, command.limit)
     took_ms = round((time.perf_counter() - started) * 1000, 2)
     found = _bare(cut(_decided(merge(owner, asked, results), decided), command.limit))
-    files = attach(owner, (item.hit for item in found))
+    files = attach(owner, [item.hit for item in found])
     beside = surroundings(owner, [item.hit.memory_id for item in found], command.context)
     return SearchAnswer(
         results=tuple(
@@ -199,8 +199,7 @@ def _is_short(result: SearchResult, decided: Decisions, limit: int) -> bool:
     """Whether fewer than `limit` hits are left though the engine may have more."""
     if result.stopped_at is None:
         return False
-    counted = (hit for hit in result.hits if hit.memory_type not in UNCOUNTED_TYPES)
-    return sum(not decided.hide(hit.memory_id, hit.session_id) for hit in counted) < limit
+    return len([hit for hit in decided.live(result.hits) if hit.memory_type not in UNCOUNTED_TYPES]) < limit
 
 
 def _can_grow(request: SearchRequest, result: SearchResult) -> bool:
@@ -264,6 +263,8 @@ def _decided(found: Iterable[Found], decided: Decisions) -> list[Found]:
 
     An engine that has the decisions in its own table returns nothing deleted and the new words already.
     """
+    if not any(decided):
+        return list(found)
     live = [item for item in found if not decided.hide(item.hit.memory_id, item.hit.session_id)]
     return [_corrected(item, decided.overrides.get(item.hit.memory_id)) for item in live]
 
@@ -304,8 +305,8 @@ def _report(
         asked=request.top_k,
         sessions=None if request.session_ids is None else len(request.session_ids),
         found=len(result.hits),
-        hidden=sum(decided.hide(hit.memory_id, hit.session_id) for hit in result.hits),
-        replaced=sum(hit.memory_id in decided.overrides for hit in result.hits),
+        hidden=len(result.hits) - len(decided.live(result.hits)),
+        replaced=len([hit for hit in result.hits if hit.memory_id in decided.overrides]),
         degraded=result.degraded,
         exhausted=_is_short(result, decided, limit),
         ms=took_ms,

@@ -16,7 +16,7 @@ _SANE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 def choose_request_id(given: str) -> str:
     """The caller's own id if it is sane (`X-Request-Id`), else a new one, which nobody needs to be unable to guess:
     the event loop does not ask the system for it."""
-    return given if _SANE_ID.fullmatch(given) else f"{random.getrandbits(128):032x}"  # noqa: S311
+    return given if _SANE_ID.fullmatch(given) else f"{random.getrandbits(128):032x}"
 
 
 class RequestIdFilter(logging.Filter):
