@@ -23,8 +23,8 @@ _QUESTION: Final = re.compile(
     r"^(?:is|are|do|does|did|can|could|should|would|will|what|why|how|when|where|who|which|shall)\b"
 )
 _SUPPOSED: Final = re.compile(
-    r"(?<!useful )(?<!nice )(?<!helpful )(?<!great )(?<!good )(?<!better )\bif\b|"
-    r"\b(?:unless|whether|suppose|imagine|in case|pretend)\b|"
+    r"\b(?:if(?<!useful if)(?<!nice if)(?<!helpful if)(?<!great if)(?<!good if)(?<!better if)|"
+    r"unless|whether|suppose|imagine|in case|pretend)\b|"
     r"如果|要是|假如|假设|万一|的话|是不是|要不要"
 )
 
@@ -44,8 +44,14 @@ class _Rule(NamedTuple):
 
 
 def _rule(category: str, holds: Sequence[str], never: Sequence[str]) -> _Rule:
-    english, chinese = ("|".join(one for one in holds if one.isascii() is of_ascii) for of_ascii in (True, False))
-    return _Rule(category, re.compile(english), re.compile(chinese), re.compile("|".join(never)))
+    english, chinese = ([one for one in holds if one.isascii() is of_ascii] for of_ascii in (True, False))
+    return _Rule(category, re.compile(_any_of(english)), re.compile("|".join(chinese)), re.compile("|".join(never)))
+
+
+def _any_of(patterns: Sequence[str]) -> str:
+    """What begins with a word goes together: each alone would be tried inside of words too, which takes longest."""
+    words = [one.removeprefix(r"\b") for one in patterns if one.startswith(r"\b")]
+    return "|".join([rf"\b(?:{'|'.join(words)})", *(one for one in patterns if not one.startswith(r"\b"))])
 
 
 _ADVERB: Final = (
@@ -259,7 +265,8 @@ _OF_AGENTS: Final = (
                 r"step|query|job|import|attempt)s?"
                 r" (?:has |have |had )?(?:failed|crashed|timed out|broke|errored)\b"
             ),
-            r"\bfailed (?:with|because|due to|to \w+)\b|^traceback\b|\b\w*(?:error|exception): \S",
+            r"\bfailed (?:with|because|due to|to \w+)\b|\b\w*(?:error|exception): \S",
+            r"^traceback\b",
             r"\b(?:sorry|apologi[sz]e|apologies),? (?:i|for (?:the|my) (?:mistake|error|confusion|wrong))\b",
             r"\b(?:raised|threw|throws|returned|got|hit) an? (?:\w+ )?(?:error|exception|timeout)\b",
             r"我(?:刚才|之前|上次|又)?(?:弄|搞|理解|说|算|写|看|记|做|用|填|答)错了?",
