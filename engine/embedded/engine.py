@@ -55,7 +55,7 @@ class EmbeddedEngine(MemoryTable):
         Errors: `EngineRefused` for a deleted session, `Unreadable`, `EngineUnavailable`.
         """
         with database_errors():
-            parts = {intake.first_memory_id(part): part for part in intake.parts_of(owner, session_id, messages)}
+            parts = {part.first_id: part for part in intake.parts_of(owner, session_id, messages)}
             # What is here already need not be read again; what was said costs nothing to prepare.
             known = storage.known(owner, [first_id for first_id, part in parts.items() if part.item is not None])
             drafts = [
@@ -64,8 +64,7 @@ class EmbeddedEngine(MemoryTable):
                 if first_id not in known
             ]
             with transaction.atomic():
-                session = sessions.locked(owner, session_id)
-                storage.append(owner, session, drafts)
+                storage.append(owner, sessions.lock(owner, session_id), drafts)
         return AddResult("accumulated", len(messages), _request_id())
 
     @measured

@@ -15,6 +15,7 @@ from typing import NamedTuple, Protocol
 from uuid import UUID
 
 from django.db import connection
+from django.db.backends.utils import CursorWrapper
 from django.db.models import Q
 
 from engine.embedded import index_postgresql, index_sqlite, pages, vectors_fill, vectors_spaces
@@ -27,6 +28,7 @@ from memory_gateway.core.times import from_ms
 
 PREFIX_CHARS = 12
 _BATCH_ROWS = 200
+_DAY_MS = 86_400_000
 MAX_COUNT = 255
 """Beyond this a term counts no further: its weight in BM25 has long ceased to grow."""
 OWED = Q(is_indexed=False) & ~Q(origin=Memory.Origin.UPSTREAM)
@@ -36,9 +38,9 @@ OWED = Q(is_indexed=False) & ~Q(origin=Memory.Origin.UPSTREAM)
 class _Vendor(Protocol):
     """What a database does in its own way."""
 
-    def add(self, rows: Sequence[tuple[int, Mapping[str, int]]]) -> None: ...
+    def add(self, cursor: CursorWrapper, prefix: str, rows: Sequence[tuple[int, str]]) -> None: ...
 
-    def remove(self, rows: Sequence[tuple[int, Mapping[str, int]]]) -> None: ...
+    def remove(self, cursor: CursorWrapper, prefix: str, rows: Sequence[tuple[int, str]]) -> None: ...
 
     def clear(self) -> None: ...
 
@@ -59,7 +61,7 @@ _COUNT = """
 class Entry(NamedTuple):
     """A memory's part of the index: its tokens, and what its text weighs in ranking.
 
-    Packed into one text, because a large document has thousands of entries at once.
+    Packed into one text, each token as often as it counts, because a large document has thousands of entries at once.
     """
 
     packed: str
@@ -67,20 +69,21 @@ class Entry(NamedTuple):
 
     @classmethod
     def of(cls, tokens: Mapping[str, int], length: int) -> Entry:
-        return cls(" ".join(f"{token} {count}" for token, count in tokens.items()), length)
+        return cls(" ".join(" ".join([token] * count) for token, count in tokens.items()), length)
 
     @property
     def tokens(self) -> dict[str, int]:
         """How often each token stands in the memory."""
-        parts = iter(self.packed.split(" ") if self.packed else ())
-        return {token: int(count) for token, count in zip(parts, parts, strict=True)}
+        return Counter(self.packed.split(" ") if self.packed else ())
 
 
 def entry_of(memory: Memory) -> Entry:
     """What a memory is found by: a pure function of its row, so that it can be taken out again."""
     tokens = _tokens_of(memory)
-    counted = Counter(tokens)
-    return Entry.of({token: min(count, MAX_COUNT) for token, count in counted.items()}, weight(tokens))
+    length = weight(tokens)
+    if len(tokens) <= MAX_COUNT:
+        return Entry(" ".join(tokens), length)
+    return Entry.of({token: min(count, MAX_COUNT) for token, count in Counter(tokens).items()}, length)
 
 
 class Prepared:
@@ -109,23 +112,27 @@ def _prefix(user_pk: UUID, app_id: str, project_id: str) -> str:
 
 def add(owner: Owner, entries: Mapping[Memory, Entry]) -> None:
     """Puts saved memories into the index. Call inside the transaction that writes their rows, after that."""
-    if entries:
-        _count(owner, len(entries), sum(entry.length for entry in entries.values()))
-        by_row = {memory.pk: entry for memory, entry in entries.items()}
-        for rows in _prefixed(owner, by_row):
-            _vendor().add(rows)
-        pages.add(owner, {memory: entry.length for memory, entry in entries.items()})
-        vectors_spaces.owe(by_row)
+    if not entries:
+        return
+    by_row = {memory.pk: entry for memory, entry in entries.items()}
+    with connection.cursor() as cursor:
+        _count(cursor, owner, len(entries), sum(entry.length for entry in entries.values()))
+        for rows in _batches(by_row):
+            _vendor().add(cursor, prefix_of(owner), rows)
+        pages.add(cursor, owner, [(memory, entry.length) for memory, entry in entries.items()])
+        vectors_spaces.owe(cursor, by_row)
 
 
 def remove(owner: Owner, entries: Mapping[int, Entry]) -> None:
     """Takes memories (by row id) out of the index. Call inside the transaction that deletes or changes their rows."""
-    if entries:
-        _count(owner, -len(entries), -sum(entry.length for entry in entries.values()))
-        for rows in _prefixed(owner, entries):
-            _vendor().remove(rows)
-        pages.remove(owner, entries)
-        vectors_fill.forget(owner, entries)
+    if not entries:
+        return
+    with connection.cursor() as cursor:
+        _count(cursor, owner, -len(entries), -sum(entry.length for entry in entries.values()))
+        for rows in _batches(entries):
+            _vendor().remove(cursor, prefix_of(owner), rows)
+    pages.remove(owner, entries)
+    vectors_fill.forget(owner, entries)
 
 
 def is_filled(owner: Owner) -> bool:
@@ -158,12 +165,10 @@ def require_current_version() -> None:
         raise EngineUnavailable("The keyword index was built by another version: run `manage.py rebuild_index`.")
 
 
-def _prefixed(owner: Owner, entries: Mapping[int, Entry]) -> Iterator[list[tuple[int, dict[str, int]]]]:
-    """The entries with their owner's prefix, unpacked a batch at a time."""
-    prefix, items = prefix_of(owner), list(entries.items())
-    for start in range(0, len(items), _BATCH_ROWS):
-        batch = items[start : start + _BATCH_ROWS]
-        yield [(pk, {prefix + token: count for token, count in entry.tokens.items()}) for pk, entry in batch]
+def _batches(entries: Mapping[int, Entry]) -> Iterator[list[tuple[int, str]]]:
+    """A large document's tokens take several times its own size once they have their prefix."""
+    rows = [(pk, entry.packed) for pk, entry in entries.items()]
+    return (rows[start : start + _BATCH_ROWS] for start in range(0, len(rows), _BATCH_ROWS))
 
 
 def _source(memory: Memory) -> tuple[object, ...]:
@@ -180,8 +185,7 @@ def _tokens_of(memory: Memory) -> list[str]:
     """
     tokens = tokenize(memory.text)
     if memory.chunk_index is None:
-        said_on = day_tokens(from_ms(memory.created_at_ms).date())
-        return tokens + [token for token in said_on if token not in tokens]
+        return tokens + [token for token in _of_day(memory.created_at_ms // _DAY_MS) if token not in tokens]
     around = " \n ".join(str(memory.payload.get(name) or "") for name in ("filename", "title", "heading"))
     held = set(tokens)
     tokens += [token for token in dict.fromkeys(tokenize(around)) if token not in held]
@@ -191,14 +195,19 @@ def _tokens_of(memory: Memory) -> list[str]:
     return tokens
 
 
-def _count(owner: Owner, documents: int, tokens: int) -> None:
+@lru_cache(maxsize=1024)
+def _of_day(number: int) -> tuple[str, ...]:
+    """The tokens of a day, counted from 1970 in UTC."""
+    return tuple(day_tokens(from_ms(number * _DAY_MS).date()))
+
+
+def _count(cursor: CursorWrapper, owner: Owner, documents: int, tokens: int) -> None:
     """Counts in an index of this tokenizer alone. Errors: `EngineUnavailable` for one that another built."""
     values = [*owner_values(owner), documents, tokens, TOKENIZER_VERSION]
-    with connection.cursor() as cursor:
+    cursor.execute(_COUNT, values)
+    if not cursor.rowcount:
+        require_current_version()
         cursor.execute(_COUNT, values)
-        if not cursor.rowcount:
-            require_current_version()
-            cursor.execute(_COUNT, values)
 
 
 def _vendor() -> _Vendor:

@@ -6,10 +6,12 @@ count does not depend on the text's length (positions end at 16,383).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from django.db import connection
+from django.db.backends.utils import CursorWrapper
 
 ANY_OF = "SELECT jsonb_array_elements_text(%s::jsonb)"
 """A list of texts given as one parameter: JSON."""
@@ -35,16 +37,14 @@ def of_terms(terms: Sequence[str]) -> list[Any]:
     return [list(terms), list(terms), " | ".join(_quoted(term) for term in terms)]
 
 
-def add(rows: Sequence[tuple[int, Mapping[str, int]]]) -> None:
-    """Indexes memories: row id and how often each prefixed token stands in it."""
-    with connection.cursor() as cursor:
-        cursor.execute(_ADD, [[pk for pk, _ in rows], [_vector(held) for _, held in rows]])
+def add(cursor: CursorWrapper, prefix: str, rows: Sequence[tuple[int, str]]) -> None:
+    """Indexes memories: row id and tokens, each as often as it counts; `prefix` comes in front of every token."""
+    cursor.execute(_ADD, [[pk for pk, _ in rows], [_vector(prefix, tokens) for _, tokens in rows]])
 
 
-def remove(rows: Sequence[tuple[int, Mapping[str, int]]]) -> None:
+def remove(cursor: CursorWrapper, _prefix: str, rows: Sequence[tuple[int, str]]) -> None:
     """Takes memories out of the index."""
-    with connection.cursor() as cursor:
-        cursor.execute("DELETE FROM engine_keywords WHERE memory_id = ANY(%s)", [[pk for pk, _ in rows]])
+    cursor.execute("DELETE FROM engine_keywords WHERE memory_id = ANY(%s)", [[pk for pk, _ in rows]])
 
 
 def clear() -> None:
@@ -52,8 +52,9 @@ def clear() -> None:
         cursor.execute("TRUNCATE engine_keywords")
 
 
-def _vector(held: Mapping[str, int]) -> str:
-    return " ".join(f"{_quoted(token)}:{count}" for token, count in held.items())
+def _vector(prefix: str, tokens: str) -> str:
+    counted = Counter(tokens.split(" ") if tokens else ())
+    return " ".join(f"{_quoted(prefix + token)}:{count}" for token, count in counted.items())
 
 
 def _quoted(token: str) -> str:

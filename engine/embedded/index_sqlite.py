@@ -5,11 +5,12 @@ SQLite's own rank is not used: it weighs words by the rows of all users.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
 from django.db import connection
+from django.db.backends.utils import CursorWrapper
 
 ANY_OF = "SELECT value FROM json_each(%s)"
 """A list of texts given as one parameter: JSON."""
@@ -31,21 +32,17 @@ def of_terms(terms: Sequence[str]) -> list[Any]:
     return [orjson.dumps(terms).decode()]
 
 
-def add(rows: Sequence[tuple[int, Mapping[str, int]]]) -> None:
-    """Indexes memories: row id and how often each prefixed token stands in it."""
-    with connection.cursor() as cursor:
-        cursor.executemany(
-            "INSERT INTO engine_keywords (rowid, tokens) VALUES (%s, %s)", [(pk, _text(held)) for pk, held in rows]
-        )
+def add(cursor: CursorWrapper, prefix: str, rows: Sequence[tuple[int, str]]) -> None:
+    """Indexes memories: row id and tokens, each as often as it counts; `prefix` comes in front of every token."""
+    cursor.executemany("INSERT INTO engine_keywords (rowid, tokens) VALUES (%s, %s)", _prefixed(prefix, rows))
 
 
-def remove(rows: Sequence[tuple[int, Mapping[str, int]]]) -> None:
+def remove(cursor: CursorWrapper, prefix: str, rows: Sequence[tuple[int, str]]) -> None:
     """Takes memories out of the index: the tokens must be the very ones that they were indexed with."""
-    with connection.cursor() as cursor:
-        cursor.executemany(
-            "INSERT INTO engine_keywords (engine_keywords, rowid, tokens) VALUES ('delete', %s, %s)",
-            [(pk, _text(held)) for pk, held in rows],
-        )
+    cursor.executemany(
+        "INSERT INTO engine_keywords (engine_keywords, rowid, tokens) VALUES ('delete', %s, %s)",
+        _prefixed(prefix, rows),
+    )
 
 
 def clear() -> None:
@@ -53,5 +50,5 @@ def clear() -> None:
         cursor.execute("INSERT INTO engine_keywords (engine_keywords) VALUES ('delete-all')")
 
 
-def _text(held: Mapping[str, int]) -> str:
-    return " ".join(" ".join([token] * count) for token, count in held.items())
+def _prefixed(prefix: str, rows: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
+    return [(pk, prefix + tokens.replace(" ", f" {prefix}") if tokens else "") for pk, tokens in rows]

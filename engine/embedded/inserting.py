@@ -8,7 +8,20 @@ from operator import attrgetter
 from typing import Any
 
 from django.db import connection
-from django.db.models import BooleanField, CharField, Field, FloatField, ForeignKey, IntegerField, Model, TextField
+from django.db.models import (
+    BooleanField,
+    CharField,
+    DateTimeField,
+    Field,
+    FloatField,
+    ForeignKey,
+    IntegerField,
+    Model,
+    TextField,
+    UUIDField,
+)
+
+from engine.embedded.owned import uuid_value
 
 _PLAIN = (BooleanField, CharField, FloatField, IntegerField, TextField)
 """Fields whose values the database takes as they are."""
@@ -74,6 +87,11 @@ def _readers(model: type[Model]) -> tuple[Callable[[Any], Any], ...]:
 
 def _reader(field: Field[Any, Any]) -> Callable[[Any], Any]:
     """How a column's value is taken from a row: asking the field each time takes longer than the statement."""
-    if isinstance(field.target_field if isinstance(field, ForeignKey) else field, _PLAIN):
-        return attrgetter(field.attname)
+    read, target = attrgetter(field.attname), field.target_field if isinstance(field, ForeignKey) else field
+    if isinstance(target, _PLAIN):
+        return read
+    if isinstance(target, UUIDField) and not target.null:
+        return lambda row: uuid_value(read(row))
+    if isinstance(target, DateTimeField) and target.null:  # seldom known of a new row
+        return lambda row: None if read(row) is None else field.get_db_prep_save(read(row), connection)
     return lambda row: field.get_db_prep_save(field.pre_save(row, add=True), connection)

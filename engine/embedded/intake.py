@@ -33,9 +33,13 @@ _MAX_SPEAKER_CHARS = 64
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one message gives at one of its items: known by `identity` before anything is read."""
+    """What one message gives at one of its items: known by `identity` before anything is read.
+
+    `first_id` is the id of its first memory: where that exists, so do the others.
+    """
 
     identity: uuid.UUID
+    first_id: str
     message: Message
     text: str | None
     item: ContentItem | None
@@ -44,11 +48,6 @@ class Part:
 def parts_of(owner: Owner, session_id: str, messages: Iterable[Message]) -> list[Part]:
     """The parts of all messages in order. Errors: `EngineRefused` for an item without content."""
     return [part for message in messages for part in _parts_of_message(owner, session_id, message)]
-
-
-def first_memory_id(part: Part) -> str:
-    """The id of the part's first memory: where that exists, so do the others."""
-    return _memory_id(part.identity, 0)
 
 
 def rows_of(part: Part, read: ReadDocument, fetch: Fetch) -> list[Memory]:
@@ -81,10 +80,14 @@ def _parts_of_message(owner: Owner, session_id: str, message: Message) -> Iterat
             raise EngineRefused("A part of the message has neither text nor file nor address.")
     text = "\n".join(told)
     if text.strip():
-        yield Part(_identity(owner, session_id, message, text), message, text, None)
+        yield _part(_identity(owner, session_id, message, text), message, text, None)
     for item in message.content:
         if item.text is None:
-            yield Part(_identity(owner, session_id, message, _names_of(item)), message, None, item)
+            yield _part(_identity(owner, session_id, message, _names_of(item)), message, None, item)
+
+
+def _part(identity: uuid.UUID, message: Message, text: str | None, item: ContentItem | None) -> Part:
+    return Part(identity, _memory_id(identity, 0), message, text, item)
 
 
 def _names_of(item: ContentItem) -> list[Any]:
@@ -177,7 +180,7 @@ def _payload(part: Part, item: ContentItem) -> dict[str, Any]:
 
 def _row(part: Part, number: int, **fields: Any) -> Memory:
     return Memory(
-        memory_id=_memory_id(part.identity, number),
+        memory_id=_memory_id(part.identity, number) if number else part.first_id,
         memory_type=Memory.Type.UNPROCESSED_MESSAGE,
         sender_id=part.message.sender_id,
         agent_id="" if part.message.role == "user" else part.message.sender_id[:_MAX_SPEAKER_CHARS],

@@ -6,14 +6,14 @@ written by one at a time.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from operator import attrgetter
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import orjson
 from django.db import connection
+from django.db.backends.utils import CursorWrapper
 
 from engine.embedded.owned import owner_values
 from engine.models import Memory
@@ -39,23 +39,22 @@ _WRITE = """
 _DELETE = f"DELETE FROM engine_factpage {_OF_OWNER} AND number = %s"
 
 
-def add(owner: Owner, lengths: Mapping[Memory, int]) -> None:
-    """Notes saved memories with the weight of their text; another owner's are none of these pages'."""
+def add(cursor: CursorWrapper, owner: Owner, weighed: Iterable[tuple[Memory, int]]) -> None:
+    """Notes saved memories, each with the weight of its text; another owner's are none of these pages'."""
     owned = owner_values(owner)
     whose = (owner.user_pk, owner.app_id, owner.project_id)
-    rows = [one for one in lengths if (one.user_id, one.app_id, one.project_id) == whose]
-    rows.sort(key=attrgetter("pk"))
-    with connection.cursor() as cursor:
-        cursor.execute(_LAST, owned)
-        number, facts, listed = cursor.fetchone() or (0, b"", "[]")
-        facts, names = bytes(facts), orjson.loads(listed)
-        while rows:
-            if len(facts) >= PAGE_ROWS * FACTS.itemsize:
-                number, facts, names = number + 1, b"", []
-            room = PAGE_ROWS - len(facts) // FACTS.itemsize
-            facts += _records(rows[:room], lengths, names)
-            rows = rows[room:]
-            cursor.execute(_WRITE, [*owned, number, facts, orjson.dumps(names).decode()])
+    rows = [row for row in weighed if (row[0].user_id, row[0].app_id, row[0].project_id) == whose]
+    rows.sort(key=lambda row: row[0].id)
+    cursor.execute(_LAST, owned)
+    number, facts, listed = cursor.fetchone() or (0, b"", "[]")
+    facts, names = bytes(facts), orjson.loads(listed)
+    while rows:
+        if len(facts) >= PAGE_ROWS * FACTS.itemsize:
+            number, facts, names = number + 1, b"", []
+        room = PAGE_ROWS - len(facts) // FACTS.itemsize
+        facts += _records(rows[:room], names)
+        rows = rows[room:]
+        cursor.execute(_WRITE, [*owned, number, facts, orjson.dumps(names).decode()])
 
 
 def remove(owner: Owner, pks: Collection[int]) -> None:
@@ -91,7 +90,7 @@ def _used(facts: Facts, names: Sequence[str]) -> list[str]:
     return [names[place] for place in used]
 
 
-def _records(memories: Iterable[Memory], lengths: Mapping[Memory, int], names: list[str]) -> bytes:
+def _records(weighed: Iterable[tuple[Memory, int]], names: list[str]) -> bytes:
     """`names` grows by those that it lacks."""
     places = {name: place for place, name in enumerate(names)}
 
@@ -104,11 +103,11 @@ def _records(memories: Iterable[Memory], lengths: Mapping[Memory, int], names: l
     return np.array(
         [
             (
-                one.pk, one.session_id or 0, one.created_at_ms, one.seq, lengths[one],
+                one.id, one.session_id or 0, one.created_at_ms, one.seq, length,
                 place_of(one.speaker), place_of(one.sender_id), place_of(one.agent_id), ORIGINS.index(one.origin),
                 one.chunk_index is None and one.origin != Memory.Origin.EXTRACTED,
             )
-            for one in memories
+            for one, length in weighed
         ],
         FACTS,
     ).tobytes()  # fmt: skip

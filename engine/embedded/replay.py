@@ -52,13 +52,13 @@ def retell(
             memory.batch_id = told.batch_id
             if told.batch_id:
                 memory.memory_type = Memory.Type.EPISODE
-        drafts.append(storage.Draft.of(intake.first_memory_id(part), memories))
+        drafts.append(storage.Draft.of(part.first_id, memories))
     return Retold(told.batch_id, tuple(drafts), is_whole)
 
 
 def write(owner: Owner, session: Session, retold: Iterable[Retold]) -> None:
     """Saves and indexes them at the end of a session that the caller has locked. Call inside a transaction."""
-    storage.append(owner, session, [draft for item in retold for draft in item.drafts])
+    storage.append(owner, session.pk, [draft for item in retold for draft in item.drafts])
 
 
 def take_over(owner: Owner, memories: Sequence[Memory]) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import cache
+from typing import Any
 
 from django.db import connection, transaction
 
@@ -20,12 +22,18 @@ _OPEN = """
 """
 
 
+def lock(owner: Owner, session_id: str) -> int:
+    """Locks the session until the transaction ends, made if need be: its row id.
+
+    Errors: `EngineRefused` for a deleted one.
+    """
+    pk = _open(owner, session_id)
+    return _not_deleted(_made(owner, session_id)).pk if pk is None else pk
+
+
 def locked(owner: Owner, session_id: str) -> Session:
-    """The session, made if need be, locked until the transaction ends. Errors: `EngineRefused` for a deleted one."""
-    session = _locked(owner, session_id)
-    if session.deleted_at is not None:
-        raise EngineRefused("This session was deleted; what comes later is not taken.")
-    return session
+    """The same session with its name. What else there is to it is read when it is used."""
+    return _not_deleted(_locked(owner, session_id))
 
 
 def live(owner: Owner, session_id: str) -> Session | None:
@@ -51,32 +59,46 @@ def lock_decisions(owner: Owner) -> None:
     MemoryUser.objects.select_for_update(no_key=True).filter(pk=owner.user_pk).first()
 
 
+def _not_deleted(session: Session) -> Session:
+    if session.deleted_at is not None:
+        raise EngineRefused("This session was deleted; what comes later is not taken.")
+    return session
+
+
 def _locked(owner: Owner, session_id: str) -> Session:
-    """Locked, and made if need be. Another may make it at the same moment: then that one is locked."""
-    if found := _open(owner, session_id):
-        return found
-    named = {"user_id": owner.user_pk, "app_id": owner.app_id, "project_id": owner.project_id, "session_id": session_id}
+    pk = _open(owner, session_id)
+    if pk is None:
+        return _made(owner, session_id)
+    known = {"id": pk, **_named(owner, session_id), "deleted_at": None, "hidden_at": None}
+    return Session.from_db(connection.alias, list(known), list(known.values()))
+
+
+def _made(owner: Owner, session_id: str) -> Session:
+    """A session that is not open, locked. Another may make it at the same moment: then that one is locked."""
+    named = _named(owner, session_id)
     session = Session(**named, engine_session_id=session_id, kind=parse_session_id(session_id).kind)
     if insert_unless_there(session):
         return session
-    return _open(owner, session_id) or Session.objects.select_for_update().get(**named)
+    return Session.objects.select_for_update().get(**named)
 
 
-def _open(owner: Owner, session_id: str) -> Session | None:
-    """The session if nobody closed it, locked: its key and name. What else there is to it is read when it is used."""
-    lock = "FOR UPDATE" if connection.features.has_select_for_update else ""
-    with connection.cursor() as cursor:
-        cursor.execute(f"{_OPEN} {lock}", [*owner_values(owner), session_id])
-        row = cursor.fetchone()
-    if row is None:
-        return None
-    known = {
-        "id": row[0],
+def _named(owner: Owner, session_id: str) -> dict[str, Any]:
+    return {
         "user_id": owner.user_pk,
         "app_id": owner.app_id,
         "project_id": owner.project_id,
         "session_id": session_id,
-        "deleted_at": None,
-        "hidden_at": None,
     }
-    return Session.from_db(connection.alias, list(known), list(known.values()))
+
+
+def _open(owner: Owner, session_id: str) -> int | None:
+    """The row id of the session if nobody closed it, locked."""
+    with connection.cursor() as cursor:
+        cursor.execute(_open_statement(), [*owner_values(owner), session_id])
+        row = cursor.fetchone()
+    return row[0] if row else None
+
+
+@cache
+def _open_statement() -> str:
+    return f"{_OPEN} FOR UPDATE" if connection.features.has_select_for_update else _OPEN

@@ -10,7 +10,7 @@ from django.db import connection, transaction
 from engine.embedded import index, inserting
 from engine.embedded.index import Entry
 from engine.embedded.owned import owner_values
-from engine.models import Memory, Session, owned_by
+from engine.models import Memory, owned_by
 from engine.port import Owner
 
 _END = """
@@ -44,8 +44,8 @@ def known(owner: Owner, memory_ids: Iterable[str]) -> set[str]:
     return set(found.values_list("memory_id", flat=True))
 
 
-def append(owner: Owner, session: Session, drafts: Sequence[Draft]) -> None:
-    """Adds to the end of a session that the caller has locked; drafts that are known already are left out."""
+def append(owner: Owner, session: int, drafts: Sequence[Draft]) -> None:
+    """Adds to the end of a session (its row id) that the caller has locked; what is known already is left out."""
     if not drafts:
         return
     seq, seen, taken = _end_of(owner, session, drafts)
@@ -58,7 +58,7 @@ def append(owner: Owner, session: Session, drafts: Sequence[Draft]) -> None:
         entries += _timed(draft, taken)
         memories += draft.memories
     for number, memory in enumerate(memories, start=seq):
-        memory.session, memory.seq = session, number
+        memory.session_id, memory.seq = session, number
     insert(owner, memories, entries)
 
 
@@ -81,7 +81,7 @@ def remove(owner: Owner, memories: Sequence[Memory]) -> None:
         Memory.objects.filter(owned_by(owner), pk__in=[memory.pk for memory in alive]).delete()
 
 
-def _end_of(owner: Owner, session: Session, drafts: Sequence[Draft]) -> tuple[int, set[str], set[int]]:
+def _end_of(owner: Owner, session: int, drafts: Sequence[Draft]) -> tuple[int, set[str], set[int]]:
     """Where the session goes on, which of the drafts it holds already, and which times are taken where they want to
     stand. One statement: every message that is added waits for it. Times are looked up among the user's, whose index
     has them in order: a long session is not walked."""
@@ -91,7 +91,7 @@ def _end_of(owner: Owner, session: Session, drafts: Sequence[Draft]) -> tuple[in
     between = [min(wanted), max(wanted) + len(wanted)]
     owned = owner_values(owner)
     with connection.cursor() as cursor:
-        cursor.execute(statement, [session.pk, *owned, *ids, *owned, *between, session.pk])
+        cursor.execute(statement, [session, *owned, *ids, *owned, *between, session])
         rows = cursor.fetchall()
     return (
         next(number for number, memory_id, part in rows if part == 0),

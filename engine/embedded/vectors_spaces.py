@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from django.db import connection, transaction
+from django.db.backends.utils import CursorWrapper
 
 from engine.embeddings import scripts
 from engine.embeddings.client import EmbeddingClient, Model
@@ -93,13 +94,12 @@ def note(space: EmbeddingSpace, error: str, now: datetime | None) -> None:
         space.save(update_fields=["last_error", "failed_at"])
 
 
-def owe(pks: Collection[int]) -> None:
+def owe(cursor: CursorWrapper, pks: Collection[int]) -> None:
     """Notes that memories (by row id) lack a vector in the active space, if there is one."""
     wanted = list(pks)
-    with connection.cursor() as cursor:
-        for start in range(0, len(wanted), _BATCH_ROWS):
-            batch = wanted[start : start + _BATCH_ROWS]
-            cursor.execute(_OWE.format(which=f"m.id IN ({', '.join(['%s'] * len(batch))})"), batch)
+    for start in range(0, len(wanted), _BATCH_ROWS):
+        batch = wanted[start : start + _BATCH_ROWS]
+        cursor.execute(_OWE.format(which=f"m.id IN ({', '.join(['%s'] * len(batch))})"), batch)
 
 
 def owe_all() -> None:

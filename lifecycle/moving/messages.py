@@ -114,7 +114,7 @@ def _item_of(row: Memory, attachment: Attachment) -> ContentItem | None:
 def _makes(session: Session, row: Memory, item: ContentItem) -> bool:
     """Whether our engine made the memory of this very file."""
     [part] = intake.parts_of(owner_of(session), session.session_id, [_message(row, item)])
-    return intake.first_memory_id(part) == row.memory_id
+    return part.first_id == row.memory_id
 
 
 def _text_of(row: Memory) -> str:

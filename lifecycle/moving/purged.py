@@ -60,7 +60,7 @@ def _has_files(message: Message) -> bool:
 
 def _leave_names(owner: Owner, session: Session, row: Memory, message: Message) -> None:
     """Bare rows under the names that our own engine would give to what the message says."""
-    names = {intake.first_memory_id(part) for part in intake.parts_of(owner, session.session_id, [message])}
+    names = {part.first_id for part in intake.parts_of(owner, session.session_id, [message])}
     Memory.objects.bulk_create(
         Memory(
             user_id=owner.user_pk,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, Final
 from uuid import UUID
 
@@ -25,7 +26,13 @@ def slots(values: Sequence[Any]) -> str:
 
 def uuid_value(key: UUID) -> UUID | str:
     """A UUID as the database keeps it: PostgreSQL as itself, SQLite as text."""
-    return key if connections[DEFAULT_DB_ALIAS].features.has_native_uuid_field else key.hex
+    return key if _has_uuids() else key.hex
+
+
+@cache
+def _has_uuids() -> bool:
+    """Asked once: nearly every statement has an owner, and the way to this answer is long."""
+    return connections[DEFAULT_DB_ALIAS].features.has_native_uuid_field
 
 
 _SEPARATOR: Final = "\x1f"
