@@ -20,6 +20,7 @@ from django.db.models import Q
 
 from engine.embedded import index_postgresql, index_sqlite, pages, vectors_fill, vectors_spaces
 from engine.embedded.owned import owner_values
+from engine.embedded.statements import run
 from engine.models import IndexVersion, Memory
 from engine.port import EngineUnavailable, Owner
 from engine.text.mime_types import spoken_of_as
@@ -204,10 +205,10 @@ def _of_day(number: int) -> tuple[str, ...]:
 def _count(cursor: CursorWrapper, owner: Owner, documents: int, tokens: int) -> None:
     """Counts in an index of this tokenizer alone. Errors: `EngineUnavailable` for one that another built."""
     values = [*owner_values(owner), documents, tokens, TOKENIZER_VERSION]
-    cursor.execute(_COUNT, values)
+    run(cursor, _COUNT, values)
     if not cursor.rowcount:
         require_current_version()
-        cursor.execute(_COUNT, values)
+        run(cursor, _COUNT, values)
 
 
 def _vendor() -> _Vendor:

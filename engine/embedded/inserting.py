@@ -22,6 +22,7 @@ from django.db.models import (
 )
 
 from engine.embedded.owned import uuid_value
+from engine.embedded.statements import run
 
 _PLAIN = (BooleanField, CharField, FloatField, IntegerField, TextField)
 """Fields whose values the database takes as they are."""
@@ -48,8 +49,7 @@ def _inserted(rows: Sequence[Model], unless: str = "") -> list[tuple[Any]]:
     """The keys of the rows that were written, in their order."""
     model = type(rows[0])
     with connection.cursor() as cursor:
-        statement = f"{_statement(model, len(rows))} {unless} RETURNING {_key(model)}"
-        cursor.execute(statement, [value for row in rows for value in _values(row)])
+        run(cursor, _statement(model, len(rows), unless), [value for row in rows for value in _values(row)])
         keys: list[tuple[Any]] = cursor.fetchall()
     return keys
 
@@ -65,15 +65,13 @@ def _fields(model: type[Model]) -> tuple[Field[Any, Any], ...]:
 
 
 @cache
-def _statement(model: type[Model], count: int) -> str:
+def _statement(model: type[Model], count: int, unless: str) -> str:
     names = [str(field.column) for field in _fields(model)]
     slots = f"({', '.join(['%s'] * len(names))})"
     table = model._meta.db_table  # noqa: SLF001
-    return f"INSERT INTO {table} ({', '.join(names)}) VALUES {', '.join([slots] * count)}"
-
-
-def _key(model: type[Model]) -> str:
-    return str(model._meta.pk.column)  # noqa: SLF001
+    key = model._meta.pk.column  # noqa: SLF001
+    values = ", ".join([slots] * count)
+    return f"INSERT INTO {table} ({', '.join(names)}) VALUES {values} {unless} RETURNING {key}"
 
 
 def _values(row: Model) -> list[Any]:

@@ -16,6 +16,7 @@ from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
 from engine.embedded.owned import owner_values
+from engine.embedded.statements import run
 from engine.models import Memory
 from engine.port import Owner
 
@@ -45,7 +46,7 @@ def add(cursor: CursorWrapper, owner: Owner, weighed: Iterable[tuple[Memory, int
     whose = (owner.user_pk, owner.app_id, owner.project_id)
     rows = [row for row in weighed if (row[0].user_id, row[0].app_id, row[0].project_id) == whose]
     rows.sort(key=lambda row: row[0].id)
-    cursor.execute(_LAST, owned)
+    run(cursor, _LAST, owned)
     number, facts, listed = cursor.fetchone() or (0, b"", "[]")
     facts, names = bytes(facts), orjson.loads(listed)
     while rows:
@@ -54,7 +55,7 @@ def add(cursor: CursorWrapper, owner: Owner, weighed: Iterable[tuple[Memory, int
         room = PAGE_ROWS - len(facts) // FACTS.itemsize
         facts += _records(rows[:room], names)
         rows = rows[room:]
-        cursor.execute(_WRITE, [*owned, number, facts, orjson.dumps(names).decode()])
+        run(cursor, _WRITE, [*owned, number, facts, orjson.dumps(names).decode()])
 
 
 def remove(owner: Owner, pks: Collection[int]) -> None:

@@ -9,6 +9,7 @@ import orjson
 from django.db import connection
 
 from engine.embedded.owned import owner_values
+from engine.embedded.statements import run
 from engine.port import Owner
 
 _ROWS = """
@@ -61,7 +62,7 @@ def rows_and_reworded(
 def _fetch(owner: Owner, which: str, values: Collection[int | str], *, with_hidden: bool) -> dict[int, Row]:
     statement = _ROWS.format(plus=_PLUS[connection.vendor], which=which, shown="TRUE" if with_hidden else _IS_SHOWN)
     with connection.cursor() as cursor:
-        cursor.execute(statement, [*owner_values(owner), *values])
+        run(cursor, statement, [*owner_values(owner), *values])
         return {row[1]: Row(orjson.loads(row[0]), *row[1:]) for row in cursor.fetchall()}
 
 

@@ -11,6 +11,7 @@ from django.db import connection, transaction
 from accounts.models import MemoryUser
 from engine.embedded.inserting import insert_unless_there
 from engine.embedded.owned import owner_values
+from engine.embedded.statements import run
 from engine.models import Session, owned_by
 from engine.port import EngineRefused, Owner
 from memory_gateway.core.ids import parse_session_id
@@ -94,7 +95,7 @@ def _named(owner: Owner, session_id: str) -> dict[str, Any]:
 def _open(owner: Owner, session_id: str) -> int | None:
     """The row id of the session if nobody closed it, locked."""
     with connection.cursor() as cursor:
-        cursor.execute(_open_statement(), [*owner_values(owner), session_id])
+        run(cursor, _open_statement(), [*owner_values(owner), session_id])
         row = cursor.fetchone()
     return row[0] if row else None
 

@@ -10,6 +10,7 @@ from django.db import connection, transaction
 from engine.embedded import index, inserting
 from engine.embedded.index import Entry
 from engine.embedded.owned import owner_values
+from engine.embedded.statements import run
 from engine.models import Memory, owned_by
 from engine.port import Owner
 
@@ -91,7 +92,7 @@ def _end_of(owner: Owner, session: int, drafts: Sequence[Draft]) -> tuple[int, s
     between = [min(wanted), max(wanted) + len(wanted)]
     owned = owner_values(owner)
     with connection.cursor() as cursor:
-        cursor.execute(statement, [session, *owned, *ids, *owned, *between, session])
+        run(cursor, statement, [session, *owned, *ids, *owned, *between, session])
         rows = cursor.fetchall()
     return (
         next(number for number, memory_id, part in rows if part == 0),

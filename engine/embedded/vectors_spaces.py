@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 
+from engine.embedded.statements import run
 from engine.embeddings import scripts
 from engine.embeddings.client import EmbeddingClient, Model
 from engine.models import EmbeddingSpace
@@ -99,7 +100,7 @@ def owe(cursor: CursorWrapper, pks: Collection[int]) -> None:
     wanted = list(pks)
     for start in range(0, len(wanted), _BATCH_ROWS):
         batch = wanted[start : start + _BATCH_ROWS]
-        cursor.execute(_OWE.format(which=f"m.id IN ({', '.join(['%s'] * len(batch))})"), batch)
+        run(cursor, _OWE.format(which=f"m.id IN ({', '.join(['%s'] * len(batch))})"), batch)
 
 
 def owe_all() -> None:
