@@ -124,7 +124,9 @@ class _Questions:
         cosines = np.where(np.isnan(cosines), 0.0, cosines)
         documents = documents[cosines[documents] > 0]
         first = self._chosen(documents, cosines, max(request.top_k, vectors.RESCORED))
-        if self._space is not None and way.vector is not None:
+        if self._space is not None and way.vector is not None and len(first):
+            least = cosines[self._chosen(first, cosines, request.top_k)].min()
+            first = first[cosines[first] >= least - vectors.margin(self._seen)]
             vectors.rescore(self._seen, self._space, first, cosines, way.vector)
         chosen = self._chosen(first, np.clip(cosines, 0.0, 1.0, out=cosines), request.top_k)
         legs = [{"vector": {"rank": rank, "score": float(cosines[one])}} for rank, one in enumerate(chosen, start=1)]

@@ -19,6 +19,7 @@ from django.db import connection
 from engine.embedded import index_postgresql, index_sqlite
 from engine.embedded.owned import owner_values
 from engine.embedded.pages import FACTS, NAMED, Facts
+from engine.embedded.statements import run
 from engine.port import Owner
 
 Numbers = npt.NDArray[np.int64]
@@ -88,6 +89,8 @@ def places_of(held: Numbers, wanted: Numbers) -> Numbers:
     """Where each wanted number stands in a sorted array, -1 where it does not."""
     if not len(held):
         return np.full(len(wanted), -1, np.int64)
+    if len(held) == len(wanted) and (held == wanted).all():
+        return np.arange(len(held))
     places = np.searchsorted(held, wanted)
     places[places == len(held)] = 0
     places[held[places] != wanted] = -1
@@ -106,7 +109,7 @@ def read(
     """One statement. `sessions` None asks for all of the owner's; `space` for the vectors of that space."""
     values = _values(owner, [prefix + term for term in terms], sessions, space)
     with connection.cursor() as cursor:
-        cursor.execute(_statement(connection.vendor, bool(terms), _which(sessions), space is not None), values)
+        run(cursor, _statement(connection.vendor, bool(terms), _which(sessions), space is not None), values)
         rows = cursor.fetchall()
     parts: list[list[Any]] = [[] for _ in range(_VECTORS + 1)]
     for row in rows:

@@ -16,13 +16,17 @@ from django.db import connection
 from engine.embedded.owned import owner_values
 from engine.embedded.pages import PAGE_ROWS
 from engine.embedded.snapshot import Numbers, Reals, Snapshot
+from engine.embedded.statements import run
 from engine.embeddings.client import Vectors
 from engine.port import Owner
 
 ROWS: Final = np.dtype([("pk", "<i8"), ("scale", "<f4")])
 HALF: Final = np.dtype("<f2")
 RESCORED: Final = 30
-"""So many of the best are compared again."""
+"""At most so many of the best are compared again."""
+_MARGIN: Final = 3.0
+"""In steps of the codes. Rounding puts a cosine off by sqrt(1 / 12) of a step, whatever the dimensions, and the
+difference of two by sqrt(1 / 6) of one (standard deviations): 3 steps are 7 of those."""
 _MOST: Final = 127
 
 _OF_OWNER = "WHERE user_id = %s AND app_id = %s AND project_id = %s"
@@ -83,6 +87,12 @@ def similarities(seen: Snapshot, question: Vectors) -> Reals:
     return found
 
 
+def margin(seen: Snapshot) -> float:
+    """Farther than this below another's, a cosine by codes cannot be the better of the two."""
+    scales = (np.frombuffer(data, ROWS)["scale"] for data, _ in seen.vectors)
+    return _MARGIN * max((float(one.max()) for one in scales), default=0.0)
+
+
 def _page(codes: bytes, dimensions: int) -> Vectors:
     return np.frombuffer(codes, np.int8).reshape(-1, dimensions).astype(np.float32)
 
@@ -95,7 +105,7 @@ def rescore(
         return
     pks = seen.facts["pk"][documents]
     with connection.cursor() as cursor:
-        cursor.execute(_EXACT.format(slots=", ".join(["%s"] * len(pks))), [space, *pks.tolist()])
+        run(cursor, _EXACT.format(slots=", ".join(["%s"] * len(pks))), [space, *pks.tolist()])
         rows = cursor.fetchall()
     held = [(pk, vector) for pk, vector in rows if len(vector)]
     if held:

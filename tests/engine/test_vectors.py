@@ -320,6 +320,16 @@ def test_pages_find_what_comparing_every_vector_finds(
     assert found >= 0.99 * 300
 
 
+def test_what_is_clearly_farther_than_the_last_hit_is_not_compared_again(
+    engine: EmbeddedEngine, alice: Person, stub: StubEmbeddings
+) -> None:
+    remember(engine, alice.owner, "automobile", "physician", *(f"car and word{number}" for number in range(20)))
+    with CaptureQueriesContext(connection) as queries:
+        assert texts(list(result(engine, alice.owner, "vehicle", method="vector", top_k=1).hits)) == ["automobile"]
+    [exact] = [query["sql"] for query in queries if "FROM engine_embedding WHERE" in query["sql"]]
+    assert exact.partition(" IN ")[2].count(",") == 0
+
+
 CALLS: dict[str, Callable[[EmbeddedEngine, Person], Any]] = {
     "fill": lambda _engine, _person: vectors_fill.fill(5),
     "delete": lambda engine, person: engine.delete(person.owner, "chat:b"),
