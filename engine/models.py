@@ -32,7 +32,8 @@ class Session(models.Model):
         MEMORY_EDIT = "memory_edit"
         OTHER = "other"
 
-    user = models.ForeignKey(MemoryUser, models.CASCADE, related_name="sessions")
+    # No index of its own: others begin with it. So do those of a memory's user and session.
+    user = models.ForeignKey(MemoryUser, models.CASCADE, related_name="sessions", db_index=False)
     app_id = models.CharField(max_length=64, default="default")
     project_id = models.CharField(max_length=64, default="default")
     session_id = models.CharField(max_length=128)
@@ -108,11 +109,11 @@ class Memory(models.Model):
         TOOL = "tool"
         EXTRACTED = "extracted"
 
-    user = models.ForeignKey(MemoryUser, models.CASCADE, related_name="memories")
+    user = models.ForeignKey(MemoryUser, models.CASCADE, related_name="memories", db_index=False)
     app_id = models.CharField(max_length=64, default="default")
     project_id = models.CharField(max_length=64, default="default")
     memory_id = models.CharField(max_length=256)
-    session = models.ForeignKey(Session, models.CASCADE, null=True, blank=True, related_name="memories")
+    session = models.ForeignKey(Session, models.CASCADE, null=True, blank=True, related_name="memories", db_index=False)
     agent_id = models.CharField(max_length=64, blank=True)
     memory_type = models.CharField(max_length=20, choices=Type)
     category = models.CharField(max_length=40, blank=True)
