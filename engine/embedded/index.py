@@ -113,15 +113,21 @@ def _prefix(user_pk: UUID, app_id: str, project_id: str) -> str:
 
 def add(owner: Owner, entries: Mapping[Memory, Entry]) -> None:
     """Puts saved memories into the index. Call inside the transaction that writes their rows, after that."""
+    with connection.cursor() as cursor:
+        put(cursor, owner, list(entries.items()))
+
+
+def put(cursor: CursorWrapper, owner: Owner, entries: Sequence[tuple[Memory, Entry]]) -> None:
+    """The same over a cursor that is open."""
     if not entries:
         return
-    by_row = {memory.pk: entry for memory, entry in entries.items()}
-    with connection.cursor() as cursor:
-        _count(cursor, owner, len(entries), sum(entry.length for entry in entries.values()))
-        for rows in _batches(by_row):
-            _vendor().add(cursor, prefix_of(owner), rows)
-        pages.add(cursor, owner, [(memory, entry.length) for memory, entry in entries.items()])
-        vectors_spaces.owe(cursor, by_row)
+    weighed = [(memory, entry.length) for memory, entry in entries]
+    _count(cursor, owner, len(entries), sum(length for _, length in weighed))
+    by_row = {memory.id: entry for memory, entry in entries}
+    for rows in _batches(by_row):
+        _vendor().add(cursor, prefix_of(owner), rows)
+    pages.add(cursor, owner, weighed)
+    vectors_spaces.owe(cursor, by_row)
 
 
 def remove(owner: Owner, entries: Mapping[int, Entry]) -> None:

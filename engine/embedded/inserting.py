@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import Any
 
 from django.db import connection
+from django.db.backends.utils import CursorWrapper
 from django.db.models import (
     BooleanField,
     CharField,
@@ -30,27 +31,26 @@ BATCH_ROWS = 200
 """A statement is built in memory with all that it carries."""
 
 
-def insert(rows: Sequence[Model]) -> None:
+def insert(cursor: CursorWrapper, rows: Sequence[Model]) -> None:
     """Saves new rows of one model, and notes their keys in them. Without signals and without related objects."""
     for start in range(0, len(rows), BATCH_ROWS):
         batch = rows[start : start + BATCH_ROWS]
-        _note(batch, _inserted(batch))
+        _note(batch, _inserted(cursor, batch))
 
 
 def insert_unless_there(row: Model) -> bool:
     """Saves a new row and notes its key in it, unless one with the same unique values exists: whether it did."""
-    keys = _inserted([row], "ON CONFLICT DO NOTHING")
+    with connection.cursor() as cursor:
+        keys = _inserted(cursor, [row], "ON CONFLICT DO NOTHING")
     if keys:
         _note([row], keys)
     return bool(keys)
 
 
-def _inserted(rows: Sequence[Model], unless: str = "") -> list[tuple[Any]]:
+def _inserted(cursor: CursorWrapper, rows: Sequence[Model], unless: str = "") -> list[tuple[Any]]:
     """The keys of the rows that were written, in their order."""
-    model = type(rows[0])
-    with connection.cursor() as cursor:
-        run(cursor, _statement(model, len(rows), unless), [value for row in rows for value in _values(row)])
-        keys: list[tuple[Any]] = cursor.fetchall()
+    run(cursor, _statement(type(rows[0]), len(rows), unless), [value for row in rows for value in _values(row)])
+    keys: list[tuple[Any]] = cursor.fetchall()
     return keys
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from django.db import connection, transaction
+from django.db.backends.utils import CursorWrapper
 
 from engine.embedded import index, inserting
 from engine.embedded.index import Entry
@@ -49,27 +50,18 @@ def append(owner: Owner, session: int, drafts: Sequence[Draft]) -> None:
     """Adds to the end of a session (its row id) that the caller has locked; what is known already is left out."""
     if not drafts:
         return
-    seq, seen, taken = _end_of(owner, session, drafts)
-    entries: list[Entry] = []
-    memories: list[Memory] = []
-    for draft in drafts:
-        if draft.first_id in seen or not draft.memories:
-            continue
-        seen.add(draft.first_id)
-        entries += _timed(draft, taken)
-        memories += draft.memories
-    for number, memory in enumerate(memories, start=seq):
-        memory.session_id, memory.seq = session, number
-    insert(owner, memories, entries)
+    with connection.cursor() as cursor:
+        seq, seen, taken = _end_of(cursor, owner, session, drafts)
+        memories, entries = _new(drafts, seen, taken)
+        for number, memory in enumerate(memories, start=seq):
+            memory.session_id, memory.seq = session, number
+        _insert(cursor, owner, memories, entries)
 
 
 def insert(owner: Owner, memories: Sequence[Memory], entries: Sequence[Entry]) -> None:
     """Saves new memories of an owner and indexes them. Call inside a transaction."""
-    for memory, entry in zip(memories, entries, strict=True):
-        memory.user_id, memory.app_id, memory.project_id = owner.user_pk, owner.app_id, owner.project_id
-        memory.is_indexed, memory.token_count = True, entry.length
-    inserting.insert(memories)
-    index.add(owner, dict(zip(memories, entries, strict=True)))
+    with connection.cursor() as cursor:
+        _insert(cursor, owner, memories, entries)
 
 
 def remove(owner: Owner, memories: Sequence[Memory]) -> None:
@@ -82,7 +74,30 @@ def remove(owner: Owner, memories: Sequence[Memory]) -> None:
         Memory.objects.filter(owned_by(owner), pk__in=[memory.pk for memory in alive]).delete()
 
 
-def _end_of(owner: Owner, session: int, drafts: Sequence[Draft]) -> tuple[int, set[str], set[int]]:
+def _new(drafts: Sequence[Draft], seen: set[str], taken: set[int]) -> tuple[list[Memory], list[Entry]]:
+    """What drafts that are not yet seen bring, each at a time that is free."""
+    entries: list[Entry] = []
+    memories: list[Memory] = []
+    for draft in drafts:
+        if draft.first_id in seen or not draft.memories:
+            continue
+        seen.add(draft.first_id)
+        entries += _timed(draft, taken)
+        memories += draft.memories
+    return memories, entries
+
+
+def _insert(cursor: CursorWrapper, owner: Owner, memories: Sequence[Memory], entries: Sequence[Entry]) -> None:
+    for memory, entry in zip(memories, entries, strict=True):
+        memory.user_id, memory.app_id, memory.project_id = owner.user_pk, owner.app_id, owner.project_id
+        memory.is_indexed, memory.token_count = True, entry.length
+    inserting.insert(cursor, memories)
+    index.put(cursor, owner, list(zip(memories, entries, strict=True)))
+
+
+def _end_of(
+    cursor: CursorWrapper, owner: Owner, session: int, drafts: Sequence[Draft]
+) -> tuple[int, set[str], set[int]]:
     """Where the session goes on, which of the drafts it holds already, and which times are taken where they want to
     stand. One statement: every message that is added waits for it. Times are looked up among the user's, whose index
     has them in order: a long session is not walked."""
@@ -91,9 +106,8 @@ def _end_of(owner: Owner, session: int, drafts: Sequence[Draft]) -> tuple[int, s
     statement = _END.format(slots=", ".join(["%s"] * len(ids)))
     between = [min(wanted), max(wanted) + len(wanted)]
     owned = owner_values(owner)
-    with connection.cursor() as cursor:
-        run(cursor, statement, [session, *owned, *ids, *owned, *between, session])
-        rows = cursor.fetchall()
+    run(cursor, statement, [session, *owned, *ids, *owned, *between, session])
+    rows = cursor.fetchall()
     return (
         next(number for number, memory_id, part in rows if part == 0),
         {memory_id for _, memory_id, part in rows if part == 1},
