@@ -40,7 +40,7 @@ class HourCount(models.Model):
             )
         ]
         indexes = [
-            models.Index(fields=["id"], condition=models.Q(memories=0), name="hour_count_empty"),
+            models.Index(fields=["id"], condition=models.Q(memories__lte=0), name="hour_count_empty"),
             models.Index(fields=["id"], condition=~models.Q(delta=0), name="hour_count_unsettled"),
         ]
 
@@ -74,7 +74,7 @@ class SessionCount(models.Model):
                 name="session_count_most",
             ),
             models.Index(fields=["of_agent", "agent_id", "last_ms", "first_ms", "delta"], name="session_count_ends"),
-            models.Index(fields=["id"], condition=models.Q(memories=0), name="session_count_empty"),
+            models.Index(fields=["id"], condition=models.Q(memories__lte=0), name="session_count_empty"),
             models.Index(fields=["id"], condition=~models.Q(delta=0), name="session_count_unsettled"),
         ]
 

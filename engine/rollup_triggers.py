@@ -117,12 +117,15 @@ EMPTY_CELLS: Final = (
     "DELETE FROM engine_hourcount WHERE memories = 0",
     "DELETE FROM engine_sessioncount WHERE memories = 0",
 )
-# Where each change is added up at once, less than nothing is left of memories that went after their counts.
+# Where each change is added up at once, less than nothing is left of memories that went after their counts. SQLite
+# finds them by an index whose condition reads the same.
 _EMPTY_OR_LESS: Final = tuple(statement.replace("= 0", "<= 0") for statement in EMPTY_CELLS)
 _WATCHED: Final = (
     "user_id", "app_id", "project_id", "session_id", "agent_id", "category", "importance", "created_at_ms", "hidden_at",
-    "origin", "memory_type", "batch_id",
+    "origin",
 )  # fmt: skip
+# These two tell which of an upstream's are records, and nothing of the others: a flush of ours changes no count.
+_WATCHED_UPSTREAM: Final = ("memory_type", "batch_id")
 _TABLE_TRIGGERS: Final = {
     "engine_memory": ("insert", "before_update", "after_update", "delete"),
     "engine_session": ("before_update", "after_update"),
@@ -151,9 +154,17 @@ def remove(schema_editor: Any) -> None:
         schema_editor.execute(f"DROP VIEW {view}", params=None)
 
 
+def _changed(differs: str) -> str:
+    """Whether a memory may count otherwise than before."""
+    always, upstream = (
+        " OR ".join(f"OLD.{name} {differs} NEW.{name}" for name in names) for names in (_WATCHED, _WATCHED_UPSTREAM)
+    )
+    return f"{always} OR (NEW.origin = 'upstream' AND ({upstream}))"
+
+
 def _sqlite() -> list[str]:
-    changed = " OR ".join(f"OLD.{name} IS NOT NEW.{name}" for name in _WATCHED)
-    columns = ", ".join(_WATCHED)
+    changed = _changed("IS NOT")
+    columns = ", ".join((*_WATCHED, *_WATCHED_UPSTREAM))
     moved = "(OLD.hidden_at IS NULL AND OLD.deleted_at IS NULL) <> (NEW.hidden_at IS NULL AND NEW.deleted_at IS NULL)"
     onto_sessions = ONTO_SESSIONS.format(least="min", greatest="max")
 
@@ -183,7 +194,7 @@ def _sqlite() -> list[str]:
 
 
 def _postgresql() -> list[str]:
-    changed = " OR ".join(f"OLD.{name} IS DISTINCT FROM NEW.{name}" for name in _WATCHED)
+    changed = _changed("IS DISTINCT FROM")
     moved = "(OLD.hidden_at IS NULL AND OLD.deleted_at IS NULL) <> (NEW.hidden_at IS NULL AND NEW.deleted_at IS NULL)"
 
     def function(name: str, before: str, after: str) -> str:
@@ -209,7 +220,7 @@ def _postgresql() -> list[str]:
         when = f"WHEN ({condition})" if condition else ""
         return f"CREATE TRIGGER {table}_count_{name} {event} ON {table} FOR EACH ROW {when} EXECUTE FUNCTION {call}()"
 
-    update = f"UPDATE OF {', '.join(_WATCHED)}"
+    update = f"UPDATE OF {', '.join((*_WATCHED, *_WATCHED_UPSTREAM))}"
     inserted = row("engine_memory", "insert", "AFTER INSERT", "engine_count_added")
     return [
         "CREATE SEQUENCE engine_delta",

@@ -22,8 +22,8 @@ from django.db.models import (
     UUIDField,
 )
 
-from engine.embedded.owned import uuid_value
 from engine.embedded.statements import run
+from memory_gateway.core.sql import uuid_value
 
 _PLAIN = (BooleanField, CharField, FloatField, IntegerField, TextField)
 """Fields whose values the database takes as they are."""

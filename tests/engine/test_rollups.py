@@ -62,6 +62,29 @@ def test_the_record_of_what_an_upstream_was_given_is_not_counted(engine: Embedde
     assert held_in_all() == 2
 
 
+def test_a_flush_changes_no_count(engine: EmbeddedEngine, alice: Person) -> None:
+    engine.add(alice.owner, "chat:c1", [said("one")])
+    before = list(HourCount.objects.order_by("pk").values()), list(SessionCount.objects.order_by("pk").values())
+    assert engine.flush(alice.owner, "chat:c1").memory_count == 1
+    after = list(HourCount.objects.order_by("pk").values()), list(SessionCount.objects.order_by("pk").values())
+    assert after == before
+    assert_rollups_agree()
+
+
+@pytest.mark.parametrize("table", ["engine_hourcount", "engine_sessioncount"])
+def test_empty_cells_are_found_without_looking_at_the_others(table: str) -> None:
+    """The triggers ask for them with each memory that changes."""
+    if connection.vendor != "sqlite":
+        pytest.skip("PostgreSQL adds changes up later")
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN QUERY PLAN DELETE FROM {table} WHERE memories <= 0")
+        [(*_, plan)] = cursor.fetchall()
+        cursor.execute("SELECT sql FROM sqlite_master WHERE name = 'engine_memory_count_delete'")
+        [(trigger,)] = cursor.fetchall()
+    assert "USING INDEX" in plan
+    assert f"DELETE FROM {table} WHERE memories <= 0;" in trigger
+
+
 def test_nothing_of_a_user_is_left_in_the_rollups_when_their_rows_are_gone(
     engine: EmbeddedEngine, alice: Person, bob: Person
 ) -> None:
