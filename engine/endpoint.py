@@ -13,11 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import orjson
-from urllib3.exceptions import HTTPError, NameResolutionError, NewConnectionError
 
 from engine.upstream.answers import read_body, retry_after_seconds
 from engine.upstream.failures import OddAnswer
-from engine.upstream.transport import Deadline, Upstream, ends_by, finished
+from engine.upstream.transport import Deadline, Upstream
 from memory_gateway.core.errors import GatewayError
 
 CONNECTIONS: Final = 8
@@ -67,10 +66,10 @@ class Endpoint:
 
     def __init__(self, base_url: str, api_key: str, name: str) -> None:
         self._name = name
-        self._upstream = Upstream(base_url, CONNECTIONS)
-        self._headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        headers = {"Content-Type": "application/json", "Accept": "application/json", "Accept-Encoding": "identity"}
         if api_key:
-            self._headers["Authorization"] = f"Bearer {api_key}"
+            headers["Authorization"] = f"Bearer {api_key}"
+        self._upstream = Upstream(base_url, CONNECTIONS, headers)
         self.pause = Pause()
 
     def post(self, path: str, body: Mapping[str, Any], deadline: Deadline) -> Any:
@@ -92,11 +91,9 @@ class Endpoint:
         return error
 
     def _exchange(self, path: str, body: bytes, deadline: Deadline) -> Any:
+        call = Deadline(deadline.at, deadline.clock)
         try:
-            with (
-                ends_by(deadline),
-                finished(self._upstream.send("POST", path, body, self._headers, deadline.timeout())) as response,
-            ):
+            with self._upstream.send("POST", path, body, call) as response:
                 if response.status != 200:
                     raise self._refusal(response.status, retry_after_seconds(response))
                 return orjson.loads(read_body(response))
@@ -104,13 +101,10 @@ class Endpoint:
             raise EndpointError(f"{self._name} did not answer in JSON.") from None
         except OddAnswer:
             raise EndpointError(f"{self._name} gave an answer that cannot be read.") from None
-        except (NewConnectionError, NameResolutionError, ConnectionRefusedError):
-            raise EndpointError(f"{self._name} cannot be reached.") from None
         except TimeoutError:
             raise EndpointError(f"{self._name} took too long.") from None
-        except (HTTPError, OSError) as error:
-            is_late = deadline.left_seconds <= 0 or "timed out" in str(error)
-            raise EndpointError(f"{self._name} {'took too long' if is_late else 'broke off'}.") from None
+        except OSError:
+            raise EndpointError(f"{self._name} {'broke off' if call.is_sent else 'cannot be reached'}.") from None
 
     def _refusal(self, status: int, after: int | None) -> EndpointError:
         detail = f"{self._name} answered with status {status}."

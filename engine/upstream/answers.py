@@ -10,13 +10,12 @@ from typing import Any, TypeVar
 
 import orjson
 from pydantic import BaseModel, ValidationError
-from urllib3 import BaseHTTPResponse
 
 from engine.upstream.failures import odd_answer
+from engine.upstream.transport import Response
 
 MAX_ANSWER_BYTES = 16 * 2**20
 _MAX_ERROR_BYTES = 64 * 1024
-_READ_BYTES = 64 * 1024
 _GZIP = 16 + zlib.MAX_WBITS
 _Model = TypeVar("_Model", bound=BaseModel)
 
@@ -46,18 +45,18 @@ class Envelope:
     data: Any
 
 
-def read_body(response: BaseHTTPResponse, limit_bytes: int = MAX_ANSWER_BYTES) -> bytearray:
+def read_body(response: Response, limit_bytes: int = MAX_ANSWER_BYTES) -> bytearray:
     """The body, unpacked. Errors: `OddAnswer` as soon as it grows beyond the limit or is packed in an unknown way;
     the transport's own errors for a body that ends early."""
-    declared = response.headers.get("Content-Length", "")
+    declared = response.headers.get("content-length", "")
     if declared.isdigit() and int(declared) > limit_bytes:
         raise odd_answer(f"a body of {declared} bytes")
-    encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
+    encoding = response.headers.get("content-encoding", "identity").strip().lower()
     if encoding not in {"identity", "gzip"}:
         raise odd_answer(f"a body packed as {encoding}")
     unpacker = zlib.decompressobj(_GZIP) if encoding == "gzip" else None
     body = bytearray()
-    for chunk in response.stream(_READ_BYTES, decode_content=False):
+    while chunk := response.read():
         body += _unpacked(unpacker, chunk, limit_bytes + 1 - len(body)) if unpacker else chunk
         if len(body) > limit_bytes:
             raise odd_answer(f"a body of more than {limit_bytes} bytes")
@@ -73,9 +72,9 @@ def _unpacked(unpacker: Any, chunk: bytes, limit_bytes: int) -> bytes:
         raise odd_answer(f"a damaged packed body: {error}") from None
 
 
-def read_json(response: BaseHTTPResponse) -> Any:
+def read_json(response: Response) -> Any:
     """Errors: `OddAnswer` for anything but JSON."""
-    content_type = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+    content_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if content_type != "application/json":
         raise odd_answer(f"{response.status} as {content_type[:80] or 'nothing'}")
     try:
@@ -84,13 +83,13 @@ def read_json(response: BaseHTTPResponse) -> Any:
         raise odd_answer(f"no JSON: {error}") from None
 
 
-def read_envelope(response: BaseHTTPResponse) -> Envelope:
+def read_envelope(response: Response) -> Envelope:
     """`{"request_id": …, "data": …}`. Errors: `OddAnswer`."""
     envelope = checked(_Envelope, read_json(response))
     return Envelope(envelope.request_id[:128], envelope.data)
 
 
-def read_refusal(response: BaseHTTPResponse) -> tuple[str, str]:
+def read_refusal(response: Response) -> tuple[str, str]:
     """The error's code and text, empty where it has none: proxies answer in other shapes, and their status counts."""
     body = bytes(read_body(response, _MAX_ERROR_BYTES))
     try:
@@ -110,9 +109,9 @@ def checked(model: type[_Model], data: Any) -> _Model:
         raise odd_answer(f"{model.__name__}.{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
 
 
-def retry_after_seconds(response: BaseHTTPResponse, now: datetime | None = None) -> int | None:
+def retry_after_seconds(response: Response, now: datetime | None = None) -> int | None:
     """The `Retry-After` header in seconds, as a number or a date; None without a readable one."""
-    value = response.headers.get("Retry-After", "").strip()
+    value = response.headers.get("retry-after", "").strip()
     if value.isdigit():
         return min(int(value), 24 * 3600)
     try:

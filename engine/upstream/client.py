@@ -8,22 +8,19 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Hashable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Mapping
 from copy import copy
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import orjson
-from urllib3 import BaseHTTPResponse
-from urllib3.exceptions import HTTPError
 
 from engine.port import EngineError, EngineUnavailable, OutcomeUnknown
 from engine.upstream import answers, failures, wire
 from engine.upstream.answers import Envelope
 from engine.upstream.body import Body
 from engine.upstream.patience import Breaker, Lane, Retry
-from engine.upstream.transport import Deadline, Upstream, ends_by, finished
+from engine.upstream.transport import Deadline, Response, Upstream
 
 READS_AT_ONCE = 32
 WRITES_AT_ONCE = 16
@@ -33,6 +30,7 @@ _TASK_POLL_CAP_SECONDS = 2.0
 _TASK_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _STATUS_OF_TASK_ERROR = {"INVALID_INPUT": 422, "UNSUPPORTED_FORMAT": 415, "EXTERNAL_SERVICE_UNAVAILABLE": 503}
 _HEADERS = {"Content-Type": "application/json", "Accept": "application/json", "Accept-Encoding": "gzip"}
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +65,7 @@ class Client:
 
     def __init__(self, options: Options) -> None:
         self._options = options
-        self._http = Upstream(options.base_url, READS_AT_ONCE + WRITES_AT_ONCE)
+        self._http = Upstream(options.base_url, READS_AT_ONCE + WRITES_AT_ONCE, _HEADERS)
         self._breaker = Breaker(clock=options.clock)
         self._reads = Lane(READS_AT_ONCE, READS_AT_ONCE // _SHARE_OF_ONE_USER)
         self._writes = Lane(WRITES_AT_ONCE, WRITES_AT_ONCE // _SHARE_OF_ONE_USER)
@@ -128,11 +126,13 @@ class Client:
 
     def health(self, deadline: Deadline) -> tuple[wire.HealthAnswer, dict[str, Any]]:
         """The checked answer, and all of it as it came. Asks even while the circuit is open."""
-        with self._exchange("GET", "/health", None, deadline) as response:
-            if response.status != 200:
-                raise self._refusal(response)
-            data = answers.read_json(response)
+        data = self._exchange("GET", "/health", None, deadline, self._health)
         return answers.checked(wire.HealthAnswer, data), data
+
+    def _health(self, response: Response) -> Any:
+        if response.status != 200:
+            raise self._refusal(response)
+        return answers.read_json(response)
 
     def _read(self, path: str, payload: Mapping[str, Any], deadline: Deadline) -> Envelope:
         try:
@@ -143,26 +143,24 @@ class Client:
             raise EngineUnavailable(error.detail, retry_after_seconds=error.retry_after_seconds) from error
 
     def _read_once(self, path: str, body: bytes | Body | None, deadline: Deadline) -> Envelope:
-        with (
-            self._reads.place(deadline, self._user),
-            self._breaker.guard(self._user),
-            self._exchange("POST" if body else "GET", path, body, deadline) as response,
-        ):
+        def read(response: Response) -> Envelope:
             if response.status != 200:
                 raise self._refusal(response)
             return answers.read_envelope(response)
 
+        with self._reads.place(deadline, self._user), self._breaker.guard(self._user):
+            return self._exchange("POST" if body else "GET", path, body, deadline, read)
+
     def _write(self, path: str, body: bytes | Body, deadline: Deadline, *, repeatable: bool) -> tuple[int, Envelope]:
-        with (
-            self._writes.place(deadline, self._user),
-            self._breaker.guard(self._user),
-            self._exchange("POST", path, body, deadline) as response,
-        ):
+        def read(response: Response) -> tuple[int, Envelope]:
             if response.status not in {200, 202}:
                 raise self._refusal(response, repeatable=repeatable)
             return response.status, answers.read_envelope(response)
 
-    def _refusal(self, response: BaseHTTPResponse, *, repeatable: bool = True) -> Exception:
+        with self._writes.place(deadline, self._user), self._breaker.guard(self._user):
+            return self._exchange("POST", path, body, deadline, read)
+
+    def _refusal(self, response: Response, *, repeatable: bool = True) -> Exception:
         """The error of an answer that is none of success. A 500 leaves nothing of a repeatable call behind."""
         status = response.status
         code, text = answers.read_refusal(response)
@@ -172,16 +170,15 @@ class Client:
             return EngineUnavailable(error.detail, retry_after_seconds=error.retry_after_seconds)
         return error
 
-    @contextmanager
     def _exchange(
-        self, method: str, path: str, body: bytes | Body | None, deadline: Deadline
-    ) -> Iterator[BaseHTTPResponse]:
-        """One HTTP exchange, its body read inside. What breaks it before anything was sent was surely not done."""
+        self, method: str, path: str, body: bytes | Body | None, deadline: Deadline, read: Callable[[Response], _T]
+    ) -> _T:
+        """What `read` makes of the answer. What breaks the exchange before anything was sent was surely not done."""
         call = Deadline(deadline.at, deadline.clock)
         try:
-            with ends_by(call), finished(self._http.send(method, path, body, _HEADERS, call.timeout())) as response:
-                yield response
-        except (HTTPError, OSError) as error:
+            with self._http.send(method, path, body, call) as response:
+                return read(response)
+        except OSError as error:
             failures.log(f"{method} {path}", f"{type(error).__name__}: {error}")
             raise (failures.no_answer() if call.is_sent else failures.not_reached()) from error
 

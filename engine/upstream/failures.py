@@ -111,8 +111,7 @@ def cause_of(error: BaseException) -> str:
         for kind, words in _CAUSES.items():
             if isinstance(seen, kind):
                 return words
-        reason = getattr(seen.args[0], "reason", None) if seen.args else None  # where urllib3 keeps what it met
-        seen = reason or seen.__cause__ or seen.__context__
+        seen = seen.__cause__ or seen.__context__
     return str(error)
 
 
