@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Hashable, Mapping
-from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
@@ -73,8 +72,8 @@ class Client:
 
     def of(self, user: Hashable) -> Client:
         """The same for one user: calls that hang or fail for that user hold up nobody else's."""
-        own = copy(self)
-        own._user = user  # noqa: SLF001
+        own = object.__new__(Client)
+        own.__dict__.update(self.__dict__, _user=user)
         return own
 
     @property

@@ -6,8 +6,7 @@ import random
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 from weakref import WeakValueDictionary
@@ -74,6 +73,9 @@ class _Circuit:
     next_try_at: float = 0.0
 
 
+_NO_FAILURE = _Circuit()
+
+
 class Breaker:
     """Stops asking an upstream that is down. After `threshold` calls of one user in a row that did not get through,
     nothing of that user's is sent for `open_seconds`; then one call probes, and its outcome closes or opens the circuit
@@ -94,23 +96,15 @@ class Breaker:
         self._of_users: OrderedDict[Hashable, _Circuit] = OrderedDict()  # of those whose last call failed
         self._of_all = _Circuit()
 
-    @contextmanager
-    def guard(self, user: Hashable) -> Iterator[None]:
-        """One call. Errors: `CircuitOpen` without making it."""
-        self._admit(user)
-        try:
-            yield
-        except (NotReached, NoAnswer):
-            self._failed(user)
-            raise
-        except BaseException:
-            self._succeeded(user)  # it answered: whatever it said, it is there
-            raise
-        self._succeeded(user)
+    def guard(self, user: Hashable) -> _Guard:
+        """One call, made inside `with`. Errors at its beginning: `CircuitOpen`."""
+        return _Guard(self, user)
 
-    def _admit(self, user: Hashable) -> None:
+    def admit(self, user: Hashable) -> None:
         with self._lock:
-            stopped = list(self._open_circuits(user))
+            own = self._of_users.get(user, _NO_FAILURE)
+            asked = ((own, self._threshold), (self._of_all, self._users))
+            stopped = [circuit for circuit, most in asked if circuit.failures >= most]
             if not stopped:
                 return
             now = self._clock()
@@ -120,14 +114,7 @@ class Breaker:
             for circuit in stopped:  # this call is the probe; the others go on waiting
                 circuit.next_try_at = now + self._open_seconds
 
-    def _open_circuits(self, user: Hashable) -> Iterator[_Circuit]:
-        own = self._of_users.get(user)
-        if own is not None and own.failures >= self._threshold:
-            yield own
-        if self._of_all.failures >= self._users:
-            yield self._of_all
-
-    def _failed(self, user: Hashable) -> None:
+    def failed(self, user: Hashable) -> None:
         with self._lock:
             own = self._of_users.setdefault(user, _Circuit())
             own.failures += 1
@@ -137,12 +124,32 @@ class Breaker:
             if len(self._of_users) > MAX_NAMES:
                 self._of_users.popitem(last=False)
 
-    def _succeeded(self, user: Hashable) -> None:
+    def succeeded(self, user: Hashable) -> None:
         with self._lock:
             if self._of_all.failures >= self._users:
                 self._of_users.clear()
             self._of_users.pop(user, None)
             self._of_all.failures = 0
+
+
+class _Guard:
+    """One call that the breaker lets through; how it ends is the breaker's to know. (As the places below no generator:
+    a search would cost a tenth more.)"""
+
+    __slots__ = ("_breaker", "_user")
+
+    def __init__(self, breaker: Breaker, user: Hashable) -> None:
+        self._breaker = breaker
+        self._user = user
+
+    def __enter__(self) -> None:
+        self._breaker.admit(self._user)
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, (NotReached, NoAnswer)):
+            self._breaker.failed(self._user)
+        else:
+            self._breaker.succeeded(self._user)  # it answered: whatever it said, it is there
 
 
 class Shares:
@@ -151,15 +158,18 @@ class Shares:
     def __init__(self, size: int) -> None:
         self._size = size
         self._lock = threading.Lock()
-        self._of_names: WeakValueDictionary[Hashable, threading.BoundedSemaphore] = WeakValueDictionary()
+        self._of_names: WeakValueDictionary[Hashable, threading.Semaphore] = WeakValueDictionary()
 
-    @contextmanager
-    def place(self, name: Hashable, until: Deadline) -> Iterator[None]:
-        """Errors: `EngineUnavailable` when the time is over before there is one."""
+    def place(self, name: Hashable, until: Deadline) -> _Places:
+        """Errors at its beginning: `EngineUnavailable` when the time is over before there is one."""
+        return _Places((self.of(name),), until)
+
+    def of(self, name: Hashable) -> threading.Semaphore:
         with self._lock:  # a semaphore is known as long as somebody holds a place or waits for one
-            places = self._of_names.setdefault(name, threading.BoundedSemaphore(self._size))
-        with _taken(places, until):
-            yield
+            places = self._of_names.get(name)
+            if places is None:
+                places = self._of_names[name] = threading.Semaphore(self._size)
+            return places
 
 
 class Lane:
@@ -170,21 +180,32 @@ class Lane:
     """
 
     def __init__(self, size: int, share: int) -> None:
-        self._places = threading.BoundedSemaphore(size)
+        self._places = threading.Semaphore(size)
         self._shares = Shares(share)
 
-    @contextmanager
-    def place(self, deadline: Deadline, user: Hashable) -> Iterator[None]:
-        until = deadline.half()
-        with self._shares.place(user, until), _taken(self._places, until):
-            yield
+    def place(self, deadline: Deadline, user: Hashable) -> _Places:
+        """Errors at its beginning: `EngineUnavailable`."""
+        return _Places((self._shares.of(user), self._places), deadline.half())
 
 
-@contextmanager
-def _taken(places: threading.BoundedSemaphore, until: Deadline) -> Iterator[None]:
-    if not places.acquire(timeout=max(until.left_seconds, 0)):
-        raise EngineUnavailable("The memory service has too much to do.", retry_after_seconds=1)
-    try:
-        yield
-    finally:
-        places.release()
+class _Places:
+    """A place in each of the queues, one after the other, held inside `with`."""
+
+    __slots__ = ("_queues", "_until")
+
+    def __init__(self, queues: Sequence[threading.Semaphore], until: Deadline) -> None:
+        self._queues = queues
+        self._until = until
+
+    def __enter__(self) -> None:
+        for number, queue in enumerate(self._queues):
+            if not queue.acquire(timeout=max(self._until.left_seconds, 0)):
+                self._leave(number)
+                raise EngineUnavailable("The memory service has too much to do.", retry_after_seconds=1)
+
+    def __exit__(self, *_: object) -> None:
+        self._leave(len(self._queues))
+
+    def _leave(self, number: int) -> None:
+        for queue in self._queues[:number]:
+            queue.release()

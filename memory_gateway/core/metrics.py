@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
-
-from memory_gateway.core.errors import GatewayError
 
 REGISTRY: Final = CollectorRegistry()
 _SECONDS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0)
@@ -32,27 +27,8 @@ ENGINE_SECONDS: Final = Histogram(
 # To find the one with certain labels takes several times as long as to count.
 _requests: Final = cache(REQUESTS.labels)
 _request_seconds: Final = cache(REQUEST_SECONDS.labels)
-_engine_calls: Final = cache(ENGINE_CALLS.labels)
-_engine_seconds: Final = cache(ENGINE_SECONDS.labels)
 
 
 def count_request(method: str, route: str, status: int, seconds: float) -> None:
     _requests(method, route, status).inc()
     _request_seconds(route).observe(seconds)
-
-
-@contextmanager
-def engine_call(engine: str, call: str) -> Iterator[None]:
-    """Counts what runs inside: its outcome is `ok`, or the code of the error that it ends with."""
-    began, outcome = time.perf_counter(), "ok"
-    try:
-        yield
-    except GatewayError as error:
-        outcome = error.code
-        raise
-    except Exception:
-        outcome = "error"
-        raise
-    finally:
-        _engine_calls(engine, call, outcome).inc()
-        _engine_seconds(engine, call).observe(time.perf_counter() - began)
