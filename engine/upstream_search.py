@@ -29,9 +29,10 @@ def search(ask: Ask, owner: Owner, requests: Sequence[SearchRequest], batch_size
     asked = [list(payloads_of(owner, request, own, batch_size)) for request in requests]
     if any(request.include_profile for request in requests):
         _ask_for_profile(asked)
-    calls = {orjson.dumps(payload): payload for payloads in asked for payload in payloads}
+    bodies = [[orjson.dumps(payload) for payload in payloads] for payloads in asked]
+    calls = dict(zip(chain.from_iterable(bodies), chain.from_iterable(asked), strict=True))
     answers = dict(zip(calls, ask(list(calls.values())), strict=True))
-    found = [[answers[orjson.dumps(payload)] for payload in payloads] for payloads in asked]
+    found = [[answers[body] for body in of_request] for of_request in bodies]
     names = _names(owner, requests, own, found)
     hits = [
         found_by(request, records, owner, its_names)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from engine.port import Hit, MemoryType, Owner
 from engine.upstream import wire
@@ -13,7 +13,6 @@ from engine.upstream.names import AgentNames
 from memory_gateway.core.json_data import without_base64
 
 _Json = dict[str, Any]
-_Record = TypeVar("_Record", bound=wire.Record)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +28,10 @@ class Names:
 class _Found(NamedTuple):
     """A checked record before its names are translated; `whose` is the user or agent that EverOS filed it under."""
 
-    memory_id: str
+    record: wire.Record
     memory_type: MemoryType
     whose: str | None
-    scope: tuple[str, str]
-    session_id: str | None
     text: str
-    score: float | None
-    created_at_ms: int
     raw: _Json
 
 
@@ -55,69 +50,52 @@ def hits_of(
     """
     whose = names.agents.engine_id(agent_id) if agent_id else owner.user_id
     found = list(_found(records))
-    own = [item for item in found if _is_own(item, owner, whose, names)]
-    strangers = sum(not _is_filed_under(item, owner, whose, names) for item in found)
-    return [_hit(item, rank, names, is_bounded=is_bounded) for rank, item in enumerate(own, 1)], strangers
+    filed = [item for item in found if _is_filed_under(item, owner, whose, names)]
+    own = [item for item in filed if item.record.session_id is None or item.record.session_id in names.sessions]
+    return [_hit(item, rank, names, is_bounded=is_bounded) for rank, item in enumerate(own, 1)], len(found) - len(filed)
 
 
 def _found(records: wire.Records) -> Iterator[_Found]:
-    for episode, raw in _pairs(records.episodes, records, "episodes"):
-        yield _record(episode, "episode", episode.user_id, episode.episode, raw)
-    for case, raw in _pairs(records.agent_cases, records, "agent_cases"):
-        yield _record(case, "agent_case", case.agent_id, f"{case.task_intent}\n{case.approach}", raw)
-    for skill, raw in _pairs(records.agent_skills, records, "agent_skills"):
-        yield _record(skill, "agent_skill", skill.agent_id, skill.content, raw)
-    for profile, raw in _pairs(records.profiles, records, "profiles"):
-        yield _record(profile, "profile", profile.user_id, profile.text, raw)
-    for message, raw in _pairs(records.unprocessed_messages, records, "unprocessed_messages"):
-        yield _record(message, "unprocessed_message", None, message.text, raw)
-
-
-def _pairs(checked: list[_Record], records: wire.Records, name: str) -> Iterator[tuple[_Record, _Json]]:
-    return zip(checked, records.as_it_came(name), strict=True)
-
-
-def _record(record: wire.Record, memory_type: MemoryType, whose: str | None, text: str, raw: _Json) -> _Found:
-    scope = (record.app_id, record.project_id)
-    return _Found(
-        record.id, memory_type, whose, scope, record.session_id, text, record.score, record.created_at_ms, raw
-    )
-
-
-def _is_own(found: _Found, owner: Owner, whose: str, names: Names) -> bool:
-    has_session = found.session_id is not None or found.memory_type == "unprocessed_message"
-    return _is_filed_under(found, owner, whose, names) and (not has_session or found.session_id in names.sessions)
+    came = records.as_it_came
+    for episode, raw in zip(records.episodes, came.get("episodes", ()), strict=True):
+        yield _Found(episode, "episode", episode.user_id, episode.episode, raw)
+    for case, raw in zip(records.agent_cases, came.get("agent_cases", ()), strict=True):
+        yield _Found(case, "agent_case", case.agent_id, f"{case.task_intent}\n{case.approach}", raw)
+    for skill, raw in zip(records.agent_skills, came.get("agent_skills", ()), strict=True):
+        yield _Found(skill, "agent_skill", skill.agent_id, skill.content, raw)
+    for profile, raw in zip(records.profiles, came.get("profiles", ()), strict=True):
+        yield _Found(profile, "profile", profile.user_id, profile.text, raw)
+    for message, raw in zip(records.unprocessed_messages, came.get("unprocessed_messages", ()), strict=True):
+        yield _Found(message, "unprocessed_message", None, message.text, raw)
 
 
 def _is_filed_under(found: _Found, owner: Owner, whose: str, names: Names) -> bool:
     """EverOS files by user or agent and by scope; a raw message belongs to whoever holds its session. Of the owner's it
     also finds what lies in a session that was deleted, or moved to another id: it has no deletion."""
-    if found.scope != (owner.app_id, owner.project_id):
+    record = found.record
+    if record.app_id != owner.app_id or record.project_id != owner.project_id:
         return False
     if found.memory_type == "unprocessed_message":
-        return found.session_id in names.sessions or found.session_id in names.given_up
+        return record.session_id in names.sessions or record.session_id in names.given_up
     return found.whose == whose
 
 
 def _hit(found: _Found, rank: int, names: Names, *, is_bounded: bool) -> Hit:
-    session_id = names.sessions[found.session_id] if found.session_id is not None else None
-    raw = _renamed({**_bare(found)}, found.session_id, session_id, names.agents)
+    record = found.record
+    session_id = names.sessions[record.session_id] if record.session_id is not None else None
+    # Raw messages alone hold the files that came with them.
+    bare: _Json = without_base64(found.raw) if found.memory_type == "unprocessed_message" else found.raw
+    raw = _renamed({**bare}, record.session_id, session_id, names.agents)
     return Hit(
         memory_id=raw["id"],
         memory_type=found.memory_type,
         session_id=session_id,
         text=found.text,
-        score=None if found.score is None else _in_unit(found.score, is_bounded=is_bounded),
-        created_at_ms=found.created_at_ms,
+        score=None if record.score is None else _in_unit(record.score, is_bounded=is_bounded),
+        created_at_ms=record.created_at_ms,
         raw=raw,
-        legs={"upstream": {"score": found.score, "rank": rank}},
+        legs={"upstream": {"score": record.score, "rank": rank}},
     )
-
-
-def _bare(found: _Found) -> _Json:
-    """Raw messages alone hold the files that came with them."""
-    bare: _Json = without_base64(found.raw) if found.memory_type == "unprocessed_message" else found.raw
-    return bare
 
 
 def _in_unit(score: float, *, is_bounded: bool) -> float:
@@ -127,7 +105,7 @@ def _in_unit(score: float, *, is_bounded: bool) -> float:
 
 
 def _renamed(raw: _Json, engine_session_id: str | None, session_id: str | None, agents: AgentNames) -> _Json:
-    if session_id is not None and engine_session_id is not None:
+    if session_id is not None and session_id != engine_session_id:
         raw["session_id"] = session_id
         prefix = f"m_{engine_session_id}_"  # how EverOS names a raw message
         raw["id"] = raw["id"].replace(prefix, f"m_{session_id}_", 1) if raw["id"].startswith(prefix) else raw["id"]

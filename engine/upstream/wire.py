@@ -153,7 +153,7 @@ class Records(_Wire):
     agent_cases: list[AgentCase] = []
     agent_skills: list[AgentSkill] = []
     unprocessed_messages: list[PendingMessage] = []
-    _as_it_came: dict[str, list[_Json]] = PrivateAttr(default_factory=dict)
+    _as_it_came: dict[str, list[_Json]] = PrivateAttr()
 
     @model_validator(mode="wrap")
     @classmethod
@@ -162,9 +162,10 @@ class Records(_Wire):
         records._as_it_came = data  # noqa: SLF001
         return records
 
-    def as_it_came(self, name: str) -> list[_Json]:
-        """The list of that name, as hits keep their `raw`."""
-        return self._as_it_came.get(name, [])
+    @property
+    def as_it_came(self) -> dict[str, list[_Json]]:
+        """The lists by their names, as hits keep their `raw`."""
+        return self._as_it_came
 
 
 class Page(Records):
