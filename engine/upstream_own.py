@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from engine.embedded import index, queries
+from engine.embedded import queries
 from engine.embedded.search import MAX_TERMS, hits_of, rank
 from engine.port import Hit, Owner, SearchRequest
 from engine.text.tokens import query_tokens
@@ -29,10 +29,7 @@ class Own(NamedTuple):
 
 
 def look_up(owner: Owner, requests: Sequence[SearchRequest], upstream_ids: Collection[str]) -> Own:
-    """Asks our index what the upstream was asked; `upstream_ids` are the memories that came. One statement where the
-    owner put nothing beside the upstream's memories, else at most three."""
-    if not index.is_filled(owner):
-        return Own([[] for _ in requests], frozenset())
+    """Asks our index what the upstream was asked; `upstream_ids` are the memories that came. At most two statements."""
     best = rank(owner, requests)
     pks = {pk for ranked in best for pk, _ in ranked}
     with_hidden = any(request.with_hidden for request in requests)

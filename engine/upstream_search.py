@@ -16,6 +16,7 @@ from engine.upstream.filters import session_ids_in
 from engine.upstream.hits import Names, session_ids_of
 from engine.upstream.names import AgentNames
 from engine.upstream.questions import Payload, payloads_of
+from engine.upstream_own import Own
 
 Ask = Callable[[Sequence[Payload]], list[wire.Records]]
 
@@ -25,7 +26,7 @@ def search(ask: Ask, owner: Owner, requests: Sequence[SearchRequest], batch_size
 
     Equal calls are made once, and the profile is asked for once.
     """
-    own = upstream_sessions.engine_ids(owner, _sessions_named_in(requests))
+    own, is_filled = upstream_sessions.engine_ids(owner, _sessions_named_in(requests))
     asked = [list(payloads_of(owner, request, own, batch_size)) for request in requests]
     if any(request.include_profile for request in requests):
         _ask_for_profile(asked)
@@ -39,7 +40,9 @@ def search(ask: Ask, owner: Owner, requests: Sequence[SearchRequest], batch_size
         for request, records, its_names in zip(requests, found, names, strict=True)
     ]
     hits = _without_left(owner, hits)
-    beside = upstream_own.look_up(owner, requests, {hit.memory_id for held in hits for hit in held})
+    beside = Own([[] for _ in requests], frozenset())
+    if is_filled:
+        beside = upstream_own.look_up(owner, requests, {hit.memory_id for held in hits for hit in held})
     return [
         answer_of(request, [*_without(beside.reworded, held), *ours], _full_at(payloads, records))
         for request, held, ours, payloads, records in zip(requests, hits, beside.hits, asked, found, strict=True)

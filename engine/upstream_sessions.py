@@ -5,14 +5,17 @@ Who wrote to an id first holds it there; everybody else's session of that id get
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from django.db import connection
 
 from accounts.models import MemoryUser
 from engine import left_upstream
+from engine.embedded import index
+from engine.embedded.owned import owner_values
 from engine.models import Session, owned_by
 from engine.port import EngineRefused, Owner
 from engine.upstream.names import is_kept_whole, unique_session_id
@@ -29,30 +32,41 @@ _OWN = """
 """
 
 
-def engine_ids(owner: Owner, session_ids: Collection[str]) -> dict[str, str]:
-    """Which of these sessions the owner has, with the engine's ids. One statement."""
+def engine_ids(owner: Owner, session_ids: Collection[str]) -> tuple[dict[str, str], bool]:
+    """Which of these sessions the owner has, with the engine's ids, and whether our own index holds anything of the
+    owner's. One statement."""
+    if not session_ids:
+        return {}, index.is_filled(owner)
     columns = "own.session_id, own.engine_session_id"
-    return dict(_rows(columns, "own.deleted_at IS NULL AND own.session_id", owner, session_ids))
+    live = _select(columns, "own.deleted_at IS NULL AND own.session_id", session_ids)
+    values = owner_values(owner)
+    rows = _rows(
+        f"{live} UNION ALL SELECT NULL, NULL WHERE EXISTS ({index.IS_FILLED})", [*values, *session_ids, *values]
+    )
+    found: dict[str | None, str] = dict(rows)  # without a name: that the index holds something
+    return {name: engine_id for name, engine_id in found.items() if name is not None}, None in found
 
 
 def session_ids(owner: Owner, engine_session_ids: Collection[str]) -> tuple[dict[str, str], frozenset[str]]:
     """Which of these engine ids are the owner's, with the owner's ids, and which were until the owner deleted them for
     good. One statement."""
+    if not engine_session_ids:
+        return {}, frozenset()
     columns = "own.engine_session_id, own.session_id, own.deleted_at IS NULL"
-    rows = _rows(columns, "own.engine_session_id", owner, engine_session_ids)
+    rows = _rows(
+        _select(columns, "own.engine_session_id", engine_session_ids), [*owner_values(owner), *engine_session_ids]
+    )
     live = {engine_id: session_id for engine_id, session_id, is_live in rows if is_live}
     return live, frozenset(engine_id for engine_id, _, is_live in rows if not is_live)
 
 
-def _rows(columns: str, key: str, owner: Owner, wanted: Collection[str]) -> list[tuple[Any, ...]]:
-    if not wanted:
-        return []
-    marks = ", ".join(["%s"] * len(wanted))
-    user_pk = owner.user_pk if connection.features.has_native_uuid_field else owner.user_pk.hex
+def _select(columns: str, key: str, wanted: Collection[str]) -> str:
+    return f"SELECT {columns} {_OWN} AND {key} IN ({', '.join(['%s'] * len(wanted))})"
+
+
+def _rows(statement: str, values: Sequence[UUID | str]) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
-        cursor.execute(
-            f"SELECT {columns} {_OWN} AND {key} IN ({marks})", [user_pk, owner.app_id, owner.project_id, *wanted]
-        )
+        cursor.execute(statement, values)
         rows: list[tuple[Any, ...]] = cursor.fetchall()
     return rows
 

@@ -47,9 +47,10 @@ class _Vendor(Protocol):
 
 
 _VENDORS: Mapping[str, _Vendor] = {"sqlite": index_sqlite, "postgresql": index_postgresql}
-_IS_FILLED = """
+IS_FILLED = """
     SELECT 1 FROM engine_indexstatistics WHERE user_id = %s AND app_id = %s AND project_id = %s AND documents > 0
 """
+"""Of `owner_values`: a row if the index holds anything of the owner's."""
 _COUNT = """
     INSERT INTO engine_indexstatistics (user_id, app_id, project_id, documents, tokens)
     SELECT %s, %s, %s, %s, %s WHERE EXISTS (SELECT 1 FROM engine_indexversion WHERE tokenizer = %s)
@@ -145,7 +146,7 @@ def remove(owner: Owner, entries: Mapping[int, Entry]) -> None:
 def is_filled(owner: Owner) -> bool:
     """Whether the index holds anything of the owner's. One statement."""
     with connection.cursor() as cursor:
-        cursor.execute(_IS_FILLED, owner_values(owner))
+        cursor.execute(IS_FILLED, owner_values(owner))
         return cursor.fetchone() is not None
 
 
