@@ -5,10 +5,9 @@ Who wrote to an id first holds it there; everybody else's session of that id get
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from datetime import datetime
-from typing import Any
-from uuid import UUID
+from typing import Final
 
 from django.db import connection
 
@@ -19,8 +18,10 @@ from engine.embedded.owned import owner_values
 from engine.models import Session, owned_by
 from engine.port import EngineRefused, Owner
 from engine.upstream.names import is_kept_whole, unique_session_id
+from memory_gateway.core import sql
 from memory_gateway.core.ids import parse_session_id
 
+_BETWEEN: Final = "\x1e"  # stands in no id of a session
 # A row made under another engine may carry an id that somebody else holds upstream: the older row is the holder.
 _OWN = """
     FROM engine_session AS own
@@ -37,14 +38,13 @@ def engine_ids(owner: Owner, session_ids: Collection[str]) -> tuple[dict[str, st
     owner's. One statement."""
     if not session_ids:
         return {}, index.is_filled(owner)
-    columns = "own.session_id, own.engine_session_id"
-    live = _select(columns, "own.deleted_at IS NULL AND own.session_id", session_ids)
+    live = _select(f"own.session_id || '{_BETWEEN}' || own.engine_session_id AS value", "own.session_id", session_ids)
     values = owner_values(owner)
-    rows = _rows(
-        f"{live} UNION ALL SELECT NULL, NULL WHERE EXISTS ({index.IS_FILLED})", [*values, *session_ids, *values]
+    found = sql.column(
+        f"{live} AND own.deleted_at IS NULL UNION ALL SELECT '' WHERE EXISTS ({index.IS_FILLED})",
+        [*values, *session_ids, *values],
     )
-    found: dict[str | None, str] = dict(rows)  # without a name: that the index holds something
-    return {name: engine_id for name, engine_id in found.items() if name is not None}, None in found
+    return dict(pair.split(_BETWEEN) for pair in found if pair), "" in found
 
 
 def session_ids(owner: Owner, engine_session_ids: Collection[str]) -> tuple[dict[str, str], frozenset[str]]:
@@ -53,22 +53,14 @@ def session_ids(owner: Owner, engine_session_ids: Collection[str]) -> tuple[dict
     if not engine_session_ids:
         return {}, frozenset()
     columns = "own.engine_session_id, own.session_id, own.deleted_at IS NULL"
-    rows = _rows(
-        _select(columns, "own.engine_session_id", engine_session_ids), [*owner_values(owner), *engine_session_ids]
-    )
+    statement = _select(columns, "own.engine_session_id", engine_session_ids)
+    rows = sql.rows(statement, [*owner_values(owner), *engine_session_ids])
     live = {engine_id: session_id for engine_id, session_id, is_live in rows if is_live}
     return live, frozenset(engine_id for engine_id, _, is_live in rows if not is_live)
 
 
 def _select(columns: str, key: str, wanted: Collection[str]) -> str:
-    return f"SELECT {columns} {_OWN} AND {key} IN ({', '.join(['%s'] * len(wanted))})"
-
-
-def _rows(statement: str, values: Sequence[UUID | str]) -> list[tuple[Any, ...]]:
-    with connection.cursor() as cursor:
-        cursor.execute(statement, values)
-        rows: list[tuple[Any, ...]] = cursor.fetchall()
-    return rows
+    return f"SELECT {columns} {_OWN} AND {key} IN ({sql.slots(wanted)})"
 
 
 def find(owner: Owner, session_id: str) -> Session | None:

@@ -20,11 +20,11 @@ from django.db.models import Q
 
 from engine.embedded import index_postgresql, index_sqlite, pages, vectors_fill, vectors_spaces
 from engine.embedded.owned import owner_values
-from engine.embedded.statements import run
 from engine.models import IndexVersion, Memory
 from engine.port import EngineUnavailable, Owner
 from engine.text.mime_types import spoken_of_as
 from engine.text.tokens import TOKENIZER_VERSION, day_tokens, tokenize, weight
+from memory_gateway.core.sql import run
 from memory_gateway.core.times import from_ms
 
 PREFIX_CHARS = 12

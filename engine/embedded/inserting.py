@@ -22,8 +22,7 @@ from django.db.models import (
     UUIDField,
 )
 
-from engine.embedded.statements import run
-from memory_gateway.core.sql import uuid_value
+from memory_gateway.core.sql import run, uuid_value
 
 _PLAIN = (BooleanField, CharField, FloatField, IntegerField, TextField)
 """Fields whose values the database takes as they are."""

@@ -16,9 +16,9 @@ from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
 from engine.embedded.owned import owner_values
-from engine.embedded.statements import run
 from engine.models import Memory
 from engine.port import Owner
+from memory_gateway.core.sql import run
 
 PAGE_ROWS: Final = 256
 ORIGINS: Final = tuple(Memory.Origin.values)

@@ -9,8 +9,8 @@ import orjson
 from django.db import connection
 
 from engine.embedded.owned import owner_values
-from engine.embedded.statements import run
 from engine.port import Owner
+from memory_gateway.core.sql import run
 
 _ROWS = """
     SELECT CAST(m.payload AS text), m.id, m.memory_id, s.session_id, m.chunk_index, m.memory_type, m.category,

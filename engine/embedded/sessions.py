@@ -11,10 +11,10 @@ from django.db import connection, transaction
 from accounts.models import MemoryUser
 from engine.embedded.inserting import insert_unless_there
 from engine.embedded.owned import owner_values
-from engine.embedded.statements import run
 from engine.models import Session, owned_by
 from engine.port import EngineRefused, Owner
 from memory_gateway.core.ids import parse_session_id
+from memory_gateway.core.sql import run
 
 # Plain, because every message that is added waits for it.
 _OPEN = """

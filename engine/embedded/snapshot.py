@@ -19,8 +19,8 @@ from django.db import connection
 from engine.embedded import index_postgresql, index_sqlite
 from engine.embedded.owned import owner_values
 from engine.embedded.pages import FACTS, NAMED, Facts
-from engine.embedded.statements import run
 from engine.port import Owner
+from memory_gateway.core.sql import run
 
 Numbers = npt.NDArray[np.int64]
 Reals = npt.NDArray[np.float64]

@@ -11,9 +11,9 @@ from django.db.backends.utils import CursorWrapper
 from engine.embedded import index, inserting
 from engine.embedded.index import Entry
 from engine.embedded.owned import owner_values
-from engine.embedded.statements import run
 from engine.models import Memory, owned_by
 from engine.port import Owner
+from memory_gateway.core.sql import run
 
 _END = """
     SELECT COALESCE(MAX(seq) + 1, 0) AS number, '' AS memory_id, 0 AS part FROM engine_memory WHERE session_id = %s

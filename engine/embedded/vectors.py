@@ -16,9 +16,9 @@ from django.db import connection
 from engine.embedded.owned import owner_values
 from engine.embedded.pages import PAGE_ROWS
 from engine.embedded.snapshot import Numbers, Reals, Snapshot
-from engine.embedded.statements import run
 from engine.embeddings.client import Vectors
 from engine.port import Owner
+from memory_gateway.core.sql import run
 
 ROWS: Final = np.dtype([("pk", "<i8"), ("scale", "<f4")])
 HALF: Final = np.dtype("<f2")

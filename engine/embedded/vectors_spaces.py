@@ -9,10 +9,10 @@ from typing import Final, NamedTuple
 from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 
-from engine.embedded.statements import run
 from engine.embeddings import scripts
 from engine.embeddings.client import EmbeddingClient, Model
 from engine.models import EmbeddingSpace
+from memory_gateway.core.sql import run
 
 _BATCH_ROWS: Final = 500
 _SERVING: Final = """
