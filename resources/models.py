@@ -107,7 +107,7 @@ class Attachment(models.Model):
         EXTERNAL_RESOURCE = "external_resource"
         MEMORY_ADD = "memory_add"
 
-    user = models.ForeignKey(MemoryUser, models.CASCADE, related_name="attachments")
+    user = models.ForeignKey(MemoryUser, models.CASCADE, related_name="attachments", db_index=False)
     app_id = models.CharField(max_length=64, default="default")
     project_id = models.CharField(max_length=64, default="default")
     session_id = models.CharField(max_length=128)

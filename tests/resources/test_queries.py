@@ -3,6 +3,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoAssertNumQueries
 
 from resources.models import Attachment, Resource
@@ -48,6 +50,16 @@ def test_attachments_come_by_session_and_owner_in_one_statement(
         "chat:c1": [AttachmentRow("pdf", "a.pdf", "file:///x/a.pdf"), AttachmentRow("pdf", "b.png", "file:///x/b.png")]
     }
     assert list(attachments_of(replace(alice.owner, app_id="shop"), ["chat:c1"])) == ["chat:c1"]
+
+
+def test_attachments_of_other_sessions_are_not_read(alice: Person) -> None:
+    if connection.vendor != "sqlite":
+        pytest.skip("PostgreSQL plans by what the tables hold")
+    with CaptureQueriesContext(connection) as captured:
+        attachments_of(alice.owner, ["chat:c1", "chat:c2"])
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN QUERY PLAN {captured[0]['sql']}")
+        assert "session_id=?" in cursor.fetchall()[0][3]
 
 
 def test_no_session_is_no_statement(alice: Person, django_assert_num_queries: DjangoAssertNumQueries) -> None:
