@@ -15,10 +15,16 @@ from engine.table import visible
 from memories.models import Override, OverrideRevision, Tombstone
 from memory_gateway.core import sql
 
+# Each part is found in an index of its own, however much the owner deleted. SQLite would take the index of memories for
+# the sessions too, and read all that are deleted, if they did not come first.
 _DECISIONS = """
+    WITH asked (session) AS (VALUES {sessions})
     SELECT 'tombstone', memory_id, session_id, tombstone_id, '', '' FROM memories_tombstone
+    WHERE user_id = %s AND app_id = %s AND project_id = %s AND undone_at IS NULL AND memory_id IN ({memories})
+    UNION ALL
+    SELECT 'tombstone', memory_id, session_id, tombstone_id, '', '' FROM asked CROSS JOIN memories_tombstone
     WHERE user_id = %s AND app_id = %s AND project_id = %s AND undone_at IS NULL
-        AND (memory_id IN ({memories}) OR (memory_id = '' AND session_id IN ({sessions})))
+        AND memory_id = '' AND session_id = session
     UNION ALL
     SELECT 'override', memory_id, session_id, override_id, original_text, text FROM memories_override
     WHERE user_id = %s AND app_id = %s AND project_id = %s AND undone_at IS NULL AND memory_id IN ({memories})
@@ -66,9 +72,10 @@ def decisions(owner: Owner, memory_ids: Sequence[str], session_ids: Sequence[str
     """The decisions in force about some memories and sessions. One statement, none if there are no memories."""
     if not memory_ids:
         return _NOTHING
-    statement = _DECISIONS.format(memories=sql.slots(memory_ids), sessions=sql.slots(session_ids) or "NULL")
+    sessions = ", ".join(["(%s)"] * len(session_ids)) or "(NULL)"
+    statement = _DECISIONS.format(memories=sql.slots(memory_ids), sessions=sessions)
     owned = owner_values(owner)
-    rows = sql.rows(statement, [*owned, *memory_ids, *session_ids, *owned, *memory_ids])
+    rows = sql.rows(statement, [*session_ids, *owned, *memory_ids, *owned, *owned, *memory_ids])
     if not rows:
         return _NOTHING
     tombstones = [row for row in rows if row[0] == "tombstone"]

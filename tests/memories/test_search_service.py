@@ -6,11 +6,14 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.principal import Principal
 from memories.api.rendering import search_answer
 from memories.models import Override, Tombstone
+from memories.queries import decisions
 from memories.services.search import DEFAULT_TOP_K, SCOPES, SearchAnswer, SearchCommand, search
 from resources.models import Attachment, Resource
 from tests.conftest import Person
@@ -261,3 +264,16 @@ def test_a_correction_replaces_the_old_words_in_raw_too(alice: Person) -> None:
     }
     assert found.override_id is not None
     assert answer.scopes["all_user_memory"].replaced == 1
+
+
+def test_decisions_are_found_without_reading_all_that_was_deleted(alice: Person) -> None:
+    if connection.vendor != "sqlite":
+        pytest.skip("PostgreSQL plans by what the tables hold")
+    names = [f"name-{number}" for number in range(20)]
+    with CaptureQueriesContext(connection) as captured:
+        decisions(alice.owner, names, names)
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN QUERY PLAN {captured[0]['sql']}")
+        plans = [row[3] for row in cursor.fetchall() if "SEARCH memories_tombstone" in row[3]]
+    assert ["session_id=?" in plan for plan in plans] == [False, True]
+    assert all("memory_id=?" in plan for plan in plans[:1])
