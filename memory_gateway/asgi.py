@@ -22,6 +22,7 @@ from lifecycle import sweeper
 from memory_gateway.answers import json_answer, problem_answer
 from memory_gateway.bridge import Answer, Scope, WSGIBridge
 from memory_gateway.callers import caller_of
+from memory_gateway.core import cores
 from memory_gateway.core.context import choose_request_id, request_id
 from memory_gateway.health import HealthMonitor, health_document, monitor
 from memory_gateway.mcp_door import McpDoor
@@ -81,6 +82,8 @@ class Router:
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
+        if settings.MEMORY_GATEWAY_ONE_CORE:
+            cores.stay_on_one()
         watch = asyncio.create_task(_end_with_parent(os.environ.get("MEMORY_GATEWAY_WORKER", "")))
         sweeper.start()
         self._mcp = McpDoor(settings.MEMORY_GATEWAY_THREADS)

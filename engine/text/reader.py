@@ -30,6 +30,7 @@ from engine.text.decoding import decode
 from engine.text.document import Block, BlockKind, Document
 from engine.text.guards import DAMAGED
 from engine.text.limits import DEFAULT, MIB, Limits
+from memory_gateway.core import cores
 
 PROJECT: Final = Path(__file__).resolve().parents[2]
 HEADING_CHARACTERS: Final = 200
@@ -135,15 +136,16 @@ def _child(file: IO[bytes], mime: str, limits: Limits) -> Iterator[subprocess.Po
     """A reader of this one file, in a process group of its own that does not outlive the block."""
     job = orjson.dumps({"mime": mime, "parent": os.getpid(), "limits": asdict(limits)}).decode()
     try:
-        process = subprocess.Popen(  # noqa: S603  # nosec B603: our module; of the caller's only a type that we know
-            [sys.executable, "-E", "-s", "-m", "engine.text.reader_child", job],
-            stdin=file,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=PROJECT,
-            env=_ENVIRONMENT,
-            start_new_session=True,
-        )
+        with cores.all_given():
+            process = subprocess.Popen(  # noqa: S603  # nosec B603: our module; of the caller's only a type that we know
+                [sys.executable, "-E", "-s", "-m", "engine.text.reader_child", job],
+                stdin=file,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                cwd=PROJECT,
+                env=_ENVIRONMENT,
+                start_new_session=True,
+            )
     except OSError as error:
         raise EngineUnavailable(_NOT_STARTED) from error
     try:
