@@ -9,6 +9,7 @@ from django.db import connection
 
 from engine.embedded.owned import owner_values
 from engine.port import Owner
+from memory_gateway.core.sql import slots
 
 MAX_NEIGHBOURS: Final = 10
 _AT_ONCE: Final = 100
@@ -61,7 +62,7 @@ def surroundings(owner: Owner, memory_ids: Collection[str], count: int) -> dict[
     owned = owner_values(owner)
     found: dict[str, Surroundings] = {}
     with connection.cursor() as cursor:
-        cursor.execute(_PLACES.format(slots=", ".join(["%s"] * len(memory_ids))), [*owned, *memory_ids])
+        cursor.execute(_PLACES.format(slots=slots(memory_ids)), [*owned, *memory_ids])
         places = cursor.fetchall()
         for start in range(0, len(places), _AT_ONCE):
             found |= _around(cursor, owned, places[start : start + _AT_ONCE], count)

@@ -13,7 +13,7 @@ from engine.embedded.index import Entry
 from engine.embedded.owned import owner_values
 from engine.models import Memory, owned_by
 from engine.port import Owner
-from memory_gateway.core.sql import run
+from memory_gateway.core.sql import run, slots
 
 _END = """
     SELECT COALESCE(MAX(seq) + 1, 0) AS number, '' AS memory_id, 0 AS part FROM engine_memory WHERE session_id = %s
@@ -103,7 +103,7 @@ def _end_of(
     has them in order: a long session is not walked."""
     ids = [draft.first_id for draft in drafts]
     wanted = [memory.created_at_ms for draft in drafts for memory in draft.memories[:1]] or [0]
-    statement = _END.format(slots=", ".join(["%s"] * len(ids)))
+    statement = _END.format(slots=slots(ids))
     between = [min(wanted), max(wanted) + len(wanted)]
     owned = owner_values(owner)
     run(cursor, statement, [session, *owned, *ids, *owned, *between, session])

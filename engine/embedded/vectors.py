@@ -18,7 +18,7 @@ from engine.embedded.pages import PAGE_ROWS
 from engine.embedded.snapshot import Numbers, Reals, Snapshot
 from engine.embeddings.client import Vectors
 from engine.port import Owner
-from memory_gateway.core.sql import run
+from memory_gateway.core.sql import run, slots
 
 ROWS: Final = np.dtype([("pk", "<i8"), ("scale", "<f4")])
 HALF: Final = np.dtype("<f2")
@@ -105,7 +105,7 @@ def rescore(
         return
     pks = seen.facts["pk"][documents]
     with connection.cursor() as cursor:
-        run(cursor, _EXACT.format(slots=", ".join(["%s"] * len(pks))), [space, *pks.tolist()])
+        run(cursor, _EXACT.format(slots=slots(pks)), [space, *pks.tolist()])
         rows = cursor.fetchall()
     held = [(pk, vector) for pk, vector in rows if len(vector)]
     if held:
