@@ -85,6 +85,7 @@ class UpstreamEngine(MemoryTable):
     @measured
     @database_errors()
     def add(self, owner: Owner, session_id: str, messages: Sequence[Message]) -> AddResult:
+        self._client_of(owner).require_closed()
         with self._alone_in(owner, session_id):
             session, batches = upstream_journal.take_in(owner, session_id, messages)
             status, request_id = "accumulated", ""
@@ -99,6 +100,7 @@ class UpstreamEngine(MemoryTable):
             session = upstream_sessions.find(owner, session_id)
             if session is None or session.deleted_at is not None:
                 return FlushResult("no_extraction", 0, "", None)
+            self._client_of(owner).require_closed()
             for batch in upstream_journal.in_doubt(session):
                 self._deliver(owner, session, batch)
             sent = self._send_flush(owner, session)

@@ -83,6 +83,11 @@ class Client:
     def deadline(self, seconds: float | None = None) -> Deadline:
         return Deadline.after(self._options.timeout_seconds if seconds is None else seconds, self._options.clock)
 
+    def require_closed(self) -> None:
+        """To be asked before anything is written down that a call would only have to take back. Errors: `CircuitOpen`
+        while no call would be sent."""
+        self._breaker.require_closed(self._user)
+
     def add(self, payload: Mapping[str, Any], deadline: Deadline) -> AddAnswer:
         """Appends messages. Tried again after any temporary failure: until a flush, the upstream takes the same
         (session, timestamp, position) as the same message."""

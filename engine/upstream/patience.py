@@ -21,6 +21,7 @@ MAX_NAMES = 20_000
 """Of so many users it is known at most that the upstream fails for them."""
 _T = TypeVar("_T")
 _NEVER_REPEATED = (CircuitOpen, OddAnswer)
+_BREAKING = (NotReached, NoAnswer, OddAnswer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,19 +101,26 @@ class Breaker:
         """One call, made inside `with`. Errors at its beginning: `CircuitOpen`."""
         return _Guard(self, user)
 
+    def require_closed(self, user: Hashable) -> None:
+        """Errors: `CircuitOpen` while a call of this user's would not be sent. Probing is left to the call itself."""
+        with self._lock:
+            self._due(user)
+
     def admit(self, user: Hashable) -> None:
         with self._lock:
-            own = self._of_users.get(user, _NO_FAILURE)
-            asked = ((own, self._threshold), (self._of_all, self._users))
-            stopped = [circuit for circuit, most in asked if circuit.failures >= most]
-            if not stopped:
-                return
-            now = self._clock()
-            wait = max(circuit.next_try_at for circuit in stopped) - now
+            for circuit in self._due(user):  # this call is the probe; the others go on waiting
+                circuit.next_try_at = self._clock() + self._open_seconds
+
+    def _due(self, user: Hashable) -> list[_Circuit]:
+        """The open circuits that are due to be probed; the lock is held. Errors: `CircuitOpen`."""
+        own = self._of_users.get(user, _NO_FAILURE)
+        asked = ((own, self._threshold), (self._of_all, self._users))
+        stopped = [circuit for circuit, most in asked if circuit.failures >= most]
+        if stopped:
+            wait = max(circuit.next_try_at for circuit in stopped) - self._clock()
             if wait > 0:
                 raise CircuitOpen("The memory service cannot be reached.", retry_after_seconds=max(1, round(wait)))
-            for circuit in stopped:  # this call is the probe; the others go on waiting
-                circuit.next_try_at = now + self._open_seconds
+        return stopped
 
     def failed(self, user: Hashable) -> None:
         with self._lock:
@@ -146,10 +154,10 @@ class _Guard:
         self._breaker.admit(self._user)
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        if isinstance(error, (NotReached, NoAnswer)):
+        if isinstance(error, _BREAKING):
             self._breaker.failed(self._user)
         else:
-            self._breaker.succeeded(self._user)  # it answered: whatever it said, it is there
+            self._breaker.succeeded(self._user)  # it answered as a memory service does: also with a refusal it is there
 
 
 class Shares:

@@ -9,6 +9,7 @@ import pytest
 
 from engine.models import Memory, Session
 from engine.port import ContentItem, EngineRefused, EngineUnavailable, Message, OutcomeUnknown
+from engine.upstream.failures import CircuitOpen, NotReached
 from engine.upstream_engine import UpstreamEngine
 from tests.conftest import Person
 from tests.engine.upstream.conftest import NOON, make_engine, told
@@ -25,6 +26,21 @@ def texts(stub: StubUpstream) -> list[str]:
 
 def buffered(stub: StubUpstream) -> int:
     return sum(len(buffer) for buffer in stub.store.buffers.values())
+
+
+def test_nothing_is_written_while_nothing_would_be_sent(
+    engine: UpstreamEngine, stub: StubUpstream, alice: Person, django_assert_num_queries: Any
+) -> None:
+    engine.add(alice.owner, "chat:1", [told(alice.owner, "green tea")])
+    stub.fault("add", Fault(status=502, body={}), times=5)
+    for _ in range(5):
+        with pytest.raises(NotReached):
+            engine.add(alice.owner, "chat:1", [told(alice.owner, "black tea", NOON + 1)])
+    with django_assert_num_queries(0), pytest.raises(CircuitOpen):
+        engine.add(alice.owner, "chat:1", [told(alice.owner, "black tea", NOON + 1)])
+    with django_assert_num_queries(1), pytest.raises(CircuitOpen):
+        engine.flush(alice.owner, "chat:1")
+    assert Session.objects.get().flushed_at is None
 
 
 def test_a_message_goes_out_as_it_is(engine: UpstreamEngine, stub: StubUpstream, alice: Person) -> None:

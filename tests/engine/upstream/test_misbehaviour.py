@@ -170,6 +170,17 @@ def test_the_circuit_opens_after_five_failures_and_closes_by_a_probe(stub: StubU
     assert len(stub.requests) == 8
 
 
+def test_who_gets_what_no_memory_service_says_is_not_asked_on_either(stub: StubUpstream) -> None:
+    client = make_client(stub)
+    stub.fault("search", Fault(body=b"<html>", content_type="text/html"), times=6)
+    for _ in range(5):
+        with pytest.raises(OddAnswer):
+            search(client)
+    with pytest.raises(CircuitOpen):
+        search(client)
+    assert len(stub.requests) == 5
+
+
 def test_refusals_leave_the_circuit_closed(client: Client, stub: StubUpstream) -> None:
     stub.fault("search", Fault(status=422, body={}), times=10)
     for _ in range(10):
