@@ -43,6 +43,8 @@ HEALTH_TIMEOUT_SECONDS = 2.0
 RECOVERY = timedelta(seconds=30)
 """So long an engine counts as just back: what was under way when it came back still failed, as did what the circuit
 breaker held back."""
+RECOVERY_PAUSE = timedelta(seconds=10)
+"""Meanwhile what fails again is tried no more often than that: it may be one user's calls alone that go wrong."""
 BATCH = 200
 
 
@@ -72,7 +74,7 @@ class Sweeper:
         self._holder = new_holder()
         self._files_due_at = self._trash_due_at = clock()
         # A start after an outage is worth a try at once.
-        self._recovers_until = clock() + RECOVERY
+        self._away_until = clock()
 
     def sweep_once(self) -> SweepReport | None:
         """One round; None while another process sweeps."""
@@ -124,9 +126,10 @@ class Sweeper:
         if not waiting.exists():
             return
         if self._engine.health(HEALTH_TIMEOUT_SECONDS).status != "ok":
-            self._recovers_until = now + RECOVERY
-        elif now < self._recovers_until:
-            waiting.update(retry_at=now)
+            self._away_until = now
+        elif now < self._away_until + RECOVERY:
+            failed_before = max(self._away_until, now - RECOVERY_PAUSE)
+            waiting.filter(updated_at__lte=failed_before).update(retry_at=now)
 
 
 class JobRunner:

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from django.db.models import Q
 
+from memory_gateway.core.fairness import turn_of_user
 from resources import queries
 from resources.leases import is_dead
 from resources.models import Resource
@@ -37,15 +38,17 @@ class Owed(NamedTuple):
 def owed_ingestions(
     now: datetime, limit: int, *, kinds: Collection[Kind] = OWED, user_id: str | None = None
 ) -> list[Owed]:
-    """At most `limit` resources of these kinds, oldest first; with `user_id`, only that user's.
+    """At most `limit` resources of these kinds, with `user_id` only that user's: the oldest of each user, then the next
+    of each, so that one user's failures keep nobody waiting.
 
     A worker is gone when its lease has lapsed, and at once when it was a process of this machine that has ended.
     """
     whose = Q() if user_id is None else Q(user__user_id=user_id)
     dead = _dead_holders(now) if Kind.STALE in kinds else []
     wanted = reduce(or_, (_condition(kind, now, dead) for kind in kinds))
-    rows = queries.unfinished(whose & wanted).values_list("resource_id", "user_id")[:limit]
-    return [Owed(*row) for row in rows]
+    age = ("created_at", "resource_id")
+    rows = queries.unfinished(whose & wanted).annotate(turn=turn_of_user(*age)).order_by("turn", *age)
+    return [Owed(*row) for row in rows.values_list("resource_id", "user_id")[:limit]]
 
 
 def _condition(kind: Kind, now: datetime, dead_holders: list[str]) -> Q:
