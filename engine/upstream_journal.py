@@ -28,6 +28,7 @@ from engine.models import Memory, Session
 from engine.port import ContentItem, Message, Owner, Role
 from engine.upstream.content import SPAN_MS, span_ms
 from engine.upstream.failures import TooEarly
+from memory_gateway.core.fairness import turn_of_user
 from memory_gateway.core.times import to_ms
 
 _FIRST_MS = 10**12
@@ -91,10 +92,11 @@ def in_doubt(session: Session) -> list[Batch]:
 
 def doubtful_sessions(before: datetime, limit: int) -> list[Session]:
     """Sessions of whose messages nobody knows whether the upstream has them, though they went out before that time;
-    with their users. The range, unlike the beginning alone, is found by the index of turns."""
+    with their users, who take turns. The range, unlike the beginning alone, is found by the index of turns."""
     sent = Memory.objects.filter(hidden_at__isnull=True, batch_id__gte="sending", batch_id__lt="sendinh")
     old = sent.filter(batch_id__lt=f"{_SENDING}{to_ms(before)}", session__deleted_at__isnull=True)
-    return list(Session.objects.filter(pk__in=old.values("session")).select_related("user").order_by("pk")[:limit])
+    sessions = Session.objects.filter(pk__in=old.values("session")).select_related("user")
+    return list(sessions.annotate(turn=turn_of_user("pk")).order_by("turn", "pk")[:limit])
 
 
 def unsettled_messages(user_pk: UUID) -> list[Message]:

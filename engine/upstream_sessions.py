@@ -19,6 +19,7 @@ from engine.models import Session, owned_by
 from engine.port import EngineRefused, Owner
 from engine.upstream.names import is_kept_whole, unique_session_id
 from memory_gateway.core import sql
+from memory_gateway.core.fairness import turn_of_user
 from memory_gateway.core.ids import parse_session_id
 
 _BETWEEN: Final = "\x1e"  # stands in no id of a session
@@ -143,10 +144,10 @@ def note_flush_ended(session: Session, searchable_at: datetime) -> None:
 
 def open_flushes(since: datetime, before: datetime, limit: int) -> list[Session]:
     """Sessions whose last flush went out within that time and of which nobody knows what it brought, with their
-    users; the latest first."""
+    users, who take turns; the latest of each first."""
     unseen = Session.objects.filter(searchable_at__isnull=True, deleted_at__isnull=True)
-    sent = unseen.filter(flushed_at__gte=since, flushed_at__lt=before)
-    return list(sent.select_related("user").order_by("-flushed_at")[:limit])
+    sent = unseen.filter(flushed_at__gte=since, flushed_at__lt=before).select_related("user")
+    return list(sent.annotate(turn=turn_of_user("-flushed_at")).order_by("turn", "-flushed_at")[:limit])
 
 
 def is_flush_open(session: Session) -> bool:

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from typing import Final
+from uuid import UUID
 
 from django.conf import settings
 from django.utils import timezone
@@ -28,6 +29,7 @@ LEASE: Final = timedelta(minutes=5)
 MARGIN: Final = timedelta(seconds=30)
 """How much longer than any call of its own a message waits: while it is under way, its caller sees to it."""
 BATCH: Final = 50
+HEALTH_TIMEOUT_SECONDS: Final = 2.0
 LOOK_EVERY: Final = timedelta(seconds=30)
 LOOK_FOR: Final = timedelta(hours=1)
 """Later, what a broken-off flush brought is found by the next flush of its session, or by `backfill memories`."""
@@ -44,7 +46,7 @@ class Resender:
         self._look_due_at = clock()
 
     def sweep_once(self) -> int:
-        """How many messages have arrived. Ends at the first sign that the upstream is away."""
+        """How many messages have arrived."""
         engine, now = self._engine or get_engine(), self._clock()
         if not isinstance(engine, UpstreamEngine):
             return 0
@@ -72,33 +74,44 @@ class Resender:
         return upstream_sessions.open_flushes(now - LOOK_FOR, now - MARGIN, BATCH)
 
     def _look_again(self, engine: UpstreamEngine, sessions: Iterable[Session]) -> None:
-        for session in sessions:
-            if self._is_stopping:
-                break
+        def look(session: Session) -> None:
             owner = _owner_of(session)
             try:
                 engine.look_again(owner, session)
-            except EngineUnavailable as error:
-                logger.info("What a flush brought is not known yet: %s", error.detail)
-                break
             except EngineRefused as error:
                 logger.warning("upstream: what a flush brought cannot be listed: %s", error.detail)
             if session.kind == Session.Kind.RESOURCE and session.searchable_at is not None:
                 note_searchable(owner, session.session_id, session.searchable_at)
 
+        self._with_each(sessions, engine, look)
+
     def _resend(self, engine: UpstreamEngine, sessions: Iterable[Session]) -> int:
         count = 0
+
+        def send(session: Session) -> None:
+            nonlocal count
+            arrived = engine.resend(_owner_of(session), session)
+            attach(session, arrived)
+            count += len(arrived)
+
+        self._with_each(sessions, engine, send)
+        return count
+
+    def _with_each(self, sessions: Iterable[Session], engine: UpstreamEngine, do: Callable[[Session], None]) -> None:
+        """Whose calls fail waits for the next round, and all do when the upstream is away."""
+        failing: set[UUID] = set()
         for session in sessions:
             if self._is_stopping:
                 break
+            if session.user_id in failing:
+                continue
             try:
-                arrived = engine.resend(_owner_of(session), session)
+                do(session)
             except EngineUnavailable as error:
                 logger.info("What went out without an answer waits: %s", error.detail)
-                break
-            attach(session, arrived)
-            count += len(arrived)
-        return count
+                failing.add(session.user_id)
+                if engine.health(HEALTH_TIMEOUT_SECONDS).status != "ok":
+                    break
 
 
 def _owner_of(session: Session) -> Owner:

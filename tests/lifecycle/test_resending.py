@@ -51,7 +51,7 @@ def say(alice: Person, text: str, session_id: str = "chat:1", data: bytes | None
     parts = [Part("text", text=text)]
     if data is not None:
         parts.append(Part("doc", data=data, name="note.txt", ext="txt"))
-    add(principal(alice), AddCommand(session_id, (Said("alice", "user", NOON, tuple(parts)),)))
+    add(principal(alice), AddCommand(session_id, (Said(alice.user_id, "user", NOON, tuple(parts)),)))
 
 
 def lose_the_answer(stub: StubUpstream, alice: Person, **values: Any) -> None:
@@ -92,6 +92,34 @@ def test_an_upstream_that_is_away_is_asked_once_a_round(stub: StubUpstream, alic
     assert len(stub.calls("add")) == 4
     assert resend() == 0  # another process leaves it to this one
     assert resender.sweep_once() == 3
+
+
+def test_calls_that_fail_for_one_user_hold_up_nobody_else(
+    stub: StubUpstream, alice: Person, bob: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lifecycle.resending.BATCH", 2)
+    for number in range(3):
+        lose_the_answer(stub, alice, session_id=f"chat:{number}")
+    lose_the_answer(stub, bob)
+    with stub.failing_for(alice.user_id, Fault(reset=True)):
+        assert resend() == 1
+    assert not Memory.objects.filter(user_id=bob.user_pk, batch_id__startswith="sending:").exists()
+    resender = Resender(clock=lambda: timezone.now() + timedelta(minutes=20))
+    assert [resender.sweep_once(), resender.sweep_once(), resender.sweep_once()] == [2, 1, 0]
+
+
+def test_looking_after_one_users_flushes_holds_up_nobody_elses(
+    stub: StubUpstream, alice: Person, bob: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lifecycle.resending.BATCH", 2)
+    for person, session_id in ((bob, "chat:1"), (alice, "chat:1"), (alice, "chat:2")):
+        say(person, "the bicycle is red", session_id)
+        stub.fault("flush", Fault(acts=True, reset=True))
+        with pytest.raises(OutcomeUnknown):
+            get_engine().flush(person.owner, session_id)
+    with stub.failing_for(alice.user_id, Fault(reset=True)):
+        resend(timedelta(minutes=1))
+    assert [row.user_id for row in Memory.objects.filter(memory_type="episode")] == [bob.user_pk]
 
 
 def test_what_is_refused_after_all_is_dropped(stub: StubUpstream, alice: Person) -> None:
