@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TypeVar
 
@@ -199,15 +199,15 @@ def _failure(resource: Resource, error: EngineError, now: datetime) -> Outcome:
     """Another try helps if the trouble may pass and there is still something to read, or nothing left to read."""
     has_arrived = resource.flush_sent_at is not None
     if not error.is_permanent and (has_arrived or _can_be_read_later(resource)):
-        return _to_retry(resource, error.detail, now)
+        return _to_retry(resource, error.detail, now, timedelta(seconds=error.retry_after_seconds or 0))
     is_external = resource.origin == Resource.Origin.EXTERNAL
     return Outcome(Resource.Status.FAILED, f"{error.detail} {_REGISTER_AGAIN}" if is_external else error.detail)
 
 
-def _to_retry(resource: Resource, message: str, now: datetime) -> Outcome:
+def _to_retry(resource: Resource, message: str, now: datetime, at_least: timedelta = timedelta(0)) -> Outcome:
     if resource.attempts >= MAX_ATTEMPTS:
         return Outcome(Resource.Status.FAILED, f"{message} {_GIVEN_UP.format(resource.attempts)}")
-    return Outcome(Resource.Status.FAILED, message, retry_at=now + retry_delay(resource.attempts))
+    return Outcome(Resource.Status.FAILED, message, retry_at=now + max(retry_delay(resource.attempts), at_least))
 
 
 def _forget_if_deleted(resource: Resource, engine: Engine) -> None:

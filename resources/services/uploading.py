@@ -25,7 +25,7 @@ from memory_gateway.core.ids import new_resource_id, resource_session_id
 from resources import queries, storage
 from resources.models import Attachment, Resource
 from resources.services.claims import reopen
-from resources.services.ingestion import ingest
+from resources.services.ingestion import try_ingest
 from resources.services.pool import IngestionPool
 from resources.services.receiving import IncomingFile
 
@@ -54,7 +54,7 @@ def ingestion_pool() -> IngestionPool:
 
 @cache
 def _pool(slots: int) -> IngestionPool:
-    return IngestionPool(ingest, slots)
+    return IngestionPool(try_ingest, slots)
 
 
 def upload(

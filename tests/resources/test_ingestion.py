@@ -88,6 +88,13 @@ def test_after_all_attempts_it_is_failed_and_tried_later(alice: Person, settings
     assert (Resource.objects.get().retry_at, Resource.objects.get().error_message) == (None, "")
 
 
+def test_nor_is_it_tried_before_the_engine_wants_it(alice: Person) -> None:
+    busy = EngineUnavailable("The memory service has too much to do.", retry_after_seconds=60)
+    failed = run(stored_resource(alice), RecordingEngine(name="upstream", failures={"add": [busy]}))
+    assert failed.retry_at is not None
+    assert failed.retry_at - timezone.now() > timedelta(seconds=50)
+
+
 @pytest.mark.parametrize("error", [EngineRefused("No."), Unreadable("The PDF is encrypted.")])
 def test_a_permanent_failure_is_not_tried_again(alice: Person, error: EngineRefused) -> None:
     engine = RecordingEngine(failures={"add": [error]})
