@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable
+from typing import Final
 
 from engine.models import LeftUpstream, Session
+
+HOLDS: Final = "SELECT 1 FROM engine_leftupstream WHERE digest = %s"
+"""`holds_session` as a part of a statement, for `digest_of(session)`."""
 
 
 def note(user_id: str, sessions: Iterable[Session]) -> None:
     """Writes down the names under which an upstream knows an erased user and their sessions."""
-    _note({_digest("user", user_id), *map(_of_session, sessions)})
+    _note({_digest("user", user_id), *map(digest_of, sessions)})
 
 
 def note_session(session: Session) -> None:
     """Writes down the name under which an upstream knows what a session of a living user has left there."""
-    _note({_of_session(session)})
+    _note({digest_of(session)})
 
 
 def holds_user(user_id: str) -> bool:
@@ -28,15 +32,15 @@ def holds_user(user_id: str) -> bool:
 
 def holds_session(session: Session) -> bool:
     """Whether the session has the name of one that an erased user wrote to."""
-    return LeftUpstream.objects.filter(digest=_of_session(session)).exists()
+    return LeftUpstream.objects.filter(digest=digest_of(session)).exists()
+
+
+def digest_of(session: Session) -> str:
+    return _digest("session", session.app_id, session.project_id, session.engine_session_id)
 
 
 def _note(digests: Collection[str]) -> None:
     LeftUpstream.objects.bulk_create([LeftUpstream(digest=digest) for digest in digests], ignore_conflicts=True)
-
-
-def _of_session(session: Session) -> str:
-    return _digest("session", session.app_id, session.project_id, session.engine_session_id)
 
 
 def _digest(*names: str) -> str:

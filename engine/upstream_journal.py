@@ -19,21 +19,28 @@ from uuid import UUID, uuid4
 
 import orjson
 from django.conf import settings
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import Max, Q, QuerySet
 from django.utils import timezone
 
 from engine import upstream_sessions
+from engine.embedded.inserting import insert
 from engine.models import Memory, Session
 from engine.port import ContentItem, Message, Owner, Role
 from engine.upstream.content import SPAN_MS, span_ms
 from engine.upstream.failures import TooEarly
+from memory_gateway.core import sql
 from memory_gateway.core.fairness import turn_of_user
 from memory_gateway.core.times import to_ms
 
 _FIRST_MS = 10**12
 _SENDING = "sending:"
 _ROWS_AT_ONCE = 200
+_OF_SESSION = """
+    FROM engine_memory
+    WHERE user_id = %s AND app_id = %s AND project_id = %s AND session_id = %s
+      AND memory_type = 'unprocessed_message' AND origin = 'upstream'
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,19 +72,29 @@ class Batch:
 def take_in(owner: Owner, session_id: str, messages: Sequence[Message]) -> tuple[Session, list[Batch]]:
     """Writes down the messages, and says which are still to be sent: those unknown so far, and with any whose arrival
     is in doubt all that were sent with it. Errors: `EngineRefused` for a deleted session."""
+    named = _named(session_id, messages)  # which reads their files: before others have to wait
     with transaction.atomic():
         session = upstream_sessions.claim(owner, session_id)
-        return session, note(session, messages)
+        return session, _note(session, named)
 
 
 def note(session: Session, messages: Sequence[Message]) -> list[Batch]:
     """The same for a session that the caller holds. Call inside a transaction. Errors: `TooEarly`."""
+    return _note(session, _named(session.session_id, messages))
+
+
+def _named(session_id: str, messages: Sequence[Message]) -> dict[str, Message]:
+    """The messages by their names. Errors: `TooEarly`."""
     if any(message.timestamp_ms < _FIRST_MS for message in messages):
         raise TooEarly("timestamp: EverOS holds no messages from before 9 September 2001; the embedded engine does.")
-    wanted = {name_of(session, message): message for message in messages}
-    known = {row.memory_id: row for row in _rows(session).filter(memory_id__in=list(wanted))}
-    in_doubt = {row.batch_id for row in known.values() if row.batch_id.startswith(_SENDING)}
-    batches = _batches(session, in_doubt, wanted)
+    return {name_of(session_id, message): message for message in messages}
+
+
+def _note(session: Session, wanted: Mapping[str, Message]) -> list[Batch]:
+    names = f"AND memory_id IN ({sql.slots(wanted)})"
+    known = dict(_journalled("memory_id, batch_id", session, names, list(wanted)))
+    in_doubt = {batch_id for batch_id in known.values() if batch_id.startswith(_SENDING)}
+    batches = _batches(session, in_doubt, wanted) if in_doubt else []
     new = {memory_id: message for memory_id, message in wanted.items() if memory_id not in known}
     if new:
         batches.append(_write(session, new))
@@ -146,7 +163,7 @@ def holds_words(row: Memory) -> bool:
 
 def waits_for_flush(session: Session, messages: Iterable[Message]) -> bool:
     """Whether one of the messages lies in the upstream's buffer."""
-    memory_ids = [name_of(session, message) for message in messages]
+    memory_ids = [name_of(session.session_id, message) for message in messages]
     return _rows(session).filter(batch_id="", memory_id__in=memory_ids).exists()
 
 
@@ -163,7 +180,7 @@ def is_flushed(row: Memory) -> bool:
 def rename(session: Session, rows: Iterable[Memory]) -> None:
     """Gives rows of another session's journal to this one, as if their messages had been said in it. What this one
     holds already stays the only one."""
-    named = {name_of(session, said(row)): row for row in rows if holds_words(row)}
+    named = {name_of(session.session_id, said(row)): row for row in rows if holds_words(row)}
     known = set(_rows(session).filter(memory_id__in=list(named)).values_list("memory_id", flat=True))
     moved = [row for memory_id, row in named.items() if memory_id not in known]
     for memory_id, row in named.items():
@@ -195,16 +212,22 @@ def _rows(session: Session) -> QuerySet[Memory]:
     )
 
 
+def _journalled(columns: str, session: Session, further: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """Columns of a session's rows. Plain, because whoever adds holds the place of all who write to SQLite."""
+    owner = [sql.uuid_value(session.user_id), session.app_id, session.project_id]
+    return sql.rows(f"SELECT {columns} {_OF_SESSION} {further}", [*owner, session.pk, *values])
+
+
 def _write(session: Session, messages: dict[str, Message]) -> Batch:
     batch_id = f"{_SENDING}{to_ms(timezone.now())}-{uuid4().hex}"
     times = _free_times(session, list(messages.values()))
-    Memory.objects.bulk_create(
+    rows = [
         Memory(
             user_id=session.user_id,
             app_id=session.app_id,
             project_id=session.project_id,
             memory_id=memory_id,
-            session=session,
+            session_id=session.pk,
             agent_id="" if message.role == "user" else message.sender_id,
             memory_type=Memory.Type.UNPROCESSED_MESSAGE,
             category=_category(message.role),
@@ -218,7 +241,9 @@ def _write(session: Session, messages: dict[str, Message]) -> Batch:
             origin=Memory.Origin.UPSTREAM,
         )
         for position, ((memory_id, message), timestamp_ms) in enumerate(zip(messages.items(), times, strict=True))
-    )
+    ]
+    with connection.cursor() as cursor:
+        insert(cursor, rows)
     entries = tuple(Entry(message, time) for message, time in zip(messages.values(), times, strict=True))
     return Batch(batch_id, entries, is_new=True)
 
@@ -239,8 +264,9 @@ def _free_times(session: Session, messages: Sequence[Message]) -> list[int]:
 
 def _taken(session: Session, since_ms: int) -> list[tuple[int, int]]:
     """The intervals that messages of the session occupy, in order, as far as they reach beyond a time."""
-    rows = _rows(session).filter(created_at_ms__gt=since_ms - SPAN_MS).order_by("created_at_ms")
-    return [(start, start + (span or 1)) for start, span in rows.values_list("created_at_ms", "chunk_index")]
+    later = "AND created_at_ms > %s ORDER BY created_at_ms"
+    rows = _journalled("created_at_ms, chunk_index", session, later, [since_ms - SPAN_MS])
+    return [(start, start + (span or 1)) for start, span in rows]
 
 
 def _batches(session: Session, batch_ids: Iterable[str], at_hand: Mapping[str, Message]) -> list[Batch]:
@@ -252,14 +278,14 @@ def _batches(session: Session, batch_ids: Iterable[str], at_hand: Mapping[str, M
     return [Batch(batch_id, tuple(entries), is_new=False) for batch_id, entries in found.items()]
 
 
-def name_of(session: Session, message: Message) -> str:
+def name_of(session_id: str, message: Message) -> str:
     """The `memory_id` of a message: the same for the same (session, sender, role, time, content), whichever way its
     files are called on disk."""
     digest = hashlib.sha256()
     for item in message.content:
         plain = _plain_item(item) | {"file": _file_digest(item.file) if item.file else None}
         digest.update(orjson.dumps(plain, option=orjson.OPT_SORT_KEYS))
-    head = [session.session_id, message.sender_id, message.role, message.timestamp_ms, digest.hexdigest()]
+    head = [session_id, message.sender_id, message.role, message.timestamp_ms, digest.hexdigest()]
     return f"msg_{hashlib.sha256(orjson.dumps(head)).hexdigest()}"
 
 

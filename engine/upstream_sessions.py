@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import datetime
+from functools import cache
 from typing import Final
 
 from django.db import connection
 
-from accounts.models import MemoryUser
 from engine import left_upstream
 from engine.embedded import index
+from engine.embedded.inserting import insert_unless_there
 from engine.embedded.owned import owner_values
 from engine.models import Session, owned_by
 from engine.port import EngineRefused, Owner
@@ -32,6 +33,13 @@ _OWN = """
         WHERE other.engine_session_id = own.engine_session_id AND other.app_id = own.app_id
           AND other.project_id = own.project_id AND other.user_id <> own.user_id AND other.id < own.id)
 """
+_TAKEN = f"""
+    SELECT EXISTS (
+        SELECT 1 FROM engine_session
+        WHERE engine_session_id = %s AND app_id = %s AND project_id = %s AND id < %s AND user_id <> %s)
+    OR EXISTS ({left_upstream.HOLDS})
+"""
+_NAMED = "SELECT 1 FROM accounts_memoryuser WHERE id = %s AND user_id = %s"
 
 
 def engine_ids(owner: Owner, session_ids: Collection[str]) -> tuple[dict[str, str], bool]:
@@ -76,24 +84,28 @@ def claim(owner: Owner, session_id: str) -> Session:
     Errors: `EngineRefused` for a deleted session and an erased user.
     """
     _lock(session_id)
-    session, is_new = Session.objects.get_or_create(
+    session = find(owner, session_id) or _made(owner, session_id)
+    if session.deleted_at is not None:
+        raise EngineRefused("This session was deleted for good: choose another session_id.")
+    if not is_kept_whole(session.engine_session_id) or _is_taken(session):
+        session.engine_session_id = unique_session_id(session_id, owner.user_pk)
+        session.save(update_fields=["engine_session_id"])
+    return session
+
+
+def _made(owner: Owner, session_id: str) -> Session:
+    """A new session, or the one that another process made at this moment. Errors: `EngineRefused`."""
+    session = Session(
         user_id=owner.user_pk,
         app_id=owner.app_id,
         project_id=owner.project_id,
         session_id=session_id,
-        defaults={"engine_session_id": session_id, "kind": parse_session_id(session_id).kind},
+        engine_session_id=session_id,
+        kind=parse_session_id(session_id).kind,
     )
-    if is_new:
-        _require_not_erased(owner)
-    if session.deleted_at is not None:
-        raise EngineRefused("This session was deleted for good: choose another session_id.")
-    if (
-        not is_kept_whole(session.engine_session_id)
-        or _is_held_by_another(session)
-        or left_upstream.holds_session(session)
-    ):
-        session.engine_session_id = unique_session_id(session_id, owner.user_pk)
-        session.save(update_fields=["engine_session_id"])
+    if not insert_unless_there(session):
+        return Session.objects.get(owned_by(owner), session_id=session_id)
+    _require_not_erased(owner)
     return session
 
 
@@ -103,9 +115,13 @@ def _require_not_erased(owner: Owner) -> None:
 
     Errors: `EngineRefused`.
     """
-    named = MemoryUser.objects.select_for_update(no_key=True).filter(pk=owner.user_pk, user_id=owner.user_id)
-    if named.first() is None:
+    if not sql.rows(_named_statement(), [sql.uuid_value(owner.user_pk), owner.user_id]):
         raise EngineRefused("This user was erased.")
+
+
+@cache
+def _named_statement() -> str:
+    return f"{_NAMED} FOR NO KEY UPDATE" if connection.features.has_select_for_no_key_update else _NAMED
 
 
 def _lock(session_id: str) -> None:
@@ -115,17 +131,12 @@ def _lock(session_id: str) -> None:
             cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [session_id])
 
 
-def _is_held_by_another(session: Session) -> bool:
-    return (
-        Session.objects.filter(
-            engine_session_id=session.engine_session_id,
-            app_id=session.app_id,
-            project_id=session.project_id,
-            pk__lt=session.pk,
-        )
-        .exclude(user_id=session.user_id)
-        .exists()
-    )
+def _is_taken(session: Session) -> bool:
+    """Whether another user held the session's engine id first, or one who was erased. One statement."""
+    held_by = [session.engine_session_id, session.app_id, session.project_id]
+    since = [session.pk, sql.uuid_value(session.user_id)]
+    [(is_taken,)] = sql.rows(_TAKEN, [*held_by, *since, left_upstream.digest_of(session)])
+    return bool(is_taken)
 
 
 def note_flush_sent(session: Session, now: datetime) -> datetime | None:

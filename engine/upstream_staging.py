@@ -45,7 +45,7 @@ def fresh_engine_id(session: Session) -> str:
 
 def holds_others(staging: Session, messages: Collection[Message]) -> bool:
     """Whether the stand-in was given something else than these: then it is to be discarded."""
-    given = {upstream_journal.name_of(staging, message) for message in messages}
+    given = {upstream_journal.name_of(staging.session_id, message) for message in messages}
     noted = set(_journal(staging).values_list("memory_id", flat=True))
     return not noted <= given
 

@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import connection
 
+from engine import upstream_journal
 from engine.models import Memory, Session
 from engine.port import ContentItem, EngineRefused, EngineUnavailable, Message, OutcomeUnknown
 from engine.upstream.failures import CircuitOpen, NotReached
@@ -41,6 +43,15 @@ def test_nothing_is_written_while_nothing_would_be_sent(
     with django_assert_num_queries(1), pytest.raises(CircuitOpen):
         engine.flush(alice.owner, "chat:1")
     assert Session.objects.get().flushed_at is None
+
+
+def test_writing_down_a_message_takes_few_statements(alice: Person, django_assert_num_queries: Any) -> None:
+    """On SQLite nobody else writes meanwhile."""
+    around = 3 if connection.vendor == "postgresql" else 2  # a savepoint and its release, and a lock
+    with django_assert_num_queries(7 + around):
+        upstream_journal.take_in(alice.owner, "chat:1", [told(alice.owner, "green tea")])
+    with django_assert_num_queries(5 + around):
+        upstream_journal.take_in(alice.owner, "chat:1", [told(alice.owner, "black tea", NOON + 1)])
 
 
 def test_a_message_goes_out_as_it_is(engine: UpstreamEngine, stub: StubUpstream, alice: Person) -> None:
