@@ -281,6 +281,7 @@ class UpstreamEngine(MemoryTable):
 
     def _search(self, owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResult]:
         client = self._client_of(owner)
+        client.require_closed()
         deadline = client.deadline()
 
         def ask(payloads: Sequence[Payload]) -> list[wire.Records]:

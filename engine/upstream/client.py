@@ -84,8 +84,8 @@ class Client:
         return Deadline.after(self._options.timeout_seconds if seconds is None else seconds, self._options.clock)
 
     def require_closed(self) -> None:
-        """To be asked before anything is written down that a call would only have to take back. Errors: `CircuitOpen`
-        while no call would be sent."""
+        """To be asked before anything is done that only a call would give a sense. Errors: `CircuitOpen` while none
+        would be sent."""
         self._breaker.require_closed(self._user)
 
     def add(self, payload: Mapping[str, Any], deadline: Deadline) -> AddAnswer:

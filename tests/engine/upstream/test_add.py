@@ -10,7 +10,7 @@ from django.db import connection
 
 from engine import upstream_journal
 from engine.models import Memory, Session
-from engine.port import ContentItem, EngineRefused, EngineUnavailable, Message, OutcomeUnknown
+from engine.port import ContentItem, EngineRefused, EngineUnavailable, Message, OutcomeUnknown, SearchRequest
 from engine.upstream.failures import CircuitOpen, NotReached
 from engine.upstream_engine import UpstreamEngine
 from tests.conftest import Person
@@ -30,7 +30,7 @@ def buffered(stub: StubUpstream) -> int:
     return sum(len(buffer) for buffer in stub.store.buffers.values())
 
 
-def test_nothing_is_written_while_nothing_would_be_sent(
+def test_nothing_is_read_or_written_for_what_would_not_be_sent(
     engine: UpstreamEngine, stub: StubUpstream, alice: Person, django_assert_num_queries: Any
 ) -> None:
     engine.add(alice.owner, "chat:1", [told(alice.owner, "green tea")])
@@ -42,6 +42,8 @@ def test_nothing_is_written_while_nothing_would_be_sent(
         engine.add(alice.owner, "chat:1", [told(alice.owner, "black tea", NOON + 1)])
     with django_assert_num_queries(1), pytest.raises(CircuitOpen):
         engine.flush(alice.owner, "chat:1")
+    with django_assert_num_queries(0), pytest.raises(CircuitOpen):
+        engine.search(alice.owner, [SearchRequest("tea", "keyword", 10)])
     assert Session.objects.get().flushed_at is None
 
 
