@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
-from django.db import DatabaseError, transaction
+from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
 from engine.embedded import agentic, extraction_fill, extraction_following, intake, sessions, storage, vectors_fill
@@ -63,8 +63,8 @@ class EmbeddedEngine(MemoryTable):
                 for first_id, part in parts.items()
                 if first_id not in known
             ]
-            with transaction.atomic():
-                storage.append(owner, sessions.lock(owner, session_id), drafts)
+            with transaction.atomic(), connection.cursor() as cursor:
+                storage.append(cursor, owner, sessions.lock(cursor, owner, session_id), drafts)
         return AddResult("accumulated", len(messages), _request_id())
 
     @measured

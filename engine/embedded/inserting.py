@@ -37,18 +37,9 @@ def insert(cursor: CursorWrapper, rows: Sequence[Model]) -> None:
         _note(batch, _inserted(cursor, batch))
 
 
-def insert_unless_there(row: Model) -> bool:
-    """Saves a new row and notes its key in it, unless one with the same unique values exists: whether it did."""
-    with connection.cursor() as cursor:
-        keys = _inserted(cursor, [row], "ON CONFLICT DO NOTHING")
-    if keys:
-        _note([row], keys)
-    return bool(keys)
-
-
-def _inserted(cursor: CursorWrapper, rows: Sequence[Model], unless: str = "") -> list[tuple[Any]]:
-    """The keys of the rows that were written, in their order."""
-    run(cursor, _statement(type(rows[0]), len(rows), unless), [value for row in rows for value in _values(row)])
+def _inserted(cursor: CursorWrapper, rows: Sequence[Model]) -> list[tuple[Any]]:
+    """The keys of the rows, in their order."""
+    run(cursor, _statement(type(rows[0]), len(rows)), [value for row in rows for value in _values(row)])
     keys: list[tuple[Any]] = cursor.fetchall()
     return keys
 
@@ -64,13 +55,13 @@ def _fields(model: type[Model]) -> tuple[Field[Any, Any], ...]:
 
 
 @cache
-def _statement(model: type[Model], count: int, unless: str) -> str:
+def _statement(model: type[Model], count: int) -> str:
     names = [str(field.column) for field in _fields(model)]
     slots = f"({', '.join(['%s'] * len(names))})"
     table = model._meta.db_table  # noqa: SLF001
     key = model._meta.pk.column  # noqa: SLF001
     values = ", ".join([slots] * count)
-    return f"INSERT INTO {table} ({', '.join(names)}) VALUES {values} {unless} RETURNING {key}"
+    return f"INSERT INTO {table} ({', '.join(names)}) VALUES {values} RETURNING {key}"
 
 
 def _values(row: Model) -> list[Any]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from django.db import connection
+
 from engine.embedded import index, intake, storage
 from engine.embedded.fetching import Fetch, Fetcher
 from engine.embedded.intake import ReadDocument
@@ -58,7 +60,8 @@ def retell(
 
 def write(owner: Owner, session: Session, retold: Iterable[Retold]) -> None:
     """Saves and indexes them at the end of a session that the caller has locked. Call inside a transaction."""
-    storage.append(owner, session.pk, [draft for item in retold for draft in item.drafts])
+    with connection.cursor() as cursor:
+        storage.append(cursor, owner, session.pk, [draft for item in retold for draft in item.drafts])
 
 
 def take_over(owner: Owner, memories: Sequence[Memory]) -> None:

@@ -7,29 +7,34 @@ from functools import cache
 from typing import Any
 
 from django.db import connection, transaction
+from django.db.backends.utils import CursorWrapper
+from django.utils import timezone
 
 from accounts.models import MemoryUser
-from engine.embedded.inserting import insert_unless_there
 from engine.embedded.owned import owner_values
 from engine.models import Session, owned_by
 from engine.port import EngineRefused, Owner
 from memory_gateway.core.ids import parse_session_id
-from memory_gateway.core.sql import run
+from memory_gateway.core.sql import moment_value, run
 
 # Plain, because every message that is added waits for it.
 _OPEN = """
     SELECT id FROM engine_session WHERE user_id = %s AND app_id = %s AND project_id = %s AND session_id = %s
         AND deleted_at IS NULL AND hidden_at IS NULL
 """
+_MAKE = """
+    INSERT INTO engine_session (user_id, app_id, project_id, session_id, engine_session_id, kind, created_at)
+    VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING RETURNING id
+"""
 
 
-def lock(owner: Owner, session_id: str) -> int:
+def lock(cursor: CursorWrapper, owner: Owner, session_id: str) -> int:
     """Locks the session until the transaction ends, made if need be: its row id.
 
     Errors: `EngineRefused` for a deleted one.
     """
-    pk = _open(owner, session_id)
-    return _not_deleted(_made(owner, session_id)).pk if pk is None else pk
+    pk = _open_or_made(cursor, owner, session_id)
+    return _not_deleted(_there(owner, session_id)).pk if pk is None else pk
 
 
 def locked(owner: Owner, session_id: str) -> Session:
@@ -67,20 +72,17 @@ def _not_deleted(session: Session) -> Session:
 
 
 def _locked(owner: Owner, session_id: str) -> Session:
-    pk = _open(owner, session_id)
+    with connection.cursor() as cursor:
+        pk = _open_or_made(cursor, owner, session_id)
     if pk is None:
-        return _made(owner, session_id)
+        return _there(owner, session_id)
     known = {"id": pk, **_named(owner, session_id), "deleted_at": None, "hidden_at": None}
     return Session.from_db(connection.alias, list(known), list(known.values()))
 
 
-def _made(owner: Owner, session_id: str) -> Session:
-    """A session that is not open, locked. Another may make it at the same moment: then that one is locked."""
-    named = _named(owner, session_id)
-    session = Session(**named, engine_session_id=session_id, kind=parse_session_id(session_id).kind)
-    if insert_unless_there(session):
-        return session
-    return Session.objects.select_for_update().get(**named)
+def _there(owner: Owner, session_id: str) -> Session:
+    """A session that somebody closed, or that another made at the same moment, locked."""
+    return Session.objects.select_for_update().get(**_named(owner, session_id))
 
 
 def _named(owner: Owner, session_id: str) -> dict[str, Any]:
@@ -92,10 +94,14 @@ def _named(owner: Owner, session_id: str) -> dict[str, Any]:
     }
 
 
-def _open(owner: Owner, session_id: str) -> int | None:
-    """The row id of the session if nobody closed it, locked."""
-    with connection.cursor() as cursor:
-        run(cursor, _open_statement(), [*owner_values(owner), session_id])
+def _open_or_made(cursor: CursorWrapper, owner: Owner, session_id: str) -> int | None:
+    """The row id of the session, locked; None if somebody closed it, or made it at the same moment."""
+    named = [*owner_values(owner), session_id]
+    run(cursor, _open_statement(), named)
+    row = cursor.fetchone()
+    if row is None:
+        kind = parse_session_id(session_id).kind
+        run(cursor, _MAKE, [*named, session_id, kind, moment_value(timezone.now())])
         row = cursor.fetchone()
     return row[0] if row else None
 

@@ -46,16 +46,15 @@ def known(owner: Owner, memory_ids: Iterable[str]) -> set[str]:
     return set(found.values_list("memory_id", flat=True))
 
 
-def append(owner: Owner, session: int, drafts: Sequence[Draft]) -> None:
+def append(cursor: CursorWrapper, owner: Owner, session: int, drafts: Sequence[Draft]) -> None:
     """Adds to the end of a session (its row id) that the caller has locked; what is known already is left out."""
     if not drafts:
         return
-    with connection.cursor() as cursor:
-        seq, seen, taken = _end_of(cursor, owner, session, drafts)
-        memories, entries = _new(drafts, seen, taken)
-        for number, memory in enumerate(memories, start=seq):
-            memory.session_id, memory.seq = session, number
-        _insert(cursor, owner, memories, entries)
+    seq, seen, taken = _end_of(cursor, owner, session, drafts)
+    memories, entries = _new(drafts, seen, taken)
+    for number, memory in enumerate(memories, start=seq):
+        memory.session_id, memory.seq = session, number
+    _insert(cursor, owner, memories, entries)
 
 
 def insert(owner: Owner, memories: Sequence[Memory], entries: Sequence[Entry]) -> None:

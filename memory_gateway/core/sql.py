@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Sized
+from datetime import UTC, datetime
 from functools import cache, lru_cache
 from typing import Any, Final
 from uuid import UUID
@@ -46,6 +47,16 @@ def slots(values: Sized) -> str:
 def uuid_value(key: UUID) -> UUID | str:
     """A UUID as the database keeps it: PostgreSQL as itself, SQLite as text."""
     return key if _has_uuids() else key.hex
+
+
+def moment_value(moment: datetime) -> datetime | str:
+    """An aware moment as the database keeps it: PostgreSQL as itself, SQLite as text in UTC without saying so."""
+    return moment if _has_moments() else str(moment.astimezone(UTC).replace(tzinfo=None))
+
+
+@cache
+def _has_moments() -> bool:
+    return connections[DEFAULT_DB_ALIAS].features.supports_timezones
 
 
 @cache
