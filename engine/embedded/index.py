@@ -57,6 +57,7 @@ _COUNT = """
     ON CONFLICT (user_id, app_id, project_id) DO UPDATE SET
         documents = engine_indexstatistics.documents + excluded.documents,
         tokens = engine_indexstatistics.tokens + excluded.tokens
+    RETURNING EXISTS (SELECT 1 FROM engine_embeddingspace WHERE is_active)
 """
 
 
@@ -123,12 +124,13 @@ def put(cursor: CursorWrapper, owner: Owner, entries: Sequence[tuple[Memory, Ent
     if not entries:
         return
     weighed = [(memory, entry.length) for memory, entry in entries]
-    _count(cursor, owner, len(entries), sum(length for _, length in weighed))
+    has_vectors = _count(cursor, owner, len(entries), sum(length for _, length in weighed))
     by_row = {memory.id: entry for memory, entry in entries}
     for rows in _batches(by_row):
         _vendor().add(cursor, prefix_of(owner), rows)
     pages.add(cursor, owner, weighed)
-    vectors_spaces.owe(cursor, by_row)
+    if has_vectors:
+        vectors_spaces.owe(cursor, by_row)
 
 
 def remove(owner: Owner, entries: Mapping[int, Entry]) -> None:
@@ -209,13 +211,19 @@ def _of_day(number: int) -> tuple[str, ...]:
     return tuple(day_tokens(from_ms(number * _DAY_MS).date()))
 
 
-def _count(cursor: CursorWrapper, owner: Owner, documents: int, tokens: int) -> None:
-    """Counts in an index of this tokenizer alone. Errors: `EngineUnavailable` for one that another built."""
+def _count(cursor: CursorWrapper, owner: Owner, documents: int, tokens: int) -> bool:
+    """Counts in an index of this tokenizer alone; whether there are vectors, which each memory is to have.
+
+    Errors: `EngineUnavailable` for an index that another tokenizer built.
+    """
     values = [*owner_values(owner), documents, tokens, TOKENIZER_VERSION]
     run(cursor, _COUNT, values)
-    if not cursor.rowcount:
+    counted = cursor.fetchone()
+    if counted is None:
         require_current_version()
         run(cursor, _COUNT, values)
+        counted = cursor.fetchone()
+    return counted is not None and bool(counted[0])
 
 
 def _vendor() -> _Vendor:
