@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sqlite3
 from collections.abc import Sequence, Sized
 from datetime import UTC, datetime
 from functools import cache, lru_cache
@@ -11,23 +13,28 @@ from uuid import UUID
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.utils import CursorWrapper
 
+_MARK: Final = re.compile("(?<!%)%s")
+
 
 def run(cursor: CursorWrapper, statement: str, values: Sequence[Any]) -> None:
     """Executes a statement that marks its values by %s.
 
-    For SQLite Django looks through each statement for such marks, which takes longer than to execute a short one; named
-    ones it fills in at once.
+    For SQLite Django looks through each statement for such marks, which with all its steps takes longer than to execute
+    a short one: where nobody watches the statements, SQLite is given it at once.
     """
-    named, names = _named(statement)
-    cursor.execute(named, dict(zip(names, values, strict=True)))
+    db = cursor.db
+    if type(cursor) is not CursorWrapper or db.vendor != "sqlite" or db.execute_wrappers:
+        cursor.execute(statement, values)
+        return
+    db.validate_no_broken_transaction()
+    with db.wrap_database_errors:
+        sqlite3.Cursor.execute(cursor.cursor, _as_of_sqlite(statement), values)
 
 
 @lru_cache(maxsize=256)
-def _named(statement: str) -> tuple[str, Sequence[str]]:
-    """The statement with names in the place of its marks, and the names in their order."""
-    first, *rest = statement.split("%s")
-    names = [f"v{number}" for number in range(len(rest))]
-    return first + "".join(f"%({name})s{piece}" for name, piece in zip(names, rest, strict=True)), names
+def _as_of_sqlite(statement: str) -> str:
+    """The statement with SQLite's own marks."""
+    return _MARK.sub("?", statement).replace("%%", "%")
 
 
 def rows(statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:

@@ -1,10 +1,13 @@
-"""`memory_gateway.core.sql`: what plain statements are given is kept as Django would keep it."""
+"""`memory_gateway.core.sql`: plain statements do what Django's would, and fail as Django's would."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 
 import pytest
+from django.db import DatabaseError, IntegrityError, connection, transaction
+from django.db.transaction import TransactionManagementError
 
 from engine.models import Session
 from memory_gateway.core.sql import moment_value, rows
@@ -24,3 +27,38 @@ def test_a_moment_is_kept_as_django_keeps_it(alice: Person, moment: datetime) ->
     rows("UPDATE engine_session SET created_at = %s RETURNING id", [moment_value(moment)])
     assert rows(kept, []) == [(by_django,)]
     assert Session.objects.get().created_at == moment
+
+
+@pytest.mark.django_db
+def test_two_signs_of_percent_are_one_and_no_place_for_a_value() -> None:
+    assert rows("SELECT '100 %%s' || %s", ["!"]) == [("100 %s!",)]
+
+
+def test_what_the_database_refuses_is_an_error_of_django(alice: Person) -> None:
+    row = "(%s, '', '2026-05-01 12:00:00+00:00')"
+    twice = f"INSERT INTO engine_indexversion (id, tokenizer, built_at) VALUES {row}, {row}"
+    with pytest.raises(IntegrityError), transaction.atomic():
+        rows(twice, [7, 7])
+    with pytest.raises(DatabaseError):
+        rows("SELECT %s", [])
+
+
+@pytest.mark.django_db
+def test_a_transaction_that_is_broken_takes_no_statement() -> None:
+    with transaction.atomic():
+        transaction.set_rollback(True)
+        with pytest.raises(TransactionManagementError):
+            rows("SELECT %s", [1])
+
+
+@pytest.mark.django_db
+def test_who_watches_statements_sees_them() -> None:
+    seen: list[str] = []
+
+    def watch(execute: Any, sql: str, *rest: Any) -> Any:
+        seen.append(sql)
+        return execute(sql, *rest)
+
+    with connection.execute_wrapper(watch):
+        rows("SELECT %s", [1])
+    assert seen == ["SELECT %s"]
