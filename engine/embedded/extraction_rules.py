@@ -30,22 +30,35 @@ _SUPPOSED: Final = re.compile(
 
 
 class _Rule(NamedTuple):
-    """What a sentence of the category holds, and what it must not hold; for each language what it may hold, so that an
+    """What a sentence of the category holds or begins with, and what it must not hold; Chinese apart, so that an
     English sentence is not looked through for Chinese words."""
 
     category: str
     english: re.Pattern[str]
+    beginning: re.Pattern[str]
     chinese: re.Pattern[str]
     never: re.Pattern[str]
 
     def takes(self, sentence: str) -> bool:
-        holds = self.english.search(sentence) or (not sentence.isascii() and self.chinese.search(sentence))
+        holds = (
+            self.english.search(sentence)
+            or self.beginning.match(sentence)
+            or (not sentence.isascii() and self.chinese.search(sentence))
+        )
         return bool(holds) and not self.never.search(sentence)
 
 
 def _rule(category: str, holds: Sequence[str], never: Sequence[str]) -> _Rule:
-    english, chinese = ([one for one in holds if one.isascii() is of_ascii] for of_ascii in (True, False))
-    return _Rule(category, re.compile(_any_of(english)), re.compile("|".join(chinese)), re.compile("|".join(never)))
+    chinese = [one for one in holds if not one.isascii()]
+    beginning = [one for one in holds if one.isascii() and one.startswith("^")]
+    english = [one for one in holds if one.isascii() and not one.startswith("^")]
+    return _Rule(
+        category,
+        re.compile(_any_of(english)),
+        re.compile("|".join(beginning) or _NOTHING),
+        re.compile("|".join(chinese)),
+        re.compile("|".join(never)),
+    )
 
 
 def _any_of(patterns: Sequence[str]) -> str:
@@ -54,6 +67,7 @@ def _any_of(patterns: Sequence[str]) -> str:
     return "|".join([rf"\b(?:{'|'.join(words)})", *(one for one in patterns if not one.startswith(r"\b"))])
 
 
+_NOTHING: Final = "(?!)"
 _ADVERB: Final = (
     r"(?:(?:really|much|strongly|absolutely|still|always|usually|generally|personally|also|just|so|do|truly|actually|"
     r"definitely|most|very much|totally|kind of) )*"
@@ -342,12 +356,15 @@ def category(role: str, text: str) -> str:
     told = _SPEAKER.sub("", text, count=1)
     sentences = _sentences(text) + (_sentences(told) if told != text else [])
     for rule in rules:
-        if any(rule.takes(one) for one in sentences):
+        if any(rule.takes(one) and _is_stated(one) for one in sentences):
             return rule.category
     return ""
 
 
 def _sentences(text: str) -> list[str]:
-    """What is stated: neither questions nor suppositions."""
-    told = (fold(one).strip() for one in _END.split(text))
-    return [one for one in told if one and not _QUESTION.search(one) and not _SUPPOSED.search(one)]
+    return [fold(one).strip() for one in _END.split(text)]
+
+
+def _is_stated(sentence: str) -> bool:
+    """Neither a question nor a supposition. Few sentences come to be asked: most are of no category."""
+    return not _QUESTION.search(sentence) and not _SUPPOSED.search(sentence)
