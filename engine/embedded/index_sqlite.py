@@ -12,6 +12,8 @@ import orjson
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
+from memory_gateway.core.sql import run_many
+
 ANY_OF = "SELECT value FROM json_each(%s)"
 """A list of texts given as one parameter: JSON."""
 # A subquery for each term, and no IN: SQLite would sort all that it finds to group it again.
@@ -34,12 +36,13 @@ def of_terms(terms: Sequence[str]) -> list[Any]:
 
 def add(cursor: CursorWrapper, prefix: str, rows: Sequence[tuple[int, str]]) -> None:
     """Indexes memories: row id and tokens, each as often as it counts; `prefix` comes in front of every token."""
-    cursor.executemany("INSERT INTO engine_keywords (rowid, tokens) VALUES (%s, %s)", _prefixed(prefix, rows))
+    run_many(cursor, "INSERT INTO engine_keywords (rowid, tokens) VALUES (%s, %s)", _prefixed(prefix, rows))
 
 
 def remove(cursor: CursorWrapper, prefix: str, rows: Sequence[tuple[int, str]]) -> None:
     """Takes memories out of the index: the tokens must be the very ones that they were indexed with."""
-    cursor.executemany(
+    run_many(
+        cursor,
         "INSERT INTO engine_keywords (engine_keywords, rowid, tokens) VALUES ('delete', %s, %s)",
         _prefixed(prefix, rows),
     )

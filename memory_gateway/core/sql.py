@@ -22,13 +22,29 @@ def run(cursor: CursorWrapper, statement: str, values: Sequence[Any]) -> None:
     For SQLite Django looks through each statement for such marks, which with all its steps takes longer than to execute
     a short one: where nobody watches the statements, SQLite is given it at once.
     """
-    db = cursor.db
-    if type(cursor) is not CursorWrapper or db.vendor != "sqlite" or db.execute_wrappers:
+    if not _is_direct(cursor):
         cursor.execute(statement, values)
         return
-    db.validate_no_broken_transaction()
-    with db.wrap_database_errors:
+    with cursor.db.wrap_database_errors:
         sqlite3.Cursor.execute(cursor.cursor, _as_of_sqlite(statement), values)
+
+
+def run_many(cursor: CursorWrapper, statement: str, values: Sequence[Sequence[Any]]) -> None:
+    """The same once for each of many values."""
+    if not _is_direct(cursor):
+        cursor.executemany(statement, values)
+        return
+    with cursor.db.wrap_database_errors:
+        sqlite3.Cursor.executemany(cursor.cursor, _as_of_sqlite(statement), values)
+
+
+def _is_direct(cursor: CursorWrapper) -> bool:
+    """Whether a statement may pass Django by. Errors: `TransactionManagementError` in a transaction that is broken."""
+    db = cursor.db
+    if type(cursor) is not CursorWrapper or db.vendor != "sqlite" or db.execute_wrappers:
+        return False
+    db.validate_no_broken_transaction()
+    return True
 
 
 @lru_cache(maxsize=256)

@@ -10,7 +10,7 @@ from django.db import DatabaseError, IntegrityError, connection, transaction
 from django.db.transaction import TransactionManagementError
 
 from engine.models import Session
-from memory_gateway.core.sql import moment_value, rows
+from memory_gateway.core.sql import moment_value, rows, run_many
 from tests.conftest import Person
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -62,3 +62,15 @@ def test_who_watches_statements_sees_them() -> None:
     with connection.execute_wrapper(watch):
         rows("SELECT %s", [1])
     assert seen == ["SELECT %s"]
+
+
+@pytest.mark.django_db
+def test_a_statement_for_many_values_is_done_for_each_or_fails_as_a_whole() -> None:
+    row = "INSERT INTO engine_indexversion (id, tokenizer, built_at) VALUES (%s, %s, '2026-05-01 12:00:00+00:00')"
+    kept = "SELECT tokenizer FROM engine_indexversion WHERE id > %s ORDER BY id"
+    with connection.cursor() as cursor:
+        run_many(cursor, row, [(8, "a"), (9, "b")])
+        assert rows(kept, [7]) == [("a",), ("b",)]
+        with pytest.raises(IntegrityError), transaction.atomic():
+            run_many(cursor, row, [(10, "c"), (9, "d")])
+    assert rows(kept, [7]) == [("a",), ("b",)]
