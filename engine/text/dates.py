@@ -49,7 +49,8 @@ _PATTERNS: Final = tuple(
     )
 )
 
-_HINT = re.compile(rf"(?:19|20)\d\d|[年月]|\b{_NAME}(?!\w)")
+# Each alternative begins with a plain character, so that a search passes over all others at once. It may find too much.
+_HINT = re.compile("|".join([r"19\d\d", r"20\d\d", "年", "月", *(rf"{name}(?!\w)" for name in _MONTHS)]))
 _LEAP_YEAR = 2000
 _TAKEN = "\uffff"
 

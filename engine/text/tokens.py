@@ -101,17 +101,19 @@ def _months(typed: list[str]) -> list[str]:
     return [f"said-{token}" for token in typed if token.startswith(("m:", "mo:"))]
 
 
-def _scan(text: str, *, pairs_only: bool = False) -> Iterator[str]:
+def _scan(text: str, *, pairs_only: bool = False) -> list[str]:
+    found: list[str] = []
     for match in _SCAN.finditer(text):
-        if match.lastgroup == "unspaced":
-            yield from _unspaced(match[0], pairs_only=pairs_only)
-        elif match.lastgroup == "word":
-            run = match[0]
-            yield from _remembered(run) if len(run) <= MAX_TOKEN_CHARS else _compound(run)
-        elif match.lastgroup == "picture":
-            yield from _picture(match[0])
+        kind, run = match.lastgroup, match[0]
+        if kind == "word":
+            found += _remembered(run) if len(run) <= MAX_TOKEN_CHARS else _compound(run)
+        elif kind == "unspaced":
+            found += _unspaced(run, pairs_only=pairs_only)
+        elif kind == "picture":
+            found += _picture(run)
     for match in _SIGNS.finditer(text):
-        yield from _signs(match[0])
+        found += _signs(match[0])
+    return found
 
 
 def _unspaced(run: str, *, pairs_only: bool) -> Iterator[str]:
