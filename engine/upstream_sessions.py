@@ -13,8 +13,7 @@ from typing import Final
 from django.db import connection
 
 from engine import left_upstream
-from engine.embedded import index
-from engine.embedded.inserting import insert_unless_there
+from engine.embedded import index, sessions
 from engine.embedded.owned import owner_values
 from engine.models import Session, owned_by
 from engine.port import EngineRefused, Owner
@@ -95,18 +94,10 @@ def claim(owner: Owner, session_id: str) -> Session:
 
 def _made(owner: Owner, session_id: str) -> Session:
     """A new session, or the one that another process made at this moment. Errors: `EngineRefused`."""
-    session = Session(
-        user_id=owner.user_pk,
-        app_id=owner.app_id,
-        project_id=owner.project_id,
-        session_id=session_id,
-        engine_session_id=session_id,
-        kind=parse_session_id(session_id).kind,
-    )
-    if not insert_unless_there(session):
-        return Session.objects.get(owned_by(owner), session_id=session_id)
-    _require_not_erased(owner)
-    return session
+    with connection.cursor() as cursor:
+        if sessions.make(cursor, owner, session_id) is not None:
+            _require_not_erased(owner)
+    return Session.objects.get(owned_by(owner), session_id=session_id)
 
 
 def _require_not_erased(owner: Owner) -> None:

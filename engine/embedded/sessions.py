@@ -94,16 +94,19 @@ def _named(owner: Owner, session_id: str) -> dict[str, Any]:
     }
 
 
+def make(cursor: CursorWrapper, owner: Owner, session_id: str) -> int | None:
+    """The row id of a new session, which is locked; None if there is one already."""
+    kind = parse_session_id(session_id).kind
+    run(cursor, _MAKE, [*owner_values(owner), session_id, session_id, kind, moment_value(timezone.now())])
+    row = cursor.fetchone()
+    return row[0] if row else None
+
+
 def _open_or_made(cursor: CursorWrapper, owner: Owner, session_id: str) -> int | None:
     """The row id of the session, locked; None if somebody closed it, or made it at the same moment."""
-    named = [*owner_values(owner), session_id]
-    run(cursor, _open_statement(), named)
+    run(cursor, _open_statement(), [*owner_values(owner), session_id])
     row = cursor.fetchone()
-    if row is None:
-        kind = parse_session_id(session_id).kind
-        run(cursor, _MAKE, [*named, session_id, kind, moment_value(timezone.now())])
-        row = cursor.fetchone()
-    return row[0] if row else None
+    return row[0] if row else make(cursor, owner, session_id)
 
 
 @cache
