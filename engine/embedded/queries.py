@@ -6,11 +6,10 @@ from collections.abc import Collection
 from typing import Any, NamedTuple
 
 import orjson
-from django.db import connection
 
 from engine.embedded.owned import owner_values
 from engine.port import Owner
-from memory_gateway.core.sql import run
+from memory_gateway.core import sql
 
 _ROWS = """
     SELECT CAST(m.payload AS text), m.id, m.memory_id, s.session_id, m.chunk_index, m.memory_type, m.category,
@@ -54,16 +53,15 @@ def rows_and_reworded(
     its words. One statement, none if nothing is asked for."""
     if not pks and not memory_ids:
         return {}
-    reworded = _REWORDED.format(plus=_PLUS[connection.vendor], slots=_slots(memory_ids))
+    reworded = _REWORDED.format(plus=_PLUS[sql.vendor()], slots=_slots(memory_ids))
     which = f"(m.id IN ({_slots(pks)}) OR ({reworded}))"
     return _fetch(owner, which, [*pks, *memory_ids], with_hidden=with_hidden)
 
 
 def _fetch(owner: Owner, which: str, values: Collection[int | str], *, with_hidden: bool) -> dict[int, Row]:
-    statement = _ROWS.format(plus=_PLUS[connection.vendor], which=which, shown="TRUE" if with_hidden else _IS_SHOWN)
-    with connection.cursor() as cursor:
-        run(cursor, statement, [*owner_values(owner), *values])
-        return {row[1]: Row(orjson.loads(row[0]), *row[1:]) for row in cursor.fetchall()}
+    statement = _ROWS.format(plus=_PLUS[sql.vendor()], which=which, shown="TRUE" if with_hidden else _IS_SHOWN)
+    found = sql.rows(statement, [*owner_values(owner), *values])
+    return {row[1]: Row(orjson.loads(row[0]), *row[1:]) for row in found}
 
 
 def _slots(values: Collection[int | str]) -> str:

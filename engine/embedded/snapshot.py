@@ -14,13 +14,12 @@ from typing import Any, Final, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import orjson
-from django.db import connection
 
 from engine.embedded import index_postgresql, index_sqlite
 from engine.embedded.owned import owner_values
 from engine.embedded.pages import FACTS, NAMED, Facts
 from engine.port import Owner
-from memory_gateway.core.sql import run
+from memory_gateway.core import sql
 
 Numbers = npt.NDArray[np.int64]
 Reals = npt.NDArray[np.float64]
@@ -108,11 +107,9 @@ def read(
 ) -> Snapshot:
     """One statement. `sessions` None asks for all of the owner's; `space` for the vectors of that space."""
     values = _values(owner, [prefix + term for term in terms], sessions, space)
-    with connection.cursor() as cursor:
-        run(cursor, _statement(connection.vendor, bool(terms), _which(sessions), space is not None), values)
-        rows = cursor.fetchall()
+    statement = _statement(sql.vendor(), bool(terms), _which(sessions), space is not None)
     parts: list[list[Any]] = [[] for _ in range(_VECTORS + 1)]
-    for row in rows:
+    for row in sql.rows(statement, values):
         parts[row[0]].append(row)
     return _snapshot(parts, with_hidden=with_hidden)
 
@@ -122,7 +119,7 @@ def _values(owner: Owner, terms: Sequence[str], sessions: Collection[str] | None
     owned = owner_values(owner)
     values: list[Any] = owned * 4
     if terms:
-        values += _VENDORS[connection.vendor].of_terms(terms)
+        values += _VENDORS[sql.vendor()].of_terms(terms)
     if sessions is None or sessions:
         values += owned
     if sessions:

@@ -18,7 +18,7 @@ from engine.embedded.pages import PAGE_ROWS
 from engine.embedded.snapshot import Numbers, Reals, Snapshot
 from engine.embeddings.client import Vectors
 from engine.port import Owner
-from memory_gateway.core.sql import run, slots
+from memory_gateway.core import sql
 
 ROWS: Final = np.dtype([("pk", "<i8"), ("scale", "<f4")])
 HALF: Final = np.dtype("<f2")
@@ -104,10 +104,8 @@ def rescore(
     if not len(documents):
         return
     pks = seen.facts["pk"][documents]
-    with connection.cursor() as cursor:
-        run(cursor, _EXACT.format(slots=slots(pks)), [space, *pks.tolist()])
-        rows = cursor.fetchall()
-    held = [(pk, vector) for pk, vector in rows if len(vector)]
+    found = sql.rows(_EXACT.format(slots=sql.slots(pks)), [space, *pks.tolist()])
+    held = [(pk, vector) for pk, vector in found if len(vector)]
     if held:
         places = seen.places_of(np.array([pk for pk, _ in held], np.int64))
         exact = np.frombuffer(b"".join(vector for _, vector in held), HALF).reshape(len(held), -1)

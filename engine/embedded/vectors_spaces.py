@@ -12,7 +12,7 @@ from django.db.backends.utils import CursorWrapper
 from engine.embeddings import scripts
 from engine.embeddings.client import EmbeddingClient, Model
 from engine.models import EmbeddingSpace
-from memory_gateway.core.sql import run
+from memory_gateway.core.sql import rows, run
 
 _BATCH_ROWS: Final = 500
 _SERVING: Final = """
@@ -40,10 +40,7 @@ class Serving(NamedTuple):
 
 def serving() -> Serving | None:
     """The space that searches use. One statement."""
-    with connection.cursor() as cursor:
-        cursor.execute(_SERVING)
-        row = cursor.fetchone()
-    return Serving(*row) if row else None
+    return next((Serving(*row) for row in rows(_SERVING, ())), None)
 
 
 def active() -> EmbeddingSpace | None:

@@ -88,6 +88,12 @@ def _has_uuids() -> bool:
     return connections[DEFAULT_DB_ALIAS].features.has_native_uuid_field
 
 
+@cache
+def vendor() -> str:
+    """`sqlite` or `postgresql`; asked once as well."""
+    return connections[DEFAULT_DB_ALIAS].vendor
+
+
 _SEPARATOR: Final = "\x1f"
 
 
@@ -97,6 +103,6 @@ def column(statement: str, values: Sequence[Any]) -> tuple[str, ...]:
     They come as one row: a thread lets go of the interpreter's lock for each row that SQLite gives it, and with other
     requests beside it waits each time until it is given back.
     """
-    join = "string_agg" if connections[DEFAULT_DB_ALIAS].vendor == "postgresql" else "group_concat"
+    join = "string_agg" if vendor() == "postgresql" else "group_concat"
     [(joined,)] = rows(f"SELECT {join}(value, '{_SEPARATOR}') FROM ({statement}) AS found", values)
     return tuple(joined.split(_SEPARATOR)) if joined is not None else ()
