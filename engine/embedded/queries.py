@@ -13,18 +13,19 @@ from memory_gateway.core import sql
 
 _ROWS = """
     SELECT CAST(m.payload AS text), m.id, m.memory_id, s.session_id, m.chunk_index, m.memory_type, m.category,
-        m.sender_id, m.speaker, m.text, m.created_at_ms
-    FROM engine_memory m LEFT JOIN engine_session s ON s.id = m.session_id
+        m.sender_id, m.speaker, m.text, m.created_at_ms{vector}
+    FROM engine_memory m LEFT JOIN engine_session s ON s.id = m.session_id {embedding}
     WHERE {plus}m.user_id = %s AND m.app_id = %s AND m.project_id = %s AND s.deleted_at IS NULL AND {shown} AND {which}
 """
 _PLUS = {"sqlite": "+", "postgresql": ""}
 """Keeps SQLite from walking all of the user's memories, or an upstream's, in an index to find a few by their ids."""
+_EMBEDDING = "LEFT JOIN engine_embedding e ON e.memory_id = m.id AND e.space_id = %s"
 _IS_SHOWN = "m.hidden_at IS NULL AND s.hidden_at IS NULL"
 _REWORDED = "{plus}m.origin = 'upstream' AND m.is_indexed AND m.memory_id IN ({slots})"
 
 
 class Row(NamedTuple):
-    """A memory with its text."""
+    """A memory with its text and, where it was asked for, its vector: half-precision floats, empty or None for none."""
 
     payload: dict[str, Any]
     pk: int
@@ -37,13 +38,17 @@ class Row(NamedTuple):
     speaker: str
     text: str
     created_at_ms: int
+    vector: bytes | None = None
 
 
-def rows(owner: Owner, pks: Collection[int], *, with_hidden: bool = False) -> dict[int, Row]:
-    """The owner's live memories by row id, or hidden ones too. One statement, none for an empty collection."""
+def rows(owner: Owner, pks: Collection[int], *, with_hidden: bool = False, space: int | None = None) -> dict[int, Row]:
+    """The owner's live memories by row id, or hidden ones too, with their vectors of a space where one is named.
+
+    One statement, none for an empty collection.
+    """
     if not pks:
         return {}
-    return _fetch(owner, f"m.id IN ({_slots(pks)})", pks, with_hidden=with_hidden)
+    return _fetch(owner, f"m.id IN ({_slots(pks)})", pks, with_hidden=with_hidden, space=space)
 
 
 def rows_and_reworded(
@@ -58,9 +63,17 @@ def rows_and_reworded(
     return _fetch(owner, which, [*pks, *memory_ids], with_hidden=with_hidden)
 
 
-def _fetch(owner: Owner, which: str, values: Collection[int | str], *, with_hidden: bool) -> dict[int, Row]:
-    statement = _ROWS.format(plus=_PLUS[sql.vendor()], which=which, shown="TRUE" if with_hidden else _IS_SHOWN)
-    found = sql.rows(statement, [*owner_values(owner), *values])
+def _fetch(
+    owner: Owner, which: str, values: Collection[int | str], *, with_hidden: bool, space: int | None = None
+) -> dict[int, Row]:
+    statement = _ROWS.format(
+        vector="" if space is None else ", e.vector",
+        embedding="" if space is None else _EMBEDDING,
+        plus=_PLUS[sql.vendor()],
+        which=which,
+        shown="TRUE" if with_hidden else _IS_SHOWN,
+    )
+    found = sql.rows(statement, [*([] if space is None else [space]), *owner_values(owner), *values])
     return {row[1]: Row(orjson.loads(row[0]), *row[1:]) for row in found}
 
 

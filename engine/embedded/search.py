@@ -1,11 +1,12 @@
 """Questions to hits: two statements whatever the number of questions, everything between them in memory.
 
-With vectors it is one more for the space that they lie in, and for each `vector` question one for exact vectors.
+With vectors it is one more for the space that they lie in.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, Final, cast
 
 import numpy as np
@@ -34,17 +35,24 @@ def search(owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResult
     """
     space = space_for(list(requests))
     ways = [way_of(request, space) for request in requests]
-    best, profiles = _ranked(owner, requests, ways, space)
-    if profiles:
-        best = [
-            [*ranked, *profiles] if request.include_profile and request.agent_id is None else ranked
-            for request, ranked in zip(requests, best, strict=True)
-        ]
-    with_hidden = any(request.with_hidden for request in requests)
-    rows = queries.rows(owner, {pk for ranked in best for pk, _ in ranked}, with_hidden=with_hidden)
+    questions = _questions(owner, requests, ways, space)
+    if questions is None:
+        return [SearchResult((), way.method, way.degraded) for way in ways]
+    best = [questions.best(request, way) for request, way in zip(requests, ways, strict=True)]
+    profiles = [questions.profiles(request) for request in requests]
+    rows = queries.rows(
+        owner,
+        {pk for ranked in chain(best, profiles) for pk, _ in ranked},
+        with_hidden=any(request.with_hidden for request in requests),
+        space=space.pk if space and any(way.method == "vector" for way in ways) else None,
+    )
     return [
-        SearchResult(hits=tuple(hits_of(owner, ranked, rows)), method=way.method, degraded=way.degraded)
-        for way, ranked in zip(ways, best, strict=True)
+        SearchResult(
+            tuple(hits_of(owner, [*questions.nearest(request, way, ranked, rows), *unranked], rows)),
+            way.method,
+            way.degraded,
+        )
+        for request, way, ranked, unranked in zip(requests, ways, best, profiles, strict=True)
     ]
 
 
@@ -53,7 +61,9 @@ def rank(owner: Owner, requests: Sequence[SearchRequest]) -> list[list[Ranked]]:
 
     At most one statement.
     """
-    return _ranked(owner, requests, [Way("keyword")] * len(requests), None)[0]
+    way = Way("keyword")
+    questions = _questions(owner, requests, [way] * len(requests), None)
+    return [questions.best(request, way) if questions else [] for request in requests]
 
 
 def hits_of(owner: Owner, ranked: Iterable[Ranked], rows: Mapping[int, queries.Row]) -> Iterable[Hit]:
@@ -72,46 +82,40 @@ def hits_of(owner: Owner, ranked: Iterable[Ranked], rows: Mapping[int, queries.R
             )
 
 
-def _ranked(
+def _questions(
     owner: Owner,
     requests: Sequence[SearchRequest],
     ways: Sequence[Way],
     space: Serving | None,
-) -> tuple[list[list[Ranked]], list[Ranked]]:
-    """The best for each request, and the user's profiles, which nothing ranks."""
+) -> _Questions | None:
+    """The questions of some requests, with all that ranks their answers; None where nothing is asked."""
     by_words = [request.query for request, way in zip(requests, ways, strict=True) if way.method != "vector"]
     terms = {query: query_tokens(query)[:MAX_TERMS] for query in dict.fromkeys(by_words)}
     wanted = list(dict.fromkeys(term for held in terms.values() for term in held))
     used = space.pk if space and any(way.vector is not None for way in ways) else None
     if not wanted and used is None:
-        return [[] for _ in requests], []
+        return None
     with_hidden = any(request.with_hidden for request in requests)
     seen = snapshot.read(
         owner, wanted, index.prefix_of(owner), sessions=sessions_of(requests), space=used, with_hidden=with_hidden
     )
-    questions = _Questions(seen, terms, wanted, used)
-    best = [
-        questions.best(request, way, np.flatnonzero(admitted(request, seen)))
-        for request, way in zip(requests, ways, strict=True)
-    ]
-    return best, [(pk, Score(None, {})) for pk in seen.profiles]
+    return _Questions(seen, terms, wanted)
 
 
 class _Questions:
     """The questions of one call over one snapshot: what the same question is worth is worked out once."""
 
-    def __init__(
-        self, seen: Snapshot, terms: Mapping[str, Sequence[str]], wanted: Sequence[str], space: int | None
-    ) -> None:
-        self._seen, self._space, self._wanted = seen, space, wanted
+    def __init__(self, seen: Snapshot, terms: Mapping[str, Sequence[str]], wanted: Sequence[str]) -> None:
+        self._seen, self._wanted = seen, wanted
         self._named = {query: ranking.speakers_named(query, seen) for query in terms}
         self._keywords = {query: self._keywords_of(query, held) for query, held in terms.items()}
         self._cosines: dict[str, Reals] = {}
 
-    def best(self, request: SearchRequest, way: Way, documents: Numbers) -> list[Ranked]:
-        """The best of some documents for a request, best first."""
+    def best(self, request: SearchRequest, way: Way) -> list[Ranked]:
+        """The best for a request, best first; by `vector` those among which `nearest` finds the best."""
+        documents = np.flatnonzero(admitted(request, self._seen))
         if way.method == "vector":
-            return self._by_vector(request, way, documents)
+            return self._near(request, way, documents)
         if way.method == "hybrid":
             return self._by_both(request, way, documents)
         by_keyword = self._keywords[request.query]
@@ -119,18 +123,34 @@ class _Questions:
         legs = by_keyword.legs(chosen, range(1, len(chosen) + 1))
         return self._scored(chosen, by_keyword.totals, [{"keyword": leg} for leg in legs])
 
-    def _by_vector(self, request: SearchRequest, way: Way, documents: Numbers) -> list[Ranked]:
-        cosines = self._similar(request, way)
-        cosines = np.where(np.isnan(cosines), 0.0, cosines)
-        documents = documents[cosines[documents] > 0]
-        first = self._chosen(documents, cosines, max(request.top_k, vectors.RESCORED))
-        if self._space is not None and way.vector is not None and len(first):
-            least = cosines[self._chosen(first, cosines, request.top_k)].min()
-            first = first[cosines[first] >= least - vectors.margin(self._seen)]
-            vectors.rescore(self._seen, self._space, first, cosines, way.vector)
-        chosen = self._chosen(first, np.clip(cosines, 0.0, 1.0, out=cosines), request.top_k)
+    def profiles(self, request: SearchRequest) -> list[Ranked]:
+        """The user's, where they are asked for; nothing ranks them."""
+        if not request.include_profile or request.agent_id is not None:
+            return []
+        return [(pk, Score(None, {})) for pk in self._seen.profiles]
+
+    def nearest(
+        self, request: SearchRequest, way: Way, ranked: list[Ranked], rows: Mapping[int, queries.Row]
+    ) -> list[Ranked]:
+        """The best by the exact vectors in `rows` of what was ranked by codes; what was not stays as it is."""
+        if way.method != "vector" or way.vector is None or not ranked:
+            return ranked
+        held = [row.vector if (row := rows.get(pk)) else None for pk, _ in ranked]
+        cosines = np.zeros(len(self._seen.facts))
+        near = self._seen.places_of(np.array([pk for pk, _ in ranked], np.int64))
+        cosines[near] = vectors.exact(held, [score.total for _, score in ranked], way.vector)
+        chosen = self._chosen(near, np.clip(cosines, 0.0, 1.0, out=cosines), request.top_k)
         legs = [{"vector": {"rank": rank, "score": float(cosines[one])}} for rank, one in enumerate(chosen, start=1)]
         return self._scored(chosen, cosines, legs)
+
+    def _near(self, request: SearchRequest, way: Way, documents: Numbers) -> list[Ranked]:
+        """What may be among the best by its exact vector, in the order of row ids."""
+        cosines = self._similar(request, way)
+        first = self._chosen(documents[cosines[documents] > 0], cosines, max(request.top_k, vectors.RESCORED))
+        if len(first):
+            least = cosines[self._chosen(first, cosines, request.top_k)].min()
+            first = np.sort(first[cosines[first] >= least - vectors.margin(self._seen)])
+        return self._scored(first, cosines, [{}] * len(first))
 
     def _by_both(self, request: SearchRequest, way: Way, documents: Numbers) -> list[Ranked]:
         fused: Fused = ranking.fused(

@@ -15,10 +15,9 @@ from django.db import connection
 
 from engine.embedded.owned import owner_values
 from engine.embedded.pages import PAGE_ROWS
-from engine.embedded.snapshot import Numbers, Reals, Snapshot
+from engine.embedded.snapshot import Reals, Snapshot
 from engine.embeddings.client import Vectors
 from engine.port import Owner
-from memory_gateway.core import sql
 
 ROWS: Final = np.dtype([("pk", "<i8"), ("scale", "<f4")])
 HALF: Final = np.dtype("<f2")
@@ -38,7 +37,6 @@ _WRITE = """
     ON CONFLICT (user_id, app_id, project_id, space_id, number)
     DO UPDATE SET rows = excluded.rows, codes = excluded.codes
 """
-_EXACT = "SELECT memory_id, vector FROM engine_embedding WHERE space_id = %s AND memory_id IN ({slots})"
 
 
 def add(owner: Owner, space: int, pks: Sequence[int], vectors: Vectors) -> None:
@@ -97,19 +95,13 @@ def _page(codes: bytes, dimensions: int) -> Vectors:
     return np.frombuffer(codes, np.int8).reshape(-1, dimensions).astype(np.float32)
 
 
-def rescore(
-    seen: Snapshot, space: int, documents: Numbers, cosines: npt.NDArray[np.float64], question: Vectors
-) -> None:
-    """Puts what the exact vectors of some documents give into `cosines`. One statement, none for no documents."""
-    if not len(documents):
-        return
-    pks = seen.facts["pk"][documents]
-    found = sql.rows(_EXACT.format(slots=sql.slots(pks)), [space, *pks.tolist()])
-    held = [(pk, vector) for pk, vector in found if len(vector)]
-    if held:
-        places = seen.places_of(np.array([pk for pk, _ in held], np.int64))
-        exact = np.frombuffer(b"".join(vector for _, vector in held), HALF).reshape(len(held), -1)
-        cosines[places] = exact.astype(np.float32) @ question
+def exact(held: Sequence[bytes | None], by_codes: Sequence[float | None], question: Vectors) -> Reals:
+    """The cosines of half-precision vectors with a question; where there is none, that `by_codes`."""
+    cosines = np.array(by_codes, np.float64)
+    if there := [place for place, vector in enumerate(held) if vector]:
+        halves = np.frombuffer(b"".join(filter(None, held)), HALF).reshape(len(there), -1)
+        cosines[there] = halves.astype(np.float32) @ question
+    return cosines
 
 
 def _coded(pks: Iterable[int], vectors: Vectors) -> tuple[npt.NDArray[np.void], npt.NDArray[np.int8]]:
