@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from engine.embedded.owned import owner_values
-from engine.port import Owner
+from engine.port import MemoryType, Owner
 from memory_gateway.core import sql
 
 _ROWS = """
@@ -32,7 +32,7 @@ class Row(NamedTuple):
     memory_id: str
     session_id: str | None
     chunk_index: int | None
-    memory_type: str
+    memory_type: MemoryType
     category: str
     sender_id: str
     speaker: str

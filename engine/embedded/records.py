@@ -29,7 +29,8 @@ def raw_of(owner: Owner, row: Row, score: float | None) -> dict[str, Any]:
         shared |= {name: row.payload.get(name) for name in _OF_DOCUMENTS}
     if row.memory_type == "unprocessed_message":
         return shared | _message(row)
-    shared |= {name: row.payload[name] for name in _OF_MADE if name in row.payload}
+    if row.payload:
+        shared |= {name: row.payload[name] for name in _OF_MADE if name in row.payload}
     return shared | _KINDS.get(row.memory_type, _episode)(owner, row, score)
 
 
@@ -113,7 +114,8 @@ def _subject(row: Row) -> str:
     """A document's name; of a turn, who said it and on which day."""
     if row.chunk_index is not None:
         return str(row.payload.get("filename") or row.payload.get("title") or "")
-    return ", ".join(part for part in (row.speaker, _timestamp(row.created_at_ms)[:10]) if part)
+    day = _timestamp(row.created_at_ms)[:10]
+    return f"{row.speaker}, {day}" if row.speaker else day
 
 
 @lru_cache(maxsize=1024)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from engine.embedded.records import raw_of
 from engine.embedded.snapshot import Numbers, Postings, Reals, Snapshot
 from engine.embedded.vectors_spaces import Serving
 from engine.embedded.ways import Way, space_for, way_of
-from engine.port import Hit, MemoryType, Owner, SearchRequest, SearchResult
+from engine.port import Hit, Owner, SearchRequest, SearchResult
 from engine.text.tokens import query_tokens
 
 MAX_TERMS: Final = 2048
@@ -72,7 +72,7 @@ def hits_of(owner: Owner, ranked: Iterable[Ranked], rows: Mapping[int, queries.R
         if row := rows.get(pk):
             yield Hit(
                 memory_id=row.memory_id,
-                memory_type=cast("MemoryType", row.memory_type),
+                memory_type=row.memory_type,
                 session_id=row.session_id,
                 text=row.text,
                 score=score.total,
@@ -138,9 +138,10 @@ class _Questions:
         held = [row.vector if (row := rows.get(pk)) else None for pk, _ in ranked]
         cosines = np.zeros(len(self._seen.facts))
         near = self._seen.places_of(np.array([pk for pk, _ in ranked], np.int64))
-        cosines[near] = vectors.exact(held, [score.total for _, score in ranked], way.vector)
-        chosen = self._chosen(near, np.clip(cosines, 0.0, 1.0, out=cosines), request.top_k)
-        legs = [{"vector": {"rank": rank, "score": float(cosines[one])}} for rank, one in enumerate(chosen, start=1)]
+        exact = vectors.exact(held, [score.total for _, score in ranked], way.vector)
+        cosines[near] = np.minimum(np.maximum(exact, 0.0), 1.0)
+        chosen = self._chosen(near, cosines, request.top_k)
+        legs = [{"vector": {"rank": rank, "score": one}} for rank, one in enumerate(cosines[chosen].tolist(), start=1)]
         return self._scored(chosen, cosines, legs)
 
     def _near(self, request: SearchRequest, way: Way, documents: Numbers) -> list[Ranked]:
@@ -148,7 +149,7 @@ class _Questions:
         cosines = self._similar(request, way)
         first = self._chosen(documents[cosines[documents] > 0], cosines, max(request.top_k, vectors.RESCORED))
         if len(first):
-            least = cosines[self._chosen(first, cosines, request.top_k)].min()
+            least = cosines[self._first(first, request.top_k)].min()
             first = np.sort(first[cosines[first] >= least - vectors.margin(self._seen)])
         return self._scored(first, cosines, [{}] * len(first))
 
@@ -191,6 +192,13 @@ class _Questions:
         parts = (documents[~pending], documents[pending])
         chosen = np.concatenate([ranking.best(facts, part, totals, limit) for part in parts])
         return ranking.best(facts, chosen, totals, len(chosen))
+
+    def _first(self, chosen: Numbers, limit: int) -> Numbers:
+        """The first of the memories and the first of the unprocessed messages of what is in order."""
+        pending = self._seen.pending[chosen]
+        if not pending.any():
+            return chosen[:limit]
+        return np.concatenate([chosen[~pending][:limit], chosen[pending][:limit]])
 
     def _scored(self, chosen: Numbers, totals: Reals, legs: Iterable[dict[str, Any]]) -> list[Ranked]:
         rows = zip(self._seen.facts["pk"][chosen].tolist(), totals[chosen].tolist(), legs, strict=True)

@@ -5,7 +5,7 @@ Its parts come as rows of one shape, told apart by `part`; long lists of numbers
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
@@ -76,8 +76,8 @@ class Snapshot:
     pending: npt.NDArray[np.bool_]
     sessions: dict[str, int]
     postings: Postings
-    vectors: tuple[tuple[bytes, bytes], ...] = ()
-    profiles: tuple[int, ...] = ()
+    vectors: Sequence[tuple[bytes, bytes]] = ()
+    profiles: Sequence[int] = ()
 
     def places_of(self, pks: Numbers) -> Numbers:
         """The documents with these row ids, -1 for one that is not live."""
@@ -151,14 +151,14 @@ def _which(sessions: Collection[str] | None) -> Literal["none", "some", "all"]:
 
 def _snapshot(parts: Sequence[Sequence[Any]], *, with_hidden: bool) -> Snapshot:
     facts, names = _facts(parts[_FACTS])
-    closed = _numbers(row[4] for row in ([] if with_hidden else parts[_CLOSED]))
-    hidden = _numbers(row[4] for row in (*([] if with_hidden else parts[_HIDDEN]), *parts[_PROFILE]))
+    closed = _numbers([] if with_hidden else parts[_CLOSED])
+    hidden = _numbers(parts[_PROFILE] if with_hidden else [*parts[_HIDDEN], *parts[_PROFILE]])
     if len(closed) and len(facts):
         facts = facts[~np.isin(facts["session"], closed)]
     if len(hidden) and len(facts):
         facts = facts[~np.isin(facts["pk"], hidden)]
     documents, tokens = parts[_STATISTICS][0][1:3] if parts[_STATISTICS] else (0, 0)
-    pending = _numbers(row[4] for row in parts[_PENDING])
+    pending = _numbers(parts[_PENDING])
     return Snapshot(
         documents=documents,
         tokens=tokens,
@@ -167,8 +167,8 @@ def _snapshot(parts: Sequence[Sequence[Any]], *, with_hidden: bool) -> Snapshot:
         pending=np.isin(facts["pk"], pending) if len(pending) else np.zeros(len(facts), np.bool_),
         sessions={row[3]: row[1] for row in parts[_SESSIONS]},
         postings=_postings(parts[_POSTINGS], np.ascontiguousarray(facts["pk"])),
-        vectors=tuple((row[5], row[6]) for row in parts[_VECTORS]),
-        profiles=tuple(_numbers(row[4] for row in parts[_PROFILE]).tolist()),
+        vectors=[(row[5], row[6]) for row in parts[_VECTORS]],
+        profiles=_numbers(parts[_PROFILE]).tolist(),
     )
 
 
@@ -176,8 +176,8 @@ def _facts(pages: Sequence[Any]) -> tuple[Facts, list[str]]:
     """All pages as one, in the order of row ids."""
     if not pages:
         return np.empty(0, FACTS), []
-    facts = np.frombuffer(b"".join(row[5] for row in pages), FACTS)
-    if all(row[3] == pages[0][3] for row in pages):  # as in the chats of one user with one agent
+    facts = np.frombuffer(b"".join([row[5] for row in pages]), FACTS)
+    if len({row[3] for row in pages}) == 1:  # as in the chats of one user with one agent
         names = orjson.loads(pages[0][3])
     else:
         facts, names = _with_names_of_all(facts, pages)
@@ -201,7 +201,7 @@ def _postings(rows: Sequence[Any], pks: Numbers) -> Postings:
     lists = sorted((row[1], row[4]) for row in rows if row[4])
     if not lists:
         return Postings(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
-    places = places_of(pks, _numbers(text for _, text in lists))
+    places = places_of(pks, _listed([text for _, text in lists]))
     held = np.repeat([number for number, _ in lists], [text.count(",") + 1 for _, text in lists]).astype(np.int64)
     is_live = places >= 0
     return _counted(held[is_live], places[is_live], len(pks))
@@ -217,6 +217,10 @@ def _counted(terms: Numbers, documents: Numbers, size: int) -> Postings:
     return Postings(*np.divmod(keys[starts], max(size, 1)), counts.astype(np.float64))
 
 
-def _numbers(texts: Iterable[str | None]) -> Numbers:
-    joined = ",".join(text for text in texts if text)
-    return np.fromstring(joined, np.int64, sep=",") if joined else np.empty(0, np.int64)
+def _numbers(rows: Sequence[Any]) -> Numbers:
+    """What some rows list; none of an empty list, as most of these are."""
+    return _listed([row[4] for row in rows if row[4]]) if rows else np.empty(0, np.int64)
+
+
+def _listed(texts: Sequence[str]) -> Numbers:
+    return np.fromstring(",".join(texts), np.int64, sep=",") if texts else np.empty(0, np.int64)

@@ -76,7 +76,7 @@ def similarities(seen: Snapshot, question: Vectors) -> Reals:
     """The cosine of each document with a question, NaN for a document without a vector."""
     found = np.full(len(seen.facts), np.nan)
     if seen.vectors:
-        rows = np.frombuffer(b"".join(data for data, _ in seen.vectors), ROWS)
+        rows = _rows(seen)
         # A page at a time stays in the processor's cache.
         cosines = np.concatenate([_page(codes, len(question)) @ question for _, codes in seen.vectors])
         places = seen.places_of(rows["pk"])
@@ -87,8 +87,12 @@ def similarities(seen: Snapshot, question: Vectors) -> Reals:
 
 def margin(seen: Snapshot) -> float:
     """Farther than this below another's, a cosine by codes cannot be the better of the two."""
-    scales = (np.frombuffer(data, ROWS)["scale"] for data, _ in seen.vectors)
-    return _MARGIN * max((float(one.max()) for one in scales), default=0.0)
+    return _MARGIN * float(_rows(seen)["scale"].max(initial=0.0))
+
+
+def _rows(seen: Snapshot) -> npt.NDArray[np.void]:
+    """Those of all pages."""
+    return np.frombuffer(b"".join([data for data, _ in seen.vectors]), ROWS)
 
 
 def _page(codes: bytes, dimensions: int) -> Vectors:

@@ -333,6 +333,17 @@ def test_what_is_clearly_farther_than_the_last_hit_is_not_compared_again(
     assert exact.partition("m.id IN ")[2].count(",") == 0
 
 
+def test_unprocessed_messages_take_no_place_of_memories_that_are_farther(
+    engine: EmbeddedEngine, alice: Person, stub: StubEmbeddings
+) -> None:
+    remember(engine, alice.owner, "a car and many other tall things", "a lake", session="chat:a")
+    engine.add(alice.owner, "chat:b", [said("automobile"), said("car", at=NOON_MS + 1)])
+    vectors_fill.fill(5)
+    hits = result(engine, alice.owner, "vehicle", method="vector", top_k=1).hits
+    assert texts(list(hits)) == ["car", "a car and many other tall things"]
+    assert [hit.memory_type for hit in hits] == ["unprocessed_message", "episode"]
+
+
 CALLS: dict[str, Callable[[EmbeddedEngine, Person], Any]] = {
     "fill": lambda _engine, _person: vectors_fill.fill(5),
     "delete": lambda engine, person: engine.delete(person.owner, "chat:b"),
