@@ -1,6 +1,6 @@
 """Questions to hits: two statements whatever the number of questions, everything between them in memory.
 
-With vectors it is one more for the space that they lie in.
+With vectors it is one more for the space that they lie in, where the endpoint has to be asked about a question.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.embedded import index, queries, ranking, snapshot, vectors
+from engine.embedded import index, queries, ranking, snapshot, vectors, vectors_spaces
 from engine.embedded.parts import admitted, sessions_of
 from engine.embedded.ranking import Fused, Keywords, Score
 from engine.embedded.records import raw_of
@@ -35,7 +35,11 @@ def search(owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResult
     """
     space = space_for(list(requests))
     ways = [way_of(request, space) for request in requests]
-    questions = _questions(owner, requests, ways, space)
+    try:
+        questions = _questions(owner, requests, ways, space)
+    except snapshot.OtherSpace:
+        vectors_spaces.serving()  # which is then the last one seen
+        return search(owner, requests)
     if questions is None:
         return [SearchResult((), way.method, way.degraded) for way in ways]
     best = [questions.best(request, way) for request, way in zip(requests, ways, strict=True)]
@@ -88,11 +92,14 @@ def _questions(
     ways: Sequence[Way],
     space: Serving | None,
 ) -> _Questions | None:
-    """The questions of some requests, with all that ranks their answers; None where nothing is asked."""
+    """The questions of some requests, with all that ranks their answers; None where nothing is asked.
+
+    Errors: `OtherSpace`.
+    """
     by_words = [request.query for request, way in zip(requests, ways, strict=True) if way.method != "vector"]
     terms = {query: query_tokens(query)[:MAX_TERMS] for query in dict.fromkeys(by_words)}
     wanted = list(dict.fromkeys(term for held in terms.values() for term in held))
-    used = space.pk if space and any(way.vector is not None for way in ways) else None
+    used = space if any(way.vector is not None for way in ways) else None
     if not wanted and used is None:
         return None
     with_hidden = any(request.with_hidden for request in requests)

@@ -18,6 +18,7 @@ import orjson
 from engine.embedded import index_postgresql, index_sqlite
 from engine.embedded.owned import owner_values
 from engine.embedded.pages import FACTS, NAMED, Facts
+from engine.embedded.vectors_spaces import IS_SERVING, Serving
 from engine.port import Owner
 from memory_gateway.core import sql
 
@@ -25,7 +26,7 @@ Numbers = npt.NDArray[np.int64]
 Reals = npt.NDArray[np.float64]
 
 _VENDORS: Final = {"sqlite": index_sqlite, "postgresql": index_postgresql}
-_STATISTICS, _FACTS, _POSTINGS, _HIDDEN, _PENDING, _CLOSED, _SESSIONS, _PROFILE, _VECTORS = range(9)
+_STATISTICS, _FACTS, _POSTINGS, _HIDDEN, _PENDING, _CLOSED, _SESSIONS, _PROFILE, _VECTORS, _SPACE = range(10)
 _OWNED: Final = "user_id = %s AND app_id = %s AND project_id = %s"
 _IS_SET_APART: Final = (
     "is_indexed AND (hidden_at IS NOT NULL OR memory_type = 'unprocessed_message' OR memory_type = 'profile')"
@@ -48,7 +49,12 @@ _OF_SESSIONS: Final = f" UNION ALL SELECT {_SESSIONS}, id, 0, session_id, NULL, 
 _OF_VECTORS: Final = (
     f" UNION ALL SELECT {_VECTORS}, number, 0, NULL, NULL, rows, codes FROM engine_vectorpage"
     f" WHERE {_OWNED} AND space_id = %s"
+    f" UNION ALL SELECT {_SPACE}, id, 0, NULL, NULL, NULL, NULL FROM engine_embeddingspace WHERE {IS_SERVING}"
 )
+
+
+class OtherSpace(Exception):
+    """The vectors that were asked for are not those in use, or not any more."""
 
 
 class Postings(NamedTuple):
@@ -102,19 +108,24 @@ def read(
     prefix: str,
     *,
     sessions: Collection[str] | None = (),
-    space: int | None = None,
+    space: Serving | None = None,
     with_hidden: bool = False,
 ) -> Snapshot:
-    """One statement. `sessions` None asks for all of the owner's; `space` for the vectors of that space."""
+    """One statement. `sessions` None asks for all of the owner's; `space` for the vectors of that space.
+
+    Errors: `OtherSpace`.
+    """
     values = _values(owner, [prefix + term for term in terms], sessions, space)
     statement = _statement(sql.vendor(), bool(terms), _which(sessions), space is not None)
-    parts: list[list[Any]] = [[] for _ in range(_VECTORS + 1)]
+    parts: list[list[Any]] = [[] for _ in range(_SPACE + 1)]
     for row in sql.rows(statement, values):
         parts[row[0]].append(row)
+    if space is not None and not parts[_SPACE]:
+        raise OtherSpace
     return _snapshot(parts, with_hidden=with_hidden)
 
 
-def _values(owner: Owner, terms: Sequence[str], sessions: Collection[str] | None, space: int | None) -> list[Any]:
+def _values(owner: Owner, terms: Sequence[str], sessions: Collection[str] | None, space: Serving | None) -> list[Any]:
     """The parameters of `_statement`."""
     owned = owner_values(owner)
     values: list[Any] = owned * 4
@@ -125,7 +136,7 @@ def _values(owner: Owner, terms: Sequence[str], sessions: Collection[str] | None
     if sessions:
         values.append(orjson.dumps(list(sessions)).decode())
     if space is not None:
-        values += [*owned, space]
+        values += [*owned, space.pk, *space]
     return values
 
 

@@ -16,8 +16,14 @@ from memory_gateway.core.sql import rows, run
 
 _BATCH_ROWS: Final = 500
 _SERVING: Final = """
-    SELECT id, model, dimensions, sends_dimensions, knows_other_scripts FROM engine_embeddingspace WHERE is_active
+    SELECT id, model, dimensions, sends_dimensions, COALESCE(knows_other_scripts, FALSE)
+    FROM engine_embeddingspace WHERE is_active
 """
+IS_SERVING: Final = """
+    is_active AND id = %s AND model = %s AND dimensions = %s AND sends_dimensions = %s
+    AND COALESCE(knows_other_scripts, FALSE) = %s
+"""
+"""Of a `Serving`: which row of `engine_embeddingspace` it is, if it still says so."""
 _LACKING: Final = """
     SELECT m.id FROM engine_memory m CROSS JOIN engine_embeddingspace s
     WHERE s.is_active AND {which} AND NOT EXISTS (
@@ -35,12 +41,22 @@ class Serving(NamedTuple):
     model: str
     dimensions: int
     sends_dimensions: bool
-    knows_other_scripts: bool | None
+    knows_other_scripts: bool
+
+
+_last_serving: Serving | None = None
 
 
 def serving() -> Serving | None:
     """The space that searches use. One statement."""
-    return next((Serving(*row) for row in rows(_SERVING, ())), None)
+    global _last_serving  # noqa: PLW0603
+    _last_serving = next((Serving(*row) for row in rows(_SERVING, ())), None)
+    return _last_serving
+
+
+def last_serving() -> Serving | None:
+    """The same as this process saw it last: another may have changed it since, so whoever uses it has to look."""
+    return _last_serving
 
 
 def active() -> EmbeddingSpace | None:

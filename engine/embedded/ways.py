@@ -36,10 +36,24 @@ class Way:
 
 
 def space_for(requests: list[SearchRequest]) -> Serving | None:
-    """The vectors that the requests are answered from. One statement where an endpoint is set and one asks for it."""
-    if wanted_model() is None or not any(request.method in _OF_VECTORS for request in requests):
+    """The vectors that the requests are answered from, where an endpoint is set and one asks for it.
+
+    No statement where all questions have their vectors already: it is then for whoever reads the memories' vectors to
+    see whether the space is still in use. The endpoint is asked about one that was looked up alone.
+    """
+    asked = [request.query for request in requests if request.method in _OF_VECTORS]
+    if not asked or wanted_model() is None:
         return None
+    space = vectors_spaces.last_serving()
+    if space is not None and all(_has_vector(query, space) for query in asked):
+        return space
     return vectors_spaces.serving()
+
+
+def _has_vector(query: str, space: Serving) -> bool:
+    if scripts.is_foreign(query) and not space.knows_other_scripts:
+        return False
+    return client().kept(vectors_spaces.model_of(space), query) is not None
 
 
 def way_of(request: SearchRequest, space: Serving | None) -> Way:

@@ -63,14 +63,19 @@ class EmbeddingClient:
 
     def question(self, model: Model, text: str) -> Vectors:
         """A question's vector, kept for the next time. Errors: `EndpointError` after `QUESTION_SECONDS` at most."""
+        if (known := self.kept(model, text)) is not None:
+            return known
+        vector: Vectors = self._call(model, [text], QUESTION_SECONDS)[0]
+        self.keep(model, text, vector)
+        return vector
+
+    def kept(self, model: Model, text: str) -> Vectors | None:
+        """The vector of a question that was asked before, if it is not too long ago."""
         key = model, text
         with self._lock:
             if (known := self._questions.get(key)) is not None:
                 self._questions.move_to_end(key)
-                return known
-        vector: Vectors = self._call(model, [text], QUESTION_SECONDS)[0]
-        self.keep(model, text, vector)
-        return vector
+            return known
 
     def keep(self, model: Model, text: str, vector: Vectors) -> None:
         """Notes a question's vector for the next time."""

@@ -283,13 +283,15 @@ def test_a_text_that_is_refused_stops_no_other(engine: EmbeddedEngine, alice: Pe
     assert "poison automobile" in texts(list(result(engine, alice.owner, "poison").hits))
 
 
-def test_vectors_cost_one_statement_more(
+def test_vectors_of_a_new_question_cost_one_statement_more_and_those_of_a_known_one_none(
     engine: EmbeddedEngine, alice: Person, stub: StubEmbeddings, django_assert_num_queries: Any
 ) -> None:
     remember(engine, alice.owner, "automobile", "lake")
     for method, statements in (("keyword", 2), ("hybrid", 3), ("vector", 3)):
         with django_assert_num_queries(statements):
-            assert len(result(engine, alice.owner, "car lake", method=method).hits) >= 1
+            assert len(result(engine, alice.owner, f"car lake {method}", method=method).hits) >= 1
+        with django_assert_num_queries(2):
+            assert len(result(engine, alice.owner, f"car lake {method}", method=method).hits) >= 1
     with django_assert_num_queries(3):
         found = engine.search(alice.owner, [SearchRequest(query, "vector", 1) for query in ("car", "lake")])
     assert [texts(list(one.hits)) for one in found] == [["automobile"], ["lake"]]
@@ -342,6 +344,40 @@ def test_unprocessed_messages_take_no_place_of_memories_that_are_farther(
     hits = result(engine, alice.owner, "vehicle", method="vector", top_k=1).hits
     assert texts(list(hits)) == ["car", "a car and many other tall things"]
     assert [hit.memory_type for hit in hits] == ["unprocessed_message", "episode"]
+
+
+@pytest.mark.parametrize("method", ["hybrid", "vector"])
+def test_a_known_question_is_answered_from_the_vectors_that_another_process_put_in_use(
+    engine: EmbeddedEngine, alice: Person, stub: StubEmbeddings, method: str
+) -> None:
+    remember(engine, alice.owner, "automobile", "physician")
+    assert result(engine, alice.owner, "car", method=method).hits[0].text == "automobile"
+    old = EmbeddingSpace.objects.get()
+    # As another process does it: nothing in this one hears of it. The new model takes cars for physicians.
+    new = EmbeddingSpace.objects.create(model="other", dimensions=old.dimensions, knows_other_scripts=False)
+    memory = Memory.objects.get(text="physician")
+    vector = stub.vector("vehicle") / np.linalg.norm(stub.vector("vehicle"))
+    Embedding.objects.create(memory=memory, space=new, digest=b"", vector=vector.astype(vectors.HALF).tobytes())
+    vectors.add(alice.owner, new.pk, [memory.pk], vector[None].astype(np.float32))
+    EmbeddingSpace.objects.filter(pk=old.pk).update(is_active=False)
+    EmbeddingSpace.objects.filter(pk=new.pk).update(is_active=True)
+    assert texts(list(result(engine, alice.owner, "car", method=method).hits)) == ["physician"]
+    assert stub.bodies[-1]["model"] == "other"
+    new.delete()
+    assert result(engine, alice.owner, "car", method=method).hits == ()
+    EmbeddingSpace.objects.filter(pk=old.pk).update(is_active=True)
+    assert result(engine, alice.owner, "car", method=method).hits[0].text == "automobile"
+
+
+def test_a_known_question_is_not_answered_from_vectors_of_a_script_that_they_do_not_know(
+    engine: EmbeddedEngine, alice: Person, multilingual: StubEmbeddings
+) -> None:
+    remember(engine, alice.owner, "我买了一辆汽车", "今天天气很好")
+    assert result(engine, alice.owner, "轿车", method="vector").method == "vector"
+    EmbeddingSpace.objects.update(knows_other_scripts=False)
+    assert result(engine, alice.owner, "轿车", method="vector").method == "keyword"
+    EmbeddingSpace.objects.update(knows_other_scripts=True)
+    assert result(engine, alice.owner, "轿车", method="vector").method == "vector"
 
 
 CALLS: dict[str, Callable[[EmbeddedEngine, Person], Any]] = {
