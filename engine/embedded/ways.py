@@ -73,6 +73,8 @@ def way_of(request: SearchRequest, space: Serving | None) -> Way:
 
 
 def _with_vector(request: SearchRequest, model: Model) -> Way:
+    if (kept := client().kept(model, request.query)) is not None:
+        return Way(request.method, kept)
     try:
         with turns.searching.lent():
             return Way(request.method, client().question(model, request.query))

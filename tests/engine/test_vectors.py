@@ -16,6 +16,7 @@ from engine.embedded.engine import EmbeddedEngine
 from engine.embeddings.client import client
 from engine.models import Embedding, EmbeddingSpace, IndexVersion, Memory, OwedEmbedding, VectorPage, owned_by
 from engine.port import EngineUnavailable, Owner, SearchRequest, SearchResult
+from memory_gateway.core import turns
 from tests.conftest import Person, make_person
 from tests.engine.conftest import NOON_MS, ask, remember, said, texts
 from tests.engine.test_trouble import Crash, Lock, broken_after, impatient, lock
@@ -344,6 +345,18 @@ def test_unprocessed_messages_take_no_place_of_memories_that_are_farther(
     hits = result(engine, alice.owner, "vehicle", method="vector", top_k=1).hits
     assert texts(list(hits)) == ["car", "a car and many other tall things"]
     assert [hit.memory_type for hit in hits] == ["unprocessed_message", "episode"]
+
+
+def test_a_search_gives_its_turn_away_for_a_new_question_alone(
+    engine: EmbeddedEngine, alice: Person, stub: StubEmbeddings
+) -> None:
+    remember(engine, alice.owner, "automobile")
+    with turns.searching.taken():
+        taken = [turns.searching._taken_at]
+        for _ in range(2):
+            assert result(engine, alice.owner, "car", method="vector").hits
+            taken.append(turns.searching._taken_at)
+    assert taken[0] < taken[1] == taken[2]
 
 
 @pytest.mark.parametrize("method", ["hybrid", "vector"])
