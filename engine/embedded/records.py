@@ -29,8 +29,9 @@ def raw_of(owner: Owner, row: Row, score: float | None) -> dict[str, Any]:
         shared |= {name: row.payload.get(name) for name in _OF_DOCUMENTS}
     if row.memory_type == "unprocessed_message":
         return shared | _message(row)
-    if row.payload:
-        shared |= {name: row.payload[name] for name in _OF_MADE if name in row.payload}
+    for name in _OF_MADE:
+        if name in row.payload:
+            shared[name] = row.payload[name]
     return shared | _KINDS.get(row.memory_type, _episode)(owner, row, score)
 
 
