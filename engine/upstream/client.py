@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
 import orjson
+from pydantic import BaseModel
 
 from engine.port import EngineError, EngineUnavailable, OutcomeUnknown
 from engine.upstream import answers, failures, wire
@@ -30,6 +31,7 @@ _TASK_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _STATUS_OF_TASK_ERROR = {"INVALID_INPUT": 422, "UNSUPPORTED_FORMAT": 415, "EXTERNAL_SERVICE_UNAVAILABLE": 503}
 _HEADERS = {"Content-Type": "application/json", "Accept": "application/json", "Accept-Encoding": "gzip"}
 _T = TypeVar("_T")
+_Data = TypeVar("_Data", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +124,11 @@ class Client:
         return self._options.retry.call(once, deadline, note)
 
     def search(self, payload: Mapping[str, Any], deadline: Deadline) -> wire.Records:
-        return answers.checked(wire.Records, self._read("/api/v1/memory/search", payload, deadline).data)
+        return self._read("/api/v1/memory/search", payload, deadline, wire.Records)
 
     def list(self, payload: Mapping[str, Any], deadline: Deadline) -> wire.Page:
         """One page of a user's or an agent's memories of one type."""
-        return answers.checked(wire.Page, self._read("/api/v1/memory/get", payload, deadline).data)
+        return self._read("/api/v1/memory/get", payload, deadline, wire.Page)
 
     def health(self, deadline: Deadline) -> tuple[wire.HealthAnswer, dict[str, Any]]:
         """The checked answer, and all of it as it came. Asks even while the circuit is open."""
@@ -138,15 +140,20 @@ class Client:
             raise self._refusal(response)
         return answers.read_json(response)
 
-    def _read(self, path: str, payload: Mapping[str, Any], deadline: Deadline) -> Envelope:
+    def _read(self, path: str, payload: Mapping[str, Any], deadline: Deadline, shape: type[_Data]) -> _Data:
+        body = orjson.dumps(payload)
+
+        def once() -> _Data:
+            return answers.checked(shape, self._read_once(path, body, deadline).data)
+
         try:
-            return self._options.retry.call(lambda: self._read_once(path, orjson.dumps(payload), deadline), deadline)
+            return self._options.retry.call(once, deadline)
         except failures.OddAnswer:
             raise
         except OutcomeUnknown as error:  # nothing was to be changed, so nothing is owed
             raise EngineUnavailable(error.detail, retry_after_seconds=error.retry_after_seconds) from error
 
-    def _read_once(self, path: str, body: bytes | Body | None, deadline: Deadline) -> Envelope:
+    def _read_once(self, path: str, body: bytes | None, deadline: Deadline) -> Envelope:
         def read(response: Response) -> Envelope:
             if response.status != 200:
                 raise self._refusal(response)

@@ -59,7 +59,7 @@ def test_an_odd_answer_is_a_502_of_ours(client: Client, stub: StubUpstream, faul
         stub.fault("*", fault)
         with pytest.raises(OddAnswer) as odd:
             call()
-        assert odd.value.status == 502
+        assert (odd.value.status, odd.value.retry_after_seconds) == (502, 5)
 
 
 @pytest.mark.parametrize("fault", BROKEN_OFF.values(), ids=BROKEN_OFF.keys())
