@@ -83,21 +83,17 @@ def claim(owner: Owner, session_id: str) -> Session:
     Errors: `EngineRefused` for a deleted session and an erased user.
     """
     _lock(session_id)
-    session = find(owner, session_id) or _made(owner, session_id)
+    with connection.cursor() as cursor:
+        is_new = sessions.make(cursor, owner, session_id) is not None
+    if is_new:
+        _require_not_erased(owner)
+    session = Session.objects.get(owned_by(owner), session_id=session_id)
     if session.deleted_at is not None:
         raise EngineRefused("This session was deleted for good: choose another session_id.")
     if not is_kept_whole(session.engine_session_id) or _is_taken(session):
         session.engine_session_id = unique_session_id(session_id, owner.user_pk)
         session.save(update_fields=["engine_session_id"])
     return session
-
-
-def _made(owner: Owner, session_id: str) -> Session:
-    """A new session, or the one that another process made at this moment. Errors: `EngineRefused`."""
-    with connection.cursor() as cursor:
-        if sessions.make(cursor, owner, session_id) is not None:
-            _require_not_erased(owner)
-    return Session.objects.get(owned_by(owner), session_id=session_id)
 
 
 def _require_not_erased(owner: Owner) -> None:

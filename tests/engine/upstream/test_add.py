@@ -50,9 +50,9 @@ def test_nothing_is_read_or_written_for_what_would_not_be_sent(
 def test_writing_down_a_message_takes_few_statements(alice: Person, django_assert_num_queries: Any) -> None:
     """On SQLite nobody else writes meanwhile."""
     around = 3 if connection.vendor == "postgresql" else 2  # a savepoint and its release, and a lock
-    with django_assert_num_queries(8 + around):
+    with django_assert_num_queries(7 + around):
         upstream_journal.take_in(alice.owner, "chat:1", [told(alice.owner, "green tea")])
-    with django_assert_num_queries(5 + around):
+    with django_assert_num_queries(6 + around):
         upstream_journal.take_in(alice.owner, "chat:1", [told(alice.owner, "black tea", NOON + 1)])
 
 
