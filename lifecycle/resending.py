@@ -43,7 +43,7 @@ class Resender:
         self._clock = clock
         self._holder = new_holder()
         self._is_stopping = False
-        self._look_due_at = clock()
+        self._look_due_at = self._leased_until = clock()
 
     def sweep_once(self) -> int:
         """How many messages have arrived."""
@@ -55,6 +55,7 @@ class Resender:
         unseen = self._unseen(now)
         if not (doubtful or unseen) or not leases.take(DUTY, self._holder, now=now, lasts=LEASE):
             return 0
+        self._leased_until = now + LEASE
         arrived = self._resend(engine, doubtful)
         self._look_again(engine, unseen)
         return arrived
@@ -98,10 +99,11 @@ class Resender:
         return count
 
     def _with_each(self, sessions: Iterable[Session], engine: UpstreamEngine, do: Callable[[Session], None]) -> None:
-        """Whose calls fail waits for the next round, and all do when the upstream is away."""
+        """Whose calls fail waits for the next round, and all do when the upstream is away or the lease is half over: a
+        call may take as long as the rest."""
         failing: set[UUID] = set()
         for session in sessions:
-            if self._is_stopping:
+            if self._is_stopping or self._clock() > self._leased_until - LEASE / 2:
                 break
             if session.user_id in failing:
                 continue

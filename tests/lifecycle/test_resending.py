@@ -108,6 +108,18 @@ def test_calls_that_fail_for_one_user_hold_up_nobody_else(
     assert [resender.sweep_once(), resender.sweep_once(), resender.sweep_once()] == [2, 1, 0]
 
 
+def test_a_round_begins_nothing_that_could_outlast_its_lease(stub: StubUpstream, alice: Person) -> None:
+    for number in range(3):
+        lose_the_answer(stub, alice, session_id=f"chat:{number}")
+    now = [timezone.now() + timedelta(minutes=10)]
+
+    def clock() -> datetime:
+        now[0] += timedelta(minutes=1)  # as long as each session takes
+        return now[0]
+
+    assert Resender(clock=clock).sweep_once() == 2
+
+
 def test_looking_after_one_users_flushes_holds_up_nobody_elses(
     stub: StubUpstream, alice: Person, bob: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
