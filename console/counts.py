@@ -10,6 +10,7 @@ from django.db.models import Count, Sum
 
 from engine.models import Memory, SessionCount
 from engine.rollups import LONG_HOURS, Slice
+from memory_gateway.core.sql import slots
 
 # The times of the longest cells one by one, then the users' cells of each: what others have is not walked.
 _OF_USERS = """
@@ -42,7 +43,7 @@ def held_by(session_rows: Collection[int]) -> dict[int, int]:
 def of_users(user_pks: Collection[UUID]) -> dict[UUID, int]:
     if not user_pks:
         return {}
-    statement = _OF_USERS.format(", ".join(["%s"] * len(user_pks)))
+    statement = _OF_USERS.format(slots(user_pks))
     with connection.cursor() as cursor:
         cursor.execute(statement, [*_LONG_CELLS * 3, *(pk.hex for pk in user_pks)])
         return {UUID(key): int(number) for key, number in cursor.fetchall()}

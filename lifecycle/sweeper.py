@@ -25,7 +25,7 @@ from lifecycle import deeds, erase, jobs, leases, purge
 from lifecycle.kinds import KINDS
 from lifecycle.orphans import remove_orphans
 from lifecycle.reading import Reader
-from lifecycle.resending import Resender
+from lifecycle.resending import HEALTH_TIMEOUT_SECONDS, Resender
 from lifecycle.vectors import VectorFiller
 from resources import queries, services
 from resources.leases import new_holder
@@ -39,7 +39,6 @@ LEASE = timedelta(seconds=30)
 FILES_EVERY = timedelta(minutes=10)
 TRASH_EVERY = timedelta(days=1)
 PURGED_AT_ONCE = 50
-HEALTH_TIMEOUT_SECONDS = 2.0
 RECOVERY = timedelta(seconds=30)
 """So long an engine counts as just back: what was under way when it came back still failed, as did what the circuit
 breaker held back."""

@@ -12,6 +12,7 @@ from django.db import connection
 from engine.browse.selection import Selection
 from engine.browse.spans import FIRST_MS, LAST_MS, Piece, pieces
 from engine.rollups import DAY_HOURS, EIGHT_DAYS_HOURS, HOUR_MS, LONG_HOURS, Slice
+from memory_gateway.core.sql import slots
 
 # SQLite takes 500 parts of one statement.
 _PIECES_AT_ONCE: Final = 200
@@ -222,7 +223,7 @@ def _categories(selection: Selection, name: str = "category") -> Sql:
     wanted = selection.wanted_categories()
     if wanted is None:
         return Sql("", [])
-    return Sql(f"{name} IN ({', '.join(['%s'] * len(wanted)) or 'NULL'})", list(wanted))
+    return Sql(f"{name} IN ({slots(wanted) or 'NULL'})", list(wanted))
 
 
 def _equal(name: str, value: object) -> Sql:

@@ -22,7 +22,7 @@ from django.db.models import (
     UUIDField,
 )
 
-from memory_gateway.core.sql import run, uuid_value
+from memory_gateway.core.sql import run, slots, uuid_value
 
 _PLAIN = (BooleanField, CharField, FloatField, IntegerField, TextField)
 """Fields whose values the database takes as they are."""
@@ -57,10 +57,9 @@ def _fields(model: type[Model]) -> tuple[Field[Any, Any], ...]:
 @cache
 def _statement(model: type[Model], count: int) -> str:
     names = [str(field.column) for field in _fields(model)]
-    slots = f"({', '.join(['%s'] * len(names))})"
     table = model._meta.db_table  # noqa: SLF001
     key = model._meta.pk.column  # noqa: SLF001
-    values = ", ".join([slots] * count)
+    values = ", ".join([f"({slots(names)})"] * count)
     return f"INSERT INTO {table} ({', '.join(names)}) VALUES {values} RETURNING {key}"
 
 

@@ -78,4 +78,4 @@ def _fetch(
 
 
 def _slots(values: Collection[int | str]) -> str:
-    return ", ".join(["%s"] * len(values)) or "NULL"
+    return sql.slots(values) or "NULL"

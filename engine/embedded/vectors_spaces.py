@@ -12,7 +12,7 @@ from django.db.backends.utils import CursorWrapper
 from engine.embeddings import scripts
 from engine.embeddings.client import EmbeddingClient, Model
 from engine.models import EmbeddingSpace
-from memory_gateway.core.sql import rows, run
+from memory_gateway.core.sql import rows, run, slots
 
 _BATCH_ROWS: Final = 500
 _SERVING: Final = """
@@ -113,7 +113,7 @@ def owe(cursor: CursorWrapper, pks: Collection[int]) -> None:
     wanted = list(pks)
     for start in range(0, len(wanted), _BATCH_ROWS):
         batch = wanted[start : start + _BATCH_ROWS]
-        run(cursor, _OWE.format(which=f"m.id IN ({', '.join(['%s'] * len(batch))})"), batch)
+        run(cursor, _OWE.format(which=f"m.id IN ({slots(batch)})"), batch)
 
 
 def owe_all() -> None:
