@@ -11,6 +11,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.db import DEFAULT_DB_ALIAS, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.utils import CursorWrapper
 
 _MARK: Final = re.compile("(?<!%)%s")
@@ -39,9 +40,16 @@ def run_many(cursor: CursorWrapper, statement: str, values: Sequence[Sequence[An
 
 
 def _is_direct(cursor: CursorWrapper) -> bool:
-    """Whether a statement may pass Django by. Errors: `TransactionManagementError` in a transaction that is broken."""
-    db = cursor.db
-    if type(cursor) is not CursorWrapper or db.vendor != "sqlite" or db.execute_wrappers:
+    """Whether its statements may pass Django by: a cursor that keeps a log is of another kind."""
+    return type(cursor) is CursorWrapper and _is_unwatched(cursor.db)
+
+
+def _is_unwatched(db: BaseDatabaseWrapper) -> bool:
+    """Whether this is SQLite and nobody but a log watches its statements.
+
+    Errors: `TransactionManagementError` in a transaction that is broken.
+    """
+    if db.vendor != "sqlite" or db.execute_wrappers:
         return False
     db.validate_no_broken_transaction()
     return True
@@ -56,9 +64,16 @@ def _as_of_sqlite(statement: str) -> str:
 def rows(statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
     """What a statement brings. Errors: those of `django.db`."""
     # By its alias: `django.db.connection` finds it again for each attribute.
-    with connections[DEFAULT_DB_ALIAS].cursor() as cursor:
-        run(cursor, statement, values)
-        found: list[tuple[Any, ...]] = cursor.fetchall()
+    db = connections[DEFAULT_DB_ALIAS]
+    found: list[tuple[Any, ...]]
+    if not db.queries_logged and _is_unwatched(db):
+        db.ensure_connection()
+        with db.wrap_database_errors:
+            found = db.connection.execute(_as_of_sqlite(statement), values).fetchall()
+        return found
+    with db.cursor() as cursor:
+        cursor.execute(statement, values)
+        found = cursor.fetchall()
     return found
 
 
