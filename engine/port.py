@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, Protocol
 from uuid import UUID
 
@@ -104,8 +105,7 @@ class SearchRequest:
     with_hidden: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(NamedTuple):
     """A memory that was found. `score` is 0..1 within one method, None where the engine gives none.
 
     `raw` is the engine's own record, in EverOS's shape under both engines. `legs` says why it came:
@@ -119,7 +119,7 @@ class Hit:
     score: float | None
     created_at_ms: int
     raw: dict[str, Any]
-    legs: Mapping[str, Any] = field(default_factory=dict)
+    legs: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)

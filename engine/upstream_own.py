@@ -12,7 +12,6 @@ upstream's 0 to 1 and one that holds them all is not cut off below. The index's 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from engine.embedded import queries
@@ -47,4 +46,4 @@ def _scored(query: str, hits: Iterable[Hit]) -> Iterable[Hit]:
     words = len(query_tokens(query)[:MAX_TERMS])
     for hit in hits:
         share = len(hit.legs["keyword"]["matched"]) / words
-        yield replace(hit, score=share, raw={**hit.raw, "score": share})
+        yield hit._replace(score=share, raw={**hit.raw, "score": share})

@@ -166,7 +166,7 @@ def _rated(hit: Hit, rating: float | None) -> Hit:
 
 def _scored(hit: Hit, score: float, legs: Mapping[str, Any]) -> Hit:
     raw = hit.raw | {"score": score} if "score" in hit.raw else hit.raw
-    return replace(hit, score=score, raw=raw, legs={**hit.legs, **legs})
+    return hit._replace(score=score, raw=raw, legs={**hit.legs, **legs})
 
 
 def _sorted(hits: Iterable[Hit]) -> list[Hit]:

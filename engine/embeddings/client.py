@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import cache
 from threading import Lock
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,8 +29,7 @@ _CALLS_AT_ONCE: Final = 4
 _QUESTIONS_KEPT: Final = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class Model:
+class Model(NamedTuple):
     """What a vector depends on beside the text. `dimensions` 0: as many as the model gives.
 
     `sends_dimensions`: the number is asked for, which not every model understands.

@@ -275,7 +275,7 @@ def _corrected(found: Found, override: InForce | None) -> Found:
     if found.hit.text == override.text:
         return found._replace(override_id=override.override_id)
     raw = reworded(found.hit.raw, override.original_text, override.text)
-    return found._replace(hit=replace(found.hit, text=override.text, raw=raw), override_id=override.override_id)
+    return found._replace(hit=found.hit._replace(text=override.text, raw=raw), override_id=override.override_id)
 
 
 def cut(found: Iterable[Found], limit: int) -> list[Found]:
@@ -295,7 +295,7 @@ def _bare(found: list[Found]) -> list[Found]:
     bare = without_base64(records)
     if bare is records:
         return found
-    return [item._replace(hit=replace(item.hit, raw=raw)) for item, raw in zip(found, bare, strict=True)]
+    return [item._replace(hit=item.hit._replace(raw=raw)) for item, raw in zip(found, bare, strict=True)]
 
 
 def _report(
