@@ -120,9 +120,9 @@ class _Questions:
 
     def best(self, request: SearchRequest, way: Way) -> list[Ranked]:
         """The best for a request, best first; by `vector` those among which `nearest` finds the best."""
-        documents = np.flatnonzero(admitted(request, self._seen))
         if way.method == "vector":
-            return self._near(request, way, documents)
+            return self._near(request, way)
+        documents = np.flatnonzero(admitted(request, self._seen))
         if way.method == "hybrid":
             return self._by_both(request, way, documents)
         by_keyword = self._keywords[request.query]
@@ -142,23 +142,29 @@ class _Questions:
         """The best by the exact vectors in `rows` of what was ranked by codes; what was not stays as it is."""
         if way.method != "vector" or way.vector is None or not ranked:
             return ranked
+        near = self._seen.places_of(np.array([pk for pk, _ in ranked], np.int64))
         held = [row.vector if (row := rows.get(pk)) else None for pk, _ in ranked]
         cosines = np.zeros(len(self._seen.facts))
-        near = self._seen.places_of(np.array([pk for pk, _ in ranked], np.int64))
-        exact = vectors.exact(held, [score.total for _, score in ranked], way.vector)
-        cosines[near] = np.minimum(np.maximum(exact, 0.0), 1.0)
+        cosines[near] = vectors.exact(held, [score.total for _, score in ranked], way.vector).clip(0.0, 1.0)
         chosen = self._chosen(near, cosines, request.top_k)
         legs = [{"vector": {"rank": rank, "score": one}} for rank, one in enumerate(cosines[chosen].tolist(), start=1)]
         return self._scored(chosen, cosines, legs)
 
-    def _near(self, request: SearchRequest, way: Way, documents: Numbers) -> list[Ranked]:
-        """What may be among the best by its exact vector, in the order of row ids."""
+    def _near(self, request: SearchRequest, way: Way) -> list[Ranked]:
+        """What may be among the best by its exact vector."""
         cosines = self._similar(request, way)
-        first = self._chosen(documents[cosines[documents] > 0], cosines, max(request.top_k, vectors.RESCORED))
-        if len(first):
-            least = cosines[self._first(first, request.top_k)].min()
-            first = np.sort(first[cosines[first] >= least - vectors.margin(self._seen)])
-        return self._scored(first, cosines, [{}] * len(first))
+        documents = np.flatnonzero(admitted(request, self._seen) & (cosines > 0))
+        near = np.concatenate([self._nearest_by_codes(part, cosines, request.top_k) for part in self._parts(documents)])
+        return self._scored(near, cosines, [{}] * len(near))
+
+    def _nearest_by_codes(self, documents: Numbers, cosines: Reals, limit: int) -> Numbers:
+        """Those of some documents among which the best by their exact vectors are."""
+        if len(documents) > limit:
+            values = cosines[documents]
+            least = np.partition(values, -limit)[-limit] - vectors.margin(self._seen)
+            documents = documents[values >= least]
+        most = max(limit, vectors.RESCORED)
+        return documents if len(documents) <= most else ranking.best(self._seen.facts, documents, cosines, most)
 
     def _by_both(self, request: SearchRequest, way: Way, documents: Numbers) -> list[Ranked]:
         fused: Fused = ranking.fused(
@@ -193,20 +199,16 @@ class _Questions:
 
     def _chosen(self, documents: Numbers, totals: Reals, limit: int) -> Numbers:
         """The best of the memories and the best of the unprocessed messages, together in order."""
-        facts, pending = self._seen.facts, self._seen.pending[documents]
-        if not pending.any():
-            return ranking.best(facts, documents, totals, limit)
-        parts = (documents[~pending], documents[pending])
-        chosen = np.concatenate([ranking.best(facts, part, totals, limit) for part in parts])
-        return ranking.best(facts, chosen, totals, len(chosen))
+        chosen = [ranking.best(self._seen.facts, part, totals, limit) for part in self._parts(documents)]
+        if len(chosen) == 1:
+            return chosen[0]
+        return ranking.best(self._seen.facts, np.concatenate(chosen), totals, 2 * limit)
 
-    def _first(self, chosen: Numbers, limit: int) -> Numbers:
-        """The first of the memories and the first of the unprocessed messages of what is in order."""
-        pending = self._seen.pending[chosen]
-        if not pending.any():
-            return chosen[:limit]
-        return np.concatenate([chosen[~pending][:limit], chosen[pending][:limit]])
+    def _parts(self, documents: Numbers) -> list[Numbers]:
+        """The memories and, where there are any, the unprocessed messages: each have a limit of their own."""
+        pending = self._seen.pending[documents]
+        return [documents[~pending], documents[pending]] if pending.any() else [documents]
 
     def _scored(self, chosen: Numbers, totals: Reals, legs: Iterable[dict[str, Any]]) -> list[Ranked]:
-        rows = zip(self._seen.facts["pk"][chosen].tolist(), totals[chosen].tolist(), legs, strict=True)
+        rows = zip(self._seen.pks[chosen].tolist(), totals[chosen].tolist(), legs, strict=True)
         return [(pk, Score(total, leg)) for pk, total, leg in rows]

@@ -67,7 +67,7 @@ class Postings(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The user's live memories, in the order of their row ids: a document is a place in `facts`.
+    """The user's live memories, in the order of their row ids (`pks`): a document is a place in `facts`.
 
     `names` are what its speaker, sender and agent point into. `pending` says which are unprocessed messages. The user's
     `profiles` (row ids) are among no documents: nobody looks for them.
@@ -78,6 +78,7 @@ class Snapshot:
     documents: int
     tokens: int
     facts: Facts
+    pks: Numbers
     names: Sequence[str]
     pending: npt.NDArray[np.bool_]
     sessions: dict[str, int]
@@ -87,7 +88,7 @@ class Snapshot:
 
     def places_of(self, pks: Numbers) -> Numbers:
         """The documents with these row ids, -1 for one that is not live."""
-        return places_of(self.facts["pk"], pks)
+        return places_of(self.pks, pks)
 
 
 def places_of(held: Numbers, wanted: Numbers) -> Numbers:
@@ -170,14 +171,16 @@ def _snapshot(parts: Sequence[Sequence[Any]], *, with_hidden: bool) -> Snapshot:
         facts = facts[~np.isin(facts["pk"], hidden)]
     documents, tokens = parts[_STATISTICS][0][1:3] if parts[_STATISTICS] else (0, 0)
     pending = _numbers(parts[_PENDING])
+    pks = np.ascontiguousarray(facts["pk"])
     return Snapshot(
         documents=documents,
         tokens=tokens,
         facts=facts,
+        pks=pks,
         names=names,
-        pending=np.isin(facts["pk"], pending) if len(pending) else np.zeros(len(facts), np.bool_),
+        pending=np.isin(pks, pending) if len(pending) else np.zeros(len(facts), np.bool_),
         sessions={row[3]: row[1] for row in parts[_SESSIONS]},
-        postings=_postings(parts[_POSTINGS], np.ascontiguousarray(facts["pk"])),
+        postings=_postings(parts[_POSTINGS], pks),
         vectors=[(row[5], row[6]) for row in parts[_VECTORS]],
         profiles=_numbers(parts[_PROFILE]).tolist(),
     )

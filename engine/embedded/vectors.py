@@ -22,7 +22,7 @@ from engine.port import Owner
 ROWS: Final = np.dtype([("pk", "<i8"), ("scale", "<f4")])
 HALF: Final = np.dtype("<f2")
 RESCORED: Final = 30
-"""At most so many of the best are compared again."""
+"""At most so many of the best are compared again, or as many as are asked for."""
 _MARGIN: Final = 3.0
 """In steps of the codes. Rounding puts a cosine off by sqrt(1 / 12) of a step, whatever the dimensions, and the
 difference of two by sqrt(1 / 6) of one (standard deviations): 3 steps are 7 of those."""
@@ -74,14 +74,18 @@ def remove(owner: Owner, pks: Collection[int]) -> None:
 
 def similarities(seen: Snapshot, question: Vectors) -> Reals:
     """The cosine of each document with a question, NaN for a document without a vector."""
-    found = np.full(len(seen.facts), np.nan)
-    if seen.vectors:
-        rows = _rows(seen)
-        # A page at a time stays in the processor's cache.
-        cosines = np.concatenate([_page(codes, len(question)) @ question for _, codes in seen.vectors])
-        places = seen.places_of(rows["pk"])
-        is_live = places >= 0
-        found[places[is_live]] = (cosines * rows["scale"])[is_live]
+    found = np.full(len(seen.pks), np.nan)
+    if not seen.vectors:
+        return found
+    rows = _rows(seen)
+    # A page at a time stays in the processor's cache.
+    cosines = np.concatenate([_page(codes, len(question)) @ question for _, codes in seen.vectors]) * rows["scale"]
+    if len(rows) == len(found) and (rows["pk"] == seen.pks).all():
+        found[:] = cosines
+        return found
+    places = seen.places_of(rows["pk"])
+    is_live = places >= 0
+    found[places[is_live]] = cosines[is_live]
     return found
 
 
@@ -101,11 +105,11 @@ def _page(codes: bytes, dimensions: int) -> Vectors:
 
 def exact(held: Sequence[bytes | None], by_codes: Sequence[float | None], question: Vectors) -> Reals:
     """The cosines of half-precision vectors with a question; where there is none, that `by_codes`."""
-    cosines = np.array(by_codes, np.float64)
-    if there := [place for place, vector in enumerate(held) if vector]:
-        halves = np.frombuffer(b"".join(filter(None, held)), HALF).reshape(len(there), -1)
-        cosines[there] = halves.astype(np.float32) @ question
-    return cosines
+    there = [place for place, vector in enumerate(held) if vector]
+    halves = np.frombuffer(b"".join(filter(None, held)), HALF).reshape(len(there), len(question))
+    completed = np.array(by_codes, np.float64)
+    completed[there] = halves.astype(np.float32) @ question
+    return completed
 
 
 def _coded(pks: Iterable[int], vectors: Vectors) -> tuple[npt.NDArray[np.void], npt.NDArray[np.int8]]:

@@ -336,6 +336,18 @@ def test_what_is_clearly_farther_than_the_last_hit_is_not_compared_again(
     assert exact.partition("m.id IN ")[2].count(",") == 0
 
 
+def test_of_many_alike_the_latest_come_and_few_are_compared_again(
+    engine: EmbeddedEngine, alice: Person, stub: StubEmbeddings
+) -> None:
+    remember(engine, alice.owner, *["the same words"] * 40)
+    with CaptureQueriesContext(connection) as queries:
+        found = result(engine, alice.owner, "the same words", method="vector", top_k=5).hits
+    assert [hit.created_at_ms for hit in found] == [NOON_MS + 60_000 * number for number in range(39, 34, -1)]
+    of_rows = queries[-1]["sql"]
+    assert "e.vector" in of_rows
+    assert len(of_rows.partition("m.id IN (")[2].split(",")) == vectors.RESCORED
+
+
 def test_unprocessed_messages_take_no_place_of_memories_that_are_farther(
     engine: EmbeddedEngine, alice: Person, stub: StubEmbeddings
 ) -> None:
