@@ -57,19 +57,22 @@ def sessions(user_pk: UUID | None, report: Report, stop: Stop) -> Counts:
 def memories(user_pk: UUID | None, report: Report, stop: Stop) -> Counts:
     """Copies what an upstream made of each session and the mirror lacks. Errors: `InvalidInput`, and the engine's if
     it is away; a session that it cannot list is counted and left."""
-    engine, made, failed = _upstream(), 0, 0
+    engine, made, failed, done = _upstream(), 0, 0, 0
     found = _of(Session.objects.filter(deleted_at__isnull=True), user_pk).select_related("user").order_by("pk")
-    total = found.count()
-    for done, session in enumerate(found.iterator(chunk_size=_BATCH), start=1):
-        stop.check()
-        owner = Owner(session.user_id, session.user.user_id, session.app_id, session.project_id)
-        try:
-            made += engine.copy_memories(owner, session)
-        except EngineError as error:
-            if not error.is_permanent:
-                raise
-            failed += 1
-        report("sessions", done, total)
+    total, last = found.count(), 0
+    # No statement stays open while others write: SQLite would refuse what is written here from then on.
+    while batch := list(found.filter(pk__gt=last)[:_BATCH]):
+        for session in batch:
+            stop.check()
+            owner = Owner(session.user_id, session.user.user_id, session.app_id, session.project_id)
+            try:
+                made += engine.copy_memories(owner, session)
+            except EngineError as error:
+                if not error.is_permanent:
+                    raise
+                failed += 1
+            done, last = done + 1, session.pk
+            report("sessions", done, total)
     return {"memories": made, "failed": failed}
 
 

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connections
 
 from engine.models import HourCount, Memory, Session
 from engine.registry import get_engine
+from lifecycle import backfill
+from lifecycle.commands import Stop
 from resources.models import Attachment
 from tests.conftest import Person
 from tests.engine.upstream.conftest import NOON, told
@@ -100,6 +104,28 @@ def test_memories_that_came_late_are_copied(stub: StubUpstream, alice: Person) -
     told_before(stub, "alice", "chat:1", "the bicycle is red")
     assert run("memories") == {"kind": "memories", "memories": 1, "failed": 0}
     assert Memory.objects.filter(memory_type="episode").count() == 2
+
+
+def test_what_the_gateway_writes_meanwhile_stops_no_copy(
+    stub: StubUpstream, alice: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(4):
+        get_engine().add(alice.owner, f"chat:{number}", [told(alice.owner, "the car is blue")])
+        get_engine().flush(alice.owner, f"chat:{number}")
+        told_before(stub, "alice", f"chat:{number}", "the bicycle is red")
+    monkeypatch.setattr(backfill, "_BATCH", 2)
+
+    def write_elsewhere(*_: object) -> None:
+        with ThreadPoolExecutor(1) as beside:
+            beside.submit(_write).result()
+
+    def _write() -> None:
+        try:
+            Session.objects.filter(session_id="chat:0").update(flushed_at=None)
+        finally:
+            connections.close_all()
+
+    assert backfill.memories(None, write_elsewhere, Stop()) == {"memories": 4, "failed": 0}
 
 
 def test_an_upstream_that_is_away_is_said(stub: StubUpstream, alice: Person) -> None:
