@@ -4,11 +4,15 @@ Each number of memories is measured in a process and a folder of its own, with t
 all. Ours is a whole search of the engine, from the question to hits with their texts; the question's vector is at hand
 for all. FTS5 and LanceDB answer with ids and texts of one user.
 
+Each question was asked once before, and the systems take turns after fifty questions: who waits for another finds a
+processor that has forgotten what it worked on.
+
 An add is one message to a session that most users do not have yet. It survives the end of the process, and with none
 of the three that of the machine: SQLite in WAL mode with synchronous=NORMAL, as our settings have it, waits for the
 disk at checkpoints alone, and LanceDB calls no fsync. Ours is then found by its words, filed and counted, and owed its
-vector; LanceDB is given the vector, and compares one by one what its indexes do not hold yet. Neither LanceDB's
-compaction nor our checkpoints are in the medians.
+vector. LanceDB appends the row with its vector beside its indexes, and each search looks through what lies there until
+`optimize` puts it in: after more than 20 changes, says LanceDB. So adds are compared twice: appended alone (medians),
+and with the indexes kept (the mean of 250, with one `optimize` for all of them, and our last checkpoint).
 """
 
 from __future__ import annotations
@@ -28,7 +32,7 @@ MOST = {
     "keyword / FTS5 with a user column": 0.15,
     "vector / LanceDB with a user filter": 0.05,
     "hybrid / LanceDB, a table per user": 0.40,
-    "durable add / LanceDB": 0.15,
+    "durable add / LanceDB, its indexes kept": 0.15,
 }
 LEAST_RECALL = 0.99
 
@@ -71,7 +75,7 @@ def _is_missed(rows: int, found: dict[str, Any]) -> bool:
     missed = found["recall"] < LEAST_RECALL
     print(f"  recall@10 of vectors       {found['recall']:.4f} (target ≥ {LEAST_RECALL})")
     for name, ratio in found["ratios"].items():
-        missed |= ratio > MOST[name]
-        print(f"  {name:40} {ratio:.3f} (target ≤ {MOST[name]})")
+        missed |= ratio > MOST.get(name, ratio)
+        print(f"  {name:45} {ratio:.3f}" + (f" (target ≤ {MOST[name]})" if name in MOST else ""))
     sys.stdout.flush()
     return missed

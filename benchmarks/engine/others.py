@@ -74,6 +74,10 @@ class Lance:
     def add(self, item: Item) -> None:
         self._all.add(self._rows([item]))
 
+    def settle(self) -> None:
+        """Puts what was added into the indexes, and small files together."""
+        self._all.optimize()
+
     def _rows(self, items: Sequence[Item]) -> pa.Table:
         columns = {
             "user": [f"u{item.user}" for item in items],
