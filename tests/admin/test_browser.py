@@ -69,6 +69,7 @@ def assert_quiet(observed: Observed, server: RunningServer) -> None:
 
 def assert_fits(page: Page) -> None:
     """No sideways scrolling of the whole page; wide tables scroll within themselves."""
+    page.wait_for_load_state()
     assert page.evaluate("document.documentElement.scrollWidth - window.innerWidth") <= 0
 
 
