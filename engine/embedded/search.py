@@ -146,23 +146,23 @@ class _Questions:
         held = [row.vector if (row := rows.get(pk)) else None for pk, _ in ranked]
         cosines = np.zeros(len(self._seen.facts))
         cosines[near] = vectors.exact(held, [score.total for _, score in ranked], way.vector).clip(0.0, 1.0)
-        chosen = self._chosen(near, cosines, request.top_k)
+        chosen = self._chosen(near[cosines[near] > 0], cosines, request.top_k)
         legs = [{"vector": {"rank": rank, "score": one}} for rank, one in enumerate(cosines[chosen].tolist(), start=1)]
         return self._scored(chosen, cosines, legs)
 
     def _near(self, request: SearchRequest, way: Way) -> list[Ranked]:
         """What may be among the best by its exact vector."""
-        cosines = self._similar(request, way)
-        documents = np.flatnonzero(admitted(request, self._seen) & (cosines > 0))
-        near = np.concatenate([self._nearest_by_codes(part, cosines, request.top_k) for part in self._parts(documents)])
+        cosines, margin = self._similar(request, way), vectors.margin(self._seen)
+        documents = np.flatnonzero(admitted(request, self._seen) & (cosines > -margin))
+        parts = self._parts(documents)
+        near = np.concatenate([self._nearest_by_codes(part, cosines, request.top_k, margin) for part in parts])
         return self._scored(near, cosines, [{}] * len(near))
 
-    def _nearest_by_codes(self, documents: Numbers, cosines: Reals, limit: int) -> Numbers:
+    def _nearest_by_codes(self, documents: Numbers, cosines: Reals, limit: int, margin: float) -> Numbers:
         """Those of some documents among which the best by their exact vectors are."""
         if len(documents) > limit:
             values = cosines[documents]
-            least = np.partition(values, -limit)[-limit] - vectors.margin(self._seen)
-            documents = documents[values >= least]
+            documents = documents[values >= np.partition(values, -limit)[-limit] - margin]
         most = max(limit, vectors.RESCORED)
         return documents if len(documents) <= most else ranking.best(self._seen.facts, documents, cosines, most)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,9 @@ import pytest
 from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 
-from engine.embedded import rebuild, vectors, vectors_fill
+from engine.embedded import rebuild, vectors, vectors_fill, vectors_spaces
 from engine.embedded.engine import EmbeddedEngine
-from engine.embeddings.client import client
+from engine.embeddings.client import EmbeddingClient, Model, Vectors, client
 from engine.models import Embedding, EmbeddingSpace, IndexVersion, Memory, OwedEmbedding, VectorPage, owned_by
 from engine.port import EngineUnavailable, Owner, SearchRequest, SearchResult
 from memory_gateway.core import turns
@@ -334,6 +334,29 @@ def test_what_is_clearly_farther_than_the_last_hit_is_not_compared_again(
         assert texts(list(result(engine, alice.owner, "vehicle", method="vector", top_k=1).hits)) == ["automobile"]
     [exact] = [query["sql"] for query in queries if "engine_embedding e" in query["sql"]]
     assert exact.partition("m.id IN ")[2].count(",") == 0
+
+
+class Given(EmbeddingClient):
+    """Vectors that a test names, without a network."""
+
+    def __init__(self, of: dict[str, list[float]]) -> None:
+        super().__init__("http://127.0.0.1:9", "")
+        self._of = of
+
+    def embed(self, model: Model, texts: Sequence[str], seconds: float = 0) -> Vectors:
+        return np.array([self._of[text] for text in texts], np.float32)
+
+
+def test_the_exact_vector_says_what_is_near_at_all(engine: EmbeddedEngine, alice: Person, settings: Any) -> None:
+    remember(engine, alice.owner, "hardly near", "hardly away", "away")
+    settings.MEMORY_GATEWAY_EMBEDDING_BASE_URL = "http://127.0.0.1:9"
+    settings.MEMORY_GATEWAY_EMBEDDING_MODEL = "given"
+    space = EmbeddingSpace.objects.create(model="given", dimensions=2, is_active=True, knows_other_scripts=False)
+    given = Given({"hardly near": [0.003, 1.0], "hardly away": [-0.003, 1.0], "away": [-0.1, 0.995]})
+    vectors_fill.write(space, list(Memory.objects.select_related("user")), given, 0)
+    client().keep(vectors_spaces.model_of(space), "question", np.array([1.0, 0.0], np.float32))
+    [hit] = result(engine, alice.owner, "question", method="vector").hits
+    assert (hit.text, hit.score) == ("hardly near", pytest.approx(0.003, abs=1e-5))
 
 
 def test_of_many_alike_the_latest_come_and_few_are_compared_again(
