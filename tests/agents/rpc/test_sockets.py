@@ -9,6 +9,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import requests
@@ -86,8 +87,10 @@ def test_two_hundred_silent_sockets_disturb_nobody_and_are_closed(server: Runnin
         assert {silent_one.hear() for silent_one in silent} == {Closed(1000, "")}
 
 
-def test_who_waits_longest_makes_room_for_others(server: RunningServer) -> None:
+def test_who_waits_longest_makes_room_for_others(tmp_path: Path) -> None:
     with contextlib.ExitStack() as stack:
+        # Handshakes may take as long as they may elsewhere: on a busy machine 300 sockets take more than two seconds.
+        server = stack.enter_context(running_server(tmp_path, MEMORY_GATEWAY_RPC_TOKEN=TOKEN))
         addresses = [_raw_socket(server, stack) for _ in range(300)]
         assert serves(server)
         first = addresses[0]
