@@ -12,7 +12,7 @@ of the three that of the machine: SQLite in WAL mode with synchronous=NORMAL, as
 disk at checkpoints alone, and LanceDB calls no fsync. Ours is then found by its words, filed and counted, and owed its
 vector. LanceDB appends the row with its vector beside its indexes, and each search looks through what lies there until
 `optimize` puts it in: after more than 20 changes, says LanceDB. So adds are compared twice: appended alone (medians),
-and with the indexes kept (the mean of 250, with one `optimize` for all of them, and our last checkpoint).
+and with the indexes kept (the mean of 250, with one `optimize` for all of them, our vectors and our last checkpoint).
 """
 
 from __future__ import annotations

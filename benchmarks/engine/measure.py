@@ -62,9 +62,7 @@ class Ours:
 
     def build(self, items: Sequence[Item], source: EmbeddingClient, dimensions: int) -> dict[str, float]:
         """Seconds by what they went to. Vectors come after each flush, as where an endpoint is set."""
-        space = EmbeddingSpace.objects.create(
-            model="made-up", dimensions=dimensions, is_active=True, knows_other_scripts=False
-        )
+        EmbeddingSpace.objects.create(model="made-up", dimensions=dimensions, is_active=True, knows_other_scripts=False)
         by_user: defaultdict[int, list[Item]] = defaultdict(list)
         for item in items:
             by_user[item.user].append(item)
@@ -73,17 +71,19 @@ class Ours:
             for start in range(0, len(told), _ADDED_AT_ONCE):
                 batch = told[start : start + _ADDED_AT_ONCE]
                 seconds["ours"] += _took(self._tell, user, f"chat:{start}", batch)
-                seconds["ours, vectors"] += _took(self._embed, user, space, source)
+                seconds["ours, vectors"] += _took(self._embed, source)
         return seconds
 
     def _tell(self, user: int, session_id: str, batch: Sequence[Item]) -> None:
         self._engine.add(self._owners[user], session_id, [self._message(item) for item in batch])
         self._engine.flush(self._owners[user], session_id)
 
-    def _embed(self, user: int, space: EmbeddingSpace, source: EmbeddingClient) -> None:
-        owed = OwedEmbedding.objects.filter(memory__user=self._owners[user].user_pk).values("memory")
-        memories = Memory.objects.filter(pk__in=owed).select_related("user")
-        vectors_fill.write(space, list(memories.order_by("pk")), source, 0)
+    def _embed(self, source: EmbeddingClient) -> None:
+        """Writes the vectors that are owed."""
+        space = vectors_spaces.active()
+        assert space is not None
+        owed = Memory.objects.filter(pk__in=OwedEmbedding.objects.values("memory")).select_related("user")
+        vectors_fill.write(space, list(owed.order_by("pk")), source, 0)
 
     def know(self, questions: Sequence[Item]) -> None:
         """Puts the questions' vectors where those of questions asked before are kept."""
@@ -94,8 +94,9 @@ class Ours:
         for question in questions:
             client().keep(vectors_spaces.model_of(space), question.text, question.vector)
 
-    def settle(self) -> None:
-        """Puts what is in the journal into the file."""
+    def settle(self, source: EmbeddingClient) -> None:
+        """Writes the vectors of what was added, and puts what is in the journal into the file."""
+        self._embed(source)
         with connection.cursor() as cursor:
             cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
@@ -121,7 +122,8 @@ def main() -> None:
     items, questions = corpus.memories(options.rows), corpus.questions(options.questions)
     more = corpus.memories(_ADDS)
     ours, fts5, lance = Ours(folder, options.users), Fts5(folder), Lance(folder, options.dimensions)
-    built = ours.build(items, Vectors(items), options.dimensions)
+    source = Vectors([*items, *more])
+    built = ours.build(items, source, options.dimensions)
     built |= {"FTS5": _took(fts5.build, items), "LanceDB": _took(lance.build, items)}
     print(
         "  built " + ", ".join(f"{name} in {took:.0f} s" for name, took in built.items()), file=sys.stderr, flush=True
@@ -136,7 +138,7 @@ def main() -> None:
     hybrid = _compared(of_few, lambda one: ours.search(one, "hybrid"), lance.hybrid)
     add = _in_turns(more, ours.add, lance.add)
     after = _compared(questions, lambda one: ours.search(one, "vector"), lance.vector)
-    upkeep = _took(ours.settle), _took(lance.settle)
+    upkeep = _took(ours.settle, source), _took(lance.settle)
     kept = [statistics.fmean(each) + spent / len(more) for each, spent in zip(add, upkeep, strict=True)]
     appended = [statistics.median(each) for each in add]
     fts5.settle()
