@@ -105,13 +105,21 @@ def _check_origin(scope: Scope, headers: dict[str, str]) -> None:
 
 def _authenticated(scope: Scope, headers: dict[str, str]) -> Principal:
     """Errors: `Unauthenticated`, `TooManyRequests`."""
-    request = HttpRequest()
-    request.META |= {"REMOTE_ADDR": _peer(scope), "HTTP_AUTHORIZATION": headers.get("authorization", "")}
     try:
-        return limits.authenticate(request, bearer(request) or "")
+        return limits.authenticate(_peer(scope), _key(headers))
     except Unauthenticated:
-        limits.count_anonymous(request)
+        limits.count_anonymous(_peer(scope))
         raise
+
+
+def _key(headers: dict[str, str]) -> str:
+    """Errors: `Unauthenticated`."""
+    request = HttpRequest()
+    request.META["HTTP_AUTHORIZATION"] = headers.get("authorization", "")
+    key = bearer(request)
+    if key is None:
+        raise Unauthenticated("This endpoint needs an API key. Send the header Authorization: Bearer uk_….")
+    return key
 
 
 def _peer(scope: Scope) -> str:

@@ -16,9 +16,11 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
+from accounts.api import limits
+from accounts.api.authentication import address_of
 from engine.embedded import extraction_health, index
 from engine.models import Memory, OwedEmbedding
-from memory_gateway.core.errors import Unauthenticated
+from memory_gateway.core.errors import TooManyRequests, Unauthenticated
 from memory_gateway.core.metrics import REGISTRY
 from memory_gateway.core.rest import problem_http_response
 from resources.models import Resource
@@ -52,20 +54,29 @@ class _Owed(Collector):
 
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
-    if not _is_allowed(request):
-        refusal = problem_http_response(Unauthenticated("For signed-in staff, or with the metrics token as a bearer."))
+    try:
+        _require_allowed(request)
+    except TooManyRequests as error:
+        return problem_http_response(error)
+    except Unauthenticated as error:
+        refusal = problem_http_response(error)
         refusal["WWW-Authenticate"] = "Bearer"
         return refusal
     body = b"".join(generate_latest(registry) for registry in (_counted(), _owed()))
     return HttpResponse(body, content_type=CONTENT_TYPE_LATEST)
 
 
-def _is_allowed(request: HttpRequest) -> bool:
+def _require_allowed(request: HttpRequest) -> None:
+    """Errors: `Unauthenticated`; `TooManyRequests` if the address sent too many wrong tokens."""
     token: str = settings.MEMORY_GATEWAY_METRICS_TOKEN
     kind, _, given = request.headers.get("Authorization", "").partition(" ")
     if given and kind.lower() == "bearer":
-        return bool(token) and constant_time_compare(given, token)
-    return request.user.is_authenticated and request.user.is_active and request.user.is_staff
+        if token and constant_time_compare(given, token):
+            return
+        limits.count_failure(address_of(request))
+    elif request.user.is_authenticated and request.user.is_active and request.user.is_staff:
+        return
+    raise Unauthenticated("For signed-in staff, or with the metrics token as a bearer.")
 
 
 def _counted() -> CollectorRegistry:

@@ -41,10 +41,10 @@ class UserKeyAuthentication(BaseAuthentication):
         try:
             principal = self._principal(request)
         except Unauthenticated:
-            limits.count_anonymous(request._request)  # noqa: SLF001
+            limits.count_anonymous(address_of(request))
             raise
         if principal is None:
-            limits.count_anonymous(request._request)  # noqa: SLF001
+            limits.count_anonymous(address_of(request))
             return None
         return principal, None
 
@@ -53,7 +53,7 @@ class UserKeyAuthentication(BaseAuthentication):
         query = credentials_from(request.query_params) if request.META.get("QUERY_STRING") else Credentials()
         if header is None:
             return authenticate_credentials(request._request, credentials_from(request.data), query)  # noqa: SLF001
-        principal = limits.authenticate(request._request, header)  # noqa: SLF001
+        principal = limits.authenticate(address_of(request), header)
         _require_same(principal, header, self._seen_beside_header(request, query))
         return principal
 
@@ -72,8 +72,8 @@ class ProvisioningAuthentication(BaseAuthentication):
 
     def authenticate(self, request: Request) -> None:
         if not provisioning.is_open() and not provisioning.is_token(bearer(request)):
-            limits.count_failure(request._request)  # noqa: SLF001
-            provisioning.refuse(address=request.META.get("REMOTE_ADDR", ""))
+            limits.count_failure(address_of(request))
+            provisioning.refuse(address=address_of(request))
 
     def authenticate_header(self, request: Request) -> str:
         return "Bearer"
@@ -82,6 +82,11 @@ class ProvisioningAuthentication(BaseAuthentication):
 def caller(request: Request) -> Principal:
     """Who calls, in a view whose authentication is `UserKeyAuthentication`."""
     return cast("Principal", request.user)
+
+
+def address_of(request: Request | HttpRequest) -> str:
+    """Return the client's address, empty if there is none."""
+    return str(request.META.get("REMOTE_ADDR", ""))
 
 
 def bearer(request: Request | HttpRequest) -> str | None:
@@ -117,7 +122,7 @@ def authenticate_credentials(request: HttpRequest, *places: Credentials) -> Prin
         return None
     if user_id is None:
         raise Unauthenticated("Send user_id beside user_key, or the header Authorization: Bearer uk_… alone.")
-    return limits.authenticate(request, user_key, user_id)
+    return limits.authenticate(address_of(request), user_key, user_id)
 
 
 def _require_same(principal: Principal, header: str, places: Iterable[Credentials]) -> None:

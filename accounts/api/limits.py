@@ -1,7 +1,8 @@
-"""How often a key may call, and an address that has not shown one. In memory, per process, without any SQL.
+"""Rate limits for keys and addresses, in the memory of each process.
 
-Whoever guesses is stopped before the database is asked. A key that worked lately passes all the same, so that somebody
-behind the same address cannot lock others out.
+Every endpoint that takes a key or a token looks it up first: a valid one passes, whatever else its address sends. A
+refused one is counted by `count_failure`, which answers 429 in the place of 401 beyond the limit. A refusal costs at
+most one indexed read, and none where the text cannot be a key.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from collections.abc import Hashable
 from functools import cache
 
 from django.conf import settings
-from django.http import HttpRequest
 
 from accounts import services
 from accounts.principal import Principal
@@ -20,19 +20,19 @@ from accounts.sign_in import network_of
 from memory_gateway.core.errors import TooManyRequests, Unauthenticated
 from memory_gateway.core.ratelimit import Recent, TokenBuckets
 
-PROVEN_SECONDS = 600.0
+_USER_KNOWN_SECONDS = 600.0
 
 
 class Limits:
-    """The buckets of one process. Keys are known by their digest, addresses by their network."""
+    """The buckets of one process. Keys are named by their digest, addresses by their network."""
 
     def __init__(self, *, per_key: int, failures: int, anonymous: int) -> None:
-        """All three in times per minute, 0 for no limit: requests per key; failed credentials and requests without
-        working ones, per address."""
+        """All three in times per minute, 0 for no limit: requests per key; refused credentials and requests without
+        credentials, per address."""
         self.per_key = TokenBuckets(per_key)
         self.failures = TokenBuckets(failures)
         self.anonymous = TokenBuckets(anonymous)
-        self.proven = Recent(PROVEN_SECONDS)
+        self.users = Recent(_USER_KNOWN_SECONDS)
 
 
 def current() -> Limits:
@@ -44,69 +44,53 @@ def current() -> Limits:
     )
 
 
-def authenticate(request: HttpRequest, key: str, user_id: str | None = None) -> Principal:
+def authenticate(address: str, key: str, user_id: str | None = None) -> Principal:
     """`services.authenticate` within the limits.
 
-    Failures are counted once they are known: of simultaneous guesses each that runs already is still answered.
-    Errors: `TooManyRequests`, before any SQL; `Unauthenticated`.
+    Errors: `Unauthenticated`; `TooManyRequests` for a valid key beyond its own limit, and for an invalid one whose
+    address sent too many.
     """
     limits, name = current(), _digest(key)
-    is_proven = name in limits.proven
-    if is_proven:
-        _require_token(limits.per_key, name)
-    else:
-        _refuse_guessing(limits, _network(request))
+    _require_key_limit(limits, limits.per_key.wait_seconds(name))  # without SQL: only valid keys have a bucket
     try:
         principal = services.authenticate(key, user_id)
     except Unauthenticated:
-        limits.proven.forget(name)
-        limits.failures.take(_network(request))
+        limits.users.forget(name)
+        count_failure(address)
         raise
-    limits.proven.note(name, principal.user_pk)
-    if not is_proven:
-        _require_token(limits.per_key, name)
+    limits.users.note(name, principal.user_pk)
+    _require_key_limit(limits, limits.per_key.take(name))
     return principal
 
 
 def caller_of(key: str) -> Hashable:
-    """Whose key it is where it worked lately, else a name of its own."""
+    """The user of a key that was valid lately, otherwise the key's digest."""
     name = _digest(key)
-    return current().proven.get(name, name)
+    return current().users.get(name, name)
 
 
-def count_failure(request: HttpRequest) -> None:
-    """After credentials of another kind were wrong. Errors: `TooManyRequests` if that happened too often."""
-    limits, network = current(), _network(request)
-    _refuse_guessing(limits, network)
-    limits.failures.take(network)
+def count_failure(address: str) -> None:
+    """Count a key or token that was refused. Errors: `TooManyRequests` if its address sent too many."""
+    wait = current().failures.take(network_of(address))
+    if wait:
+        raise _too_many("Too many failed attempts came from this address.", wait)
 
 
-def count_anonymous(request: HttpRequest) -> None:
-    """For a request without working credentials. Errors: `TooManyRequests` if its address sends too many."""
-    wait = current().anonymous.take(_network(request))
+def count_anonymous(address: str) -> None:
+    """Count a request without valid credentials. Errors: `TooManyRequests` if its address sent too many."""
+    wait = current().anonymous.take(network_of(address))
     if wait:
         raise _too_many("Too many requests without a key came from this address.", wait)
 
 
-def _require_token(buckets: TokenBuckets, name: bytes) -> None:
-    wait = buckets.take(name)
+def _require_key_limit(limits: Limits, wait: float) -> None:
     if wait:
-        raise _too_many(f"A key may make {buckets.per_minute} requests a minute.", wait)
-
-
-def _refuse_guessing(limits: Limits, network: str) -> None:
-    wait = limits.failures.wait_seconds(network)
-    if wait:
-        raise _too_many("Too many failed attempts came from this address.", wait)
+        raise _too_many(f"A key may make {limits.per_key.per_minute} requests a minute.", wait)
 
 
 def _too_many(sentence: str, wait_seconds: float) -> TooManyRequests:
     seconds = math.ceil(wait_seconds)
     return TooManyRequests(f"{sentence} Try again in {seconds} s.", retry_after_seconds=seconds)
-
-
-def _network(request: HttpRequest) -> str:
-    return network_of(request.META.get("REMOTE_ADDR", ""))
 
 
 def _digest(key: str) -> bytes:

@@ -10,7 +10,7 @@ from rest_framework.request import Request
 
 from accounts import tokens
 from accounts.api import limits
-from accounts.api.authentication import UserKeyAuthentication
+from accounts.api.authentication import UserKeyAuthentication, address_of
 from accounts.audit import Actor
 from accounts.principal import Principal
 from agents.rpc.memory_admin import owner_for
@@ -34,7 +34,7 @@ class ToolAuthentication(BaseAuthentication):
         try:
             holder = tokens.authenticate(token)
         except Unauthenticated:
-            limits.count_failure(request._request)  # noqa: SLF001
+            limits.count_failure(address_of(request))
             raise
         if not tokens.implied(holder.scopes, tokens.WRITE):
             raise Forbidden(f"missing scope: {tokens.WRITE}")

@@ -7,7 +7,7 @@ from django.views.decorators.csrf import csrf_exempt
 
 from accounts import tokens
 from accounts.api import limits
-from accounts.api.authentication import bearer
+from accounts.api.authentication import address_of, bearer
 from agents.rpc.methods import METHODS
 from memory_gateway.core.errors import TooManyRequests, Unauthenticated
 
@@ -20,7 +20,7 @@ def gone(request: HttpRequest, rest: str) -> HttpResponseBase:  # noqa: ARG001 -
     try:
         is_welcome = not tokens.is_any_configured() or _has_token(request)
         if not is_welcome:
-            limits.count_failure(request)
+            limits.count_failure(address_of(request))
     except TooManyRequests as error:
         refusal = {"error": {"message": error.detail, "type": "rate_limited"}}
         return JsonResponse(refusal, status=429, headers={"Retry-After": str(error.retry_after_seconds)})

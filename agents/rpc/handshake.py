@@ -10,15 +10,14 @@ from typing import Any
 from django.conf import settings
 
 from accounts import tokens
-from accounts.api import limits as guesses
-from accounts.sign_in import network_of
+from accounts.api import limits
 from accounts.tokens import TokenPrincipal
 from agents.rpc import frames
 from agents.rpc.failures import Failure, Refusal, invalid, refused
 from agents.rpc.frames import BadFrame, NotJson, Request
 from agents.rpc.limits import MAX_MESSAGE_BYTES, MAX_OUTBOUND_BYTES, MAX_STRANGERS_MESSAGE_BYTES
 from agents.rpc.origins import is_origin_allowed
-from memory_gateway.core.errors import Unauthenticated
+from memory_gateway.core.errors import TooManyRequests, Unauthenticated
 
 MIN_PROTOCOL, MAX_PROTOCOL = 3, 4
 ROLE = "operator"
@@ -153,16 +152,15 @@ def _authenticate(auth: Mapping[str, Any], peer: str, *, has_device: bool) -> To
     given = [auth[name] for name in ("token", "password") if isinstance(auth.get(name), str) and auth[name]]
     if not given:
         raise refused(_missing_token() if has_device else _missing_device())
-    limits, network = guesses.current(), network_of(peer)
-    wait_seconds = limits.failures.wait_seconds(network)
-    if wait_seconds:
-        raise refused(_too_many_guesses(wait_seconds))
-    for secret in given:
+    for secret in dict.fromkeys(given):
         try:
             return tokens.authenticate(secret)
         except Unauthenticated:
             continue
-    limits.failures.take(network)
+    try:
+        limits.count_failure(peer)
+    except TooManyRequests as error:
+        raise refused(_too_many_failures(error)) from None
     raise refused(_wrong_token())
 
 
@@ -195,10 +193,10 @@ def _missing_device() -> Failure:
     return Failure("NOT_PAIRED", "device identity required", details={"code": "DEVICE_IDENTITY_REQUIRED"})
 
 
-def _too_many_guesses(wait_seconds: float) -> Failure:
+def _too_many_failures(error: TooManyRequests) -> Failure:
     return Failure(
         "INVALID_REQUEST",
         "unauthorized: too many failed authentication attempts (retry later)",
         details={"code": "AUTH_RATE_LIMITED", "authReason": "rate_limited"},
-        retry_after_ms=int(wait_seconds * 1000) + 1,
+        retry_after_ms=1000 * (error.retry_after_seconds or 1),
     )

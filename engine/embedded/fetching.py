@@ -17,7 +17,7 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from django.conf import settings
 
@@ -32,7 +32,8 @@ from memory_gateway.core.addresses import (
     BadAddress,
     Resolver,
     check_uri,
-    lies_in_a_store,
+    file_path,
+    is_file,
     reachable_addresses,
     resolve,
 )
@@ -99,33 +100,21 @@ class Fetcher:
                 target = Target.of(uri, reachable_addresses(uri, policy, resolver=self._resolver))
                 deadline = Deadline.after(self._seconds)
                 return download(target, deadline=deadline, max_bytes=max_bytes, tls=self._tls)
+            if is_file(uri):
+                return _local_pieces(file_path(uri, policy), max_bytes)
             check_uri(uri, policy)
         except BadAddress as error:
             raise Unreadable(f"The address {error}.") from None
-        if lies_in_a_store(uri):
-            raise Unreadable(f"An address of {scheme}:// cannot be read: an https:// address of the file is needed.")
-        return _local_pieces(uri, max_bytes)
+        raise Unreadable(f"An address of {scheme}:// cannot be read: an https:// address of the file is needed.")
 
 
-def _local_pieces(uri: str, max_bytes: int) -> Generator[bytes]:
+def _local_pieces(path: Path, max_bytes: int) -> Generator[bytes]:
     """A file of this machine, from the folders that the operator opened for that."""
-    with _opened(_below_a_root(unquote(urlsplit(uri).path))) as file:
+    with _opened(path) as file:
         try:
             yield from chunks(file, max_bytes)
         except LimitExceeded:
             raise Unreadable(f"The file is larger than {max_bytes} bytes (MEMORY_GATEWAY_MAX_UPLOAD_BYTES).") from None
-
-
-def _below_a_root(path: str) -> Path:
-    """The path without links. What lies elsewhere is refused alike, whether it is there or not."""
-    roots = [Path(root) for root in settings.MEMORY_GATEWAY_FILE_URI_ROOTS]
-    try:
-        real = Path(path).resolve()
-    except (ValueError, RuntimeError, OSError):
-        raise Unreadable("The address is no path.") from None
-    if not any(real.is_relative_to(root.resolve()) for root in roots):
-        raise Unreadable("Files are read from the folders of MEMORY_GATEWAY_FILE_URI_ROOTS only.")
-    return real
 
 
 @contextmanager

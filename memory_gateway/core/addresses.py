@@ -11,11 +11,13 @@ import re
 import socket
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from urllib.parse import SplitResult, urlsplit
+from pathlib import Path
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from django.conf import settings
 
 MAX_URI_CHARS = 2048
+FILE_SCHEME = "file"
 WEB_SCHEMES = frozenset({"http", "https"})
 STORE_SCHEMES = frozenset({"minio", "s3"})
 DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -25,6 +27,7 @@ Resolver = Callable[[str, int], Iterable[str]]
 
 # Parsers disagree about these: what one reads as the host is the user name or the path of another.
 _AMBIGUOUS = re.compile(r"[\x00-\x20\x7f-\xa0\u2028\u2029\ufeff\\]")
+_NO_FILE_NAME = re.compile(r"[\x00-\x1f\x7f\\]")
 # Python's `is_global` lets these through: protocol assignments, retired 6to4 relays, all of IPv6 that nobody assigns.
 _NOT_PUBLIC = (ipaddress.IPv4Network("192.0.0.0/24"), ipaddress.IPv4Network("192.88.99.0/24"))
 _GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")
@@ -38,15 +41,16 @@ class BadAddress(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class AddressPolicy:
-    """`allow_file`: `file://` may be recorded. `allowed_hosts`: host names that are fine wherever they lie."""
+    """`file_roots`: the folders below which `file://` is allowed. `allowed_hosts`: host names that are fine wherever
+    they lie."""
 
-    allow_file: bool = False
+    file_roots: tuple[Path, ...] = ()
     allowed_hosts: frozenset[str] = frozenset()
 
     @classmethod
     def from_settings(cls) -> AddressPolicy:
         hosts = frozenset(_normal_host(host) for host in settings.MEMORY_GATEWAY_ALLOWED_PRIVATE_HOSTS)
-        return cls(allow_file=not settings.IS_PRODUCTION, allowed_hosts=hosts)
+        return cls(file_roots=tuple(map(Path, settings.MEMORY_GATEWAY_FILE_URI_ROOTS)), allowed_hosts=hosts)
 
 
 def resolve(host: str, port: int) -> list[str]:
@@ -66,8 +70,8 @@ def check_uri(uri: str, policy: AddressPolicy, *, resolver: Resolver = resolve) 
     """
     parts = _split(uri)
     scheme = parts.scheme.lower()
-    if scheme == "file":
-        _check_file(parts, policy)
+    if scheme == FILE_SCHEME:
+        file_path(uri, policy)
     elif scheme in WEB_SCHEMES:
         reachable_addresses(uri, policy, resolver=resolver)
     elif scheme not in STORE_SCHEMES:
@@ -91,6 +95,30 @@ def reachable_addresses(uri: str, policy: AddressPolicy, *, resolver: Resolver =
             "MEMORY_GATEWAY_ALLOWED_PRIVATE_HOSTS"
         )
     return addresses
+
+
+def file_path(uri: str, policy: AddressPolicy) -> Path:
+    """Return the path of a `file://` URI, without links.
+
+    The answer says nothing about what exists elsewhere. Spellings that two readers may read as different paths are
+    refused, because the memory service reads the URI itself. Errors: `BadAddress` unless it lies below a root.
+    """
+    parts = _split(uri)
+    path = _plain_path(parts)
+    if path is not None and any(path.is_relative_to(root.resolve()) for root in policy.file_roots):
+        return path
+    raise BadAddress(
+        "must be file:/// with a plain path below one of the folders of MEMORY_GATEWAY_FILE_URI_ROOTS; upload the file "
+        "instead, or ask an operator to add its folder"
+    )
+
+
+def is_file(uri: str) -> bool:
+    """Return True for a `file:` address, however it is spelled. False for what is no address."""
+    try:
+        return urlsplit(uri).scheme.lower() == FILE_SCHEME
+    except ValueError:
+        return False
 
 
 def lies_in_a_store(uri: str) -> bool:
@@ -146,13 +174,20 @@ def _normal_host(host: str) -> str:
         raise BadAddress("must name a valid host") from None
 
 
-def _check_file(parts: SplitResult, policy: AddressPolicy) -> None:
-    if not policy.allow_file:
-        raise BadAddress("must not be a file:// address here: upload the file instead")
-    if parts.netloc not in {"", "localhost"} or not parts.path.startswith("/"):
-        raise BadAddress("must be file:// with an absolute path on this machine")
+def _plain_path(parts: SplitResult) -> Path | None:
+    """Return the absolute path without links, None if it is not one or can be read in two ways."""
+    has_extras = parts.netloc.lower() not in {"", "localhost"} or parts.query or parts.fragment
+    try:
+        path = unquote(parts.path, errors="strict")
+        is_encoded_twice = unquote(path) != path
+        is_plain = path.startswith("/") and not path.startswith("//") and ".." not in path.split("/")
+        if has_extras or is_encoded_twice or not is_plain or _NO_FILE_NAME.search(path):
+            return None
+        return Path(path).resolve()
+    except (ValueError, RuntimeError, OSError):
+        return None
 
 
 def _schemes(policy: AddressPolicy) -> str:
-    schemes = ["https://", "http://", "minio://", "s3://", *(["file://"] if policy.allow_file else [])]
+    schemes = ["https://", "http://", "minio://", "s3://", *(["file://"] if policy.file_roots else [])]
     return ", ".join(schemes[:-1]) + " or " + schemes[-1]

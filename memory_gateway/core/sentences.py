@@ -129,7 +129,6 @@ SENTENCES: Final = (
     _("The file is larger than %(number)s bytes (MEMORY_GATEWAY_MAX_UPLOAD_BYTES)."),
     _("The file is %(type)s, which is not taken here; allowed are %(types)s."),
     _("The file could not be kept for reading: the disk of this gateway is full."),
-    _("Files are read from the folders of MEMORY_GATEWAY_FILE_URI_ROOTS only."),
     _("There is no such file that the gateway may read."),
     _("Too many files are being fetched at this moment."),
     _("An address of %(scheme)s:// cannot be read: an https:// address of the file is needed."),
@@ -141,9 +140,12 @@ SENTENCES: Final = (
     _("The address could not prove by its TLS certificate that it is its host."),
     _("The address cannot be reached."),
     _("The address answered with something that is no file over HTTP."),
-    _("The address is no path."),
     _("The address names something that is not a file."),
     _("The address %(cause)s."),
+    _(
+        "must be file:/// with a plain path below one of the folders of MEMORY_GATEWAY_FILE_URI_ROOTS; upload the file "
+        "instead, or ask an operator to add its folder"
+    ),
     # ingestion
     _("Given up after %(number)s tries: upload it again, or have an operator run `manage.py ingest --failed`."),
     _("The gateway itself failed while ingesting; it tries again."),

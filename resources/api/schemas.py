@@ -78,8 +78,8 @@ class ExternalBody(ScopedBody):
         None, description="Of its content, in hex: the same digest in the same scope is the same resource."
     )
     source_uri: Uri = Field(
-        description="Where it lies for good: minio://, s3://, https://, http://, and file:// under the local profile. "
-        "Kept, and given back with what search finds."
+        description="Where it lies for good: minio://, s3://, https://, http://, and file:// below "
+        "MEMORY_GATEWAY_FILE_URI_ROOTS. Kept, and given back with what search finds."
     )
     ingest_uri: Uri | None = Field(
         None,

@@ -12,6 +12,7 @@ from typing import TypeVar
 from django.conf import settings
 from django.utils import timezone
 
+from engine import file_uris
 from engine.port import (
     ContentItem,
     ContentType,
@@ -133,7 +134,8 @@ def _remember(resource: Resource, work: _Work) -> Outcome:
 def message_of(resource: Resource, ingest_uri: str | None = None) -> Message:
     """The one message that a resource is; its time is the resource's own, so that sending it again is the same message.
 
-    Errors: `Unreadable` if the file is gone, or lies where only an `ingest_uri` can reach it and none is given.
+    Errors: `Unreadable` if the file is gone, lies outside the folders that may be read, or where only an `ingest_uri`
+    can reach it and none is given.
     """
     is_external = resource.origin == Resource.Origin.EXTERNAL
     source = Attachment.Source.EXTERNAL_RESOURCE if is_external else Attachment.Source.UPLOAD
@@ -151,6 +153,7 @@ def message_of(resource: Resource, ingest_uri: str | None = None) -> Message:
         raise Unreadable(_NEEDS_ADDRESS)
     else:
         item = replace(item, uri=resource.source_uri, ingest_uri=ingest_uri)
+        file_uris.require_allowed(item)
     return Message(resource.user.user_id, "user", to_ms(resource.created_at), (item,))
 
 

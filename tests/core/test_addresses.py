@@ -3,6 +3,7 @@ from __future__ import annotations
 import ipaddress
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from memory_gateway.core.addresses import (
     BadAddress,
     Resolver,
     check_uri,
+    file_path,
     is_public,
     lies_in_a_store,
     reachable_addresses,
@@ -19,7 +21,6 @@ from memory_gateway.core.addresses import (
 )
 
 STRICT = AddressPolicy()
-LOCAL = AddressPolicy(allow_file=True)
 
 
 def answering(*answers: list[str]) -> Resolver:
@@ -171,11 +172,94 @@ def test_a_host_allowed_by_name_may_be_private() -> None:
         check_uri("http://minio.internal.example/a", policy, resolver=private)
 
 
-def test_files_are_for_the_local_profile() -> None:
-    assert check_uri("file:///srv/a.png", LOCAL)
-    for uri in ("file://elsewhere/srv/a.png", "file:a.png", "file:///a b"):
+OUTSIDE = {
+    "elsewhere": "file:///etc/passwd",
+    "the root's parent": "file://{parent}/secret.txt",
+    "nothing": "file:///nowhere/at/all",
+    "upper case": "FILE:///etc/passwd",
+    "mixed case": "fIlE:///etc/passwd",
+    "one slash": "file:/etc/passwd",
+    "no slash": "file:etc/passwd",
+    "relative": "file:a.txt",
+    "four slashes": "file:///{root}/a.txt",
+    "five slashes": "file:////{root}/a.txt",
+    "encoded double slash": "file:///%2f{root}/a.txt",
+    "parent": "file://{root}/../secret.txt",
+    "parent inside": "file://{root}/../open/a.txt",
+    "encoded dots": "file://{root}/%2e%2e/secret.txt",
+    "half encoded dots": "file://{root}/.%2E/secret.txt",
+    "encoded slash": "file://{root}/..%2fsecret.txt",
+    "encoded twice": "file://{root}/%252e%252e/secret.txt",
+    "encoded thrice": "file://{root}/%25252e%25252e/secret.txt",
+    "overlong dots": "file://{root}/%c0%ae%c0%ae/secret.txt",
+    "full-width dots": "file://{root}/\uff0e\uff0e\uff0fsecret.txt/../../secret.txt",
+    "backslashes": "file://{root}/..\\secret.txt",
+    "all backslashes": "file:\\\\\\etc\\passwd",
+    "encoded backslash": "file://{root}/..%5csecret.txt",
+    "nul": "file://{root}/a.txt%00",
+    "line feed": "file://{root}/a.txt%0a",
+    "tab in the scheme": "fi\tle:///etc/passwd",
+    "leading space": " file:///etc/passwd",
+    "leading control": "\x01file:///etc/passwd",
+    "host": "file://elsewhere{root}/a.txt",
+    "loopback host": "file://127.0.0.1{root}/a.txt",
+    "host with port": "file://localhost:80{root}/a.txt",
+    "user": "file://me@localhost{root}/a.txt",
+    "encoded host": "file://localhos%74{root}/a.txt",
+    "query": "file://{root}/a.txt?/../../secret.txt",
+    "fragment": "file://{root}/a.txt#/../../secret.txt",
+    "link to a file": "file://{root}/link.txt",
+    "link to a folder": "file://{root}/up/secret.txt",
+    "link that loops": "file://{root}/loop",
+    "beginning of the name": "file://{root}-too/a.txt",
+    "home": "file:///~/a.txt",
+    "netdoc": "netdoc:///etc/passwd",
+    "jar": "jar:file:///etc/passwd!/",
+    "local file": "local_file:///etc/passwd",
+}
+INSIDE = ["{root}/a.txt", "localhost{root}/a.txt", "LOCALHOST{root}/a.txt", "{root}/%61.txt", "{root}/./sub//b%20c.txt"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A root beside a secret, with every link that leads out of it."""
+    return file_root(tmp_path)
+
+
+def file_root(parent: Path) -> Path:
+    root = parent / "open"
+    (root / "sub").mkdir(parents=True)
+    for path in (root / "a.txt", root / "sub" / "b c.txt", parent / "secret.txt"):
+        path.write_text("a secret")
+    (parent / "open-too").mkdir()
+    (parent / "open-too" / "a.txt").write_text("a secret")
+    (root / "link.txt").symlink_to(parent / "secret.txt")
+    (root / "up").symlink_to(parent)
+    (root / "loop").symlink_to(root / "loop")
+    return root
+
+
+@pytest.mark.parametrize("uri", OUTSIDE.values(), ids=OUTSIDE.keys())
+def test_files_outside_the_roots_are_refused_however_they_are_spelled(folder: Path, uri: str) -> None:
+    for roots in ((folder,), ()):
         with pytest.raises(BadAddress):
-            check_uri(uri, LOCAL)
+            check_uri(uri.format(root=folder, parent=folder.parent), AddressPolicy(file_roots=roots))
+
+
+@pytest.mark.parametrize("rest", INSIDE)
+def test_files_below_a_root_pass(folder: Path, rest: str) -> None:
+    uri = f"file://{rest.format(root=folder)}"
+    policy = AddressPolicy(file_roots=(folder.parent / "other", folder))
+    assert check_uri(uri, policy) == uri
+    assert file_path(uri, policy) in {folder / "a.txt", folder / "sub" / "b c.txt"}
+    with pytest.raises(BadAddress, match="MEMORY_GATEWAY_FILE_URI_ROOTS"):
+        check_uri(uri, AddressPolicy())
+
+
+def test_a_root_may_be_a_link(folder: Path) -> None:
+    (folder.parent / "alias").symlink_to(folder)
+    policy = AddressPolicy(file_roots=(folder.parent / "alias",))
+    assert file_path(f"file://{folder.parent}/alias/a.txt", policy) == folder / "a.txt"
 
 
 @pytest.mark.parametrize(
@@ -198,12 +282,14 @@ def test_what_an_address_wraps_decides(address: str, expected: bool) -> None:
     assert is_public(ipaddress.ip_address(address)) is expected
 
 
-@pytest.mark.parametrize(("is_production", "allows"), [(False, True), (True, False)])
-def test_the_policy_follows_the_profile(settings: Any, is_production: bool, allows: bool) -> None:
+@pytest.mark.parametrize("is_production", [False, True])
+def test_the_policy_follows_the_settings_in_every_profile(settings: Any, is_production: bool) -> None:
     settings.IS_PRODUCTION = is_production
     settings.MEMORY_GATEWAY_ALLOWED_PRIVATE_HOSTS = ["Minio.Internal."]
-    policy = AddressPolicy.from_settings()
-    assert policy == AddressPolicy(allows, frozenset({"minio.internal"}))
+    settings.MEMORY_GATEWAY_FILE_URI_ROOTS = [Path("/srv/shared")]
+    assert AddressPolicy.from_settings() == AddressPolicy((Path("/srv/shared"),), frozenset({"minio.internal"}))
+    settings.MEMORY_GATEWAY_FILE_URI_ROOTS = []
+    assert AddressPolicy.from_settings().file_roots == ()
 
 
 @pytest.mark.parametrize(

@@ -370,20 +370,14 @@ def test_outside_the_opened_folders_nobody_learns_what_is_there(folder: Path) ->
     paths = [outside, folder.parent / "nothing.txt", folder / "link.txt", folder / "up" / "secret.txt"]
     uris = [path.as_uri() for path in paths]
     uris += [f"{folder.as_uri()}/../secret.txt", f"{folder.as_uri()}/%2e%2e/secret.txt", f"{folder.as_uri()}-too/a.txt"]
-    assert {refused(uri).detail for uri in uris} == {
-        "Files are read from the folders of MEMORY_GATEWAY_FILE_URI_ROOTS only."
-    }
+    details = {refused(uri).detail for uri in uris}
+    assert len(details) == 1
+    assert "folders of MEMORY_GATEWAY_FILE_URI_ROOTS" in details.pop()
 
 
 def test_without_opened_folders_no_file_is_read(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(TEXT)
     assert "FILE_URI_ROOTS" in refused((tmp_path / "a.txt").as_uri()).detail
-
-
-def test_in_production_no_file_is_read(folder: Path, settings: Any) -> None:
-    (folder / "a.txt").write_bytes(TEXT)
-    settings.IS_PRODUCTION = True
-    assert "must not be a file://" in refused((folder / "a.txt").as_uri()).detail
 
 
 def test_what_is_not_a_file_to_read_is_refused(folder: Path) -> None:
@@ -395,8 +389,8 @@ def test_what_is_not_a_file_to_read_is_refused(folder: Path) -> None:
         "": "not a file",
         "nothing.txt": "no such file",
         "large.txt": "larger than",
-        "a%00b": "no path",
-        "loop": "no path",
+        "a%00b": "plain path",
+        "loop": "plain path",
     }
     for name, expected in words.items():
         assert expected in refused(f"{folder.as_uri()}/{name}").detail

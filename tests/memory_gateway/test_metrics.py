@@ -53,6 +53,17 @@ def test_a_users_key_opens_nothing(alice: Person) -> None:
     assert alice.client.get("/metrics").status_code == 401
 
 
+def test_wrong_tokens_are_counted_and_the_right_one_passes(settings: Any) -> None:
+    settings.MEMORY_GATEWAY_METRICS_TOKEN = TOKEN
+    settings.FAILED_AUTHENTICATIONS_PER_MINUTE = 8
+    client = Client(REMOTE_ADDR="203.0.113.8")
+    wrong = {"Authorization": "Bearer wrong"}
+    answers = [client.get("/metrics", headers=wrong) for _ in range(10)]
+    assert [answer.status_code for answer in answers] == [401] * 8 + [429] * 2
+    assert int(answers[-1]["Retry-After"]) > 0
+    assert client.get("/metrics", headers={"Authorization": f"Bearer {TOKEN}"}).status_code == 200
+
+
 def test_signed_in_staff_may_look(admin_client: Client) -> None:
     assert admin_client.get("/metrics").status_code == 200
 

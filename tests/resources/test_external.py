@@ -287,9 +287,16 @@ def test_private_addresses_are_refused_under_local_too(alice: Person, web: WebSe
     assert web.heads == []
 
 
-def test_a_file_of_this_machine_is_recorded_but_read_from_opened_folders_only(alice: Person, tmp_path: Path) -> None:
-    (tmp_path / "contract.txt").write_bytes(TEXT)
-    item = registered(alice, source_uri=(tmp_path / "contract.txt").as_uri())
+def test_a_file_whose_folder_was_closed_since_is_not_read(alice: Person, tmp_path: Path, settings: Any) -> None:
+    settings.MEMORY_GATEWAY_FILE_URI_ROOTS = [tmp_path]
+    path = tmp_path / "contract.txt"
+    assert registered(alice, source_uri=path.as_uri())["status"] == "failed"  # it is not there yet
+    path.write_bytes(TEXT)
+    settings.MEMORY_GATEWAY_FILE_URI_ROOTS = []
+    resource = Resource.objects.get()
+    Resource.objects.update(status="pending", lease_holder="", error_message="")
+    ingest(resource.resource_id)
+    [item] = alice.client.get(f"/resources/{resource.resource_id}").json()["resources"]
     assert item["status"] == "failed"
     assert "MEMORY_GATEWAY_FILE_URI_ROOTS" in item["error_message"]
     assert Resource.objects.get().retry_at is None

@@ -68,7 +68,7 @@ class ContentItemIn(Body):
     type: ContentType
     text: Text | None = Field(None, description="What is said; of items of type `text` only.")
     uri: Annotated[str, Field(min_length=1, max_length=MAX_URI_CHARS, json_schema_extra={"format": "uri"})] | None = (
-        Field(None, description="https://, http://, minio:// or s3://; under the local profile file:// as well.")
+        Field(None, description="https://, http://, minio:// or s3://; file:// below MEMORY_GATEWAY_FILE_URI_ROOTS.")
     )
     base64: Base64 | None = Field(None, description="The file itself, without a `data:` prefix.")
     ext: Annotated[str, Field(pattern=_EXTENSION)] | None = Field(None, description="The file's ending, such as png.")

@@ -101,6 +101,7 @@ def test_wrong_tokens_are_counted(client: Client, settings: Any) -> None:
     answer = client.get("/plugins/memory/api/config?token=wrong")
     assert answer.json()["error"]["type"] == "rate_limited"
     assert int(answer.headers["Retry-After"]) > 0
+    assert client.get(f"/plugins/memory/api/config?token={SECRET}").status_code == 410
 
 
 @pytest.mark.browser

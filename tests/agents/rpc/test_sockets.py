@@ -153,10 +153,12 @@ def test_guesses_are_counted_together_with_those_at_the_api(tmp_path: Any) -> No
                 codes.append(client.connect(token="wrong")["error"]["details"]["code"])
         assert codes == ["AUTH_TOKEN_MISMATCH"] * 10 + ["AUTH_RATE_LIMITED"] * 2
         with dialled(server) as client:
-            error = client.connect(token=TOKEN)["error"]
+            error = client.connect(token="wrong")["error"]
         assert error["message"] == "unauthorized: too many failed authentication attempts (retry later)"
         assert error["retryable"] is True
-        assert error["retryAfterMs"] > 0
+        assert 0 < error["retryAfterMs"] <= 6000
+        with connected(server, TOKEN) as client:
+            assert client.is_alive()
 
 
 # --- nonsense --------------------------------------------------------------------------------------------------------

@@ -325,12 +325,25 @@ def test_a_file_that_a_message_merely_points_at_is_never_read(here: World, stora
     storage.mkdir(exist_ok=True)
     path.resolve().parent.mkdir(exist_ok=True)
     path.write_bytes(b"\x89PNG the secret plan")
-    part = add.Part("image", uri=f"file://{path}", name="secret.png")
+    here.settings.MEMORY_GATEWAY_FILE_URI_ROOTS = [storage.parent]  # no start allows this
+    part = add.Part("image", uri=path.resolve().as_uri(), name="secret.png")
     add.add(principal(here.person), add.AddCommand("chat:1", (add.Said("alice", "user", NOON, (part,)),)))
     get_engine().flush(here.owner, "chat:1")
     move(here)
     assert "secret.png" in sent(here)
     assert base64.b64encode(path.read_bytes()).decode() not in sent(here)
+
+
+def test_a_registered_file_whose_folder_was_closed_since_is_moved_as_text(here: World, tmp_path: Path) -> None:
+    here.settings.MEMORY_GATEWAY_FILE_URI_ROOTS = [tmp_path]
+    path = tmp_path / "report.txt"
+    path.write_text("The quarterly report.")
+    said = services.Registration("report.txt", path.as_uri())
+    assert services.register(principal(here.person), said).status == "extracted"
+    here.settings.MEMORY_GATEWAY_FILE_URI_ROOTS = []
+    move(here)
+    assert path.as_uri() not in sent(here)
+    assert "The quarterly report." in sent(here)
 
 
 def test_one_session_or_one_file_can_be_moved_alone(here: World) -> None:
