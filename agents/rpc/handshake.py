@@ -11,7 +11,6 @@ from django.conf import settings
 
 from accounts import tokens
 from accounts.api import limits as guesses
-from accounts.sign_in import network_of
 from accounts.tokens import TokenPrincipal
 from agents.rpc import frames
 from agents.rpc.failures import Failure, Refusal, invalid, refused
@@ -19,6 +18,7 @@ from agents.rpc.frames import BadFrame, NotJson, Request
 from agents.rpc.limits import MAX_MESSAGE_BYTES, MAX_OUTBOUND_BYTES, MAX_STRANGERS_MESSAGE_BYTES
 from agents.rpc.origins import is_origin_allowed
 from memory_gateway.core.errors import Unauthenticated
+from memory_gateway.core.networks import network_of
 
 MIN_PROTOCOL, MAX_PROTOCOL = 3, 4
 ROLE = "operator"
