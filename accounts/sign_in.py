@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import ipaddress
 from datetime import datetime, timedelta
 
 from django.conf import settings
@@ -14,6 +13,7 @@ from django.utils import timezone
 from accounts.audit import Actor, record
 from accounts.models import SignInThrottle
 from memory_gateway.core.errors import TooManyRequests
+from memory_gateway.core.networks import network_of
 
 FAILURES_PER_NAME = 5
 FAILURES_PER_NETWORK = 50
@@ -56,15 +56,6 @@ def fail(username: str, address: str) -> None:
     single = SignInThrottle.objects.filter(network=network, name_digest=_digest(username)).first()
     if single is not None and single.failures == FAILURES_PER_NAME:
         record(Actor.system("sign-in"), "operator.lock_out", subject_type="network", subject_id=network)
-
-
-def network_of(address: str) -> str:
-    """Who counts as one: an IPv4 address, or the /64 that an IPv6 subscriber has to himself."""
-    try:
-        parsed = ipaddress.ip_address(address)
-    except ValueError:
-        return "unknown"
-    return str(ipaddress.ip_network((parsed, 64), strict=False)) if parsed.version == 6 else str(parsed)
 
 
 def _row(network: str, name_digest: str, now: datetime) -> SignInThrottle:

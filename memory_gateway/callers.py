@@ -9,8 +9,8 @@ import re
 from collections.abc import Hashable
 
 from accounts.api import limits
-from accounts.sign_in import network_of
 from memory_gateway.bridge import Scope
+from memory_gateway.core.networks import network_of
 
 _KEY = rb"(uk_[A-Za-z0-9_-]{43})"
 _IN_HEADER = re.compile(rb"bearer\s+" + _KEY, re.IGNORECASE)

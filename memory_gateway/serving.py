@@ -9,8 +9,9 @@ import sqlite3
 import sys
 import tempfile
 from dataclasses import dataclass
+from functools import partial
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import uvicorn
 from django.conf import settings
@@ -23,6 +24,8 @@ from uvicorn.supervisors.multiprocess import Multiprocess
 
 from agents.rpc import limits
 from engine.registry import get_engine
+from memory_gateway.connections import FEW_CONNECTIONS, ConnectionTable, allowed_connections
+from memory_gateway.http_protocol import HttpProtocol
 from memory_gateway.safety import require_no_reload, require_safe_local
 from memory_gateway.websocket_protocol import WebSocketProtocol
 
@@ -123,21 +126,41 @@ def _wal_note() -> str:
     )
 
 
-def configuration(plan: Plan) -> uvicorn.Config:
+def _file_limit_note(connections: int) -> str:
+    return (
+        f"  note       the limit of open files (ulimit -n) leaves room for {connections} connections per process: "
+        "raise it to serve more"
+    )
+
+
+def configuration(plan: Plan, connections: int) -> uvicorn.Config:
+    """`connections` is the most that one process may hold."""
     proxies = settings.MEMORY_GATEWAY_TRUSTED_PROXIES
+    table = ConnectionTable(
+        total=connections,
+        per_address=settings.MEMORY_GATEWAY_CONNECTIONS_PER_ADDRESS,
+        trusted_proxies=proxies,
+    )
+    # A worker process gets a copy of the table while it is empty.
+    http: Any = partial(
+        HttpProtocol,
+        connections=table,
+        head_seconds=settings.HTTP_HEAD_SECONDS,
+        stall_seconds=settings.HTTP_STALL_SECONDS,
+    )
     return uvicorn.Config(
         APPLICATION,
         host=plan.host,
         port=plan.port,
         workers=plan.workers,
-        http="httptools",
+        http=http,
         ws=WebSocketProtocol,
         ws_max_size=limits.MAX_MESSAGE_BYTES,
         ws_ping_interval=PING_SECONDS,
         ws_ping_timeout=PING_SECONDS,
         ws_per_message_deflate=False,
         lifespan="on",
-        timeout_keep_alive=75,
+        timeout_keep_alive=settings.HTTP_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=DRAIN_SECONDS,
         access_log=False,
         log_config=None,
@@ -173,13 +196,16 @@ def _leave(_signal_number: int, _frame: FrameType | None) -> NoReturn:
 
 def _serve(plan: Plan) -> int:
     listener = listen(plan)
+    connections = allowed_connections(settings.MEMORY_GATEWAY_THREADS)
     sys.stdout.write(banner(plan, listener.getsockname()[1]) + "\n")
+    if connections < FEW_CONNECTIONS:
+        sys.stdout.write(_file_limit_note(connections) + "\n")
     sys.stdout.flush()
     if plan.workers == 1 or plan.reload:
-        uvicorn.Server(configuration(plan)).run(sockets=[listener])
+        uvicorn.Server(configuration(plan, connections)).run(sockets=[listener])
         return 0
     os.environ["MEMORY_GATEWAY_WORKER"] = str(os.getpid())
-    supervisor = Multiprocess(configuration(plan), sockets=[listener])
+    supervisor = Multiprocess(configuration(plan, connections), sockets=[listener])
     with tempfile.TemporaryDirectory(prefix="memory-gateway-metrics-") as shared:
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = shared  # whichever worker is asked counts for all
         supervisor.run()

@@ -65,6 +65,7 @@ MEMORY_GATEWAY_TRUSTED_PROXIES = env.networks("TRUSTED_PROXIES")
 MEMORY_GATEWAY_ALLOWED_PRIVATE_HOSTS = env.words("ALLOWED_PRIVATE_HOSTS")
 MEMORY_GATEWAY_FILE_URI_ROOTS = env.paths("FILE_URI_ROOTS")
 MEMORY_GATEWAY_THREADS = env.integer("THREADS", 40, minimum=1, maximum=1000)
+MEMORY_GATEWAY_CONNECTIONS_PER_ADDRESS = env.integer("CONNECTIONS_PER_ADDRESS", 1000, minimum=1)
 MEMORY_GATEWAY_ONE_CORE = env.boolean("ONE_CORE", True)
 MEMORY_GATEWAY_RATE_LIMIT_PER_MINUTE = env.integer("RATE_LIMIT_PER_MINUTE", 60_000)
 MEMORY_GATEWAY_QUOTA_FILES = env.integer("QUOTA_FILES", 0)
@@ -261,6 +262,12 @@ CONTENT_SECURITY_POLICY = {
 # Per address, kept by each process (`accounts.api.limits`).
 FAILED_AUTHENTICATIONS_PER_MINUTE = 10
 ANONYMOUS_REQUESTS_PER_MINUTE = 600
+
+# How long the head of an HTTP request may take, how long a client may go without taking any more of its answer, and how
+# long a connection may wait for its next request: longer than proxies keep theirs, so that they close first.
+HTTP_HEAD_SECONDS = 15.0
+HTTP_STALL_SECONDS = 30.0
+HTTP_KEEP_ALIVE_SECONDS = 75
 
 # Of a WebSocket (`agents.rpc`): until when it must have connected, how often it hears a tick and its token is looked at
 # again, and how many requests a second one token may send.

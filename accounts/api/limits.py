@@ -16,8 +16,8 @@ from django.conf import settings
 
 from accounts import services
 from accounts.principal import Principal
-from accounts.sign_in import network_of
 from memory_gateway.core.errors import TooManyRequests, Unauthenticated
+from memory_gateway.core.networks import network_of
 from memory_gateway.core.ratelimit import Recent, TokenBuckets
 
 _USER_KNOWN_SECONDS = 600.0

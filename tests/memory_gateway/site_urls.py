@@ -24,6 +24,14 @@ def sleep(request: HttpRequest, seconds: str) -> HttpResponse:
     return JsonResponse({"slept": seconds, "pid": os.getpid()})
 
 
+def headers(request: HttpRequest) -> HttpResponse:
+    return JsonResponse({"body": len(request.body), **request.headers})
+
+
+def large(request: HttpRequest, size: int) -> HttpResponse:
+    return HttpResponse(bytes(size), content_type="application/octet-stream")
+
+
 def hang(request: HttpRequest) -> HttpResponse:
     """Leaves a thread behind that Python would wait for at its end."""
     threading.Thread(target=time.sleep, args=(60,), daemon=False).start()
@@ -59,6 +67,8 @@ class Echo(APIView):
 
 urlpatterns = [
     path("test/sleep/<str:seconds>", sleep),
+    path("test/headers", csrf_exempt(headers)),
+    path("test/large/<int:size>", large),
     path("test/hang", hang),
     path("test/fail", fail),
     path("admin/test/fail", fail),

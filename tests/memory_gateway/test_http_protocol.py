@@ -1,0 +1,398 @@
+"""What clients without a key can do to the server by their connections and the heads of their requests."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import inspect
+import json
+import resource
+import select
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import requests
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from websockets.sync.client import connect as connect_websocket
+
+from memory_gateway.http_protocol import MAX_HEAD_BYTES, HttpProtocol
+from tests.server import RunningServer, running_server
+
+MIB = 2**20
+HASTY = {"DJANGO_SETTINGS_MODULE": "tests.memory_gateway.hasty_site"}
+OTHER_USER = "127.0.0.2"
+PROXY = "127.0.0.3"
+HEAD_START = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _many_files() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 4096)), hard))
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """A server with a limit of 1,024 files; heads have two seconds, idle connections three, unread answers one."""
+    with running_server(tmp_path_factory.mktemp("hasty"), **HASTY) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def narrow_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """A server that allows five connections per address, behind a proxy."""
+    env = {"MEMORY_GATEWAY_CONNECTIONS_PER_ADDRESS": "5", "MEMORY_GATEWAY_TRUSTED_PROXIES": PROXY}
+    with running_server(tmp_path_factory.mktemp("narrow"), **HASTY, **env) as running:
+        yield running
+
+
+def connect(server: RunningServer, source: str = "127.0.0.1") -> socket.socket:
+    port = int(server.url.rpartition(":")[2])
+    return socket.create_connection(("127.0.0.1", port), timeout=10, source_address=(source, 0))
+
+
+def read_all(client: socket.socket) -> bytes:
+    received = bytearray()
+    with contextlib.suppress(ConnectionResetError):
+        while part := client.recv(65536):
+            received += part
+    return bytes(received)
+
+
+def talk(server: RunningServer, sent: bytes) -> bytes:
+    """Send, and return all that comes until the server closes the connection."""
+    with connect(server) as client:
+        client.sendall(sent)
+        return read_all(client)
+
+
+def is_open(client: socket.socket) -> bool:
+    """Whether the server has sent nothing and not closed the connection."""
+    poll = select.poll()
+    poll.register(client, select.POLLIN)
+    return not poll.poll(0)
+
+
+def is_served(server: RunningServer, source: str) -> bool:
+    with connect(server, source) as client:
+        client.sendall(HEAD_START + b"Connection: close\r\n\r\n")
+        return read_all(client).startswith(b"HTTP/1.1 200 ")
+
+
+@contextlib.contextmanager
+def idle_connections(server: RunningServer, count: int, source: str = "127.0.0.1") -> Iterator[list[socket.socket]]:
+    with contextlib.ExitStack() as stack:
+        yield [stack.enter_context(connect(server, source)) for _ in range(count)]
+
+
+def head(*headers: bytes, path: bytes = b"/test/headers") -> bytes:
+    return b"\r\n".join([b"GET " + path + b" HTTP/1.1", b"Host: 127.0.0.1", *headers, b"", b""])
+
+
+# --- the head: size and number of headers ---
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        head(b"X: " + b"a" * MAX_HEAD_BYTES),
+        head(b"X: " + b"a" * 2 * MAX_HEAD_BYTES)[:-4],
+        head(*(b"X-%d: a" % number for number in range(100))),
+        head(*(b"X-%d: %b" % (number, b"a" * 1000) for number in range(70))),
+        head(path=b"/" + b"a" * MAX_HEAD_BYTES),
+        HEAD_START + b"X-" + b"a" * 2 * MAX_HEAD_BYTES,
+        b"POST /health HTTP/1.1\r\nContent-Length: 99000\r\n\r\n"
+        + bytes(99_000)
+        + head(b"X: " + b"a" * MAX_HEAD_BYTES),
+    ],
+    ids=["long header", "endless header", "many headers", "long headers", "long path", "long name"],
+)
+def test_a_head_that_is_too_large_is_answered_431_and_the_connection_closed(server: RunningServer, sent: bytes) -> None:
+    answer_head, _, body = talk(server, sent).partition(b"\r\n\r\n")
+    assert answer_head.startswith(b"HTTP/1.1 431 ")
+    assert b"content-type: application/problem+json" in answer_head
+    assert b"connection: close" in answer_head
+    assert json.loads(body)["code"] == "head_too_large"
+
+
+def test_large_heads_within_the_bounds_are_served(server: RunningServer) -> None:
+    headers = [b"X-%d: a" % number for number in range(90)]
+    for sent in (head(*headers, b"Connection: close"), head(b"X-0: " + b"a" * 60 * 1024, b"Connection: close")):
+        answer = talk(server, sent)
+        assert answer.startswith(b"HTTP/1.1 200 ")
+        assert b'"X-0": "a' in answer
+
+
+def test_a_large_head_in_many_pieces_and_after_a_large_body_is_served(server: RunningServer) -> None:
+    body = bytes(300_000)
+    upload = b"POST /test/headers HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: %d\r\n\r\n" % len(body)
+    last = head(b"X-0: " + b"a" * 60 * 1024, b"Connection: close")
+    with connect(server) as client:
+        client.sendall(upload + body + last[:1000])
+        for start in range(1000, len(last), 10_000):
+            time.sleep(0.02)
+            client.sendall(last[start : start + 10_000])
+        answer = read_all(client)
+    assert b'"body": 300000' in answer
+    assert b'"X-0": "aaa' in answer
+
+
+def test_a_head_that_begins_behind_a_body_has_the_same_bounds(server: RunningServer) -> None:
+    upload = b"POST /test/headers HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 99000\r\n\r\n" + bytes(99_000)
+    for size, is_answered in ((60_000, True), (MAX_HEAD_BYTES, False)):
+        answer = talk(server, upload + head(b"X-0: " + b"a" * size, b"Connection: close"))
+        assert (b'"X-0"' in answer) == is_answered
+
+
+def test_pipelined_requests_are_answered_in_order_up_to_a_bound(server: RunningServer) -> None:
+    few = b"".join(head(path=b"/test/echo?%d" % number) for number in range(20))
+    assert talk(server, few + head(b"Connection: close")).count(b"HTTP/1.1 ") == 21
+    assert talk(server, head() * 5000).count(b"HTTP/1.1 200 ") < 100
+
+
+def test_nonsense_is_a_400_of_ours(server: RunningServer) -> None:
+    answer = talk(server, b"\x16\x03\x01 nonsense\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert b'"code":"bad_request"' in answer
+
+
+# --- after the head ---
+
+CHUNKED = b"POST /test/headers HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n"
+
+
+@pytest.mark.parametrize("start", [b"0\r\nX: ", b"1;x="], ids=["trailer", "chunk extension"])
+def test_endless_trailers_and_chunk_extensions_are_cut_off(server: RunningServer, start: bytes) -> None:
+    with connect(server) as client:
+        client.sendall(CHUNKED + b"\r\n" + start)
+        sent = _send_until_closed(client, b"a" * 65536, 64 * MIB)
+    assert sent < 16 * MIB
+
+
+def test_endless_many_trailers_are_cut_off(server: RunningServer) -> None:
+    with connect(server) as client:
+        client.sendall(CHUNKED + b"\r\n0\r\n")
+        assert _send_until_closed(client, b"a:b\r\n" * 10_000, 64 * MIB) < 16 * MIB
+
+
+def _send_until_closed(client: socket.socket, data: bytes, most: int) -> int:
+    sent = 0
+    with contextlib.suppress(ConnectionError):
+        while sent < most:
+            client.sendall(data)
+            sent += len(data)
+    return sent
+
+
+def test_a_trailer_does_not_pass_for_a_header(server: RunningServer) -> None:
+    answer = talk(server, CHUNKED + b"Connection: close\r\n\r\n1\r\na\r\n0\r\nX-Trailer: yes\r\n\r\n")
+    assert b'"body": 1' in answer
+    assert b"X-Trailer" not in answer
+
+
+# --- time ---
+
+
+def test_slow_heads_are_closed_in_time_and_nobody_waits_for_them(server: RunningServer) -> None:
+    with idle_connections(server, 200) as slow:
+        began = time.monotonic()
+        for position in range(30):
+            for client in slow:
+                with contextlib.suppress(ConnectionError):
+                    client.send(head()[position : position + 1])
+            asked = time.monotonic()
+            assert is_served(server, OTHER_USER)
+            assert time.monotonic() - asked < 1
+            if position == 5:
+                assert time.monotonic() - began < 1.5
+                assert all(is_open(client) for client in slow)
+            time.sleep(0.1)
+        assert time.monotonic() - began > 2.5
+        assert not any(is_open(client) for client in slow)
+
+
+@pytest.mark.parametrize("drip", [b"", b"\r\n" * 20, head()], ids=["nothing", "empty lines", "a head"])
+def test_idle_connections_are_closed_whatever_they_drip(server: RunningServer, drip: bytes) -> None:
+    with connect(server) as client:
+        client.sendall(head())
+        assert client.recv(65536).startswith(b"HTTP/1.1 200 ")
+        client.settimeout(0.4)
+        began = time.monotonic()
+        for position in range(20):
+            try:
+                client.sendall(drip[position : position + 1])
+                if not client.recv(65536):
+                    break
+            except TimeoutError:
+                continue
+            except ConnectionError:
+                break
+        assert 1.5 < time.monotonic() - began < 5
+
+
+def test_a_busy_connection_is_not_idle(server: RunningServer) -> None:
+    assert talk(server, head(b"Connection: close", path=b"/test/sleep/4")).startswith(b"HTTP/1.1 200 ")
+
+
+@pytest.mark.parametrize("lines", [(), (b"Connection: close",)], ids=["keep-alive", "close"])
+def test_who_does_not_take_an_answer_is_cut_off(server: RunningServer, lines: tuple[bytes, ...]) -> None:
+    size = 20 * MIB
+    with connect(server) as client:
+        client.sendall(head(*lines, path=b"/test/large/%d" % size))
+        time.sleep(3.5)
+        assert len(read_all(client)) < size
+
+
+def test_who_takes_an_answer_slowly_gets_all_of_it(server: RunningServer) -> None:
+    size = 12 * MIB
+    with connect(server) as client:
+        client.sendall(head(b"Connection: close", path=b"/test/large/%d" % size))
+        received = 0
+        began = time.monotonic()
+        while part := client.recv(MIB):
+            received += len(part)
+            time.sleep(len(part) / size * 4)
+        assert time.monotonic() - began > 3
+    assert received > size
+
+
+# --- how many ---
+
+
+def test_idle_connections_from_one_address_lock_nobody_out(server: RunningServer) -> None:
+    assert "the limit of open files (ulimit -n) leaves room for 608 connections per process" in server.log
+    with idle_connections(server, 1300) as idle:
+        for source in ("127.0.0.1", OTHER_USER) * 10:
+            assert is_served(server, source)
+        still_open = [client for client in idle if is_open(client)]
+        assert 250 < len(still_open) <= 304
+        assert still_open == idle[-len(still_open) :]
+
+
+def test_idle_connections_from_many_addresses_lock_nobody_out(server: RunningServer) -> None:
+    with contextlib.ExitStack() as stack:
+        for number in range(10, 20):
+            stack.enter_context(idle_connections(server, 130, f"127.0.0.{number}"))
+        for source in ("127.0.0.1", OTHER_USER) * 10:
+            assert is_served(server, source)
+    assert "All 608 connections are in use." in server.log
+
+
+def test_busy_connections_are_kept_and_the_next_is_answered_503(narrow_server: RunningServer) -> None:
+    with idle_connections(narrow_server, 5) as busy:
+        for client in busy:
+            client.sendall(head(path=b"/test/sleep/1"))
+        time.sleep(0.3)
+        with connect(narrow_server) as client:
+            answer = read_all(client)
+        assert answer.startswith(b"HTTP/1.1 503 ")
+        assert b'"code":"too_many_connections"' in answer
+        assert is_served(narrow_server, OTHER_USER)
+        assert all(client.recv(65536).startswith(b"HTTP/1.1 200 ") for client in busy)
+        assert is_served(narrow_server, "127.0.0.1")
+
+
+def test_a_trusted_proxy_may_hold_more_connections_than_others(narrow_server: RunningServer) -> None:
+    with idle_connections(narrow_server, 50, PROXY) as of_proxy, idle_connections(narrow_server, 50) as of_other:
+        time.sleep(0.5)
+        assert sum(is_open(client) for client in of_proxy) == 50
+        assert sum(is_open(client) for client in of_other) == 5
+
+
+def test_websockets_count_among_their_own(narrow_server: RunningServer) -> None:
+    with contextlib.ExitStack() as stack:
+        url = narrow_server.url.replace("http", "ws", 1)
+        sockets = [stack.enter_context(connect_websocket(url)) for _ in range(8)]
+        assert all("connect.challenge" in str(one.recv(timeout=10)) for one in sockets)
+        assert is_served(narrow_server, "127.0.0.1")
+
+
+def test_worker_processes_have_the_same_bounds(tmp_path: Path) -> None:
+    with running_server(tmp_path, "--workers", "2", **HASTY, MEMORY_GATEWAY_CONNECTIONS_PER_ADDRESS="5") as server:
+        assert talk(server, head(b"X: " + b"a" * MAX_HEAD_BYTES)).startswith(b"HTTP/1.1 431 ")
+        with idle_connections(server, 50) as idle:
+            assert is_served(server, OTHER_USER)
+            assert 1 <= sum(is_open(client) for client in idle) <= 10
+
+
+# --- what other users notice ---
+
+
+class Timer:
+    """A user who calls with one connection, one request after another."""
+
+    def __init__(self, server: RunningServer) -> None:
+        created = requests.post(f"{server.url}/users", json={"user_id": "ann"}, timeout=10).json()
+        self._port = int(server.url.rpartition(":")[2])
+        self._headers = {"Authorization": f"Bearer {created['user_key']}"}
+
+    def p99(self, count: int = 400) -> float:
+        client = http.client.HTTPConnection("127.0.0.1", self._port, timeout=30, source_address=(OTHER_USER, 0))
+        seconds = []
+        for _ in range(count):
+            began = time.monotonic()
+            client.request("GET", "/resources", headers=self._headers)
+            response = client.getresponse()
+            assert response.read()
+            assert response.status == 200
+            seconds.append(time.monotonic() - began)
+        client.close()
+        return sorted(seconds)[int(count * 0.99)]
+
+
+@pytest.mark.parametrize("piece", [b"a" * 65536, b"\r\nX:a" * 13_000], ids=["one header", "many headers"])
+def test_endless_heads_cost_other_users_nothing(tmp_path: Path, piece: bytes) -> None:
+    with running_server(tmp_path) as server:
+        timer = Timer(server)
+        timer.p99()
+        alone = timer.p99()
+        before = server.rss_bytes().current
+        is_over = threading.Event()
+        attack = threading.Thread(target=_send_endless_heads, args=(server, piece, is_over))
+        attack.start()
+        time.sleep(0.5)
+        beside = timer.p99()
+        is_over.set()
+        attack.join()
+        assert beside <= 2 * alone + 0.03  # the second summand is what a shared machine adds
+        assert server.rss_bytes().peak - before < 20 * MIB
+
+
+def _send_endless_heads(server: RunningServer, piece: bytes, is_over: threading.Event) -> None:
+    """One after another, as long as the server lets each, with a pause in which a shell would start the next."""
+    while not is_over.wait(0.05):
+        with connect(server) as client, contextlib.suppress(OSError):
+            client.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: ")
+            for _ in range(4000):
+                client.sendall(piece)
+
+
+# --- uvicorn ---
+
+
+def test_what_is_used_of_uvicorn_is_still_there() -> None:
+    """`HttpProtocol` overrides these methods, reads these attributes, and replaces the body of one method."""
+    ours = {name: member for name, member in vars(HttpProtocol).items() if inspect.isfunction(member)}
+    overridden = {
+        "connection_made", "connection_lost", "handle_websocket_upgrade", "data_received", "on_headers_complete",
+        "on_body", "_start_asgi_task", "send_400_response",
+    }  # fmt: skip
+    assert overridden == {name for name in ours if hasattr(HttpToolsProtocol, name) and name != "__init__"}
+    for name in overridden:
+        theirs = list(inspect.signature(getattr(HttpToolsProtocol, name)).parameters)
+        assert list(inspect.signature(ours[name]).parameters) == theirs, name
+    source = inspect.getsource(HttpToolsProtocol)
+    for attribute in (
+        "self.cycle.response_complete", "self.cycle.disconnected", "self.cycle.message_event",
+        "self.connections.add(self)", "self.connections.discard(self)", "self.pipeline.appendleft(",
+        "self.tasks.add(task)", "self.parser = None", "self._unset_keepalive_if_required()",
+        "self.loop.create_task(cycle.run_asgi(app))", "self.headers.append((name, value))",
+        "self.headers = []", '"headers": self.headers', "self.url += url",
+        "self.client = get_remote_addr(transport)",
+    ):  # fmt: skip
+        assert attribute in source, attribute
+    assert "reset_contextvars" in inspect.getsource(HttpToolsProtocol._start_asgi_task)
