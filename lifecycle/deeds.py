@@ -5,6 +5,7 @@ None of them can be undone.
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -37,6 +38,9 @@ REREAD: Final = "reread"
 STEP: Final = 100
 ARCHIVES_KEPT: Final = timedelta(days=1)
 _FOLDER: Final = "exports"
+_UUID: Final = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+# Also what an export that was killed left of it.
+_ARCHIVE: Final = re.compile(rf"{_UUID}/{_FOLDER}/\.?{_UUID}\.tar(?:\.mg-part)?")
 
 
 def empty(target: Target, *, actor: Actor) -> Job:
@@ -76,7 +80,9 @@ def archive_of(job: Job) -> Path:
 def remove_old_archives(now: datetime) -> int:
     """Removes what exports left a day ago; how many."""
     before = (now - ARCHIVES_KEPT).timestamp()
-    old = [path for path in storage.root().glob(f"*/{_FOLDER}/*") if path.lstat().st_mtime < before]
+    found = storage.root().glob(f"*/{_FOLDER}/*")
+    ours = [path for path in found if _ARCHIVE.fullmatch(path.relative_to(storage.root()).as_posix())]
+    old = [path for path in ours if path.lstat().st_mtime < before]
     for path in old:
         path.unlink(missing_ok=True)
     return len(old)

@@ -7,7 +7,7 @@ import errno
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
 from uuid import UUID
@@ -32,8 +32,13 @@ def of_rows(user: MemoryUser) -> list[str]:
     found = set(uploads.values_list("storage_path", flat=True))
     attached = Attachment.objects.filter(user=user, source=Attachment.Source.MEMORY_ADD).exclude(sha256="")
     uris = [*attached.values_list("internal_uri", flat=True), *_of_open_messages(user)]
+    return sorted(found | of_attachments(uris))
+
+
+def of_attachments(uris: Iterable[str]) -> set[str]:
+    """Return the stored files among the addresses of attachments."""
     matches = (_OF_URI.fullmatch(uri) for uri in uris)
-    return sorted(found | {match[1] for match in matches if match})
+    return {match[1] for match in matches if match}
 
 
 def _of_open_messages(user: MemoryUser) -> Iterator[str]:
