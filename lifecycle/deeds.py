@@ -31,6 +31,7 @@ from lifecycle.moving.plan import Target as Move
 from memories.models import Tombstone
 from memory_gateway.core.errors import NotFound
 from resources import storage
+from resources.services import storage_binding
 
 PURGE: Final = "purge"
 EXPORT: Final = "export"
@@ -99,6 +100,7 @@ def _rows(target: Target) -> QuerySet[Memory]:
 
 
 def _purge(run: Run) -> dict[str, Any]:
+    storage_binding.require()
     purged, seen = run.cursor.get("purged", 0), run.cursor.get("seen", 0)
     with _kept_alive(run):
         for size, tombstone_ids, place in _batches(run.params, run.cursor):
@@ -133,6 +135,7 @@ def _finish_purge(job: Job) -> None:
 
 
 def _export(run: Run) -> dict[str, Any]:
+    storage_binding.require()
     path = _archive_path(run.job)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
@@ -143,6 +146,7 @@ def _export(run: Run) -> dict[str, Any]:
 
 
 def _reread(run: Run) -> dict[str, Any]:
+    storage_binding.require()
     done, told = run.cursor.get("done", 0), run.cursor.get("told", 0)
     failed = run.cursor.get("failed", 0)
     sessions = run.params["sessions"]

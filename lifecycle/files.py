@@ -15,7 +15,7 @@ from uuid import UUID
 from accounts.models import MemoryUser
 from engine import upstream_journal
 from lifecycle.places import BELOW_ROOT
-from resources import storage
+from resources import quarantine, storage
 from resources.models import Attachment, Resource
 
 OF_MESSAGES = "/memory_attachments/"
@@ -107,12 +107,18 @@ def remove_empty_folders(folder: Path) -> None:
 
 
 def remove_all(user: MemoryUser) -> tuple[int, int]:
-    """Removes a user's whole folder; how many files and bytes that were."""
-    folder = storage.root() / str(user.pk)
-    sizes = [path.lstat().st_size for path in on_disk(folder)]
-    if folder.is_dir() and not folder.is_symlink():
-        shutil.rmtree(folder, ignore_errors=False)
+    """Removes a user's whole folder and quarantine; how many files and bytes that were."""
+    sizes = []
+    for folder in (storage.root() / str(user.pk), quarantine.folder_of(user.pk)):
+        sizes += [path.lstat().st_size for path in on_disk(folder)]
+        if folder.is_dir() and not folder.is_symlink():
+            shutil.rmtree(folder, ignore_errors=False)
     return len(sizes), sum(sizes)
+
+
+def count_of(user_pk: UUID) -> int:
+    """Return how many files an erasure would remove, those in quarantine among them."""
+    return len(on_disk_of(user_pk)) + sum(1 for _ in on_disk(quarantine.folder_of(user_pk)))
 
 
 def on_disk_of(user_pk: UUID) -> list[str]:
