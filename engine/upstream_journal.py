@@ -116,6 +116,12 @@ def doubtful_sessions(before: datetime, limit: int) -> list[Session]:
     return list(sessions.annotate(turn=turn_of_user("pk")).order_by("turn", "pk")[:limit])
 
 
+def unsettled_users() -> list[UUID]:
+    """Return the users of messages whose upstream answer is still open."""
+    sent = Memory.objects.filter(batch_id__gte="sending", batch_id__lt="sendinh")
+    return list(sent.order_by().values_list("user_id", flat=True).distinct())
+
+
 def unsettled_messages(user_pk: UUID) -> list[Message]:
     """All that a user said of which the upstream's answer is still owed."""
     sent = Memory.objects.filter(user_id=user_pk, batch_id__gte="sending", batch_id__lt="sendinh")

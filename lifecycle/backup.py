@@ -1,7 +1,8 @@
 """A backup of everything in one file, taken while the gateway works, and its way back.
 
-It holds the database and the stored files as of one moment. It does not hold the secret: without
-`MEMORY_GATEWAY_SECRET_KEY` (or the file `secret_key` beside the database) keys go on working, but none is shown again.
+It holds the database and the stored files as of one moment; a restore gives the database's id to the storage folder.
+It does not hold the secret: without `MEMORY_GATEWAY_SECRET_KEY` (or the file `secret_key` beside the database) keys go
+on working, but none is shown again.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from lifecycle.models import Lease
 from memory_gateway.core.errors import Conflict, InvalidInput, NoSpace, NotFound
 from resources import storage
 from resources.leases import is_dead
+from resources.services import storage_binding
 
 FORMAT = "memory-gateway-backup"
 _DUMPS = {"sqlite": "database.sqlite3", "postgresql": "database.dump"}
@@ -89,6 +91,9 @@ def restore(archive: Path, *, report: Report = no_report) -> Backup:
         source.verify(report)
         _require_empty()
         names = [name for name in source.files if name.startswith("files/")]
+        _require_empty_storage({name.removeprefix("files/") for name in names})
+        # A restore that is killed leaves a folder without an id, which it or the next start can bind.
+        storage_binding.forget_storage_id()
         storage.require_free(sum(source.files[name]["size"] for name in names))
         for number, name in enumerate(names, 1):
             with source.open(name) as file:
@@ -98,6 +103,7 @@ def restore(archive: Path, *, report: Report = no_report) -> Backup:
             _load(dump)
         size = int(source.files[_DUMPS[vendor]]["size"])
     call_command("migrate", verbosity=0)
+    storage_binding.bind()
     return Backup(len(names), size)
 
 
@@ -202,6 +208,17 @@ def _require_empty() -> None:
         raise Conflict("A server works on this database: stop it first.")
     if MemoryUser.objects.exists():
         raise Conflict("This database has users: restore into an empty one (`manage.py migrate` makes it).")
+
+
+def _require_empty_storage(archived: set[str]) -> None:
+    """A restore that was killed may have left some of its files. Raises: `Conflict`."""
+    theirs = storage_binding.storage_id()
+    stored = {f"{folder.user_pk}/{folder.path_below_user}" for folder in storage.stored_folders()}
+    is_foreign = theirs is not None and theirs != storage_binding.database_id()
+    if is_foreign or stored - {path.rpartition("/")[0] for path in archived}:
+        raise Conflict(
+            f"The storage folder {storage.root()} is in use: set MEMORY_GATEWAY_STORAGE_DIR to an empty folder."
+        )
 
 
 def _load(dump: IO[bytes]) -> None:

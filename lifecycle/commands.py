@@ -19,11 +19,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from memory_gateway.core.errors import GatewayError
+from resources.services import storage_binding
 
 Report = Callable[[str, int, int], None]
 """`report(step, done, total)`, called as often as one likes; a total of 0 is one that nobody knows yet."""
@@ -151,9 +152,11 @@ def whole_number(least: int, most: int) -> Callable[[str], int]:
 class LifecycleCommand(BaseCommand):
     """A command over a service. `run` does it and answers, with `self.report` for progress and `self.stop` to look at.
 
-    A `GatewayError` becomes its sentence with exit code 2.
+    A `GatewayError` becomes its sentence with exit code 2. A command that `requires_storage` is refused where the
+    storage folder belongs to another database.
     """
 
+    requires_storage: ClassVar[bool] = True
     report: Progress
     stop: Stop
 
@@ -169,6 +172,8 @@ class LifecycleCommand(BaseCommand):
         with stop_on_signals() as self.stop:
             self.report = Progress(self.stderr)
             try:
+                if self.requires_storage:
+                    storage_binding.require()
                 answer = self.run(**options)
             except Stopped:
                 self.stderr.write("Stopped. The same call goes on from here.")

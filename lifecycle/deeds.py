@@ -5,6 +5,7 @@ None of them can be undone.
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -30,6 +31,7 @@ from lifecycle.moving.plan import Target as Move
 from memories.models import Tombstone
 from memory_gateway.core.errors import NotFound
 from resources import storage
+from resources.services import storage_binding
 
 PURGE: Final = "purge"
 EXPORT: Final = "export"
@@ -37,6 +39,9 @@ REREAD: Final = "reread"
 STEP: Final = 100
 ARCHIVES_KEPT: Final = timedelta(days=1)
 _FOLDER: Final = "exports"
+_UUID: Final = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+# Also what an export that was killed left of it.
+_ARCHIVE: Final = re.compile(rf"{_UUID}/{_FOLDER}/\.?{_UUID}\.tar(?:\.mg-part)?")
 
 
 def empty(target: Target, *, actor: Actor) -> Job:
@@ -76,7 +81,9 @@ def archive_of(job: Job) -> Path:
 def remove_old_archives(now: datetime) -> int:
     """Removes what exports left a day ago; how many."""
     before = (now - ARCHIVES_KEPT).timestamp()
-    old = [path for path in storage.root().glob(f"*/{_FOLDER}/*") if path.lstat().st_mtime < before]
+    found = storage.root().glob(f"*/{_FOLDER}/*")
+    ours = [path for path in found if _ARCHIVE.fullmatch(path.relative_to(storage.root()).as_posix())]
+    old = [path for path in ours if path.lstat().st_mtime < before]
     for path in old:
         path.unlink(missing_ok=True)
     return len(old)
@@ -93,6 +100,7 @@ def _rows(target: Target) -> QuerySet[Memory]:
 
 
 def _purge(run: Run) -> dict[str, Any]:
+    storage_binding.require()
     purged, seen = run.cursor.get("purged", 0), run.cursor.get("seen", 0)
     with _kept_alive(run):
         for size, tombstone_ids, place in _batches(run.params, run.cursor):
@@ -127,6 +135,7 @@ def _finish_purge(job: Job) -> None:
 
 
 def _export(run: Run) -> dict[str, Any]:
+    storage_binding.require()
     path = _archive_path(run.job)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
@@ -137,6 +146,7 @@ def _export(run: Run) -> dict[str, Any]:
 
 
 def _reread(run: Run) -> dict[str, Any]:
+    storage_binding.require()
     done, told = run.cursor.get("done", 0), run.cursor.get("told", 0)
     failed = run.cursor.get("failed", 0)
     sessions = run.params["sessions"]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
-from uuid import UUID
 
 from django.conf import settings
 from django.core import checks
@@ -24,14 +24,15 @@ from engine.models import IndexStatistics, Memory
 from engine.registry import get_engine
 from lifecycle import compaction, erase, files, orphans
 from lifecycle.commands import Report, no_report
-from resources import storage
-from resources.models import Resource
+from resources import quarantine, storage
+from resources.services import storage_binding
 
 Status = Literal["ok", "warning", "problem", "fixed"]
 _WAL_RESET_BUG = (3, 51, 3)
 _ENGINE_SECONDS = 3.0
 _CLOCK_SECONDS = 5.0
 _SHOWN = 10
+_EVER = float("inf")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +49,13 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Doctor:
-    """`fix` puts right what can be, of files only those that are older than `min_age`."""
+    """`fix` puts right what can be, of files only those that are older than `min_age`. `any_number` moves files without
+    a row however many they are."""
 
     fix: bool = False
     min_age: timedelta = orphans.MIN_AGE
     compact: bool = False
+    any_number: bool = False
 
     def examine(self, report: Report = no_report) -> list[Finding]:
         """All checks; one that fails does not keep the others from their turn."""
@@ -155,50 +158,56 @@ def _index_differences() -> str:
 
 def _files(doctor: Doctor) -> _Found:
     """Rows without their file, and files without a row."""
-    missing, left = [], []
+    missing = []
     for user in MemoryUser.objects.iterator():
-        spoken_of = set(files.of_rows(user))
-        on_disk = set(files.on_disk_of(user.pk))
-        missing += sorted(spoken_of - on_disk)
-        left += _left_over(user.pk, on_disk - spoken_of)
-    left += _of_nobody()
+        missing += sorted(set(files.of_rows(user)) - set(files.on_disk_of(user.pk)))
     if missing:
         yield "problem", f"{len(missing):,} files are missing: {', '.join(missing[:_SHOWN])}."
-    yield from _treat_left_over(doctor, left)
-    if not missing and not left:
+    before = time.time() - doctor.min_age.total_seconds()
+    partial, found = storage.old_temporaries(before), orphans.find(before)
+    young = len(storage.old_temporaries(_EVER)) - len(partial) + len(orphans.find(_EVER).folders) - len(found.folders)
+    if young:
+        yield "ok", f"{young:,} files have no row yet; they are young and may be arriving."
+    if partial or found.folders:
+        yield from _treat_left_over(doctor, len(partial), found, before)
+    elif not missing and not young:
         yield "ok", "Every file has its row and every row its file."
 
 
-def _left_over(user_pk: UUID, paths: set[str]) -> list[Path]:
-    """Without those that are still to be removed or sent."""
-    owed = Resource.objects.filter(user_id=user_pk, cleanup_owed=True).values_list("storage_path", flat=True)
-    attached = orphans.attached(user_pk)
-    rest = [path for path in paths - set(owed) if not (files.OF_MESSAGES in path and path.split("/")[2] in attached)]
-    return [files.locate(path) for path in sorted(rest)]
-
-
-def _of_nobody() -> list[Path]:
-    """Files that arrived halfway, and those of users who are not here."""
-    users = {str(key) for key in MemoryUser.objects.values_list("pk", flat=True)}
-    root = storage.root()
-    folders = [folder for folder in (root.iterdir() if root.is_dir() else ()) if folder.name not in users]
-    return [path for folder in folders for path in files.on_disk(folder)]
-
-
-def _treat_left_over(doctor: Doctor, left: list[Path]) -> _Found:
-    before = time.time() - doctor.min_age.total_seconds()
-    old = [path for path in left if path.lstat().st_mtime < before]
-    if young := len(left) - len(old):
-        yield "ok", f"{young:,} files have no row yet; they are young and may be arriving."
-    if not old:
-        return
+def _treat_left_over(doctor: Doctor, partial: int, found: orphans.Orphans, before: float) -> _Found:
+    said = f"{partial:,} uploads broke off and {len(found.folders):,} files have no row"
+    objection = "" if doctor.any_number else found.objection()
     if not doctor.fix:
-        yield "warning", f"{len(old):,} files have no row; the server or `--fix` removes them: {old[0]} …"
+        yield (
+            ("problem", f"{said}. {objection}")
+            if objection
+            else ("warning", f"{said}: the server or `--fix` removes the former and moves the latter into quarantine.")
+        )
         return
-    for path in old:
-        path.unlink(missing_ok=True)
-        files.remove_empty_folders(path.parent)
-    yield "fixed", f"{len(old):,} files without a row were removed."
+    removed = storage.remove_old_temporaries(before) + orphans.remove_erased(found)
+    if objection:
+        yield "problem", objection
+        return
+    moved = orphans.move(found.to_move(), timezone.now())
+    yield "fixed", f"{said}: {removed:,} were removed, {moved:,} moved into quarantine."
+
+
+def _storage(_doctor: Doctor) -> _Found:
+    """Whether the storage folder is this database's, and what lies in quarantine."""
+    if problem := storage_binding.refusal():
+        yield "problem", problem
+    else:
+        yield "ok", f"The storage folder {storage.root()} belongs to this database."
+    counts: Counter[str] = Counter()
+    for batch in quarantine.batches():
+        counts[str(batch.user_pk)] += len(batch.folders())
+    if counts:
+        users = ", ".join(f"{user} {count:,}" for user, count in counts.most_common(_SHOWN))
+        text = (
+            f"{counts.total():,} files are in quarantine for {quarantine.KEPT.days} days, by user: {users}. "
+            f"To put one back, move its folder from {storage.root() / quarantine.FOLDER} to the user's folder."
+        )
+        yield "warning", text
 
 
 def _erasures(doctor: Doctor) -> _Found:
@@ -255,6 +264,7 @@ CHECKS: tuple[Callable[[Doctor], _Found], ...] = (
     _database,
     _index,
     _files,
+    _storage,
     _erasures,
     _engine,
     _clock,

@@ -67,7 +67,7 @@ def plan(user_pk: UUID) -> dict[str, int]:
     user = MemoryUser.objects.filter(pk=user_pk).first()
     if user is None:
         raise NotFound("There is no such user.")
-    return {**erasing.counts(user), "files": len(files.on_disk_of(user_pk))}
+    return {**erasing.counts(user), "files": files.count_of(user_pk)}
 
 
 def erase(

@@ -7,7 +7,7 @@ import errno
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
 from uuid import UUID
@@ -15,7 +15,7 @@ from uuid import UUID
 from accounts.models import MemoryUser
 from engine import upstream_journal
 from lifecycle.places import BELOW_ROOT
-from resources import storage
+from resources import quarantine, storage
 from resources.models import Attachment, Resource
 
 OF_MESSAGES = "/memory_attachments/"
@@ -32,8 +32,13 @@ def of_rows(user: MemoryUser) -> list[str]:
     found = set(uploads.values_list("storage_path", flat=True))
     attached = Attachment.objects.filter(user=user, source=Attachment.Source.MEMORY_ADD).exclude(sha256="")
     uris = [*attached.values_list("internal_uri", flat=True), *_of_open_messages(user)]
+    return sorted(found | of_attachments(uris))
+
+
+def of_attachments(uris: Iterable[str]) -> set[str]:
+    """Return the stored files among the addresses of attachments."""
     matches = (_OF_URI.fullmatch(uri) for uri in uris)
-    return sorted(found | {match[1] for match in matches if match})
+    return {match[1] for match in matches if match}
 
 
 def _of_open_messages(user: MemoryUser) -> Iterator[str]:
@@ -102,12 +107,18 @@ def remove_empty_folders(folder: Path) -> None:
 
 
 def remove_all(user: MemoryUser) -> tuple[int, int]:
-    """Removes a user's whole folder; how many files and bytes that were."""
-    folder = storage.root() / str(user.pk)
-    sizes = [path.lstat().st_size for path in on_disk(folder)]
-    if folder.is_dir() and not folder.is_symlink():
-        shutil.rmtree(folder, ignore_errors=False)
+    """Removes a user's whole folder and quarantine; how many files and bytes that were."""
+    sizes = []
+    for folder in (storage.root() / str(user.pk), quarantine.folder_of(user.pk)):
+        sizes += [path.lstat().st_size for path in on_disk(folder)]
+        if folder.is_dir() and not folder.is_symlink():
+            shutil.rmtree(folder, ignore_errors=False)
     return len(sizes), sum(sizes)
+
+
+def count_of(user_pk: UUID) -> int:
+    """Return how many files an erasure would remove, those in quarantine among them."""
+    return len(on_disk_of(user_pk)) + sum(1 for _ in on_disk(quarantine.folder_of(user_pk)))
 
 
 def on_disk_of(user_pk: UUID) -> list[str]:

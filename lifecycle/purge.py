@@ -198,21 +198,23 @@ def _clear_session(tombstone: Tombstone, actor: Actor, engine: Engine, counts: C
         lookup.lock(owner.user_pk)
         upstream_staging.discard_of(Session.objects.get(whose))
         Override.objects.filter(whose).delete()
-        Attachment.objects.filter(whose).delete()
+        attachments = Attachment.objects.filter(whose)
+        dropped = files.of_attachments(attachments.values_list("internal_uri", flat=True))
+        attachments.delete()
+        _drop_files(tombstone.user, dropped)
         Tombstone.objects.filter(whose).update(reason="")
         _record(actor, "session", tombstone)
-    _drop_files(tombstone.user)
     counts.sessions += 1
 
 
-def _drop_files(user: MemoryUser) -> None:
-    """Files of messages that no attachment speaks of any more."""
-    with transaction.atomic():
-        lookup.lock(user.pk)
-        spoken_of = set(files.of_rows(user))
-        for path in files.on_disk_of(user.pk):
-            if files.OF_MESSAGES in path and path not in spoken_of:
-                files.remove(path)
+def _drop_files(user: MemoryUser, dropped: set[str]) -> None:
+    """Remove the files of purged attachments, unless another one refers to them.
+
+    Call in the transaction that deletes the attachments: after a crash they are still there to be purged again.
+    """
+    of_messages = {path for path in dropped if path.startswith(f"{user.pk}/") and files.OF_MESSAGES in path}
+    for path in of_messages.difference(files.of_rows(user)):
+        files.remove(path)
 
 
 def _record(actor: Actor, subject: str, tombstone: Tombstone) -> None:

@@ -21,15 +21,16 @@ from accounts.audit import Actor
 from engine import rollups
 from engine.port import Engine
 from engine.registry import get_engine
-from lifecycle import deeds, erase, jobs, leases, purge
+from lifecycle import deeds, erase, jobs, leases, orphans, purge
 from lifecycle.kinds import KINDS
-from lifecycle.orphans import remove_orphans
 from lifecycle.reading import Reader
 from lifecycle.resending import HEALTH_TIMEOUT_SECONDS, Resender
 from lifecycle.vectors import VectorFiller
 from resources import queries, services
 from resources.leases import new_holder
+from resources.services import storage_binding
 from resources.services.owed import owed_ingestions
+from resources.services.storage_binding import StorageMismatch
 
 logger = logging.getLogger("memory_gateway.sweeper")
 
@@ -71,7 +72,7 @@ class Sweeper:
         self._pool = pool or services.ingestion_pool()
         self._clock = clock
         self._holder = new_holder()
-        self._files_due_at = self._trash_due_at = clock()
+        self._files_due_at = self._trash_due_at = self._mismatch_due_at = clock()
         # A start after an outage is worth a try at once.
         self._away_until = clock()
 
@@ -97,6 +98,8 @@ class Sweeper:
 
     def _finish_deletions(self, now: datetime) -> int:
         owed = list(queries.owed_deletions(now).values_list("resource_id", flat=True)[:BATCH])
+        if not owed or not self._is_storage_bound(now):
+            return 0
         for resource_id in owed:
             services.finish_deletion(resource_id, engine=self._engine)
         return len(owed)
@@ -105,19 +108,32 @@ class Sweeper:
         if now < self._files_due_at:
             return 0
         self._files_due_at = now + FILES_EVERY
+        if not self._is_storage_bound(now):
+            return 0
         for user_pk in erase.unfinished(begun_before=now - FILES_EVERY):
             erase.finish(user_pk, engine=self._engine)
-        return remove_orphans(now) + deeds.remove_old_archives(now)
+        return orphans.clear(now) + deeds.remove_old_archives(now)
 
     def _purge_trash(self, now: datetime) -> int:
         """A part of it in each round, until nothing is old enough for another day."""
-        if now < self._trash_due_at or purge.retention() is None:
+        if now < self._trash_due_at or purge.retention() is None or not self._is_storage_bound(now):
             return 0
         counts = purge.purge_trash(actor=Actor.system(DUTY), engine=self._engine, limit=PURGED_AT_ONCE)
         purged = counts.memories + counts.sessions
         if purged < PURGED_AT_ONCE:
             self._trash_due_at = now + TRASH_EVERY
         return purged
+
+    def _is_storage_bound(self, now: datetime) -> bool:
+        """Check again before files are removed: the folder may have been unmounted or exchanged since the start."""
+        try:
+            storage_binding.require()
+        except StorageMismatch as error:
+            if now >= self._mismatch_due_at:
+                self._mismatch_due_at = now + FILES_EVERY
+                logger.error("No file is removed: %s", error.detail)  # noqa: TRY400  the sentence says it all
+            return False
+        return True
 
     def _note_recovery(self, now: datetime) -> None:
         """After an outage nobody waits out the backoff that grew in it."""
@@ -225,7 +241,11 @@ _running: list[SweeperThread] = []
 
 
 def start() -> None:
-    """Starts this process's sweeper and its jobs; a second call changes nothing."""
+    """Starts this process's sweeper and its jobs; a second call changes nothing.
+
+    Raises: `StorageMismatch`.
+    """
+    storage_binding.require()
     with _lock:
         if not _running:
             rounds: tuple[Rounds, ...] = (Sweeper(), JobRunner(), VectorFiller(), Reader(), Resender())

@@ -140,6 +140,7 @@ ELSEWHERE: dict[str, str] = {
     "lifecycle.Job": "names users in its parameters: `lifecycle.erase` looks for them",
     "lifecycle.JobStep": "goes with its job",
     "lifecycle.Lease": "processes",
+    "resources.StorageIdentity": "one row for all",
 }
 """Our other tables, and why nothing of a person is left there."""
 

@@ -11,10 +11,11 @@ import signal
 import time
 from collections.abc import Awaitable, Callable
 
-from memory_gateway.wsgi import application as django_application  # first: it sets Django up for the rest
+from memory_gateway.django_setup import application as django_application  # first: it sets Django up for the rest
 
 # isort: split
 from django.conf import settings
+from django.db import connections
 
 from agents.rpc.consumer import RpcConsumer, Timing
 from agents.rpc.doors import Doors
@@ -27,6 +28,7 @@ from memory_gateway.core.context import choose_request_id, request_id
 from memory_gateway.health import HealthMonitor, health_document, monitor
 from memory_gateway.mcp_door import McpDoor
 from memory_gateway.request_body import Receive, Send
+from resources.services.storage_binding import StorageMismatch
 
 # What is left of ten seconds after the requests in flight had theirs; what a sweep leaves, the next start finishes.
 SWEEPER_STOP_SECONDS = 1.0
@@ -84,8 +86,12 @@ class Router:
         await receive()
         if settings.MEMORY_GATEWAY_ONE_CORE:
             cores.stay_on_one()
+        try:
+            await asyncio.to_thread(_start_sweeper)
+        except StorageMismatch as error:
+            await send({"type": "lifespan.startup.failed", "message": error.detail})
+            return
         watch = asyncio.create_task(_end_with_parent(os.environ.get("MEMORY_GATEWAY_WORKER", "")))
-        sweeper.start()
         self._mcp = McpDoor(settings.MEMORY_GATEWAY_THREADS)
         async with self._mcp.open(MCP_STOP_SECONDS):
             gc.freeze()  # what is here now stays: nobody has to look through it again and again for what is garbage
@@ -94,6 +100,13 @@ class Router:
         watch.cancel()
         await asyncio.to_thread(sweeper.stop, SWEEPER_STOP_SECONDS)
         await send({"type": "lifespan.shutdown.complete"})
+
+
+def _start_sweeper() -> None:
+    try:
+        sweeper.start()
+    finally:
+        connections.close_all()
 
 
 async def _send_whole(answer: Answer, send: Send) -> None:

@@ -25,9 +25,11 @@ from uvicorn.supervisors.multiprocess import Multiprocess
 from agents.rpc import limits
 from engine.registry import get_engine
 from memory_gateway.connections import FEW_CONNECTIONS, ConnectionTable, allowed_connections
+from memory_gateway.core.errors import GatewayError
 from memory_gateway.http_protocol import HttpProtocol
 from memory_gateway.safety import require_no_reload, require_safe_local
 from memory_gateway.websocket_protocol import WebSocketProtocol
+from resources.services import storage_binding
 
 APPLICATION = "memory_gateway.asgi:application"
 # Requests in flight get this long at SIGTERM; the rest of ten seconds is for the sweeper.
@@ -56,8 +58,12 @@ def check(plan: Plan) -> None:
         get_engine()
         executor = MigrationExecutor(connection)
         missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
+        if not missing:
+            storage_binding.require()
     except ImproperlyConfigured as error:
         raise CommandError(str(error)) from None
+    except GatewayError as error:
+        raise CommandError(error.detail) from None
     except DatabaseError as error:
         raise CommandError(f"The database cannot be used: {error}") from error
     finally:

@@ -1,6 +1,13 @@
-import os
+"""For WSGI servers: REST, documentation and the panel, without the worker threads of `manage.py serve`."""
 
-from django.core.wsgi import get_wsgi_application
+from memory_gateway.django_setup import application  # first: it sets Django up for the rest
 
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memory_gateway.settings")
-application = get_wsgi_application()
+# isort: split
+from django.db import connections
+
+from resources.services import storage_binding
+
+__all__ = ["application"]
+
+storage_binding.require()
+connections.close_all()

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import uuid
+
 from django.db import models
 from django.db.models import Q
 
@@ -129,3 +131,18 @@ class Attachment(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class StorageIdentity(models.Model):
+    """The id that ties this database to its storage folder: one row, and the same id in the folder's `storage_id`."""
+
+    id = models.PositiveSmallIntegerField(primary_key=True, default=1, editable=False)
+    uuid = models.UUIDField(default=uuid.uuid4, editable=False)
+    bound_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        default_permissions = ("view",)
+        constraints = [models.CheckConstraint(condition=Q(id=1), name="one_storage_identity")]
+
+    def __str__(self) -> str:
+        return str(self.uuid)

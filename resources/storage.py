@@ -1,6 +1,7 @@
 """Files on disk: only paths made of ids that we made, never following a link, readable by this account alone.
 
-`{storage}/.incoming/{random}` while a file arrives, then `{storage}/{user}/{resource_id}/content{.ext}`.
+`{storage}/.incoming/{random}` while a file arrives, then `{storage}/{user}/{resource_id}/content{.ext}`, or
+`{storage}/{user}/memory_attachments/{sha256}/content{.ext}` for a file that came in a message.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import secrets
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 from uuid import UUID
 
 from django.conf import settings
@@ -119,46 +120,59 @@ def remove(path_below_root: str) -> None:
 
 def remove_old_temporaries(before: float) -> int:
     """Removes what arriving files a crash left; `before` is Unix time in seconds."""
-    old = [path for path in _entries(root() / INCOMING) if _modified_before(path, before)]
+    old = old_temporaries(before)
     for path in old:
         path.unlink(missing_ok=True)
     return len(old)
 
 
-def old_resource_folders(before: float) -> Iterator[tuple[str, Path]]:
-    """(resource id, folder) of every resource folder that was made before; `before` is Unix time in seconds."""
-    for user_folder in _entries(root()):
-        if _USER_FOLDER.fullmatch(user_folder.name):
-            for folder in _entries(user_folder):
-                if _RESOURCE_FOLDER.fullmatch(folder.name) and _modified_before(folder, before):
-                    yield folder.name, folder
+class StoredFolder(NamedTuple):
+    """The folder of one stored file: `name` is the resource id, or the SHA-256 of a message's file."""
+
+    user_pk: UUID
+    name: str
+    path: Path
+    is_message_file: bool
+
+    @property
+    def path_below_user(self) -> str:
+        return f"{MESSAGE_FILES}/{self.name}" if self.is_message_file else self.name
+
+    def is_older_than(self, before: float) -> bool:
+        """`before` is Unix time in seconds."""
+        return _modified_before(self.path, before)
 
 
-def old_message_folders(before: float) -> Iterator[tuple[UUID, str, Path]]:
-    """(user, SHA-256, folder) of every file of a message that was kept before; `before` is Unix time in seconds."""
-    for user_folder in _entries(root()):
+def stored_folders() -> Iterator[StoredFolder]:
+    """Yield the folders of all stored files, user by user."""
+    for user_folder in entries(root()):
         if _USER_FOLDER.fullmatch(user_folder.name):
-            for folder in _entries(user_folder / MESSAGE_FILES):
-                if _DIGEST.fullmatch(folder.name) and _modified_before(folder, before):
-                    yield UUID(user_folder.name), folder.name, folder
+            yield from folders_below(user_folder, UUID(user_folder.name))
+
+
+def folders_below(folder: Path, user_pk: UUID) -> Iterator[StoredFolder]:
+    """Yield the folders of one user's files below `folder`."""
+    for path in entries(folder):
+        if _RESOURCE_FOLDER.fullmatch(path.name):
+            yield StoredFolder(user_pk, path.name, path, is_message_file=False)
+    for path in entries(folder / MESSAGE_FILES):
+        if _DIGEST.fullmatch(path.name):
+            yield StoredFolder(user_pk, path.name, path, is_message_file=True)
+
+
+def old_temporaries(before: float) -> list[Path]:
+    """Return what arriving files left in `.incoming`; `before` is Unix time in seconds."""
+    return [path for path in entries(root() / INCOMING) if _modified_before(path, before)]
 
 
 def message_file_sizes(user_pk: UUID) -> list[int]:
     """The sizes of a user's files of messages."""
     return [
-        path.lstat().st_size for folder in _entries(root() / str(user_pk) / MESSAGE_FILES) for path in _entries(folder)
+        path.lstat().st_size for folder in entries(root() / str(user_pk) / MESSAGE_FILES) for path in entries(folder)
     ]
 
 
-def remove_folder(folder: Path) -> None:
-    """Removes a folder of ours that no row speaks of, with whatever lies in it."""
-    for path in _entries(folder):
-        path.unlink(missing_ok=True)
-    with contextlib.suppress(FileNotFoundError):
-        folder.rmdir()
-
-
-def _entries(folder: Path) -> Iterator[Path]:
+def entries(folder: Path) -> Iterator[Path]:
     if not folder.is_symlink() and folder.is_dir():
         with os.scandir(folder) as entries:
             yield from [folder / entry.name for entry in entries]
@@ -175,10 +189,10 @@ def keep_names(folder: Path) -> None:
     """Has the disk keep what lies in a folder of the storage, and the folders that lead there."""
     below = folder.relative_to(root())
     for part in (below, *below.parents):
-        _sync(root() / part)
+        sync_folder(root() / part)
 
 
-def _sync(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

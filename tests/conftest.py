@@ -64,9 +64,9 @@ def charlie(db: Any) -> Person:
     return make_person("charlie")
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def storage(settings: Any, tmp_path: Path) -> Iterator[Path]:
-    """A storage folder of this test's own."""
+    """A storage folder of this test's own, since each test's database is a new one."""
     folder = tmp_path / "storage"
     settings.MEMORY_GATEWAY_STORAGE_DIR = folder
     yield folder

@@ -19,6 +19,7 @@ KIND = "tests"
 BEGUN = """
 import os, signal, sys
 from pathlib import Path
+import memory_gateway.django_setup
 from lifecycle.archive import Writer
 
 with Writer(Path(sys.argv[1]), "tests") as writer:

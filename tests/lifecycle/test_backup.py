@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import requests
 
+from resources.services.storage_binding import FILE
 from tests.lifecycle import tars
 from tests.resources.people import RemotePerson, eventually, files_of, stored
 from tests.server import RunningServer, own_database, running_server, server_environment
@@ -90,3 +91,45 @@ def test_a_damaged_backup_is_refused_before_anything_is_touched(tmp_path: Path) 
         assert refused.returncode == 2
         assert f"{name} has SHA-256" in refused.stderr
         assert json.loads(server.manage("doctor", "--json").stdout)["ok"]
+
+
+@pytest.mark.parametrize("was_started", [False, True], ids=["new", "started before"])
+def test_a_restored_gateway_starts_with_the_id_of_the_backup(tmp_path: Path, was_started: bool) -> None:
+    archive = tmp_path / "backup.tar"
+    with running_server(tmp_path) as server:
+        key = RemotePerson.create(server, "alice").user_key
+        RemotePerson(server, "alice", key).upload("notes.txt", b"The quarterly report.")
+        assert server.manage("backup", str(archive)).returncode == 0
+        identity = (server.data_dir / "storage" / FILE).read_text()
+    other = tmp_path / "other"
+    other.mkdir()
+    with own_database(other) as url:
+        again = RunningServer(other, server_environment(other, url))
+        if was_started:
+            again.start()
+            again.kill()
+            assert (other / "storage" / FILE).read_text() != identity
+        restored = again.manage("restore", str(archive))
+        assert restored.returncode == 0, restored.stdout + restored.stderr
+        assert (other / "storage" / FILE).read_text() == identity
+        again.start()
+        try:
+            assert len(RemotePerson(again, "alice", key).resources()) == 1
+        finally:
+            again.kill()
+
+
+def test_a_restore_into_a_storage_folder_in_use_is_refused(tmp_path: Path) -> None:
+    archive = tmp_path / "backup.tar"
+    with running_server(tmp_path) as server:
+        RemotePerson.create(server, "alice").upload("notes.txt", b"The quarterly report.")
+        assert server.manage("backup", str(archive)).returncode == 0
+        other = tmp_path / "other"
+        other.mkdir()
+        with own_database(other) as url:
+            storage = server.env["MEMORY_GATEWAY_STORAGE_DIR"]
+            again = RunningServer(other, server_environment(other, url, MEMORY_GATEWAY_STORAGE_DIR=storage))
+            refused = again.manage("restore", str(archive))
+            assert (refused.returncode, "is in use" in refused.stderr) == (2, True), refused.stderr
+        assert len(files_of(server)) == 1
+        assert server.manage("doctor").returncode == 0

@@ -31,6 +31,8 @@ class Clock:
 
 def command(run: Callable[[LifecycleCommand], Answer]) -> LifecycleCommand:
     class Made(LifecycleCommand):
+        requires_storage = False
+
         def run(self, **options: Any) -> Answer:
             return run(self)
 

@@ -18,6 +18,7 @@ from engine.embedded import index
 from engine.models import IndexStatistics
 from tests.conftest import Person
 from tests.lifecycle.furnished import found, furnish
+from tests.resources.forms import files_below
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -46,6 +47,7 @@ def put(path: Path, age_seconds: float = 7200) -> Path:
     path.write_text("left over")
     then = time.time() - age_seconds
     os.utime(path, (then, then))
+    os.utime(path.parent, (then, then))
     return path
 
 
@@ -53,7 +55,7 @@ def test_a_healthy_gateway_has_no_problem(alice: Person, storage: Path) -> None:
     furnish(alice)
     statuses, code = examined()
     assert code == 0, statuses
-    assert set(statuses) == {"settings", "database", "index", "files", "erasures", "engine", "clock", "disk"}
+    assert set(statuses) == {"settings", "database", "index", "files", "storage", "erasures", "engine", "clock", "disk"}
     assert statuses["files"] == statuses["index"] == statuses["engine"] == ["ok"]
 
 
@@ -72,9 +74,10 @@ def test_a_missing_file_is_a_problem(alice: Person, storage: Path) -> None:
     assert (statuses["files"], code) == (["problem"], 1)
 
 
-def test_files_without_a_row_are_removed_and_no_others(alice: Person, storage: Path) -> None:
+def test_files_without_a_row_are_moved_into_quarantine_and_no_others(alice: Person, storage: Path) -> None:
     has = furnish(alice)
-    kept = sorted(path for path in storage.rglob("*") if path.is_file())
+    foreign = put(storage / "photos" / "holiday.jpg")
+    kept = files_below(storage)
     mine = storage / str(alice.user_pk)
     put(mine / f"r_{'0' * 32}" / "content.txt")
     put(mine / "memory_attachments" / ("0" * 64) / "content.txt")
@@ -83,9 +86,13 @@ def test_files_without_a_row_are_removed_and_no_others(alice: Person, storage: P
     young = put(storage / ".incoming" / "arriving", age_seconds=60)
     assert examined()[0]["files"] == ["ok", "warning"]
     assert examined("--fix")[0]["files"] == ["ok", "fixed"]
-    assert sorted(path for path in storage.rglob("*") if path.is_file()) == sorted([*kept, young])
+    quarantined = [path for path in files_below(storage) if path.startswith(".quarantine/")]
+    assert len(quarantined) == 3
+    assert files_below(storage) == sorted([*kept, ".incoming/arriving", *quarantined])
+    assert examined()[0]["storage"] == ["ok", "warning"]
     assert examined("--fix", "--min-age", "0")[0]["files"] == ["fixed"]
     assert not young.exists()
+    assert foreign.exists()
     download = alice.client.get(f"/resources/{has.resource_id}/content")
     assert (download.status_code, b"".join(download.streaming_content)[:10]) == (200, b"The walnut")  # type: ignore[attr-defined]
 

@@ -19,6 +19,7 @@ from django.utils import timezone
 from engine.port import EngineUnavailable
 from lifecycle.ingestion import ingest_owed
 from resources.models import Resource
+from resources.services import storage_binding
 from resources.services.ingestion import MAX_ATTEMPTS
 from tests.conftest import Person
 from tests.fake_engine import RecordingEngine
@@ -47,6 +48,7 @@ def test_nothing_owed_is_said(alice: Person) -> None:
 
 def test_a_failure_is_exit_code_1(alice: Person, storage: Path) -> None:
     resource = stored_resource(alice)
+    storage_binding.bind()
     (storage / resource.storage_path).unlink()
     out = StringIO()
     with pytest.raises(SystemExit) as ended:

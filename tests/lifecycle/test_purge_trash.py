@@ -16,8 +16,7 @@ from django.utils import timezone
 
 from accounts.audit import Actor
 from engine.models import Memory, Session
-from lifecycle import purge
-from lifecycle.orphans import remove_orphans
+from lifecycle import orphans, purge
 from lifecycle.sweeper import Sweeper
 from memories.models import Override, Tombstone
 from resources.models import Attachment, Resource
@@ -27,6 +26,7 @@ from tests.engine.upstream.conftest import make_engine, told
 from tests.fake_engine import RecordingEngine
 from tests.lifecycle.furnished import found, furnish
 from tests.memories.calls import NOON_MS, call, id_of, say, upload
+from tests.resources.forms import files_below
 from tests.stub_upstream import StubUpstream
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -114,7 +114,7 @@ def test_a_purged_session_takes_its_file_along_and_stays_closed(alice: Person, s
     call(alice, "delete", f"/sessions/{made['session_id']}")
     assert run("--older-than", "0")["resources"] == 1
     assert alice.client.get(f"/resources/{made['resource_id']}/content").status_code == 404
-    assert not [path for path in storage.rglob("*") if path.is_file()]
+    assert files_below(storage) == []
     assert Session.objects.get().deleted_at is not None
     assert Resource.objects.get().storage_path == ""
 
@@ -155,10 +155,10 @@ def test_a_purge_of_a_session_that_crashes_anywhere_is_ended_by_the_next(
         except Crash:
             connection.close()
         run("--older-than", "0")
-        remove_orphans(timezone.now() + timedelta(hours=2))
+        orphans.clear(timezone.now() + timedelta(hours=2))
         assert not Memory.objects.exclude(text="").exists()
         assert not Attachment.objects.exists()
-        assert not [path for path in storage.rglob("*") if path.is_file()]
+        assert files_below(storage) == []
     else:
         pytest.fail("the purge never ended")
     assert statements > 10

@@ -19,9 +19,8 @@ from accounts.models import MemoryUser
 from engine.models import Memory, Session
 from engine.port import AddResult, EngineRefused, Message, OutcomeUnknown, Owner
 from engine.registry import get_engine
-from lifecycle import purge
+from lifecycle import orphans, purge
 from lifecycle.export import export
-from lifecycle.orphans import remove_orphans
 from lifecycle.resending import Resender
 from memories.services import trash
 from memories.services.add import AddCommand, Part, Said, add
@@ -177,21 +176,23 @@ def age(storage: Path) -> datetime:
     return timezone.now()
 
 
-def test_files_of_messages_that_nobody_speaks_of_are_removed(alice: Person, bob: Person, storage: Path) -> None:
+def test_files_of_messages_without_an_attachment_are_moved_into_quarantine(
+    alice: Person, bob: Person, storage: Path
+) -> None:
     say(alice, "look", data=b"kept")
     kept = files_below(storage)
     say(alice, "look", data=b"orphan")
     Attachment.objects.exclude(internal_uri__contains=kept[0].split("/")[2]).delete()
     assert len(files_below(storage)) == 2
-    assert remove_orphans(timezone.now()) == 0
-    assert remove_orphans(age(storage)) == 1
-    assert files_below(storage) == kept
+    assert orphans.clear(timezone.now()) == 0
+    assert orphans.clear(age(storage)) == 1
+    assert [path for path in files_below(storage) if not path.startswith(".quarantine/")] == kept
 
 
 def test_a_file_whose_message_is_still_open_stays(stub: StubUpstream, alice: Person, storage: Path) -> None:
     lose_the_answer(stub, alice, data=b"The invoice is payable in May.")
     before = files_below(storage)
-    assert remove_orphans(age(storage)) == 0
+    assert orphans.clear(age(storage)) == 0
     assert files_below(storage) == before
 
 
@@ -252,7 +253,7 @@ def test_a_file_that_is_taken_up_again_while_orphans_are_removed_stays(alice: Pe
     other = threading.Thread(target=take_up)
     other.start()
     is_taken_up.wait(10)
-    removed = remove_orphans(now)
+    removed = orphans.clear(now)
     other.join()
     assert (removed, files_below(storage)) == (0, before)
 

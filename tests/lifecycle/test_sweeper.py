@@ -138,7 +138,7 @@ def test_a_broken_deletion_is_finished(alice: Person, storage: Path, sweeping: S
     assert not Resource.objects.get().cleanup_owed
 
 
-def test_old_files_without_a_row_are_removed_and_no_others(alice: Person, storage: Path, sweeping: Sweeping) -> None:
+def test_old_files_without_a_row_are_moved_and_no_others(alice: Person, storage: Path, sweeping: Sweeping) -> None:
     kept = stored_resource(alice)
     deleted = stored_resource(alice)
     Resource.objects.filter(pk=deleted.pk).update(status="deleted", deleted_at=timezone.now())
@@ -153,13 +153,16 @@ def test_old_files_without_a_row_are_removed_and_no_others(alice: Person, storag
         age(path)
     assert sweeping.sweep().files_removed == 3
     expected = [fresh, attachment, new_upload, storage / kept.storage_path]
-    assert files_below(storage) == sorted(str(path.relative_to(storage)) for path in expected)
+    left = files_below(storage)
+    quarantined = [path for path in left if path.startswith(".quarantine/")]
+    assert sorted(path.split("/")[3] for path in quarantined) == sorted([orphan.parent.name, deleted.resource_id])
+    assert left == sorted([*quarantined, *(str(path.relative_to(storage)) for path in expected)])
 
 
 def test_files_are_not_looked_at_in_every_round(storage: Path, sweeping: Sweeping) -> None:
     sweeping.sweep()
     left = storage / ".incoming" / "old"
-    left.parent.mkdir(parents=True)
+    left.parent.mkdir(parents=True, exist_ok=True)
     left.write_text("x")
     age(left)
     assert sweeping.sweep().files_removed == 0

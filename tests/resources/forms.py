@@ -12,6 +12,7 @@ from accounts.models import MemoryUser
 from resources import storage
 from resources.models import Resource
 from resources.services import IncomingFile
+from resources.services.storage_binding import FILE
 from tests.conftest import Person
 
 BOUNDARY = "b0undary"
@@ -77,4 +78,6 @@ def stored_resource(person: Person, text: str = "The quarterly report.", **field
 
 
 def files_below(root: Any) -> list[str]:
-    return sorted(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()) if root.exists() else []
+    """Return the files of users, without the storage's id."""
+    found = sorted(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()) if root.exists() else []
+    return [path for path in found if path != FILE]

@@ -11,6 +11,8 @@ from typing import Any
 
 import requests
 
+from resources import quarantine
+from resources.services.storage_binding import FILE
 from tests.server import RunningServer
 
 _COUNT = """
@@ -75,8 +77,10 @@ def stored(server: RunningServer) -> dict[str, Any]:
 
 
 def files_of(server: RunningServer) -> list[Path]:
+    """Return the stored files, without the storage's id and what is in quarantine."""
     root = server.data_dir / "storage"
-    return [path for path in root.rglob("*") if path.is_file()]
+    found = [path for path in root.rglob("*") if path.is_file() and path != root / FILE]
+    return [path for path in found if quarantine.FOLDER not in path.parts]
 
 
 def eventually(holds: Callable[[], bool], seconds: float = 60.0) -> bool:

@@ -86,7 +86,7 @@ def test_a_user_folder_that_is_a_link_is_not_swept(
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     (elsewhere / new_resource_id()).mkdir()
     (storage_root / str(uuid.uuid4())).symlink_to(elsewhere)
-    assert list(files.old_resource_folders(before=2**40)) == []
+    assert list(files.stored_folders()) == []
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])

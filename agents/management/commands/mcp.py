@@ -16,6 +16,7 @@ from agents.mcp.work import Workers
 from agents.tools.caller import caller_for
 from engine.port import Owner
 from memory_gateway.core.errors import GatewayError
+from resources.services import storage_binding
 
 THREADS = 4
 
@@ -30,6 +31,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, user: str, agent: str | None, **options: Any) -> None:
         try:
             found = find_user(user)
+            storage_binding.require()
             caller = caller_for(Owner(found.pk, found.user_id), Actor.command("mcp"), agent_id=agent)
         except GatewayError as error:
             raise CommandError(error.detail, returncode=2) from None

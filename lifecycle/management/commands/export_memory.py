@@ -19,6 +19,8 @@ class Command(LifecycleCommand):
         "The gateway may run meanwhile. Exit code 1 if files were missing."
     )
 
+    requires_storage = False  # it only reads, and names the files that are missing
+
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
         parser.add_argument("archive", type=Path, help="the file to write, such as memories.tar; it must not exist yet")

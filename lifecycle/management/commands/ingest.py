@@ -15,7 +15,9 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from accounts.models import MemoryUser
 from lifecycle.ingestion import Progress, Summary, ingest_owed
 from lifecycle.sweeper import INTERVAL_SECONDS
+from resources.services import storage_binding
 from resources.services.owed import OWED, Kind
+from resources.services.storage_binding import StorageMismatch
 
 
 class Command(BaseCommand):
@@ -35,6 +37,10 @@ class Command(BaseCommand):
     def handle(self, *args: Any, user: str | None, watch: bool, **options: Any) -> None:
         if user is not None and not MemoryUser.objects.filter(user_id=user).exists():
             raise CommandError(f"There is no user {user!r}.", returncode=2)
+        try:
+            storage_binding.require()
+        except StorageMismatch as error:
+            raise CommandError(error.detail, returncode=2) from None
         self._summary = Summary()
         stop = threading.Event()
         previous = {number: signal.signal(number, _set(stop)) for number in (signal.SIGTERM, signal.SIGINT)}

@@ -17,6 +17,8 @@ class Command(LifecycleCommand):
         "Never in a database that people use: they stay until their users are erased."
     )
 
+    requires_storage = False
+
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
         parser.add_argument("number", type=whole_number(1, 10**9), help="how many memories")

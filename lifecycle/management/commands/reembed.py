@@ -17,6 +17,8 @@ class Command(LifecycleCommand):
         "The old vectors serve until the new ones are complete. May be stopped and started again."
     )
 
+    requires_storage = False
+
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
         parser.add_argument("--plan", action="store_true", help="say what it takes and do nothing")

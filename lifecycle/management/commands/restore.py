@@ -18,6 +18,8 @@ class Command(LifecycleCommand):
         "look it over as `doctor` does. Exit code 1 if that finds a problem."
     )
 
+    requires_storage = False  # it binds the two itself
+
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
         parser.add_argument("archive", type=Path)

@@ -15,6 +15,8 @@ from lifecycle.keys import one_key
 class Command(LifecycleCommand):
     help = "End a user's key at once. The last one goes only with --last, since it locks the user out."
 
+    requires_storage = False
+
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
         parser.add_argument("user_id")

@@ -17,6 +17,8 @@ from memory_gateway.core.times import isoformat
 class Command(LifecycleCommand):
     help = "Give a user a new key and print it; the old one works for a while longer, so that nobody is locked out."
 
+    requires_storage = False
+
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
         parser.add_argument("user_id")

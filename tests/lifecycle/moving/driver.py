@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-import memory_gateway.wsgi  # noqa: F401  first: it sets Django up for the rest
+import memory_gateway.django_setup  # noqa: F401  first: it sets Django up for the rest
 
 # isort: split
 from django.db import connections

@@ -1,0 +1,74 @@
+"""Stored files that no row refers to: `{storage}/.quarantine/{user}/{time}/…`, kept for 30 days.
+
+Below the time lies what lay in the user's folder, under the same name: moving it back there restores it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import shutil
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import NamedTuple
+from uuid import UUID
+
+from resources import storage
+from resources.storage import StoredFolder
+
+logger = logging.getLogger("memory_gateway.storage")
+
+FOLDER = ".quarantine"
+KEPT = timedelta(days=30)
+_TIME_FORMAT = "%Y%m%dT%H%M%S%fZ"
+
+
+class Batch(NamedTuple):
+    """What was moved of one user at one time."""
+
+    user_pk: UUID
+    moved_at: datetime
+    path: Path
+
+    def folders(self) -> list[StoredFolder]:
+        return list(storage.folders_below(self.path, self.user_pk))
+
+
+def move(folder: StoredFolder, now: datetime) -> Path:
+    """Move a stored file with its folder into quarantine and return its new place."""
+    batch = folder_of(folder.user_pk) / now.astimezone(UTC).strftime(_TIME_FORMAT)
+    target = batch / folder.path_below_user
+    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.path.rename(target)
+    logger.warning("Moved %s to %s: no row refers to it", folder.path, target)
+    return target
+
+
+def batches() -> Iterator[Batch]:
+    """Yield all batches, user by user."""
+    for user_folder in storage.entries(storage.root() / FOLDER):
+        with contextlib.suppress(ValueError):
+            user_pk = UUID(user_folder.name)
+            for path in storage.entries(user_folder):
+                with contextlib.suppress(ValueError):
+                    yield Batch(user_pk, datetime.strptime(path.name, _TIME_FORMAT).replace(tzinfo=UTC), path)
+
+
+def remove(folder: StoredFolder) -> None:
+    """Remove a file for good, with its folder."""
+    shutil.rmtree(folder.path)
+    logger.warning("Removed %s for good", folder.path)
+
+
+def remove_empty(batch: Batch) -> None:
+    """Remove the folders that a batch leaves empty."""
+    with contextlib.suppress(OSError):
+        (batch.path / storage.MESSAGE_FILES).rmdir()
+    with contextlib.suppress(OSError):
+        batch.path.rmdir()
+        batch.path.parent.rmdir()
+
+
+def folder_of(user_pk: UUID) -> Path:
+    return storage.root() / FOLDER / str(user_pk)
