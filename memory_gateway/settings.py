@@ -315,6 +315,7 @@ LOGGING = {
         "django.request": {"level": "ERROR"},
         # What a client did wrong (a foreign host, too many fields) is a 400 in the request log, not a traceback here.
         "django.security": {"level": "CRITICAL"},
+        "python_multipart": {"level": "ERROR"},
         "uvicorn.error": {"level": "ERROR"},
     },
 }
