@@ -273,7 +273,6 @@ REST_FRAMEWORK = {
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_PARSER_CLASSES": ["memory_gateway.core.rest.JsonParser"],
     "DEFAULT_RENDERER_CLASSES": ["memory_gateway.core.rest.JsonRenderer"],
-    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "memory_gateway.core.rest.Negotiation",
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "EXCEPTION_HANDLER": "accounts.api.handling.problem_response",
     "UNAUTHENTICATED_USER": None,
