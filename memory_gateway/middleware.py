@@ -56,7 +56,10 @@ def _is_operators(path: str) -> bool:
 
 
 class _ForPages(MiddlewareMixin):
-    """In front of a middleware that only pages need."""
+    """Skip the middleware for API requests: a stale session cookie would make Django save a session for each of them.
+
+    The middleware for users and messages need a session, so they are skipped with it.
+    """
 
     def __call__(self, request: HttpRequest) -> Any:
         return super().__call__(request) if _is_page(request.path) else self.get_response(request)

@@ -280,7 +280,6 @@ REST_FRAMEWORK = {
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_PARSER_CLASSES": ["memory_gateway.core.rest.JsonParser"],
     "DEFAULT_RENDERER_CLASSES": ["memory_gateway.core.rest.JsonRenderer"],
-    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "memory_gateway.core.rest.Negotiation",
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "EXCEPTION_HANDLER": "accounts.api.handling.problem_response",
     "UNAUTHENTICATED_USER": None,
@@ -322,6 +321,7 @@ LOGGING = {
         "django.request": {"level": "ERROR"},
         # What a client did wrong (a foreign host, too many fields) is a 400 in the request log, not a traceback here.
         "django.security": {"level": "CRITICAL"},
+        "python_multipart": {"level": "ERROR"},
         "uvicorn.error": {"level": "ERROR"},
     },
 }

@@ -49,17 +49,19 @@ class Member:
     packed: bytes | None = None  # already deflated
     size: int | None = None  # what the headers claim
     flags: int = 0
+    is_stored: bool = False
     offset: int = field(default=-1, init=False)
 
     def __post_init__(self) -> None:
         if self.packed is None:
-            self.packed = deflated(self.content)
+            self.packed = self.content if self.is_stored else deflated(self.content)
             self.size = len(self.content) if self.size is None else self.size
 
     def header(self, *, is_central: bool) -> bytes:
         name, crc = self.name.encode(), zlib.crc32(self.content)
+        method, packed_size = 0 if self.is_stored else 8, len(self.packed or b"")
         common = struct.pack(
-            "<HHHHHLLLHH", 20, self.flags, 8, 0, 33, crc, len(self.packed or b""), self.size or 0, len(name), 0
+            "<HHHHHLLLHH", 20, self.flags, method, 0, 33, crc, packed_size, self.size or 0, len(name), 0
         )
         if is_central:
             return b"PK\x01\x02\x14\x00" + common + struct.pack("<HHHLL", 0, 0, 0, 0, self.offset) + name
@@ -156,7 +158,9 @@ def odf(mime: str, body: str | bytes, *, packed: bytes | None = None) -> bytes:
         '<m:file-entry m:full-path="content.xml" m:media-type="text/xml"/></m:manifest>'
     )
     content = Member("content.xml", f"{start}{body!s}</office:body></office:document-content>".encode(), packed)
-    return archive([Member("mimetype", mime.encode()), Member("META-INF/manifest.xml", manifest.encode()), content])
+    return archive(
+        [Member("mimetype", mime.encode(), is_stored=True), Member("META-INF/manifest.xml", manifest.encode()), content]
+    )
 
 
 @_bomb
@@ -202,7 +206,7 @@ def epub(page: Member) -> bytes:
         "</spine></package>"
     )
     members = [
-        Member("mimetype", mt.EPUB.encode()),
+        Member("mimetype", mt.EPUB.encode(), is_stored=True),
         Member("META-INF/container.xml", container.encode()),
         Member("c.opf", package.encode()),
         page,

@@ -1,7 +1,7 @@
-"""Bytes to text where a file does not say its encoding: marks first, then UTF-8, UTF-16, then East Asian legacy.
+"""Decode files that do not say their encoding: byte order marks, then UTF-16, UTF-8, East Asian encodings, others.
 
-The legacy encodings accept nearly any bytes, so they are told apart by how many of their two-byte characters are the
-common ones: each standard puts its frequently used characters into a block of its own.
+East Asian encodings accept nearly any bytes. The share of common characters tells them apart in a few words already:
+each standard puts them into one block. charset-normalizer needs about 40 characters, so it judges only the rest.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import codecs
 import re
 import unicodedata
 from typing import Final
+
+from charset_normalizer import from_bytes
 
 _MARKS: Final = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -22,6 +24,14 @@ _SAMPLE_BYTES: Final = 16_384
 _UNWANTED: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 _BINARY: Final = re.compile(rb"[\x00-\x06\x0e-\x19\x1c-\x1f]")
 _BEYOND_ASCII: Final = re.compile(rb"[\x80-\xff]")
+_COMMON: Final = {
+    "gb18030": re.compile(rb"([\xa1\xa3\xb0-\xd7][\xa1-\xfe])|[\x80-\xff].", re.DOTALL),
+    "cp932": re.compile(rb"([\x81-\x83\x88-\x97].)|[\xa1-\xdf]|[\x80-\xff].", re.DOTALL),
+    "big5hkscs": re.compile(rb"([\xa1-\xc6].)|[\x80-\xff].", re.DOTALL),
+}
+"""A character beyond ASCII; as a group if it is punctuation, kana or frequent (level 1 of each standard)."""
+_LETTERS_TO_JUDGE: Final = 8
+"""Beyond ASCII. Fewer do not tell Western from Cyrillic text."""
 _UNWRITTEN: Final = frozenset({"Cc", "Cn", "Co", "Cs"})
 
 
@@ -111,34 +121,16 @@ def _legacy_encoding(data: bytes) -> str:
     # From the line's beginning, so that the sample does not begin in the middle of a character.
     start = data.rfind(b"\n", 0, first.start()) + 1 if first else 0
     sample = data[start : start + _SAMPLE_BYTES]
-    scored = [(_plausibility(sample, encoding), encoding) for encoding in ("gb18030", "cp932", "big5hkscs")]
-    best, encoding = max(scored, key=lambda pair: pair[0])
-    return encoding if best >= 0.7 else "cp1252"
+    share, encoding = max((_common_share(sample, name), name) for name in _COMMON)
+    if share >= 0.7:
+        return encoding
+    if len(_BEYOND_ASCII.findall(sample)) < _LETTERS_TO_JUDGE:
+        return "cp1252"
+    found = from_bytes(sample, cp_isolation=["cp1252", "cp1251"]).best()
+    return found.encoding if found else "cp1252"
 
 
-def _plausibility(sample: bytes, encoding: str) -> float:
-    """The share, 0..1, of the characters beyond ASCII that are common in texts in this encoding."""
-    try:
-        text = codecs.getincrementaldecoder(encoding)().decode(sample)
-    except UnicodeError:
-        return 0.0
-    beyond = [character for character in text if character > "\x7f"]
-    common = sum(_is_common(character, encoding) for character in beyond)
-    return common / len(beyond) if beyond else 0.0
-
-
-_COMMON_LEADS: Final = {
-    "gb18030": ((0xA1, 0xA1), (0xA3, 0xA3), (0xB0, 0xD7)),
-    "cp932": ((0x81, 0x83), (0x88, 0x97)),
-    "big5hkscs": ((0xA1, 0xA3), (0xA4, 0xC6)),
-}
-"""First bytes of punctuation, kana and the frequent characters (level 1 of each standard)."""
-
-
-def _is_common(character: str, encoding: str) -> bool:
-    encoded = character.encode(encoding, "ignore")
-    if len(encoded) != 2:
-        return False
-    if encoding == "gb18030" and encoded[1] < 0xA1:
-        return False
-    return any(first <= encoded[0] <= last for first, last in _COMMON_LEADS[encoding])
+def _common_share(sample: bytes, encoding: str) -> float:
+    """Return the share, 0..1, of the characters beyond ASCII that are common in texts in this encoding."""
+    characters = _COMMON[encoding].findall(sample) if _decodes(sample, encoding) else []
+    return sum(map(bool, characters)) / len(characters) if characters else 0.0

@@ -57,7 +57,7 @@ def sniff(head: bytes, filename: str, claimed: str | None) -> str:
     hints = _hints(filename, claimed)
     if not head:
         return hints[0] if hints else mt.PLAIN
-    found = signatures.of(head, frozenset(hints))
+    found = signatures.find_type(head, frozenset(hints))
     if found is None:
         found = _text_type(head, hints) if is_text(head) else mt.OCTET_STREAM
     else:

@@ -51,24 +51,13 @@ def place_of_nul(value: Any) -> tuple[str, ...] | None:
     return None
 
 
-def name_given_twice(data: bytes, value: Any) -> str | None:
-    """A name that an object of the JSON `data` has twice, of which `value`, made of it, knows the last alone."""
-    # A name brings one colon, and so the colons that are not in `value` give a lost one away without another parsing.
-    if data.count(b":") == _colons(value) and b"\\u003" not in data:
-        return None
-    twice: list[str] = []
+def repeated_name(data: bytes) -> str | None:
+    """Return a name that an object of the JSON document has twice: a parser would keep the last value silently."""
+    repeated: list[str] = []
 
-    def look(pairs: list[tuple[str, Any]]) -> None:
-        names = Counter(name for name, _ in pairs)
-        twice.extend(name for name, count in names.items() if count > 1)
+    def find(pairs: list[tuple[str, Any]]) -> None:
+        if len(dict(pairs)) < len(pairs):
+            repeated.append(Counter(name for name, _ in pairs).most_common(1)[0][0])
 
-    json.loads(data, object_pairs_hook=look)
-    return twice[0] if twice else None
-
-
-def _colons(value: Any) -> int:
-    if isinstance(value, str):
-        return value.count(":")
-    if isinstance(value, dict):
-        return sum(1 + name.count(":") + _colons(item) for name, item in value.items())
-    return sum(map(_colons, value)) if isinstance(value, list) else 0
+    json.loads(data, object_pairs_hook=find, parse_int=str, parse_float=str)
+    return repeated[0] if repeated else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import orjson
@@ -14,14 +14,13 @@ from django.http import Http404, HttpResponse
 from django.http.request import RawPostDataException, UnreadablePostError
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from rest_framework import exceptions
-from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.parsers import BaseParser
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memory_gateway.core import errors
-from memory_gateway.core.json_data import name_given_twice, place_of_nul
+from memory_gateway.core.json_data import place_of_nul, repeated_name
 
 logger = logging.getLogger("memory_gateway.errors")
 
@@ -89,13 +88,13 @@ class JsonParser(BaseParser):
     def parse(self, stream: Any, media_type: str | None = None, parser_context: Mapping[str, Any] | None = None) -> Any:
         context = parser_context or {}
         limit = getattr(context.get("view"), "max_json_bytes", MAX_JSON_BYTES)
-        data = stream.read(limit + 1)
+        data = stream.read(limit + 1) or b"{}"
         if len(data) > limit:
             raise errors.TooLarge(f"The body must be at most {limit} bytes of JSON.")
         if json_depth_exceeds(data, MAX_JSON_DEPTH):
             raise errors.TooLarge(f"The body must nest at most {MAX_JSON_DEPTH} levels deep.")
         try:
-            value = orjson.loads(data or b"{}")
+            value = orjson.loads(data)
         except orjson.JSONDecodeError as error:
             raise errors.BadRequest(f"The body is not valid JSON: {error}.") from None
         _require_sound(data, value)
@@ -108,7 +107,7 @@ def _require_sound(data: bytes, value: Any) -> None:
     """Errors: `InvalidInput` for what no database keeps, and for what would go without a word."""
     if b"\\u0000" in data and (place := place_of_nul(value)) is not None:
         raise errors.InvalidInput.of_field(".".join(place) or "body", "must not hold NUL characters (\\u0000)")
-    if (name := name_given_twice(data, value)) is not None:
+    if (name := repeated_name(data)) is not None:
         raise errors.InvalidInput.of_field(name, "is given twice: send it once")
 
 
@@ -122,25 +121,6 @@ class JsonRenderer(BaseRenderer):
         self, data: Any, accepted_media_type: str | None = None, renderer_context: Mapping[str, Any] | None = None
     ) -> bytes:
         return b"" if data is None else orjson.dumps(data)
-
-
-class Negotiation(DefaultContentNegotiation):
-    """DRF's own, which reads media types as mail headers; the usual ones need no reading."""
-
-    def select_parser(self, request: Request, parsers: Iterable[BaseParser]) -> BaseParser | None:
-        parsers = list(parsers)
-        exact = (parser for parser in parsers if parser.media_type == request.content_type)
-        return next(exact, None) or super().select_parser(request, parsers)
-
-    def select_renderer(
-        self, request: Request, renderers: Iterable[BaseRenderer], format_suffix: str | None = None
-    ) -> tuple[BaseRenderer, str]:
-        renderer, *others = renderers
-        is_plain = not (others or format_suffix or request.META.get("QUERY_STRING"))
-        if is_plain and request.META.get("HTTP_ACCEPT", "*/*") in {"*/*", renderer.media_type}:
-            return renderer, str(renderer.media_type)
-        chosen: tuple[BaseRenderer, str] = super().select_renderer(request, [renderer, *others], format_suffix)
-        return chosen
 
 
 def parse(model: type[_Model], data: Any) -> _Model:

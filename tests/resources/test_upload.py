@@ -14,6 +14,7 @@ from django.db import connection
 from django.test import Client
 
 from accounts.models import AuditEvent
+from resources.api.multipart import MAX_PARTS
 from resources.models import Attachment, Resource
 from resources.services import ingestion_pool
 from tests.conftest import Person
@@ -239,10 +240,27 @@ def test_too_little_free_disk_is_507(alice: Person, storage: Path, settings: Any
     assert_nothing_kept(storage)
 
 
-def test_half_a_body_is_400_and_leaves_nothing(alice: Person, storage: Path) -> None:
-    body = Form().file(b"Some text that goes on.").whole()[:-20]
+@pytest.mark.parametrize("missing_bytes", [3, 20, len(BOUNDARY) + 6])
+def test_a_body_that_was_cut_off_is_400_and_leaves_nothing(alice: Person, storage: Path, missing_bytes: int) -> None:
+    body = Form().file(b"Some text that goes on.").whole()[:-missing_bytes]
     response = alice.client.generic("POST", "/resources", body, content_type=CONTENT_TYPE)
     assert response.status_code == 400
+    assert_nothing_kept(storage)
+
+
+def test_bytes_that_begin_like_a_boundary_are_kept(alice: Person, storage: Path) -> None:
+    data = (f"\r\n--{BOUNDARY[:-1]}\r\n--\r".encode() + bytes(range(32, 127))) * 3000  # many chunks
+    assert upload(alice, data, "notes.txt").status_code == 200
+    assert (storage / Resource.objects.get().storage_path).read_bytes() == data
+
+
+def test_too_many_parts_are_422(alice: Person, storage: Path) -> None:
+    form = Form().file(b"Some text.")
+    for _ in range(MAX_PARTS):
+        form.file(b"", "")
+    response = form.post(alice.client)
+    assert response.status_code == 422
+    assert str(MAX_PARTS) in response.json()["detail"]
     assert_nothing_kept(storage)
 
 
@@ -257,9 +275,12 @@ def test_half_a_body_is_400_and_leaves_nothing(alice: Person, storage: Path) -> 
         (Form().part(b"form-data; name=\"file\"; filename*=foo''x", b"x").whole(), CONTENT_TYPE),
     ],
 )
-def test_a_malformed_form_is_400(alice: Person, storage: Path, body: bytes, content_type: str) -> None:
+def test_a_malformed_form_is_400_and_not_logged(
+    alice: Person, storage: Path, body: bytes, content_type: str, caplog: pytest.LogCaptureFixture
+) -> None:
     response = alice.client.generic("POST", "/resources", body, content_type=content_type)
     assert response.status_code == 400
+    assert [record.name for record in caplog.records if record.levelname != "INFO"] == []
     assert_nothing_kept(storage)
 
 

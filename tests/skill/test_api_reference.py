@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import pytest
 from django.core.management import call_command
 
 from memory_gateway.api_reference import render
@@ -24,179 +26,91 @@ def page(operation: dict[str, Any], **schemas: Any) -> str:
     )
 
 
-def body_rows(schema: dict[str, Any], **schemas: Any) -> list[str]:
-    """The rows that a request body of this shape gets."""
-    text = page({"requestBody": {"content": {"application/json": {"schema": schema}}}}, **schemas)
-    return [line for line in text.splitlines() if line.startswith("| `")]
+def rows(schema: dict[str, Any]) -> list[str]:
+    """The rows of a schema's fields."""
+    return [line for line in page({}, Thing=schema).splitlines() if line.startswith("| `")]
 
 
-def body_row(field: dict[str, Any], **schemas: Any) -> str:
-    [row] = body_rows({"properties": {"f": field}}, **schemas)
-    return row
+def row(field: dict[str, Any]) -> str:
+    [only] = rows({"properties": {"f": field}})
+    return only
 
 
 def test_an_operation_is_listed_and_has_a_section() -> None:
-    text = page({"description": "Slowly,\n  and well."})
+    text = page({"description": "Slowly,\n  and well.", "security": [{"bearerAuth": []}]})
     assert "- `POST /things`: Do it\n" in text
-    assert "\n## POST /things\n\nDo it. Slowly, and well.\n" in text
+    assert "\n## POST /things\n\n**Do it** Slowly, and well.\n\nAuthentication: user key.\n\nAnswer 200:" in text
 
 
-def test_the_authentication_is_said() -> None:
-    assert "Authentication: none." in page({})
-    assert "Authentication: the user's key." in page({"security": [{"bearerAuth": []}]})
-    assert "Authentication: the provisioning token" in page({"security": [{"provisioningAuth": []}, {}]})
+@pytest.mark.parametrize(
+    ("security", "words"),
+    [
+        ([], "Authentication: none."),
+        ([{"bearerAuth": []}], "Authentication: user key."),
+        ([{"provisioningAuth": []}, {}], "Authentication: the provisioning token"),
+        ([{"keyOrProvisioningAuth": []}], "Authentication: user key, or the provisioning token."),
+    ],
+)
+def test_authentication_is_named(security: list[Any], words: str) -> None:
+    assert words in page({"security": security})
 
 
-def test_parameters_say_where_they_go_and_what_holds_without_them() -> None:
-    text = page(
-        {
-            "parameters": [
-                {"name": "id", "in": "path", "required": True, "schema": {"type": "string", "format": "uuid"}},
-                {
-                    "name": "limit",
-                    "in": "query",
-                    "description": "How many.",
-                    "schema": {"type": "integer", "default": 8},
-                },
-                {"name": "Prefer", "in": "header", "schema": {"enum": ["a", "b"]}},
-            ]
-        }
+def test_parameters_have_place_type_and_default() -> None:
+    parameters = [
+        {"name": "id", "in": "path", "required": True, "schema": {"type": "string", "format": "uuid"}},
+        {"name": "limit", "in": "query", "description": "How many.", "schema": {"type": "integer", "default": 8}},
+    ]
+    text = page({"parameters": parameters})
+    assert "| `id` (path) | string, (uuid) | *required* |  |\n| `limit` (query) | integer | `8` | How many. |\n" in text
+
+
+def test_bodies_and_answers_name_their_schema() -> None:
+    content = {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/Thing"}}}}
+    answers = {"404": content, "202": {**content, "description": "Soon."}, "200": {"description": "Done."}, "418": {}}
+    text = page({"requestBody": content, "responses": answers}, Thing={"properties": {"f": {"type": "string"}}})
+    assert (
+        "\nBody: `application/json`, Thing.\n\nAnswer 200: Done.\n\nAnswer 202: `application/json`, Thing. Soon.\n"
+        in text
     )
-    assert "| `id` (path) | string (uuid) | *required* |  |\n" in text
-    assert "| `limit` (query) | integer | `8` | How many. |\n" in text
-    assert '| `Prefer` (header) | `"a"` or `"b"` | none |  |\n' in text
+    assert "\nErrors: 404, 418.\n" in text
+    assert "\n### Thing\n\n| Field |" in text
 
 
-def test_a_large_shape_is_written_out_once_and_named_where_it_stands() -> None:
-    large = {"properties": {f"field{number}": {"type": "string"} for number in range(21)}}
-    reference = {"$ref": "#/components/schemas/Large"}
-    body = {"properties": {"one": reference, "two": reference}}
-    answer = {"200": {"description": "", "content": {"application/json": {"schema": reference}}}}
-    text = page({"requestBody": {"content": {"application/json": {"schema": body}}}, "responses": answer}, Large=large)
-    assert "| `one` | Large | none |" in text
-    assert "It is Large: see Large below." in text
-    assert text.count("field20") == 1
-    assert text.index("\n## Large\n") < text.index("| `field20` | string | none |  |") < text.index("## Errors")
-
-
-def test_credentials_are_told_of_once_and_not_in_every_table() -> None:
+def test_credentials_are_left_out_where_both_are_taken() -> None:
     credentials = {"user_id": {"type": "string"}, "user_key": {"type": "string"}}
-    assert body_rows({"properties": {**credentials, "query": {"type": "string"}}}) == ["| `query` | string | none |  |"]
+    assert rows({"properties": {**credentials, "query": {"type": "string"}}}) == ["| `query` | string | none |  |"]
+    assert rows({"properties": {"user_id": {"type": "string"}}}) == ["| `user_id` | string | none |  |"]
     parameters = [{"name": name, "in": "query", "schema": field} for name, field in credentials.items()]
     assert "user_key` (query)" not in page({"parameters": parameters})
 
 
-def test_the_user_id_of_a_new_user_is_no_credential() -> None:
-    assert body_rows({"properties": {"user_id": {"type": "string"}}, "required": ["user_id"]}) == [
-        "| `user_id` | string | *required* |  |"
-    ]
+@pytest.mark.parametrize(
+    ("field", "words"),
+    [
+        ({"anyOf": [{"type": "string", "maxLength": 9}, {"type": "null"}]}, "string, at most 9 characters or null"),
+        ({"type": "integer", "minimum": 0, "maximum": 9}, "integer, at least 0, at most 9"),
+        ({"type": "integer", "exclusiveMinimum": 0}, "integer, more than 0"),
+        ({"type": "integer", "anyOf": [{"const": -1}, {"minimum": 1}]}, "`-1` or integer, at least 1"),
+        ({"type": "array", "items": {"enum": ["a", "b"]}, "minItems": 1}, 'list of `"a"` or `"b"`, at least 1 items'),
+        ({"type": "object", "additionalProperties": {"$ref": "#/components/schemas/Thing"}}, "object of Thing"),
+        ({"allOf": [{"$ref": "#/components/schemas/Thing"}]}, "Thing"),
+        ({"type": ["string", "null"]}, "string or null"),
+        ({}, "any"),
+    ],
+)
+def test_types_and_limits_are_named(field: dict[str, Any], words: str) -> None:
+    assert row(field) == f"| `f` | {words} | none |  |"
 
 
-def test_types_and_limits_are_said_in_words() -> None:
-    nullable = {"anyOf": [{"type": "string", "format": "date-time"}, {"type": "null"}], "default": None}
-    assert body_row(nullable) == "| `f` | string (date-time) or null | `null` |  |"
-    assert body_row({"type": "integer", "minimum": 0, "maximum": 9}) == "| `f` | integer, 0 to 9 | none |  |"
-    assert body_row({"type": "number", "minimum": 0}) == "| `f` | number, at least 0 | none |  |"
-    above = {"type": "integer", "exclusiveMinimum": 0, "maximum": 9}
-    assert body_row(above) == "| `f` | integer, more than 0, at most 9 | none |  |"
-    assert body_row({"type": "string", "maxLength": 9}) == "| `f` | string, at most 9 characters | none |  |"
-    assert body_row({"const": "x"}) == '| `f` | `"x"` | none |  |'
-    assert body_row({"type": ["string", "null"]}) == "| `f` | string or null | none |  |"
-    assert body_row({}) == "| `f` | any | none |  |"
-    either = {"type": "integer", "anyOf": [{"const": -1}, {"minimum": 1, "maximum": 9}]}
-    assert body_row(either) == "| `f` | `-1` or integer, 1 to 9 | none |  |"
-    several = {"type": "array", "items": {"enum": ["a"]}, "minItems": 1, "default": ["值"]}
-    assert body_row(several) == '| `f` | list of `"a"`, at least 1 items | `["值"]` |  |'
+def test_a_description_cannot_break_its_table() -> None:
+    assert row({"default": ["值"], "description": "a | b\nc"}) == '| `f` | any | `["值"]` | a \\| b c |'
 
 
-def test_a_table_cell_cannot_be_broken_by_its_text() -> None:
-    assert body_row({"type": "string", "description": "a | b\nc"}) == "| `f` | string | none | a \\| b c |"
-
-
-def test_fields_are_named_by_the_way_to_them() -> None:
-    inner = {"type": "object", "properties": {"x": {"type": "string"}}}
-    rows = body_rows(
-        {
-            "properties": {
-                "one": {"$ref": "#/components/schemas/Inner"},
-                "many": {"type": "array", "items": {"$ref": "#/components/schemas/Inner"}},
-                "map": {"type": "object", "additionalProperties": {"allOf": [{"$ref": "#/components/schemas/Inner"}]}},
-                "either": {"anyOf": [{"type": "string"}, {"type": "array", "items": inner}]},
-            }
-        },
-        Inner=inner,
-    )
-    assert [row.split("|")[1].strip() for row in rows] == [
-        "`one`",
-        "`one.x`",
-        "`many`",
-        "`many[].x`",
-        "`map`",
-        "`map.{…}.x`",
-        "`either`",
-        "`either[].x`",
-    ]
-
-
-def test_what_stands_beside_a_reference_comes_first() -> None:
-    field = {"allOf": [{"$ref": "#/components/schemas/Kind"}], "default": "a", "description": "Of this thing."}
-    row = body_row(field, Kind={"enum": ["a"], "description": "Of any thing."})
-    assert row == '| `f` | `"a"` | `"a"` | Of this thing. |'
-
-
-def test_operators_on_a_plain_value_are_named_in_a_word() -> None:
-    leaf = {"type": "string"}
-    rows = body_rows(
-        {"properties": {"f": {"anyOf": [leaf, {"$ref": "#/components/schemas/Operators"}]}}},
-        Operators={"type": "object", "properties": {"eq": leaf, "in": {"type": "array", "items": leaf}}},
-    )
-    assert rows == ["| `f` | string or object of `eq`, `in` | none |  |"]
-
-
-def test_a_choice_of_what_is_required_adds_no_fields() -> None:
-    body = {"type": "object", "properties": {"f": {"type": "string"}}}
-    assert len(body_rows({**body, "anyOf": [{**body, "required": ["f"]}, {"required": ["g"]}]})) == 1
-
-
-def test_what_the_alternatives_of_a_choice_share_is_told_once() -> None:
-    text = {"properties": {"type": {"const": "text"}, "name": {"type": "string"}}}
-    file = {"properties": {"type": {"const": "file"}, "name": {"type": "string"}}}
-    assert body_rows({"properties": {"item": {"oneOf": [text, file]}}})[1:] == [
-        '| `item.type` | `"text"` | none |  |',
-        "| `item.name` | string | none |  |",
-        '| `item.type` | `"file"` | none |  |',
-    ]
-
-
-def test_a_shape_within_itself_is_opened_once() -> None:
-    node = {"properties": {"child": {"$ref": "#/components/schemas/Node"}}}
-    assert len(body_rows({"$ref": "#/components/schemas/Node"}, Node=node)) == 1
-
-
-def test_answers_and_refusals_are_told_apart() -> None:
-    fields = {"properties": {"id": {"type": "string", "default": "x"}}, "required": ["id"]}
-    text = page(
-        {
-            "responses": {
-                "404": {"content": {"application/problem+json": {"schema": fields}}},
-                "200": {"content": {"application/json": {"schema": fields}}, "description": "Done."},
-                "418": {"content": {}},
-            }
-        }
-    )
-    assert "Answer 200: `application/json`. Done.\n\n| Field | Type | Meaning |\n| --- | --- | --- |\n" in text
-    assert "| `id` | string |  |\n" in text
-    assert "Refusals: 404, 418.\n" in text
-    assert text.endswith("- **404**: not there, or not yours\n- **418**: i'm a teapot\n")
-
-
-def test_every_answer_is_told_in_the_order_of_its_status() -> None:
-    text = page({"responses": {name: {"description": ""} for name in ("303", "202", "200")}})
-    assert [line for line in text.splitlines() if line.startswith("Answer")] == [
-        "Answer 200:",
-        "Answer 202:",
-        "Answer 303:",
-    ]
+def test_objects_without_a_name_show_their_fields() -> None:
+    inner = {"type": "object", "properties": {"x": {"type": "string"}}, "required": ["x"]}
+    found = rows({"properties": {"f": inner, "g": {"anyOf": [{"type": "array", "items": inner}, {"type": "null"}]}}})
+    assert [line.split("|")[1].strip() for line in found] == ["`f`", "`f.x`", "`g`", "`g[].x`"]
+    assert found[1] == "| `f.x` | string | *required* |  |"
 
 
 def test_the_command_writes_the_page_of_the_gateway_as_it_is(tmp_path: Path) -> None:
@@ -206,6 +120,9 @@ def test_the_command_writes_the_page_of_the_gateway_as_it_is(tmp_path: Path) -> 
     assert said.getvalue() == f"{output} is written.\n"
 
 
-def test_every_endpoint_is_on_the_page() -> None:
+def test_every_endpoint_schema_and_error_is_on_the_page() -> None:
     text = render(schema())
     assert all(f"\n## {method.upper()} {path}\n" in text for method, path in operations())
+    assert all(f"\n### {name}\n" in text for name in schema()["components"]["schemas"])
+    statuses = set(re.findall(r"\b[45]\d\d\b", " ".join(re.findall(r"^Errors: (.*)", text, re.MULTILINE))))
+    assert {status for status in statuses if f"\n- **{status}**: " not in text} == set()
