@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from django.db import transaction
-from django.db.models import Count, Exists, Max, OuterRef
+from django.db.models import Count, Exists, Max, OuterRef, QuerySet
 from django.utils import timezone
 
 from accounts.audit import Actor, record
@@ -94,7 +94,7 @@ def of_rows(rows: Sequence[int], *, in_trash: bool = False) -> Target:
 
 
 def preview(target: Target) -> Preview:
-    rows = _rows(target)
+    rows = selected(target)
     by_category = rows.values_list("category").annotate(number=Count("pk")).order_by("-number")
     counted = rows.aggregate(users=Count("user_id", distinct=True), sessions=Count("session_id", distinct=True))
     in_force = Override.objects.filter(row_id=OuterRef("pk"), undone_at__isnull=True)
@@ -116,12 +116,13 @@ def start(kind: str, target: Target, params: Mapping[str, Any], *, actor: Actor)
     """
     if kind == "categorise":
         _require_known(params)
-    total = _rows(target).count()
+    total = selected(target).count()
     job = jobs.submit(kind, {"target": target.as_json(), **params}, actor=actor, total=total)
     return jobs.run_now(job) if total <= AT_ONCE else job
 
 
-def _rows(target: Target) -> Any:
+def selected(target: Target) -> QuerySet[Memory]:
+    """Return the memories that a target still selects."""
     rows = browse.rows_of(target.selection).filter(pk__lte=target.up_to_row)
     return rows if target.rows is None else rows.filter(pk__in=target.rows)
 

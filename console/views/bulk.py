@@ -39,7 +39,7 @@ REREAD: Final = "resources.change_resource"
 
 
 @dataclass(frozen=True, slots=True)
-class _Deed:
+class _Action:
     """`asks_from`: from how many ticked rows on it is previewed; a filter's rows are always many. None: never."""
 
     permission: str
@@ -49,24 +49,24 @@ class _Deed:
     is_dangerous: bool = False
 
 
-_DEEDS: Final = {
-    "delete": _Deed(
+_ACTIONS: Final = {
+    "delete": _Action(
         DELETE,
         AT_ONCE + 1,
         gettext_lazy("Move to trash"),
         gettext_lazy("They can be restored until the trash is purged. One undo brings all of them back."),
         is_dangerous=True,
     ),
-    "restore": _Deed(DELETE, None, gettext_lazy("Restore"), gettext_lazy("Agents find them again.")),
-    "categorise": _Deed(CHANGE, None, gettext_lazy("Change category"), gettext_lazy("One undo takes it back.")),
-    "purge": _Deed(
+    "restore": _Action(DELETE, None, gettext_lazy("Restore"), gettext_lazy("Agents find them again.")),
+    "categorise": _Action(CHANGE, None, gettext_lazy("Change category"), gettext_lazy("One undo takes it back.")),
+    "purge": _Action(
         PURGE,
         0,
         gettext_lazy("Purge"),
         gettext_lazy("They go for good, with their edits and their history. There is no undo."),
         is_dangerous=True,
     ),
-    "reread": _Deed(
+    "reread": _Action(
         REREAD,
         0,
         gettext_lazy("Read anew"),
@@ -91,10 +91,10 @@ def bulk(request: HttpRequest) -> HttpResponseBase:
     verb = request.POST.get("do", "")
     if verb == "export":
         return _export(request, target_of(request.POST))
-    deed = _DEEDS.get(verb)
-    if deed is None:
+    action = _ACTIONS.get(verb)
+    if action is None:
         raise BadRequest("This is nothing that can be done with many memories.")
-    _require(request, deed.permission)
+    _require(request, action.permission)
     target = target_of(request.POST)
     back = next_address(request, reverse("console:memories"))
     if verb == "categorise" and not request.POST.get("category"):
@@ -103,7 +103,7 @@ def bulk(request: HttpRequest) -> HttpResponseBase:
     if target.rows == ():
         messages.warning(request, _("Nothing was selected."))
         return redirect(back)
-    if _must_ask(deed, target) and not request.POST.get("confirmed"):
+    if _must_ask(action, target) and not request.POST.get("confirmed"):
         return _ask(request, verb, target, back)
     return _carry_out(request, verb, target, back)
 
@@ -146,8 +146,8 @@ def _require(request: HttpRequest, permission: str) -> None:
         raise Forbidden(f"This needs the permission {permission}.")
 
 
-def _must_ask(deed: _Deed, target: Target) -> bool:
-    return deed.asks_from is not None and (target.rows is None or len(target.rows) >= deed.asks_from)
+def _must_ask(action: _Action, target: Target) -> bool:
+    return action.asks_from is not None and (target.rows is None or len(target.rows) >= action.asks_from)
 
 
 def _ask(request: HttpRequest, verb: str, target: Target, back: str) -> HttpResponseBase:
@@ -156,7 +156,7 @@ def _ask(request: HttpRequest, verb: str, target: Target, back: str) -> HttpResp
     context: dict[str, Any] = {
         "title": _question(verb, found),
         "verb": verb,
-        "deed": _DEEDS[verb],
+        "action": _ACTIONS[verb],
         "button": _button(verb, found.total),
         "shown": found,
         "rows": _by_category(found),
