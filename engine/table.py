@@ -39,7 +39,7 @@ class MemoryTable:
             rows = rows.filter(app_id=app_id)
         if project_id is not None:
             rows = rows.filter(project_id=project_id)
-        return [stored(row) for row in rows.order_by("app_id", "project_id")]
+        return list(map(stored, rows.order_by("app_id", "project_id")))
 
     def hide(self, owner: Owner, memory_ids: Collection[str], at: datetime | None) -> None:
         Memory.objects.filter(owned_by(owner), memory_id__in=memory_ids).update(hidden_at=at)

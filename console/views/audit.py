@@ -18,6 +18,7 @@ from console.access import page, render
 from console.lists import ACTORS, AuditState
 from console.state import parse_moment
 from console.views.users import AUDIT
+from memories.services.decisions import EVENTS
 
 ROWS: Final = 50
 
@@ -58,9 +59,9 @@ def _selected(state: AuditState) -> QuerySet[AuditEvent]:
 
 
 def _about(subject_id: str) -> Q:
-    """Match events about one subject, and those about many that name it among their ids."""
-    wanted = Q(subject_id=subject_id)
+    """Match events about one subject, and decisions about many that name it, or their job, among their ids."""
+    named = Q(detail__job=subject_id)
     # SQLite stores JSON with escapes, PostgreSQL without.
     for written in {json.dumps(subject_id), json.dumps(subject_id, ensure_ascii=False)}:
-        wanted |= Q(detail__memory_ids__icontains=written) | Q(detail__session_ids__icontains=written)
-    return wanted
+        named |= Q(detail__memory_ids__icontains=written) | Q(detail__session_ids__icontains=written)
+    return Q(subject_id=subject_id) | (Q(action__in=EVENTS) & named)

@@ -40,6 +40,15 @@ from memories.services.owned import require_own_session
 from memory_gateway.core.errors import NotFound
 
 IDS_PER_EVENT: Final = 100
+EVENTS: Final = (
+    "memory.delete",
+    "memory.restore",
+    "memory.override",
+    "memory.override_undo",
+    "session.delete",
+    "session.restore",
+)
+"""The actions of audit events that may name many subjects, in `memory_ids` or `session_ids` of their detail."""
 Change = list[Any]
 """What undoing one change needs, as plain JSON."""
 _Kind = Literal["memory", "session"]

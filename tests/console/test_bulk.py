@@ -11,10 +11,11 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from accounts.audit import Actor
 from accounts.models import AuditEvent
 from engine import browse
 from engine.browse import Selection
-from lifecycle import jobs
+from lifecycle import bulk, jobs
 from lifecycle.models import Job, JobStep
 from memories.models import Tombstone
 from tests.conftest import Person
@@ -114,6 +115,13 @@ def test_one_audit_line_of_ticked_rows_is_found_by_each_memory_id(admin_client: 
 def lines_about(client: Client, memory_id: str) -> int:
     page = client.get("/admin/memory/audit/", {"subject": memory_id}).content.decode()
     return page.count("<code>memory.delete</code>")
+
+
+@pytest.mark.django_db
+def test_audit_lines_of_a_job_are_found_by_its_id(admin_client: Client, alice: Person) -> None:
+    rows = [remember(alice.owner, f"Tea {number}").row for number in range(2)]
+    job = bulk.start("delete", bulk.of_rows(rows), {}, actor=Actor.operator("olga"))
+    assert lines_about(admin_client, str(job.pk)) == 1
 
 
 @pytest.mark.django_db
