@@ -41,13 +41,8 @@ from memory_gateway.core.errors import NotFound
 
 IDS_PER_EVENT: Final = 100
 EVENTS: Final = (
-    "memory.delete",
-    "memory.restore",
-    "memory.override",
-    "memory.override_undo",
-    "session.delete",
-    "session.restore",
-)
+    "memory.delete", "memory.restore", "memory.override", "memory.override_undo", "session.delete", "session.restore",
+)  # fmt: skip
 """The actions of audit events that may name many subjects, in `memory_ids` or `session_ids` of their detail."""
 Change = list[Any]
 """What undoing one change needs, as plain JSON."""
@@ -83,9 +78,10 @@ def delete(user_pk: UUID, ref: MemoryRef, *, reason: str = "", actor: Actor, eng
 def restore(user_pk: UUID, ref: MemoryRef, *, actor: Actor, engine: Engine | None = None) -> Tombstone:
     """Take a memory out of the trash. Raises: `NotFound` also if it was not deleted by itself."""
     with _found(user_pk, ref, actor, engine) as (decider, memory):
-        for tombstone in decider.lift_tombstones("memory", _in_force(memory.owner, "memory", [memory.memory_id])):
-            return tombstone
-        raise NotFound("This memory is not in the trash.")
+        lifted = decider.lift_tombstones("memory", _in_force(memory.owner, "memory", [memory.memory_id]))
+        if not lifted:
+            raise NotFound("This memory is not in the trash.")
+        return lifted[0]
 
 
 def override(
@@ -105,10 +101,11 @@ def override(
 def undo_override(user_pk: UUID, ref: MemoryRef, *, actor: Actor, engine: Engine | None = None) -> Override:
     """Give a memory its engine's text back. Raises: `NotFound` also if no override is in force."""
     with _found(user_pk, ref, actor, engine) as (decider, memory):
-        for current, _ in decider.overrides([memory]).values():
-            decider.end_overrides([current])
-            return current
-        raise NotFound("No correction of this memory is in force.")
+        ended = [current for current, _ in decider.overrides([memory]).values()]
+        if not ended:
+            raise NotFound("No correction of this memory is in force.")
+        decider.end_overrides(ended)
+        return ended[0]
 
 
 def delete_session(
@@ -128,9 +125,10 @@ def delete_session(
 def restore_session(owner: Owner, session_id: str, *, actor: Actor, engine: Engine | None = None) -> Tombstone:
     """Take a session out of the trash. Raises: `NotFound`."""
     require_own_session(owner, session_id)
-    for tombstone in restore_sessions([(owner, session_id)], actor=actor, engine=engine):
-        return tombstone
-    raise NotFound("This session is not in the trash.")
+    lifted = restore_sessions([(owner, session_id)], actor=actor, engine=engine)
+    if not lifted:
+        raise NotFound("This session is not in the trash.")
+    return lifted[0]
 
 
 def restore_sessions(
@@ -141,9 +139,8 @@ def restore_sessions(
     with transaction.atomic():
         _lock_users({owner.user_pk for owner, _ in sessions})
         for owner in {owner for owner, _ in sessions}:
-            decider = _Decider(owner, actor, engine or get_engine())
-            named = [session_id for of, session_id in sessions if of == owner]
-            lifted += decider.lift_tombstones("session", _in_force(decider.owner, "session", named))
+            in_force = _in_force(owner, "session", [session_id for whose, session_id in sessions if whose == owner])
+            lifted += _Decider(owner, actor, engine or get_engine()).lift_tombstones("session", in_force)
     return lifted
 
 
@@ -189,11 +186,9 @@ def override_many(rows: Collection[int], values: OverrideValues, *, actor: Actor
     changes: list[Change] = []
     with transaction.atomic():
         for decider, memories in _locked(rows, actor, job):
-            open_to_edits = [
-                one for one in memories if lookup.is_active(one) and lookup.is_flushed(one, decider.engine)
-            ]
-            wordings = [(memory, values.applied_to(memory)) for memory in open_to_edits]
-            done = decider.override([pair for pair in wordings if pair[1] != _wording(pair[0])])
+            flushed = [memory for memory in memories if lookup.is_flushed(memory, decider.engine)]
+            wanted = [(memory, values.applied_to(memory)) for memory in flushed if lookup.is_active(memory)]
+            done = decider.override([(memory, new) for memory, new in wanted if new != _wording(memory)])
             changes += [[memory.row, current.override_id, number] for memory, current, number in done]
     return changes
 
@@ -224,11 +219,8 @@ def undo_overrides(changes: Sequence[Change], *, actor: Actor, job: str = "") ->
             former = OverrideRevision.objects.filter(override__in=[current for _, current in still])
             wordings = {(one.override_id, one.number): _wording(one) for one in former}
             decider.end_overrides([current for _, current in still if made[current.pk] == 1])
-            decider.override([
-                (memory, wordings[current.pk, made[current.pk] - 1])
-                for memory, current in still
-                if made[current.pk] > 1
-            ])  # fmt: skip
+            edited = [(memory, current) for memory, current in still if made[current.pk] > 1]
+            decider.override([(memory, wordings[current.pk, made[current.pk] - 1]) for memory, current in edited])
             undone += len(still)
     return undone
 
@@ -412,11 +404,5 @@ class _Decider:
                 detail["tombstone_id" if isinstance(part[0], Tombstone) else "override_id"] = part[0].pk
             else:
                 detail[f"{kind}_ids"] = [one.memory_id or one.session_id for one in part]
-            record(
-                self.actor,
-                f"{kind}.{verb}",
-                subject_type=kind,
-                subject_id=subject_id,
-                user_id=self.owner.user_id,
-                detail=detail,
-            )
+            about = {"subject_type": kind, "subject_id": subject_id, "user_id": self.owner.user_id}
+            record(self.actor, f"{kind}.{verb}", **about, detail=detail)
