@@ -147,3 +147,10 @@ def test_rows_named_twice_are_deleted_once(alice: Person) -> None:
     row = row_of("one")
     assert [change[0] for change in decisions.delete_many([row, row], actor=OLGA)] == [row]
     assert lookup.is_active(browse.get(row)) is False
+
+
+def test_rows_named_twice_are_overridden_once(alice: Person) -> None:
+    say(alice, "chat:c1", "one")
+    row = row_of("one")
+    changes = decisions.override_many([row, row], OverrideValues(text="uno"), actor=OLGA)
+    assert [(change[0], change[2]) for change in changes] == [(row, 1)]
