@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy as _
 
 from engine.categories import CATEGORIES, label
 from engine.port import StoredMemory
-from memories.services.edit import Correction
+from memories.services.decisions import OverrideValues
 from memory_gateway.core.ids import check_name
 from memory_gateway.core.sentences import told
 
@@ -55,9 +55,9 @@ class EditForm(forms.Form):
         }
         return cls(initial=initial, memory=memory)
 
-    def correction(self) -> Correction:
+    def correction(self) -> OverrideValues:
         given = self.cleaned_data
-        return Correction(text=given["text"], category=given["category"], importance=given["importance"])
+        return OverrideValues(text=given["text"], category=given["category"], importance=given["importance"])
 
 
 class ReasonForm(forms.Form):

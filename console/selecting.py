@@ -1,18 +1,21 @@
-"""What a list hands to the page of bulk actions: its filter, frozen when the list was drawn."""
+"""Signed values that pages carry: a list's filter, frozen when the list was drawn, and what undoes a decision."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from django.core import signing
 from django.http import QueryDict
 
-from lifecycle import bulk
+from lifecycle import bulk, jobs
 from lifecycle.bulk import Target
+from memories.services.decisions import Change
 from memory_gateway.core.errors import BadRequest
 
 _SALT: Final = "console.selecting"
+_UNDO_SALT: Final = "console.undo"
 _ROW: Final = re.compile(r"[0-9]{1,18}")
 
 
@@ -27,6 +30,20 @@ def unseal(sealed: str) -> Target:
         return Target.from_json(signing.loads(sealed, salt=_SALT))
     except (signing.BadSignature, KeyError, TypeError, ValueError):
         raise BadRequest("This selection is not one that the list made.") from None
+
+
+def seal_undo(kind: str, changes: Sequence[Change]) -> str:
+    """Return what undoes a decision as an address may carry it."""
+    return signing.dumps([kind, changes], salt=_UNDO_SALT, compress=True)
+
+
+def unseal_undo(sealed: str) -> tuple[str, list[Change]]:
+    """Return a decision's kind and its changes. Raises: `BadRequest` for anything that `seal_undo` did not write."""
+    try:
+        kind, changes = signing.loads(sealed, salt=_UNDO_SALT, max_age=jobs.KEPT)
+    except signing.BadSignature:
+        raise BadRequest("This undo was not offered here, or it is older than 30 days.") from None
+    return kind, changes
 
 
 def target_of(posted: QueryDict) -> Target:

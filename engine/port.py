@@ -6,7 +6,7 @@ above see these typed values only.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -170,6 +170,14 @@ class StoredMemory:
         return self.owner, self.session_id, self.batch_id
 
 
+class Wording(NamedTuple):
+    """The parts of a memory that an override replaces."""
+
+    text: str
+    category: str
+    importance: float | None
+
+
 class Position(NamedTuple):
     """Where a page of a newest-first list ended."""
 
@@ -267,14 +275,17 @@ class Engine(Protocol):
 
     # The next three call nothing outside this database, so that they can share the transaction of whoever decides.
 
-    def hide(self, owner: Owner, memory_id: str, at: datetime | None) -> None:
-        """Leaves a memory out of everything until shown again (`at` None)."""
+    def hide(self, owner: Owner, memory_ids: Collection[str], at: datetime | None) -> None:
+        """Leave memories out of every answer until they are shown again (`at` None)."""
 
-    def hide_session(self, owner: Owner, session_id: str, at: datetime | None) -> bool:
-        """The same for a whole session, and whether there is such a session."""
+    def hide_sessions(self, owner: Owner, session_ids: Collection[str], at: datetime | None) -> Set[str]:
+        """Do the same for whole sessions. Return the ids of those that exist."""
 
-    def replace(self, owner: Owner, memory_id: str, *, text: str, category: str, importance: float | None) -> None:
-        """Puts other words in the place of a memory's: found by the new ones and no more by the old."""
+    def replace(self, owner: Owner, wordings: Mapping[str, Wording]) -> None:
+        """Give memories, by memory id, another wording and index it in place of the old one.
+
+        Raises: KeyError for a memory that the owner does not have.
+        """
 
     def health(self, timeout_seconds: float) -> Health:
         """Whether the engine can be reached; never raises, never takes longer than the timeout."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from datetime import datetime
 from typing import cast
 from uuid import UUID
@@ -12,7 +12,7 @@ from django.db.models import Q, QuerySet
 
 from engine.embedded import extraction_following, index
 from engine.models import Memory, Session, owned_by
-from engine.port import ListPage, ListRequest, MemoryType, Owner, Position, StoredMemory
+from engine.port import ListPage, ListRequest, MemoryType, Owner, Position, StoredMemory, Wording
 
 # What an upstream was given is kept as a record: once flushed, the memories made of it speak for it.
 _RECORD = Q(origin=Memory.Origin.UPSTREAM, memory_type=Memory.Type.UNPROCESSED_MESSAGE) & ~(
@@ -34,37 +34,55 @@ class MemoryTable:
     def find(
         self, user_pk: UUID, memory_id: str, *, app_id: str | None = None, project_id: str | None = None
     ) -> Sequence[StoredMemory]:
-        scope = {"app_id": app_id, "project_id": project_id}
-        given = {name: value for name, value in scope.items() if value is not None}
-        rows = visible(Memory.objects.filter(user_id=user_pk, memory_id=memory_id, **given))
-        return [stored(row) for row in rows.order_by("app_id", "project_id")]
+        rows = visible(Memory.objects.filter(user_id=user_pk, memory_id=memory_id))
+        if app_id is not None:
+            rows = rows.filter(app_id=app_id)
+        if project_id is not None:
+            rows = rows.filter(project_id=project_id)
+        return list(map(stored, rows.order_by("app_id", "project_id")))
 
-    def hide(self, owner: Owner, memory_id: str, at: datetime | None) -> None:
-        Memory.objects.filter(owned_by(owner), memory_id=memory_id).update(hidden_at=at)
-        extraction_following.follow(owner, memory_id, at)
+    def hide(self, owner: Owner, memory_ids: Collection[str], at: datetime | None) -> None:
+        Memory.objects.filter(owned_by(owner), memory_id__in=memory_ids).update(hidden_at=at)
+        extraction_following.follow(owner, memory_ids, at)
 
-    def hide_session(self, owner: Owner, session_id: str, at: datetime | None) -> bool:
-        live = Session.objects.filter(owned_by(owner), session_id=session_id, deleted_at__isnull=True)
-        is_there = bool(live.update(hidden_at=at))
-        extraction_following.forget_session(owner, session_id)
-        return is_there
+    def hide_sessions(self, owner: Owner, session_ids: Collection[str], at: datetime | None) -> Set[str]:
+        live = Session.objects.filter(owned_by(owner), session_id__in=session_ids, deleted_at__isnull=True)
+        found = dict(live.values_list("pk", "session_id"))
+        Session.objects.filter(pk__in=found).update(hidden_at=at)
+        extraction_following.forget_sessions(owner, session_ids)
+        return set(found.values())
 
-    def replace(self, owner: Owner, memory_id: str, *, text: str, category: str, importance: float | None) -> None:
+    def replace(self, owner: Owner, wordings: Mapping[str, Wording]) -> None:
         with transaction.atomic():
-            memory = Memory.objects.select_for_update().get(owned_by(owner), memory_id=memory_id)
-            if memory.is_indexed:
-                index.remove(owner, {memory.pk: index.entry_of(memory)})
-            has_new_words = text != memory.text
-            memory.text, memory.category, memory.importance = text, category, importance
-            memory.is_indexed, memory.token_count = _is_found_here(memory), 0
-            if memory.is_indexed:
-                entry = index.entry_of(memory)
-                memory.token_count = entry.length
-                index.add(owner, {memory: entry})
-            memory.save(update_fields=["text", "category", "importance", "is_indexed", "token_count"])
-            if has_new_words:
+            locked = Memory.objects.select_for_update().filter(owned_by(owner), memory_id__in=wordings)
+            memories = {memory.memory_id: memory for memory in locked.order_by("pk")}
+            removed: dict[int, index.Entry] = {}
+            added: dict[Memory, index.Entry] = {}
+            reworded: list[Memory] = []
+            for memory_id, wording in wordings.items():
+                memory = memories[memory_id]
+                was_indexed, old_entry = memory.is_indexed, index.entry_of(memory)
+                has_new_words = wording.text != memory.text
+                memory.text, memory.category, memory.importance = wording
+                memory.is_indexed = _is_found_here(memory)
+                if has_new_words:
+                    reworded.append(memory)
+                elif memory.is_indexed == was_indexed:
+                    continue  # the index knows neither category nor importance
+                if was_indexed:
+                    removed[memory.pk] = old_entry
+                memory.token_count = 0
+                if memory.is_indexed:
+                    added[memory] = index.entry_of(memory)
+                    memory.token_count = added[memory].length
+            index.remove(owner, removed)
+            if added:
+                index.add(owner, added)
+            fields = ["text", "category", "importance", "is_indexed", "token_count"]
+            Memory.objects.bulk_update(memories.values(), fields)
+            for memory in reworded:
                 extraction_following.read_again(owner, memory)
-            extraction_following.reword(owner, memory_id)
+            extraction_following.reword(owner, wordings)
 
 
 def visible(memories: QuerySet[Memory]) -> QuerySet[Memory]:

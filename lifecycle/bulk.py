@@ -1,15 +1,18 @@
-"""One decision about many memories: previewed, done in steps with progress, undone once, one line in the trail."""
+"""Decisions about many memories: previewed, made in steps with progress, undone once.
+
+A few ticked rows are decided about at once, without a job (`decide`, `undo`).
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
 from django.db import transaction
-from django.db.models import Count, Exists, Max, OuterRef
+from django.db.models import Count, Exists, Max, OuterRef, QuerySet
 from django.utils import timezone
 
 from accounts.audit import Actor, record
@@ -17,14 +20,13 @@ from engine import browse
 from engine.browse import Selection
 from engine.categories import CATEGORIES
 from engine.models import Memory
-from engine.port import Engine, Position, StoredMemory
-from engine.registry import get_engine
+from engine.port import Position
 from lifecycle import jobs
 from lifecycle.jobs import Handler, Run
 from lifecycle.models import Job
 from memories.models import Override
-from memories.services import many
-from memories.services.many import Change
+from memories.services import decisions
+from memories.services.decisions import Change, OverrideValues
 from memory_gateway.core.errors import InvalidInput
 
 AT_ONCE: Final = 25
@@ -92,7 +94,7 @@ def of_rows(rows: Sequence[int], *, in_trash: bool = False) -> Target:
 
 
 def preview(target: Target) -> Preview:
-    rows = _rows(target)
+    rows = selected(target)
     by_category = rows.values_list("category").annotate(number=Count("pk")).order_by("-number")
     counted = rows.aggregate(users=Count("user_id", distinct=True), sessions=Count("session_id", distinct=True))
     in_force = Override.objects.filter(row_id=OuterRef("pk"), undone_at__isnull=True)
@@ -107,57 +109,70 @@ def preview(target: Target) -> Preview:
     )
 
 
-def delete(target: Target, *, reason: str = "", actor: Actor) -> Job:
-    """Moves the selected memories to the trash."""
-    return _begin("delete", target, {"reason": reason}, actor)
+def start(kind: str, target: Target, params: Mapping[str, Any], *, actor: Actor) -> Job:
+    """Decide about the selected memories by a job: `delete` (with a reason), `restore` or `categorise`.
 
-
-def restore(target: Target, *, actor: Actor) -> Job:
-    """Takes the selected memories out of the trash: freeze a selection that is `in_trash`."""
-    return _begin("restore", target, {}, actor)
-
-
-def categorise(target: Target, *, category: str, actor: Actor) -> Job:
-    """Gives the selected memories another category. Errors: `InvalidInput` for an unknown one."""
-    if category not in CATEGORIES:
-        raise InvalidInput.of_field("category", f"must be one of {', '.join(CATEGORIES)}")
-    return _begin("categorise", target, {"category": category}, actor)
-
-
-def _begin(kind: str, target: Target, params: Mapping[str, Any], actor: Actor) -> Job:
-    """A small one is done when this returns, a large one soon."""
-    total = _rows(target).count()
+    A small job is done when this returns. Raises: `InvalidInput` for an unknown category.
+    """
+    if kind == "categorise":
+        _require_known(params)
+    total = selected(target).count()
     job = jobs.submit(kind, {"target": target.as_json(), **params}, actor=actor, total=total)
     return jobs.run_now(job) if total <= AT_ONCE else job
 
 
-def _rows(target: Target) -> Any:
+def selected(target: Target) -> QuerySet[Memory]:
+    """Return the memories that a target still selects."""
     rows = browse.rows_of(target.selection).filter(pk__lte=target.up_to_row)
     return rows if target.rows is None else rows.filter(pk__in=target.rows)
 
 
-Act = Callable[[Run, Sequence[StoredMemory], Engine], list[Change]]
-Unact = Callable[[Run, Job, Sequence[Change], Engine], int]
+def decide(kind: str, rows: Collection[int], params: Mapping[str, Any], *, actor: Actor, job: str = "") -> list[Change]:
+    """Decide about some memories by their rows, in one transaction. Return what `undo` needs.
+
+    Raises: `InvalidInput` for an unknown category, ValueError for an unknown kind.
+    """
+    if kind == "delete":
+        return decisions.delete_many(rows, reason=params.get("reason", ""), actor=actor, job=job)
+    if kind == "restore":
+        return decisions.restore_many(rows, actor=actor, job=job)
+    if kind == "categorise":
+        _require_known(params)
+        return decisions.override_many(rows, OverrideValues(category=params["category"]), actor=actor, job=job)
+    raise ValueError(f"{kind!r} is no decision about memories.")
 
 
-def _in_steps(act: Act) -> Callable[[Run], dict[str, Any]]:
-    """Each step is one transaction: what it decides, what undoing it needs, where the next one begins."""
+def undo(kind: str, changes: Sequence[Change], *, decided_by: Actor, actor: Actor, job: str = "") -> int:
+    """Undo what `decide` returned as far as it is still so. Return how many. Raises: ValueError for an unknown kind."""
+    if kind == "delete":
+        rows, tombstones = [change[0] for change in changes], {change[1] for change in changes}
+        undone = decisions.restore_many(rows, tombstone_ids=tombstones, deleted_by=decided_by, actor=actor, job=job)
+        return len(undone)
+    if kind == "restore":
+        return decisions.undo_restore(changes, actor=actor, job=job)
+    if kind == "categorise":
+        return decisions.undo_overrides(changes, actor=actor, job=job)
+    raise ValueError(f"{kind!r} is no decision about memories.")
 
-    def run(run: Run) -> dict[str, Any]:
-        target, engine = Target.from_json(run.params["target"]), get_engine()
-        seen, changed = run.cursor.get("seen", 0), run.cursor.get("changed", 0)
-        while keys := _next(target, run.cursor):
-            with transaction.atomic():
-                rows = [key.row for key in keys]
-                many.lock(browse.get_many(rows))
-                changes = act(run, browse.get_many(rows), engine)
-                seen, changed = seen + len(keys), changed + len(changes)
-                cursor = {"after": list(keys[-1]), "seen": seen, "changed": changed}
-                run.step(changes, done=seen, total=max(run.job.total, seen), cursor=cursor)
-            _let_others_write(run, len(rows))
-        return {"changed": changed, "left": seen - changed}
 
-    return run
+def _require_known(params: Mapping[str, Any]) -> None:
+    if params["category"] not in CATEGORIES:
+        raise InvalidInput.of_field("category", f"must be one of {', '.join(CATEGORIES)}")
+
+
+def _run(run: Run) -> dict[str, Any]:
+    """Decide in steps, each one transaction: its decisions, what undoing them needs, where the next step begins."""
+    target = Target.from_json(run.params["target"])
+    seen, changed = run.cursor.get("seen", 0), run.cursor.get("changed", 0)
+    while keys := _next(target, run.cursor):
+        with transaction.atomic():
+            rows = [key.row for key in keys]
+            changes = decide(run.job.kind, rows, run.params, actor=run.actor, job=str(run.job.pk))
+            seen, changed = seen + len(keys), changed + len(changes)
+            cursor = {"after": list(keys[-1]), "seen": seen, "changed": changed}
+            run.step(changes, done=seen, total=max(run.job.total, seen), cursor=cursor)
+        _let_others_write(run, len(rows))
+    return {"changed": changed, "left": seen - changed}
 
 
 def _next(target: Target, cursor: Mapping[str, Any]) -> list[Position]:
@@ -165,22 +180,18 @@ def _next(target: Target, cursor: Mapping[str, Any]) -> list[Position]:
     return browse.keys(target.selection, after=after, limit=STEP_ROWS, up_to_row=target.up_to_row, rows=target.rows)
 
 
-def _undo_in_steps(unact: Unact) -> Callable[[Run, Job], dict[str, Any]]:
-    """The newest step first, so that each finds things as it left them."""
-
-    def undo(run: Run, job: Job) -> dict[str, Any]:
-        engine = get_engine()
-        undone, seen = run.cursor.get("undone", 0), run.cursor.get("seen", 0)
-        total = sum(len(step.changes) for step in job.steps.all())
-        while step := job.steps.filter(number__lt=run.cursor.get("before", 2**31)).order_by("-number").first():
-            with transaction.atomic():
-                undone += unact(run, job, step.changes, engine)
-                seen += len(step.changes)
-                run.report(seen, total, cursor={"before": step.number, "undone": undone, "seen": seen})
-            _let_others_write(run, len(step.changes))
-        return {"undone": undone, "left": total - undone}
-
-    return undo
+def _undo(run: Run, job: Job) -> dict[str, Any]:
+    """Undo the newest step first, so that each finds memories as it left them."""
+    undone, seen = run.cursor.get("undone", 0), run.cursor.get("seen", 0)
+    total = sum(len(step.changes) for step in job.steps.all())
+    decided_by = Actor(job.actor_kind, job.actor)
+    while step := job.steps.filter(number__lt=run.cursor.get("before", 2**31)).order_by("-number").first():
+        with transaction.atomic():
+            undone += undo(job.kind, step.changes, decided_by=decided_by, actor=run.actor, job=str(run.job.pk))
+            seen += len(step.changes)
+            run.report(seen, total, cursor={"before": step.number, "undone": undone, "seen": seen})
+        _let_others_write(run, len(step.changes))
+    return {"undone": undone, "left": total - undone}
 
 
 def _let_others_write(run: Run, rows: int) -> None:
@@ -191,7 +202,7 @@ def _let_others_write(run: Run, rows: int) -> None:
 
 
 def _finish(job: Job) -> None:
-    """One line in the trail for all of it."""
+    """Record the whole job in one event; those of its steps name the memories."""
     target = Target.from_json(job.params["target"])
     only = {name: value for name, value in job.params.items() if name != "target"}
     rows = {} if target.rows is None else {"rows": len(target.rows), "users": _users(target.rows)}
@@ -217,36 +228,4 @@ def _users(rows: Sequence[int]) -> list[str]:
     return sorted(names)[:MAX_NAMED_USERS]
 
 
-jobs.KINDS |= {
-    "delete": Handler(
-        _in_steps(
-            lambda run, memories, engine: many.delete(
-                memories, reason=run.params["reason"], actor=run.actor, engine=engine
-            )
-        ),
-        finish=_finish,
-        undo=_undo_in_steps(
-            lambda _run, job, changes, engine: many.undo_delete(
-                changes, by=Actor(job.actor_kind, job.actor), engine=engine
-            )
-        ),
-    ),
-    "restore": Handler(
-        _in_steps(lambda _run, memories, engine: many.restore(memories, engine=engine)),
-        finish=_finish,
-        undo=_undo_in_steps(
-            lambda run, _job, changes, engine: many.undo_restore(changes, actor=run.actor, engine=engine)
-        ),
-    ),
-    "categorise": Handler(
-        _in_steps(
-            lambda run, memories, engine: many.categorise(
-                memories, run.params["category"], actor=run.actor, engine=engine
-            )
-        ),
-        finish=_finish,
-        undo=_undo_in_steps(
-            lambda run, _job, changes, engine: many.undo_categorise(changes, actor=run.actor, engine=engine)
-        ),
-    ),
-}
+jobs.KINDS |= dict.fromkeys(("delete", "restore", "categorise"), Handler(_run, finish=_finish, undo=_undo))

@@ -15,15 +15,14 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.db import connections
-from django.db.models import QuerySet
 from django.utils import timezone
 
 from accounts.audit import Actor, record
 from engine import browse
-from engine.models import Memory, Session
+from engine.models import Session
 from engine.port import Position
 from lifecycle import jobs, purge, reingest
-from lifecycle.bulk import Target
+from lifecycle.bulk import Target, selected
 from lifecycle.export import export as write_archive
 from lifecycle.jobs import Handler, Run
 from lifecycle.models import Job
@@ -46,7 +45,7 @@ _ARCHIVE: Final = re.compile(rf"{_UUID}/{_FOLDER}/\.?{_UUID}\.tar(?:\.mg-part)?"
 
 def empty(target: Target, *, actor: Actor) -> Job:
     """Purges the selected memories of the trash: freeze a selection that is `in_trash`."""
-    return jobs.submit(PURGE, {"target": target.as_json()}, actor=actor, total=_rows(target).count())
+    return jobs.submit(PURGE, {"target": target.as_json()}, actor=actor, total=selected(target).count())
 
 
 def empty_sessions(tombstone_ids: Sequence[str], *, actor: Actor) -> Job:
@@ -61,7 +60,7 @@ def archive(user_pk: UUID, *, actor: Actor) -> Job:
 
 def reread(target: Target, *, actor: Actor) -> Job:
     """Tells the engine anew what was said and uploaded in the sessions of the selected memories."""
-    sessions = _rows(target).filter(session__isnull=False).values_list("session_id", flat=True)
+    sessions = selected(target).filter(session__isnull=False).values_list("session_id", flat=True)
     return reread_sessions(list(sessions.distinct()), actor=actor)
 
 
@@ -92,11 +91,6 @@ def remove_old_archives(now: datetime) -> int:
 def _archive_path(job: Job) -> Path:
     """In the user's own folder: whoever is erased takes it with them."""
     return storage.root() / str(UUID(job.params["user_pk"])) / _FOLDER / f"{job.pk}.tar"
-
-
-def _rows(target: Target) -> QuerySet[Memory]:
-    rows = browse.rows_of(target.selection).filter(pk__lte=target.up_to_row)
-    return rows if target.rows is None else rows.filter(pk__in=target.rows)
 
 
 def _purge(run: Run) -> dict[str, Any]:

@@ -14,11 +14,10 @@ from engine.models import Memory
 from engine.port import Owner
 from lifecycle.commands import Report, Stop
 from memories.services.add import AddCommand, Part, Said, add
-from memories.services.edit import Correction, correct
+from memories.services.decisions import OverrideValues, delete, override
 from memories.services.flush import flush
-from memories.services.lookup import Which
+from memories.services.lookup import MemoryRef
 from memories.services.manual import add_by_hand
-from memories.services.trash import delete
 from memory_gateway.core.times import to_ms
 from resources import services as resources
 from resources.services import IncomingFile, Upload
@@ -128,7 +127,7 @@ def _decide(owner: Owner, actor: Actor) -> None:
     rows = Memory.objects.filter(user_id=owner.user_pk, memory_type=Memory.Type.EPISODE)
     deleted = rows.filter(text__contains=DELETED).first()
     if deleted is not None:
-        delete(owner.user_pk, Which(deleted.memory_id), reason="bought", actor=actor)
+        delete(owner.user_pk, MemoryRef(deleted.memory_id), reason="bought", actor=actor)
     corrected = rows.filter(text__startswith="I am redoing the kitchen").first()
     if corrected is not None:
-        correct(owner.user_pk, Which(corrected.memory_id), Correction(text=CORRECTED), actor=actor)
+        override(owner.user_pk, MemoryRef(corrected.memory_id), OverrideValues(text=CORRECTED), actor=actor)

@@ -133,7 +133,7 @@ def _purge_memory(tombstone: Tombstone, actor: Actor, counts: Counts) -> None:
     """Unless it was restored a moment ago."""
     owner = _owner(tombstone)
     with transaction.atomic():
-        lookup.lock(owner.user_pk)
+        lookup.lock_user(owner.user_pk)
         row = Memory.objects.select_for_update().filter(owned_by(owner), memory_id=tombstone.memory_id).first()
         if row is None or not due(owner.user_pk).filter(pk=tombstone.pk).exists():
             return
@@ -162,7 +162,7 @@ def _purge_session(tombstone: Tombstone, actor: Actor, engine: Engine, counts: C
     the next purge clears away."""
     owner = _owner(tombstone)
     with transaction.atomic():
-        lookup.lock(owner.user_pk)
+        lookup.lock_user(owner.user_pk)
         if not due(owner.user_pk).filter(pk=tombstone.pk).exists():
             return
         session = Session.objects.filter(owned_by(owner), session_id=tombstone.session_id)
@@ -195,7 +195,7 @@ def _clear_session(tombstone: Tombstone, actor: Actor, engine: Engine, counts: C
         counts.failed += 1
         return
     with transaction.atomic():
-        lookup.lock(owner.user_pk)
+        lookup.lock_user(owner.user_pk)
         upstream_staging.discard_of(Session.objects.get(whose))
         Override.objects.filter(whose).delete()
         attachments = Attachment.objects.filter(whose)

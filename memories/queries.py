@@ -32,15 +32,15 @@ _DECISIONS = """
 
 
 # Each of them is asked of an index that holds little else.
-_ANYTHING_WITHDRAWN = """
+_HAS_HIDDEN_OR_EDITED = """
     SELECT EXISTS (SELECT 1 FROM memories_tombstone WHERE {owned} AND undone_at IS NULL AND memory_id <> '')
         OR EXISTS (SELECT 1 FROM engine_session WHERE {owned} AND (hidden_at IS NOT NULL OR deleted_at IS NOT NULL))
         OR EXISTS (SELECT 1 FROM memories_override WHERE {owned} AND undone_at IS NULL AND text <> original_text)
 """.format(owned="user_id = %s AND app_id = %s AND project_id = %s")
 
 
-class InForce(NamedTuple):
-    """A correction as search applies it."""
+class ActiveOverride(NamedTuple):
+    """An override in force, as search applies it."""
 
     override_id: str
     original_text: str
@@ -52,7 +52,7 @@ class Decisions(NamedTuple):
 
     memories: frozenset[str]
     sessions: frozenset[str]
-    overrides: dict[str, InForce]
+    overrides: dict[str, ActiveOverride]
 
     def hide(self, memory_id: str, session_id: str | None) -> bool:
         """Whether the memory is deleted, by itself or with its session."""
@@ -82,14 +82,13 @@ def decisions(owner: Owner, memory_ids: Sequence[str], session_ids: Sequence[str
     return Decisions(
         memories=frozenset(row[1] for row in tombstones if row[1]),
         sessions=frozenset(row[2] for row in tombstones if not row[1]),
-        overrides={row[1]: InForce(*row[3:]) for row in rows if row[0] == "override"},
+        overrides={row[1]: ActiveOverride(*row[3:]) for row in rows if row[0] == "override"},
     )
 
 
-def is_anything_withdrawn(owner: Owner) -> bool:
-    """Whether any memory of the owner is deleted or corrected, by itself or with its session, for good or not. One
-    statement."""
-    return bool(sql.rows(_ANYTHING_WITHDRAWN, owner_values(owner) * 3)[0][0])
+def has_hidden_or_edited_memories(owner: Owner) -> bool:
+    """Return True if a memory of the owner is deleted, purged, edited or in a deleted session. One statement."""
+    return bool(sql.rows(_HAS_HIDDEN_OR_EDITED, owner_values(owner) * 3)[0][0])
 
 
 class Event(NamedTuple):

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.conf import settings
-from django.db import transaction
 
 from accounts import services as accounts
 from accounts.audit import record
@@ -24,8 +23,8 @@ from engine.browse import Selection
 from engine.categories import TABS, tab_of
 from engine.models import Memory
 from engine.port import Owner, StoredMemory
-from memories.services import trash
-from memories.services.lookup import Which
+from engine.registry import get_engine
+from memories.services import decisions, lookup
 from memories.services.manual import MAX_TEXT_CHARS, add_by_hand
 from memory_gateway.core.errors import NotFound
 from memory_gateway.core.ids import check_name
@@ -94,10 +93,11 @@ def delete(principal: TokenPrincipal, params: Params) -> dict[str, Any]:
     owners = {} if principal.user_pk is None else {"user_id": principal.user_pk}
     rows = Memory.objects.filter(**owners, memory_id__in={memory_id for _, memory_id in wanted})
     found = browse.get_many(list(rows.order_by("user_id", "pk").values_list("pk", flat=True)))
-    meant = [memory for memory in found if (shown_agent(memory), memory.memory_id) in wanted and _is_live(memory)]
-    with transaction.atomic():
-        for memory in meant:
-            _delete(principal, memory)
+    active = filter(lookup.is_active, found)
+    meant = [memory for memory in active if (shown_agent(memory), memory.memory_id) in wanted]
+    for memory in meant:
+        lookup.require_flushed(memory, get_engine())
+    decisions.delete_many([memory.row for memory in meant], reason="openclaw", actor=principal.actor)
     return {"deleted": len(meant)}
 
 
@@ -205,16 +205,6 @@ def _wanted(items: Any) -> set[tuple[str, str]]:
         return set()
     named = ((text(item, "agentId"), text(item, "id")) for item in items if isinstance(item, dict))
     return {(agent_id, memory_id) for agent_id, memory_id in named if agent_id and memory_id}
-
-
-def _is_live(memory: StoredMemory) -> bool:
-    return memory.hidden_at is None and not memory.is_session_hidden
-
-
-def _delete(principal: TokenPrincipal, memory: StoredMemory) -> None:
-    owner = memory.owner
-    which = Which(memory.memory_id, app_id=owner.app_id, project_id=owner.project_id)
-    trash.delete(owner.user_pk, which, reason="openclaw", actor=principal.actor)
 
 
 def _cut(said: str) -> str:

@@ -10,8 +10,8 @@ from agents.tools.recall import Recalled, find, listed
 from agents.tools.results import Result, failed, result
 from engine.registry import get_engine
 from engine.text.tokens import query_tokens
-from memories.services import lookup, trash
-from memories.services.lookup import Which
+from memories.services import decisions, lookup
+from memories.services.lookup import MemoryRef
 from memory_gateway.core.errors import NotFound
 
 _POSSIBLE: Final = 0.05
@@ -68,16 +68,15 @@ def _is_meant(one: Recalled, query: str) -> bool:
 def _is_there(caller: Caller, memory_id: str) -> bool:
     """Whether the caller may see the memory, and it is not forgotten already."""
     try:
-        memory = lookup.one(caller.owner.user_pk, _which(caller, memory_id), get_engine())
+        memory = lookup.get_memory(caller.owner.user_pk, _which(caller, memory_id), get_engine())
     except NotFound:
         return False
-    is_live = memory.hidden_at is None and not memory.is_session_hidden
-    return is_live and caller.may_see(origin=memory.origin, agent_id=memory.agent_id)
+    return lookup.is_active(memory) and caller.may_see(origin=memory.origin, agent_id=memory.agent_id)
 
 
 def _delete(caller: Caller, memory_id: str) -> None:
-    trash.delete(caller.owner.user_pk, _which(caller, memory_id), reason="memory_forget", actor=caller.actor)
+    decisions.delete(caller.owner.user_pk, _which(caller, memory_id), reason="memory_forget", actor=caller.actor)
 
 
-def _which(caller: Caller, memory_id: str) -> Which:
-    return Which(memory_id, app_id=caller.owner.app_id, project_id=caller.owner.project_id)
+def _which(caller: Caller, memory_id: str) -> MemoryRef:
+    return MemoryRef(memory_id, app_id=caller.owner.app_id, project_id=caller.owner.project_id)

@@ -16,8 +16,8 @@ from engine.categories import TABS, tab_of
 from engine.embedded.alike import written_alike
 from engine.embedded.errors import database_errors
 from engine.models import Memory, owned_by
-from memories.services import edit, lookup
-from memories.services.lookup import Which
+from memories.services import decisions, lookup
+from memories.services.lookup import MemoryRef
 from memories.services.manual import MAX_TEXT_CHARS, add_by_hand
 from memory_gateway.core.errors import InvalidInput
 
@@ -35,7 +35,7 @@ def store(caller: Caller, arguments: StoreArguments) -> Result:
     if len(text) > MAX_TEXT_CHARS:
         raise InvalidInput.of_field("text", f"must be at most {MAX_TEXT_CHARS} characters")
     with database_errors(), transaction.atomic():
-        lookup.lock(caller.owner.user_pk)
+        lookup.lock_user(caller.owner.user_pk)
         same = _same(caller, text, arguments.category)
         if same is not None:
             _bring_up_to_date(caller, same, text, arguments)
@@ -86,7 +86,7 @@ def normalized(text: str) -> str:
 
 def _bring_up_to_date(caller: Caller, same: Memory, text: str, arguments: StoreArguments) -> None:
     """As a correction, so that the earlier wording stays on record and can be brought back."""
-    correction = edit.Correction(text=text, category=arguments.category, importance=arguments.importance)
+    correction = decisions.OverrideValues(text=text, category=arguments.category, importance=arguments.importance)
     if (same.text, same.category, same.importance) != (correction.text, correction.category, correction.importance):
-        which = Which(same.memory_id, app_id=same.app_id, project_id=same.project_id)
-        edit.correct(caller.owner.user_pk, which, correction, actor=caller.actor)
+        which = MemoryRef(same.memory_id, app_id=same.app_id, project_id=same.project_id)
+        decisions.override(caller.owner.user_pk, which, correction, actor=caller.actor)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,16 +13,17 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.functional import Promise
+from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_POST
 
 from accounts.admin_base import actor_of
-from accounts.audit import record
+from accounts.audit import Actor, record
 from console.access import CHANGE, DELETE, VIEW, next_address, page, render
 from console.forms import ReasonForm
 from console.records import record_of
-from console.selecting import seal, target_of
+from console.selecting import seal, seal_undo, target_of, unseal_undo
 from engine import browse, categories
 from engine.port import Position
 from lifecycle import bulk as services
@@ -38,7 +39,7 @@ REREAD: Final = "resources.change_resource"
 
 
 @dataclass(frozen=True, slots=True)
-class _Deed:
+class _Action:
     """`asks_from`: from how many ticked rows on it is previewed; a filter's rows are always many. None: never."""
 
     permission: str
@@ -48,24 +49,24 @@ class _Deed:
     is_dangerous: bool = False
 
 
-_DEEDS: Final = {
-    "delete": _Deed(
+_ACTIONS: Final = {
+    "delete": _Action(
         DELETE,
         AT_ONCE + 1,
         gettext_lazy("Move to trash"),
         gettext_lazy("They can be restored until the trash is purged. One undo brings all of them back."),
         is_dangerous=True,
     ),
-    "restore": _Deed(DELETE, None, gettext_lazy("Restore"), gettext_lazy("Agents find them again.")),
-    "categorise": _Deed(CHANGE, None, gettext_lazy("Change category"), gettext_lazy("One undo takes it back.")),
-    "purge": _Deed(
+    "restore": _Action(DELETE, None, gettext_lazy("Restore"), gettext_lazy("Agents find them again.")),
+    "categorise": _Action(CHANGE, None, gettext_lazy("Change category"), gettext_lazy("One undo takes it back.")),
+    "purge": _Action(
         PURGE,
         0,
         gettext_lazy("Purge"),
         gettext_lazy("They go for good, with their edits and their history. There is no undo."),
         is_dangerous=True,
     ),
-    "reread": _Deed(
+    "reread": _Action(
         REREAD,
         0,
         gettext_lazy("Read anew"),
@@ -77,17 +78,23 @@ _DEEDS: Final = {
 }
 
 
+_DONE: Final = {
+    "delete": lambda count: ngettext("%(count)s memory moved to trash.", "%(count)s memories moved to trash.", count),
+    "restore": lambda count: ngettext("%(count)s memory restored.", "%(count)s memories restored.", count),
+    "categorise": lambda count: ngettext("%(count)s memory changed.", "%(count)s memories changed.", count),
+}
+
+
 @page(VIEW)
 @require_POST
 def bulk(request: HttpRequest) -> HttpResponseBase:
     verb = request.POST.get("do", "")
     if verb == "export":
         return _export(request, target_of(request.POST))
-    deed = _DEEDS.get(verb)
-    if deed is None:
+    action = _ACTIONS.get(verb)
+    if action is None:
         raise BadRequest("This is nothing that can be done with many memories.")
-    if not request.user.has_perm(deed.permission):
-        raise Forbidden(f"This needs the permission {deed.permission}.")
+    _require(request, action.permission)
     target = target_of(request.POST)
     back = next_address(request, reverse("console:memories"))
     if verb == "categorise" and not request.POST.get("category"):
@@ -96,38 +103,51 @@ def bulk(request: HttpRequest) -> HttpResponseBase:
     if target.rows == ():
         messages.warning(request, _("Nothing was selected."))
         return redirect(back)
-    if _must_ask(deed, target) and not request.POST.get("confirmed"):
+    if _must_ask(action, target) and not request.POST.get("confirmed"):
         return _ask(request, verb, target, back)
-    job = _act(request, verb, target)
-    if not job.is_over:
-        sweeper.wake()
-        return redirect("console:job", job=job.pk)
-    _tell(request, verb, job)
-    return redirect(back)
+    return _carry_out(request, verb, target, back)
 
 
 @page(VIEW)
 @require_POST
-def undo(request: HttpRequest, job: str) -> HttpResponseBase:
-    needed = undoing(jobs.get(job))
-    if not request.user.has_perm(needed):
-        raise Forbidden(f"This needs the permission {needed}.")
+def undo(request: HttpRequest) -> HttpResponseBase:
+    """Undo a decision that was made at once."""
+    kind, changes = unseal_undo(request.GET.get("changes", ""))
+    _require(request, undoing(kind))
+    actor = actor_of(request)
+    services.undo(kind, changes, decided_by=actor, actor=actor)
+    return _undone(request)
+
+
+@page(VIEW)
+@require_POST
+def undo_job(request: HttpRequest, job: str) -> HttpResponseBase:
+    _require(request, undoing(jobs.get(job).kind))
     done = jobs.undo(job, actor=actor_of(request))
     if done.total > AT_ONCE:
         sweeper.wake()
         return redirect("console:job", job=done.pk)
     jobs.run_now(done)
+    return _undone(request)
+
+
+def undoing(kind: str) -> str:
+    """Return the permission to undo a decision: the same as to make it."""
+    return CHANGE if kind == "categorise" else DELETE
+
+
+def _undone(request: HttpRequest) -> HttpResponseBase:
     messages.success(request, _("Undone. What was changed by others since then stays as they left it."))
     return redirect(next_address(request, reverse("console:memories")))
 
 
-def undoing(job: Job) -> str:
-    """The permission to undo a job: that of the deed, for it changes as much."""
-    return CHANGE if job.kind == "categorise" else DELETE
+def _require(request: HttpRequest, permission: str) -> None:
+    if not request.user.has_perm(permission):
+        raise Forbidden(f"This needs the permission {permission}.")
 
 
-def _must_ask(deed: _Deed, target: Target) -> bool:
-    return deed.asks_from is not None and (target.rows is None or len(target.rows) >= deed.asks_from)
+def _must_ask(action: _Action, target: Target) -> bool:
+    return action.asks_from is not None and (target.rows is None or len(target.rows) >= action.asks_from)
 
 
 def _ask(request: HttpRequest, verb: str, target: Target, back: str) -> HttpResponseBase:
@@ -136,7 +156,7 @@ def _ask(request: HttpRequest, verb: str, target: Target, back: str) -> HttpResp
     context: dict[str, Any] = {
         "title": _question(verb, found),
         "verb": verb,
-        "deed": _DEEDS[verb],
+        "action": _ACTIONS[verb],
         "button": _button(verb, found.total),
         "shown": found,
         "rows": _by_category(found),
@@ -198,27 +218,30 @@ def _lines(target: Target) -> Iterator[bytes]:
             yield orjson.dumps(record_of(memory), option=orjson.OPT_APPEND_NEWLINE)
 
 
-def _act(request: HttpRequest, verb: str, target: Target) -> Job:
-    actor = actor_of(request)
-    if verb == "categorise":
-        return services.categorise(target, category=request.POST.get("category", ""), actor=actor)
-    if verb == "restore":
-        return services.restore(target, actor=actor)
+def _carry_out(request: HttpRequest, verb: str, target: Target, back: str) -> HttpResponseBase:
+    """Decide about a few ticked rows at once, and about more by a job."""
+    params = {"category": request.POST.get("category", "")} if verb == "categorise" else {}
+    form = ReasonForm(request.POST)
+    if verb == "delete" and form.is_valid():
+        params["reason"] = form.cleaned_data["reason"]
+    if verb in _DONE and target.rows is not None and len(target.rows) <= AT_ONCE:
+        changes = services.decide(verb, target.rows, params, actor=actor_of(request))
+        count = len(changes)
+        undo_url = f"{reverse('console:undo')}?{urlencode({'changes': seal_undo(verb, changes)})}" if changes else ""
+    else:
+        job = _start(verb, target, params, actor_of(request))
+        if not job.is_over:
+            sweeper.wake()
+            return redirect("console:job", job=job.pk)
+        count = job.result.get("changed", 0)
+        undo_url = reverse("console:job-undo", args=[job.pk]) if jobs.can_undo(job) else ""
+    messages.success(request, _DONE[verb](count) % {"count": f"{count:,}"}, extra_tags=undo_url)
+    return redirect(back)
+
+
+def _start(verb: str, target: Target, params: Mapping[str, Any], actor: Actor) -> Job:
     if verb == "purge":
         return deeds.empty(target, actor=actor)
     if verb == "reread":
         return deeds.reread(target, actor=actor)
-    form = ReasonForm(request.POST)
-    return services.delete(target, reason=form.cleaned_data["reason"] if form.is_valid() else "", actor=actor)
-
-
-def _tell(request: HttpRequest, verb: str, job: Job) -> None:
-    """What was done, with its undo."""
-    count = job.result.get("changed", 0)
-    named = {
-        "delete": ngettext("%(count)s memory moved to trash.", "%(count)s memories moved to trash.", count),
-        "restore": ngettext("%(count)s memory restored.", "%(count)s memories restored.", count),
-        "categorise": ngettext("%(count)s memory changed.", "%(count)s memories changed.", count),
-    }
-    undo_url = reverse("console:job-undo", args=[job.pk]) if jobs.can_undo(job) else ""
-    messages.success(request, named[verb] % {"count": f"{count:,}"}, extra_tags=undo_url)
+    return services.start(verb, target, params, actor=actor)

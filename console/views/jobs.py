@@ -146,7 +146,7 @@ def _progress(request: HttpRequest, found: Job) -> dict[str, Any]:
 
 def _stopping(found: Job) -> str:
     """Whoever may begin it may end it: the permission, empty for what nobody ends."""
-    return undoing(jobs.get(found.params["job"])) if found.kind == jobs.UNDO else _STOPPING.get(found.kind, "")
+    return undoing(jobs.get(found.params["job"]).kind) if found.kind == jobs.UNDO else _STOPPING.get(found.kind, "")
 
 
 def _seconds_left(found: Job) -> int | None:
@@ -167,6 +167,6 @@ def _outcome(request: HttpRequest, found: Job) -> dict[str, Any]:
         "reason": found.params.get("reason", ""),
         "category": found.params.get("category", ""),
         "undoes": of,
-        "can_undo": jobs.can_undo(found) and request.user.has_perm(undoing(found)),
+        "can_undo": jobs.can_undo(found) and request.user.has_perm(undoing(found.kind)),
         "has_archive": found.kind == deeds.EXPORT and found.status == Job.Status.DONE and request.user.has_perm(EXPORT),
     }

@@ -29,9 +29,8 @@ from engine import browse
 from engine.port import Position, StoredMemory
 from engine.registry import get_engine
 from memories.queries import Event, history, superseded
-from memories.services import edit, lookup
-from memories.services.lookup import Which
-from memories.services.trash import delete, restore
+from memories.services import decisions, lookup
+from memories.services.lookup import MemoryRef
 from resources.queries import attachments_of
 
 NAMED: Final = 20
@@ -78,10 +77,10 @@ def change(request: HttpRequest, row: int) -> HttpResponseBase:
     if not form.is_valid():
         return _form(request, found, form, status=422)
     with transaction.atomic():
-        lookup.lock(found.owner.user_pk)
+        lookup.lock_user(found.owner.user_pk)
         found = browse.get(row)
         if form.cleaned_data["etag"] == etag_of(found):
-            edit.correct(found.owner.user_pk, _which(found), form.correction(), actor=actor_of(request))
+            decisions.override(found.owner.user_pk, _which(found), form.correction(), actor=actor_of(request))
             messages.success(request, _("Saved. Agents read the new words from now on."))
             return redirect("console:memory", row=row)
     return _stale(request, found, form)
@@ -91,7 +90,7 @@ def change(request: HttpRequest, row: int) -> HttpResponseBase:
 @require_POST
 def revert(request: HttpRequest, row: int) -> HttpResponseBase:
     found = browse.get(row)
-    edit.undo(found.owner.user_pk, _which(found), actor=actor_of(request))
+    decisions.undo_override(found.owner.user_pk, _which(found), actor=actor_of(request))
     messages.success(request, _("The engine's text is back. The edits stay in the history."))
     return redirect("console:memory", row=row)
 
@@ -102,7 +101,7 @@ def remove(request: HttpRequest, row: int) -> HttpResponseBase:
     found = browse.get(row)
     form = ReasonForm(request.POST)
     reason = form.cleaned_data["reason"] if form.is_valid() else ""
-    delete(found.owner.user_pk, _which(found), reason=reason, actor=actor_of(request))
+    decisions.delete(found.owner.user_pk, _which(found), reason=reason, actor=actor_of(request))
     messages.success(request, _("Moved to trash."), extra_tags=reverse("console:memory-restore", args=[row]))
     return redirect(next_address(request, reverse("console:memory", args=[row])))
 
@@ -111,7 +110,7 @@ def remove(request: HttpRequest, row: int) -> HttpResponseBase:
 @require_POST
 def bring_back(request: HttpRequest, row: int) -> HttpResponseBase:
     found = browse.get(row)
-    restore(found.owner.user_pk, _which(found), actor=actor_of(request))
+    decisions.restore(found.owner.user_pk, _which(found), actor=actor_of(request))
     messages.success(request, _("Restored. Agents find it again."))
     return redirect("console:memory", row=row)
 
@@ -199,5 +198,5 @@ def _stale(request: HttpRequest, found: StoredMemory, form: EditForm) -> HttpRes
     return render(request, "console/memory_stale.html", context, status=412)
 
 
-def _which(found: StoredMemory) -> Which:
-    return Which(found.memory_id, app_id=found.owner.app_id, project_id=found.owner.project_id)
+def _which(found: StoredMemory) -> MemoryRef:
+    return MemoryRef(found.memory_id, app_id=found.owner.app_id, project_id=found.owner.project_id)

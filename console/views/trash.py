@@ -33,10 +33,9 @@ from engine.port import Owner, StoredMemory
 from lifecycle import bulk, deeds, jobs, purge, sweeper
 from lifecycle.models import Job
 from memories.models import Tombstone
-from memories.services.trash import restore_session
-from memory_gateway.core.errors import BadRequest, GatewayError
+from memories.services.decisions import restore_sessions
+from memory_gateway.core.errors import BadRequest
 from memory_gateway.core.rest import Forbidden
-from memory_gateway.core.sentences import told
 
 ROWS: Final = 50
 RECENT: Final = 5
@@ -207,17 +206,10 @@ def _a_while_ago() -> datetime:
 
 
 def _restore(request: HttpRequest, found: list[Tombstone], back: str) -> HttpResponseBase:
-    restored = 0
-    for one in found:
-        owner = Owner(one.user.pk, one.user.user_id, one.app_id, one.project_id)
-        try:
-            restore_session(owner, one.session_id, actor=actor_of(request))
-            restored += 1
-        except GatewayError as error:
-            messages.error(request, f"{one.session_id}: {told(error.detail)}")
-    if restored:
-        said = ngettext("%(count)s session restored.", "%(count)s sessions restored.", restored)
-        messages.success(request, said % {"count": restored})
+    named = [(Owner(one.user.pk, one.user.user_id, one.app_id, one.project_id), one.session_id) for one in found]
+    restored = len(restore_sessions(named, actor=actor_of(request)))
+    said = ngettext("%(count)s session restored.", "%(count)s sessions restored.", restored)
+    messages.success(request, said % {"count": restored})
     return redirect(back)
 
 

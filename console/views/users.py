@@ -27,7 +27,7 @@ from engine.browse import Selection
 from engine.models import Session
 from engine.port import Owner
 from lifecycle import deeds, erase, sweeper
-from memories.services.trash import delete_session
+from memories.services.decisions import delete_session
 from memory_gateway.core.errors import NotFound
 from profiles.services import read_both
 from resources.models import Resource

@@ -98,7 +98,7 @@ class EmbeddedEngine(MemoryTable):
         """
         with database_errors():
             session = sessions.mark_deleted(owner, session_id, self._clock())
-            extraction_following.forget_session(owner, session_id)
+            extraction_following.forget_sessions(owner, [session_id])
             memories = Memory.objects.filter(owned_by(owner), session=session).order_by("pk")
             while batch := list(memories[:_BATCH_ROWS]):
                 storage.remove(owner, batch)

@@ -7,7 +7,7 @@ anew from what is left.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Final, Literal
 
@@ -26,30 +26,38 @@ HIDDEN_AS: Final = "hidden_as"
 Reason = Literal["superseded", "with_source", "reworded"]
 
 
-def follow(owner: Owner, memory_id: str, at: datetime | None) -> None:
-    """Hides or shows what was made of a memory that was just hidden or shown. One statement where nothing was."""
-    made = _made_in_session_of(owner, memory_id)
+def follow(owner: Owner, memory_ids: Collection[str], at: datetime | None) -> None:
+    """Hide or show what was made of memories that were just hidden or shown. One statement where nothing was made."""
+    made = _made_in_sessions_of(owner, memory_ids)
     if not made:
         return
-    for one in made:
-        if one.memory_id == memory_id:
-            if one.payload.pop(HIDDEN_AS, None):  # from now on it is its user's decision
-                one.save(update_fields=["payload"])
-        elif memory_id in one.payload.get("sources", ()):
-            _follow(owner, one, at)
+    decided = set(memory_ids)
+    own = [one for one in made if one.memory_id in decided and one.payload.pop(HIDDEN_AS, None)]
+    Memory.objects.bulk_update(own, ["payload"])  # from now on they are their user's decision
+    derived = [
+        one for one in made if one.memory_id not in decided and not decided.isdisjoint(one.payload.get("sources", ()))
+    ]
+    if at is not None:
+        hide([one for one in derived if one.hidden_at is None], "with_source", at)
+    else:
+        waiting = [one for one in derived if one.payload.get(HIDDEN_AS) == "with_source"]
+        sources = {name for one in waiting for name in one.payload["sources"]}
+        still = Memory.objects.filter(owned_by(owner), memory_id__in=sources, hidden_at__isnull=False)
+        hidden = set(still.values_list("memory_id", flat=True))
+        show([one for one in waiting if hidden.isdisjoint(one.payload["sources"])])
     put_profile_aside(owner)
 
 
-def reword(owner: Owner, memory_id: str) -> None:
-    """Puts the profile aside where it rests on a memory that its user just corrected, or on what was made of it."""
-    if _made_in_session_of(owner, memory_id):
+def reword(owner: Owner, memory_ids: Collection[str]) -> None:
+    """Put the profile aside where it may rest on memories that their user just edited."""
+    if _made_in_sessions_of(owner, memory_ids):
         put_profile_aside(owner)
 
 
 def read_again(owner: Owner, memory: Memory) -> None:
     """Sets aside what a model made of a memory whose words its user just changed, and has it read the new ones: what
     still holds is said again. What its user corrected themselves stays."""
-    made = [one for one in _made_in_session_of(owner, memory.memory_id) if _rests_on(one, memory.memory_id)]
+    made = [one for one in _made_in_sessions_of(owner, [memory.memory_id]) if _rests_on(one, memory.memory_id)]
     stale = [one for one in made if one.hidden_at is None or one.payload.get(HIDDEN_AS) == "with_source"]
     if not stale:
         return
@@ -96,51 +104,35 @@ def owe_profile(owner: Owner) -> None:
 
 def purge(owner: Owner, memory_id: str) -> None:
     """Deletes for good what rests on a memory. Call before that goes for good, inside its transaction."""
-    made = _made_in_session_of(owner, memory_id)
+    made = _made_in_sessions_of(owner, [memory_id])
     resting = [one for one in made if memory_id in one.payload.get("sources", ())]
     if resting:
         storage.remove(owner, resting)
 
 
-def has_made(owner: Owner, session_id: str) -> bool:
-    """Whether a model made something of a session."""
-    made = Memory.objects.filter(owned_by(owner), session__session_id=session_id, origin=Memory.Origin.EXTRACTED)
-    return made.exists()
+def _made_in_sessions_of(owner: Owner, memory_ids: Collection[str]) -> list[Memory]:
+    sessions = Memory.objects.filter(owned_by(owner), memory_id__in=memory_ids).values("session_id")
+    return list(Memory.objects.filter(session_id__in=sessions, origin=Memory.Origin.EXTRACTED).order_by("pk"))
 
 
-def _made_in_session_of(owner: Owner, memory_id: str) -> list[Memory]:
-    session = Memory.objects.filter(owned_by(owner), memory_id=memory_id).values("session_id")[:1]
-    return list(Memory.objects.filter(session_id__in=session, origin=Memory.Origin.EXTRACTED).order_by("pk"))
-
-
-def _follow(owner: Owner, made: Memory, at: datetime | None) -> None:
-    if at is not None and made.hidden_at is None:
-        hide([made], "with_source", at)
-    elif at is None and made.payload.get(HIDDEN_AS) == "with_source" and not _has_hidden_source(owner, made):
-        show(made)
-
-
-def hide(memories: Iterable[Memory], reason: Reason, at: datetime) -> None:
+def hide(memories: Sequence[Memory], reason: Reason, at: datetime) -> None:
     for memory in memories:
         memory.hidden_at, memory.payload[HIDDEN_AS] = at, reason
-        memory.save(update_fields=["hidden_at", "payload"])
+    Memory.objects.bulk_update(memories, ["hidden_at", "payload"])
 
 
-def show(memory: Memory) -> None:
-    memory.hidden_at = None
-    memory.payload.pop(HIDDEN_AS, None)
-    memory.save(update_fields=["hidden_at", "payload"])
+def show(memories: Sequence[Memory]) -> None:
+    for memory in memories:
+        memory.hidden_at = None
+        memory.payload.pop(HIDDEN_AS, None)
+    Memory.objects.bulk_update(memories, ["hidden_at", "payload"])
 
 
-def _has_hidden_source(owner: Owner, made: Memory) -> bool:
-    sources = Memory.objects.filter(owned_by(owner), memory_id__in=made.payload.get("sources", ()))
-    return sources.filter(hidden_at__isnull=False).exists()
-
-
-def forget_session(owner: Owner, session_id: str) -> None:
-    """Puts the profile aside where the session that is gone had a part in it; one that is being written waits, and then
-    finds the session gone."""
-    if has_made(owner, session_id):
+def forget_sessions(owner: Owner, session_ids: Collection[str]) -> None:
+    """Put the profile aside where sessions that are gone had a part in it. A profile that is being written waits, and
+    then finds the sessions gone."""
+    made = Memory.objects.filter(owned_by(owner), session__session_id__in=session_ids, origin=Memory.Origin.EXTRACTED)
+    if made.exists():
         with transaction.atomic():
             sessions.lock_decisions(owner)
             put_profile_aside(owner)

@@ -15,7 +15,7 @@ from typing import Any, Final
 from django.utils import timezone
 
 from engine.models import Memory, owned_by
-from engine.port import Owner
+from engine.port import Owner, Wording
 from engine.table import MemoryTable
 from lifecycle.moving.matching import Match
 from memories.models import Override, OverrideRevision, Tombstone
@@ -152,7 +152,7 @@ class Carrier:
             tombstone.save(update_fields=["memory_id", "row", "undone_at"])
         if decisions.tombstone is not None and is_free:
             self._buried.add(new.memory_id)
-            self._table.hide(self._owner, new.memory_id, decisions.tombstone.created_at)
+            self._table.hide(self._owner, [new.memory_id], decisions.tombstone.created_at)
         for override in decisions.overrides:
             self._rekey_override(override, new)
 
@@ -166,9 +166,8 @@ class Carrier:
         first.update(text=new.text, category=new.category, importance=new.importance)
         if override.undone_at is None:
             last = override.revisions.order_by("number").last() or new
-            self._table.replace(
-                self._owner, new.memory_id, text=override.text, category=last.category, importance=last.importance
-            )
+            wording = Wording(override.text, last.category, last.importance)
+            self._table.replace(self._owner, {new.memory_id: wording})
 
     def _bury(self, rows: Iterable[Memory], model: Tombstone | Override, reason: str) -> list[str]:
         """Tombstones for all that have none, by whoever decided first; the ids of those that got one."""
@@ -178,7 +177,7 @@ class Carrier:
                 continue
             self._buried.add(row.memory_id)
             self._make_tombstone(row.memory_id, row, model, reason)
-            self._table.hide(self._owner, row.memory_id, model.created_at)
+            self._table.hide(self._owner, [row.memory_id], model.created_at)
             made.append(row.memory_id)
         return made
 
@@ -201,11 +200,10 @@ class Carrier:
         )
         Tombstone.objects.filter(pk=tombstone.pk).update(created_at=model.created_at)
 
-    def _carry_category(self, old: Memory, decisions: Decided, new: Iterable[Memory]) -> None:
+    def _carry_category(self, old: Memory, decisions: Decided, new: Sequence[Memory]) -> None:
         """What an upstream's memory is filed under was somebody's choice: it knows no categories itself."""
         if old.category and decisions.override is None:
             for row in new:
                 row.category = old.category
-                self._table.replace(
-                    self._owner, row.memory_id, text=row.text, category=old.category, importance=row.importance
-                )
+            wordings = {row.memory_id: Wording(row.text, old.category, row.importance) for row in new}
+            self._table.replace(self._owner, wordings)

@@ -37,7 +37,7 @@ def reread(session: Session, note: Note) -> Moved:
     if not retold.memories or _original_texts(olds) == [memory.text for memory in retold.memories]:
         return Moved(stayed=len(olds))
     with transaction.atomic():
-        lookup.lock(owner.user_pk)
+        lookup.lock_user(owner.user_pk)
         held = Session.objects.select_for_update().get(pk=session.pk)
         rows = _passages(held)
         if [row.pk for row in rows] != [row.pk for row in olds]:

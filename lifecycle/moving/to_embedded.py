@@ -44,7 +44,7 @@ def move(session: Session, note: Note) -> Moved:
     source = _source(session)
     retold = [replay.retell(owner, session.session_id, told) for told in _told(session, source)]
     with transaction.atomic():
-        lookup.lock(owner.user_pk)
+        lookup.lock_user(owner.user_pk)
         held = Session.objects.select_for_update().get(pk=session.pk)
         if held.deleted_at is not None:
             return Moved()

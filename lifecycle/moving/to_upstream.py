@@ -62,7 +62,7 @@ def move(session: Session, engine: UpstreamEngine, note: Note, *, is_retry: bool
         upstream_staging.discard(staging)
         raise
     with transaction.atomic():
-        lookup.lock(owner.user_pk)
+        lookup.lock_user(owner.user_pk)
         held = Session.objects.select_for_update().get(pk=session.pk)
         if not _is_as_before(held, snapshot):
             moved = None

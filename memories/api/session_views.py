@@ -12,7 +12,7 @@ from memories import queries
 from memories.api import rendering
 from memories.api.openapi import BodyOnDelete
 from memories.api.schemas import sessions as schemas
-from memories.services import trash
+from memories.services import decisions
 from memories.services.owned import owner_of
 from memory_gateway.core import cursors
 from memory_gateway.core.rest import parse, parse_query
@@ -52,7 +52,7 @@ class SessionViewSet(ViewSet):
         body = parse(schemas.SessionDeletionBody, request.data)
         who = caller(request)
         owner = owner_of(who, body.app_id, body.project_id)
-        tombstone = trash.delete_session(owner, session_id, reason=body.reason or "", actor=Actor.key(who))
+        tombstone = decisions.delete_session(owner, session_id, reason=body.reason or "", actor=Actor.key(who))
         return Response({"session_id": session_id, "tombstone_id": tombstone.tombstone_id, "status": "deleted"})
 
     @extend_schema(exclude=True)
@@ -70,5 +70,5 @@ class SessionViewSet(ViewSet):
         body = parse(schemas.SessionBody, request.data)
         who = caller(request)
         owner = owner_of(who, body.app_id, body.project_id)
-        tombstone = trash.restore_session(owner, session_id, actor=Actor.key(who))
+        tombstone = decisions.restore_session(owner, session_id, actor=Actor.key(who))
         return Response({"session_id": session_id, "tombstone_id": tombstone.tombstone_id, "status": "restored"})

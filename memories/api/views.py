@@ -18,7 +18,7 @@ from memories.api.schemas import memories as schemas
 from memories.api.schemas import search as search_schemas
 from memories.api.schemas.common import PageQuery
 from memories.models import Tombstone
-from memories.services import edit, lookup, trash
+from memories.services import decisions, lookup
 from memories.services.owned import owner_of
 from memories.services.search import search
 from memory_gateway.core import cursors
@@ -67,7 +67,7 @@ class MemoryViewSet(ViewSet):
     )
     def retrieve(self, request: Request, memory_id: str) -> Response:
         query = parse_query(schemas.MemoryQuery, request)
-        stored = lookup.one(caller(request).user_pk, query.which(memory_id), get_engine())
+        stored = lookup.get_memory(caller(request).user_pk, query.which(memory_id), get_engine())
         overrides = queries.override_ids(stored.owner, [stored.memory_id])
         events = [*queries.history(stored.owner, stored.memory_id), *queries.superseded(stored)]
         return Response(
@@ -86,7 +86,7 @@ class MemoryViewSet(ViewSet):
     def correct(self, request: Request, memory_id: str) -> Response:
         body = parse(schemas.CorrectionBody, request.data)
         who = caller(request)
-        override = edit.correct(who.user_pk, body.which(memory_id), body.correction(), actor=Actor.key(who))
+        override = decisions.override(who.user_pk, body.which(memory_id), body.correction(), actor=Actor.key(who))
         return Response({"memory_id": memory_id, "override_id": override.override_id, "status": "active"})
 
     @extend_schema(
@@ -99,7 +99,7 @@ class MemoryViewSet(ViewSet):
     def undo_correction(self, request: Request, memory_id: str) -> Response:
         query = parse_query(schemas.MemoryQuery, request)
         who = caller(request)
-        override = edit.undo(who.user_pk, query.which(memory_id), actor=Actor.key(who))
+        override = decisions.undo_override(who.user_pk, query.which(memory_id), actor=Actor.key(who))
         return Response({"memory_id": memory_id, "override_id": override.override_id, "status": "undone"})
 
     @extend_schema(
@@ -111,7 +111,7 @@ class MemoryViewSet(ViewSet):
     def destroy(self, request: Request, memory_id: str) -> Response:
         body = parse(schemas.DeletionBody, request.data)
         who = caller(request)
-        tombstone = trash.delete(who.user_pk, body.which(memory_id), reason=body.reason or "", actor=Actor.key(who))
+        tombstone = decisions.delete(who.user_pk, body.which(memory_id), reason=body.reason or "", actor=Actor.key(who))
         return Response({"memory_id": memory_id, "tombstone_id": tombstone.tombstone_id, "status": "deleted"})
 
     @extend_schema(
@@ -123,7 +123,7 @@ class MemoryViewSet(ViewSet):
     def restore(self, request: Request, memory_id: str) -> Response:
         body = parse(schemas.MemoryBody, request.data)
         who = caller(request)
-        tombstone = trash.restore(who.user_pk, body.which(memory_id), actor=Actor.key(who))
+        tombstone = decisions.restore(who.user_pk, body.which(memory_id), actor=Actor.key(who))
         return Response({"memory_id": memory_id, "tombstone_id": tombstone.tombstone_id, "status": "restored"})
 
     @extend_schema(

@@ -1,4 +1,4 @@
-"""Which of a user's memories is meant, and whether it can be decided about now."""
+"""Find the memory that a caller names, and tell whether it can be decided about."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from memory_gateway.core.errors import Conflict, InvalidInput, NotFound
 
 
 @dataclass(frozen=True, slots=True)
-class Which:
-    """A memory by its id. Session, app and project narrow it down where the same id is in several scopes."""
+class MemoryRef:
+    """A memory by its id. Session, app and project narrow it down where several scopes have the same id."""
 
     memory_id: str
     session_id: str | None = None
@@ -20,13 +20,13 @@ class Which:
     project_id: str | None = None
 
 
-def one(user_pk: UUID, which: Which, engine: Engine) -> StoredMemory:
-    """The user's memory, a deleted one too. Errors: `NotFound`, `InvalidInput` if several scopes have one."""
-    if "\x00" in which.memory_id:  # PostgreSQL cannot even ask for it
+def get_memory(user_pk: UUID, ref: MemoryRef, engine: Engine) -> StoredMemory:
+    """Return the user's memory, a deleted one too. Raises: `NotFound`, `InvalidInput` if several scopes have one."""
+    if "\x00" in ref.memory_id:  # PostgreSQL refuses the query
         raise NotFound("There is no such memory.")
-    found = engine.find(user_pk, which.memory_id, app_id=which.app_id, project_id=which.project_id)
-    if which.session_id is not None:
-        found = [memory for memory in found if memory.session_id == which.session_id]
+    found = engine.find(user_pk, ref.memory_id, app_id=ref.app_id, project_id=ref.project_id)
+    if ref.session_id is not None:
+        found = [memory for memory in found if memory.session_id == ref.session_id]
     if not found:
         raise NotFound("There is no such memory.")
     if len(found) > 1:
@@ -34,26 +34,31 @@ def one(user_pk: UUID, which: Which, engine: Engine) -> StoredMemory:
     return found[0]
 
 
-def live(user_pk: UUID, which: Which, engine: Engine) -> StoredMemory:
-    """The same, unless it is deleted. Errors: also `Conflict`."""
-    memory = one(user_pk, which, engine)
-    if memory.hidden_at is not None or memory.is_session_hidden:
+def is_active(memory: StoredMemory) -> bool:
+    """Return True if neither the memory nor its session is deleted."""
+    return memory.hidden_at is None and not memory.is_session_hidden
+
+
+def require_active(memory: StoredMemory) -> None:
+    """Raises: `Conflict` for a deleted memory."""
+    if not is_active(memory):
         raise Conflict("This memory is in the trash: restore it first.")
-    return memory
 
 
-def require_settled(memory: StoredMemory, engine: Engine) -> None:
-    """An upstream makes new memories of its messages, which no decision about a message would reach.
+def is_flushed(memory: StoredMemory, engine: Engine) -> bool:
+    """Return False for a message that EverOS will replace by new memories, which no decision would reach."""
+    return memory.memory_type != "unprocessed_message" or engine.name != "upstream"
 
-    Errors: `Conflict`.
-    """
-    if memory.memory_type == "unprocessed_message" and engine.name == "upstream":
+
+def require_flushed(memory: StoredMemory, engine: Engine) -> None:
+    """Raises: `Conflict` for a message that is not flushed yet."""
+    if not is_flushed(memory, engine):
         raise Conflict("This message is not a memory yet: flush its session first.")
 
 
-def lock(user_pk: UUID) -> None:
-    """Lets a user's decisions happen one after the other. Call inside a transaction.
+def lock_user(user_pk: UUID) -> None:
+    """Let a user's decisions happen one after the other. Call inside a transaction.
 
-    `no_key`: who adds memories refers to the user, and may hold the session that a decision is about.
+    `no_key`: adding memories refers to the user and may hold the session that a decision is about.
     """
     MemoryUser.objects.select_for_update(no_key=True).get(pk=user_pk)

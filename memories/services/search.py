@@ -13,7 +13,7 @@ from engine import filters
 from engine.context import Surroundings, surroundings
 from engine.port import MAX_TOP_K, Engine, Hit, Method, Owner, SearchRequest, SearchResult
 from engine.registry import get_engine
-from memories.queries import Decisions, InForce, decisions, is_anything_withdrawn
+from memories.queries import ActiveOverride, Decisions, decisions, has_hidden_or_edited_memories
 from memories.services.attachments import attach
 from memories.services.owned import owner_of
 from memories.services.raw import reworded
@@ -247,7 +247,7 @@ def _decisions(owner: Owner, found: Iterable[Hit]) -> Decisions:
     sessions = {hit.session_id for hit in hits if hit.session_id is not None}
     decided = decisions(owner, sorted({hit.memory_id for hit in hits}), sorted(sessions))
     digests = {hit.memory_id for hit in hits if _is_upstream_digest(hit)}
-    if digests and is_anything_withdrawn(owner):
+    if digests and has_hidden_or_edited_memories(owner):
         return decided._replace(memories=decided.memories | digests)
     return decided
 
@@ -269,7 +269,7 @@ def _decided(found: Iterable[Found], decided: Decisions) -> list[Found]:
     return [_corrected(item, decided.overrides.get(item.hit.memory_id)) for item in live]
 
 
-def _corrected(found: Found, override: InForce | None) -> Found:
+def _corrected(found: Found, override: ActiveOverride | None) -> Found:
     if override is None:
         return found
     if found.hit.text == override.text:

@@ -40,6 +40,7 @@ SENTENCES: Final = (
     _("This cannot be undone."),
     _("This was undone already, is still under way, or cannot be undone."),
     _("This selection is not one that the list made."),
+    _("This undo was not offered here, or it is older than 30 days."),
     _("This is nothing that can be done with many memories."),
     _("This is nothing that can be done with deleted sessions."),
     _("This needs the permission %(permission)s."),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
+from html import unescape
 from typing import Any
 
 from django.db import transaction
+from django.test import Client
 
 from engine import browse
 from engine.embedded import sessions, storage
@@ -36,3 +39,11 @@ def remember(owner: Owner, text: str = "Tea at four.", **fields: Any) -> StoredM
         memory.seq = number
         storage.insert(owner, [memory], [entry_of(memory)])
     return browse.get(memory.pk)
+
+
+def undo_address(client: Client) -> str:
+    """Return where the notice of the page just drawn posts to undo what was done."""
+    page = client.get("/admin/memory/list/").content.decode()
+    found = re.search(r'action="(/admin/memory/undo/[^"]+)"', page)
+    assert found
+    return unescape(found[1])

@@ -28,9 +28,8 @@ from engine.models import Memory  # noqa: E402
 from engine.port import ContentItem, Message, Owner  # noqa: E402
 from engine.registry import get_engine  # noqa: E402
 from engine.text.guards import ENCRYPTED  # noqa: E402
-from memories.services import edit, trash  # noqa: E402
-from memories.services.edit import Correction  # noqa: E402
-from memories.services.lookup import Which  # noqa: E402
+from memories.services.decisions import OverrideValues, delete, override  # noqa: E402
+from memories.services.lookup import MemoryRef  # noqa: E402
 from memory_gateway.core.ids import new_resource_id, resource_session_id  # noqa: E402
 from memory_gateway.core.times import to_ms  # noqa: E402
 from resources.models import Attachment, Resource  # noqa: E402
@@ -189,8 +188,8 @@ def batches(owner: Owner) -> None:
 
 def decisions(owner: Owner, row: int) -> dict[str, int]:
     memory = Memory.objects.get(pk=row)
-    correction = Correction(text="用户偏好使用英文交流，技术名词保留英文；回复先给结论，再给理由，不要客套。")
-    edit.correct(owner.user_pk, Which(memory.memory_id), correction, actor=ACTOR)
+    correction = OverrideValues(text="用户偏好使用英文交流，技术名词保留英文；回复先给结论，再给理由，不要客套。")
+    override(owner.user_pk, MemoryRef(memory.memory_id), correction, actor=ACTOR)
     gone = remember(owner, "chat:calendar", "No longer true.", NOW - timedelta(days=1), category="user_memory_fact")
     newer = Memory.objects.get(pk=remember(
         owner, "chat:calendar", "Deliveries come on Thursdays.", NOW - timedelta(days=1), category="user_memory_fact",
@@ -199,7 +198,7 @@ def decisions(owner: Owner, row: int) -> dict[str, int]:
         owner, "chat:calendar", "Deliveries come on Mondays.", NOW - timedelta(days=8), category="user_memory_fact",
         origin="extracted", hidden_at=NOW, payload={"hidden_as": "superseded", "superseded_by": newer.memory_id},
     )  # fmt: skip
-    trash.delete(owner.user_pk, Which(Memory.objects.get(pk=gone).memory_id), reason="not true any more", actor=ACTOR)
+    delete(owner.user_pk, MemoryRef(Memory.objects.get(pk=gone).memory_id), reason="not true any more", actor=ACTOR)
     return {"edited": row, "trashed": gone, "aside": aside}
 
 
@@ -238,16 +237,16 @@ def hostile() -> dict[str, int]:
         )  # fmt: skip
         rows.append(row)
         memory = Memory.objects.get(pk=row)
-        memory_id = Which(memory.memory_id)
-        edit.correct(
-            user.pk, memory_id, Correction(text=f"{payload} edited {payload}"), actor=Actor.operator(payload[:150])
+        memory_id = MemoryRef(memory.memory_id)
+        override(
+            user.pk, memory_id, OverrideValues(text=f"{payload} edited {payload}"), actor=Actor.operator(payload[:150])
         )
         Attachment.objects.create(
             user=user, app_id=scope, project_id=scope, session_id=f"chat:{payload}"[:128], source="memory_add",
             type="doc", name=payload, internal_uri="javascript:alert(3)",
         )  # fmt: skip
         if number % 4 == 3:
-            trash.delete(user.pk, memory_id, reason=payload, actor=Actor.operator(payload[:150]))
+            delete(user.pk, memory_id, reason=payload, actor=Actor.operator(payload[:150]))
     return {"hostile_first": rows[0], "hostile_last": rows[-1]}
 
 

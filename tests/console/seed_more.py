@@ -11,7 +11,7 @@ from engine.models import Session
 from engine.port import Owner
 from lifecycle import bulk
 from lifecycle.models import Job
-from memories.services import trash
+from memories.services import decisions
 from resources.models import Resource
 from tests.console.payloads import PAYLOADS
 
@@ -20,13 +20,13 @@ ACTOR = Actor.operator("chen.yu")
 
 def more(owner: Owner, rows: list[int], now: datetime) -> dict[str, Any]:
     """`rows` are memories that may go to the trash."""
-    deleted = bulk.delete(bulk.of_rows(rows), reason="out of date", actor=ACTOR)
+    deleted = bulk.start("delete", bulk.of_rows(rows), {"reason": "out of date"}, actor=ACTOR)
     running = Job.objects.create(
         kind="delete", params={"target": {"selection": {"tab": "self"}, "at": now.isoformat(), "up_to_row": 1}},
         actor_kind="operator", actor="chen.yu", status="running", done=6400, total=10_000, holder="another process",
         started_at=now - timedelta(seconds=9), leased_until=now + timedelta(days=1),
     )  # fmt: skip
-    tombstones = [trash.delete_session(owner, name, reason="moved", actor=ACTOR) for name in ("chat:warehouse",)]
+    tombstones = [decisions.delete_session(owner, name, reason="moved", actor=ACTOR) for name in ("chat:warehouse",)]
     for number, payload in enumerate(PAYLOADS):
         user = MemoryUser.objects.get(user_id=f"{number}{payload}"[:64])
         Resource.objects.create(
@@ -37,7 +37,7 @@ def more(owner: Owner, rows: list[int], now: datetime) -> dict[str, Any]:
         if number % 5 == 0:
             name = f"chat:{payload}"[:128]
             scoped = Owner(user.pk, user.user_id, payload[:64], payload[:64])
-            trash.delete_session(scoped, name, reason=payload, actor=Actor.operator(payload[:150]))
+            decisions.delete_session(scoped, name, reason=payload, actor=Actor.operator(payload[:150]))
         record(
             Actor.operator(payload[:150]), payload[:64], subject_type=payload[:32], subject_id=payload,
             user_id=user.user_id, detail={payload: payload},

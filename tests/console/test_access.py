@@ -6,15 +6,17 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Permission, User
+from django.core import signing
 from django.test import Client
 from django.urls import reverse
 
+from accounts.audit import Actor
 from accounts.models import AuditEvent
 from console.urls import urlpatterns
 from engine import browse
-from lifecycle.models import Job
+from lifecycle import bulk
 from tests.conftest import Person
-from tests.console.people import remember
+from tests.console.people import remember, undo_address
 
 ROW = 1
 VIEW, ADD, CHANGE, DELETE = "view_memory", "add_memory", "change_memory", "delete_memory"
@@ -34,6 +36,7 @@ PAGES = {
     "lab": ("get", VIEW),
     "add": ("get", ADD),
     "bulk": ("post", VIEW),
+    "undo": ("post", VIEW),
     "job-undo": ("post", VIEW),
 }
 ACTS = {name for name, (method, _permission) in PAGES.items() if method == "post"}
@@ -98,8 +101,8 @@ def test_a_bulk_act_needs_its_own_permission(alice: Person) -> None:
 def test_undoing_needs_the_permission_of_the_deed(alice: Person, do: str, needed: str, other: str) -> None:
     memory = remember(alice.owner)
     doer, stranger = operator(VIEW, needed), operator(VIEW, other)
-    doer.post(address("bulk"), {"do": do, "id": memory.row, "category": "user_memory_decision"})
-    done = Job.objects.get()
+    params = {"category": "user_memory_decision"} if do == "categorise" else {}
+    done = bulk.start(do, bulk.of_rows([memory.row]), params, actor=Actor.operator("somebody"))
     pages = [reverse(f"console:{name}", args=[done.pk]) for name in ("job", "job-undo")]
     offered = [pages[1] in client.get(pages[0]).content.decode() for client in (doer, stranger)]
     assert offered == [True, False]
@@ -108,6 +111,26 @@ def test_undoing_needs_the_permission_of_the_deed(alice: Person, do: str, needed
     assert browse.get(memory.row) != memory
     assert doer.post(pages[1]).status_code == 302
     assert browse.get(memory.row) == memory
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("do", "needed", "other"), [("delete", DELETE, CHANGE), ("categorise", CHANGE, DELETE)])
+def test_undoing_without_a_job_needs_the_same_permission(alice: Person, do: str, needed: str, other: str) -> None:
+    memory = remember(alice.owner)
+    doer, stranger = operator(VIEW, needed), operator(VIEW, other)
+    doer.post(address("bulk"), {"do": do, "id": memory.row, "category": "user_memory_decision"})
+    undo = undo_address(doer)
+    refused = stranger.post(undo)
+    assert (refused.status_code, f"engine.{needed}" in refused.content.decode()) == (403, True)
+    assert browse.get(memory.row) != memory
+    assert doer.post(undo).status_code == 302
+    assert browse.get(memory.row) == memory
+
+
+@pytest.mark.django_db
+def test_an_undo_that_the_panel_did_not_offer_is_refused(admin_client: Client) -> None:
+    for forged in ("", "?changes=forged", f"?changes={signing.dumps(['delete', []], salt='other')}"):
+        assert admin_client.post(address("undo") + forged).status_code == 400
 
 
 @pytest.mark.django_db

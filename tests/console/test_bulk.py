@@ -11,13 +11,15 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from accounts.audit import Actor
 from accounts.models import AuditEvent
 from engine import browse
 from engine.browse import Selection
-from lifecycle import jobs
-from lifecycle.models import Job
+from lifecycle import bulk, jobs
+from lifecycle.models import Job, JobStep
+from memories.models import Tombstone
 from tests.conftest import Person
-from tests.console.people import remember
+from tests.console.people import remember, undo_address
 
 BULK = "/admin/memory/bulk/"
 
@@ -70,6 +72,77 @@ def test_all_that_match_are_exported_in_few_statements(admin_client: Client, ali
     with CaptureQueriesContext(connection) as seen:
         assert len(b"".join(answer.streaming_content).splitlines()) == 20
     assert len(seen) == 3  # two for each five hundred, and one that finds no more
+
+
+@pytest.mark.django_db
+def test_a_few_ticked_rows_are_deleted_without_a_job_and_come_back_with_one_undo(
+    admin_client: Client, alice: Person
+) -> None:
+    rows = [remember(alice.owner, f"Tea {number}").row for number in range(25)]
+    admin_client.post(BULK, {"do": "delete", "id": rows, "reason": "stale"})
+    assert (Job.objects.count(), JobStep.objects.count()) == (0, 0)
+    assert browse.count(Selection(user_pk=alice.user_pk)) == 0
+    assert set(Tombstone.objects.values_list("reason", "actor")) == {("stale", "admin")}
+    page = admin_client.get("/admin/memory/list/").content.decode()
+    assert "25 memories moved to trash." in page
+    admin_client.post(BULK, {"do": "delete", "id": remember(alice.owner, "Tea 26").row})
+    undo = undo_address(admin_client)
+    assert admin_client.post(undo).status_code == 302
+    assert browse.count(Selection(user_pk=alice.user_pk)) == 1
+    assert Job.objects.count() == 0
+
+
+@pytest.mark.django_db
+def test_more_than_a_few_ticked_rows_go_through_a_job(admin_client: Client, alice: Person) -> None:
+    rows = [remember(alice.owner, f"Tea {number}").row for number in range(26)]
+    admin_client.post(BULK, {"do": "delete", "id": rows, "confirmed": "1"})
+    assert Job.objects.get().total == 26
+
+
+@pytest.mark.django_db
+def test_one_audit_line_of_ticked_rows_is_found_by_each_memory_id(admin_client: Client, alice: Person) -> None:
+    memories = [remember(alice.owner, f"Tea {number}", memory_id=f"茶-{number}") for number in range(3)]
+    AuditEvent.objects.all().delete()
+    admin_client.post(BULK, {"do": "delete", "id": [memory.row for memory in memories[:2]]})
+    event = AuditEvent.objects.get()
+    assert (event.action, event.user_id, event.actor) == ("memory.delete", "alice", "admin")
+    assert sorted(event.detail["memory_ids"]) == ["茶-0", "茶-1"]
+    assert lines_about(admin_client, "茶-0") == lines_about(admin_client, "茶-1") == 1
+    assert lines_about(admin_client, "茶-2") == lines_about(admin_client, "茶") == 0
+    assert lines_about(admin_client, "%") == 0
+
+
+def lines_about(client: Client, memory_id: str) -> int:
+    page = client.get("/admin/memory/audit/", {"subject": memory_id}).content.decode()
+    return page.count("<code>memory.delete</code>")
+
+
+@pytest.mark.django_db
+def test_audit_lines_of_a_job_are_found_by_its_id(admin_client: Client, alice: Person) -> None:
+    rows = [remember(alice.owner, f"Tea {number}").row for number in range(2)]
+    job = bulk.start("delete", bulk.of_rows(rows), {}, actor=Actor.operator("olga"))
+    assert lines_about(admin_client, str(job.pk)) == 1
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("verb", ["restore", "categorise"])
+def test_what_was_done_at_once_is_undone_once(admin_client: Client, alice: Person, verb: str) -> None:
+    rows = [remember(alice.owner, f"Tea {number}").row for number in range(3)]
+    if verb == "restore":
+        admin_client.post(BULK, {"do": "delete", "id": rows})
+    admin_client.get("/admin/memory/list/")
+    before = browse.get_many(rows)
+    admin_client.post(BULK, {"do": verb, "id": rows, "category": "user_memory_decision"})
+    done = browse.get_many(rows)
+    assert all(was != now for was, now in zip(before, done, strict=True))
+    undo = undo_address(admin_client)
+    for _ in range(2):
+        admin_client.post(undo)
+        undone = browse.get_many(rows)
+        assert [(one.category, one.hidden_at is None) for one in undone] == [
+            (one.category, one.hidden_at is None) for one in before
+        ]
+    assert Job.objects.count() == 0
 
 
 @pytest.mark.django_db

@@ -14,9 +14,9 @@ from console.hidden import whys
 from engine import browse
 from engine.models import Memory
 from engine.port import StoredMemory
-from memories.services import edit, trash
-from memories.services.edit import Correction
-from memories.services.lookup import Which
+from memories.services import decisions
+from memories.services.decisions import OverrideValues
+from memories.services.lookup import MemoryRef
 from tests.conftest import Person
 from tests.console.people import remember
 
@@ -25,7 +25,7 @@ LAB = "/admin/memory/search/?user=alice&q=tea"
 
 
 def delete(memory: StoredMemory, reason: str = "") -> None:
-    trash.delete(memory.owner.user_pk, Which(memory.memory_id), reason=reason, actor=ACTOR)
+    decisions.delete(memory.owner.user_pk, MemoryRef(memory.memory_id), reason=reason, actor=ACTOR)
 
 
 def set_aside(memory: StoredMemory, **payload: object) -> StoredMemory:
@@ -40,7 +40,7 @@ def test_each_hidden_memory_says_why(alice: Person) -> None:
     with_session = remember(alice.owner, session_id="chat:gone")
     delete(deleted, "cold")
     delete(source)
-    trash.delete_session(alice.owner, "chat:gone", actor=ACTOR)
+    decisions.delete_session(alice.owner, "chat:gone", actor=ACTOR)
     replaced = set_aside(remember(alice.owner), hidden_as="superseded", superseded_by=newer.memory_id)
     ids = [source.memory_id, live.memory_id]
     gone_with = set_aside(remember(alice.owner), hidden_as="with_source", sources=ids)
@@ -90,7 +90,7 @@ def test_the_labs_bars_compare_hits_with_hidden_ones(admin_client: Client, alice
 @pytest.mark.django_db
 def test_the_lab_shows_what_an_edit_replaced(admin_client: Client, alice: Person) -> None:
     memory = remember(alice.owner, "Tea at four.")
-    edit.correct(alice.user_pk, Which(memory.memory_id), Correction(text="Tea at five."), actor=ACTOR)
+    decisions.override(alice.user_pk, MemoryRef(memory.memory_id), OverrideValues(text="Tea at five."), actor=ACTOR)
     assert "<del>Tea at four.</del>" in admin_client.get(LAB).content.decode()
 
 

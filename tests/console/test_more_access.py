@@ -18,7 +18,7 @@ from engine import browse
 from lifecycle import bulk, deeds, jobs
 from lifecycle.models import Job
 from memories.models import Tombstone
-from memories.services import trash
+from memories.services import decisions
 from resources.models import Resource
 from tests.conftest import Person
 from tests.console import test_access
@@ -112,7 +112,7 @@ def test_stopping_purging_and_reading_anew_need_what_beginning_them_does(alice: 
     for verb in ("purge", "reread"):
         assert reader.post(reverse("console:bulk"), {"do": verb, "id": row, "confirmed": "1"}).status_code == 403
     remover = operator("engine.delete_memory", "engine.view_memory")
-    tombstone = trash.delete_session(alice.owner, "chat:c1", actor=ACTOR)
+    tombstone = decisions.delete_session(alice.owner, "chat:c1", actor=ACTOR)
     given = {"do": "purge", "id": tombstone.pk, "confirmed": "1"}
     assert remover.post(reverse("console:trash-sessions"), given).status_code == 403
     assert Job.objects.count() == 1
@@ -135,7 +135,7 @@ def test_stopping_purging_and_reading_anew_need_what_beginning_them_does(alice: 
 def test_every_read_leaves_one_line_without_text(admin_client: Client, alice: Person, path: str, action: str) -> None:
     session_id = "resource:alice:r_1"
     row = remember(alice.owner, "secret words of alice", session_id=session_id).row
-    bulk.delete(bulk.of_rows([row]), actor=ACTOR)
+    bulk.start("delete", bulk.of_rows([row]), {}, actor=ACTOR)
     file = Resource.objects.create(user_id=alice.user_pk, session_id=session_id, filename="secret.pdf")
     AuditEvent.objects.all().delete()
     assert admin_client.get(f"/admin/memory/{path.format(file=file.pk, user=alice.user_pk)}").status_code == 200
@@ -147,7 +147,7 @@ def test_every_read_leaves_one_line_without_text(admin_client: Client, alice: Pe
 @pytest.mark.django_db
 def test_a_purge_is_asked_for_twice_and_takes_what_was_frozen(admin_client: Client, alice: Person) -> None:
     row = remember(alice.owner).row
-    bulk.delete(bulk.of_rows([row]), actor=ACTOR)
+    bulk.start("delete", bulk.of_rows([row]), {}, actor=ACTOR)
     given = {"do": "purge", "id": row, "in_trash": "1"}
     asked = admin_client.post(reverse("console:bulk"), given)
     assert "Purge 1 memory for good?" in asked.content.decode()
@@ -172,7 +172,7 @@ def test_reading_anew_names_the_sessions_and_is_a_job(admin_client: Client, alic
 @pytest.mark.django_db
 def test_deleted_sessions_come_back_or_go_for_good(admin_client: Client, alice: Person) -> None:
     rows = [remember(alice.owner, session_id=f"chat:{name}").row for name in "ab"]
-    first, second = (trash.delete_session(alice.owner, f"chat:{name}", actor=ACTOR) for name in "ab")
+    first, second = (decisions.delete_session(alice.owner, f"chat:{name}", actor=ACTOR) for name in "ab")
     where = reverse("console:trash-sessions")
     admin_client.post(where, {"do": "restore", "id": first.pk})
     assert not browse.get(rows[0]).is_session_hidden

@@ -11,7 +11,7 @@ from accounts.services import create_user
 from engine.port import Owner
 from lifecycle import bulk
 from lifecycle.models import Job
-from memories.services import trash
+from memories.services import decisions
 from resources.models import Attachment, Resource
 from tests.conftest import Person
 from tests.console.people import remember
@@ -48,9 +48,9 @@ def grow(owner: Owner, number: int) -> None:
         internal_uri=f"resource://{number}",
     )  # fmt: skip
     remember(owner, "Gone", session_id=f"chat:gone-{number}")
-    trash.delete_session(owner, f"chat:gone-{number}", actor=ACTOR)
+    decisions.delete_session(owner, f"chat:gone-{number}", actor=ACTOR)
     if number:
-        bulk.delete(bulk.of_rows([row]), actor=ACTOR)
+        bulk.start("delete", bulk.of_rows([row]), {}, actor=ACTOR)
     record(ACTOR, "memory.view", subject_type="memory", subject_id="m", user_id=owner.user_id, detail={"a": 1})
 
 

@@ -268,11 +268,11 @@ def test_a_message_waits_for_no_walk_through_its_session(engine: EmbeddedEngine,
 
 def test_what_is_said_in_a_hidden_session_is_kept_and_stays_hidden(engine: EmbeddedEngine, alice: Person) -> None:
     engine.add(alice.owner, "chat:c1", [said("payment one")])
-    engine.hide_session(alice.owner, "chat:c1", LONG_AGO)
+    engine.hide_sessions(alice.owner, ["chat:c1"], LONG_AGO)
     engine.add(alice.owner, "chat:c1", [said("payment two", at=NOON_MS + 1)])
     assert [one.text for one in memories(alice)] == ["payment one", "payment two"]
     assert ask(engine, alice.owner, "payment") == []
-    engine.hide_session(alice.owner, "chat:c1", None)
+    engine.hide_sessions(alice.owner, ["chat:c1"], None)
     assert len(ask(engine, alice.owner, "payment")) == 2
     assert_consistent(alice.owner)
 

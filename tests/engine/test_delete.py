@@ -9,7 +9,7 @@ import pytest
 from engine.embedded import storage
 from engine.embedded.engine import EmbeddedEngine
 from engine.models import IndexStatistics, Memory, Session
-from engine.port import EngineRefused
+from engine.port import EngineRefused, Wording
 from tests.conftest import Person
 from tests.engine.conftest import ask, given_file, remember, said
 from tests.engine.index_state import assert_consistent, entries_of
@@ -79,7 +79,7 @@ def test_a_memory_reworded_while_it_is_being_deleted_leaves_the_index_whole(
 ) -> None:
     remember(engine, alice.owner, "payment a")
     read_before = list(Memory.objects.all())
-    engine.replace(alice.owner, read_before[0].memory_id, text="zebra", category="", importance=None)
+    engine.replace(alice.owner, {read_before[0].memory_id: Wording("zebra", "", None)})
     storage.remove(alice.owner, read_before)
     assert entries_of(alice.owner) == {}
     assert_consistent(alice.owner)

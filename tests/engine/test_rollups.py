@@ -17,6 +17,7 @@ from engine import rollups
 from engine.embedded import storage
 from engine.embedded.engine import EmbeddedEngine
 from engine.models import HourCount, Memory, Session, SessionCount
+from engine.port import Wording
 from tests.conftest import Person
 from tests.engine.conftest import NOON_MS, remember, said
 from tests.engine.rollup_state import assert_rollups_agree
@@ -37,15 +38,15 @@ def test_what_people_do_is_counted(engine: EmbeddedEngine, alice: Person, bob: P
     engine.add(bob.owner, "chat:c1", [said("an answer", by="helper", role="assistant")])
     assert_rollups_agree()
     one = Memory.objects.get(text="one").memory_id
-    engine.hide(alice.owner, one, timezone.now())
+    engine.hide(alice.owner, [one], timezone.now())
     assert_rollups_agree()
-    engine.replace(alice.owner, one, text="uno", category="user_memory_fact", importance=0.7)
-    engine.hide(alice.owner, one, None)
+    engine.replace(alice.owner, {one: Wording("uno", "user_memory_fact", 0.7)})
+    engine.hide(alice.owner, [one], None)
     assert_rollups_agree()
-    engine.hide_session(alice.owner, "chat:c1", timezone.now())
+    engine.hide_sessions(alice.owner, ["chat:c1"], timezone.now())
     assert_rollups_agree()
     assert held_in_all() == 1
-    engine.hide_session(alice.owner, "chat:c1", None)
+    engine.hide_sessions(alice.owner, ["chat:c1"], None)
     assert_rollups_agree()
     engine.delete(alice.owner, "chat:c1")
     assert_rollups_agree()
@@ -134,7 +135,7 @@ def test_those_of_one_user_can_be_made_anew(engine: EmbeddedEngine, alice: Perso
 
 def test_settling_changes_nothing_that_is_read(engine: EmbeddedEngine, alice: Person) -> None:
     remember(engine, alice.owner, "one", "two", "three")
-    engine.hide(alice.owner, Memory.objects.get(text="two").memory_id, timezone.now())
+    engine.hide(alice.owner, [Memory.objects.get(text="two").memory_id], timezone.now())
     assert rollups.settle() is (connection.vendor == "postgresql")
     assert_rollups_agree()
     assert not HourCount.objects.exclude(delta=0).exists()

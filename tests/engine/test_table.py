@@ -8,7 +8,7 @@ import pytest
 
 from engine.embedded.engine import EmbeddedEngine
 from engine.models import IndexStatistics, Memory
-from engine.port import ContentItem, ListRequest, Message, Owner, SearchRequest
+from engine.port import ContentItem, ListRequest, Message, Owner, SearchRequest, Wording
 from tests.conftest import Person
 
 NOON_MS = 1_781_172_177_000
@@ -47,16 +47,16 @@ def test_a_hidden_memory_is_neither_found_nor_listed_until_it_is_shown_again(
     engine: EmbeddedEngine, alice: Person
 ) -> None:
     say(engine, alice, "the red car", "the blue car")
-    engine.hide(alice.owner, id_of("the red car"), NOW)
+    engine.hide(alice.owner, [id_of("the red car")], NOW)
     assert found(engine, alice.owner, "car") == ["the blue car"] == listed(engine, alice.owner)
-    engine.hide(alice.owner, id_of("the red car"), None)
+    engine.hide(alice.owner, [id_of("the red car")], None)
     assert sorted(found(engine, alice.owner, "car")) == ["the blue car", "the red car"]
 
 
 def test_hidden_hits_make_room_for_others(engine: EmbeddedEngine, alice: Person) -> None:
     say(engine, alice, *(f"car car car {number}" for number in range(5)), "one car among many other things")
     for number in range(5):
-        engine.hide(alice.owner, id_of(f"car car car {number}"), NOW)
+        engine.hide(alice.owner, [id_of(f"car car car {number}")], NOW)
     assert found(engine, alice.owner, "car", top_k=1) == ["one car among many other things"]
 
 
@@ -65,30 +65,30 @@ def test_a_hidden_session_is_hidden_whole_and_leaves_single_decisions_alone(
 ) -> None:
     say(engine, alice, "the red car", "the blue car")
     say(engine, alice, "the green car", session_id="chat:c2")
-    engine.hide(alice.owner, id_of("the red car"), NOW)
-    assert engine.hide_session(alice.owner, "chat:c1", NOW)
+    engine.hide(alice.owner, [id_of("the red car")], NOW)
+    assert engine.hide_sessions(alice.owner, ["chat:c1"], NOW) == {"chat:c1"}
     assert found(engine, alice.owner, "car") == ["the green car"] == listed(engine, alice.owner)
-    engine.hide_session(alice.owner, "chat:c1", None)
+    engine.hide_sessions(alice.owner, ["chat:c1"], None)
     assert sorted(found(engine, alice.owner, "car")) == ["the blue car", "the green car"]
 
 
 def test_a_session_that_is_not_there_cannot_be_hidden(engine: EmbeddedEngine, alice: Person, bob: Person) -> None:
     say(engine, alice, "the red car")
-    assert not engine.hide_session(bob.owner, "chat:c1", NOW)
+    assert engine.hide_sessions(bob.owner, ["chat:c1"], NOW) == set()
     engine.delete(alice.owner, "chat:c1")
-    assert not engine.hide_session(alice.owner, "chat:c1", NOW)
+    assert engine.hide_sessions(alice.owner, ["chat:c1"], NOW) == set()
 
 
 def test_what_is_hidden_before_the_flush_stays_hidden_after_it(engine: EmbeddedEngine, alice: Person) -> None:
     say(engine, alice, "the red car", flush=False)
-    engine.hide(alice.owner, id_of("the red car"), NOW)
+    engine.hide(alice.owner, [id_of("the red car")], NOW)
     engine.flush(alice.owner, "chat:c1")
     assert found(engine, alice.owner, "car") == []
 
 
 def test_other_words_are_found_and_the_old_ones_no_more(engine: EmbeddedEngine, alice: Person) -> None:
     say(engine, alice, "the red car", "the blue bicycle")
-    engine.replace(alice.owner, id_of("the red car"), text="a green submarine", category="user_fact", importance=0.5)
+    engine.replace(alice.owner, {id_of("the red car"): Wording("a green submarine", "user_fact", 0.5)})
     assert found(engine, alice.owner, "submarine") == ["a green submarine"]
     assert found(engine, alice.owner, "red") == found(engine, alice.owner, "car") == []
     memory = Memory.objects.get(text="a green submarine")
@@ -97,7 +97,7 @@ def test_other_words_are_found_and_the_old_ones_no_more(engine: EmbeddedEngine, 
 
 def test_the_old_words_stand_nowhere_in_what_is_found(engine: EmbeddedEngine, alice: Person) -> None:
     say(engine, alice, "the red car")
-    engine.replace(alice.owner, id_of("the red car"), text="a green submarine", category="", importance=None)
+    engine.replace(alice.owner, {id_of("the red car"): Wording("a green submarine", "", None)})
     (result,) = engine.search(alice.owner, [SearchRequest("submarine", method="keyword")])
     assert "red car" not in str(result.hits[0])
 
@@ -106,20 +106,20 @@ def test_the_statistics_follow_the_words(engine: EmbeddedEngine, alice: Person) 
     say(engine, alice, "one two three four five")
     memory_id = id_of("one two three four five")
     before = IndexStatistics.objects.values("documents", "tokens").get(user=alice.user_pk)
-    engine.replace(alice.owner, memory_id, text="six", category="", importance=None)
+    engine.replace(alice.owner, {memory_id: Wording("six", "", None)})
     after = IndexStatistics.objects.values("documents", "tokens").get(user=alice.user_pk)
     assert after["documents"] == before["documents"] == 1
     assert after["tokens"] < before["tokens"]
     assert Memory.objects.get(memory_id=memory_id).token_count == after["tokens"]
-    engine.replace(alice.owner, memory_id, text="one two three four five", category="", importance=None)
+    engine.replace(alice.owner, {memory_id: Wording("one two three four five", "", None)})
     assert IndexStatistics.objects.values("documents", "tokens").get(user=alice.user_pk) == before
 
 
 def test_decisions_are_the_owners(engine: EmbeddedEngine, alice: Person, bob: Person) -> None:
     say(engine, alice, "the red car")
-    engine.hide(bob.owner, id_of("the red car"), NOW)
-    with pytest.raises(Memory.DoesNotExist):
-        engine.replace(bob.owner, id_of("the red car"), text="x", category="", importance=None)
+    engine.hide(bob.owner, [id_of("the red car")], NOW)
+    with pytest.raises(KeyError):
+        engine.replace(bob.owner, {id_of("the red car"): Wording("x", "", None)})
     assert found(engine, alice.owner, "car") == ["the red car"]
     assert engine.find(bob.user_pk, id_of("the red car")) == []
 

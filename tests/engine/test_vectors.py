@@ -15,7 +15,7 @@ from engine.embedded import rebuild, vectors, vectors_fill, vectors_spaces
 from engine.embedded.engine import EmbeddedEngine
 from engine.embeddings.client import EmbeddingClient, Model, Vectors, client
 from engine.models import Embedding, EmbeddingSpace, IndexVersion, Memory, OwedEmbedding, VectorPage, owned_by
-from engine.port import EngineUnavailable, Owner, SearchRequest, SearchResult
+from engine.port import EngineUnavailable, Owner, SearchRequest, SearchResult, Wording
 from memory_gateway.core import turns
 from tests.conftest import Person, make_person
 from tests.engine.conftest import NOON_MS, ask, remember, said, texts
@@ -199,7 +199,7 @@ def test_a_corrected_memory_is_found_by_its_new_meaning(
 ) -> None:
     remember(engine, alice.owner, "The automobile is red", "A quiet lake")
     memory = Memory.objects.get(text="The automobile is red")
-    engine.replace(alice.owner, memory.memory_id, text="The physician is in", category="", importance=None)
+    engine.replace(alice.owner, {memory.memory_id: Wording("The physician is in", "", None)})
     assert texts(list(result(engine, alice.owner, "car", method="vector", radius=0.3).hits)) == []
     assert vectors_fill.fill(5) == 1
     assert texts(list(result(engine, alice.owner, "doctor", method="vector", radius=0.3).hits)) == [

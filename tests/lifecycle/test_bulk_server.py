@@ -24,7 +24,7 @@ from memories.models import Tombstone
 olga = Actor.operator("olga")
 """
 SUBMIT = """
-job = bulk.delete(bulk.freeze(Selection(tab="full")), reason="noise", actor=olga)
+job = bulk.start("delete", bulk.freeze(Selection(tab="full")), {"reason": "noise"}, actor=olga)
 print(json.dumps({"id": str(job.pk), "total": job.total}))
 """
 STATE = """
@@ -36,7 +36,8 @@ UNDO = """
 print(json.dumps({{"id": str(jobs.undo("{id}", actor=olga).pk)}}))
 """
 TRAIL = """
-print(json.dumps(list(AuditEvent.objects.filter(actor="olga").order_by("pk").values("action", "detail"))))
+trail = AuditEvent.objects.filter(actor="olga", subject_type="job").order_by("pk")
+print(json.dumps(list(trail.values("action", "detail"))))
 """
 
 

@@ -16,7 +16,7 @@ from engine.models import Memory
 from lifecycle import bulk, deeds, erase, jobs
 from lifecycle.kinds import KINDS
 from lifecycle.models import Job
-from memories.services import trash
+from memories.services import decisions
 from memory_gateway.core.errors import NotFound
 from resources.models import Resource
 from resources.services import retry
@@ -35,10 +35,10 @@ def run(job: Job) -> Job:
 def test_a_selection_of_the_trash_is_purged_and_nothing_else(alice: Person, bob: Person) -> None:
     rows = [remember(alice.owner, f"Tea {number}").row for number in range(4)]
     others = remember(bob.owner).row
-    bulk.delete(bulk.of_rows([*rows[:3], others]), actor=ACTOR)
+    bulk.start("delete", bulk.of_rows([*rows[:3], others]), {}, actor=ACTOR)
     target = bulk.freeze(Selection(user_pk=alice.user_pk, in_trash=True))
-    bulk.delete(bulk.of_rows([rows[3]]), actor=ACTOR)
-    bulk.restore(bulk.of_rows([rows[0]], in_trash=True), actor=ACTOR)
+    bulk.start("delete", bulk.of_rows([rows[3]]), {}, actor=ACTOR)
+    bulk.start("restore", bulk.of_rows([rows[0]], in_trash=True), {}, actor=ACTOR)
     done = run(deeds.empty(target, actor=ACTOR))
     assert (done.status, done.result) == (Job.Status.DONE, {"purged": 3, "left": 0})
     assert not Memory.objects.filter(pk__in=rows[1:]).exclude(text="").exists()
@@ -50,7 +50,7 @@ def test_a_selection_of_the_trash_is_purged_and_nothing_else(alice: Person, bob:
 @pytest.mark.django_db(transaction=True)
 def test_a_purge_that_broke_off_goes_on_where_it_was(alice: Person) -> None:
     rows = [remember(alice.owner, f"Tea {number}").row for number in range(5)]
-    bulk.delete(bulk.of_rows(rows), actor=ACTOR)
+    bulk.start("delete", bulk.of_rows(rows), {}, actor=ACTOR)
     job = deeds.empty(bulk.freeze(Selection(in_trash=True)), actor=ACTOR)
     looks = iter([False])
     assert jobs.run_next(KINDS, should_end=lambda: next(looks, True)) is not None
@@ -62,7 +62,7 @@ def test_a_purge_that_broke_off_goes_on_where_it_was(alice: Person) -> None:
 def test_deleted_sessions_are_purged_whole(alice: Person) -> None:
     remember(alice.owner, session_id="chat:gone")
     kept = remember(alice.owner, session_id="chat:kept")
-    tombstone = trash.delete_session(alice.owner, "chat:gone", actor=ACTOR)
+    tombstone = decisions.delete_session(alice.owner, "chat:gone", actor=ACTOR)
     done = run(deeds.empty_sessions([tombstone.tombstone_id], actor=ACTOR))
     assert done.result == {"purged": 1, "left": 0}
     assert list(Memory.objects.values_list("pk", flat=True)) == [kept.row]

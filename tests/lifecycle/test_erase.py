@@ -107,10 +107,15 @@ def test_what_operators_wrote_about_them_goes_too(alice: Person, bob: Person, st
     for person in (alice, bob):
         say(person, "chat:c1", "one", "two", "three")
     rows = dict(Memory.objects.filter(text="one").values_list("user_id", "pk"))
-    bulk.delete(bulk.freeze(Selection(user_pk=alice.user_pk, session_id="chat:c1")), reason="walnut of all", actor=olga)
-    bulk.restore(bulk.of_rows([rows[alice.user_pk]], in_trash=True), actor=olga)
-    bulk.delete(bulk.of_rows([rows[alice.user_pk]]), reason="walnut of her", actor=olga)
-    bulk.delete(bulk.of_rows([rows[bob.user_pk]]), reason="chestnut", actor=olga)
+    bulk.start(
+        "delete",
+        bulk.freeze(Selection(user_pk=alice.user_pk, session_id="chat:c1")),
+        {"reason": "walnut of all"},
+        actor=olga,
+    )
+    bulk.start("restore", bulk.of_rows([rows[alice.user_pk]], in_trash=True), {}, actor=olga)
+    bulk.start("delete", bulk.of_rows([rows[alice.user_pk]]), {"reason": "walnut of her"}, actor=olga)
+    bulk.start("delete", bulk.of_rows([rows[bob.user_pk]]), {"reason": "chestnut"}, actor=olga)
     erased(alice)
     [job] = Job.objects.all()
     assert job.params["reason"] == "chestnut"

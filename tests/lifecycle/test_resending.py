@@ -22,7 +22,7 @@ from engine.registry import get_engine
 from lifecycle import orphans, purge
 from lifecycle.export import export
 from lifecycle.resending import Resender
-from memories.services import trash
+from memories.services import decisions
 from memories.services.add import AddCommand, Part, Said, add
 from memory_gateway.core.errors import NoSpace
 from resources.models import Attachment, Resource
@@ -202,7 +202,7 @@ def test_a_file_whose_message_is_still_open_is_spared_by_a_purge_and_goes_with_a
     say(alice, "of no importance", "chat:2")
     lose_the_answer(stub, alice, data=b"The invoice is payable in May.")
     [path] = files_below(storage)
-    trash.delete_session(alice.owner, "chat:2", actor=ACTOR)
+    decisions.delete_session(alice.owner, "chat:2", actor=ACTOR)
     assert purge.purge_trash(older_than=timedelta(0), actor=ACTOR).sessions == 1
     assert files_below(storage) == [path]
     manifest = export([alice.user_pk], tmp_path / "alice.tar", actor=ACTOR)

@@ -12,9 +12,9 @@ from accounts.models import AuditEvent
 from engine.embedded.engine import EmbeddedEngine
 from engine.models import Memory
 from memories.models import Tombstone
-from memories.services import edit, trash
-from memories.services.edit import Correction
-from memories.services.lookup import Which
+from memories.services import decisions
+from memories.services.decisions import OverrideValues
+from memories.services.lookup import MemoryRef
 from memory_gateway.core.errors import Conflict
 from tests.conftest import Person
 from tests.memories.calls import call, id_of, say, search, texts, upload
@@ -80,11 +80,11 @@ def test_a_restored_memory_can_be_deleted_again(alice: Person) -> None:
 
 def test_a_message_that_an_upstream_still_works_on_is_flushed_first(alice: Person) -> None:
     say(alice, "chat:c1", "the car is red", flush=False)
-    which, actor = Which(id_of("the car is red")), Actor.command("tests")
+    which, actor = MemoryRef(id_of("the car is red")), Actor.command("tests")
     with pytest.raises(Conflict, match="flush"):
-        trash.delete(alice.user_pk, which, actor=actor, engine=Upstream())
+        decisions.delete(alice.user_pk, which, actor=actor, engine=Upstream())
     with pytest.raises(Conflict, match="flush"):
-        edit.correct(alice.user_pk, which, Correction(text="x"), actor=actor, engine=Upstream())
+        decisions.override(alice.user_pk, which, OverrideValues(text="x"), actor=actor, engine=Upstream())
 
 
 def test_a_deletion_before_the_flush_holds_for_the_memory_made_of_it(alice: Person) -> None:

@@ -10,9 +10,9 @@ import pytest
 from accounts.audit import Actor
 from engine.embedded.engine import EmbeddedEngine
 from engine.port import Owner
-from memories.services import search, trash
+from memories.services import decisions, search
 from memories.services.left_out import LeftOut, left_out
-from memories.services.lookup import Which
+from memories.services.lookup import MemoryRef
 from memories.services.search import SearchCommand, search_of
 from tests.conftest import Person
 from tests.console.people import remember
@@ -28,7 +28,7 @@ def command(query: str = "tea", **values: Any) -> SearchCommand:
 
 
 def hide(owner: Owner, memory_id: str) -> None:
-    trash.delete(owner.user_pk, Which(memory_id), reason="old", actor=ACTOR)
+    decisions.delete(owner.user_pk, MemoryRef(memory_id), reason="old", actor=ACTOR)
 
 
 def places(found: list[LeftOut]) -> list[tuple[str, int]]:
@@ -63,7 +63,7 @@ def test_what_would_not_have_been_shown_is_not_missed(alice: Person) -> None:
 
 def test_a_memory_goes_with_its_session(alice: Person) -> None:
     memory = remember(alice.owner, session_id="chat:gone")
-    trash.delete_session(alice.owner, "chat:gone", actor=ACTOR)
+    decisions.delete_session(alice.owner, "chat:gone", actor=ACTOR)
     (found,) = left_out(alice.owner, command())
     assert found.memory is not None
     assert (found.hit.memory_id, found.memory.is_session_hidden) == (memory.memory_id, True)
@@ -72,7 +72,7 @@ def test_a_memory_goes_with_its_session(alice: Person) -> None:
 def test_nobody_elses_is_found_and_nothing_that_is_gone_for_good(alice: Person, bob: Person) -> None:
     hide(bob.owner, remember(bob.owner).memory_id)
     remember(alice.owner, session_id="chat:erased")
-    trash.delete_session(alice.owner, "chat:erased", actor=ACTOR)
+    decisions.delete_session(alice.owner, "chat:erased", actor=ACTOR)
     EmbeddedEngine().delete(alice.owner, "chat:erased")
     assert left_out(alice.owner, command()) == []
 

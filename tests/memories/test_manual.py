@@ -14,8 +14,8 @@ from engine.browse import Selection
 from engine.embedded.engine import EmbeddedEngine
 from engine.models import Memory
 from engine.port import EngineRefused, StoredMemory
-from memories.services import edit, trash
-from memories.services.lookup import Which
+from memories.services import decisions
+from memories.services.lookup import MemoryRef
 from memories.services.manual import MAX_TEXT_CHARS, add_by_hand
 from memory_gateway.core.errors import Conflict, InvalidInput, NotFound
 from tests.conftest import Person
@@ -52,10 +52,10 @@ def test_it_can_be_written_for_an_agent_in_a_session_of_its_own(alice: Person) -
 
 
 def test_it_is_corrected_and_deleted_like_any_other(alice: Person) -> None:
-    which = Which(by_hand(alice).memory_id)
-    edit.correct(alice.user_pk, which, edit.Correction(text="Prefers coffee after all"), actor=OPERATOR)
+    which = MemoryRef(by_hand(alice).memory_id)
+    decisions.override(alice.user_pk, which, decisions.OverrideValues(text="Prefers coffee after all"), actor=OPERATOR)
     assert texts(ask(EmbeddedEngine(), alice.owner, "coffee")) == ["Prefers coffee after all"]
-    trash.delete(alice.user_pk, which, actor=OPERATOR)
+    decisions.delete(alice.user_pk, which, actor=OPERATOR)
     assert browse.count(Selection()) == 0
 
 
@@ -91,7 +91,7 @@ def test_eight_thousand_characters_are_kept_whole(alice: Person) -> None:
 
 def test_a_deleted_session_takes_nothing(alice: Person) -> None:
     by_hand(alice, session_id="chat:1")
-    EmbeddedEngine().hide_session(alice.owner, "chat:1", timezone.now())
+    EmbeddedEngine().hide_sessions(alice.owner, ["chat:1"], timezone.now())
     with pytest.raises(Conflict):
         by_hand(alice, session_id="chat:1")
     EmbeddedEngine().delete(alice.owner, "chat:1")

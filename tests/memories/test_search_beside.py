@@ -14,9 +14,9 @@ from accounts.principal import Principal
 from engine.models import Memory
 from engine.upstream_engine import UpstreamEngine
 from memories.models import Tombstone
-from memories.services import edit, trash
-from memories.services.edit import Correction
-from memories.services.lookup import Which
+from memories.services import decisions
+from memories.services.decisions import OverrideValues
+from memories.services.lookup import MemoryRef
 from memories.services.search import SearchAnswer, SearchCommand, search
 from tests.conftest import Person
 from tests.engine.upstream.conftest import make_engine, told
@@ -159,9 +159,9 @@ def test_each_round_of_asking_costs_the_same_few_statements(
 def test_what_lies_beside_costs_two_statements_more(engine: UpstreamEngine, alice: Person) -> None:
     engine.add(alice.owner, "chat:c1", [told(alice.owner, "I like green tea")])
     engine.flush(alice.owner, "chat:c1")
-    which = Which(Memory.objects.get(memory_type="episode").memory_id)
+    which = MemoryRef(Memory.objects.get(memory_type="episode").memory_id)
     actor = Actor.key(principal_of(alice))
-    edit.correct(alice.user_pk, which, Correction(text="I like coffee"), actor=actor, engine=engine)
+    decisions.override(alice.user_pk, which, OverrideValues(text="I like coffee"), actor=actor, engine=engine)
     with CaptureQueriesContext(connection) as queries:
         ask(engine, alice, top_k=4)
     assert len(queries) == 4  # and our index, what was reworded
@@ -170,13 +170,15 @@ def test_what_lies_beside_costs_two_statements_more(engine: UpstreamEngine, alic
 def test_a_correction_is_found_by_its_words_until_it_is_undone(engine: UpstreamEngine, alice: Person) -> None:
     engine.add(alice.owner, "chat:c1", [told(alice.owner, "I like green tea")])
     engine.flush(alice.owner, "chat:c1")
-    which = Which(Memory.objects.get(memory_type="episode").memory_id)
+    which = MemoryRef(Memory.objects.get(memory_type="episode").memory_id)
     actor = Actor.key(principal_of(alice))
-    override = edit.correct(alice.user_pk, which, Correction(text="I like coffee"), actor=actor, engine=engine)
+    override = decisions.override(
+        alice.user_pk, which, OverrideValues(text="I like coffee"), actor=actor, engine=engine
+    )
     (found,) = ask(engine, alice, "coffee").results
     assert (found.hit.text, found.override_id) == ("I like coffee", override.override_id)
     assert ask(engine, alice, "green tea").results == ()
-    edit.undo(alice.user_pk, which, actor=actor, engine=engine)
+    decisions.undo_override(alice.user_pk, which, actor=actor, engine=engine)
     assert ask(engine, alice, "coffee").results == ()
     (found,) = ask(engine, alice, "green tea").results
     assert (found.hit.text, found.override_id) == ("alice said: I like green tea", None)
@@ -197,14 +199,14 @@ def test_a_digest_is_left_out_while_a_memory_is_deleted(
     engine: UpstreamEngine, stub: StubUpstream, alice: Person, bob: Person
 ) -> None:
     """The upstream goes on telling what it wrote of the memory, and nothing makes it write that anew."""
-    which = Which(say(engine, alice)[0])
+    which = MemoryRef(say(engine, alice)[0])
     for person in (alice, bob):
         digest(stub, person, "a walnut safe and its tea")
-    trash.delete(alice.user_pk, which, actor=ACTOR, engine=engine)
+    decisions.delete(alice.user_pk, which, actor=ACTOR, engine=engine)
     assert told_by_digests(engine, alice, "walnut") == [False, False]
     assert ask(engine, alice).scopes["all_user_memory"].hidden == 1  # the profile
     assert told_by_digests(engine, bob, "walnut") == [True, True]
-    trash.restore(alice.user_pk, which, actor=ACTOR, engine=engine)
+    decisions.restore(alice.user_pk, which, actor=ACTOR, engine=engine)
     assert told_by_digests(engine, alice, "a walnut safe") == [True, True]
 
 
@@ -225,20 +227,20 @@ def test_a_digest_is_left_out_while_a_session_is_deleted(
 ) -> None:
     say(engine, alice)
     digest(stub, alice, "a walnut safe and its tea")
-    trash.delete_session(alice.owner, "chat:c0", actor=ACTOR, engine=engine)
+    decisions.delete_session(alice.owner, "chat:c0", actor=ACTOR, engine=engine)
     assert told_by_digests(engine, alice, "walnut") == [False, False]
-    trash.restore_session(alice.owner, "chat:c0", actor=ACTOR, engine=engine)
+    decisions.restore_session(alice.owner, "chat:c0", actor=ACTOR, engine=engine)
     assert told_by_digests(engine, alice, "a walnut safe") == [True, True]
     engine.delete(alice.owner, "chat:c0")  # for good, as with a file
     assert told_by_digests(engine, alice, "walnut") == [False, False]
 
 
 def test_a_digest_is_left_out_while_other_words_hold(engine: UpstreamEngine, stub: StubUpstream, alice: Person) -> None:
-    which = Which(say(engine, alice)[0])
+    which = MemoryRef(say(engine, alice)[0])
     digest(stub, alice, "a walnut safe and its tea")
-    edit.correct(alice.user_pk, which, Correction(category="user_memory_fact"), actor=ACTOR, engine=engine)
+    decisions.override(alice.user_pk, which, OverrideValues(category="user_memory_fact"), actor=ACTOR, engine=engine)
     assert told_by_digests(engine, alice, "a walnut safe") == [True, True]
-    edit.correct(alice.user_pk, which, Correction(text="It has no safe."), actor=ACTOR, engine=engine)
+    decisions.override(alice.user_pk, which, OverrideValues(text="It has no safe."), actor=ACTOR, engine=engine)
     assert told_by_digests(engine, alice, "walnut") == [False, False]
-    edit.undo(alice.user_pk, which, actor=ACTOR, engine=engine)
+    decisions.undo_override(alice.user_pk, which, actor=ACTOR, engine=engine)
     assert told_by_digests(engine, alice, "a walnut safe") == [True, True]

@@ -10,8 +10,8 @@ from accounts.api.schemas import AuthenticatedBody, AuthenticatedQuery
 from engine.filters import MAX_MS
 from engine.port import ListRequest, MemoryType, Position
 from memories.api.schemas.common import MAX_TEXT_CHARS, Category, PageQuery, Reason
-from memories.services.edit import Correction
-from memories.services.lookup import Which
+from memories.services.decisions import OverrideValues
+from memories.services.lookup import MemoryRef
 from memory_gateway.core import cursors
 from memory_gateway.core.errors import InvalidInput
 from memory_gateway.core.ids import Name, SessionId
@@ -39,8 +39,8 @@ class MemoryQuery(AuthenticatedQuery):
     app_id: Name | None = Field(None, description=_APP_ID)
     project_id: Name | None = Field(None, description=_PROJECT_ID)
 
-    def which(self, memory_id: str) -> Which:
-        return Which(memory_id, None, self.app_id, self.project_id)
+    def which(self, memory_id: str) -> MemoryRef:
+        return MemoryRef(memory_id, None, self.app_id, self.project_id)
 
 
 class MemoryBody(AuthenticatedBody):
@@ -50,8 +50,8 @@ class MemoryBody(AuthenticatedBody):
     app_id: Name | None = Field(None, description=_APP_ID)
     project_id: Name | None = Field(None, description=_PROJECT_ID)
 
-    def which(self, memory_id: str) -> Which:
-        return Which(memory_id, self.session_id, self.app_id, self.project_id)
+    def which(self, memory_id: str) -> MemoryRef:
+        return MemoryRef(memory_id, self.session_id, self.app_id, self.project_id)
 
 
 class CorrectionBody(MemoryBody):
@@ -71,11 +71,11 @@ class CorrectionBody(MemoryBody):
     category: Category | None = Field(None, description="The corrected category.")
     importance: float | None = Field(None, ge=0, le=1, description="The corrected importance.")
 
-    def correction(self) -> Correction:
+    def correction(self) -> OverrideValues:
         """Errors: `InvalidInput` if it says nothing."""
         if self.override_text is None and self.category is None and self.importance is None:
             raise InvalidInput.of_field("override_text", "is required, unless category or importance is given")
-        return Correction(self.override_text, self.category, self.importance)
+        return OverrideValues(self.override_text, self.category, self.importance)
 
 
 class DeletionBody(MemoryBody):

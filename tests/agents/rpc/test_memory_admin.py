@@ -11,8 +11,8 @@ from django.db import OperationalError, connection
 from accounts.models import AuditEvent, MemoryUser
 from engine.models import Memory
 from memories.models import Tombstone
-from memories.services import trash
-from memories.services.lookup import Which
+from memories.services import decisions
+from memories.services.lookup import MemoryRef
 from tests.agents.rpc.direct import ACTOR, NOON_MS, add, call, listed, of, of_operator, refusal, row, texts
 from tests.conftest import Person
 from tests.memories.calls import say, search
@@ -331,7 +331,7 @@ def test_what_was_deleted_is_gone_from_every_answer_and_can_be_restored(alice: P
     assert found_texts(search(alice, "tea", **EVERYWHERE)) == ["keep the tea"]
     assert delete(principal, ("main", gone)) == 0
     assert Tombstone.objects.get().actor_kind == "token"
-    trash.restore(alice.user_pk, Which(gone), actor=ACTOR)
+    decisions.restore(alice.user_pk, MemoryRef(gone), actor=ACTOR)
     assert set(texts(principal)) == {"keep the tea", "forget the tea"}
 
 

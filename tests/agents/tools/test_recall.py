@@ -6,8 +6,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from memories.services import trash
-from memories.services.lookup import Which
+from memories.services import decisions
+from memories.services.lookup import MemoryRef
 from memories.services.search import SearchCommand, search_of
 from tests.agents.tools.conftest import Agent
 from tests.conftest import Person
@@ -124,14 +124,14 @@ def test_recalled_text_is_framed_and_cannot_leave_its_frame(agent: Agent) -> Non
 
 def test_a_forgotten_session_is_not_recalled(agent: Agent, alice: Person) -> None:
     say(alice, "chat:c1", "Fridays are for the budget")
-    trash.delete_session(alice.owner, "chat:c1", actor=agent.caller.actor)
+    decisions.delete_session(alice.owner, "chat:c1", actor=agent.caller.actor)
     assert agent.recall("budget") == []
 
 
 def test_a_restored_memory_comes_back(agent: Agent, alice: Person) -> None:
     memory_id = agent.store("The tax number is 4711")
     agent.use("memory_forget", memoryId=memory_id)
-    trash.restore(alice.user_pk, Which(memory_id), actor=agent.caller.actor)
+    decisions.restore(alice.user_pk, MemoryRef(memory_id), actor=agent.caller.actor)
     assert agent.ids("tax number") == {memory_id}
 
 

@@ -22,8 +22,9 @@ from engine.models import Memory, Session
 from engine.port import EngineUnavailable, Hit, Owner, SearchRequest
 from lifecycle import purge
 from lifecycle.reading import Reader
-from memories.services import edit, trash
-from memories.services.lookup import Which
+from memories.services import decisions
+from memories.services.decisions import OverrideValues
+from memories.services.lookup import MemoryRef
 from tests.conftest import Person, make_person
 from tests.engine.conftest import NOON_MS, ask, given_file, remember, said
 from tests.engine.index_state import assert_consistent
@@ -212,7 +213,7 @@ def test_a_contradiction_supersedes_and_may_come_true_again(
 
 
 def delete(person: Person, memory_id: str) -> None:
-    trash.delete(person.user_pk, Which(memory_id), actor=ACTOR)
+    decisions.delete(person.user_pk, MemoryRef(memory_id), actor=ACTOR)
 
 
 def again(engine: EmbeddedEngine, person: Person, session: str) -> None:
@@ -261,7 +262,9 @@ def test_a_corrected_memory_keeps_its_correction(engine: EmbeddedEngine, alice: 
     llm.extract = answers(told("Alice lives in Oslo."))
     again(engine, alice, "chat:c1")
     [oslo] = made(alice)
-    edit.correct(alice.user_pk, Which(oslo.memory_id), edit.Correction(text="Alice lives in Bergen."), actor=ACTOR)
+    decisions.override(
+        alice.user_pk, MemoryRef(oslo.memory_id), OverrideValues(text="Alice lives in Bergen."), actor=ACTOR
+    )
     read()
     assert profile(engine, alice.owner)[0].text == "Alice lives in Bergen."
     llm.extract = answers(told("Alice lives in Oslo."), told("Alice lives in Rome.", replaces=[1]))
@@ -283,7 +286,7 @@ def test_a_memory_goes_and_comes_with_the_message_that_it_rests_on(
     assert not Memory.objects.filter(memory_type="profile").exists()
     read()
     assert profile(engine, alice.owner)[0].text == "Alice has a zebra."
-    trash.restore(alice.user_pk, Which(message.memory_id), actor=ACTOR)
+    decisions.restore(alice.user_pk, MemoryRef(message.memory_id), actor=ACTOR)
     assert words(alice) == ["Alice lives in Oslo.", "Alice has a zebra."]
     delete(alice, message.memory_id)
     purge.purge_trash(older_than=timedelta(0), actor=ACTOR)
@@ -301,14 +304,14 @@ def test_what_was_made_of_a_message_is_made_anew_when_that_is_corrected(
     llm.extract = lives_where
     remember(engine, alice.owner, "I live in Oslo with my zebra", "nothing of use")
     read()
-    message, zebra = Which(Memory.objects.get(seq=0, origin="embedded").memory_id), made(alice)[1]
-    own_words = edit.Correction(text="Alice has two zebras.")
-    edit.correct(alice.user_pk, Which(zebra.memory_id), own_words, actor=ACTOR)
-    edit.correct(alice.user_pk, message, edit.Correction(category="user_memory_fact"), actor=ACTOR)
+    message, zebra = MemoryRef(Memory.objects.get(seq=0, origin="embedded").memory_id), made(alice)[1]
+    own_words = OverrideValues(text="Alice has two zebras.")
+    decisions.override(alice.user_pk, MemoryRef(zebra.memory_id), own_words, actor=ACTOR)
+    decisions.override(alice.user_pk, message, OverrideValues(category="user_memory_fact"), actor=ACTOR)
     assert words(alice) == ["Alice lives in Oslo.", "Alice has two zebras."]  # not a word has changed
 
     bodies = len(llm.bodies)
-    edit.correct(alice.user_pk, message, edit.Correction(text="I live in Bergen with my zebra"), actor=ACTOR)
+    decisions.override(alice.user_pk, message, OverrideValues(text="I live in Bergen with my zebra"), actor=ACTOR)
     assert words(alice) == ["Alice has two zebras."]
     assert not any("Oslo" in hit.text for hit in ask(engine, alice.owner, "Oslo"))
     read()
@@ -316,11 +319,11 @@ def test_what_was_made_of_a_message_is_made_anew_when_that_is_corrected(
     shown = [line for line in lines_of(llm.bodies[bodies]) if "message" in line]
     assert [line["text"] for line in shown] == ["I live in Bergen with my zebra"]  # no more than that rested on
 
-    edit.undo(alice.user_pk, message, actor=ACTOR)
+    decisions.undo_override(alice.user_pk, message, actor=ACTOR)
     read()
     assert sorted(words(alice)) == ["Alice has two zebras.", "Alice lives in Oslo."]
     delete(alice, message.memory_id)
-    trash.restore(alice.user_pk, message, actor=ACTOR)
+    decisions.restore(alice.user_pk, message, actor=ACTOR)
     assert sorted(words(alice)) == ["Alice has two zebras.", "Alice lives in Oslo."]
     assert_consistent(alice.owner)
 
@@ -335,7 +338,7 @@ def test_a_deleted_session_takes_all_with_it(
     if is_for_good:
         engine.delete(alice.owner, "chat:c1")
     else:
-        trash.delete_session(alice.owner, "chat:c1", actor=ACTOR)
+        decisions.delete_session(alice.owner, "chat:c1", actor=ACTOR)
     assert ask(engine, alice.owner, "Oslo") == []
     assert profile(engine, alice.owner) == []
     read()
@@ -351,7 +354,9 @@ def test_an_answer_about_what_was_deleted_or_corrected_meanwhile_is_asked_for_ag
     oslo, zebra = Memory.objects.order_by("seq")
     decide = iter([
         lambda: delete(alice, oslo.memory_id),
-        lambda: edit.correct(alice.user_pk, Which(zebra.memory_id), edit.Correction(text="my horse"), actor=ACTOR),
+        lambda: decisions.override(
+            alice.user_pk, MemoryRef(zebra.memory_id), OverrideValues(text="my horse"), actor=ACTOR
+        ),
     ])  # fmt: skip
     asked = 0
 
@@ -413,7 +418,7 @@ def test_a_profile_tells_nothing_of_a_session_deleted_while_it_is_written(
             if is_for_good:
                 engine.delete(alice.owner, "chat:c1")
             else:
-                trash.delete_session(alice.owner, "chat:c1", actor=ACTOR)
+                decisions.delete_session(alice.owner, "chat:c1", actor=ACTOR)
         return timezone.now()
 
     extraction_fill.fill(20, clock=clock)
@@ -527,7 +532,7 @@ def test_what_was_said_before_the_model_came_can_be_read(
     for person in (alice, bob):
         remember(engine, person.owner, "I live in Oslo")
         remember(engine, person.owner, "still in the trash", session="chat:c2")
-        trash.delete_session(person.owner, "chat:c2", actor=ACTOR)
+        decisions.delete_session(person.owner, "chat:c2", actor=ACTOR)
     settings.MEMORY_GATEWAY_LLM_BASE_URL = llm.url
     call_command("backfill", "extractions", "--user", "alice")
     assert (words(alice), words(bob)) == (["alice lives somewhere."], [])

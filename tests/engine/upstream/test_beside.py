@@ -10,7 +10,7 @@ import pytest
 from engine.embedded import rebuild
 from engine.embedded.engine import EmbeddedEngine
 from engine.models import IndexStatistics, Memory, Session
-from engine.port import Hit, Owner, SearchRequest
+from engine.port import Hit, Owner, SearchRequest, Wording
 from engine.upstream_engine import UpstreamEngine
 from tests.conftest import Person
 from tests.engine.index_state import assert_consistent, entries_of
@@ -28,7 +28,7 @@ def remember(engine: UpstreamEngine, person: Person, text: str, session_id: str 
 
 
 def reword(engine: UpstreamEngine, owner: Owner, memory_id: str, text: str) -> None:
-    engine.replace(owner, memory_id, text=text, category="", importance=None)
+    engine.replace(owner, {memory_id: Wording(text, "", None)})
 
 
 def ask(engine: UpstreamEngine, person: Person, query: str, **values: Any) -> list[Hit]:
@@ -119,7 +119,7 @@ def test_words_put_over_new_words_are_the_only_ones(engine: UpstreamEngine, alic
 def test_a_category_alone_leaves_a_memory_to_the_upstream(engine: UpstreamEngine, alice: Person) -> None:
     memory_id = remember(engine, alice, "I like green tea")
     text = Memory.objects.get(memory_id=memory_id).text
-    engine.replace(alice.owner, memory_id, text=text, category="preference", importance=0.5)
+    engine.replace(alice.owner, {memory_id: Wording(text, "preference", 0.5)})
     assert entries_of(alice.owner) == {}
     assert [hit.memory_id for hit in ask(engine, alice, "green tea")] == [memory_id]
 
@@ -173,10 +173,10 @@ def test_what_the_embedded_engine_remembered_is_found_until_it_is_moved(engine: 
 
 def test_a_hidden_memory_is_not_found_by_its_new_words(engine: UpstreamEngine, alice: Person, reworded: str) -> None:
     now = datetime(2026, 6, 11, tzinfo=UTC)
-    engine.hide(alice.owner, reworded, now)
+    engine.hide(alice.owner, [reworded], now)
     assert ask(engine, alice, "coffee") == []
-    engine.hide(alice.owner, reworded, None)
-    engine.hide_session(alice.owner, CHAT, now)
+    engine.hide(alice.owner, [reworded], None)
+    engine.hide_sessions(alice.owner, [CHAT], now)
     assert ask(engine, alice, "coffee") == []
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from engine.models import Memory, Session
-from engine.port import ContentItem, EngineRefused, Hit, Message, OutcomeUnknown, SearchRequest
+from engine.port import ContentItem, EngineRefused, Hit, Message, OutcomeUnknown, SearchRequest, Wording
 from engine.upstream.client import Client, Options
 from engine.upstream.patience import Retry
 from engine.upstream_engine import UpstreamEngine
@@ -91,11 +91,11 @@ def test_a_corrected_memory_is_found_by_its_new_words_alone(
     remember(engine, alice, f"{chat}-2", "My bicycle stands in the cellar")
     memory = Memory.objects.get(user_id=alice.user_pk, memory_type="episode", session__session_id=chat)
     assert memory.memory_id in {hit.memory_id for hit in ask(engine, alice, "green tea Japan", method=method)}
-    engine.replace(alice.owner, memory.memory_id, text="Coffee beats cocoa", category="", importance=None)
+    engine.replace(alice.owner, {memory.memory_id: Wording("Coffee beats cocoa", "", None)})
     assert memory.memory_id not in {hit.memory_id for hit in ask(engine, alice, "green tea Japan", method=method)}
     first = ask(engine, alice, "coffee cocoa", method=method, top_k=1)
     assert [(hit.memory_id, hit.text) for hit in first] == [(memory.memory_id, "Coffee beats cocoa")]
-    engine.replace(alice.owner, memory.memory_id, text=memory.text, category="", importance=None)
+    engine.replace(alice.owner, {memory.memory_id: Wording(memory.text, "", None)})
     assert memory.memory_id in {hit.memory_id for hit in ask(engine, alice, "green tea Japan", method=method)}
 
 

@@ -20,9 +20,9 @@ from engine.registry import get_engine
 from lifecycle import erasing, reingest
 from lifecycle.moving.plan import EngineName
 from lifecycle.reingest import Outcome, Target
-from memories.services import edit, trash
-from memories.services.edit import Correction
-from memories.services.lookup import Which
+from memories.services import decisions
+from memories.services.decisions import OverrideValues
+from memories.services.lookup import MemoryRef
 from memories.services.search import SearchCommand, search
 from resources import storage
 from tests.conftest import Person
@@ -69,11 +69,11 @@ class World:
         return rows.exclude(memory_type="unprocessed_message").get()
 
     def delete(self, text: str) -> None:
-        trash.delete(self.person.user_pk, Which(self.memory(text).memory_id), actor=ACTOR)
+        decisions.delete(self.person.user_pk, MemoryRef(self.memory(text).memory_id), actor=ACTOR)
 
     def correct(self, text: str, new: str | None = None, **values: Any) -> None:
-        which = Which(self.memory(text).memory_id)
-        edit.correct(self.person.user_pk, which, Correction(text=new, **values), actor=ACTOR)
+        which = MemoryRef(self.memory(text).memory_id)
+        decisions.override(self.person.user_pk, which, OverrideValues(text=new, **values), actor=ACTOR)
 
     def carry(self, archive: Path) -> None:
         """All out of this gateway and into it again, by an archive."""

@@ -33,9 +33,9 @@ from engine.port import ContentItem, EngineUnavailable, Message, Owner
 from engine.registry import get_engine
 from engine.table import visible
 from memories.models import Override
-from memories.services import edit, trash
-from memories.services.edit import Correction
-from memories.services.lookup import Which
+from memories.services import decisions
+from memories.services.decisions import OverrideValues
+from memories.services.lookup import MemoryRef
 from memories.services.search import SearchCommand, search
 from resources import storage
 from resources.models import Resource
@@ -197,13 +197,13 @@ def _decide(owners: Sequence[Owner], options: Any, chance: random.Random) -> Sta
         deleted, reworded, rest = episodes[:count], episodes[count : count + corrected], episodes[count + corrected :]
         state.deleted[owner.user_id] = [_marks(row.text) for row in deleted]
         for row in deleted:
-            trash.delete(owner.user_pk, Which(row.memory_id), actor=ACTOR)
+            decisions.delete(owner.user_pk, MemoryRef(row.memory_id), actor=ACTOR)
         state.corrected[owner.user_id] = {}
         for number, row in enumerate(reworded):
             mark = f"zx{number:06d}"
             state.corrected[owner.user_id][mark] = _marks(row.text)
-            new = Correction(text=f"Everything about this was wrong, it is {mark}.")
-            edit.correct(owner.user_pk, Which(row.memory_id), new, actor=ACTOR)
+            new = OverrideValues(text=f"Everything about this was wrong, it is {mark}.")
+            decisions.override(owner.user_pk, MemoryRef(row.memory_id), new, actor=ACTOR)
         state.live[owner.user_id] = [mark for row in rest for mark in _marks(row.text)]
     return state
 

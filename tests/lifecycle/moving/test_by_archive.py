@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from memories.models import Override, Tombstone
-from memories.services import trash
-from memories.services.lookup import Which
+from memories.services import decisions
+from memories.services.lookup import MemoryRef
 from tests.conftest import make_person
 from tests.engine.index_state import assert_consistent
 from tests.everos import EverOS
@@ -43,7 +43,7 @@ def there_and_back(world: World, folder: Path) -> None:
     world.say("chat:3", "no car at all")
     world.correct("bicycle", "the bicycle is yellow")
     world.delete("car is blue")
-    trash.delete_session(world.owner, "chat:3", actor=ACTOR)
+    decisions.delete_session(world.owner, "chat:3", actor=ACTOR)
     assert said(world) == KEPT
 
     world.engine("upstream")
@@ -61,8 +61,8 @@ def there_and_back(world: World, folder: Path) -> None:
 
     assert Override.objects.get(undone_at=None).original_text == "the bicycle is red"
     deleted = Tombstone.objects.exclude(memory_id="").get(undone_at=None)
-    trash.restore(world.person.user_pk, Which(deleted.memory_id), actor=ACTOR)
-    trash.restore_session(world.owner, "chat:3", actor=ACTOR)
+    decisions.restore(world.person.user_pk, MemoryRef(deleted.memory_id), actor=ACTOR)
+    decisions.restore_session(world.owner, "chat:3", actor=ACTOR)
     assert said(world) == KEPT | DELETED
 
 

@@ -15,8 +15,8 @@ from engine.port import ContentItem, Message
 from engine.registry import get_engine
 from lifecycle import purge
 from lifecycle.moving.plan import EngineName
-from memories.services import trash
-from memories.services.lookup import Which
+from memories.services import decisions
+from memories.services.lookup import MemoryRef
 from resources import services
 from tests.engine.index_state import assert_consistent
 from tests.engine.upstream.conftest import NOON
@@ -146,7 +146,7 @@ def test_the_same_message_again_is_known_on_both_sides(world: World, engine: Eng
 def test_a_purged_session_stays_gone(world: World, tmp_path: Path, *, is_carried: bool) -> None:
     world.say("chat:1", "the bicycle is red")
     world.say("chat:2", "the house is green")
-    trash.delete_session(world.owner, "chat:1", actor=ACTOR)
+    decisions.delete_session(world.owner, "chat:1", actor=ACTOR)
     purge_all()
     assert "bicycle" not in all_words()
     if is_carried:
@@ -163,7 +163,7 @@ def test_a_purged_session_leaves_nothing_to_a_move_that_was_broken_off(world: Wo
     staging = upstream_staging.staging_session(world.owner, session, timezone.now())
     message = Message("alice", "user", NOON, (ContentItem("text", "the bicycle is red"),))
     upstream_journal.note(staging, [message])
-    trash.delete_session(world.owner, "chat:1", actor=ACTOR)
+    decisions.delete_session(world.owner, "chat:1", actor=ACTOR)
     purge_all()
     assert "bicycle" not in all_words()
 
@@ -185,7 +185,7 @@ def test_a_purged_passage_is_not_read_again(world: World, storage: Path) -> None
     services.ingest(resource.resource_id)
     rows = list(Memory.objects.order_by("chunk_index"))
     assert len(rows) > 2
-    trash.delete(world.person.user_pk, Which(rows[1].memory_id), actor=ACTOR)
+    decisions.delete(world.person.user_pk, MemoryRef(rows[1].memory_id), actor=ACTOR)
     purge_all()
     gone = rows[1].text
     word = gone.split()[len(gone.split()) // 2]

@@ -11,11 +11,11 @@ from engine.models import Memory, Session
 from engine.port import ContentItem, Message
 from engine.registry import get_engine
 from lifecycle.models import Job, UnmatchedDecision
+from memories import queries
 from memories.models import Override, Tombstone
-from memories.queries import decisions
 from memories.queries import trash as trash_of
-from memories.services import edit, trash
-from memories.services.lookup import Which
+from memories.services import decisions
+from memories.services.lookup import MemoryRef
 from resources import services
 from tests.engine.index_state import assert_consistent
 from tests.engine.upstream.conftest import NOON
@@ -72,7 +72,7 @@ def test_what_was_deleted_stays_gone_with_all_that_it_was_made_of(world: World) 
     move(world)
     assert world.found("bicycle car house") == ["the house is green"]
     assert Tombstone.objects.filter(undone_at=None, row__isnull=False).count() == 2
-    trash.restore(world.person.user_pk, Which(world.memory("car").memory_id), actor=ACTOR)
+    decisions.restore(world.person.user_pk, MemoryRef(world.memory("car").memory_id), actor=ACTOR)
     assert world.found("car") == ["the car is blue"]
 
 
@@ -83,7 +83,7 @@ def test_a_correction_of_one_message_stands_on_that_message(world: World) -> Non
     assert world.found("bicycle red") == ["the bicycle is yellow"]
     row = world.memory("yellow")
     assert (row.category, row.importance, row.origin) == ("user_memory_fact", 0.7, "embedded")
-    override = edit.undo(world.person.user_pk, Which(row.memory_id), actor=ACTOR)
+    override = decisions.undo_override(world.person.user_pk, MemoryRef(row.memory_id), actor=ACTOR)
     assert override.original_text == "the bicycle is red"
     assert world.found("red") == ["the bicycle is red"]
 
@@ -112,16 +112,16 @@ def test_a_deleted_correction_is_both(world: World) -> None:
     world.delete("yellow")
     move(world)
     assert world.found("bicycle red yellow") == []
-    trash.restore(world.person.user_pk, Which(world.memory("yellow").memory_id), actor=ACTOR)
+    decisions.restore(world.person.user_pk, MemoryRef(world.memory("yellow").memory_id), actor=ACTOR)
     assert world.found("bicycle") == ["the bicycle is yellow"]
 
 
 def test_a_deleted_session_stays_deleted(world: World) -> None:
     world.say("chat:1", "the bicycle is red")
-    trash.delete_session(world.owner, "chat:1", actor=ACTOR)
+    decisions.delete_session(world.owner, "chat:1", actor=ACTOR)
     move(world)
     assert world.found("bicycle") == []
-    trash.restore_session(world.owner, "chat:1", actor=ACTOR)
+    decisions.restore_session(world.owner, "chat:1", actor=ACTOR)
     assert world.found("bicycle") == ["the bicycle is red"]
 
 
@@ -145,7 +145,7 @@ def test_what_cannot_be_read_any_more_stays_as_everos_told_it(world: World, stor
     assert (kept.memory_id, kept.origin) == (told.memory_id, "embedded")
     assert world.found("quarterly") == []
     assert not UnmatchedDecision.objects.exists()
-    trash.restore(world.person.user_pk, Which(kept.memory_id), actor=ACTOR)
+    decisions.restore(world.person.user_pk, MemoryRef(kept.memory_id), actor=ACTOR)
     assert len(world.found("quarterly")) == 1
 
 
@@ -166,7 +166,7 @@ def test_a_decision_that_fits_nothing_new_holds_back_what_resembles_it(world: Wo
     assert sorted(world.found("aunt tea lady Rome house")) == ["Rome is far away", "the house is old"]
     reasons = set(Tombstone.objects.values_list("reason", flat=True))
     assert any("could not match" in reason for reason in reasons)
-    trash.restore(world.person.user_pk, Which(world.memory("aunt").memory_id), actor=ACTOR)
+    decisions.restore(world.person.user_pk, MemoryRef(world.memory("aunt").memory_id), actor=ACTOR)
     assert len(world.found("aunt")) == 1
 
 
@@ -183,7 +183,7 @@ def test_a_search_that_asked_everos_before_the_move_shows_nothing_deleted_after_
     old = world.memory("bicycle")
     world.delete("bicycle")
     move(world)
-    decided = decisions(world.owner, [old.memory_id], ["chat:1"])
+    decided = queries.decisions(world.owner, [old.memory_id], ["chat:1"])
     assert decided.hide(old.memory_id, "chat:1")
     assert [item.memory_id for item in trash_of(world.owner, None, 10)] == [world.memory("bicycle").memory_id]
 

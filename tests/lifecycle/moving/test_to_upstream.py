@@ -21,8 +21,8 @@ from lifecycle.models import Job
 from lifecycle.moving.pace import Pace
 from lifecycle.reingest import Target, plan, resume, run
 from memories.models import Override, Tombstone
-from memories.services import add, edit, files, trash
-from memories.services.lookup import Which
+from memories.services import add, decisions, files
+from memories.services.lookup import MemoryRef
 from memory_gateway.core.errors import Conflict, InvalidInput, NotFound
 from resources import services
 from resources.models import Attachment
@@ -80,7 +80,7 @@ def test_a_deleted_text_is_never_told_and_can_still_be_restored(here: World) -> 
     move(here)
     assert "bicycle" not in sent(here)
     assert here.found("bicycle car") == ["alice said: the car is blue"]
-    trash.restore(here.person.user_pk, Which(here.memory("bicycle").memory_id), actor=ACTOR)
+    decisions.restore(here.person.user_pk, MemoryRef(here.memory("bicycle").memory_id), actor=ACTOR)
     assert here.found("bicycle") == ["the bicycle is red"]
 
 
@@ -90,16 +90,16 @@ def test_a_correction_reads_as_corrected_and_can_still_be_undone(here: World) ->
     move(here)
     assert here.found("bicycle") == ["the bicycle is yellow"]
     assert here.memory("yellow").category == "user_memory_fact"
-    edit.undo(here.person.user_pk, Which(here.memory("yellow").memory_id), actor=ACTOR)
+    decisions.undo_override(here.person.user_pk, MemoryRef(here.memory("yellow").memory_id), actor=ACTOR)
     assert here.found("bicycle") == ["the bicycle is red"]
 
 
 def test_a_deleted_session_is_not_told(here: World) -> None:
     here.say("chat:1", "the bicycle is red")
-    trash.delete_session(here.owner, "chat:1", actor=ACTOR)
+    decisions.delete_session(here.owner, "chat:1", actor=ACTOR)
     move(here)
     assert here.stub.requests == []
-    trash.restore_session(here.owner, "chat:1", actor=ACTOR)
+    decisions.restore_session(here.owner, "chat:1", actor=ACTOR)
     assert here.found("bicycle") == ["the bicycle is red"]
 
 
