@@ -316,5 +316,7 @@ LOGGING = {
         # What a client did wrong (a foreign host, too many fields) is a 400 in the request log, not a traceback here.
         "django.security": {"level": "CRITICAL"},
         "uvicorn.error": {"level": "ERROR"},
+        # Its warnings about odd headers name the URL, which may be presigned.
+        "urllib3": {"level": "ERROR"},
     },
 }

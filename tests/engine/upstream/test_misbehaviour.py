@@ -14,7 +14,7 @@ from engine.port import EngineError, EngineRefused, EngineUnavailable, OutcomeUn
 from engine.upstream.client import WRITES_AT_ONCE, Client, Options
 from engine.upstream.failures import CircuitOpen, NotReached, OddAnswer
 from engine.upstream.patience import Retry
-from engine.upstream.transport import Deadline
+from memory_gateway.core.http_client import Deadline
 from tests.engine.upstream.conftest import make_client
 from tests.engine.upstream.test_client import add, flush, said
 from tests.stub_upstream import Fault, StubUpstream
