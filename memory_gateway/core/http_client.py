@@ -36,7 +36,6 @@ CONNECT_SECONDS = 3.0
 MAX_HEAD_BYTES = 64 * 1024
 _MAX_RETRY_AFTER_SECONDS = 24 * 3600
 _MAX_LENGTH_DIGITS = 18
-_BUFFER_BYTES = 64 * 1024
 _T = TypeVar("_T")
 
 
@@ -131,15 +130,6 @@ class _Socket(socket.socket):
 
     exchange: _Exchange
 
-    def makefile(self, mode: str = "rb", *_: Any, **__: Any) -> Any:
-        """Buffer more than the default of 8 KiB: one read for most responses."""
-        return super().makefile(mode, _BUFFER_BYTES)  # type: ignore[call-overload]
-
-    def settimeout(self, value: float | None, /) -> None:
-        """Ignore the None of urllib3: every socket here has a timeout."""
-        if value is not None:
-            super().settimeout(value)
-
     def send(self, *args: Any) -> int:
         return self._timed(super().send, *args)
 
@@ -157,10 +147,7 @@ class _Socket(socket.socket):
         return count
 
     def _timed(self, operation: Callable[..., _T], *args: Any) -> _T:
-        """Setting a timeout is a system call, in which another thread takes over: not for a difference of 5 %."""
-        left = self.exchange.left_seconds()
-        if abs((self.gettimeout() or 0.0) - left) > left / 20:
-            self.settimeout(left)
+        self.settimeout(self.exchange.left_seconds())
         try:
             return operation(*args)
         except TimeoutError:
@@ -186,27 +173,15 @@ class _HttpResponse(http.client.HTTPResponse):
 
 class _Connection(HTTPConnection):
     response_class = _HttpResponse
-    _held: list[bytes] | None = None
 
     def _new_conn(self) -> _Socket:
         return _connected(self.host, self.port or self.default_port, _current.exchange)
 
     def request(self, *args: Any, **kwargs: Any) -> None:
-        """Send the head together with a body that is in memory."""
         if self.sock is None:
             self.connect()
-        sock = cast(_Socket, self.sock)
-        sock.exchange = _current.exchange
-        self._held = [] if isinstance(kwargs["body"], bytes) else None
+        cast(_Socket, self.sock).exchange = _current.exchange
         super().request(*args, **kwargs)
-        if self._held:
-            sock.sendall(b"".join(self._held))
-
-    def send(self, data: Any) -> None:
-        if self._held is None:
-            super().send(data)
-        else:
-            self._held.append(data)
 
 
 class _TlsConnection(_Connection, HTTPSConnection):
