@@ -14,12 +14,11 @@ from typing import Any, Final
 
 import orjson
 
-from engine.upstream.answers import read_body, retry_after_seconds
-from engine.upstream.failures import OddAnswer
-from engine.upstream.transport import Deadline, Upstream
 from memory_gateway.core.errors import GatewayError
+from memory_gateway.core.http_client import Deadline, HttpClient, HttpError, TimedOut, TooLarge, Undecodable
 
 CONNECTIONS: Final = 8
+_MAX_ANSWER_BYTES: Final = 16 * 2**20
 _FIRST_PAUSE_SECONDS: Final = 2.0
 _LONGEST_PAUSE_SECONDS: Final = 60.0
 _REFUSED: Final = frozenset({400, 413, 422})
@@ -69,7 +68,7 @@ class Endpoint:
         headers = {"Content-Type": "application/json", "Accept": "application/json", "Accept-Encoding": "identity"}
         if api_key:
             headers["Authorization"] = f"Bearer {api_key}"
-        self._upstream = Upstream(base_url, CONNECTIONS, headers)
+        self._http = HttpClient(base_url, headers=headers, pool_size=CONNECTIONS)
         self.pause = Pause()
 
     def post(self, path: str, body: Mapping[str, Any], deadline: Deadline) -> Any:
@@ -91,20 +90,19 @@ class Endpoint:
         return error
 
     def _exchange(self, path: str, body: bytes, deadline: Deadline) -> Any:
-        call = Deadline(deadline.at, deadline.clock)
         try:
-            with self._upstream.send("POST", path, body, call) as response:
+            with self._http.send("POST", path, body, deadline) as response:
                 if response.status != 200:
-                    raise self._refusal(response.status, retry_after_seconds(response))
-                return orjson.loads(read_body(response))
+                    raise self._refusal(response.status, response.retry_after_seconds())
+                return orjson.loads(response.body(_MAX_ANSWER_BYTES))
         except orjson.JSONDecodeError:
             raise EndpointError(f"{self._name} did not answer in JSON.") from None
-        except OddAnswer:
+        except (TooLarge, Undecodable):
             raise EndpointError(f"{self._name} gave an answer that cannot be read.") from None
-        except TimeoutError:
+        except TimedOut:
             raise EndpointError(f"{self._name} took too long.") from None
-        except OSError:
-            raise EndpointError(f"{self._name} {'broke off' if call.is_sent else 'cannot be reached'}.") from None
+        except HttpError as error:
+            raise EndpointError(f"{self._name} {'broke off' if error.was_sent else 'cannot be reached'}.") from None
 
     def _refusal(self, status: int, after: int | None) -> EndpointError:
         detail = f"{self._name} answered with status {status}."

@@ -18,8 +18,8 @@ from engine.models import Session
 from engine.port import EngineError, EngineRefused, FlushResult, OutcomeUnknown, Owner
 from engine.upstream.client import Client, FlushAnswer
 from engine.upstream.failures import UpstreamFailed
-from engine.upstream.transport import Deadline
 from engine.upstream_journal import Waiting
+from memory_gateway.core.http_client import Deadline
 from memory_gateway.core.times import to_ms
 
 logger = logging.getLogger("memory_gateway.upstream")

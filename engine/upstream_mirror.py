@@ -13,7 +13,7 @@ from engine.upstream import wire
 from engine.upstream.client import Client
 from engine.upstream.hits import Names, hits_of
 from engine.upstream.names import AgentNames
-from engine.upstream.transport import Deadline
+from memory_gateway.core.http_client import Deadline
 
 _PAGE_SIZE = 100
 

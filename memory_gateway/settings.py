@@ -323,5 +323,7 @@ LOGGING = {
         "django.security": {"level": "CRITICAL"},
         "python_multipart": {"level": "ERROR"},
         "uvicorn.error": {"level": "ERROR"},
+        # Its warnings about odd headers name the URL, which may be presigned.
+        "urllib3": {"level": "ERROR"},
     },
 }

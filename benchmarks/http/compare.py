@@ -18,8 +18,8 @@ from benchmarks import load
 from benchmarks.processes import PROJECT, call, cpu_seconds, free_port, gateway, python, upload
 
 RESOURCES = 20
-LEAST_THROUGHPUT = 1.4
-MOST_CPU = 0.7
+LEAST_THROUGHPUT = 1.25
+MOST_CPU = 0.8
 
 
 @dataclass(frozen=True, slots=True)

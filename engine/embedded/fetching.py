@@ -14,18 +14,16 @@ import threading
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import urlsplit
 
 from django.conf import settings
 
-from engine.embedded.download import Target, download, trusted_authorities
+from engine.embedded.download import download
 from engine.port import ContentItem, EngineUnavailable, Unreadable
 from engine.text import mime_types
 from engine.text.sniff import HEAD_BYTES, TypeMismatch, content_type_of, sniff
-from engine.upstream.transport import Deadline
 from memory_gateway.core.addresses import (
     WEB_SCHEMES,
     AddressPolicy,
@@ -38,6 +36,7 @@ from memory_gateway.core.addresses import (
     resolve,
 )
 from memory_gateway.core.bounded import LimitExceeded, chunks
+from memory_gateway.core.http_client import Deadline
 
 Fetch = Callable[[ContentItem], AbstractContextManager[ContentItem]]
 
@@ -66,7 +65,7 @@ class Fetcher:
         queue_seconds: float = QUEUE_SECONDS,
     ) -> None:
         self._resolver = resolver
-        self._given_tls = tls
+        self._tls = tls
         self._seconds = seconds
         self._queue_seconds = queue_seconds
         self._slots = threading.BoundedSemaphore(AT_ONCE)
@@ -76,10 +75,6 @@ class Fetcher:
         with _temporary_file() as file:
             self._store(item.ingest_uri or item.uri or "", file)
             yield _as_file(item, Path(file.name), _head_of(file))
-
-    @cached_property
-    def _tls(self) -> ssl.SSLContext:
-        return self._given_tls or trusted_authorities()
 
     def _store(self, uri: str, file: BinaryIO) -> None:
         if not self._slots.acquire(timeout=self._queue_seconds):
@@ -97,9 +92,9 @@ class Fetcher:
         try:
             scheme = urlsplit(uri).scheme.lower()
             if scheme in WEB_SCHEMES:
-                target = Target.of(uri, reachable_addresses(uri, policy, resolver=self._resolver))
+                addresses = reachable_addresses(uri, policy, resolver=self._resolver)
                 deadline = Deadline.after(self._seconds)
-                return download(target, deadline=deadline, max_bytes=max_bytes, tls=self._tls)
+                return download(uri, addresses, deadline=deadline, max_bytes=max_bytes, tls=self._tls)
             if is_file(uri):
                 return _local_pieces(file_path(uri, policy), max_bytes)
             check_uri(uri, policy)

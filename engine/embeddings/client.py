@@ -14,7 +14,7 @@ import numpy.typing as npt
 from django.conf import settings
 
 from engine.endpoint import Endpoint, EndpointError
-from engine.upstream.transport import Deadline
+from memory_gateway.core.http_client import Deadline
 
 Vectors = npt.NDArray[np.float32]
 

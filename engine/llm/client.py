@@ -9,7 +9,7 @@ from django.conf import settings
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from engine.endpoint import Endpoint, EndpointError
-from engine.upstream.transport import Deadline
+from memory_gateway.core.http_client import Deadline
 
 
 class Answer(BaseModel):

@@ -20,7 +20,7 @@ from engine.upstream import answers, failures, wire
 from engine.upstream.answers import Envelope
 from engine.upstream.body import Body
 from engine.upstream.patience import Breaker, Lane, Retry
-from engine.upstream.transport import Deadline, Response, Upstream
+from memory_gateway.core.http_client import Deadline, HttpClient, HttpError, Response, TooLarge, Undecodable
 
 READS_AT_ONCE = 32
 WRITES_AT_ONCE = 16
@@ -66,7 +66,7 @@ class Client:
 
     def __init__(self, options: Options) -> None:
         self._options = options
-        self._http = Upstream(options.base_url, READS_AT_ONCE + WRITES_AT_ONCE, _HEADERS)
+        self._http = HttpClient(options.base_url, headers=_HEADERS, pool_size=READS_AT_ONCE + WRITES_AT_ONCE)
         self._breaker = Breaker(clock=options.clock)
         self._reads = Lane(READS_AT_ONCE, READS_AT_ONCE // _SHARE_OF_ONE_USER)
         self._writes = Lane(WRITES_AT_ONCE, WRITES_AT_ONCE // _SHARE_OF_ONE_USER)
@@ -176,7 +176,7 @@ class Client:
         status = response.status
         code, text = answers.read_refusal(response)
         failures.log(f"{status} {code}"[:60], text)
-        error = failures.of_status(status, code, answers.retry_after_seconds(response))
+        error = failures.of_status(status, code, response.retry_after_seconds())
         if isinstance(error, failures.UpstreamFailed) and repeatable:
             return EngineUnavailable(error.detail, retry_after_seconds=error.retry_after_seconds)
         return error
@@ -184,14 +184,15 @@ class Client:
     def _exchange(
         self, method: str, path: str, body: bytes | Body | None, deadline: Deadline, read: Callable[[Response], _T]
     ) -> _T:
-        """What `read` makes of the answer. What breaks the exchange before anything was sent was surely not done."""
-        call = Deadline(deadline.at, deadline.clock)
+        """Return what `read` makes of the response."""
         try:
-            with self._http.send(method, path, body, call) as response:
+            with self._http.send(method, path, body, deadline) as response:
                 return read(response)
-        except OSError as error:
+        except (TooLarge, Undecodable) as error:
+            raise failures.odd_answer(str(error)) from None
+        except HttpError as error:
             failures.log(f"{method} {path}", f"{type(error).__name__}: {error}")
-            raise (failures.no_answer() if call.is_sent else failures.not_reached()) from error
+            raise (failures.no_answer() if error.was_sent else failures.not_reached()) from error
 
     def _wait_for_task(self, queued: Envelope, deadline: Deadline) -> None:
         """Waits for a call that the upstream queued. Errors: `NoAnswer` when the deadline comes first or the task is

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import logging
 import re
-import socket
-import ssl
 
 from engine.port import EngineError, EngineRefused, EngineUnavailable, OutcomeUnknown
+from memory_gateway.core.http_client import HttpError
 from memory_gateway.core.redaction import redact_text
 
 logger = logging.getLogger("memory_gateway.upstream")
@@ -17,13 +16,6 @@ _MAX_CAUSES = 10
 _ADDRESS = re.compile(r"\b(?:https?|minio|s3|file)://[^\s\"'<>]+", re.IGNORECASE)
 _UNAVAILABLE = frozenset({408, 425, 429, 502, 503, 504})
 _UNREACHED = frozenset({502, 504})
-_CAUSES: dict[type[BaseException], str] = {
-    ConnectionRefusedError: "Connection refused",
-    socket.gaierror: "The host name cannot be resolved",
-    ssl.SSLError: "The TLS certificate or handshake was not accepted",
-    TimeoutError: "No answer in time",
-    ConnectionResetError: "Connection reset",
-}
 _REASONS = {
     404: "it does not know this call (is the address right?)",
     413: "the content is too large for it",
@@ -103,15 +95,12 @@ def of_status(status: int, code: str, retry_after_seconds: int | None) -> Engine
 
 
 def cause_of(error: BaseException) -> str:
-    """Why the upstream could not be reached, in words for the people who run it."""
+    """Return why EverOS could not be reached, for operators."""
     seen: BaseException | None = error
     for _ in range(_MAX_CAUSES):
-        if seen is None:
-            break
-        for kind, words in _CAUSES.items():
-            if isinstance(seen, kind):
-                return words
-        seen = seen.__cause__ or seen.__context__
+        if isinstance(seen, HttpError):
+            return str(seen)
+        seen = seen and (seen.__cause__ or seen.__context__)
     return str(error)
 
 

@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 
 from engine.port import EngineUnavailable, OutcomeUnknown
 from engine.upstream.failures import CircuitOpen, NoAnswer, NotReached, OddAnswer
-from engine.upstream.transport import Deadline
+from memory_gateway.core.http_client import Deadline
 
 RETRY_AFTER_SECONDS = 5
 """What a caller is told to wait when the upstream itself says nothing."""

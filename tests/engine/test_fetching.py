@@ -197,7 +197,7 @@ BROKEN: dict[str, tuple[Answer, type[EngineError], str]] = {
     ),
     "no chunk": (raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"), EngineUnavailable, "broke off"),
     "half a gzip": (page(gzip.compress(TEXT)[:-9], Content_Encoding="gzip"), EngineUnavailable, "broke off"),
-    "no gzip": (page(TEXT, Content_Encoding="gzip"), Unreadable, "no file over HTTP"),
+    "no gzip": (page(TEXT, Content_Encoding="gzip"), Unreadable, "compressed in a way"),
     "brotli": (page(TEXT, Content_Encoding="br"), Unreadable, "compressed in a way"),
 }
 
@@ -210,6 +210,18 @@ def test_a_broken_answer_says_whether_another_try_can_help(
     error = refused(web.url("/a" + SECRET))
     assert type(error) is kind
     assert words in error.detail
+
+
+def test_odd_headers_bring_no_address_into_the_log(web: WebServer, caplog: pytest.LogCaptureFixture) -> None:
+    web.pages["/a"] = raw(b"HTTP/1.1 200 OK\r\nno header\r\nContent-Length: 4\r\n\r\nrent")
+    assert fetched(web.url("/a" + SECRET)) == b"rent"
+    assert "127.0.0.1" not in caplog.text
+
+
+def test_a_host_without_an_address_is_not_connected_to_by_its_name(web: WebServer) -> None:
+    web.pages["/a"] = page(TEXT)
+    assert "cannot be reached" in refused(web.url("/a" + SECRET), Fetcher(resolver=answering())).detail
+    assert web.heads == []
 
 
 def test_nobody_there_may_be_there_later() -> None:
@@ -267,12 +279,13 @@ def test_a_gzip_bomb_ends_at_the_limit(web: WebServer) -> None:
 
 
 @pytest.mark.parametrize("tail", [b"junk", b"\x00\x00\x00\xff\xff"], ids=["behind its end", "of empty blocks"])
-def test_packed_bytes_that_unpack_to_nothing_end_at_the_limit_too(web: WebServer, tail: bytes) -> None:
+def test_packed_bytes_that_unpack_to_nothing_do_not_go_on(web: WebServer, tail: bytes) -> None:
     packed = gzip.compress(b"")
     start = packed if tail == b"junk" else packed[:10]
     head = OPEN_HEAD.replace(b"\r\n\r\n", b"\r\nContent-Encoding: gzip\r\n\r\n")
     web.pages["/a"] = dripping(head + start, tail * 10_000, every_seconds=0)
-    assert "larger than 100000 bytes" in refused(web.url("/a" + SECRET)).detail
+    reason = refused(web.url("/a" + SECRET)).detail
+    assert ("compressed in a way" if tail == b"junk" else "larger than 100000 bytes") in reason
 
 
 def certified(folder: Path, *names: str) -> tuple[ssl.SSLContext, ssl.SSLContext]:

@@ -11,7 +11,7 @@ import pytest
 
 from engine.port import EngineRefused, EngineUnavailable
 from engine.upstream.client import Client
-from tests.engine.upstream.conftest import make_client
+from tests.engine.upstream.conftest import MockedEverOS, make_client
 from tests.stub_upstream import Fault, StubUpstream
 
 
@@ -54,12 +54,19 @@ def test_a_connection_that_saw_a_500_is_not_used_again(client: Client, stub: Stu
     assert stub.connections == 2
 
 
-def test_a_queued_add_is_waited_for(client: Client, stub: StubUpstream) -> None:
-    queued = {"request_id": "t1", "data": {"status": "queued", "message_count": 1, "pending": 1}}
-    stub.fault("add", Fault(status=202, body=queued))
-    stub.tasks["t1"] = [{"id": "t1", "status": status} for status in ("queued", "processing", "success")]
-    assert add(client, said("hello")) == "accumulated"
-    assert len(stub.calls("t1")) == 3
+QUEUED = {"request_id": "t1", "data": {"status": "queued", "message_count": 1, "pending": 1}}
+ADDED = {"request_id": "x", "data": {"status": "accumulated", "message_count": 1}}
+
+
+def test_a_queued_add_is_waited_for(everos: MockedEverOS) -> None:
+    everos.answer("memory/add", QUEUED, status=202)
+    everos.answer("tasks/t1", *(_task(id="t1", status=status) for status in ("queued", "processing", "success")))
+    assert add(make_client(), said("hello")) == "accumulated"
+    assert everos.names == ["add", "t1", "t1", "t1"]
+
+
+def _task(**task: str) -> dict[str, Any]:
+    return {"request_id": "x", "data": task}
 
 
 @pytest.mark.parametrize(
@@ -70,25 +77,25 @@ def test_a_queued_add_is_waited_for(client: Client, stub: StubUpstream) -> None:
     ],
 )
 def test_a_queued_flush_fails_as_its_task_did(
-    client: Client, stub: StubUpstream, task: dict[str, str], error: type[Exception]
+    everos: MockedEverOS, task: dict[str, str], error: type[Exception]
 ) -> None:
-    stub.fault("flush", Fault(status=202, body={"request_id": "t1", "data": {"status": "queued"}}))
-    stub.tasks["t1"] = [task]
+    everos.answer("memory/flush", QUEUED, status=202)
+    everos.answer("tasks/t1", _task(**task))
     with pytest.raises(error):
-        flush(client)
+        flush(make_client())
 
 
-def test_a_queued_flush_does_not_say_what_it_found(client: Client, stub: StubUpstream) -> None:
-    stub.fault("flush", Fault(status=202, body={"request_id": "t1", "data": {"status": "queued"}}))
-    stub.tasks["t1"] = [{"status": "success"}]
-    assert flush(client) is None
+def test_a_queued_flush_does_not_say_what_it_found(everos: MockedEverOS) -> None:
+    everos.answer("memory/flush", QUEUED, status=202)
+    everos.answer("tasks/t1", _task(status="success"))
+    assert flush(make_client()) is None
 
 
-def test_a_task_id_cannot_lead_elsewhere(client: Client, stub: StubUpstream) -> None:
-    stub.fault("flush", Fault(status=202, body={"request_id": "../memory/flush", "data": {"status": "queued"}}))
+def test_a_task_id_cannot_lead_elsewhere(everos: MockedEverOS) -> None:
+    everos.answer("memory/flush", {"request_id": "../memory/flush", "data": {"status": "queued"}}, status=202)
     with pytest.raises(EngineUnavailable):
-        flush(client)
-    assert len(stub.requests) == 1
+        flush(make_client())
+    assert everos.names == ["flush"]
 
 
 @pytest.mark.parametrize("version", [None, "1.5.1"])
@@ -101,9 +108,11 @@ def test_health_of_old_and_new_versions_is_understood(version: str | None) -> No
     assert data["status"] == "ok"
 
 
-def test_a_retry_gets_through(stub: StubUpstream) -> None:
-    stub.fault("add", Fault(status=503), times=2)
-    assert add(make_client(stub, attempts=3), said("hello")) == "accumulated"
+def test_a_retry_gets_through(everos: MockedEverOS) -> None:
+    everos.answer("memory/add", {}, {}, status=503)
+    everos.answer("memory/add", ADDED)
+    assert add(make_client(attempts=3), said("hello")) == "accumulated"
+    assert everos.names == ["add", "add", "add"]
 
 
 def test_a_flush_that_failed_before_says_so(stub: StubUpstream) -> None:
@@ -116,25 +125,25 @@ def test_a_flush_that_failed_before_says_so(stub: StubUpstream) -> None:
 
 
 @pytest.mark.parametrize("status", [400, 404, 405, 413, 415, 422])
-def test_what_is_permanent_is_never_tried_again(stub: StubUpstream, status: int) -> None:
-    stub.fault("add", Fault(status=status, body={"detail": "no"}))
+def test_what_is_permanent_is_never_tried_again(everos: MockedEverOS, status: int) -> None:
+    everos.answer("memory/add", {"detail": "no"}, status=status)
     with pytest.raises(EngineRefused):
-        add(make_client(stub, attempts=3), said("hello"))
-    assert len(stub.requests) == 1
+        add(make_client(attempts=3), said("hello"))
+    assert everos.names == ["add"]
 
 
-def test_a_missing_capability_is_permanent_though_503(stub: StubUpstream) -> None:
-    stub.fault("add", Fault(status=503, body={"error": {"code": "CAPABILITY_UNAVAILABLE", "message": "no office"}}))
+def test_a_missing_capability_is_permanent_though_503(everos: MockedEverOS) -> None:
+    everos.answer("memory/add", {"error": {"code": "CAPABILITY_UNAVAILABLE", "message": "no office"}}, status=503)
     with pytest.raises(EngineRefused):
-        add(make_client(stub, attempts=3), said("hello"))
-    assert len(stub.requests) == 1
+        add(make_client(attempts=3), said("hello"))
+    assert everos.names == ["add"]
 
 
-def test_the_upstreams_words_reach_our_log_redacted_and_no_caller(client: Client, stub: StubUpstream) -> None:
+def test_the_upstreams_words_reach_our_log_redacted_and_no_caller(everos: MockedEverOS) -> None:
     message = "no parser for /srv/files\nforged line, key uk_abcdefgh12345678"
-    stub.fault("add", Fault(status=415, body={"error": {"code": "UNSUPPORTED_FORMAT", "message": message}}))
+    everos.answer("memory/add", {"error": {"code": "UNSUPPORTED_FORMAT", "message": message}}, status=415)
     with logged() as lines, pytest.raises(EngineRefused) as refused:
-        add(client, said("hello"))
+        add(make_client(), said("hello"))
     assert "parser" not in refused.value.detail
     assert "type it does not know or which is not at its address" in refused.value.detail
     [line] = lines

@@ -2,40 +2,47 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
 import time
 import tracemalloc
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
+import responses
 
 from engine.port import EngineError, EngineRefused, EngineUnavailable, OutcomeUnknown
 from engine.upstream.client import WRITES_AT_ONCE, Client, Options
 from engine.upstream.failures import CircuitOpen, NotReached, OddAnswer
 from engine.upstream.patience import Retry
-from engine.upstream.transport import Deadline
-from tests.engine.upstream.conftest import make_client
+from memory_gateway.core.http_client import Deadline
+from tests.engine.upstream.conftest import EVEROS_URL, MockedEverOS, make_client
 from tests.engine.upstream.test_client import add, flush, said
 from tests.stub_upstream import Fault, StubUpstream
 
 DEADLINE_SECONDS = 0.5
 SLACK_SECONDS = 2.0  # for a busy machine
 MEBIBYTE = 2**20
+ANY_CALL = re.compile(f"{EVEROS_URL}/.*")
 
-BAD_ANSWERS = {
-    "html": Fault(body=b"<html>Welcome to nginx</html>", content_type="text/html"),
-    "no json": Fault(body=b"{"),
-    "json of another shape": Fault(body=[1, 2]),
-    "wrong types": Fault(body={"request_id": "x", "data": {"status": 7, "episodes": {}}}),
-    "unknown words": Fault(body={"request_id": "x", "data": {"status": "maybe", "episodes": None}}),
-    "no data": Fault(body={"request_id": "x"}),
+ODD_ANSWERS: dict[str, Any] = {
+    "html": {"body": b"<html>Welcome to nginx</html>", "content_type": "text/html"},
+    "no json": {"body": b"{"},
+    "json of another shape": {"json": [1, 2]},
+    "wrong types": {"json": {"request_id": "x", "data": {"status": 7, "episodes": {}}}},
+    "unknown words": {"json": {"request_id": "x", "data": {"status": "maybe", "episodes": None}}},
+    "no data": {"json": {"request_id": "x"}},
+    "deep json": {"body": b"[" * 100_000},
+}
+A_GZIP_BOMB = Fault(bomb_bytes=256 * MEBIBYTE)
+BAD_BODIES = {
     "64 MB": Fault(size_bytes=64 * MEBIBYTE),
     "claimed 64 MB": Fault(body={}, headers={"Content-Length": str(64 * MEBIBYTE)}),
-    "a gzip bomb": Fault(bomb_bytes=256 * MEBIBYTE),
+    "a gzip bomb": A_GZIP_BOMB,
     "damaged gzip": Fault(body=b"not gzip", headers={"Content-Encoding": "gzip"}),
     "unknown packing": Fault(body={}, headers={"Content-Encoding": "br"}),
-    "deep json": Fault(body=b"[" * 100_000),
 }
 BROKEN_OFF = {
     "reset before acting": Fault(reset=True),
@@ -53,8 +60,18 @@ def hasty(stub: StubUpstream) -> Client:
     return make_client(stub, timeout_seconds=DEADLINE_SECONDS)
 
 
-@pytest.mark.parametrize("fault", BAD_ANSWERS.values(), ids=BAD_ANSWERS.keys())
-def test_an_odd_answer_is_a_502_of_ours(client: Client, stub: StubUpstream, fault: Fault) -> None:
+@pytest.mark.parametrize("answer", ODD_ANSWERS.values(), ids=ODD_ANSWERS.keys())
+def test_an_odd_answer_is_a_502_of_ours(everos: MockedEverOS, answer: dict[str, Any]) -> None:
+    everos.add(responses.POST, ANY_CALL, **{"content_type": "application/json", **answer})
+    client = make_client()
+    for call in (lambda: add(client, said("a")), lambda: flush(client), lambda: search(client)):
+        with pytest.raises(OddAnswer) as odd:
+            call()
+        assert (odd.value.status, odd.value.retry_after_seconds) == (502, 5)
+
+
+@pytest.mark.parametrize("fault", BAD_BODIES.values(), ids=BAD_BODIES.keys())
+def test_a_body_that_cannot_be_read_is_a_502_of_ours(client: Client, stub: StubUpstream, fault: Fault) -> None:
     for call in (lambda: add(client, said("a")), lambda: flush(client), lambda: search(client)):
         stub.fault("*", fault)
         with pytest.raises(OddAnswer) as odd:
@@ -98,23 +115,26 @@ def test_a_redirect_is_refused_and_its_body_never_read(client: Client, stub: Stu
     assert [request.name for request in stub.requests] == ["add"]
 
 
-def test_a_plain_redirect_is_permanent(client: Client, stub: StubUpstream) -> None:
-    stub.fault("add", Fault(status=302, body=b"", headers={"Location": "http://127.0.0.1:1/"}))
+def test_a_plain_redirect_is_permanent(everos: MockedEverOS) -> None:
+    everos.answer("memory/add", b"", status=302, headers={"Location": "http://127.0.0.1:1/"})
     with pytest.raises(EngineRefused):
-        add(client, said("a"))
+        add(make_client(), said("a"))
+    assert everos.names == ["add"]
 
 
 @pytest.mark.parametrize("status", [429, 502, 503, 504])
-def test_a_temporary_status_is_temporary_for_add_and_flush(client: Client, stub: StubUpstream, status: int) -> None:
+def test_a_temporary_status_is_temporary_for_add_and_flush(everos: MockedEverOS, status: int) -> None:
+    everos.add(responses.POST, ANY_CALL, "<html>", status=status, content_type="text/html")
+    client = make_client()
     for call in (lambda: add(client, said("a")), lambda: flush(client)):
-        stub.fault("*", Fault(status=status, body=b"<html>", content_type="text/html"))
         with pytest.raises(EngineUnavailable) as unavailable:
             call()
         assert not isinstance(unavailable.value, OutcomeUnknown)
 
 
-def test_a_500_on_add_stored_nothing_and_on_flush_is_unknown(client: Client, stub: StubUpstream) -> None:
-    stub.fault("*", Fault(status=500, body={"error": {"code": "INTERNAL_ERROR"}}), times=2)
+def test_a_500_on_add_stored_nothing_and_on_flush_is_unknown(everos: MockedEverOS) -> None:
+    everos.add(responses.POST, ANY_CALL, json={"error": {"code": "INTERNAL_ERROR"}}, status=500)
+    client = make_client()
     with pytest.raises(EngineUnavailable) as failed_add:
         add(client, said("a"))
     with pytest.raises(OutcomeUnknown):
@@ -129,15 +149,15 @@ def test_nobody_listening_is_not_reached(stub: StubUpstream) -> None:
         add(client, said("a"))
 
 
-def test_retry_after_reaches_the_caller(client: Client, stub: StubUpstream) -> None:
-    stub.fault("add", Fault(status=429, headers={"Retry-After": "17"}, body={}))
+def test_retry_after_reaches_the_caller(everos: MockedEverOS) -> None:
+    everos.answer("memory/add", {}, status=429, headers={"Retry-After": "17"})
     with pytest.raises(EngineUnavailable) as busy:
-        add(client, said("a"))
+        add(make_client(), said("a"))
     assert busy.value.retry_after_seconds == 17
 
 
 def test_bombs_do_not_fill_the_memory(client: Client, stub: StubUpstream) -> None:
-    stub.fault("*", BAD_ANSWERS["a gzip bomb"])
+    stub.fault("*", A_GZIP_BOMB)
     tracemalloc.start()
     try:
         with pytest.raises(OddAnswer):
@@ -181,12 +201,13 @@ def test_who_gets_what_no_memory_service_says_is_not_asked_on_either(stub: StubU
     assert len(stub.requests) == 5
 
 
-def test_refusals_leave_the_circuit_closed(client: Client, stub: StubUpstream) -> None:
-    stub.fault("search", Fault(status=422, body={}), times=10)
-    for _ in range(10):
+def test_refusals_leave_the_circuit_closed(everos: MockedEverOS) -> None:
+    client = make_client()
+    everos.answer("memory/search", {}, status=422)
+    for _ in range(11):
         with pytest.raises(EngineRefused):
             search(client)
-    search(client)
+    assert everos.names == ["search"] * 11
 
 
 def test_calls_that_fail_for_one_user_stop_nobody_else(stub: StubUpstream) -> None:
