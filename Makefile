@@ -40,7 +40,7 @@ lint: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/mypy skill/memory-gateway-agent/scripts/memory_gateway.py
 	$(BIN)/lint-imports
-	$(BIN)/bandit --quiet --severity-level medium --recursive --configfile pyproject.toml memory_gateway accounts engine resources memories profiles lifecycle agents console
+	$(BIN)/bandit --quiet --severity-level medium --recursive --configfile pyproject.toml memory_gateway console agents operations memories profiles resources engines store documents accounts core
 	git ls-files -z -- 'templates/*.html' | xargs -0 --no-run-if-empty $(BIN)/djade --target-version 5.2 --check
 	$(BIN)/python manage.py makemigrations --check --dry-run
 	$(BIN)/python manage.py spectacular --validate --fail-on-warn --file /dev/null

@@ -13,8 +13,8 @@ from django.template.response import TemplateResponse
 from django.utils.translation import gettext_lazy as _
 
 from accounts.audit import Actor, record
-from memory_gateway.core.errors import GatewayError
-from memory_gateway.core.sentences import told
+from core.errors import GatewayError
+from core.sentences import told
 
 if TYPE_CHECKING:
     BaseAdmin = admin.ModelAdmin[Any]

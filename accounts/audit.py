@@ -8,7 +8,7 @@ from typing import Any
 
 from accounts.models import AuditEvent
 from accounts.principal import Principal
-from memory_gateway.core.context import request_id
+from core.request_context import request_id
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from accounts import services, sign_in, tokens
-from memory_gateway.core.errors import TooManyRequests
-from memory_gateway.core.sentences import told
+from core.errors import TooManyRequests
+from core.sentences import told
 
 
 class OperatorSignInForm(AdminAuthenticationForm):

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from accounts.audit import Actor, record
 from accounts.models import AuditEvent
-from memory_gateway.core.errors import Unauthenticated
+from core.errors import Unauthenticated
 
 _REFUSED = "provisioning.refuse"
 _ONE_EVENT_PER = timedelta(minutes=1)

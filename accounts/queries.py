@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from memory_gateway.core import sql
+from core import sql
 
 _LIVE_KEY = """
     SELECT u.id, u.user_id, k.id, k.expires_at, k.last_used_at

@@ -19,10 +19,10 @@ from accounts import queries
 from accounts.audit import Actor, record
 from accounts.models import MemoryUser, UserKey
 from accounts.principal import Principal
-from memory_gateway.core import crypto
-from memory_gateway.core.errors import Conflict, InvalidInput, NotFound, Unauthenticated
-from memory_gateway.core.ids import check_name
-from memory_gateway.core.waiting import no_waiting
+from core import crypto
+from core.errors import Conflict, InvalidInput, NotFound, Unauthenticated
+from core.ids import check_name
+from core.waiting import no_waiting
 
 logger = logging.getLogger("memory_gateway.accounts")
 

@@ -12,8 +12,8 @@ from django.utils import timezone
 
 from accounts.audit import Actor, record
 from accounts.models import SignInThrottle
-from memory_gateway.core.errors import TooManyRequests
-from memory_gateway.core.networks import network_of
+from core.errors import TooManyRequests
+from core.networks import network_of
 
 FAILURES_PER_NAME = 5
 FAILURES_PER_NETWORK = 50

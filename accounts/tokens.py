@@ -26,8 +26,8 @@ from django.utils import timezone
 from accounts.audit import Actor, record
 from accounts.models import AuditEvent, MemoryUser, RpcToken
 from accounts.services import check_expiry, check_label
-from memory_gateway.core.errors import InvalidInput, NotFound, Unauthenticated
-from memory_gateway.core.waiting import no_waiting
+from core.errors import InvalidInput, NotFound, Unauthenticated
+from core.waiting import no_waiting
 
 logger = logging.getLogger("memory_gateway.accounts")
 

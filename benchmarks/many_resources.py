@@ -13,9 +13,9 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memory_gateway.settings")
 django.setup()
 
 from accounts.models import MemoryUser  # noqa: E402
-from engine.models import Session  # noqa: E402
-from memory_gateway.core.ids import new_resource_id, resource_session_id  # noqa: E402
+from core.ids import new_resource_id, resource_session_id  # noqa: E402
 from resources.models import Attachment, Resource  # noqa: E402
+from store.models import Session  # noqa: E402
 
 
 def make(user: MemoryUser, number: int) -> None:

@@ -17,8 +17,8 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 
 from console import navigation
-from memory_gateway.core.context import request_id
-from memory_gateway.core.errors import GatewayError
+from core.errors import GatewayError
+from core.request_context import request_id
 
 View = Callable[..., HttpResponseBase]
 ZONE_COOKIE = "mg_zone"

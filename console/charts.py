@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 
 from django.utils import timezone
 
-from engine.categories import tab_of
-from memory_gateway.core.times import to_ms
+from core.times import to_ms
+from store.categories import tab_of
 
 STACK: Final = ("full", "user", "self", "")  # from the ground up
 MAX_LABELS: Final = 10

@@ -8,20 +8,20 @@ from uuid import UUID
 from django.db import connection
 from django.db.models import Count, Sum
 
-from engine.models import Memory, SessionCount
-from engine.rollups import LONG_HOURS, Slice
-from memory_gateway.core.sql import slots
+from core.sql import slots
+from store.models import Memory, SessionCount
+from store.rollups import LONG_HOURS, Slice
 
 # The times of the longest cells one by one, then the users' cells of each: what others have is not walked.
 _OF_USERS = """
     WITH RECURSIVE times (start) AS (
-        SELECT min(start) FROM engine_hourcount WHERE slice = %s AND key = '' AND span = %s
+        SELECT min(start) FROM store_hourcount WHERE slice = %s AND key = '' AND span = %s
         UNION ALL
-        SELECT (SELECT min(later.start) FROM engine_hourcount later
+        SELECT (SELECT min(later.start) FROM store_hourcount later
             WHERE later.slice = %s AND later.key = '' AND later.span = %s AND later.start > times.start)
         FROM times WHERE times.start IS NOT NULL
     )
-    SELECT cell.member, sum(cell.memories) FROM times JOIN engine_hourcount cell ON cell.start = times.start
+    SELECT cell.member, sum(cell.memories) FROM times JOIN store_hourcount cell ON cell.start = times.start
     WHERE cell.slice = %s AND cell.key = '' AND cell.span = %s AND cell.member IN ({})
     GROUP BY cell.member
 """

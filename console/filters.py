@@ -13,10 +13,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from console.state import MAX_WORDS_CHARS, Cleaner, State, day, moment, one_of, parse_moment, share, text
-from engine.browse import Selection
-from engine.categories import CATEGORIES, TABS, label
-from engine.port import Position
-from memory_gateway.core.times import to_ms
+from core.times import to_ms
+from store.browse import Selection
+from store.categories import CATEGORIES, TABS, label
+from store.types import Position
 
 RANGES: Final = {
     "24h": timedelta(days=1),

@@ -8,9 +8,9 @@ from typing import Any, Final
 from uuid import UUID
 
 from console import queries
-from engine.browse import Selection
-from engine.port import StoredMemory
 from memories.services.search import SearchCommand, search_of
+from store.browse import Selection
+from store.types import StoredMemory
 
 MAX_SCOPES: Final = 20
 TOP_K: Final = 100

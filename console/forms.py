@@ -7,11 +7,11 @@ from typing import Any, Final, Self
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
-from engine.categories import CATEGORIES, label
-from engine.port import StoredMemory
+from core.ids import check_name
+from core.sentences import told
 from memories.services.decisions import OverrideValues
-from memory_gateway.core.ids import check_name
-from memory_gateway.core.sentences import told
+from store.categories import CATEGORIES, label
+from store.types import StoredMemory
 
 MAX_EDIT_CHARS: Final = 100_000
 MAX_TEXT_CHARS: Final = 8000

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from console import queries
-from engine.embedded.extraction_following import HIDDEN_AS
-from engine.port import Owner, StoredMemory
 from memories.models import Tombstone
+from store.derived_memories import HIDDEN_AS
+from store.types import Owner, StoredMemory
 
 Kind = Literal["deleted", "session", "superseded", "with_source", "reworded"]
 

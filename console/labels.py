@@ -13,7 +13,7 @@ from django.db.models import Field, Model
 from django.utils.translation import gettext_lazy, pgettext_lazy
 from django.utils.translation import gettext_noop as _
 
-APPS: Final = ("accounts", "engine", "resources", "memories", "profiles", "lifecycle")
+APPS: Final = ("accounts", "store", "resources", "memories", "profiles", "operations")
 WORDS: Final = (
     # apps
     _("Accounts"), _("Engine"), _("Lifecycle"), _("Memories"), _("Profiles"), _("Resources"),

@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from console import queries
 
-_VIEW, _FILES = "engine.view_memory", "resources.view_resource"
+_VIEW, _FILES = "store.view_memory", "resources.view_resource"
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,13 +15,13 @@ from uuid import UUID
 from django.db.models import Count, Q
 
 from accounts.models import MemoryUser
-from engine.models import Memory, Session, owned_by
-from engine.port import Owner, StoredMemory
-from engine.table import stored, visible
-from lifecycle.models import Job
+from core.ids import parse_session_id
 from memories.models import Override
-from memory_gateway.core.ids import parse_session_id
+from operations.models import Job
 from resources.models import Resource
+from store.models import Memory, Session, owned_by
+from store.table import stored, visible
+from store.types import Owner, StoredMemory
 
 
 class SourceFile(NamedTuple):

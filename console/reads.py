@@ -9,7 +9,7 @@ from django.http import HttpRequest
 from accounts.admin_base import actor_of
 from accounts.audit import record
 from console.state import State
-from engine.port import StoredMemory
+from store.types import StoredMemory
 
 _TEXTS = frozenset({"q"})
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.port import StoredMemory
-from memory_gateway.core.json_data import without_base64
+from core.json_data import without_base64
+from store.types import StoredMemory
 
 
 def record_of(found: StoredMemory) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from django.utils.translation import gettext_lazy
 
 from console import queries
 from console.filters import ORIGINS, TAB_LABELS
-from engine import categories
-from memory_gateway.core.times import from_ms
+from core.times import from_ms
+from store import categories
 
 _LABELS: Final = {
     "user_pk": gettext_lazy("User"),

@@ -9,10 +9,10 @@ from typing import Final
 from django.core import signing
 from django.http import QueryDict
 
-from lifecycle import bulk, jobs
-from lifecycle.bulk import Target
+from core.errors import BadRequest
 from memories.services.decisions import Change
-from memory_gateway.core.errors import BadRequest
+from operations import bulk, jobs
+from operations.bulk import Target
 
 _SALT: Final = "console.selecting"
 _UNDO_SALT: Final = "console.undo"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Final, NamedTuple
 
-from engine.port import StoredMemory
+from store.types import StoredMemory
 
 FOLD_CHARS: Final = 200
 SENT_CHARS: Final = 2000

@@ -5,8 +5,8 @@ from __future__ import annotations
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
-from memory_gateway.core.ids import check_name
-from memory_gateway.core.sentences import told
+from core.ids import check_name
+from core.sentences import told
 
 
 class UploadForm(forms.Form):

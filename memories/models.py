@@ -6,7 +6,7 @@ from django.db import models
 from django.db.models import Q
 
 from accounts.models import MemoryUser
-from engine.models import Memory
+from store.models import Memory
 
 
 def new_tombstone_id() -> str:

@@ -8,12 +8,12 @@ from typing import Any, Final, NamedTuple
 
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
-from engine.embedded.owned import owner_values
-from engine.models import Memory, Session, owned_by
-from engine.port import Hit, Owner, StoredMemory
-from engine.table import visible
+from core import sql
 from memories.models import Override, OverrideRevision, Tombstone
-from memory_gateway.core import sql
+from store.models import Memory, Session, owned_by
+from store.owned import owner_values
+from store.table import visible
+from store.types import Hit, Owner, StoredMemory
 
 # Each part is found in an index of its own, however much the owner deleted. SQLite would take the index of memories for
 # the sessions too, and read all that are deleted, if they did not come first.
@@ -34,7 +34,7 @@ _DECISIONS = """
 # Each of them is asked of an index that holds little else.
 _HAS_HIDDEN_OR_EDITED = """
     SELECT EXISTS (SELECT 1 FROM memories_tombstone WHERE {owned} AND undone_at IS NULL AND memory_id <> '')
-        OR EXISTS (SELECT 1 FROM engine_session WHERE {owned} AND (hidden_at IS NOT NULL OR deleted_at IS NOT NULL))
+        OR EXISTS (SELECT 1 FROM store_session WHERE {owned} AND (hidden_at IS NOT NULL OR deleted_at IS NOT NULL))
         OR EXISTS (SELECT 1 FROM memories_override WHERE {owned} AND undone_at IS NULL AND text <> original_text)
 """.format(owned="user_id = %s AND app_id = %s AND project_id = %s")
 

@@ -6,11 +6,11 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import is_valid_path
 
-from memory_gateway.bridge import InternalError
-from memory_gateway.core.context import request_id
-from memory_gateway.core.errors import BadRequest, GatewayError, NotFound
-from memory_gateway.core.rest import Forbidden, problem_http_response
+from core.errors import BadRequest, GatewayError, NotFound
+from core.request_context import request_id
+from core.rest import Forbidden, problem_http_response
 from memory_gateway.middleware import is_api
+from memory_gateway.server.wsgi_bridge import InternalError
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:  # noqa: ARG001 - Django passes it by name

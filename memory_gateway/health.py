@@ -19,8 +19,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from engine.port import Health
-from engine.registry import get_engine
+from engines.port import Health
+from engines.registry import get_engine
 
 logger = logging.getLogger("memory_gateway.health")
 

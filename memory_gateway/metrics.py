@@ -18,12 +18,13 @@ from prometheus_client.registry import Collector
 
 from accounts.api import limits
 from accounts.api.authentication import address_of
-from engine.embedded import extraction_health, index
-from engine.models import Memory, OwedEmbedding
-from memory_gateway.core.errors import TooManyRequests, Unauthenticated
-from memory_gateway.core.metrics import REGISTRY
-from memory_gateway.core.rest import problem_http_response
+from core.errors import TooManyRequests, Unauthenticated
+from core.metrics import REGISTRY
+from core.rest import problem_http_response
+from engines.embedded import extraction_health
 from resources.models import Resource
+from store.index import keyword
+from store.models import Memory, OwedEmbedding
 
 _UNFINISHED = (Resource.Status.PENDING, Resource.Status.INGESTING, Resource.Status.FAILED)
 
@@ -43,7 +44,7 @@ class _Owed(Collector):
             ages.add_metric([status], (now - row["oldest"]).total_seconds() if row else 0)
         yield ingestions
         yield ages
-        owed = Memory.objects.filter(index.OWED).count()
+        owed = Memory.objects.filter(keyword.OWED).count()
         yield GaugeMetricFamily("memory_gateway_index_owed", "Memories that the keyword index lacks.", owed)
         owed = OwedEmbedding.objects.count()
         yield GaugeMetricFamily("memory_gateway_embeddings_owed", "Memories that wait for a vector.", owed)

@@ -26,10 +26,10 @@ from django.utils.deprecation import MiddlewareMixin
 from rest_framework.response import Response
 
 from accounts.principal import Principal
-from memory_gateway import api_log
-from memory_gateway.core.context import choose_request_id, request_id
-from memory_gateway.core.metrics import count_request
-from memory_gateway.core.rest import PROBLEM_CONTENT_TYPE, JsonRenderer, RequestTimeout, problem_http_response
+from core.metrics import count_request
+from core.request_context import choose_request_id, request_id
+from core.rest import PROBLEM_CONTENT_TYPE, JsonRenderer, RequestTimeout, problem_http_response
+from memory_gateway import request_log
 
 # RFC 9745. Keys belong in the Authorization header since the first release: 2026-01-01T00:00:00Z.
 DEPRECATION = "@1767225600"
@@ -115,7 +115,7 @@ class RequestLog:
             _count(request, response, time.perf_counter() - began)
             if is_api(request.path):
                 _finish_api_answer(request, response)
-                api_log.write(_exchange(request, response, started_at, (time.perf_counter() - began) * 1000))
+                request_log.write(_exchange(request, response, started_at, (time.perf_counter() - began) * 1000))
             elif request.path.startswith("/admin/"):
                 # Under "no-referrer" browsers send `Origin: null` with every form, which the CSRF check must refuse.
                 response["Referrer-Policy"] = "same-origin"
@@ -146,9 +146,9 @@ def _finish_api_answer(request: HttpRequest, response: HttpResponseBase) -> None
 
 def _exchange(
     request: HttpRequest, response: HttpResponseBase, started_at: datetime, duration_ms: float
-) -> api_log.Exchange:
+) -> request_log.Exchange:
     show_bodies = settings.MEMORY_GATEWAY_LOG_BODIES
-    return api_log.Exchange(
+    return request_log.Exchange(
         request_id=request_id.get(),
         started_at=started_at,
         duration_ms=duration_ms,

@@ -139,11 +139,11 @@ CSRF_TRUSTED_ORIGINS = MEMORY_GATEWAY_ALLOWED_ORIGINS
 
 INSTALLED_APPS = [
     "accounts",
-    "engine",
+    "store",
     "resources",
     "memories",
     "profiles",
-    "lifecycle",
+    "operations",
     "agents",
     "console",
     "memory_gateway",
@@ -172,7 +172,7 @@ MIDDLEWARE = [
     "memory_gateway.middleware.MessageMiddleware",
 ]
 ROOT_URLCONF = "memory_gateway.urls"
-WSGI_APPLICATION = "memory_gateway.wsgi.application"
+WSGI_APPLICATION = "memory_gateway.server.wsgi.application"
 APPEND_SLASH = False
 TEMPLATES = [
     {
@@ -192,7 +192,7 @@ TEMPLATES = [
 if _is_sqlite:
     # Immediate transactions and WAL: with Django's defaults concurrent writers meet "database is locked".
     # What a statement sets aside lies in memory: an insert whose triggers change many pages would make a file for what
-    # it may have to take back (`memory_gateway.core.spilling` for what touches all there is).
+    # it may have to take back (`core.spilling` for what touches all there is).
     # Reading goes through the file as it is mapped, up to SQLite's own limit (2 GB), not page by page by system calls.
     _database["OPTIONS"] = {
         "transaction_mode": "IMMEDIATE",
@@ -278,8 +278,8 @@ RPC_REQUESTS_PER_SECOND = 20
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["accounts.api.authentication.UserKeyAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
-    "DEFAULT_PARSER_CLASSES": ["memory_gateway.core.rest.JsonParser"],
-    "DEFAULT_RENDERER_CLASSES": ["memory_gateway.core.rest.JsonRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["core.rest.JsonParser"],
+    "DEFAULT_RENDERER_CLASSES": ["core.rest.JsonRenderer"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "EXCEPTION_HANDLER": "accounts.api.handling.problem_response",
     "UNAUTHENTICATED_USER": None,
@@ -303,8 +303,8 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "filters": {
-        "redact": {"()": "memory_gateway.core.redaction.RedactingFilter"},
-        "request_id": {"()": "memory_gateway.core.context.RequestIdFilter"},
+        "redact": {"()": "core.redaction.RedactingFilter"},
+        "request_id": {"()": "core.request_context.RequestIdFilter"},
     },
     "formatters": {
         "line": {"format": "{asctime} {levelname} {name} [{request_id}] {message}", "style": "{"},

@@ -5,11 +5,11 @@ from django.urls import URLPattern, URLResolver, include, path
 from django.views.generic import RedirectView
 from drf_spectacular.views import SpectacularAPIView, SpectacularJSONAPIView
 
-from agents.rpc.gone import gone
-from memory_gateway.docs import DocsView
+from agents.rpc.removed_endpoints import gone
+from memory_gateway.api_docs import DocsView
 from memory_gateway.health import HealthView
 from memory_gateway.metrics import metrics
-from memory_gateway.plugin import memory_page
+from memory_gateway.openclaw_panel import memory_page
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("memories.api.urls")),  # first, because the most is asked of it
@@ -19,7 +19,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("accounts.api.urls")),
     path("", include("resources.api.urls")),
     path("", include("profiles.api.urls")),
-    path("", include("lifecycle.api.urls")),
+    path("", include("operations.api.urls")),
     path("", include("agents.api.urls")),
     path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
     path("api/docs/", DocsView.as_view(), name="docs"),

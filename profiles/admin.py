@@ -16,8 +16,8 @@ from django.utils.translation import gettext as _
 
 from accounts.admin_base import PersonalAdmin, actor_of
 from accounts.models import MemoryUser
-from memory_gateway.core.errors import FieldError, GatewayError, PreconditionFailed
-from memory_gateway.core.sentences import told
+from core.errors import FieldError, GatewayError, PreconditionFailed
+from core.sentences import told
 from profiles import document_form, services
 from profiles.diff import differences
 from profiles.documents import Document, Status

@@ -14,8 +14,8 @@ from typing import Any, Literal, cast, get_args
 from django.http import QueryDict
 from pydantic import BaseModel
 
-from memory_gateway.core.errors import FieldError
-from memory_gateway.core.sentences import told
+from core.errors import FieldError
+from core.sentences import told
 from profiles.labels import Language, label
 from profiles.schemas import MAX_ENTRIES
 from profiles.shapes import bare, choices, item_of, model_of

@@ -9,8 +9,8 @@ from typing import Any, cast
 
 from pydantic import ValidationError
 
-from memory_gateway.core.errors import FieldError, InvalidInput, PreconditionFailed, TooLarge
-from memory_gateway.core.rest import invalid_input
+from core.errors import FieldError, InvalidInput, PreconditionFailed, TooLarge
+from core.rest import invalid_input
 from profiles.models import ProfileMemory
 from profiles.schemas import MODELS, Content, Kind
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from memory_gateway.core.errors import Conflict, InvalidInput
+from core.errors import Conflict, InvalidInput
 from profiles.schemas import MAX_ENTRIES, Entry
 from profiles.shapes import item_of, model_of
 

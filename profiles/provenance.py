@@ -7,7 +7,7 @@ from typing import Any
 
 from accounts.audit import Actor
 from accounts.models import AuditEvent
-from memory_gateway.core.times import isoformat
+from core.times import isoformat
 from profiles.schemas import Content, Entry, EntryMeta, MemorySource
 from profiles.shapes import entry_model
 

@@ -12,8 +12,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from memory_gateway.core.ids import has_surrogates
-from memory_gateway.core.rest import WHOLE, Body
+from core.ids import has_surrogates
+from core.rest import WHOLE, Body
 
 MAX_NAME_CHARS = 200
 MAX_WORDS_CHARS = 1000

@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from accounts.audit import Actor, record
 from accounts.models import MemoryUser
-from memory_gateway.core.errors import Conflict, NotFound
+from core.errors import Conflict, NotFound
 from profiles import merge, prompts, provenance
 from profiles.documents import (
     Change,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from engine.text.sniff import extension_of
+from documents.sniff import extension_of
 
 MAX_CHARS = 255
 _MAX_EXTENSION_CHARS = 20

@@ -6,8 +6,8 @@ from django.db import models
 from django.db.models import Q
 
 from accounts.models import MemoryUser
-from engine.port import Owner
-from memory_gateway.core.ids import new_resource_id, resource_uri
+from core.ids import new_resource_id, resource_uri
+from store.types import Owner
 
 
 class Resource(models.Model):

@@ -11,12 +11,12 @@ from uuid import UUID
 
 from django.db.models import Count, Q, QuerySet, Sum
 
-from engine.embedded.owned import owner_values
-from engine.models import Memory, owned_by
-from engine.port import Owner
-from memory_gateway.core import cursors, sql
+from core import pagination, sql
 from resources import storage
 from resources.models import Resource
+from store.models import Memory, owned_by
+from store.owned import owner_values
+from store.types import Owner
 
 _SEARCHABLE = """
     SELECT session_id AS value FROM resources_resource
@@ -97,13 +97,13 @@ def page_after(
 
 
 def encode_cursor(cursor: Cursor) -> str:
-    return cursors.encode(cursors.microseconds(cursor.created_at), cursor.resource_id)
+    return pagination.encode(pagination.microseconds(cursor.created_at), cursor.resource_id)
 
 
 def decode_cursor(text: str) -> Cursor:
     """Errors: `InvalidInput` for what `encode_cursor` did not make."""
-    microseconds, resource_id = cursors.decode(text)
-    return Cursor(cursors.moment(microseconds), resource_id)
+    microseconds, resource_id = pagination.decode(text)
+    return Cursor(pagination.moment(microseconds), resource_id)
 
 
 def usage_of(user_pk: UUID) -> Usage:

@@ -19,7 +19,7 @@ from uuid import UUID
 
 from django.conf import settings
 
-from memory_gateway.core.errors import NoSpace
+from core.errors import NoSpace
 
 INCOMING = ".incoming"
 MESSAGE_FILES = "memory_attachments"

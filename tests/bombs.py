@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
-from engine.text import mime_types as mt
+from documents import mime_types as mt
 
 Bomb = tuple[str, str, bytes]
 """File name, MIME type, content."""

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, settings
 
 from accounts import services as accounts
 from accounts.audit import Actor
-from engine.port import Owner
+from store.types import Owner
 from tests import everos as real_everos
 
 # How fast examples come says something about the machine, not about the gateway.

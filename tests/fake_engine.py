@@ -6,7 +6,9 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from engine.port import AddResult, EngineError, FlushResult, Health, Message, Owner, SearchRequest, SearchResult
+from core.errors import EngineError
+from engines.port import AddResult, FlushResult, Health
+from store.types import Message, Owner, SearchRequest, SearchResult
 
 
 @dataclass

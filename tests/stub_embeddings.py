@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.embeddings.scripts import TRIAL
+from store.vectors.scripts import TRIAL
 from tests.server import free_port
 from tests.stub_http import answering_posts
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from engine.llm.framing import END, START
+from engines.embedded.llm.framing import END, START
 from tests.server import free_port
 from tests.stub_http import answering_posts
 

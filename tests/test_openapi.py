@@ -24,7 +24,7 @@ from schemathesis.config._checks import (
 )
 from schemathesis.generation.modes import GenerationMode
 
-from engine import filters
+from store import filters
 from tests.conftest import Person
 from tests.openapi import operations, schema
 

@@ -17,7 +17,7 @@ from rest_framework.request import Request
 from accounts import provisioning, services
 from accounts.api import limits
 from accounts.principal import Principal
-from memory_gateway.core.errors import BadRequest, InvalidInput, Unauthenticated
+from core.errors import BadRequest, InvalidInput, Unauthenticated
 
 # What a view parses whole anyway. A multipart body is read for credentials only when no header brings them.
 _SMALL_BODIES = ("application/json", "application/x-www-form-urlencoded")

@@ -11,8 +11,8 @@ from rest_framework.response import Response
 from accounts.models import MemoryUser
 from accounts.principal import Principal
 from accounts.services import REFUSAL
-from memory_gateway.core import rest
-from memory_gateway.core.errors import Unauthenticated
+from core import rest
+from core.errors import Unauthenticated
 
 
 def problem_response(error: Exception, context: Mapping[str, Any]) -> Response | None:

@@ -16,9 +16,9 @@ from django.conf import settings
 
 from accounts import services
 from accounts.principal import Principal
-from memory_gateway.core.errors import TooManyRequests, Unauthenticated
-from memory_gateway.core.networks import network_of
-from memory_gateway.core.ratelimit import Recent, TokenBuckets
+from core.errors import TooManyRequests, Unauthenticated
+from core.networks import network_of
+from core.rate_limit import Recent, TokenBuckets
 
 _USER_KNOWN_SECONDS = 600.0
 

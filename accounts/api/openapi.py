@@ -11,7 +11,7 @@ from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.utils import OpenApiParameter
 from pydantic import BaseModel
 
-from memory_gateway.core.rest import PROBLEM_CONTENT_TYPE, Problem
+from core.rest import PROBLEM_CONTENT_TYPE, Problem
 
 
 def query_parameters(model: type[BaseModel]) -> list[OpenApiParameter]:

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from accounts.models import UserKey
 from accounts.services import IssuedKey, Rotation, is_live
-from memory_gateway.core.times import isoformat
+from core.times import isoformat
 
 
 def created_user(issued: IssuedKey) -> dict[str, Any]:

@@ -7,8 +7,8 @@ from typing import Annotated
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 
 from accounts.services import DEFAULT_GRACE, MAX_GRACE, MAX_LABEL_CHARS
-from memory_gateway.core.ids import Name
-from memory_gateway.core.rest import Body
+from core.ids import Name
+from core.rest import Body
 
 _USER_ID = "Whose key is sent. Needed beside `user_key`, not beside the header `Authorization: Bearer uk_…`."
 _USER_KEY = "The user's key, where no header can be sent. Prefer the header `Authorization: Bearer uk_…`."

@@ -14,7 +14,7 @@ from accounts.api import rendering, schemas
 from accounts.api.authentication import ProvisioningAuthentication, caller
 from accounts.api.openapi import problems, query_parameters
 from accounts.audit import Actor
-from memory_gateway.core.rest import parse, parse_query
+from core.rest import parse, parse_query
 
 
 @extend_schema(tags=["users"])

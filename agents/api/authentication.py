@@ -14,8 +14,8 @@ from accounts.api.authentication import UserKeyAuthentication, address_of
 from accounts.audit import Actor
 from accounts.principal import Principal
 from agents.rpc.memory_admin import owner_for
-from memory_gateway.core.errors import Unauthenticated
-from memory_gateway.core.rest import Forbidden
+from core.errors import Unauthenticated
+from core.rest import Forbidden
 
 _NO_KEY: Final = UUID(int=0)
 

@@ -17,8 +17,8 @@ from accounts.audit import Actor
 from agents import tools
 from agents.api.authentication import ToolAuthentication
 from agents.tools.caller import caller_for
+from core.rest import JsonRenderer, as_gateway_error, parse, problem_headers
 from memories.services.owned import owner_of
-from memory_gateway.core.rest import JsonRenderer, as_gateway_error, parse, problem_headers
 
 logger = logging.getLogger("memory_gateway.errors")
 

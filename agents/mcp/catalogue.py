@@ -15,9 +15,9 @@ from agents.tools.arguments import Arguments, Text, check_text, read
 from agents.tools.frame import framed, quoted
 from agents.tools.recall import visible
 from agents.tools.results import Result, failed, result
+from core.errors import NotFound
+from core.times import from_ms, isoformat
 from memories.services.search import Found, Scope, SearchCommand, search_of
-from memory_gateway.core.errors import NotFound
-from memory_gateway.core.times import from_ms, isoformat
 
 
 class SearchArguments(Arguments):

@@ -9,14 +9,14 @@ from typing import Any, Final
 import mcp_types as types
 
 from agents.tools.frame import framed, quoted
-from engine import browse
-from engine.browse import Selection
-from engine.port import Owner
-from engine.text.decoding import decode
-from memory_gateway.core.errors import NotFound, TooLarge
-from memory_gateway.core.times import isoformat
+from core.errors import NotFound, TooLarge
+from core.times import isoformat
+from documents.decoding import decode
 from resources import queries, storage
 from resources.models import Resource
+from store import browse
+from store.browse import Selection
+from store.types import Owner
 
 PAGE: Final = 50
 MAX_FILE_BYTES: Final = 8 * 2**20

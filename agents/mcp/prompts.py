@@ -9,7 +9,7 @@ from pydantic import Field
 
 from agents.tools import Caller
 from agents.tools.arguments import Arguments, read
-from memory_gateway.core.errors import NotFound
+from core.errors import NotFound
 from profiles.labels import Language
 from profiles.prompts import ROUTER, WORKER, AgentType
 from profiles.services import prompt_for

@@ -20,7 +20,7 @@ from agents.mcp.work import Workers
 from agents.tools import Caller
 from agents.tools.frame import around
 from agents.tools.results import failed
-from memory_gateway.core.errors import GatewayError
+from core.errors import GatewayError
 
 NAME: Final = "memory-gateway"
 VERSION: Final = "0.1.0"

@@ -17,14 +17,14 @@ from django.db import DatabaseError
 
 from accounts import tokens
 from agents.rpc import frames, methods, request_log
-from agents.rpc.doors import Doors
+from agents.rpc.connection_limits import Doors
 from agents.rpc.failures import Failure, Refusal
 from agents.rpc.frames import BadFrame, NotJson, Request
 from agents.rpc.handshake import Arrival, Peer, connect, first_request, hello, token_ended
 from agents.rpc.limits import MAX_MESSAGE_BYTES, MAX_OUTBOUND_BYTES, REQUESTS_IN_FLIGHT
 from agents.rpc.origins import is_host_allowed
 from agents.rpc.threads import at_the_door, at_work
-from memory_gateway.core.context import choose_request_id, request_id
+from core.request_context import choose_request_id, request_id
 
 logger = logging.getLogger("memory_gateway.rpc")
 _MAX_REASON_BYTES = 120

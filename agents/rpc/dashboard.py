@@ -13,9 +13,9 @@ from accounts.tokens import TokenPrincipal
 from agents.rpc.failures import plugin_failure
 from agents.rpc.memory_admin import SHARED_AGENT, agent_of, weight
 from agents.rpc.params import Params, moment_ms, text
-from engine import browse
-from engine.browse import Count, Dashboard, Selection
-from memory_gateway.core.times import from_ms, to_ms
+from core.times import from_ms, to_ms
+from store import browse
+from store.browse import Count, Dashboard, Selection
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS

@@ -15,9 +15,9 @@ import orjson
 
 from agents.rpc.failures import Failure, invalid
 from agents.rpc.limits import MAX_MESSAGE_BYTES
-from memory_gateway.core.ids import has_surrogates
-from memory_gateway.core.json_data import holds_nul
-from memory_gateway.core.rest import MAX_JSON_DEPTH, json_depth_exceeds
+from core.ids import has_surrogates
+from core.json_data import holds_nul
+from core.rest import MAX_JSON_DEPTH, json_depth_exceeds
 
 MAX_ID_CHARS = 256
 UNKNOWN_ID = "invalid"

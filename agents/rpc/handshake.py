@@ -17,7 +17,7 @@ from agents.rpc.failures import Failure, Refusal, invalid, refused
 from agents.rpc.frames import BadFrame, NotJson, Request
 from agents.rpc.limits import MAX_MESSAGE_BYTES, MAX_OUTBOUND_BYTES, MAX_STRANGERS_MESSAGE_BYTES
 from agents.rpc.origins import is_origin_allowed
-from memory_gateway.core.errors import TooManyRequests, Unauthenticated
+from core.errors import TooManyRequests, Unauthenticated
 
 MIN_PROTOCOL, MAX_PROTOCOL = 3, 4
 ROLE = "operator"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine import browse
-from engine.browse import Selection
-from engine.browse.selection import of_turns
-from engine.port import StoredMemory
-from engine.table import stored
+from store import browse
+from store.browse import Selection
+from store.browse.selection import of_turns
+from store.table import stored
+from store.types import StoredMemory
 
 
 def rows(selection: Selection, *, page: int, size: int, oldest_first: bool) -> list[StoredMemory]:

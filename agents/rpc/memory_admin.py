@@ -18,16 +18,16 @@ from agents.rpc.failures import plugin_failure
 from agents.rpc.labels import LABELS_ZH
 from agents.rpc.params import Params, moment_ms, text, whole
 from agents.tools import DEFAULT_AGENT
-from engine import browse
-from engine.browse import Selection
-from engine.categories import TABS, tab_of
-from engine.models import Memory
-from engine.port import Owner, StoredMemory
-from engine.registry import get_engine
+from core.errors import NotFound
+from core.ids import check_name
+from engines.registry import get_engine
 from memories.services import decisions, lookup
 from memories.services.manual import MAX_TEXT_CHARS, add_by_hand
-from memory_gateway.core.errors import NotFound
-from memory_gateway.core.ids import check_name
+from store import browse
+from store.browse import Selection
+from store.categories import TABS, tab_of
+from store.models import Memory
+from store.types import Owner, StoredMemory
 
 OPENCLAW_USER = "openclaw"
 """Who owns what an operator adds."""

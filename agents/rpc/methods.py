@@ -19,7 +19,7 @@ from agents.rpc.frames import Request
 from agents.rpc.handshake import Peer
 from agents.rpc.params import Params
 from agents.rpc.tools_invoke import invoke
-from memory_gateway.core.errors import GatewayError
+from core.errors import GatewayError
 
 logger = logging.getLogger("memory_gateway.rpc")
 _SHOWN_CHARS = 100

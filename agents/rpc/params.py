@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from memory_gateway.core.times import to_ms
+from core.times import to_ms
 
 Params = Mapping[str, Any]
 MAX_NUMBER = 10**9

@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 import orjson
 
 from agents.rpc.handshake import Peer
-from memory_gateway.core.context import request_id
-from memory_gateway.core.redaction import redact_text
-from memory_gateway.core.times import isoformat
+from core.redaction import redact_text
+from core.request_context import request_id
+from core.times import isoformat
 
 logger = logging.getLogger("memory_gateway.api")
 _SHOWN_CHARS = 100

@@ -10,7 +10,7 @@ from agents.rpc.failures import Failure, invalid
 from agents.rpc.memory_admin import owner_for
 from agents.rpc.params import Params, text
 from agents.tools.caller import caller_for
-from memory_gateway.core.errors import GatewayError
+from core.errors import GatewayError
 
 
 def invoke(principal: TokenPrincipal, params: Params) -> dict[str, Any]:

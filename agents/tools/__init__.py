@@ -11,7 +11,7 @@ from agents.tools.forget import forget
 from agents.tools.recall import recall
 from agents.tools.results import Result, failed
 from agents.tools.store import store
-from memory_gateway.core.errors import NotFound
+from core.errors import NotFound
 
 __all__ = ["DEFAULT_AGENT", "DESCRIPTIONS", "Caller", "invoke"]
 

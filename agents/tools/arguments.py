@@ -8,11 +8,11 @@ from typing import Annotated, Any, Final, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from engine.categories import CATEGORIES
+from core.errors import InvalidInput
+from core.ids import has_surrogates
+from core.rest import invalid_input
 from memories.services.manual import MAX_TEXT_CHARS
-from memory_gateway.core.errors import InvalidInput
-from memory_gateway.core.ids import has_surrogates
-from memory_gateway.core.rest import invalid_input
+from store.categories import CATEGORIES
 
 MAX_LIMIT: Final = 30
 _Arguments = TypeVar("_Arguments", bound="Arguments")

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from django.db.models import Q
 
 from accounts.audit import Actor
-from engine.models import WRITTEN_DOWN
-from engine.port import Owner
-from memory_gateway.core.errors import InvalidInput
-from memory_gateway.core.ids import check_name, check_session_id
+from core.errors import InvalidInput
+from core.ids import check_name, check_session_id
+from store.models import WRITTEN_DOWN
+from store.types import Owner
 
 DEFAULT_AGENT = "main"
 MAIN_SESSION = "main"

@@ -8,11 +8,11 @@ from agents.tools.arguments import ForgetArguments
 from agents.tools.caller import Caller
 from agents.tools.recall import Recalled, find, listed
 from agents.tools.results import Result, failed, result
-from engine.registry import get_engine
-from engine.text.tokens import query_tokens
+from core.errors import NotFound
+from engines.registry import get_engine
 from memories.services import decisions, lookup
 from memories.services.lookup import MemoryRef
-from memory_gateway.core.errors import NotFound
+from store.text.tokens import query_tokens
 
 _POSSIBLE: Final = 0.05
 """An upstream finds something for every question."""

@@ -9,11 +9,11 @@ from agents.tools.arguments import MAX_LIMIT, RecallArguments
 from agents.tools.caller import Caller
 from agents.tools.frame import framed, quoted
 from agents.tools.results import Result, failed, result
-from engine.models import Memory, owned_by
-from engine.port import Hit
-from engine.text.tokens import query_tokens, tokenize
+from core.times import from_ms, isoformat
 from memories.services.search import UNCOUNTED_TYPES, SearchCommand, search_of
-from memory_gateway.core.times import from_ms, isoformat
+from store.models import Memory, owned_by
+from store.text.tokens import query_tokens, tokenize
+from store.types import Hit
 
 MAX_QUERY_CHARS: Final = 8192
 DEFAULT_IMPORTANCE: Final = 0.7

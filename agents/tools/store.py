@@ -12,14 +12,14 @@ from agents.tools.arguments import StoreArguments
 from agents.tools.caller import Caller
 from agents.tools.frame import without_recalls
 from agents.tools.results import Result, failed, result
-from engine.categories import TABS, tab_of
-from engine.embedded.alike import written_alike
-from engine.embedded.errors import database_errors
-from engine.models import Memory, owned_by
+from core.errors import InvalidInput
 from memories.services import decisions, lookup
 from memories.services.lookup import MemoryRef
 from memories.services.manual import MAX_TEXT_CHARS, add_by_hand
-from memory_gateway.core.errors import InvalidInput
+from store.categories import TABS, tab_of
+from store.errors import database_errors
+from store.models import Memory, owned_by
+from store.search.duplicates import written_alike
 
 _PREVIEW_CHARS: Final = 100
 _END_OF_SENTENCE: Final = " .!?。！？…"

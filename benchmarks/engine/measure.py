@@ -24,11 +24,11 @@ from accounts import services as accounts  # noqa: E402
 from accounts.audit import Actor  # noqa: E402
 from benchmarks.engine.corpus import Corpus, Item  # noqa: E402
 from benchmarks.engine.others import Fts5, Lance  # noqa: E402
-from engine.embedded import vectors_fill, vectors_spaces  # noqa: E402
-from engine.embedded.engine import EmbeddedEngine  # noqa: E402
-from engine.embeddings.client import EmbeddingClient, Model, client  # noqa: E402
-from engine.models import EmbeddingSpace, Memory, OwedEmbedding  # noqa: E402
-from engine.port import ContentItem, Message, Method, Owner, SearchRequest  # noqa: E402
+from engines.embedded.engine import EmbeddedEngine  # noqa: E402
+from store.models import EmbeddingSpace, Memory, OwedEmbedding  # noqa: E402
+from store.types import ContentItem, Message, Method, Owner, SearchRequest  # noqa: E402
+from store.vectors import fill, spaces  # noqa: E402
+from store.vectors.client import EmbeddingClient, Model, client  # noqa: E402
 
 _BEGAN_MS = 1_700_000_000_000
 _ADDED_AT_ONCE = 500
@@ -80,19 +80,19 @@ class Ours:
 
     def _embed(self, source: EmbeddingClient) -> None:
         """Writes the vectors that are owed."""
-        space = vectors_spaces.active()
+        space = spaces.active()
         assert space is not None
         owed = Memory.objects.filter(pk__in=OwedEmbedding.objects.values("memory")).select_related("user")
-        vectors_fill.write(space, list(owed.order_by("pk")), source, 0)
+        fill.write(space, list(owed.order_by("pk")), source, 0)
 
     def know(self, questions: Sequence[Item]) -> None:
         """Puts the questions' vectors where those of questions asked before are kept."""
         settings.MEMORY_GATEWAY_EMBEDDING_BASE_URL = "http://127.0.0.1:9"
         settings.MEMORY_GATEWAY_EMBEDDING_MODEL = "made-up"
-        space = vectors_spaces.active()
+        space = spaces.active()
         assert space is not None
         for question in questions:
-            client().keep(vectors_spaces.model_of(space), question.text, question.vector)
+            client().keep(spaces.model_of(space), question.text, question.vector)
 
     def settle(self, source: EmbeddingClient) -> None:
         """Writes the vectors of what was added, and puts what is in the journal into the file."""

@@ -14,9 +14,9 @@ from django.utils.safestring import SafeString
 from console.icons import ICONS
 from console.labels import SUBJECTS
 from console.text import parts
-from engine import categories
-from memory_gateway.core import sentences
-from memory_gateway.core.times import from_ms
+from core import sentences
+from core.times import from_ms
+from store import categories
 
 register = template.Library()
 

@@ -15,12 +15,12 @@ from accounts.admin_base import actor_of
 from console import queries, reads
 from console.access import ADD, VIEW, page, render
 from console.forms import MAX_TEXT_CHARS, AddForm
-from engine import browse, categories
-from engine.browse import Selection
-from engine.port import Owner, StoredMemory
-from engine.text.normalize import fold
 from memories.services.manual import add_by_hand
 from memories.services.search import SearchCommand, search_of
+from store import browse, categories
+from store.browse import Selection
+from store.text.normalize import fold
+from store.types import Owner, StoredMemory
 
 
 @page(ADD)

@@ -24,14 +24,14 @@ from console.access import CHANGE, DELETE, VIEW, next_address, page, render
 from console.forms import ReasonForm
 from console.records import record_of
 from console.selecting import seal, seal_undo, target_of, unseal_undo
-from engine import browse, categories
-from engine.port import Position
-from lifecycle import bulk as services
-from lifecycle import deeds, jobs, sweeper
-from lifecycle.bulk import AT_ONCE, Preview, Target
-from lifecycle.models import Job
-from memory_gateway.core.errors import BadRequest
-from memory_gateway.core.rest import Forbidden
+from core.errors import BadRequest
+from core.rest import Forbidden
+from operations import bulk as services
+from operations import jobs, operator_jobs, worker
+from operations.bulk import AT_ONCE, Preview, Target
+from operations.models import Job
+from store import browse, categories
+from store.types import Position
 
 EXPORT_ROWS = 500
 PURGE: Final = "memories.delete_tombstone"
@@ -125,7 +125,7 @@ def undo_job(request: HttpRequest, job: str) -> HttpResponseBase:
     _require(request, undoing(jobs.get(job).kind))
     done = jobs.undo(job, actor=actor_of(request))
     if done.total > AT_ONCE:
-        sweeper.wake()
+        worker.wake()
         return redirect("console:job", job=done.pk)
     jobs.run_now(done)
     return _undone(request)
@@ -231,7 +231,7 @@ def _carry_out(request: HttpRequest, verb: str, target: Target, back: str) -> Ht
     else:
         job = _start(verb, target, params, actor_of(request))
         if not job.is_over:
-            sweeper.wake()
+            worker.wake()
             return redirect("console:job", job=job.pk)
         count = job.result.get("changed", 0)
         undo_url = reverse("console:job-undo", args=[job.pk]) if jobs.can_undo(job) else ""
@@ -241,7 +241,7 @@ def _carry_out(request: HttpRequest, verb: str, target: Target, back: str) -> Ht
 
 def _start(verb: str, target: Target, params: Mapping[str, Any], actor: Actor) -> Job:
     if verb == "purge":
-        return deeds.empty(target, actor=actor)
+        return operator_jobs.empty(target, actor=actor)
     if verb == "reread":
-        return deeds.reread(target, actor=actor)
+        return operator_jobs.reread(target, actor=actor)
     return services.start(verb, target, params, actor=actor)

@@ -21,11 +21,11 @@ from django.views.decorators.http import require_GET
 from console import charts, queries, reads
 from console.access import VIEW, page, render
 from console.filters import ALL_TAB, RANGES, DashboardState
-from engine import browse, categories
-from engine.browse import Count, Dashboard, Selection
-from engine.port import Health
-from engine.registry import get_engine
-from memory_gateway.core.times import to_ms
+from core.times import to_ms
+from engines.port import Health
+from engines.registry import get_engine
+from store import browse, categories
+from store.browse import Count, Dashboard, Selection
 
 _HEALTH_SECONDS = 0.5
 _TITLES = {

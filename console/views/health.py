@@ -16,14 +16,14 @@ from django.views.decorators.http import require_GET
 
 from console import queries
 from console.access import VIEW, page, render
-from engine.embedded import rebuild
-from engine.models import HourCount, OwedEmbedding, SessionCount
-from engine.registry import get_engine
-from lifecycle import purge, sweeper
-from lifecycle.models import Job, Lease
+from engines.registry import get_engine
+from operations import purge, worker
+from operations.models import Job, Lease
 from resources import storage
 from resources.leases import is_dead
 from resources.models import Resource
+from store.index import rebuild
+from store.models import HourCount, OwedEmbedding, SessionCount
 
 ENGINE_SECONDS: Final = 2.0
 _UNFINISHED: Final = (Resource.Status.PENDING, Resource.Status.INGESTING, Resource.Status.FAILED)
@@ -92,7 +92,7 @@ def _owed() -> dict[str, Any]:
 
 def _sweeper() -> dict[str, Any]:
     """Who finishes what a crash or an outage left, if anybody does."""
-    lease = Lease.objects.filter(name=sweeper.DUTY).first()
+    lease = Lease.objects.filter(name=worker.DUTY).first()
     is_at_work = lease is not None and lease.expires_at >= timezone.now() and not is_dead(lease.holder)
     return {"lease": lease, "is_at_work": is_at_work}
 

@@ -22,9 +22,9 @@ from console.access import CHANGE, DELETE, VIEW, page, render
 from console.lists import JobsState
 from console.scope import in_words
 from console.views.bulk import PURGE, REREAD, undoing
-from lifecycle import deeds, jobs, reingest
-from lifecycle.models import Job
-from memory_gateway.core.rest import Forbidden
+from core.rest import Forbidden
+from operations import jobs, operator_jobs, reingest
+from operations.models import Job
 
 ROWS: Final = 50
 EXPORT: Final = "accounts.export_memoryuser"
@@ -32,9 +32,9 @@ KINDS: Final = {
     "delete": gettext_lazy("Move memories to trash"),
     "restore": gettext_lazy("Restore memories"),
     "categorise": gettext_lazy("Change the category of memories"),
-    deeds.PURGE: gettext_lazy("Purge the trash"),
-    deeds.EXPORT: gettext_lazy("Export a user"),
-    deeds.REREAD: gettext_lazy("Read sessions anew"),
+    operator_jobs.PURGE: gettext_lazy("Purge the trash"),
+    operator_jobs.EXPORT: gettext_lazy("Export a user"),
+    operator_jobs.REREAD: gettext_lazy("Read sessions anew"),
     reingest.KIND: gettext_lazy("Move sessions to another engine"),
     jobs.UNDO: gettext_lazy("Undo"),
 }
@@ -67,8 +67,8 @@ _STOPPING: Final = {
     "delete": DELETE,
     "restore": DELETE,
     "categorise": CHANGE,
-    deeds.PURGE: PURGE,
-    deeds.REREAD: REREAD,
+    operator_jobs.PURGE: PURGE,
+    operator_jobs.REREAD: REREAD,
 }
 
 
@@ -122,7 +122,7 @@ def stop(request: HttpRequest, job: str) -> HttpResponseBase:
 def download(request: HttpRequest, job: str) -> HttpResponseBase:
     """The archive that an export wrote."""
     found = jobs.get(job)
-    path = deeds.archive_of(found)
+    path = operator_jobs.archive_of(found)
     user_id = MemoryUser.objects.filter(pk=found.params["user_pk"]).values_list("user_id", flat=True).first() or ""
     record(actor_of(request), "archive.download", subject_type="job", subject_id=str(found.pk), user_id=user_id)
     headers = {"X-Content-Type-Options": "nosniff", "Cache-Control": "private, no-store"}
@@ -168,5 +168,7 @@ def _outcome(request: HttpRequest, found: Job) -> dict[str, Any]:
         "category": found.params.get("category", ""),
         "undoes": of,
         "can_undo": jobs.can_undo(found) and request.user.has_perm(undoing(found.kind)),
-        "has_archive": found.kind == deeds.EXPORT and found.status == Job.Status.DONE and request.user.has_perm(EXPORT),
+        "has_archive": found.kind == operator_jobs.EXPORT
+        and found.status == Job.Status.DONE
+        and request.user.has_perm(EXPORT),
     }

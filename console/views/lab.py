@@ -21,15 +21,15 @@ from console.access import VIEW, page, render
 from console.hidden import whys
 from console.state import MAX_WORDS_CHARS, Cleaner, State, one_of, share, text
 from console.text import Change
-from engine import browse
-from engine.browse import Selection
-from engine.port import MAX_TOP_K, Hit, Method, Owner
-from engine.registry import get_engine
-from engine.text.tokens import query_tokens
-from memories.services.left_out import LeftOut, left_out
+from core.errors import GatewayError
+from core.sentences import told
+from engines.registry import get_engine
+from memories.services.hidden_hits import LeftOut, left_out
 from memories.services.search import SCOPES, Found, Scope, ScopeReport, SearchCommand, search_of
-from memory_gateway.core.errors import GatewayError
-from memory_gateway.core.sentences import told
+from store import browse
+from store.browse import Selection
+from store.text.tokens import query_tokens
+from store.types import MAX_TOP_K, Hit, Method, Owner
 
 _SHOWN_CHARS: Final = 600
 _LEG_LABELS: Final = {

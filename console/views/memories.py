@@ -20,12 +20,12 @@ from console.access import VIEW, page, render
 from console.filters import ALL_TAB, ORIGINS, TAB_LABELS, ListState, write_position
 from console.selecting import seal
 from console.text import Shown, shown
-from engine import browse, categories
-from engine.browse import Facets, Selection
-from engine.port import StoredMemory
-from lifecycle import bulk
-from memory_gateway.core.errors import GatewayError
-from memory_gateway.core.sentences import told
+from core.errors import GatewayError
+from core.sentences import told
+from operations import bulk
+from store import browse, categories
+from store.browse import Facets, Selection
+from store.types import StoredMemory
 
 ROWS, TURNS = 50, 12
 MAX_COUNTED = 2_000

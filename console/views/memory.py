@@ -25,13 +25,13 @@ from console.forms import EditForm, ReasonForm
 from console.hidden import whys
 from console.records import record_of
 from console.text import compare, parts, shown
-from engine import browse
-from engine.port import Position, StoredMemory
-from engine.registry import get_engine
+from engines.registry import get_engine
 from memories.queries import Event, history, superseded
 from memories.services import decisions, lookup
 from memories.services.lookup import MemoryRef
 from resources.queries import attachments_of
+from store import browse
+from store.types import Position, StoredMemory
 
 NAMED: Final = 20
 

@@ -22,14 +22,14 @@ from console.filters import parse_position, write_position
 from console.lists import FILE_TYPES, RESOURCE_STATES, ResourceState
 from console.state import plain
 from console.text import parts
-from engine import browse
-from engine.browse import Selection
-from engine.models import Session
-from engine.port import StoredMemory
-from lifecycle import deeds, sweeper
-from memory_gateway.core.errors import NotFound
+from core.errors import NotFound
+from operations import operator_jobs, worker
 from resources import services
 from resources.models import Resource
+from store import browse
+from store.browse import Selection
+from store.models import Session
+from store.types import StoredMemory
 
 ROWS: Final = 50
 PASSAGES: Final = 50
@@ -119,7 +119,7 @@ def retry(request: HttpRequest) -> HttpResponseBase:
         failed = Resource.objects.filter(pk__in=chosen)
     count = services.retry(failed, actor=actor_of(request))
     job = _reread(request, chosen)
-    sweeper.wake()
+    worker.wake()
     if count or not job:
         said = ngettext("%(count)s file is tried again.", "%(count)s files are tried again.", count)
         messages.success(request, said % {"count": f"{count:,}"})
@@ -218,4 +218,4 @@ def _reread(request: HttpRequest, chosen: list[str]) -> Any:
     sessions = Session.objects.filter(session_id__in=[session_id for _user, session_id in pairs])
     rows = [pk for pk, user, session_id in sessions.values_list("pk", "user_id", "session_id")
             if (user, session_id) in pairs]  # fmt: skip
-    return deeds.reread_sessions(rows, actor=actor_of(request)).pk if rows else None
+    return operator_jobs.reread_sessions(rows, actor=actor_of(request)).pk if rows else None

@@ -26,16 +26,16 @@ from console.selecting import seal
 from console.state import plain
 from console.text import shown
 from console.views.bulk import PURGE
-from engine import browse
-from engine.browse import BrowsePage, Selection
-from engine.models import Session
-from engine.port import Owner, StoredMemory
-from lifecycle import bulk, deeds, jobs, purge, sweeper
-from lifecycle.models import Job
+from core.errors import BadRequest
+from core.rest import Forbidden
 from memories.models import Tombstone
 from memories.services.decisions import restore_sessions
-from memory_gateway.core.errors import BadRequest
-from memory_gateway.core.rest import Forbidden
+from operations import bulk, jobs, operator_jobs, purge, worker
+from operations.models import Job
+from store import browse
+from store.browse import BrowsePage, Selection
+from store.models import Session
+from store.types import Owner, StoredMemory
 
 ROWS: Final = 50
 RECENT: Final = 5
@@ -93,8 +93,8 @@ def sessions(request: HttpRequest) -> HttpResponseBase:
         context["numbers"] = {pk: numbers.get(row, 0) for pk, row in rows.items()}
         context["total"] = sum(numbers.values())
         return render(request, "console/trash_sessions.html", context)
-    job = deeds.empty_sessions([one.pk for one in found], actor=actor_of(request))
-    sweeper.wake()
+    job = operator_jobs.empty_sessions([one.pk for one in found], actor=actor_of(request))
+    worker.wake()
     return redirect("console:job", job=job.pk)
 
 

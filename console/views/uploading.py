@@ -15,14 +15,14 @@ from accounts.admin_base import actor_of
 from console import queries
 from console.access import page, render
 from console.upload_form import UploadForm
-from engine import browse
-from engine.browse import Selection
-from engine.port import Owner
-from memory_gateway.core.errors import GatewayError
-from memory_gateway.core.sentences import told
+from core.errors import GatewayError
+from core.sentences import told
 from resources import services
 from resources.models import Resource
 from resources.services import IncomingFile, Upload
+from store import browse
+from store.browse import Selection
+from store.types import Owner
 
 ADD_FILES: Final = "resources.add_resource"
 

@@ -22,15 +22,15 @@ from accounts.models import AuditEvent, MemoryUser, UserKey
 from console import counts, keyset
 from console.access import DELETE, VIEW, next_address, page, render
 from console.lists import RESOURCE_STATES, UserPageState, UserState
-from engine import browse, categories
-from engine.browse import Selection
-from engine.models import Session
-from engine.port import Owner
-from lifecycle import deeds, erase, sweeper
+from core.errors import NotFound
 from memories.services.decisions import delete_session
-from memory_gateway.core.errors import NotFound
+from operations import erase, operator_jobs, worker
 from profiles.services import read_both
 from resources.models import Resource
+from store import browse, categories
+from store.browse import Selection
+from store.models import Session
+from store.types import Owner
 
 ROWS: Final = 50
 LATEST: Final = 8
@@ -110,8 +110,8 @@ def user(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 def export(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     """Everything of theirs in one file, made by a job."""
     _get(pk)
-    job = deeds.archive(pk, actor=actor_of(request))
-    sweeper.wake()
+    job = operator_jobs.archive(pk, actor=actor_of(request))
+    worker.wake()
     return redirect("console:job", job=job.pk)
 
 

@@ -1,4 +1,4 @@
-"""What the schema says of `filters`. They are read by `engine.filters`; nothing is ever parsed by these types."""
+"""What the schema says of `filters`. They are read by `store.filters`; nothing is ever parsed by these types."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 from typing_extensions import TypedDict
 
-from engine.filters import MAX_LIST, MAX_MS
+from store.filters import MAX_LIST, MAX_MS
 
 _OBJECT = ConfigDict(extra="forbid", json_schema_extra={"minProperties": 1})
 

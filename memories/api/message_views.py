@@ -8,11 +8,11 @@ from rest_framework.viewsets import ViewSet
 
 from accounts.api.authentication import caller
 from accounts.api.openapi import problems
+from core.rest import MAX_JSON_BYTES, parse
 from memories.api import rendering
 from memories.api.schemas import messages as schemas
 from memories.services.add import add
 from memories.services.flush import flush
-from memory_gateway.core.rest import MAX_JSON_BYTES, parse
 
 
 @extend_schema(tags=["memories"])

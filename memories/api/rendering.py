@@ -6,14 +6,15 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from engine.context import Neighbour, Surroundings
-from engine.models import Session
-from engine.port import AddResult, FlushResult, StoredMemory
+from core.ids import parse_session_id, resource_uri
+from core.times import from_ms, isoformat
+from engines.port import AddResult, FlushResult
 from memories.models import Tombstone
 from memories.queries import Event
 from memories.services.search import Found, ScopeReport, SearchAnswer
-from memory_gateway.core.ids import parse_session_id, resource_uri
-from memory_gateway.core.times import from_ms, isoformat
+from store.models import Session
+from store.neighbours import Neighbour, Surroundings
+from store.types import StoredMemory
 
 
 def search_answer(answer: SearchAnswer, *, explain: bool, context: int) -> dict[str, Any]:

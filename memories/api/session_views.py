@@ -8,14 +8,14 @@ from rest_framework.viewsets import ViewSet
 from accounts.api.authentication import caller
 from accounts.api.openapi import problems, query_parameters
 from accounts.audit import Actor
+from core import pagination
+from core.rest import parse, parse_query
 from memories import queries
 from memories.api import rendering
 from memories.api.openapi import BodyOnDelete
 from memories.api.schemas import sessions as schemas
 from memories.services import decisions
 from memories.services.owned import owner_of
-from memory_gateway.core import cursors
-from memory_gateway.core.rest import parse, parse_query
 
 
 @extend_schema(tags=["sessions"])
@@ -31,14 +31,14 @@ class SessionViewSet(ViewSet):
     def list_sessions(self, request: Request) -> Response:
         query = parse_query(schemas.SessionListQuery, request)
         owner = owner_of(caller(request), query.app_id, query.project_id)
-        after = None if query.cursor is None else cursors.decode_numbers(query.cursor)[0]
+        after = None if query.cursor is None else pagination.decode_numbers(query.cursor)[0]
         found = list(queries.sessions(owner, is_hidden=query.deleted, after=after, limit=query.limit + 1))
         page = found[: query.limit]
         counts = queries.counts(page)
         return Response(
             {
                 "sessions": [rendering.session(session, counts.get(session.pk, {})) for session in page],
-                "next_cursor": cursors.encode(page[-1].pk, 0) if len(found) > query.limit else None,
+                "next_cursor": pagination.encode(page[-1].pk, 0) if len(found) > query.limit else None,
             }
         )
 

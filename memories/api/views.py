@@ -10,7 +10,9 @@ from rest_framework.viewsets import ViewSet
 from accounts.api.authentication import caller
 from accounts.api.openapi import problems, query_parameters
 from accounts.audit import Actor
-from engine.registry import get_engine
+from core import pagination
+from core.rest import parse, parse_query
+from engines.registry import get_engine
 from memories import queries
 from memories.api import rendering
 from memories.api.openapi import BodyOnDelete
@@ -21,8 +23,6 @@ from memories.models import Tombstone
 from memories.services import decisions, lookup
 from memories.services.owned import owner_of
 from memories.services.search import search
-from memory_gateway.core import cursors
-from memory_gateway.core.rest import parse, parse_query
 
 
 @extend_schema(tags=["memories"])
@@ -55,7 +55,7 @@ class MemoryViewSet(ViewSet):
         return Response(
             {
                 "memories": [rendering.memory(stored, overrides) for stored in page.memories],
-                "next_cursor": None if page.following is None else cursors.encode(*page.following),
+                "next_cursor": None if page.following is None else pagination.encode(*page.following),
             }
         )
 
@@ -148,9 +148,9 @@ class MemoryViewSet(ViewSet):
 def _trash_position(cursor: str | None) -> tuple[datetime, str] | None:
     if cursor is None:
         return None
-    microseconds, tombstone_id = cursors.decode(cursor)
-    return cursors.moment(microseconds), tombstone_id
+    microseconds, tombstone_id = pagination.decode(cursor)
+    return pagination.moment(microseconds), tombstone_id
 
 
 def _trash_cursor(tombstone: Tombstone) -> str:
-    return cursors.encode(cursors.microseconds(tombstone.created_at), tombstone.tombstone_id)
+    return pagination.encode(pagination.microseconds(tombstone.created_at), tombstone.tombstone_id)

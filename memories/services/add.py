@@ -14,27 +14,30 @@ from django.db import transaction
 
 from accounts.principal import Principal
 from accounts.services import lock_named
-from engine import upstream_journal
-from engine.models import Session, owned_by
-from engine.port import AddResult, ContentItem, ContentType, Engine, Message, OutcomeUnknown, Owner, Role
-from engine.registry import get_engine
-from engine.text import mime_types
-from engine.text.sniff import HEAD_BYTES, TypeMismatch, sniff
-from memories.services import files
-from memories.services.files import InlineFile
-from memories.services.owned import owner_of, require_own_session
-from memory_gateway.core.addresses import AddressPolicy, BadAddress, check_uri
-from memory_gateway.core.errors import (
+from core.errors import (
     Conflict,
     FieldError,
     InvalidInput,
     NotFound,
+    OutcomeUnknown,
     TooLarge,
     Unauthenticated,
     UnsupportedType,
 )
+from core.url_policy import AddressPolicy, BadAddress, check_uri
+from documents import mime_types
+from documents.mime_types import ContentType
+from documents.sniff import HEAD_BYTES, TypeMismatch, sniff
+from engines.port import AddResult, Engine
+from engines.registry import get_engine
+from memories.services import files
+from memories.services.files import InlineFile
+from memories.services.owned import owner_of, require_own_session
 from resources.models import Attachment
 from resources.services.uploading import require_quota
+from store.external import journal
+from store.models import Session, owned_by
+from store.types import ContentItem, Message, Owner, Role
 
 MAX_NAME_CHARS = 255
 
@@ -221,7 +224,7 @@ def _drop_unattached(owner: Owner, written: Sequence[InlineFile]) -> None:
     with transaction.atomic():
         _lock_or_drop(owner, written)
         attached = Attachment.objects.filter(user_id=owner.user_pk, source=Attachment.Source.MEMORY_ADD)
-        is_open = {item.file for said in upstream_journal.unsettled_messages(owner.user_pk) for item in said.content}
+        is_open = {item.file for said in journal.unsettled_messages(owner.user_pk) for item in said.content}
         for file in written:
             if file.path not in is_open and not attached.filter(sha256=file.sha256).exists():
                 files.drop(file)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Mapping, Sequence
 
-from engine.port import Hit, Owner
+from core.ids import parse_session_id
 from memories.services import raw
-from memory_gateway.core.ids import parse_session_id
 from resources.queries import AttachmentRow, attachments_of
+from store.types import Hit, Owner
 
 
 def attach(owner: Owner, hits: Sequence[Hit]) -> dict[str, tuple[AttachmentRow, ...]]:

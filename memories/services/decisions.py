@@ -29,15 +29,16 @@ from django.utils import timezone
 
 from accounts.audit import Actor, record
 from accounts.models import MemoryUser
-from engine import browse
-from engine.models import Memory, owned_by
-from engine.port import Engine, Owner, StoredMemory, Wording
-from engine.registry import get_engine
+from core.errors import NotFound
+from engines.port import Engine, Wording
+from engines.registry import get_engine
 from memories.models import Override, OverrideRevision, Tombstone
 from memories.services import lookup
 from memories.services.lookup import MemoryRef
 from memories.services.owned import require_own_session
-from memory_gateway.core.errors import NotFound
+from store import browse
+from store.models import Memory, owned_by
+from store.types import Owner, StoredMemory
 
 IDS_PER_EVENT: Final = 100
 EVENTS: Final = (

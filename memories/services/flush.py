@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from accounts.principal import Principal
-from engine.port import Engine, FlushResult
-from engine.registry import get_engine
+from engines.port import Engine, FlushResult
+from engines.registry import get_engine
 from memories.services.owned import owner_of, require_own_session
 
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from accounts.models import MemoryUser
-from engine.port import Engine, StoredMemory
-from memory_gateway.core.errors import Conflict, InvalidInput, NotFound
+from core.errors import Conflict, InvalidInput, NotFound
+from engines.port import Engine
+from store.types import StoredMemory
 
 
 @dataclass(frozen=True, slots=True)

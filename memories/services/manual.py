@@ -10,17 +10,16 @@ from django.db.models import Max
 from django.utils import timezone
 
 from accounts.audit import Actor, record
-from engine import browse
-from engine.categories import CATEGORIES
-from engine.embedded import sessions, storage
-from engine.embedded.errors import database_errors
-from engine.embedded.index import entry_of
-from engine.models import Memory
-from engine.port import Owner, StoredMemory
+from core.errors import Conflict, InvalidInput
+from core.ids import check_name
+from core.times import to_ms
 from memories.services.owned import require_own_session
-from memory_gateway.core.errors import Conflict, InvalidInput
-from memory_gateway.core.ids import check_name
-from memory_gateway.core.times import to_ms
+from store import browse, sessions, storage
+from store.categories import CATEGORIES
+from store.errors import database_errors
+from store.index.keyword import entry_of
+from store.models import Memory
+from store.types import Owner, StoredMemory
 
 MANUAL_SESSION = "manual_insert"
 MAX_TEXT_CHARS = 8000

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from accounts.principal import Principal
-from engine.port import Owner
-from memory_gateway.core.errors import NotFound
-from memory_gateway.core.ids import check_session_id, parse_session_id
+from core.errors import NotFound
+from core.ids import check_session_id, parse_session_id
+from store.types import Owner
 
 
 def owner_of(principal: Principal, app_id: str = "default", project_id: str = "default") -> Owner:

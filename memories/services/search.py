@@ -9,18 +9,19 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, get_args
 
 from accounts.principal import Principal
-from engine import filters
-from engine.context import Surroundings, surroundings
-from engine.port import MAX_TOP_K, Engine, Hit, Method, Owner, SearchRequest, SearchResult
-from engine.registry import get_engine
+from core import turns
+from core.ids import parse_session_id
+from core.json_data import without_base64
+from engines.port import Engine
+from engines.registry import get_engine
 from memories.queries import ActiveOverride, Decisions, decisions, has_hidden_or_edited_memories
 from memories.services.attachments import attach
 from memories.services.owned import owner_of
 from memories.services.raw import reworded
-from memory_gateway.core import turns
-from memory_gateway.core.ids import parse_session_id
-from memory_gateway.core.json_data import without_base64
 from resources.queries import AttachmentRow, searchable_sessions
+from store import filters
+from store.neighbours import Surroundings, surroundings
+from store.types import MAX_TOP_K, Hit, Method, Owner, SearchRequest, SearchResult
 
 logger = logging.getLogger("memory_gateway.memories")
 

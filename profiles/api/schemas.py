@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field, RootModel
 
 from accounts.api.schemas import AuthenticatedBody, AuthenticatedQuery
-from memory_gateway.core.ids import Name
+from core.ids import Name
 from profiles.api.openapi import patch_schema
 from profiles.labels import Language
 from profiles.prompts import AgentType

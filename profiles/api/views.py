@@ -16,9 +16,9 @@ from accounts.api.authentication import caller
 from accounts.api.openapi import problems, query_parameters
 from accounts.api.schemas import AuthenticatedQuery
 from accounts.audit import Actor
-from memory_gateway.core.errors import NotFound
-from memory_gateway.core.rest import parse, parse_query
-from memory_gateway.core.times import isoformat
+from core.errors import NotFound
+from core.rest import parse, parse_query
+from core.times import isoformat
 from profiles import services
 from profiles.api import schemas
 from profiles.api.openapi import IF_MATCH, KIND, RequiredBody

@@ -14,7 +14,7 @@ from python_multipart import MultipartParser
 from python_multipart.exceptions import MultipartParseError
 from rest_framework.parsers import BaseParser, DataAndFiles
 
-from memory_gateway.core.errors import BadRequest, InvalidInput
+from core.errors import BadRequest, InvalidInput
 from resources.services import IncomingFile
 from resources.services.receiving import require_size
 

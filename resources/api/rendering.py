@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from memory_gateway.core.times import isoformat
+from core.times import isoformat
 from resources.models import Resource
 
 

@@ -8,10 +8,10 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, Field, WithJsonSchema
 
 from accounts.api.schemas import AuthenticatedQuery, ScopedBody
-from engine.port import ContentType
-from memory_gateway.core.addresses import MAX_URI_CHARS
-from memory_gateway.core.ids import Name
-from memory_gateway.core.rest import WHOLE
+from core.ids import Name
+from core.rest import WHOLE
+from core.url_policy import MAX_URI_CHARS
+from documents.mime_types import ContentType
 
 MAX_TITLE_CHARS = 500
 MAX_DESCRIPTION_CHARS = 10_000

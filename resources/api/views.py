@@ -13,8 +13,8 @@ from accounts.api.authentication import authenticate_credentials, bearer, caller
 from accounts.api.openapi import problems, query_parameters
 from accounts.api.schemas import AuthenticatedQuery
 from accounts.services import REFUSAL
-from memory_gateway.core.errors import InvalidInput, Unauthenticated, UnsupportedType
-from memory_gateway.core.rest import JsonParser, parse, parse_query
+from core.errors import InvalidInput, Unauthenticated, UnsupportedType
+from core.rest import JsonParser, parse, parse_query
 from resources import queries, services
 from resources.api import rendering, schemas
 from resources.api.multipart import FILE_FIELD, UploadParser

@@ -13,9 +13,9 @@ from datetime import datetime, timedelta
 from django.db import OperationalError, connections
 from django.db.models import F, QuerySet
 
-from engine.port import Owner
 from resources.leases import is_dead, new_holder
 from resources.models import Resource
+from store.types import Owner
 
 logger = logging.getLogger("memory_gateway.ingestion")
 

@@ -11,9 +11,9 @@ from django.utils import timezone
 
 from accounts.audit import Actor, record
 from accounts.principal import Principal
-from engine.port import Engine, EngineError
-from engine.registry import get_engine
-from memory_gateway.core.errors import NotFound
+from core.errors import EngineError, NotFound
+from engines.port import Engine
+from engines.registry import get_engine
 from resources import queries, storage
 from resources.models import Attachment, Resource
 from resources.services.claims import retry_delay

@@ -5,7 +5,7 @@ from typing import BinaryIO
 from uuid import UUID
 
 from accounts.principal import Principal
-from memory_gateway.core.errors import NotFound
+from core.errors import NotFound
 from resources import queries, storage
 
 

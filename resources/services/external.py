@@ -19,12 +19,12 @@ from accounts.audit import Actor, record
 from accounts.models import MemoryUser
 from accounts.principal import Principal
 from accounts.services import lock_named
-from engine.port import ContentType, Owner
-from engine.text import mime_types
-from engine.text.sniff import content_type_of
-from memory_gateway.core.addresses import AddressPolicy, BadAddress, check_uri
-from memory_gateway.core.errors import FieldError, InvalidInput
-from memory_gateway.core.ids import new_resource_id, resource_session_id
+from core.errors import FieldError, InvalidInput
+from core.ids import new_resource_id, resource_session_id
+from core.url_policy import AddressPolicy, BadAddress, check_uri
+from documents import mime_types
+from documents.mime_types import ContentType
+from documents.sniff import content_type_of
 from resources import filenames, queries
 from resources.leases import new_holder
 from resources.models import Attachment, Resource
@@ -32,6 +32,7 @@ from resources.services.claims import RESERVATION, Handover, reserve
 from resources.services.pool import IngestionPool
 from resources.services.receiving import require_allowed
 from resources.services.uploading import ingestion_pool, require_not_in_trash, wait_for_ingestion
+from store.types import Owner
 
 _UNDONE = {Resource.Status.PENDING, Resource.Status.INGESTING}
 

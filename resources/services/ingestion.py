@@ -12,24 +12,18 @@ from typing import TypeVar
 from django.conf import settings
 from django.utils import timezone
 
-from engine import file_uris
-from engine.port import (
-    ContentItem,
-    ContentType,
-    Engine,
-    EngineError,
-    EngineUnavailable,
-    FlushResult,
-    Message,
-    Unreadable,
-)
-from engine.registry import get_engine
-from memory_gateway.core.addresses import lies_in_a_store
-from memory_gateway.core.times import from_ms, to_ms
+from core.errors import EngineError, EngineUnavailable, Unreadable
+from core.times import from_ms, to_ms
+from core.url_policy import lies_in_a_store
+from documents.mime_types import ContentType
+from engines import file_uris
+from engines.port import Engine, FlushResult
+from engines.registry import get_engine
 from resources import queries, storage
 from resources.models import Attachment, Resource
 from resources.services.claims import Handover, Outcome, claim, note_flush_sent, renewed, retry_delay, settle
 from resources.services.deletion import finish_deletion
+from store.types import ContentItem, Message
 
 Clock = Callable[[], datetime]
 Sleep = Callable[[float], None]

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from django.db.models import Q
 
-from memory_gateway.core.fairness import turn_of_user
+from core.fairness import turn_of_user
 from resources import queries
 from resources.leases import is_dead
 from resources.models import Resource

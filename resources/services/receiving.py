@@ -7,9 +7,9 @@ import os
 
 from django.conf import settings
 
-from engine.text import mime_types
-from engine.text.sniff import TypeMismatch, sniff
-from memory_gateway.core.errors import TooLarge, UnsupportedType
+from core.errors import TooLarge, UnsupportedType
+from documents import mime_types
+from documents.sniff import TypeMismatch, sniff
 from resources import filenames, storage
 
 HEAD_BYTES = 8192

@@ -18,10 +18,10 @@ from django.db import connection, transaction
 from django.db.models import Q
 
 from accounts.audit import Actor, record
-from engine import upstream_journal
-from memory_gateway.core.errors import Conflict
+from core.errors import Conflict
 from resources import storage
 from resources.models import Attachment, Resource, StorageIdentity
+from store.external import journal
 
 FILE = "storage_id"
 MAX_UNMATCHED = 100
@@ -171,8 +171,8 @@ def _needed() -> Iterator[str]:
     for user_pk, sha256, uri in rows.iterator():
         if f"/{storage.MESSAGE_FILES}/{sha256}/" in uri:
             yield f"{user_pk}/{storage.MESSAGE_FILES}/{sha256}"
-    for user_pk in upstream_journal.unsettled_users():
-        for message in upstream_journal.unsettled_messages(user_pk):
+    for user_pk in journal.unsettled_users():
+        for message in journal.unsettled_messages(user_pk):
             for item in message.content:
                 if item.file:
                     yield f"{user_pk}/{storage.MESSAGE_FILES}/{item.file.parent.name}"

@@ -16,18 +16,18 @@ from django.utils import timezone
 from accounts.audit import Actor, record
 from accounts.principal import Principal
 from accounts.services import lock_named
-from engine.models import Session, owned_by
-from engine.port import Owner
-from engine.registry import get_engine
-from engine.text.sniff import content_type_of, extension_of
-from memory_gateway.core.errors import Conflict, NoSpace, Unauthenticated
-from memory_gateway.core.ids import new_resource_id, resource_session_id
+from core.errors import Conflict, NoSpace, Unauthenticated
+from core.ids import new_resource_id, resource_session_id
+from documents.sniff import content_type_of, extension_of
+from engines.registry import get_engine
 from resources import queries, storage
 from resources.models import Attachment, Resource
 from resources.services.claims import reopen
 from resources.services.ingestion import try_ingest
 from resources.services.pool import IngestionPool
 from resources.services.receiving import IncomingFile
+from store.models import Session, owned_by
+from store.types import Owner
 
 POLL_SECONDS = 0.1
 INGESTION_SLOTS = {"embedded": 2, "upstream": 8}

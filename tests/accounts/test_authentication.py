@@ -17,8 +17,8 @@ from rest_framework.request import Request
 from accounts import services
 from accounts.api.authentication import UserKeyAuthentication
 from accounts.models import MemoryUser, UserKey
-from memory_gateway.core.errors import BadRequest, InvalidInput, Unauthenticated
-from memory_gateway.core.rest import JsonParser
+from core.errors import BadRequest, InvalidInput, Unauthenticated
+from core.rest import JsonParser
 from tests.conftest import Person
 
 URL = "/users/me/keys"

@@ -16,7 +16,7 @@ from django.utils import timezone
 from accounts import services
 from accounts.audit import Actor
 from accounts.models import AuditEvent, UserKey
-from memory_gateway.core.errors import Conflict, Unauthenticated
+from core.errors import Conflict, Unauthenticated
 from tests.conftest import Person
 
 URL = "/users/me/keys"

@@ -16,7 +16,7 @@ from accounts import tokens
 from accounts.audit import Actor
 from accounts.models import AuditEvent, MemoryUser, RpcToken
 from accounts.tokens import ADMIN, READ, WRITE, TokenPrincipal
-from memory_gateway.core.errors import InvalidInput, NotFound, Unauthenticated
+from core.errors import InvalidInput, NotFound, Unauthenticated
 from tests.conftest import Person
 
 ACTOR = Actor.command("tests")

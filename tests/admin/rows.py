@@ -12,7 +12,12 @@ from django.utils import timezone
 from accounts import services, tokens
 from accounts.audit import Actor, record
 from accounts.models import AuditEvent, MemoryUser, RpcToken, SignInThrottle, UserKey
-from engine.models import (
+from core.ids import new_resource_id, resource_session_id
+from memories.models import Override, OverrideRevision, Tombstone
+from operations.models import Job, JobStep, Lease, UnmatchedDecision
+from profiles.models import ProfileMemory, ProfileRevision
+from resources.models import Attachment, Resource
+from store.models import (
     Embedding,
     EmbeddingSpace,
     FactPage,
@@ -27,11 +32,6 @@ from engine.models import (
     SessionCount,
     VectorPage,
 )
-from lifecycle.models import Job, JobStep, Lease, UnmatchedDecision
-from memories.models import Override, OverrideRevision, Tombstone
-from memory_gateway.core.ids import new_resource_id, resource_session_id
-from profiles.models import ProfileMemory, ProfileRevision
-from resources.models import Attachment, Resource
 
 NASTY = """<script>alert(1)</script><img src=x onerror="alert(2)">'"{{ 7 }}"""
 SECRET_TEXT = "the surprise party is on Friday"

@@ -9,8 +9,8 @@ from django.db.models import Model
 from django.test import Client
 
 from accounts.models import AuditEvent
-from engine.models import Memory, Session
 from resources.models import Attachment, Resource
+from store.models import Memory, Session
 from tests.admin.rows import MAKERS, SECRET_TEXT
 from tests.admin.test_pages import url
 

@@ -17,7 +17,7 @@ from django.urls import reverse
 from accounts.models import MemoryUser, RpcToken, SignInThrottle, UserKey
 from tests.admin.rows import MAKERS, NASTY
 
-OURS = {"accounts", "engine", "resources", "memories", "profiles", "lifecycle", "agents", "console"}
+OURS = {"accounts", "store", "resources", "memories", "profiles", "operations", "agents", "console"}
 MODELS = list(MAKERS)
 NAMES = [model.__name__ for model in MODELS]
 

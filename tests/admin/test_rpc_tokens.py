@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from accounts import tokens
 from accounts.models import AuditEvent, RpcToken
-from memory_gateway.core.errors import Unauthenticated
+from core.errors import Unauthenticated
 from tests.conftest import Person
 
 ADD = "/admin/accounts/rpctoken/add/"

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from accounts import sign_in
 from accounts.models import AuditEvent, SignInThrottle
-from memory_gateway.core.errors import TooManyRequests
+from core.errors import TooManyRequests
 
 PASSWORD = "Lantern-4711-x"
 URL = "/admin/login/"

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from accounts import services
 from accounts.models import AuditEvent, MemoryUser, UserKey
-from memory_gateway.core.errors import Unauthenticated
+from core.errors import Unauthenticated
 from tests.conftest import Person
 
 ADD_USER = "/admin/accounts/memoryuser/add/"

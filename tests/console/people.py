@@ -10,12 +10,11 @@ from typing import Any
 from django.db import transaction
 from django.test import Client
 
-from engine import browse
-from engine.embedded import sessions, storage
-from engine.embedded.index import entry_of
-from engine.models import Memory
-from engine.port import Owner, StoredMemory
-from memory_gateway.core.times import to_ms
+from core.times import to_ms
+from store import browse, sessions, storage
+from store.index.keyword import entry_of
+from store.models import Memory
+from store.types import Owner, StoredMemory
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 

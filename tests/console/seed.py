@@ -22,17 +22,17 @@ from django.utils import timezone  # noqa: E402
 from accounts import services  # noqa: E402
 from accounts.audit import Actor  # noqa: E402
 from accounts.models import MemoryUser  # noqa: E402
-from engine.embedded import sessions, storage  # noqa: E402
-from engine.embedded.index import entry_of  # noqa: E402
-from engine.models import Memory  # noqa: E402
-from engine.port import ContentItem, Message, Owner  # noqa: E402
-from engine.registry import get_engine  # noqa: E402
-from engine.text.guards import ENCRYPTED  # noqa: E402
+from core.ids import new_resource_id, resource_session_id  # noqa: E402
+from core.times import to_ms  # noqa: E402
+from documents.guards import ENCRYPTED  # noqa: E402
+from engines.registry import get_engine  # noqa: E402
 from memories.services.decisions import OverrideValues, delete, override  # noqa: E402
 from memories.services.lookup import MemoryRef  # noqa: E402
-from memory_gateway.core.ids import new_resource_id, resource_session_id  # noqa: E402
-from memory_gateway.core.times import to_ms  # noqa: E402
 from resources.models import Attachment, Resource  # noqa: E402
+from store import sessions, storage  # noqa: E402
+from store.index.keyword import entry_of  # noqa: E402
+from store.models import Memory  # noqa: E402
+from store.types import ContentItem, Message, Owner  # noqa: E402
 from tests.console.payloads import PASSWORD, PAYLOADS  # noqa: E402
 from tests.console.seed_more import more  # noqa: E402
 

@@ -7,12 +7,12 @@ from typing import Any
 
 from accounts.audit import Actor, record
 from accounts.models import MemoryUser
-from engine.models import Session
-from engine.port import Owner
-from lifecycle import bulk
-from lifecycle.models import Job
 from memories.services import decisions
+from operations import bulk
+from operations.models import Job
 from resources.models import Resource
+from store.models import Session
+from store.types import Owner
 from tests.console.payloads import PAYLOADS
 
 ACTOR = Actor.operator("chen.yu")

@@ -13,8 +13,8 @@ from django.urls import reverse
 from accounts.audit import Actor
 from accounts.models import AuditEvent
 from console.urls import urlpatterns
-from engine import browse
-from lifecycle import bulk
+from operations import bulk
+from store import browse
 from tests.conftest import Person
 from tests.console.people import remember, undo_address
 
@@ -50,7 +50,7 @@ def address(name: str, row: int = ROW) -> str:
 
 def operator(*permissions: str) -> Client:
     user = User.objects.create_user(f"op-{'-'.join(permissions) or 'none'}", is_staff=True)
-    user.user_permissions.set(Permission.objects.filter(codename__in=permissions, content_type__app_label="engine"))
+    user.user_permissions.set(Permission.objects.filter(codename__in=permissions, content_type__app_label="store"))
     client = Client()
     client.force_login(user)
     return client

@@ -391,4 +391,4 @@ def test_who_may_only_read_is_offered_nothing_else(panel: Panel) -> None:
         assert not page.is_visible("text=Move to trash")
         answer: Any = page.goto(panel.address(f"m/{panel.rows['edited']}/edit/"))
         assert answer.status == 403
-        assert "engine.change_memory" in page.inner_text("#content")
+        assert "store.change_memory" in page.inner_text("#content")

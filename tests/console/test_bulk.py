@@ -13,11 +13,11 @@ from django.test.utils import CaptureQueriesContext
 
 from accounts.audit import Actor
 from accounts.models import AuditEvent
-from engine import browse
-from engine.browse import Selection
-from lifecycle import bulk, jobs
-from lifecycle.models import Job, JobStep
 from memories.models import Tombstone
+from operations import bulk, jobs
+from operations.models import Job, JobStep
+from store import browse
+from store.browse import Selection
 from tests.conftest import Person
 from tests.console.people import remember, undo_address
 

@@ -11,12 +11,12 @@ from django.utils import timezone
 
 from accounts.audit import Actor
 from console.hidden import whys
-from engine import browse
-from engine.models import Memory
-from engine.port import StoredMemory
 from memories.services import decisions
 from memories.services.decisions import OverrideValues
 from memories.services.lookup import MemoryRef
+from store import browse
+from store.models import Memory
+from store.types import StoredMemory
 from tests.conftest import Person
 from tests.console.people import remember
 

@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.audit import Actor, record
-from lifecycle.models import Job
+from operations.models import Job
 from resources.models import Resource
 from tests.conftest import Person
 

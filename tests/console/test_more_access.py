@@ -14,12 +14,12 @@ from django.urls import reverse
 from accounts.audit import Actor
 from accounts.models import AuditEvent, MemoryUser
 from console.urls import urlpatterns
-from engine import browse
-from lifecycle import bulk, deeds, jobs
-from lifecycle.models import Job
 from memories.models import Tombstone
 from memories.services import decisions
+from operations import bulk, jobs, operator_jobs
+from operations.models import Job
 from resources.models import Resource
+from store import browse
 from tests.conftest import Person
 from tests.console import test_access
 from tests.console.people import remember
@@ -34,19 +34,19 @@ PAGES = {
     "resource-upload": ("get", "resources.add_resource"),
     "resource-retry": ("post", "resources.change_resource"),
     "resource-delete": ("get", "resources.delete_resource"),
-    "jobs": ("get", "engine.view_memory"),
-    "job": ("get", "engine.view_memory"),
-    "job-stop": ("post", "engine.view_memory"),
+    "jobs": ("get", "store.view_memory"),
+    "job": ("get", "store.view_memory"),
+    "job-stop": ("post", "store.view_memory"),
     "job-download": ("get", "accounts.export_memoryuser"),
-    "trash": ("get", "engine.view_memory"),
-    "trash-sessions": ("post", "engine.delete_memory"),
+    "trash": ("get", "store.view_memory"),
+    "trash-sessions": ("post", "store.delete_memory"),
     "users": ("get", "accounts.view_memoryuser"),
     "user": ("get", "accounts.view_memoryuser"),
     "user-export": ("post", "accounts.export_memoryuser"),
     "user-erase": ("get", "accounts.erase_memoryuser"),
-    "user-session": ("post", "engine.delete_memory"),
+    "user-session": ("post", "store.delete_memory"),
     "audit": ("get", "accounts.view_auditevent"),
-    "health": ("get", "engine.view_memory"),
+    "health": ("get", "store.view_memory"),
 }
 ALL = {permission for _method, permission in PAGES.values()} | {"memories.delete_tombstone"}
 
@@ -94,7 +94,7 @@ def test_reading_an_address_changes_nothing(admin_client: Client, name: str) -> 
 def test_what_one_may_not_do_is_not_offered(alice: Person) -> None:
     remember(alice.owner)
     file = Resource.objects.create(user_id=alice.user_pk, session_id="s", filename="f.pdf", status="failed")
-    reader = operator("resources.view_resource", "accounts.view_memoryuser", "engine.view_memory")
+    reader = operator("resources.view_resource", "accounts.view_memoryuser", "store.view_memory")
     for path in ("resources/", f"resources/{file.pk}/", f"users/{alice.user_pk}/", "trash/", "list/"):
         page = reader.get(f"/admin/memory/{path}").content.decode()
         content = page[page.index('id="content"') :]
@@ -107,11 +107,11 @@ def test_what_one_may_not_do_is_not_offered(alice: Person) -> None:
 def test_stopping_purging_and_reading_anew_need_what_beginning_them_does(alice: Person) -> None:
     row = remember(alice.owner).row
     job = jobs.submit("delete", {"target": bulk.of_rows([row]).as_json(), "reason": ""}, actor=ACTOR)
-    reader = operator("engine.view_memory")
+    reader = operator("store.view_memory")
     assert reader.post(reverse("console:job-stop", args=[job.pk])).status_code == 403
     for verb in ("purge", "reread"):
         assert reader.post(reverse("console:bulk"), {"do": verb, "id": row, "confirmed": "1"}).status_code == 403
-    remover = operator("engine.delete_memory", "engine.view_memory")
+    remover = operator("store.delete_memory", "store.view_memory")
     tombstone = decisions.delete_session(alice.owner, "chat:c1", actor=ACTOR)
     given = {"do": "purge", "id": tombstone.pk, "confirmed": "1"}
     assert remover.post(reverse("console:trash-sessions"), given).status_code == 403
@@ -151,9 +151,9 @@ def test_a_purge_is_asked_for_twice_and_takes_what_was_frozen(admin_client: Clie
     given = {"do": "purge", "id": row, "in_trash": "1"}
     asked = admin_client.post(reverse("console:bulk"), given)
     assert "Purge 1 memory for good?" in asked.content.decode()
-    assert not Job.objects.filter(kind=deeds.PURGE).exists()
+    assert not Job.objects.filter(kind=operator_jobs.PURGE).exists()
     answer = admin_client.post(reverse("console:bulk"), {**given, "confirmed": "1"})
-    job = Job.objects.get(kind=deeds.PURGE)
+    job = Job.objects.get(kind=operator_jobs.PURGE)
     assert answer.headers["Location"] == reverse("console:job", args=[job.pk])
     assert jobs.run_now(job).result == {"purged": 1, "left": 0}
 
@@ -211,7 +211,7 @@ def test_nobody_is_erased_without_their_id_typed(admin_client: Client, alice: Pe
 
 @pytest.mark.django_db
 def test_an_archive_is_fetched_by_those_who_may_export(alice: Person, storage: Path) -> None:
-    client = operator("accounts.export_memoryuser", "engine.view_memory")
+    client = operator("accounts.export_memoryuser", "store.view_memory")
     client.post(reverse("console:user-export", args=[alice.user_pk]))
     job = jobs.run_now(Job.objects.get())
     assert "Download the archive" in client.get(reverse("console:job", args=[job.pk])).content.decode()
@@ -220,9 +220,9 @@ def test_an_archive_is_fetched_by_those_who_may_export(alice: Person, storage: P
     assert answer.headers["Content-Disposition"] == 'attachment; filename="export-alice.tar"'
     assert b"manifest.json" in b"".join(answer.streaming_content)
     assert AuditEvent.objects.filter(action="archive.download", user_id="alice").count() == 1
-    page = operator("engine.view_memory").get(reverse("console:job", args=[job.pk])).content.decode()
+    page = operator("store.view_memory").get(reverse("console:job", args=[job.pk])).content.decode()
     assert "Download the archive" not in page
-    deeds.archive_of(job).unlink()
+    operator_jobs.archive_of(job).unlink()
     assert client.get(where).status_code == 404
 
 

@@ -8,11 +8,11 @@ from django.test import Client
 from accounts.audit import Actor, record
 from accounts.models import MemoryUser
 from accounts.services import create_user
-from engine.port import Owner
-from lifecycle import bulk
-from lifecycle.models import Job
 from memories.services import decisions
+from operations import bulk
+from operations.models import Job
 from resources.models import Attachment, Resource
+from store.types import Owner
 from tests.conftest import Person
 from tests.console.people import remember
 from tests.console.test_statements import UNSETTLED, statements

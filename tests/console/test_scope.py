@@ -9,8 +9,8 @@ from django.test import Client
 from django.utils import timezone, translation
 
 from console.scope import in_words
-from engine.browse import Selection
-from lifecycle.models import Job
+from operations.models import Job
+from store.browse import Selection
 from tests.conftest import Person
 
 NOON_MS = 1_795_176_000_000  # 2026-11-20 12:00 UTC

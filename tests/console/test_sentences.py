@@ -10,19 +10,20 @@ import pytest
 from django.test import Client
 from django.utils import translation
 
-from memory_gateway.core import errors
-from memory_gateway.core.sentences import SENTENCES, told
+from core import errors
+from core.sentences import SENTENCES, told
 from tests.conftest import Person
 from tests.console.people import remember
 from tests.server import PROJECT
 
 # Whose sentences may come to a page. Filters and the bodies of the API are written by programs, not by operators.
 SPOKEN = (
-    "accounts/services.py", "accounts/tokens.py", "accounts/forms.py", "console", "engine", "memories/services",
-    "profiles/services.py", "resources/services", "resources/storage.py", "lifecycle/bulk.py", "lifecycle/deeds.py",
-    "lifecycle/jobs.py", "lifecycle/erase.py", "lifecycle/purge.py", "lifecycle/compaction.py",
+    "accounts/services.py", "accounts/tokens.py", "accounts/forms.py", "console", "store", "memories/services",
+    "profiles/services.py", "resources/services", "resources/storage.py", "operations/bulk.py",
+    "operations/operator_jobs.py",
+    "operations/jobs.py", "operations/erase.py", "operations/purge.py", "operations/compaction.py",
 )  # fmt: skip
-UNSPOKEN = ("engine/filters.py", "engine/llm", "memories/services/files.py")
+UNSPOKEN = ("store/filters.py", "engine/llm", "memories/services/files.py")
 NAMED = {
     "Forbidden", "EngineRefused", "EngineUnavailable", "OutcomeUnknown", "Unreadable", "Refused", "UpstreamFailed",
     "NotReached", "NoAnswer", "OddAnswer", "EndpointError", "TypeMismatch",

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from console.filters import DashboardState, ListState
 from console.views.lab import LabState
-from engine.port import Position
-from memory_gateway.core.times import to_ms
+from core.times import to_ms
+from store.types import Position
 from tests.console.payloads import PAYLOADS
 
 NOW = datetime(2026, 11, 20, 12, 30, tzinfo=UTC)

@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 from django.utils import translation
 
-from engine.categories import CATEGORIES, label
+from store.categories import CATEGORIES, label
 from tests.server import PROJECT
 
 FOLDER = PROJECT / "locale" / "zh_Hans" / "LC_MESSAGES"
 _LINE = re.compile(r'^(msgctxt|msgid|msgid_plural|msgstr(?:\[\d+\])?) "(.*)"$')
 _ESCAPES = {"\\n": "\n", '\\"': '"', "\\\\": "\\", "\\t": "\t"}
-APPS = ("accounts", "engine", "resources", "memories", "profiles", "lifecycle", "agents", "console", "memory_gateway")
+APPS = ("accounts", "store", "resources", "memories", "profiles", "operations", "agents", "console", "memory_gateway")
 LABELS = {
     "user_memory_fact": "用户事实",
     "user_memory_preference": "用户偏好",

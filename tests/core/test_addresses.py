@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from memory_gateway.core.addresses import (
+from core.url_policy import (
     AddressPolicy,
     BadAddress,
     Resolver,

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from memory_gateway.core.bounded import CHUNK_BYTES, LimitExceeded, chunks
+from core.bounded import CHUNK_BYTES, LimitExceeded, chunks
 
 
 def test_all_of_a_source_within_its_limit_comes_out() -> None:

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import pytest
 
-from memory_gateway.core import cores
+from core import cpu_affinity
 from tests.server import RunningServer, running_server
 
 pytestmark = pytest.mark.skipif(
@@ -30,7 +30,7 @@ def in_a_thread(call: Callable[[], _T]) -> _T:
 
 def test_threads_started_afterwards_stay_there_too() -> None:
     def both() -> tuple[set[int], set[int]]:
-        cores.stay_on_one()
+        cpu_affinity.stay_on_one()
         return os.sched_getaffinity(0), in_a_thread(lambda: os.sched_getaffinity(0))
 
     own, following = in_a_thread(both)
@@ -40,8 +40,8 @@ def test_threads_started_afterwards_stay_there_too() -> None:
 
 def test_another_process_may_use_all_that_were_given() -> None:
     def started() -> tuple[int, int]:
-        cores.stay_on_one()
-        with cores.all_given():
+        cpu_affinity.stay_on_one()
+        with cpu_affinity.all_given():
             child = int(subprocess.run(ASK, capture_output=True, check=True).stdout)
         return child, len(os.sched_getaffinity(0))
 

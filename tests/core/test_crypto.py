@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from memory_gateway.core import crypto
+from core import crypto
 
 OLD, NEW = "the old secret of the gateway", "the new secret of the gateway"
 

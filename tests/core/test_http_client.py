@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from memory_gateway.core.http_client import (
+from core.http_client import (
     CertificateRejected,
     Deadline,
     Disconnected,
@@ -28,7 +28,7 @@ from memory_gateway.core.http_client import (
     TooLarge,
     Undecodable,
 )
-from tests.engine.test_fetching import certified
+from tests.store.test_fetching import certified
 from tests.stub_upstream import StubUpstream
 from tests.web import Answer, dripping, web_server
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
-from memory_gateway.core import ids
+from core import ids
 
 
 class Holder(BaseModel):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_gateway.core.json_data import place_of_nul, repeated_name, without_base64
+from core.json_data import place_of_nul, repeated_name, without_base64
 
 KEYS = st.sampled_from(["base64", "BASE64", "Base64", "base32", "text", "base64 "])
 DATA = st.recursive(

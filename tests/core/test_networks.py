@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from memory_gateway.core.networks import network_of
+from core.networks import network_of
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import threading
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_gateway.core.ratelimit import Recent, TokenBuckets
+from core.rate_limit import Recent, TokenBuckets
 
 
 class Clock:

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field
 
-from memory_gateway.core import errors, rest
+from core import errors, rest
 
 
 class Order(rest.Body):

@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from django.db import connection
 
-from memory_gateway.core import turns as shared
-from memory_gateway.core.turns import Turns
+from core import turns as shared
+from core.turns import Turns
 
 
 def at_once(turns: Turns, threads: int, *, lend: bool) -> int:

@@ -7,9 +7,9 @@ from typing import Any
 import orjson
 from django.core.files.uploadedfile import SimpleUploadedFile
 
-from engine.models import Memory
-from engine.port import ContentItem, Message
-from engine.registry import get_engine
+from engines.registry import get_engine
+from store.models import Memory
+from store.types import ContentItem, Message
 from tests.conftest import Person
 
 NOON_MS = 1_781_172_177_000

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from engine.port import AddResult, FlushResult, Health, Hit, Message, Owner, SearchRequest, SearchResult
+from engines.port import AddResult, FlushResult, Health
+from store.types import Hit, Message, Owner, SearchRequest, SearchResult
 
 
 def hit(memory_id: str, score: float | None = 0.5, **values: Any) -> Hit:

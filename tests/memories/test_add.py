@@ -12,13 +12,12 @@ import pytest
 from django.test import Client
 
 from accounts.principal import Principal
-from engine.models import Memory
-from engine.port import EngineRefused, EngineUnavailable, OutcomeUnknown
+from core.errors import EngineRefused, EngineUnavailable, NoSpace, OutcomeUnknown
 from memories.api.schemas.common import MAX_SAID_MS
 from memories.services import files
 from memories.services.add import AddCommand, Part, Said, add
-from memory_gateway.core.errors import NoSpace
 from resources.models import Attachment
+from store.models import Memory
 from tests.conftest import Person
 from tests.fake_engine import RecordingEngine
 from tests.memories.calls import NOON_MS, call, id_of, search, texts, upload

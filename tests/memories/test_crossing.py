@@ -11,14 +11,14 @@ from django.db import connection, connections, transaction
 from django.utils import timezone
 
 from accounts.audit import Actor
-from engine import rollups
-from engine.embedded.engine import EmbeddedEngine
-from engine.models import Memory, Session
-from engine.rollup_models import HourCount, SessionCount
+from engines.embedded.engine import EmbeddedEngine
 from memories.models import Tombstone
 from memories.services import decisions, lookup
+from store import rollups
+from store.models import Memory, Session
+from store.rollup_models import HourCount, SessionCount
 from tests.conftest import Person
-from tests.engine.upstream.conftest import NOON, told
+from tests.engines.everos.conftest import NOON, told
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),

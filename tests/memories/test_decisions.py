@@ -10,13 +10,13 @@ from django.test.utils import CaptureQueriesContext
 
 from accounts.audit import Actor
 from accounts.models import AuditEvent
-from engine import browse
-from engine.models import Memory
-from lifecycle import bulk
 from memories.models import Override, Tombstone
 from memories.services import decisions, lookup
 from memories.services.decisions import OverrideValues
 from memories.services.lookup import MemoryRef
+from operations import bulk
+from store import browse
+from store.models import Memory
 from tests.conftest import Person
 from tests.memories.calls import call, id_of, say
 

@@ -9,13 +9,13 @@ from django.test import Client
 
 from accounts.audit import Actor
 from accounts.models import AuditEvent
-from engine.embedded.engine import EmbeddedEngine
-from engine.models import Memory
+from core.errors import Conflict
+from engines.embedded.engine import EmbeddedEngine
 from memories.models import Tombstone
 from memories.services import decisions
 from memories.services.decisions import OverrideValues
 from memories.services.lookup import MemoryRef
-from memory_gateway.core.errors import Conflict
+from store.models import Memory
 from tests.conftest import Person
 from tests.memories.calls import call, id_of, say, search, texts, upload
 

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from engine.models import Memory
-from engine.port import EngineRefused
-from engine.registry import get_engine
-from lifecycle.resending import Resender
+from core.errors import EngineRefused
+from engines.registry import get_engine
+from operations.delivery_retry import Resender
 from resources import services
 from resources.models import Attachment, Resource
+from store.models import Memory
 from tests.conftest import Person
 from tests.core.test_addresses import OUTSIDE, file_root
 from tests.memories.calls import NOON_MS, call, say

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from accounts.audit import Actor
-from engine.embedded.engine import EmbeddedEngine
-from engine.port import Owner
+from engines.embedded.engine import EmbeddedEngine
 from memories.services import decisions, search
-from memories.services.left_out import LeftOut, left_out
+from memories.services.hidden_hits import LeftOut, left_out
 from memories.services.lookup import MemoryRef
 from memories.services.search import SearchCommand, search_of
+from store.types import Owner
 from tests.conftest import Person
 from tests.console.people import remember
-from tests.engine.upstream.conftest import make_engine
+from tests.engines.everos.conftest import make_engine
 from tests.memories.test_search_beside import delete, hold
 from tests.stub_upstream import StubUpstream
 

@@ -9,17 +9,17 @@ from django.utils import timezone
 
 from accounts.audit import Actor
 from accounts.models import AuditEvent
-from engine import browse
-from engine.browse import Selection
-from engine.embedded.engine import EmbeddedEngine
-from engine.models import Memory
-from engine.port import EngineRefused, StoredMemory
+from core.errors import Conflict, EngineRefused, InvalidInput, NotFound
+from engines.embedded.engine import EmbeddedEngine
 from memories.services import decisions
 from memories.services.lookup import MemoryRef
 from memories.services.manual import MAX_TEXT_CHARS, add_by_hand
-from memory_gateway.core.errors import Conflict, InvalidInput, NotFound
+from store import browse
+from store.browse import Selection
+from store.models import Memory
+from store.types import StoredMemory
 from tests.conftest import Person
-from tests.engine.conftest import ask, texts
+from tests.store.conftest import ask, texts
 
 pytestmark = pytest.mark.django_db
 

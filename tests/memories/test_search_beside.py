@@ -11,15 +11,15 @@ from django.test.utils import CaptureQueriesContext
 
 from accounts.audit import Actor
 from accounts.principal import Principal
-from engine.models import Memory
-from engine.upstream_engine import UpstreamEngine
+from engines.everos.adapter import UpstreamEngine
 from memories.models import Tombstone
 from memories.services import decisions
 from memories.services.decisions import OverrideValues
 from memories.services.lookup import MemoryRef
 from memories.services.search import SearchAnswer, SearchCommand, search
+from store.models import Memory
 from tests.conftest import Person
-from tests.engine.upstream.conftest import make_engine, told
+from tests.engines.everos.conftest import make_engine, told
 from tests.stub_upstream import StubUpstream
 
 ACTOR = Actor.command("tests")

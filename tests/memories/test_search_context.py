@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from engine.models import Memory
+from store.models import Memory
 from tests.conftest import Person
 from tests.memories.calls import NOON_MS, call, id_of, say, search, upload
 

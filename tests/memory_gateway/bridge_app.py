@@ -14,10 +14,10 @@ from typing import Any
 
 import orjson
 
-from memory_gateway.bridge import Answer, Scope, WSGIBridge
-from memory_gateway.core.context import request_id
-from memory_gateway.core.errors import GatewayError
-from memory_gateway.request_body import BodyError, Patience
+from core.errors import GatewayError
+from core.request_context import request_id
+from memory_gateway.server.request_body import BodyError, Patience
+from memory_gateway.server.wsgi_bridge import Answer, Scope, WSGIBridge
 
 MAX_BODY_BYTES = 30 * 2**20
 PATIENCE = Patience(stall_seconds=1.0, grace_seconds=1.5, bytes_per_second=4096, linger_seconds=5.0)

@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
-from memory_gateway.bridge import (
+from core.errors import GatewayError
+from memory_gateway.server.request_body import Message, Patience, Receive
+from memory_gateway.server.wsgi_bridge import (
     Answer,
     Scope,
     WSGIApplication,
@@ -21,8 +23,6 @@ from memory_gateway.bridge import (
     with_content_length,
     wsgi_environ,
 )
-from memory_gateway.core.errors import GatewayError
-from memory_gateway.request_body import Message, Patience, Receive
 
 Sent = list[Message]
 

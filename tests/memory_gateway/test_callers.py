@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from memory_gateway.callers import caller_of
+from memory_gateway.server.client_key import caller_of
 from tests.conftest import Person
 
 KEY = "uk_" + "k" * 43

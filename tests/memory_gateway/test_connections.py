@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from memory_gateway.connections import ConnectionTable
+from memory_gateway.server.connections import ConnectionTable
 
 
 class FakeConnection:
@@ -109,7 +109,7 @@ def test_closed_connections_leave_nothing_behind() -> None:
 
 def test_the_log_says_once_a_minute_that_all_are_in_use(caplog: pytest.LogCaptureFixture) -> None:
     crowd = Crowd(total=2, per_address=2)
-    with caplog.at_level(logging.WARNING, logger="memory_gateway.connections"):
+    with caplog.at_level(logging.WARNING, logger="memory_gateway.server.connections"):
         for number in range(10):
             crowd.connect(str(number))
     assert [record.getMessage() for record in caplog.records] == [

@@ -13,7 +13,7 @@ import pytest
 import requests
 from django.test import Client
 
-from engine.port import Health
+from engines.port import Health
 from memory_gateway.health import HealthMonitor, health_document
 from tests.server import running_server
 

@@ -19,7 +19,7 @@ import requests
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from websockets.sync.client import connect as connect_websocket
 
-from memory_gateway.http_protocol import MAX_HEAD_BYTES, HttpProtocol
+from memory_gateway.server.http_protocol import MAX_HEAD_BYTES, HttpProtocol
 from tests.server import RunningServer, running_server
 
 MIB = 2**20

@@ -12,8 +12,8 @@ import requests
 from django.test import Client
 from django.utils import timezone
 
-from engine.models import Memory
 from resources.models import Resource
+from store.models import Memory
 from tests.conftest import Person
 from tests.resources.forms import stored_resource
 from tests.server import running_server

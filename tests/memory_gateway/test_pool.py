@@ -7,7 +7,7 @@ from contextvars import ContextVar
 
 import pytest
 
-from memory_gateway.pool import Pool
+from memory_gateway.server.thread_pool import Pool
 
 
 def test_a_result_and_an_exception_come_back_to_the_loop() -> None:

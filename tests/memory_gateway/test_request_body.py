@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_gateway.request_body import (
+from memory_gateway.server.request_body import (
     BodyStream,
     ClientGone,
     IncomingBody,

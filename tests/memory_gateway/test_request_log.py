@@ -15,8 +15,8 @@ from django.test import Client
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_gateway import api_log
-from memory_gateway.core.redaction import may_hold_secret, redact
+from core.redaction import may_hold_secret, redact
+from memory_gateway import request_log
 from tests.conftest import Person
 
 KEY = "uk_" + "Zx9" * 14
@@ -41,9 +41,9 @@ class Lines(logging.Handler):
 @pytest.fixture
 def lines() -> Iterator[Lines]:
     handler = Lines()
-    api_log.logger.addHandler(handler)
+    request_log.logger.addHandler(handler)
     yield handler
-    api_log.logger.removeHandler(handler)
+    request_log.logger.removeHandler(handler)
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def test_json_bodies_are_shown_without_their_secrets(client: Client, lines: Line
 
 
 def test_a_parameter_that_is_given_twice_is_a_list() -> None:
-    assert api_log.redacted_query("a=1&b=&a=2&a=3") == {"a": ["1", "2", "3"], "b": ""}
+    assert request_log.redacted_query("a=1&b=&a=2&a=3") == {"a": ["1", "2", "3"], "b": ""}
 
 
 @pytest.mark.parametrize("place", ["query", "path", "host"])
@@ -114,14 +114,14 @@ def test_planted_secrets_are_found_at_any_depth_and_inside_strings(body: Any, na
     planted: Any = {"before": body, name: "hunter2hunter2", "text": text, "list": [text, {name: ["hunter2hunter2"]}]}
     for _ in range(depth):
         planted = {"inner": [planted]}
-    for shown in (json.dumps(api_log.excerpt(planted)), logged(planted)):
+    for shown in (json.dumps(request_log.excerpt(planted)), logged(planted)):
         assert KEY not in shown
         assert "hunter2" not in shown
 
 
 def logged(body: Any) -> str:
     """A body as the log shows it where its size is known to be small."""
-    return orjson.dumps(api_log.excerpt(body, len(orjson.dumps(body)))).decode()
+    return orjson.dumps(request_log.excerpt(body, len(orjson.dumps(body)))).decode()
 
 
 SHREDS = ["key", "user_key", "Uk_", "rpc_", "Bearer", "basic", "sig", "TOKEN", "secret", "password", "x-amz-", "author"]
@@ -169,20 +169,20 @@ def test_spaces_and_letters_beyond_ascii_hide_nothing(said: str) -> None:
 
 
 def test_a_secret_that_is_cut_is_still_a_secret() -> None:
-    for start in range(api_log.MAX_BODY_CHARS - 60, api_log.MAX_BODY_CHARS + 3):
-        shown = json.dumps(api_log.excerpt({"text": "x" * start + f" http://user:{'p4ss' * 8}@host/"}))
+    for start in range(request_log.MAX_BODY_CHARS - 60, request_log.MAX_BODY_CHARS + 3):
+        shown = json.dumps(request_log.excerpt({"text": "x" * start + f" http://user:{'p4ss' * 8}@host/"}))
         assert "p4ss" not in shown
 
 
 def test_a_secret_that_is_cut_is_still_a_secret_where_all_else_is_copied_in_pieces() -> None:
-    for start in range(api_log.MAX_BODY_CHARS - 80, api_log.MAX_BODY_CHARS + 3):
+    for start in range(request_log.MAX_BODY_CHARS - 80, request_log.MAX_BODY_CHARS + 3):
         assert "p4ss" not in logged({"text": "x" * start + f" http://user:{'p4ss' * 8}@host/"})
         assert "271828" not in logged({"x" * start + "_user_key": 271828})
 
 
 def test_a_secret_behind_what_is_shown_does_not_matter() -> None:
-    shown = json.loads(logged({"text": "x" * 2 * api_log.MAX_BODY_CHARS, "user_key": KEY}))
-    assert shown == {"user_key": "[REDACTED]", "text": "x" * (api_log.MAX_BODY_CHARS - 6) + "…"}
+    shown = json.loads(logged({"text": "x" * 2 * request_log.MAX_BODY_CHARS, "user_key": KEY}))
+    assert shown == {"user_key": "[REDACTED]", "text": "x" * (request_log.MAX_BODY_CHARS - 6) + "…"}
 
 
 def test_a_long_body_without_secrets_is_cut_where_its_room_ends() -> None:
@@ -197,17 +197,17 @@ def test_a_long_body_without_secrets_is_cut_where_its_room_ends() -> None:
 
 def test_a_long_body_is_cut(client: Client, lines: Lines) -> None:
     client.post("/test/echo", {"items": ["x" * 100] * 10_000}, content_type="application/json")
-    assert len(lines.texts[0]) < 3 * api_log.MAX_BODY_CHARS
+    assert len(lines.texts[0]) < 3 * request_log.MAX_BODY_CHARS
     assert lines.last["input"]["body"]["items"][-1] == "… 10000 in all"
 
 
 @given(st.text(max_size=50))
 def test_whatever_a_path_holds_it_is_one_line(path: str) -> None:
     handler = Lines()
-    api_log.logger.addHandler(handler)
+    request_log.logger.addHandler(handler)
     try:
-        api_log.write(
-            api_log.Exchange(
+        request_log.write(
+            request_log.Exchange(
                 request_id="r",
                 started_at=datetime.now(UTC),
                 duration_ms=1.0,
@@ -222,7 +222,7 @@ def test_whatever_a_path_holds_it_is_one_line(path: str) -> None:
             )
         )
     finally:
-        api_log.logger.removeHandler(handler)
+        request_log.logger.removeHandler(handler)
     assert len(handler.texts[0].splitlines()) == 1 or not set(handler.texts[0]) & set("\n\r")
 
 

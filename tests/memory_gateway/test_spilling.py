@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 
-from engine import rollups
-from engine.embedded import rebuild
-from lifecycle import compaction
-from memory_gateway.core.spilling import on_disk
+from core.spilling import on_disk
+from operations import compaction
+from store import rollups
+from store.index import rebuild
 
 DEFAULT, FILE, MEMORY = range(3)
 pytestmark = [

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from accounts.audit import Actor
-from memory_gateway.core.errors import Conflict
+from core.errors import Conflict
 from profiles import services
 from profiles.prompts import build_system_prompt
 from profiles.schemas import MODELS

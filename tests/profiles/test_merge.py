@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from memory_gateway.core.errors import Conflict, InvalidInput
+from core.errors import Conflict, InvalidInput
 from profiles.merge import merge
 from profiles.schemas import MAX_ENTRIES, MODELS, Kind
 

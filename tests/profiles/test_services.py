@@ -10,7 +10,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from accounts.audit import Actor
 from accounts.models import AuditEvent, MemoryUser
-from memory_gateway.core.errors import Conflict, InvalidInput, NotFound, PreconditionFailed, TooLarge
+from core.errors import Conflict, InvalidInput, NotFound, PreconditionFailed, TooLarge
 from profiles import services
 from profiles.models import ProfileMemory, ProfileRevision
 from profiles.schemas import MODELS, Kind

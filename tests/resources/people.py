@@ -19,7 +19,7 @@ _COUNT = """
 import json
 from django.db.models import Count
 from accounts.models import MemoryUser
-from engine.models import Memory
+from store.models import Memory
 from resources.models import Attachment, Resource
 print(json.dumps({
     "resources": list(Resource.objects.values("resource_id", "session_id", "status", "attempts", "storage_path",

@@ -10,8 +10,7 @@ from django.utils import timezone
 
 from accounts.models import AuditEvent
 from accounts.principal import Principal
-from engine.port import EngineRefused, EngineUnavailable
-from memory_gateway.core.errors import NotFound
+from core.errors import EngineRefused, EngineUnavailable, NotFound
 from resources import services
 from resources.models import Attachment, Resource
 from tests.conftest import Person

@@ -21,12 +21,12 @@ from django.utils import timezone
 
 from accounts.models import AuditEvent
 from accounts.principal import Principal
-from engine.models import Memory
-from engine.port import EngineUnavailable
+from core.errors import EngineUnavailable
 from resources.leases import new_holder
 from resources.models import Attachment, Resource
 from resources.services import IngestionPool, Registration, claims, ingest, ingestion_pool, register
 from resources.services.owed import Kind, owed_ingestions
+from store.models import Memory
 from tests.conftest import Person
 from tests.core.test_addresses import HOSTILE, listener
 from tests.fake_engine import RecordingEngine

@@ -13,12 +13,12 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from engine.models import Memory, Session
-from engine.port import EngineRefused, EngineUnavailable, Unreadable
+from core.errors import EngineRefused, EngineUnavailable, Unreadable
 from resources.leases import new_holder
 from resources.models import Resource
 from resources.services import delete, ingest
 from resources.services.claims import LEASE, Outcome, claim, renewed, retry_delay, settle
+from store.models import Memory, Session
 from tests.conftest import Person
 from tests.fake_engine import RecordingEngine
 from tests.resources.forms import stored_resource

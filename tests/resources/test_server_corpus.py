@@ -9,7 +9,7 @@ import pytest
 import requests
 
 from tests.bombs import MAKERS
-from tests.engine.text.corpus import Sample, needs_corpus, samples
+from tests.documents.corpus import Sample, needs_corpus, samples
 from tests.resources.people import RemotePerson
 from tests.server import RunningServer, running_server
 

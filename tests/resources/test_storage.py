@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from core.errors import NoSpace
+from core.ids import new_resource_id
 from memories.services import files as message_files
-from memory_gateway.core.errors import NoSpace
-from memory_gateway.core.ids import new_resource_id
 from resources import storage as files
 from resources.services import IncomingFile
 from tests.resources.forms import files_below

@@ -6,7 +6,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from accounts import services
 from accounts.audit import Actor
-from memory_gateway.core.errors import GatewayError
+from core.errors import GatewayError
 
 
 class Command(BaseCommand):

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from accounts import services, tokens
 from accounts.audit import Actor
-from memory_gateway.core.errors import GatewayError
+from core.errors import GatewayError
 
 
 class Command(BaseCommand):

@@ -7,7 +7,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from accounts import tokens
 from accounts.audit import Actor
-from memory_gateway.core.errors import GatewayError
+from core.errors import GatewayError
 
 
 class Command(BaseCommand):

@@ -14,9 +14,9 @@ from accounts.services import find_user
 from agents.mcp.server import build, current
 from agents.mcp.work import Workers
 from agents.tools.caller import caller_for
-from engine.port import Owner
-from memory_gateway.core.errors import GatewayError
+from core.errors import GatewayError
 from resources.services import storage_binding
+from store.types import Owner
 
 THREADS = 4
 

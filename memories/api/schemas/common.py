@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from accounts.api.schemas import ScopedQuery
-from engine.filters import MAX_MS
+from store.filters import MAX_MS
 
 MAX_TEXT_CHARS = 100_000
 MAX_REASON_CHARS = 1000

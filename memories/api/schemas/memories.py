@@ -7,14 +7,14 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from accounts.api.schemas import AuthenticatedBody, AuthenticatedQuery
-from engine.filters import MAX_MS
-from engine.port import ListRequest, MemoryType, Position
+from core import pagination
+from core.errors import InvalidInput
+from core.ids import Name, SessionId
 from memories.api.schemas.common import MAX_TEXT_CHARS, Category, PageQuery, Reason
 from memories.services.decisions import OverrideValues
 from memories.services.lookup import MemoryRef
-from memory_gateway.core import cursors
-from memory_gateway.core.errors import InvalidInput
-from memory_gateway.core.ids import Name, SessionId
+from store.filters import MAX_MS
+from store.types import ListRequest, MemoryType, Position
 
 _APP_ID = "The memory's application; found by itself if left out."
 _PROJECT_ID = "The memory's project; found by itself if left out."
@@ -98,7 +98,7 @@ class MemoryListQuery(PageQuery):
             agent_id=self.agent_id,
             since_ms=self.since_ms,
             until_ms=self.until_ms,
-            after=None if self.cursor is None else Position(*cursors.decode_numbers(self.cursor)),
+            after=None if self.cursor is None else Position(*pagination.decode_numbers(self.cursor)),
             limit=self.limit,
         )
 

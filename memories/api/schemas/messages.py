@@ -7,14 +7,16 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, WithJsonSchema, model_validator
 
 from accounts.api.schemas import ScopedBody
-from engine.port import ContentType, FlushStatus, Role
+from core.ids import Name, SessionId
+from core.rest import WHOLE, Body
+from core.times import as_ms
+from core.url_policy import MAX_URI_CHARS
+from documents.mime_types import ContentType
+from engines.port import FlushStatus
 from memories.api.schemas.common import MAX_SAID_MS
 from memories.services.add import MAX_NAME_CHARS, AddCommand, Part, Said
 from memories.services.files import decode_base64
-from memory_gateway.core.addresses import MAX_URI_CHARS
-from memory_gateway.core.ids import Name, SessionId
-from memory_gateway.core.rest import WHOLE, Body
-from memory_gateway.core.times import as_ms
+from store.types import Role
 
 MAX_MESSAGES = 500
 MAX_ITEMS = 100

@@ -7,12 +7,13 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints
 
 from accounts.api.schemas import ScopedBody
-from engine.context import MAX_NEIGHBOURS
-from engine.port import ContentType, MemoryType, Method
+from core.ids import MAX_SESSION_ID_CHARS, Name, check_session_id
+from core.rest import WHOLE
+from documents.mime_types import ContentType
 from memories.api.filters import FilterTree
 from memories.services.search import DEFAULT_TOP_K, Scope, SearchCommand
-from memory_gateway.core.ids import MAX_SESSION_ID_CHARS, Name, check_session_id
-from memory_gateway.core.rest import WHOLE
+from store.neighbours import MAX_NEIGHBOURS
+from store.types import MemoryType, Method
 
 MAX_QUERY_CHARS = 8192
 _MAX_CHAT_CHARS = MAX_SESSION_ID_CHARS - len("chat:")

@@ -8,7 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
 
-from memory_gateway import serving
+from memory_gateway.server import serving
 
 
 class Command(BaseCommand):

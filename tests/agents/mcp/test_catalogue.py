@@ -9,7 +9,7 @@ import pytest
 from accounts.audit import Actor
 from agents.mcp import catalogue, files
 from agents.tools import Caller
-from memory_gateway.core.errors import InvalidInput
+from core.errors import InvalidInput
 from resources.models import Resource
 from tests.conftest import Person
 from tests.console.people import remember

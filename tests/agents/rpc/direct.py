@@ -14,9 +14,9 @@ from agents.rpc import methods
 from agents.rpc.failures import Failure
 from agents.rpc.frames import Request
 from agents.rpc.handshake import Peer
-from engine.embedded import storage
-from engine.embedded.index import entry_of
-from engine.models import Memory, Session
+from store import storage
+from store.index.keyword import entry_of
+from store.models import Memory, Session
 from tests.conftest import Person
 
 ACTOR = Actor.command("tests")

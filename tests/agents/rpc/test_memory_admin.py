@@ -9,10 +9,10 @@ import pytest
 from django.db import OperationalError, connection
 
 from accounts.models import AuditEvent, MemoryUser
-from engine.models import Memory
 from memories.models import Tombstone
 from memories.services import decisions
 from memories.services.lookup import MemoryRef
+from store.models import Memory
 from tests.agents.rpc.direct import ACTOR, NOON_MS, add, call, listed, of, of_operator, refusal, row, texts
 from tests.conftest import Person
 from tests.memories.calls import say, search

@@ -15,7 +15,7 @@ from accounts.audit import Actor
 from accounts.models import AuditEvent, MemoryUser
 from accounts.tokens import READ, WRITE, issue
 from agents import tools
-from engine.models import Memory
+from store.models import Memory
 from tests.conftest import Person, make_person
 
 pytestmark = pytest.mark.django_db

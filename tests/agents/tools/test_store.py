@@ -7,9 +7,9 @@ import pytest
 
 from accounts.models import AuditEvent
 from agents.tools.frame import without_recalls
-from engine.models import Memory
+from core.errors import InvalidInput
 from memories.models import OverrideRevision
-from memory_gateway.core.errors import InvalidInput
+from store.models import Memory
 from tests.agents.tools.conftest import Agent
 from tests.conftest import Person
 from tests.memories.calls import say

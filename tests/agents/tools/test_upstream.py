@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from engine.registry import get_engine
+from engines.registry import get_engine
 from tests.agents.tools.conftest import Agent
 from tests.conftest import Person
 from tests.memories.calls import say

@@ -1,0 +1,401 @@
+"""The HTTP client for every outgoing call: EverOS, model endpoints and downloads.
+
+`requests` does HTTP. This module adds the bounds that a peer cannot get around: one deadline for the whole call, a
+limit for the head and for the decoded body, no redirects, no proxies, cookies or credentials from the environment, and
+connections to given IP addresses only. The bounds are kept by the sockets, because `requests` hands out a connection
+only after the head has arrived.
+"""
+
+from __future__ import annotations
+
+import gzip
+import http.client
+import socket
+import ssl
+import threading
+import time
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from functools import cache
+from http.cookiejar import DefaultCookiePolicy
+from typing import Any, Protocol, TypeVar, cast
+
+import requests
+from requests.adapters import HTTPAdapter
+from requests.utils import DEFAULT_CA_BUNDLE_PATH
+from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.exceptions import HTTPError, InvalidHeader
+
+from core.bounded import LimitExceeded, chunks
+
+CONNECT_SECONDS = 3.0
+MAX_HEAD_BYTES = 64 * 1024
+_MAX_RETRY_AFTER_SECONDS = 24 * 3600
+_MAX_LENGTH_DIGITS = 18
+_T = TypeVar("_T")
+
+
+class HttpError(Exception):
+    """A call without a usable response; the message says why, without the address.
+
+    `was_sent`: False if certainly no byte of the request left this machine.
+    """
+
+    was_sent = True
+
+
+class NotConnected(HttpError):
+    """No connection to the host."""
+
+
+class CertificateRejected(HttpError):
+    """The peer's certificate does not prove that it is the host."""
+
+
+class TimedOut(HttpError):
+    """The deadline passed."""
+
+
+class Disconnected(HttpError):
+    """The connection ended before the whole response had arrived."""
+
+
+class NotHttp(HttpError):
+    """The peer sent something else than HTTP, or a head without an end."""
+
+
+class TooLarge(HttpError):
+    """The body is larger than allowed."""
+
+
+class Undecodable(HttpError):
+    """The body is compressed in an unknown way, or damaged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """The time `at` on `clock` by which a call has ended."""
+
+    at: float
+    clock: Callable[[], float] = field(default=time.monotonic, repr=False)
+
+    @classmethod
+    def after(cls, seconds: float, clock: Callable[[], float] = time.monotonic) -> Deadline:
+        return cls(clock() + seconds, clock)
+
+    @property
+    def left_seconds(self) -> float:
+        return self.at - self.clock()
+
+    def half(self) -> Deadline:
+        """Return the deadline at half of the time that is left."""
+        return Deadline.after(self.left_seconds / 2, self.clock)
+
+
+class Body(Protocol):
+    """A request body that is produced while it is sent."""
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[bytes]: ...
+
+
+@dataclass(slots=True)
+class _Exchange:
+    """The bounds and the state of one request with its response. `addresses` None: those that the host resolves to."""
+
+    deadline: Deadline
+    addresses: Sequence[str] | None
+    was_sent: bool = False
+    has_head: bool = False
+    receivable_bytes: int = MAX_HEAD_BYTES
+    excess: HttpError = field(default_factory=lambda: NotHttp("The head of the response does not end"))
+
+    def left_seconds(self) -> float:
+        if (left := self.deadline.left_seconds) <= 0:
+            raise TimedOut("No answer in time")
+        return left
+
+
+_current = threading.local()
+"""Its `exchange` is what `HttpClient.send` sends in this thread: `requests` passes nothing on to the connection."""
+
+
+class _Socket(socket.socket):
+    """A socket whose operations take no longer than is left of the exchange, and no more bytes than it may receive."""
+
+    exchange: _Exchange
+
+    def send(self, *args: Any) -> int:
+        return self._timed(super().send, *args)
+
+    def sendall(self, *args: Any) -> None:
+        self.exchange.was_sent = True
+        self._timed(super().sendall, *args)
+
+    def recv_into(self, *args: Any) -> int:
+        count = self._timed(super().recv_into, *args)
+        if not count and not self.exchange.has_head:  # http.client would take half a head for a whole one
+            raise Disconnected("The connection was closed before the response")
+        self.exchange.receivable_bytes -= count
+        if self.exchange.receivable_bytes < 0:
+            raise self.exchange.excess
+        return count
+
+    def _timed(self, operation: Callable[..., _T], *args: Any) -> _T:
+        self.settimeout(self.exchange.left_seconds())
+        try:
+            return operation(*args)
+        except TimeoutError:
+            raise TimedOut("No answer in time") from None
+
+
+class _TlsSocket(_Socket, ssl.SSLSocket):
+    """The same above TLS."""
+
+
+class _HttpResponse(http.client.HTTPResponse):
+    """Skips every announcement of a response, not only 100, and ends the connection after a 5xx: EverOS closes it then
+    without saying so."""
+
+    def _read_status(self) -> tuple[str, int, str]:
+        version, status, reason = super()._read_status()  # type: ignore[misc]
+        is_announcement = 100 < status < 200 and status != http.HTTPStatus.SWITCHING_PROTOCOLS
+        return version, http.HTTPStatus.CONTINUE if is_announcement else status, reason
+
+    def _check_close(self) -> bool:
+        return self.status >= 500 or super()._check_close()  # type: ignore[misc]
+
+
+class _Connection(HTTPConnection):
+    response_class = _HttpResponse
+
+    def _new_conn(self) -> _Socket:
+        return _connected(self.host, self.port or self.default_port, _current.exchange)
+
+    def request(self, *args: Any, **kwargs: Any) -> None:
+        if self.sock is None:
+            self.connect()
+        cast(_Socket, self.sock).exchange = _current.exchange
+        super().request(*args, **kwargs)
+
+
+class _TlsConnection(_Connection, HTTPSConnection):
+    pass
+
+
+class _Pool(HTTPConnectionPool):
+    ConnectionCls = _Connection
+
+
+class _TlsPool(HTTPSConnectionPool):
+    ConnectionCls = _TlsConnection
+
+
+def _connected(host: str, port: int, exchange: _Exchange) -> _Socket:
+    """Connect to the first address that accepts. The handshake of TLS may take as long as the connection."""
+    names = [host] if exchange.addresses is None else exchange.addresses
+    failure: HttpError = NotConnected("The host name cannot be resolved")
+    try:
+        found = [one for name in names for one in socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)]
+    except (OSError, UnicodeError):
+        raise failure from None
+    for family, kind, protocol, _, address in found:
+        sock = _Socket(family, kind, protocol)
+        try:
+            sock.settimeout(min(CONNECT_SECONDS, exchange.left_seconds()))
+            sock.connect(address)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            sock.settimeout(min(CONNECT_SECONDS, exchange.left_seconds()))
+        except TimeoutError:
+            failure = TimedOut("No answer in time")
+        except OSError as error:
+            failure = NotConnected(error.strerror or "The connection failed")
+        except BaseException:
+            sock.close()
+            raise
+        else:
+            return sock
+        sock.close()
+    raise failure
+
+
+class _Adapter(HTTPAdapter):
+    def __init__(self, pool_size: int, tls: ssl.SSLContext | None) -> None:
+        self._tls = tls
+        super().__init__(pool_connections=1, pool_maxsize=pool_size)
+
+    def init_poolmanager(self, connections: int, maxsize: int, block: bool = False, **kwargs: Any) -> None:
+        super().init_poolmanager(connections, maxsize, block, ssl_context=self._tls, **kwargs)
+        self.poolmanager.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}
+
+    def cert_verify(self, *args: Any) -> None:
+        """Add nothing to the context: it holds the authorities and demands a certificate."""
+
+
+class _Session(requests.Session):
+    def get_redirect_target(self, resp: requests.Response) -> None:
+        """Return None for every response: `requests` would read the whole body of a redirect."""
+
+
+class HttpClient:
+    """The connections to one server, shared by threads; `pool_size` of them are kept open.
+
+    Every request carries `headers` and the credentials of `base_url`. `addresses`: connect to these instead of those
+    that the host resolves to; TLS still proves the host. Raises ValueError for a URL or header that cannot be sent.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        headers: Mapping[str, str],
+        pool_size: int = 1,
+        addresses: Sequence[str] | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        for name, value in headers.items():
+            if not (value.isascii() and value.isprintable()):
+                raise ValueError(f"{name} has a value that no header can hold")
+        self._template = requests.Request("GET", base_url, {"User-Agent": "memory-gateway", **headers}).prepare()
+        self._base_url = (self._template.url or "").rstrip("/")
+        self._addresses = addresses
+        if base_url.lower().startswith("https:"):
+            tls = tls or trusted_authorities()
+            tls.sslsocket_class = _TlsSocket
+        self._session = _Session()
+        self._session.trust_env = False
+        self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
+        for prefix in ("http://", "https://"):
+            self._session.mount(prefix, _Adapter(pool_size, tls))
+
+    def __enter__(self) -> HttpClient:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._session.close()
+
+    def send(self, method: str, path: str, body: bytes | Body | None, deadline: Deadline) -> Response:
+        """Send a request and return the response with its body unread. Use it in a `with` block.
+
+        Everything, including reading the body, ends by the deadline. A kept connection that the peer has closed is
+        replaced before anything is sent; no request is sent twice. Raises `HttpError`.
+        """
+        request = self._template.copy()
+        request.method, request.url = method, self._base_url + path
+        if body is not None:
+            request.body = cast(bytes, body)
+            request.headers["Content-Length"] = str(len(body))
+        _current.exchange = exchange = _Exchange(deadline, self._addresses)
+        try:
+            received = self._session.send(
+                request, stream=True, timeout=None, verify=True, cert=None, proxies={}, allow_redirects=False
+            )
+        except HttpError as error:
+            error.was_sent = exchange.was_sent
+            raise
+        except (requests.RequestException, HTTPError) as error:
+            failure = _failure(error)
+            failure.was_sent = exchange.was_sent
+            raise failure from error
+        return Response(received, exchange)
+
+
+class Response:
+    """A response whose head has arrived. Leaving its `with` block keeps the connection if the whole body was read."""
+
+    def __init__(self, received: requests.Response, exchange: _Exchange) -> None:
+        self.status = received.status_code
+        self.headers: Mapping[str, str] = received.headers
+        self._received = received
+        self._exchange = exchange
+        exchange.has_head = True
+        if not self._is_framed():
+            received.close()
+            raise NotHttp("The head of the response contradicts itself")
+
+    def __enter__(self) -> Response:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._received.close()
+
+    def body(self, max_bytes: int) -> bytes:
+        """Return the decoded body. Raises `HttpError`."""
+        return b"".join(self.pieces(max_bytes))
+
+    def pieces(self, max_bytes: int) -> Iterator[bytes]:
+        """Yield the decoded body. Raises `HttpError`, `TooLarge` as soon as more than `max_bytes` have come."""
+        self._exchange.excess = excess = TooLarge(f"The body is larger than {max_bytes} bytes")
+        self._exchange.receivable_bytes = 2 * max_bytes + MAX_HEAD_BYTES  # chunks have heads, a body has trailers
+        if int(self.headers.get("content-length", 0)) > max_bytes:
+            raise excess
+        try:
+            yield from chunks(self._decoded(), max_bytes)
+        except LimitExceeded:
+            raise excess from None
+        except EOFError:
+            raise Disconnected("The compressed body ends early") from None
+        except (gzip.BadGzipFile, zlib.error):
+            raise Undecodable("The compressed body is damaged") from None
+        except HTTPError as error:
+            raise _failure(error) from error
+
+    def retry_after_seconds(self, now: datetime | None = None) -> int | None:
+        """Return the `Retry-After` header in seconds, at most a day; None without a readable one."""
+        value = self.headers.get("retry-after", "").strip()
+        if value.isdigit():
+            return min(int(value), _MAX_RETRY_AFTER_SECONDS)
+        try:
+            moment = parsedate_to_datetime(value)
+        except ValueError:
+            return None
+        seconds = (moment.astimezone(UTC) - (now or datetime.now(UTC))).total_seconds()
+        return min(max(int(seconds), 0), _MAX_RETRY_AFTER_SECONDS)
+
+    def _is_framed(self) -> bool:
+        """Return False where the end of the body is unclear, or HTTP ends with the head."""
+        length, coding = self.headers.get("content-length"), self.headers.get("transfer-encoding")
+        if coding is not None:
+            return length is None and coding.strip().lower() == "chunked"
+        digits = "0" if length is None else length.strip()
+        return self.status >= 200 and digits.isascii() and digits.isdigit() and len(digits) <= _MAX_LENGTH_DIGITS
+
+    def _decoded(self) -> Any:
+        encoding = self.headers.get("content-encoding", "identity").strip().lower()
+        if encoding in {"gzip", "x-gzip"}:
+            return gzip.GzipFile(fileobj=self._received.raw)
+        if encoding != "identity":
+            raise Undecodable(f"The body is compressed as {encoding[:40]}")
+        return self._received.raw
+
+
+@cache
+def trusted_authorities() -> ssl.SSLContext:
+    """Return a context that trusts this machine's authorities, where an operator may add one, and those of certifi."""
+    context = ssl.create_default_context()
+    context.load_verify_locations(DEFAULT_CA_BUNDLE_PATH)
+    return context
+
+
+def _failure(error: BaseException) -> HttpError:
+    """Return what an error of `requests` or urllib3 means, by the first error below it that tells."""
+    seen: BaseException | None = error
+    while seen is not None:
+        match seen:
+            case ssl.SSLCertVerificationError():
+                return CertificateRejected("The TLS certificate was not accepted")
+            case TimeoutError():
+                return TimedOut("No answer in time")
+            case ssl.SSLError():
+                return Disconnected("The TLS connection failed")
+            case ConnectionError() | http.client.IncompleteRead():
+                return Disconnected("Connection reset")
+            case http.client.HTTPException() | InvalidHeader():
+                return NotHttp("The response is not HTTP")
+        seen = seen.__cause__ or seen.__context__
+    return Disconnected(type(error).__name__)

@@ -1,0 +1,53 @@
+"""Where a page ended, as callers carry it: opaque text, believed only as far as it could have been ours."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from datetime import UTC, datetime, timedelta
+
+from core.errors import GatewayError, InvalidInput
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MAX_NUMBER = 2**63 - 1
+_PLAIN = re.compile(r"([0-9]{1,19}):([0-9A-Za-z_]{1,40})")
+
+
+def encode(number: int, name: int | str) -> str:
+    return base64.urlsafe_b64encode(f"{number}:{name}".encode()).decode()
+
+
+def decode(cursor: str) -> tuple[int, str]:
+    """The number and the name. Errors: `InvalidInput` for what `encode` did not make."""
+    try:
+        found = _PLAIN.fullmatch(base64.b64decode(cursor, altchars=b"-_", validate=True).decode("ascii"))
+    except (ValueError, binascii.Error):
+        found = None
+    if found is None or int(found[1]) > _MAX_NUMBER:
+        raise _refusal()
+    return int(found[1]), found[2]
+
+
+def decode_numbers(cursor: str) -> tuple[int, int]:
+    """The same where the name is a number too."""
+    number, name = decode(cursor)
+    if not name.isdecimal() or int(name) > _MAX_NUMBER:
+        raise _refusal()
+    return number, int(name)
+
+
+def microseconds(moment: datetime) -> int:
+    return (moment - _EPOCH) // timedelta(microseconds=1)
+
+
+def moment(since_epoch: int) -> datetime:
+    """The inverse of `microseconds`. Errors: `InvalidInput` for a time that no clock shows."""
+    try:
+        return _EPOCH + timedelta(microseconds=since_epoch)
+    except OverflowError:
+        raise _refusal() from None
+
+
+def _refusal() -> GatewayError:
+    return InvalidInput.of_field("cursor", "must be the next_cursor of an earlier answer")

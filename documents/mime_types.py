@@ -1,0 +1,178 @@
+"""The types of file that we know: their names, their endings and what kind of content they are."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final, Literal
+
+ContentType = Literal["text", "image", "audio", "pdf", "html", "doc"]
+
+OCTET_STREAM: Final = "application/octet-stream"
+PLAIN: Final = "text/plain"
+HTML: Final = "text/html"
+XML: Final = "application/xml"
+SVG: Final = "image/svg+xml"
+RTF: Final = "application/rtf"
+EML: Final = "message/rfc822"
+PDF: Final = "application/pdf"
+ZIP: Final = "application/zip"
+EPUB: Final = "application/epub+zip"
+DOC: Final = "application/msword"
+XLS: Final = "application/vnd.ms-excel"
+PPT: Final = "application/vnd.ms-powerpoint"
+MSG: Final = "application/vnd.ms-outlook"
+OLE: Final = "application/x-ole-storage"
+_OOXML: Final = "application/vnd.openxmlformats-officedocument."
+DOCX: Final = _OOXML + "wordprocessingml.document"
+XLSX: Final = _OOXML + "spreadsheetml.sheet"
+PPTX: Final = _OOXML + "presentationml.presentation"
+_ODF: Final = "application/vnd.oasis.opendocument."
+ODT: Final = _ODF + "text"
+ODS: Final = _ODF + "spreadsheet"
+ODP: Final = _ODF + "presentation"
+
+EXTENSIONS: Final[dict[str, tuple[str, ...]]] = {
+    "image/png": (".png",),
+    "image/jpeg": (".jpg", ".jpeg", ".jpe", ".jfif"),
+    "image/webp": (".webp",),
+    "image/gif": (".gif",),
+    "image/bmp": (".bmp", ".dib"),
+    "image/tiff": (".tiff", ".tif"),
+    "image/heic": (".heic", ".heif"),
+    "image/avif": (".avif",),
+    "image/x-icon": (".ico",),
+    SVG: (".svg",),
+    "audio/mpeg": (".mp3",),
+    "audio/wav": (".wav",),
+    "audio/flac": (".flac",),
+    "audio/ogg": (".ogg", ".oga", ".opus"),
+    "audio/mp4": (".m4a", ".m4b"),
+    "audio/aac": (".aac",),
+    "audio/amr": (".amr",),
+    "audio/aiff": (".aiff", ".aif", ".aifc"),
+    "audio/webm": (".weba",),
+    "video/mp4": (".mp4", ".m4v", ".mov"),
+    "video/webm": (".webm", ".mkv"),
+    "video/ogg": (".ogv",),
+    PDF: (".pdf",),
+    DOC: (".doc", ".dot"),
+    XLS: (".xls", ".xlt"),
+    PPT: (".ppt", ".pps"),
+    MSG: (".msg",),
+    OLE: (".ole",),
+    DOCX: (".docx",),
+    XLSX: (".xlsx",),
+    PPTX: (".pptx",),
+    ODT: (".odt",),
+    ODS: (".ods",),
+    ODP: (".odp",),
+    EPUB: (".epub",),
+    ZIP: (".zip",),
+    RTF: (".rtf",),
+    EML: (".eml",),
+    HTML: (".html", ".htm", ".xhtml", ".shtml"),
+    "text/markdown": (".md", ".markdown"),
+    "text/csv": (".csv",),
+    "text/tab-separated-values": (".tsv",),
+    "application/json": (".json",),
+    XML: (".xml",),
+    PLAIN: (".txt", ".text", ".log"),
+}
+"""Every type with its usual endings, the canonical one first."""
+
+BY_EXTENSION: Final = {extension: mime for mime, extensions in EXTENSIONS.items() for extension in extensions}
+
+ALIASES: Final = {
+    "image/jpg": "image/jpeg",
+    "image/pjpeg": "image/jpeg",
+    "image/x-png": "image/png",
+    "image/x-ms-bmp": "image/bmp",
+    "image/heif": "image/heic",
+    "image/vnd.microsoft.icon": "image/x-icon",
+    "image/svg": SVG,
+    "audio/mp3": "audio/mpeg",
+    "audio/x-mpeg": "audio/mpeg",
+    "audio/wave": "audio/wav",
+    "audio/x-wav": "audio/wav",
+    "audio/vnd.wave": "audio/wav",
+    "audio/x-flac": "audio/flac",
+    "audio/opus": "audio/ogg",
+    "audio/vorbis": "audio/ogg",
+    "application/ogg": "audio/ogg",
+    "audio/m4a": "audio/mp4",
+    "audio/x-m4a": "audio/mp4",
+    "audio/x-aac": "audio/aac",
+    "audio/aacp": "audio/aac",
+    "audio/x-aiff": "audio/aiff",
+    "audio/3gpp": "audio/mp4",
+    "video/quicktime": "video/mp4",
+    "video/x-matroska": "video/webm",
+    "application/x-pdf": PDF,
+    "application/x-rtf": RTF,
+    "text/rtf": RTF,
+    "text/xml": XML,
+    "application/xhtml+xml": HTML,
+    "text/x-markdown": "text/markdown",
+    "text/json": "application/json",
+    "text/x-log": PLAIN,
+    "application/csv": "text/csv",
+    "application/x-zip-compressed": ZIP,
+    "application/x-zip": ZIP,
+    "application/x-msg": MSG,
+}
+"""Other names under which clients send the types above."""
+
+PLAIN_TEXTS: Final = frozenset(
+    {PLAIN, "text/markdown", "text/csv", "text/tab-separated-values", "application/json", XML},
+)
+"""Known types that are read as the text they are, without a parser."""
+
+INLINE_TEXTS: Final = frozenset(
+    {"application/json", XML, "application/yaml", "application/x-yaml", "application/x-ndjson", "application/toml"},
+)
+"""Text under names that do not begin with `text/`."""
+
+DOCUMENTS: Final = frozenset({PDF, HTML, RTF, EML, MSG, DOC, XLS, PPT, DOCX, XLSX, PPTX, ODT, ODS, ODP, EPUB})
+"""Types whose text needs a parser."""
+
+ZIP_DOCUMENTS: Final = frozenset({DOCX, XLSX, PPTX, ODT, ODS, ODP, EPUB})
+
+_SLIDES = "PowerPoint presentation slides 演示文稿 幻灯片"
+_SHEET = "Excel spreadsheet workbook 电子表格"
+_LETTER = "Word document 文档"
+_MAIL = "mail e-mail 邮件"
+_SPOKEN_OF: Final = {
+    **dict.fromkeys((PPT, PPTX, ODP), _SLIDES),
+    **dict.fromkeys((XLS, XLSX, ODS), _SHEET),
+    **dict.fromkeys((DOC, DOCX, ODT, RTF), _LETTER),
+    **dict.fromkeys((EML, MSG), _MAIL),
+    EPUB: "e-book 电子书",
+    "image": "picture image photo 图片 照片",
+    "audio": "sound audio recording 录音 音频",
+}
+
+
+def spoken_of_as(mime_type: str | None) -> str:
+    """What people call a file of that type ("the PowerPoint about …"), in English and Chinese; empty for plain text."""
+    mime = normalise(mime_type) or ""
+    return _SPOKEN_OF.get(mime) or _SPOKEN_OF.get(mime.partition("/")[0], "")
+
+
+def is_allowed(mime_type: str, allowed: Collection[str]) -> bool:
+    """Whether a list of types names it, itself or by its family (`image/*`); `*/*` names all."""
+    family = f"{mime_type.partition('/')[0]}/*"
+    return any(name.lower() in {mime_type, family, "*/*"} for name in allowed)
+
+
+def normalise(mime_type: str | None) -> str | None:
+    """The type without parameters, in lower case, under its canonical name; None when nothing is said."""
+    name = (mime_type or "").split(";", 1)[0].strip().lower()
+    if not name or name in {OCTET_STREAM, "binary/octet-stream"}:
+        return None
+    return ALIASES.get(name, name)
+
+
+def by_name(filename: str) -> str | None:
+    """The type that the file's ending stands for, None when we do not know the ending."""
+    dot = filename.rfind(".")
+    return BY_EXTENSION.get(filename[dot:].strip().lower()) if dot >= 0 else None

@@ -1,0 +1,312 @@
+"""The engine that keeps its memories in EverOS, behind the same port as our own."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import partial
+from itertools import chain
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from core import turns
+from core.errors import EngineError, EngineRefused, EngineUnavailable, OutcomeUnknown
+from engines import file_uris
+from engines.everos import backfill
+from engines.everos import flush as upstream_flush
+from engines.everos import search as upstream_search
+from engines.everos.client import content, failures, wire
+from engines.everos.client.client import Client
+from engines.everos.client.concurrency import in_window
+from engines.everos.client.queries import Payload
+from engines.everos.client.resilience import Shares
+from engines.measuring import measured
+from engines.port import AddResult, FlushResult, Health
+from store import sessions, storage
+from store.errors import database_errors
+from store.external import journal
+from store.external import sessions as upstream_sessions
+from store.external.engine_ids import AgentNames
+from store.external.journal import Batch
+from store.models import Memory, Session
+from store.table import MemoryTable
+from store.types import Message, Owner, SearchRequest, SearchResult
+
+logger = logging.getLogger("memory_gateway.upstream")
+
+CALLS_PER_SEARCH = 8
+# Started as they are needed. So many that calls which wait for a place of their user's hold up nobody else's.
+_THREADS = 64 * CALLS_PER_SEARCH
+_ROWS_AT_ONCE = 500
+_STAGED_AT_ONCE = 200
+_CAPABILITIES_TIME = timedelta(seconds=30)
+_DEGRADED = "The memory service has no embedding model, so only keywords were compared."
+_HEALTH_SECONDS = 2.0
+
+
+class UpstreamEngine(MemoryTable):
+    """One per process. What is EverOS's is checked in `engine.upstream`; here it meets our tables."""
+
+    name = "upstream"
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        batch_size: int = 50,
+        clock: Callable[[], datetime] = timezone.now,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._client = client
+        self._batch_size = batch_size
+        self._clock = clock
+        self._sleep = sleep
+        self._writers = Shares(1)
+        self._executor = ThreadPoolExecutor(_THREADS, thread_name_prefix="upstream")
+        self._capabilities: tuple[datetime, Mapping[str, bool]] | None = None
+
+    @measured
+    @database_errors()
+    def add(self, owner: Owner, session_id: str, messages: Sequence[Message]) -> AddResult:
+        self._client_of(owner).require_closed()
+        with self._alone_in(owner, session_id):
+            session, batches = journal.take_in(owner, session_id, messages)
+            status, request_id = "accumulated", ""
+            for batch in batches:
+                status, request_id = self._deliver(owner, session, batch)
+        return AddResult(status, len(messages), request_id)
+
+    @measured
+    @database_errors()
+    def flush(self, owner: Owner, session_id: str) -> FlushResult:
+        with self._alone_in(owner, session_id):
+            session = upstream_sessions.find(owner, session_id)
+            if session is None or session.deleted_at is not None:
+                return FlushResult("no_extraction", 0, "", None)
+            self._client_of(owner).require_closed()
+            for batch in journal.in_doubt(session):
+                self._deliver(owner, session, batch)
+            sent = self._send_flush(owner, session)
+        return upstream_flush.settle(sent)
+
+    @measured
+    @database_errors()
+    def search(self, owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResult]:
+        try:
+            return self._search(owner, requests)
+        except failures.NotConfigured:
+            if any(request.method != "hybrid" for request in requests):
+                raise
+            results = self._search(owner, [replace(request, method="keyword") for request in requests])
+            return [replace(result, degraded=_DEGRADED) for result in results]
+
+    @measured
+    @database_errors()
+    def delete(self, owner: Owner, session_id: str) -> None:
+        """EverOS cannot delete (`capabilities()["delete"]` says so): what it still holds of the session is never shown
+        again, and our copy goes."""
+        with transaction.atomic():
+            sessions.lock_decisions(owner)
+            session = upstream_sessions.forget(owner, session_id, self._clock())
+            memories = Memory.objects.filter(session=session)
+            while indexed := list(memories.filter(is_indexed=True).order_by("pk")[:_ROWS_AT_ONCE]):
+                storage.remove(owner, indexed)
+            memories.delete()
+        logger.info("upstream: a deleted session stays in EverOS, which has no deletion")
+
+    @database_errors()
+    def stage(self, owner: Owner, staging: Session, messages: Sequence[Message], waiting: Sequence[Message]) -> int:
+        """Gives EverOS the messages of a stand-in (`store.external.staging`) and has it make memories of them, a part
+        at a time; then gives it those that wait for a flush. Returns how many calls it made, about.
+
+        The same call again goes on where it broke off. Errors: those of `add` and `flush`, and `EngineRefused` where
+        EverOS makes nothing of what was said.
+        """
+        calls = 0
+        if upstream_sessions.is_flush_open(staging):
+            self._flush_staged(owner, staging)
+        for start in range(0, len(messages), _STAGED_AT_ONCE):
+            part = messages[start : start + _STAGED_AT_ONCE]
+            self._note_and_deliver(owner, staging, part)
+            if journal.waits_for_flush(staging, part):
+                self._flush_staged(owner, staging)
+                calls += 4
+        if waiting:
+            self._note_and_deliver(owner, staging, waiting)
+            calls += 1
+        return calls
+
+    @database_errors()
+    def copy_memories(self, owner: Owner, session: Session) -> int:
+        """Copies what EverOS made of a session and our table lacks; how many. Errors: those of the list call."""
+        return backfill.memories(self._client_of(owner), owner, session)
+
+    def find_sessions(self, owner: Owner) -> Iterator[int]:
+        """Makes sessions of the owner known that EverOS had before us; yields now and then how many. Errors: those of
+        the list call."""
+        return backfill.sessions(self._client_of(owner), owner)
+
+    @database_errors()
+    def resend(self, owner: Owner, session: Session) -> list[Message]:
+        """Sends again what went out without an answer, and returns what has surely arrived now. A message that EverOS
+        refuses for good is dropped: nobody was told that it was taken. Errors: `EngineUnavailable`."""
+        arrived: list[Message] = []
+        with self._alone_in(owner, session.session_id):
+            for batch in journal.in_doubt(session):
+                try:
+                    self._deliver(owner, session, batch)
+                except EngineRefused as error:
+                    logger.warning("upstream: a message whose outcome was open is refused: %s", error.detail)
+                else:
+                    arrived += [entry.message for entry in batch.entries]
+        return arrived
+
+    @database_errors()
+    def look_again(self, owner: Owner, session: Session) -> int:
+        """Copies what EverOS shows by now of a flush of which nobody saw the end; how many. Errors: those of the list
+        call."""
+        return upstream_flush.look_again(self._client_of(owner), owner, session, self._clock())
+
+    def _note_and_deliver(self, owner: Owner, staging: Session, messages: Sequence[Message]) -> None:
+        with transaction.atomic():
+            batches = journal.note(staging, messages)
+        for batch in batches:
+            self._deliver(owner, staging, batch)
+
+    def _flush_staged(self, owner: Owner, staging: Session) -> None:
+        flushed = upstream_flush.settle(self._send_flush(owner, staging))
+        if flushed.status == "no_extraction":
+            raise EngineRefused("The memory service made nothing of what was said in this session.")
+        if flushed.searchable_at_ms is None:
+            raise OutcomeUnknown("The memory service has not shown yet what it made.", retry_after_seconds=5)
+
+    def health(self, timeout_seconds: float) -> Health:
+        base_url = self._client.base_url
+        try:
+            answer, data = self._client.health(self._client.deadline(timeout_seconds))
+        except EngineError as error:
+            return Health("unavailable", base_url, error=failures.cause_of(error))
+        if answer.status != "ok":
+            return Health("unavailable", base_url, data, f"The memory service says of itself: {answer.status[:80]}")
+        return Health("ok", base_url, data)
+
+    def capabilities(self) -> Mapping[str, bool]:
+        """Asked at most twice a minute; while EverOS cannot be reached, nothing works."""
+        now = self._clock()
+        if self._capabilities is None or now >= self._capabilities[0]:
+            self._capabilities = (now + _CAPABILITIES_TIME, self._ask_capabilities())
+        return self._capabilities[1]
+
+    def _ask_capabilities(self) -> Mapping[str, bool]:
+        try:
+            answer, _ = self._client.health(self._client.deadline(_HEALTH_SECONDS))
+        except EngineError:
+            return dict.fromkeys(("keyword", "vector", "hybrid", "agentic", "llm", "delete"), False)
+        has_vectors, has_llm = answer.can("embed"), answer.can("llm")
+        return {
+            "keyword": True,
+            "vector": has_vectors,
+            "hybrid": True,
+            "agentic": has_vectors and has_llm and answer.can("rerank"),
+            "llm": has_llm,
+            "delete": False,
+        }
+
+    def _alone_in(self, owner: Owner, session_id: str) -> AbstractContextManager[None]:
+        """One at a time writes to a session, as in EverOS itself: of a message that goes out beside a flush nobody
+        knows which of the two was first, so that it could not be sent again when its answer is lost."""
+        name = (owner.user_pk, owner.app_id, owner.project_id, session_id)
+        return self._writers.place(name, self._client.deadline().half())
+
+    def _send_flush(self, owner: Owner, session: Session) -> upstream_flush.Sent:
+        return upstream_flush.send(self._client_of(owner), owner, session, clock=self._clock, sleep=self._sleep)
+
+    def _client_of(self, owner: Owner) -> Client:
+        return self._client.of(owner.user_pk)
+
+    def _deliver(self, owner: Owner, session: Session, batch: Batch) -> tuple[str, str]:
+        """Sends a batch. What is surely not upstream leaves no trace here; what may be there stays in doubt."""
+        try:
+            answer = self._send(owner, session, batch)
+        except OutcomeUnknown:
+            raise
+        except EngineError as error:
+            if batch.is_new or error.is_permanent:
+                journal.drop(session, batch)
+            raise
+        journal.note_arrived(session, batch)
+        return answer
+
+    def _send(self, owner: Owner, session: Session, batch: Batch) -> tuple[str, str]:
+        """Documents that EverOS has no reader for are read by ours."""
+        for item in chain.from_iterable(entry.message.content for entry in batch.entries):
+            file_uris.require_allowed(item)  # EverOS reads any file of its host
+        try:
+            return self._send_as(owner, session, batch, inline_documents=False)
+        except failures.Unsupported:
+            if not any(content.has_documents(entry.message) for entry in batch.entries):
+                raise
+            return self._send_as(owner, session, batch, inline_documents=True)
+
+    def _send_as(self, owner: Owner, session: Session, batch: Batch, *, inline_documents: bool) -> tuple[str, str]:
+        client = self._client_of(owner)
+        deadline = client.deadline()
+        messages = _wire(owner, batch, inline_documents=inline_documents)
+        status, request_id = "accumulated", ""
+        for start in range(0, len(messages), content.MAX_MESSAGES_PER_CALL):
+            part = messages[start : start + content.MAX_MESSAGES_PER_CALL]
+            try:
+                answer = client.add(_add_payload(session, part), deadline)
+            except EngineUnavailable as error:
+                if start:  # a part of it has arrived already
+                    raise OutcomeUnknown(error.detail, retry_after_seconds=error.retry_after_seconds) from error
+                raise
+            status, request_id = answer.status, answer.request_id
+        return status, request_id
+
+    def _search(self, owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResult]:
+        client = self._client_of(owner)
+        client.require_closed()
+        deadline = client.deadline()
+
+        def ask(payloads: Sequence[Payload]) -> list[wire.Records]:
+            calls = [partial(client.search, payload, deadline) for payload in payloads]
+            with turns.searching.lent():
+                return in_window(self._executor, calls, CALLS_PER_SEARCH)
+
+        return upstream_search.search(ask, owner, requests, self._batch_size)
+
+
+def _wire(owner: Owner, batch: Batch, *, inline_documents: bool) -> list[content.WireMessage]:
+    """EverOS files memories by sender: a user's own words under the user, whatever the message says, agents under the
+    user's agents."""
+    agents = AgentNames.of(owner.user_pk)
+    return [
+        message
+        for entry in batch.entries
+        for message in content.wire_messages(
+            entry.message,
+            owner.user_id if entry.message.role == "user" else agents.engine_id(entry.message.sender_id),
+            entry.timestamp_ms,
+            inline_documents=inline_documents,
+        )
+    ]
+
+
+def _add_payload(session: Session, messages: Sequence[content.WireMessage]) -> dict[str, Any]:
+    """Extraction waits for the flush: otherwise every add costs a call of the LLM, whose failure loses the messages.
+    Versions before 1.3 ignore that wish."""
+    return {
+        "session_id": session.engine_session_id,
+        "app_id": session.app_id,
+        "project_id": session.project_id,
+        "messages": messages,
+        "defer_extraction": True,
+    }

@@ -1,0 +1,90 @@
+"""What an EverOS held before the gateway came, or made when nobody looked: sessions and memories of one user.
+
+A session is taken for the user's where EverOS has an episode of the user in it, unless its name speaks of somebody
+else, another user holds it here, or it was left there: by an erased user, or by a move to another engine.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from django.db import transaction
+
+from core.ids import check_session_id, parse_session_id
+from engines.everos import mirror
+from engines.everos.client import wire
+from engines.everos.client.client import Client
+from store.external import residue
+from store.models import Session, owned_by
+from store.types import Owner
+
+_PAGE_SIZE = 100
+# Of a session that a move told anew (`store.external.staging`), or of another user's of the same name.
+_MADE_BY_US = re.compile(r".+(~[0-9a-f]{16}|\+[0-9a-f]{32})")
+
+
+def sessions(client: Client, owner: Owner) -> Iterator[int]:
+    """Makes the user's sessions known that EverOS has episodes of; yields after each page how many were new.
+
+    Errors: those of the client's list call.
+    """
+    if residue.holds_user(owner.user_id):
+        return
+    number, seen, total = 1, 0, 1
+    while seen < total:
+        page = client.list(_question(owner, number), client.deadline())
+        yield sum(_take_in(owner, name) for name in _names(owner, page))
+        number, seen, total = number + 1, seen + _PAGE_SIZE, page.total_count
+
+
+def memories(client: Client, owner: Owner, session: Session) -> int:
+    """Copies what EverOS made of a session and our mirror lacks; how many. Errors: those of the client's list call."""
+    return mirror.pull(client, owner, session, client.deadline())
+
+
+def _question(owner: Owner, number: int) -> dict[str, object]:
+    return {
+        "user_id": owner.user_id,
+        "app_id": owner.app_id,
+        "project_id": owner.project_id,
+        "memory_type": "episode",
+        "page": number,
+        "page_size": _PAGE_SIZE,
+        "sort_by": "timestamp",
+        "sort_order": "asc",
+    }
+
+
+def _names(owner: Owner, page: wire.Page) -> set[str]:
+    return {one.session_id for one in page.episodes if one.session_id is not None and one.user_id == owner.user_id}
+
+
+def _take_in(owner: Owner, name: str) -> bool:
+    """Whether the session was unknown and is the user's."""
+    if not _may_be_of(owner, name):
+        return False
+    session = Session(
+        user_id=owner.user_pk,
+        app_id=owner.app_id,
+        project_id=owner.project_id,
+        session_id=name,
+        engine_session_id=name,
+        kind=parse_session_id(name).kind,
+    )
+    with transaction.atomic():
+        held = Session.objects.filter(engine_session_id=name, app_id=owner.app_id, project_id=owner.project_id)
+        known = Session.objects.filter(owned_by(owner), session_id=name)
+        if held.exists() or known.exists() or residue.holds_session(session):
+            return False
+        session.save()
+        return True
+
+
+def _may_be_of(owner: Owner, name: str) -> bool:
+    try:
+        check_session_id(name)
+    except ValueError:
+        return False
+    named = parse_session_id(name).user_id
+    return named in {None, owner.user_id} and not _MADE_BY_US.fullmatch(name)

@@ -1,0 +1,219 @@
+"""The HTTP client of EverOS (1.0–1.5): every call bounded in time, size and number, every answer checked.
+
+Errors of every call are those of the port: `EngineUnavailable` and its children (temporary), `EngineRefused`
+(permanent). Answers are typed; the upstream's own error text is only logged.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar
+
+import orjson
+from pydantic import BaseModel
+
+from core.errors import EngineError, EngineUnavailable, OutcomeUnknown
+from core.http_client import Deadline, HttpClient, HttpError, Response, TooLarge, Undecodable
+from engines.everos.client import failures, responses, wire
+from engines.everos.client.body import Body
+from engines.everos.client.resilience import Breaker, Lane, Retry
+from engines.everos.client.responses import Envelope
+
+READS_AT_ONCE = 32
+WRITES_AT_ONCE = 16
+_SHARE_OF_ONE_USER = 2  # half of them
+_TASK_POLL_SECONDS = 0.25
+_TASK_POLL_CAP_SECONDS = 2.0
+_TASK_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
+_STATUS_OF_TASK_ERROR = {"INVALID_INPUT": 422, "UNSUPPORTED_FORMAT": 415, "EXTERNAL_SERVICE_UNAVAILABLE": 503}
+_HEADERS = {"Content-Type": "application/json", "Accept": "application/json", "Accept-Encoding": "gzip"}
+_T = TypeVar("_T")
+_Data = TypeVar("_Data", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Where the upstream is and how patient we are. `timeout_seconds` bounds one call with all its tries."""
+
+    base_url: str
+    timeout_seconds: float = 120.0
+    retry: Retry = field(default_factory=Retry)
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+
+
+@dataclass(frozen=True, slots=True)
+class AddAnswer:
+    request_id: str
+    status: Literal["accumulated", "extracted"]
+
+
+@dataclass(frozen=True, slots=True)
+class FlushAnswer:
+    """`status` None: done behind a queue, which does not say with what result. `failed_before` holds the failures of
+    earlier tries of this call: after one, "no_extraction" does not mean that there was nothing to extract."""
+
+    request_id: str
+    status: Literal["extracted", "no_extraction"] | None
+    failed_before: tuple[OutcomeUnknown, ...] = ()
+
+
+class Client:
+    """One per process, and of it one for each user (`of`); threads share them."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._http = HttpClient(options.base_url, headers=_HEADERS, pool_size=READS_AT_ONCE + WRITES_AT_ONCE)
+        self._breaker = Breaker(clock=options.clock)
+        self._reads = Lane(READS_AT_ONCE, READS_AT_ONCE // _SHARE_OF_ONE_USER)
+        self._writes = Lane(WRITES_AT_ONCE, WRITES_AT_ONCE // _SHARE_OF_ONE_USER)
+        self._user: Hashable = None
+
+    def of(self, user: Hashable) -> Client:
+        """The same for one user: calls that hang or fail for that user hold up nobody else's."""
+        own = object.__new__(Client)
+        own.__dict__.update(self.__dict__, _user=user)
+        return own
+
+    @property
+    def base_url(self) -> str:
+        return self._options.base_url
+
+    def deadline(self, seconds: float | None = None) -> Deadline:
+        return Deadline.after(self._options.timeout_seconds if seconds is None else seconds, self._options.clock)
+
+    def require_closed(self) -> None:
+        """To be asked before anything is done that only a call would give a sense. Errors: `CircuitOpen` while none
+        would be sent."""
+        self._breaker.require_closed(self._user)
+
+    def add(self, payload: Mapping[str, Any], deadline: Deadline) -> AddAnswer:
+        """Appends messages. Tried again after any temporary failure: until a flush, the upstream takes the same
+        (session, timestamp, position) as the same message."""
+        body = Body(payload)
+
+        def once() -> AddAnswer:
+            status, envelope = self._write("/api/v1/memory/add", body, deadline, repeatable=True)
+            if status == 202:
+                self._wait_for_task(envelope, deadline)
+                return AddAnswer(envelope.request_id, "accumulated")
+            return AddAnswer(envelope.request_id, responses.checked(wire.Added, envelope.data).status)
+
+        return self._options.retry.call(once, deadline)
+
+    def flush(self, payload: Mapping[str, Any], deadline: Deadline) -> FlushAnswer:
+        """Asks for extraction of a session's buffer; repeating it does no harm."""
+        body = orjson.dumps(payload)
+        failed: list[OutcomeUnknown] = []
+
+        def once() -> FlushAnswer:
+            status, envelope = self._write("/api/v1/memory/flush", body, deadline, repeatable=False)
+            if status == 202:
+                self._wait_for_task(envelope, deadline)
+                return FlushAnswer(envelope.request_id, None, tuple(failed))
+            flushed = responses.checked(wire.Flushed, envelope.data)
+            return FlushAnswer(envelope.request_id, flushed.status, tuple(failed))
+
+        def note(error: EngineUnavailable) -> None:
+            if isinstance(error, OutcomeUnknown):
+                failed.append(error)
+
+        return self._options.retry.call(once, deadline, note)
+
+    def search(self, payload: Mapping[str, Any], deadline: Deadline) -> wire.Records:
+        return self._read("/api/v1/memory/search", payload, deadline, wire.Records)
+
+    def list(self, payload: Mapping[str, Any], deadline: Deadline) -> wire.Page:
+        """One page of a user's or an agent's memories of one type."""
+        return self._read("/api/v1/memory/get", payload, deadline, wire.Page)
+
+    def health(self, deadline: Deadline) -> tuple[wire.HealthAnswer, dict[str, Any]]:
+        """The checked answer, and all of it as it came. Asks even while the circuit is open."""
+        data = self._exchange("GET", "/health", None, deadline, self._health)
+        return responses.checked(wire.HealthAnswer, data), data
+
+    def _health(self, response: Response) -> Any:
+        if response.status != 200:
+            raise self._refusal(response)
+        return responses.read_json(response)
+
+    def _read(self, path: str, payload: Mapping[str, Any], deadline: Deadline, shape: type[_Data]) -> _Data:
+        body = orjson.dumps(payload)
+
+        def once() -> _Data:
+            return responses.checked(shape, self._read_once(path, body, deadline).data)
+
+        try:
+            return self._options.retry.call(once, deadline)
+        except failures.OddAnswer:
+            raise
+        except OutcomeUnknown as error:  # nothing was to be changed, so nothing is owed
+            raise EngineUnavailable(error.detail, retry_after_seconds=error.retry_after_seconds) from error
+
+    def _read_once(self, path: str, body: bytes | None, deadline: Deadline) -> Envelope:
+        def read(response: Response) -> Envelope:
+            if response.status != 200:
+                raise self._refusal(response)
+            return responses.read_envelope(response)
+
+        with self._reads.place(deadline, self._user), self._breaker.guard(self._user):
+            return self._exchange("POST" if body else "GET", path, body, deadline, read)
+
+    def _write(self, path: str, body: bytes | Body, deadline: Deadline, *, repeatable: bool) -> tuple[int, Envelope]:
+        def read(response: Response) -> tuple[int, Envelope]:
+            if response.status not in {200, 202}:
+                raise self._refusal(response, repeatable=repeatable)
+            return response.status, responses.read_envelope(response)
+
+        with self._writes.place(deadline, self._user), self._breaker.guard(self._user):
+            return self._exchange("POST", path, body, deadline, read)
+
+    def _refusal(self, response: Response, *, repeatable: bool = True) -> Exception:
+        """The error of an answer that is none of success. A 500 leaves nothing of a repeatable call behind."""
+        status = response.status
+        code, text = responses.read_refusal(response)
+        failures.log(f"{status} {code}"[:60], text)
+        error = failures.of_status(status, code, response.retry_after_seconds())
+        if isinstance(error, failures.UpstreamFailed) and repeatable:
+            return EngineUnavailable(error.detail, retry_after_seconds=error.retry_after_seconds)
+        return error
+
+    def _exchange(
+        self, method: str, path: str, body: bytes | Body | None, deadline: Deadline, read: Callable[[Response], _T]
+    ) -> _T:
+        """Return what `read` makes of the response."""
+        try:
+            with self._http.send(method, path, body, deadline) as response:
+                return read(response)
+        except (TooLarge, Undecodable) as error:
+            raise failures.odd_answer(str(error)) from None
+        except HttpError as error:
+            failures.log(f"{method} {path}", f"{type(error).__name__}: {error}")
+            raise (failures.no_answer() if error.was_sent else failures.not_reached()) from error
+
+    def _wait_for_task(self, queued: Envelope, deadline: Deadline) -> None:
+        """Waits for a call that the upstream queued. Errors: `NoAnswer` when the deadline comes first or the task is
+        forgotten, `UpstreamFailed` or `EngineRefused` as the task ended."""
+        responses.checked(wire.Queued, queued.data)
+        if not _TASK_ID.fullmatch(queued.request_id):
+            raise failures.odd_answer("a task without a usable id")
+        pause = _TASK_POLL_SECONDS
+        while not (task := self._task(queued.request_id, deadline)).is_over:
+            if pause >= deadline.left_seconds:
+                raise failures.no_answer()
+            self._options.sleep(pause)
+            pause = min(pause * 2, _TASK_POLL_CAP_SECONDS)
+        if task.status == "failed":
+            failures.log("task failed", task.error_code or "")
+            raise failures.of_status(_STATUS_OF_TASK_ERROR.get(task.error_code or "", 500), "", None)
+
+    def _task(self, task_id: str, deadline: Deadline) -> wire.Task:
+        try:
+            return responses.checked(wire.Task, self._read_once(f"/api/v1/tasks/{task_id}", None, deadline).data)
+        except failures.OddAnswer:
+            raise
+        except EngineError as error:  # the call itself was taken: what became of it is what we do not know
+            raise failures.no_answer() from error

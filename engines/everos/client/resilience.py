@@ -1,0 +1,219 @@
+"""How long and how often the upstream is asked: retries, the circuit breaker, and how many calls run at once."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+from weakref import WeakValueDictionary
+
+from core.errors import EngineUnavailable, OutcomeUnknown
+from core.http_client import Deadline
+from engines.everos.client.failures import CircuitOpen, NoAnswer, NotReached, OddAnswer
+
+RETRY_AFTER_SECONDS = 5
+"""What a caller is told to wait when the upstream itself says nothing."""
+MAX_NAMES = 20_000
+"""Of so many users it is known at most that the upstream fails for them."""
+_T = TypeVar("_T")
+_NEVER_REPEATED = (CircuitOpen, OddAnswer)
+_BREAKING = (NotReached, NoAnswer, OddAnswer)
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """Up to `attempts` tries; the wait doubles from `delay_seconds` to `cap_seconds`, with up to half of it random so
+    that many gateways do not come back together. A longer `Retry-After` is honoured."""
+
+    attempts: int = 3
+    delay_seconds: float = 0.25
+    cap_seconds: float = 10.0
+    sleep: Callable[[float], None] = time.sleep
+    jitter: Callable[[], float] = random.random
+
+    def call(
+        self, once: Callable[[], _T], deadline: Deadline, on_failure: Callable[[EngineUnavailable], None] | None = None
+    ) -> _T:
+        """The first answer of `once`. Errors: a permanent one at once; when no try or no time is left the last one, or
+        an earlier one after which the call may have been carried out."""
+        unknown: OutcomeUnknown | None = None
+        for attempt in range(1, self.attempts + 1):
+            try:
+                return once()
+            except EngineUnavailable as error:
+                if isinstance(error, OutcomeUnknown):
+                    unknown = error
+                if on_failure:
+                    on_failure(error)
+                wait = self._wait_seconds(attempt, error)
+                is_last = attempt == self.attempts or isinstance(error, _NEVER_REPEATED)
+                if is_last or wait >= deadline.left_seconds:
+                    raise _with_advice(unknown or error) from error.__cause__
+                self.sleep(wait)
+        raise AssertionError("at least one attempt is made")
+
+    def _wait_seconds(self, attempt: int, error: EngineUnavailable) -> float:
+        backoff = min(self.delay_seconds * 2.0 ** (attempt - 1), self.cap_seconds)
+        return max(backoff * (1 - self.jitter() / 2), error.retry_after_seconds or 0)
+
+
+def _with_advice(error: EngineUnavailable) -> EngineUnavailable:
+    error.retry_after_seconds = error.retry_after_seconds or RETRY_AFTER_SECONDS
+    return error
+
+
+@dataclass(slots=True)
+class _Circuit:
+    """What failed in a row, and when somebody may try again where that was too much."""
+
+    failures: int = 0
+    next_try_at: float = 0.0
+
+
+_NO_FAILURE = _Circuit()
+
+
+class Breaker:
+    """Stops asking an upstream that is down. After `threshold` calls of one user in a row that did not get through,
+    nothing of that user's is sent for `open_seconds`; then one call probes, and its outcome closes or opens the circuit
+    again. When that happened to `users` of them and nobody got through meanwhile, it is so for all."""
+
+    def __init__(
+        self,
+        threshold: int = 5,
+        open_seconds: float = 5.0,
+        users: int = 2,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._threshold = threshold
+        self._open_seconds = open_seconds
+        self._users = users
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._of_users: OrderedDict[Hashable, _Circuit] = OrderedDict()  # of those whose last call failed
+        self._of_all = _Circuit()
+
+    def guard(self, user: Hashable) -> _Guard:
+        """One call, made inside `with`. Errors at its beginning: `CircuitOpen`."""
+        return _Guard(self, user)
+
+    def require_closed(self, user: Hashable) -> None:
+        """Errors: `CircuitOpen` while a call of this user's would not be sent. Probing is left to the call itself."""
+        with self._lock:
+            self._due(user)
+
+    def admit(self, user: Hashable) -> None:
+        with self._lock:
+            for circuit in self._due(user):  # this call is the probe; the others go on waiting
+                circuit.next_try_at = self._clock() + self._open_seconds
+
+    def _due(self, user: Hashable) -> list[_Circuit]:
+        """The open circuits that are due to be probed; the lock is held. Errors: `CircuitOpen`."""
+        own = self._of_users.get(user, _NO_FAILURE)
+        asked = ((own, self._threshold), (self._of_all, self._users))
+        stopped = [circuit for circuit, most in asked if circuit.failures >= most]
+        if stopped:
+            wait = max(circuit.next_try_at for circuit in stopped) - self._clock()
+            if wait > 0:
+                raise CircuitOpen("The memory service cannot be reached.", retry_after_seconds=max(1, round(wait)))
+        return stopped
+
+    def failed(self, user: Hashable) -> None:
+        with self._lock:
+            own = self._of_users.setdefault(user, _Circuit())
+            own.failures += 1
+            self._of_all.failures += own.failures == self._threshold
+            own.next_try_at = self._of_all.next_try_at = self._clock() + self._open_seconds
+            self._of_users.move_to_end(user)
+            if len(self._of_users) > MAX_NAMES:
+                self._of_users.popitem(last=False)
+
+    def succeeded(self, user: Hashable) -> None:
+        with self._lock:
+            if self._of_all.failures >= self._users:
+                self._of_users.clear()
+            self._of_users.pop(user, None)
+            self._of_all.failures = 0
+
+
+class _Guard:
+    """One call that the breaker lets through; how it ends is the breaker's to know. (As the places below no generator:
+    a search would cost a tenth more.)"""
+
+    __slots__ = ("_breaker", "_user")
+
+    def __init__(self, breaker: Breaker, user: Hashable) -> None:
+        self._breaker = breaker
+        self._user = user
+
+    def __enter__(self) -> None:
+        self._breaker.admit(self._user)
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, _BREAKING):
+            self._breaker.failed(self._user)
+        else:
+            self._breaker.succeeded(self._user)  # it answered as a memory service does: also with a refusal it is there
+
+
+class Shares:
+    """At most `size` calls at once of each name."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._lock = threading.Lock()
+        self._of_names: WeakValueDictionary[Hashable, threading.Semaphore] = WeakValueDictionary()
+
+    def place(self, name: Hashable, until: Deadline) -> _Places:
+        """Errors at its beginning: `EngineUnavailable` when the time is over before there is one."""
+        return _Places((self.of(name),), until)
+
+    def of(self, name: Hashable) -> threading.Semaphore:
+        with self._lock:  # a semaphore is known as long as somebody holds a place or waits for one
+            places = self._of_names.get(name)
+            if places is None:
+                places = self._of_names[name] = threading.Semaphore(self._size)
+            return places
+
+
+class Lane:
+    """At most `size` calls at once, and at most `share` of one user, so that calls that hang leave room for others'.
+
+    Who gets no place within half of its time is told to come back, since what is sent with the last of it would have
+    no known outcome.
+    """
+
+    def __init__(self, size: int, share: int) -> None:
+        self._places = threading.Semaphore(size)
+        self._shares = Shares(share)
+
+    def place(self, deadline: Deadline, user: Hashable) -> _Places:
+        """Errors at its beginning: `EngineUnavailable`."""
+        return _Places((self._shares.of(user), self._places), deadline.half())
+
+
+class _Places:
+    """A place in each of the queues, one after the other, held inside `with`."""
+
+    __slots__ = ("_queues", "_until")
+
+    def __init__(self, queues: Sequence[threading.Semaphore], until: Deadline) -> None:
+        self._queues = queues
+        self._until = until
+
+    def __enter__(self) -> None:
+        for number, queue in enumerate(self._queues):
+            if not queue.acquire(timeout=max(self._until.left_seconds, 0)):
+                self._leave(number)
+                raise EngineUnavailable("The memory service has too much to do.", retry_after_seconds=1)
+
+    def __exit__(self, *_: object) -> None:
+        self._leave(len(self._queues))
+
+    def _leave(self, number: int) -> None:
+        for queue in self._queues[:number]:
+            queue.release()

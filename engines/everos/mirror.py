@@ -1,0 +1,101 @@
+"""Our copy of what the upstream made of a session: pulled after each flush, which also shows what was stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.db.models import QuerySet
+
+from core.http_client import Deadline
+from engines.everos.client import wire
+from engines.everos.client.client import Client
+from engines.everos.client.hits import Names, hits_of
+from store.external.engine_ids import AgentNames
+from store.models import Memory, Session
+from store.types import Hit, Owner
+
+_PAGE_SIZE = 100
+
+
+def pull(client: Client, owner: Owner, session: Session, deadline: Deadline) -> int:
+    """Copies the session's episodes, newest first, until all that are new are here. Returns how many were new.
+
+    Errors: those of the client's list call.
+    """
+    known = _episodes(session).count()
+    new = 0
+    for number in range(1, 1 + 10_000 // _PAGE_SIZE):
+        page = client.list(_question(owner, session, number), deadline)
+        new += _keep(owner, session, page)
+        if known + new >= page.total_count or number * _PAGE_SIZE >= page.total_count:
+            break
+    return new
+
+
+def latest(session: Session) -> Memory | None:
+    """Of the copies that no flush was noted for that of what was said last."""
+    return _episodes(session).filter(batch_id="").order_by("-created_at_ms", "-pk").first()
+
+
+def unnoted(session: Session) -> int:
+    """How many copies were made of which no flush was noted to have made them: its process was killed before."""
+    return _episodes(session).filter(batch_id="").count()
+
+
+def reaches(session: Session, said_ms: int, *, unnoted: bool) -> bool:
+    """Whether there is a copy as late as what was said last: EverOS dates an episode by the last message in it, to the
+    second, and cuts a session in its order. `unnoted`: among those alone of which no flush was noted."""
+    late = _episodes(session).filter(created_at_ms__gte=said_ms // 1000 * 1000)
+    return (late.filter(batch_id="") if unnoted else late).exists()
+
+
+def _question(owner: Owner, session: Session, number: int) -> dict[str, Any]:
+    return {
+        "user_id": owner.user_id,
+        "app_id": owner.app_id,
+        "project_id": owner.project_id,
+        "memory_type": "episode",
+        "page": number,
+        "page_size": _PAGE_SIZE,
+        "filters": {"session_id": session.engine_session_id},
+    }
+
+
+def _keep(owner: Owner, session: Session, page: wire.Page) -> int:
+    names = Names({session.engine_session_id: session.session_id}, AgentNames.of(owner.user_pk))
+    hits, _ = hits_of(page, owner, names, None, is_bounded=True)
+    known = set(
+        _episodes(session).filter(memory_id__in=[hit.memory_id for hit in hits]).values_list("memory_id", flat=True)
+    )
+    new = [hit for hit in hits if hit.memory_id not in known]
+    Memory.objects.bulk_create(_rows(owner, session, new), ignore_conflicts=True)
+    return len(new)
+
+
+def _episodes(session: Session) -> QuerySet[Memory]:
+    return Memory.objects.filter(
+        user_id=session.user_id,
+        app_id=session.app_id,
+        project_id=session.project_id,
+        session=session,
+        memory_type=Memory.Type.EPISODE,
+        origin=Memory.Origin.UPSTREAM,
+    )
+
+
+def _rows(owner: Owner, session: Session, hits: Iterable[Hit]) -> Iterable[Memory]:
+    for hit in hits:
+        yield Memory(
+            user_id=owner.user_pk,
+            app_id=owner.app_id,
+            project_id=owner.project_id,
+            memory_id=hit.memory_id,
+            session=session,
+            memory_type=Memory.Type.EPISODE,
+            sender_id=owner.user_id,
+            text=hit.text,
+            payload=hit.raw,
+            created_at_ms=hit.created_at_ms,
+            origin=Memory.Origin.UPSTREAM,
+        )

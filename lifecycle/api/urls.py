@@ -1,7 +1,0 @@
-from __future__ import annotations
-
-from django.urls import path
-
-from lifecycle.api.views import UserErasureView
-
-urlpatterns = [path("users/<str:user_id>", UserErasureView.as_view())]

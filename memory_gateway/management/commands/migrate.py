@@ -1,0 +1,15 @@
+"""`manage.py migrate`: Django's own, after a check that this version made the database."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.commands import migrate
+
+from memory_gateway.database_version import require_known_migrations
+
+
+class Command(migrate.Command):
+    def handle(self, *args: Any, **options: Any) -> None:
+        require_known_migrations()
+        super().handle(*args, **options)

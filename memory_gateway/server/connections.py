@@ -1,0 +1,156 @@
+"""How many connections one process holds, and which of them give way to new ones.
+
+This module and `http_protocol` know no models: a worker process imports them before it sets Django up.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import math
+import resource
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Protocol
+
+from core.networks import network_of
+
+logger = logging.getLogger("memory_gateway.server.connections")
+
+MAX_CONNECTIONS = 4096
+# Files that are no connections of clients: databases, uploads, calls to engines, modules. A thread has up to four open.
+RESERVED_FILES = 256
+FILES_PER_THREAD = 4
+# With fewer, the start says so.
+FEW_CONNECTIONS = 1000
+_WARNING_INTERVAL_SECONDS = 60.0
+
+
+def allowed_connections(threads: int) -> int:
+    """Raise the soft limit of open files as far as it is needed and allowed; return how many connections it leaves."""
+    reserve = RESERVED_FILES + FILES_PER_THREAD * threads
+    limit = _raise_file_limit(MAX_CONNECTIONS + reserve)
+    return max(min(limit - reserve, MAX_CONNECTIONS), limit // 4, 1)
+
+
+def _raise_file_limit(wanted: int) -> int:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return wanted
+    raised = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (raised, hard))
+    except (ValueError, OSError):  # macOS names a hard limit that it does not grant
+        return soft
+    return raised
+
+
+class Connection(Protocol):
+    """`address` is what `ConnectionTable.address_of` returned for its client."""
+
+    address: str | None
+
+    def give_way(self) -> None:
+        """Close at once."""
+
+
+class ConnectionTable:
+    """The connections of one process, for use on one event loop.
+
+    A connection is idle while it has no request in progress. When `total` or `per_address` is reached, the connection
+    that has been idle longest is closed for the new one. An IPv6 address counts as its /64 network. Addresses in
+    `trusted_proxies` have no limit of their own.
+    """
+
+    def __init__(
+        self,
+        *,
+        total: int,
+        per_address: int,
+        trusted_proxies: Sequence[str] = (),
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.total = total
+        self.per_address = min(per_address, max(total // 2, 1))
+        self._trusted_proxies = tuple(trusted_proxies)
+        self._clock = clock
+        self._warn_at = -math.inf
+        self._counts: Counter[str | None] = Counter()
+        self._idle: dict[Connection, None] = {}  # idle longest first, and the same for each address
+        self._idle_of: defaultdict[str | None, dict[Connection, None]] = defaultdict(dict)
+        self._closing: set[Connection] = set()
+
+    def address_of(self, host: str) -> str | None:
+        """Return the address that a client is counted under, None for a trusted proxy."""
+        return _address_of(host, self._trusted_proxies)
+
+    def admit(self, connection: Connection, *, open_connections: int) -> bool:
+        """Count a new connection. Return False if there is no room for it and no idle one to close.
+
+        `open_connections` includes the new one, WebSockets, and those that are about to close.
+        """
+        address = connection.address
+        self._counts[address] += 1
+        while address is not None and self._counts[address] > self.per_address:
+            if not self._close_oldest(self._idle_of[address]):
+                self._release(connection)
+                return False
+        while open_connections - len(self._closing) > self.total:
+            self._warn()
+            if not self._close_oldest(self._idle):
+                self._release(connection)
+                return False
+        self.mark_idle(connection)
+        return True
+
+    def mark_idle(self, connection: Connection) -> None:
+        if connection not in self._closing:
+            self._idle[connection] = None
+            self._idle_of[connection.address][connection] = None
+
+    def mark_busy(self, connection: Connection) -> None:
+        self._idle.pop(connection, None)
+        if connection.address in self._idle_of:
+            self._idle_of[connection.address].pop(connection, None)
+
+    def remove(self, connection: Connection) -> None:
+        """Forget a connection that was closed, or that became a WebSocket and has other limits now."""
+        if connection not in self._closing:
+            self._release(connection)
+        self._closing.discard(connection)
+
+    def _close_oldest(self, idle: dict[Connection, None]) -> bool:
+        oldest = next(iter(idle), None)
+        if oldest is None:
+            return False
+        self._release(oldest)
+        oldest.give_way()
+        return True
+
+    def _release(self, connection: Connection) -> None:
+        self.mark_busy(connection)
+        self._closing.add(connection)
+        self._counts[connection.address] -= 1
+        if not self._counts[connection.address]:
+            del self._counts[connection.address]
+            self._idle_of.pop(connection.address, None)
+
+    def _warn(self) -> None:
+        now = self._clock()
+        if now >= self._warn_at:
+            self._warn_at = now + _WARNING_INTERVAL_SECONDS
+            logger.warning("All %d connections are in use. Idle ones are closed for new ones.", self.total)
+
+
+@lru_cache(maxsize=1024)
+def _address_of(host: str, trusted_proxies: tuple[str, ...]) -> str | None:
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host
+    address = getattr(address, "ipv4_mapped", None) or address
+    if any(address in ipaddress.ip_network(network, strict=False) for network in trusted_proxies):
+        return None
+    return network_of(str(address))

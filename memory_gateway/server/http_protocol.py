@@ -1,0 +1,212 @@
+"""uvicorn's HTTP protocol with bounds for clients that have not authenticated yet.
+
+It relies on uvicorn's internals: `tests/memory_gateway/test_http_protocol.py` notices when they change.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from http import HTTPStatus
+from typing import Any, NoReturn
+
+import orjson
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from core.errors import BadRequest, GatewayError
+from core.rest import PROBLEM_CONTENT_TYPE, problem
+from memory_gateway.server.connections import ConnectionTable
+
+MAX_HEAD_BYTES = 64 * 1024
+MAX_HEADERS = 100
+# Requests that a client may send on one connection before the first of them is answered.
+MAX_PIPELINED = 32
+# How long a client that was refused may go on sending, and how much of it is read: it gets to read its answer so.
+LINGER_SECONDS = 1.0
+LINGER_BYTES = 256 * 1024
+
+
+class HeadTooLarge(GatewayError):
+    status, code, title = 431, "head_too_large", "Request head too large"
+
+
+class TooManyConnections(GatewayError):
+    status, code, title = 503, "too_many_connections", "Too many connections"
+
+
+class HttpProtocol(HttpToolsProtocol):
+    """Refuses long heads, ends slow ones, and takes its place in a table of connections.
+
+    `head_seconds`: how long a client may take from connecting, or from the first byte of another request, until the
+    head is complete. `stall_seconds`: how long it may go without taking any more of its answer.
+    """
+
+    def __init__(
+        self, *args: Any, connections: ConnectionTable, head_seconds: float, stall_seconds: float, **options: Any
+    ) -> None:
+        super().__init__(*args, **options)
+        self.address: str | None = None
+        self._table = connections
+        self._head_seconds = head_seconds
+        self._stall_seconds = stall_seconds
+        self._head_timer: asyncio.TimerHandle | None = None
+        self.headers = []
+        self._piece_bytes = 0
+        # What came since the last complete head or part of a body. The whole piece in which that ended is counted.
+        self._unparsed_bytes = 0
+        self._refusal: GatewayError | None = None
+        self._is_refused = False
+        self._lingered_bytes = 0
+
+    @property
+    def _is_busy(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    # --- the connection ---
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.address = self._table.address_of(self.client[0] if self.client else "")
+        if self._table.admit(self, open_connections=len(self.connections)):
+            self._head_timer = self.loop.call_later(self._head_seconds, self._end_slow_head)
+        else:
+            self._is_refused = True
+            self._answer(TooManyConnections("Too many connections are open. Try again later."))
+            self.transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._table.remove(self)
+        self._cancel_head_timer()
+        self._unset_keepalive_if_required()
+        super().connection_lost(exc)
+
+    def handle_websocket_upgrade(self) -> None:
+        self._table.remove(self)
+        super().handle_websocket_upgrade()
+
+    def give_way(self) -> None:
+        self.transport.abort()
+
+    # --- what the client sends ---
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_refused:
+            self._linger(data)
+        elif len(data) <= MAX_HEAD_BYTES:
+            self._parse(data)
+        else:
+            for start in range(0, len(data), MAX_HEAD_BYTES):
+                self._parse(data[start : start + MAX_HEAD_BYTES])
+                if self._is_refused or self not in self.connections:
+                    return
+
+    def _parse(self, piece: bytes) -> None:
+        """Parse at most `MAX_HEAD_BYTES`, so that a client cannot make the parser keep much more than that."""
+        self._piece_bytes = len(piece)
+        self._unparsed_bytes += self._piece_bytes
+        super().data_received(piece)
+        if self._is_refused:
+            return
+        if self._unparsed_bytes > 2 * MAX_HEAD_BYTES or len(self.headers) > MAX_HEADERS:
+            self._refuse(_head_too_large())
+        elif self._head_timer is None and not self._is_busy and self in self.connections:
+            self._head_timer = self.loop.call_later(self._head_seconds, self._end_slow_head)
+
+    def on_headers_complete(self) -> None:
+        if len(self.headers) > MAX_HEADERS or (
+            self._unparsed_bytes > MAX_HEAD_BYTES and self._head_bytes() > MAX_HEAD_BYTES
+        ):
+            self._stop_parsing(_head_too_large())
+        if len(self.pipeline) >= MAX_PIPELINED:
+            self._stop_parsing(BadRequest("Too many requests were sent before the first was answered."))
+        self._unparsed_bytes = self._piece_bytes
+        if self._head_timer is not None:
+            self._cancel_head_timer()
+        super().on_headers_complete()
+        self._table.mark_busy(self)
+        if not self.parser.should_upgrade():
+            self.headers = []  # for trailers: they must not pass for headers
+
+    def on_body(self, body: bytes) -> None:
+        self._unparsed_bytes = self._piece_bytes
+        super().on_body(body)
+
+    def _head_bytes(self) -> int:
+        return len(self.url) + sum(len(name) + len(value) + len(b": \r\n") for name, value in self.headers)
+
+    def _stop_parsing(self, error: GatewayError) -> NoReturn:
+        """Raise through the parser, which makes `data_received` call `send_400_response`."""
+        self._refusal = error
+        raise error
+
+    # --- what ends a request or a connection ---
+
+    def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+        task = self.loop.create_task(cycle.run_asgi(app))
+        task.add_done_callback(self._request_ended)
+        self.tasks.add(task)
+
+    def _request_ended(self, task: asyncio.Task[None]) -> None:
+        self.tasks.discard(task)
+        if self.parser is None:  # the connection is lost
+            return
+        if not self._is_busy or self.transport.is_closing():
+            self._table.mark_idle(self)
+            if self.transport.get_write_buffer_size():
+                self.loop.call_later(self._stall_seconds, self._end_stalled, self.transport.get_write_buffer_size())
+
+    def _end_stalled(self, unsent_bytes: int) -> None:
+        """Abort a connection whose client takes nothing: closing it would wait for the client."""
+        if self.parser is None or (self._is_busy and not self.transport.is_closing()):
+            return
+        still_unsent_bytes = self.transport.get_write_buffer_size()
+        if still_unsent_bytes >= unsent_bytes:
+            self.transport.abort()
+        elif still_unsent_bytes:
+            self.loop.call_later(self._stall_seconds, self._end_stalled, still_unsent_bytes)
+
+    def _end_slow_head(self) -> None:
+        self._head_timer = None
+        self.transport.abort()
+
+    def _cancel_head_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what the parser or one of its callbacks did not accept."""
+        self._refuse(self._refusal or BadRequest("This is not a valid HTTP/1.1 request."))
+
+    def _refuse(self, error: GatewayError) -> None:
+        """Answer, and close a little later: closing at once can destroy the answer on its way."""
+        self._is_refused = True
+        if self._is_busy:
+            if self.cycle.response_started or self.pipeline:
+                self.transport.abort()
+                return
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        self._answer(error)
+        self.loop.call_later(LINGER_SECONDS, self.transport.abort)
+
+    def _answer(self, error: GatewayError) -> None:
+        body = orjson.dumps(problem(error))
+        lines = [
+            f"HTTP/1.1 {error.status} {HTTPStatus(error.status).phrase}",
+            f"content-type: {PROBLEM_CONTENT_TYPE}",
+            f"content-length: {len(body)}",
+            "connection: close",
+        ]
+        self.transport.write("\r\n".join([*lines, "", ""]).encode() + body)
+
+    def _linger(self, data: bytes) -> None:
+        self._lingered_bytes += len(data)
+        if self._lingered_bytes > LINGER_BYTES and not self.transport.is_closing():
+            self.transport.pause_reading()
+
+
+def _head_too_large() -> HeadTooLarge:
+    return HeadTooLarge(
+        f"The head of a request may have {MAX_HEAD_BYTES} bytes and {MAX_HEADERS} headers. "
+        "Send a shorter address, or fewer or shorter headers."
+    )

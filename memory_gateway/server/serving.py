@@ -1,0 +1,221 @@
+"""Serving on one port: what is checked before, what is said at the start, and how it ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sqlite3
+import sys
+import tempfile
+from dataclasses import dataclass
+from functools import partial
+from types import FrameType
+from typing import Any, NoReturn
+
+import uvicorn
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management.base import CommandError
+from django.db import DatabaseError, connection
+from django.db.migrations.executor import MigrationExecutor
+from django.utils import autoreload
+from uvicorn.supervisors.multiprocess import Multiprocess
+
+from agents.rpc import limits
+from core.errors import GatewayError
+from engines.registry import get_engine
+from memory_gateway.database_version import require_known_migrations
+from memory_gateway.safety import require_no_reload, require_safe_local
+from memory_gateway.server.connections import FEW_CONNECTIONS, ConnectionTable, allowed_connections
+from memory_gateway.server.http_protocol import HttpProtocol
+from memory_gateway.server.websocket_protocol import WebSocketProtocol
+from resources.services import storage_binding
+
+APPLICATION = "memory_gateway.server.asgi:application"
+# Requests in flight get this long at SIGTERM; the rest of ten seconds is for the sweeper.
+DRAIN_SECONDS = 9
+# A WebSocket that does not answer a ping within as long again is closed.
+PING_SECONDS = 25
+EXIT_START_FAILED = 3
+EXIT_INTERRUPTED = 130
+_WAL_RESET_FIXED = (3, 51, 3)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Where and how to serve."""
+
+    host: str
+    port: int
+    workers: int
+    reload: bool
+
+
+def check(plan: Plan) -> None:
+    """Errors: `CommandError` with one sentence for whatever would make a bad start."""
+    try:
+        _require_safe(plan)
+        get_engine()
+        executor = MigrationExecutor(connection)
+        require_known_migrations()
+        missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
+        if not missing:
+            storage_binding.require()
+    except ImproperlyConfigured as error:
+        raise CommandError(str(error)) from None
+    except GatewayError as error:
+        raise CommandError(error.detail) from None
+    except DatabaseError as error:
+        raise CommandError(f"The database cannot be used: {error}") from error
+    finally:
+        connection.close()
+    if missing:
+        raise CommandError(
+            f"The database lacks {len(missing)} migrations of this version: run `python manage.py migrate` first."
+        )
+
+
+def _require_safe(plan: Plan) -> None:
+    """What the settings were checked for at import holds for the command's options too."""
+    if settings.IS_PRODUCTION:
+        require_no_reload(plan.reload)
+    else:
+        require_safe_local(
+            host=plan.host,
+            hosts=settings.MEMORY_GATEWAY_ALLOWED_HOSTS,
+            provisioning_token=settings.MEMORY_GATEWAY_PROVISIONING_TOKEN,
+        )
+
+
+def listen(plan: Plan) -> socket.socket:
+    """The listening socket. Errors: `CommandError`, exit code 3, if the address cannot be had."""
+    listener = socket.socket(socket.AF_INET6 if ":" in plan.host else socket.AF_INET)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((plan.host, plan.port))
+    except (OSError, OverflowError) as error:
+        listener.close()
+        reason = "ports go from 0 to 65535" if isinstance(error, OverflowError) else error.strerror or error
+        raise CommandError(
+            f"Cannot listen on {plan.host} port {plan.port}: {reason}. "
+            "Another gateway may be running; MEMORY_GATEWAY_PORT chooses another port.",
+            returncode=EXIT_START_FAILED,
+        ) from None
+    listener.set_inheritable(True)
+    return listener
+
+
+def banner(plan: Plan, port: int) -> str:
+    """What an operator wants to know at the start."""
+    host = f"[{plan.host}]" if ":" in plan.host else plan.host
+    url = f"http://{host}:{port}"
+    backend = settings.MEMORY_GATEWAY_BACKEND_BASE_URL
+    lines = [
+        f"Memory Gateway serves {url}",
+        f"  API docs   {url}/api/docs/",
+        f"  panel      {url}/admin/memory/",
+        f"  OpenClaw   {url.replace('http', 'ws', 1)}",
+        f"  engine     {f'upstream at {backend}' if backend else 'embedded'}",
+        f"  database   {connection.vendor}",
+        f"  profile    {settings.MEMORY_GATEWAY_PROFILE}",
+    ]
+    if plan.workers > 1:
+        lines.append(f"  workers    {plan.workers}")
+        if connection.vendor == "sqlite" and sqlite3.sqlite_version_info < _WAL_RESET_FIXED:
+            lines.append(_wal_note())
+    return "\n".join(lines)
+
+
+def _wal_note() -> str:
+    return (
+        f"  note       SQLite {sqlite3.sqlite_version} can, very rarely, damage a database that several processes "
+        "write (fixed in 3.51.3): prefer one worker, or PostgreSQL"
+    )
+
+
+def _file_limit_note(connections: int) -> str:
+    return (
+        f"  note       the limit of open files (ulimit -n) leaves room for {connections} connections per process: "
+        "raise it to serve more"
+    )
+
+
+def configuration(plan: Plan, connections: int) -> uvicorn.Config:
+    """`connections` is the most that one process may hold."""
+    proxies = settings.MEMORY_GATEWAY_TRUSTED_PROXIES
+    table = ConnectionTable(
+        total=connections,
+        per_address=settings.MEMORY_GATEWAY_CONNECTIONS_PER_ADDRESS,
+        trusted_proxies=proxies,
+    )
+    # A worker process gets a copy of the table while it is empty.
+    http: Any = partial(
+        HttpProtocol,
+        connections=table,
+        head_seconds=settings.HTTP_HEAD_SECONDS,
+        stall_seconds=settings.HTTP_STALL_SECONDS,
+    )
+    return uvicorn.Config(
+        APPLICATION,
+        host=plan.host,
+        port=plan.port,
+        workers=plan.workers,
+        http=http,
+        ws=WebSocketProtocol,
+        ws_max_size=limits.MAX_MESSAGE_BYTES,
+        ws_ping_interval=PING_SECONDS,
+        ws_ping_timeout=PING_SECONDS,
+        ws_per_message_deflate=False,
+        lifespan="on",
+        timeout_keep_alive=settings.HTTP_KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=DRAIN_SECONDS,
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        proxy_headers=bool(proxies),
+        forwarded_allow_ips=proxies or "",
+    )
+
+
+def run(plan: Plan) -> NoReturn:
+    """Serves until a signal and ends the process. Exit codes: 0 after SIGTERM, 130 after Ctrl+C, 3 for a failed start.
+
+    Errors: `CommandError` before anything is served.
+    """
+    # uvicorn raises the signal again after its shutdown: that shall be a good end, not death by signal.
+    signal.signal(signal.SIGTERM, _leave)
+    if plan.reload:
+        autoreload.run_with_reloader(_serve, plan)
+    try:
+        code = _serve(plan)
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 0
+    except KeyboardInterrupt:
+        code = EXIT_INTERRUPTED
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)  # a request thread that outlived the drain must not hold the process
+
+
+def _leave(_signal_number: int, _frame: FrameType | None) -> NoReturn:
+    raise SystemExit(0)
+
+
+def _serve(plan: Plan) -> int:
+    listener = listen(plan)
+    connections = allowed_connections(settings.MEMORY_GATEWAY_THREADS)
+    sys.stdout.write(banner(plan, listener.getsockname()[1]) + "\n")
+    if connections < FEW_CONNECTIONS:
+        sys.stdout.write(_file_limit_note(connections) + "\n")
+    sys.stdout.flush()
+    if plan.workers == 1 or plan.reload:
+        uvicorn.Server(configuration(plan, connections)).run(sockets=[listener])
+        return 0
+    os.environ["MEMORY_GATEWAY_WORKER"] = str(os.getpid())
+    supervisor = Multiprocess(configuration(plan, connections), sockets=[listener])
+    with tempfile.TemporaryDirectory(prefix="memory-gateway-metrics-") as shared:
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = shared  # whichever worker is asked counts for all
+        supervisor.run()
+    failed = any(process.exitcode == EXIT_START_FAILED for process in supervisor.processes)
+    return EXIT_START_FAILED if failed else 0

@@ -1,0 +1,321 @@
+"""The WSGI application inside the ASGI server: one hop to a thread and one hop back for an ordinary request.
+
+Small bodies are read on the event loop, so that a slow client holds no thread; larger ones are pulled by the thread as
+it reads, in a small pool of their own, so that slow uploads cannot use up the threads of ordinary requests. Answers go
+back whole, except streams.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import io
+import logging
+import shutil
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Coroutine, Hashable, Iterable, Iterator, MutableMapping
+from typing import IO, Any, NamedTuple
+from urllib.parse import unquote_to_bytes
+
+from core.errors import GatewayError, NoSpace, TooLarge
+from core.rest import RequestTimeout
+from memory_gateway.server.request_body import (
+    BodyError,
+    BodyStream,
+    ClientGone,
+    IncomingBody,
+    Patience,
+    Receive,
+    Send,
+    TooMuch,
+)
+from memory_gateway.server.thread_pool import Pool
+
+logger = logging.getLogger("memory_gateway.server.wsgi_bridge")
+
+SMALL_BODY_BYTES = 256 * 1024
+
+Scope = MutableMapping[str, Any]
+Environ = dict[str, Any]
+Headers = list[tuple[bytes, bytes]]
+WSGIApplication = Callable[[Environ, Any], Iterable[bytes]]
+
+
+class Answer(NamedTuple):
+    """A whole response."""
+
+    status: int
+    headers: Headers
+    body: bytes
+
+
+class ShuttingDown(GatewayError):
+    status, code, title = 503, "shutting_down", "Shutting down"
+
+
+class InternalError(GatewayError):
+    status, code, title = 500, "internal_error", "Internal error"
+
+
+Refuse = Callable[[Scope, GatewayError], Answer]
+CallerOf = Callable[[Scope, bytes], Hashable]
+
+
+def _a_caller_each(*_: object) -> Hashable:
+    return object()
+
+
+class WSGIBridge:
+    """An ASGI application that runs a WSGI one in threads, of which nobody gets more than half: `caller_of` says by the
+    request and the beginning of its body who somebody is.
+
+    `refuse` renders what the bridge refuses by itself: 413 (more than `max_body_bytes`), 408 (a client that stalls or
+    drips, see `Patience`), 503 (stopping), 507 (no room for a chunked body), 500 (the application raised).
+    """
+
+    def __init__(
+        self,
+        application: WSGIApplication,
+        *,
+        refuse: Refuse,
+        max_body_bytes: int,
+        threads: int = 40,
+        upload_threads: int = 8,
+        patience: Patience | None = None,
+        caller_of: CallerOf = _a_caller_each,
+    ) -> None:
+        self._application = application
+        self._refuse = refuse
+        self._caller_of = caller_of
+        self._max_body_bytes = max_body_bytes
+        self._patience = patience or Patience()
+        self._pool = Pool(threads, "request")
+        self._upload_pool = Pool(upload_threads, "upload")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        body = IncomingBody(receive, body_length(scope), self._max_body_bytes, self._patience)
+        outgoing = _Outgoing(scope["method"], send, body)
+        try:
+            await self._serve(scope, body, outgoing)
+        except ClientGone:
+            return
+        except asyncio.CancelledError:  # the server has waited long enough for this request
+            await outgoing.whole(self._refuse(scope, ShuttingDown("The gateway is stopping.", retry_after_seconds=2)))
+        except (BodyError, GatewayError) as error:
+            await outgoing.whole(self._refuse(scope, _refusal(error)))
+        except Exception:
+            logger.exception("%s %r ended in an error", scope["method"], scope["path"])
+            await outgoing.whole(self._refuse(scope, InternalError("The gateway failed.")))
+
+    async def _serve(self, scope: Scope, body: IncomingBody, outgoing: _Outgoing) -> None:
+        if body.length is not None and body.length > self._max_body_bytes:
+            raise TooMuch(f"The body is larger than {self._max_body_bytes} bytes.")
+        beginning = await body.beginning(SMALL_BODY_BYTES)
+        call = _Call(self._application, wsgi_environ(scope), outgoing, self._patience)
+        caller = self._caller_of(scope, beginning)
+        if body.is_complete:
+            answer = await self._pool.run(lambda: call.with_body(beginning), caller)
+        else:
+            stream = BodyStream(body, asyncio.get_running_loop(), beginning)
+            answer = await self._upload_pool.run(lambda: call.with_stream(stream, body.length), caller)
+        if answer:
+            await outgoing.whole(answer)
+        else:
+            await outgoing.last(b"")
+
+
+class _Outgoing:
+    """The answer to one request, on the loop."""
+
+    def __init__(self, method: str, send: Send, body: IncomingBody) -> None:
+        self._is_head = method == "HEAD"
+        self._send = send
+        self._body = body
+        self.loop = asyncio.get_running_loop()
+        self.is_started = False
+
+    async def whole(self, answer: Answer) -> None:
+        """Sends a response; nothing if one was begun (its connection then breaks, which is all that can be said)."""
+        if self.is_started:
+            return
+        await self.begin(answer.status, with_content_length(answer, is_head=self._is_head))
+        await self.last(answer.body if may_have_body(answer.status) else b"")
+
+    async def begin(self, status: int, headers: Headers) -> None:
+        self.is_started = True
+        if not self._body.is_complete:
+            headers = [*headers, (b"connection", b"close")]
+        await self._send({"type": "http.response.start", "status": status, "headers": headers})
+
+    async def part(self, data: bytes, *, more: bool = True) -> None:
+        await self._send({"type": "http.response.body", "body": b"" if self._is_head else data, "more_body": more})
+
+    async def last(self, data: bytes) -> None:
+        """Ends the response. Who is still sending gets a while to finish: many clients read only then."""
+        if self._body.is_complete or self._body.is_broken:
+            await self.part(data, more=False)
+            return
+        await self.part(data)
+        with contextlib.suppress(BodyError, TimeoutError):
+            await self._body.discard()
+        await self.part(b"", more=False)
+
+    async def set_when_gone(self, gone: threading.Event) -> None:
+        """Servers drop what is written to a dead client in silence, so a stream has to be told."""
+        if self._body.is_complete:
+            await self._body.disconnected()
+            gone.set()
+
+
+class _Call:
+    """One run of the WSGI application, in a thread."""
+
+    def __init__(self, application: WSGIApplication, environ: Environ, outgoing: _Outgoing, patience: Patience) -> None:
+        self._application = application
+        self._environ = environ
+        self._outgoing = outgoing
+        self._patience = patience
+        self._status = 500
+        self._headers: Headers = []
+
+    def with_body(self, body: bytes) -> Answer | None:
+        """The answer; None if it was sent from here already, as a stream."""
+        return self._run(io.BytesIO(body), len(body))
+
+    def with_stream(self, stream: BodyStream, length: int | None) -> Answer | None:
+        """The same. Django reads as many bytes as CONTENT_LENGTH says, so an unknown length is found out first."""
+        if length is not None:
+            return self._run(stream, length)
+        with tempfile.SpooledTemporaryFile(SMALL_BODY_BYTES) as file:
+            return self._run(file, _spool(stream, file))
+
+    def _run(self, body: IO[bytes] | BodyStream, length: int) -> Answer | None:
+        self._environ["wsgi.input"] = body
+        self._environ["CONTENT_LENGTH"] = str(length)
+        result = self._application(self._environ, self._start_response)
+        try:
+            if not is_stream(result):
+                return Answer(self._status, self._headers, b"".join(result))
+            if self._environ["REQUEST_METHOD"] == "HEAD" or not may_have_body(self._status):
+                return Answer(self._status, self._headers, b"")
+            self._stream(iter(result))
+            return None
+        finally:
+            if close := getattr(result, "close", None):
+                close()
+
+    def _start_response(self, status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> None:
+        self._status = int(status[:3])
+        self._headers = [(name.lower().encode("latin1"), value.encode("latin1")) for name, value in headers]
+
+    def _stream(self, parts: Iterator[bytes]) -> None:
+        first = next(parts, b"")  # before anything is sent: if it raises, the answer is still a clean 500
+        self._wait_for(self._outgoing.begin(self._status, self._headers))
+        gone = threading.Event()
+        watcher = asyncio.run_coroutine_threadsafe(self._outgoing.set_when_gone(gone), self._outgoing.loop)
+        try:
+            self._wait_for(self._outgoing.part(first))
+            for part in parts:
+                if gone.is_set():
+                    return
+                self._wait_for(self._outgoing.part(part))
+        finally:
+            watcher.cancel()
+
+    def _wait_for(self, step: Coroutine[Any, Any, None]) -> None:
+        """Errors: `ClientGone` if the client takes nothing for so long that it is not worth a thread."""
+        future = asyncio.run_coroutine_threadsafe(step, self._outgoing.loop)
+        try:
+            future.result(self._patience.stall_seconds)
+        except TimeoutError:
+            future.cancel()
+            raise ClientGone("The client does not take its answer.") from None
+
+
+def _refusal(error: BodyError | GatewayError) -> GatewayError:
+    if isinstance(error, GatewayError):
+        return error
+    return TooLarge(str(error)) if isinstance(error, TooMuch) else RequestTimeout(str(error))
+
+
+def _spool(stream: BodyStream, file: IO[bytes]) -> int:
+    """Writes the body to a file and returns its length. Errors: `BodyError`, `NoSpace`."""
+    try:
+        shutil.copyfileobj(stream, file, SMALL_BODY_BYTES)
+    except OSError as error:
+        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+            raise NoSpace("There is no space left for this body.") from error
+        raise
+    length = file.tell()
+    file.seek(0)
+    return length
+
+
+def is_stream(result: Iterable[bytes]) -> bool:
+    """Django's responses say it; anything else but a list or a tuple is taken for one."""
+    return bool(getattr(result, "streaming", not isinstance(result, list | tuple)))
+
+
+def may_have_body(status: int) -> bool:
+    return status >= 200 and status not in {204, 304}
+
+
+def with_content_length(answer: Answer, *, is_head: bool) -> Headers:
+    """The headers with the length of the body; a HEAD keeps the length that the application says a GET would have."""
+    if is_head and not answer.body:
+        return answer.headers
+    headers = [header for header in answer.headers if header[0] != b"content-length"]
+    if may_have_body(answer.status):
+        headers.append((b"content-length", str(len(answer.body)).encode()))
+    return headers
+
+
+def body_length(scope: Scope) -> int | None:
+    """0 without a body, None for a chunked one. (The server has refused what says both, or says it twice.)"""
+    headers = dict(scope["headers"])
+    if b"transfer-encoding" in headers:
+        return None
+    return int(headers.get(b"content-length", b"0"))
+
+
+def wsgi_environ(scope: Scope) -> Environ:
+    """PEP 3333's dictionary, without the body."""
+    root: str = scope.get("root_path", "")
+    server = scope.get("server") or ("localhost", 80)
+    client = scope.get("client") or ("", 0)
+    return {
+        **header_variables(scope["headers"]),
+        "REQUEST_METHOD": scope["method"],
+        "SCRIPT_NAME": root,
+        "PATH_INFO": unquote_to_bytes(scope["raw_path"]).decode("latin1").removeprefix(root),
+        "QUERY_STRING": scope["query_string"].decode("latin1"),
+        "SERVER_PROTOCOL": f"HTTP/{scope['http_version']}",
+        "SERVER_NAME": server[0],
+        "SERVER_PORT": str(server[1] or 0),
+        "REMOTE_ADDR": client[0],
+        "REMOTE_PORT": str(client[1]),
+        "wsgi.version": (1, 0),
+        "wsgi.url_scheme": scope.get("scheme", "http"),
+        "wsgi.errors": sys.stderr,
+        "wsgi.multithread": True,
+        "wsgi.multiprocess": True,
+        "wsgi.run_once": False,
+    }
+
+
+def header_variables(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+    """`HTTP_…` variables. A name with `_` is dropped: `X_Forwarded_For` must not pass as `X-Forwarded-For`."""
+    variables: dict[str, str] = {}
+    for name, raw in headers:
+        if b"_" in name:
+            continue
+        variable, value = name.decode("latin1").upper().replace("-", "_"), raw.decode("latin1")
+        if variable not in {"CONTENT_TYPE", "CONTENT_LENGTH"}:
+            variable = f"HTTP_{variable}"
+        if variable in variables:
+            value = f"{variables[variable]}{'; ' if variable == 'HTTP_COOKIE' else ','}{value}"
+        variables[variable] = value
+    return variables

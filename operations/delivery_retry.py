@@ -1,0 +1,146 @@
+"""What went to an upstream without an answer: messages are sent again until it is known that they arrived, and what a
+flush brought is looked for until all of it is here."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from django.conf import settings
+from django.utils import timezone
+
+from core.errors import EngineRefused, EngineUnavailable
+from engines.everos.adapter import UpstreamEngine
+from engines.port import Engine
+from engines.registry import get_engine
+from operations import leases
+from resources.leases import new_holder
+from resources.models import Attachment
+from resources.services.claims import note_searchable
+from store.external import journal
+from store.external import sessions as upstream_sessions
+from store.models import Session
+from store.types import Message, Owner
+
+logger = logging.getLogger("memory_gateway.sweeper")
+
+DUTY: Final = "resending"
+LEASE: Final = timedelta(minutes=5)
+MARGIN: Final = timedelta(seconds=30)
+"""How much longer than any call of its own a message waits: while it is under way, its caller sees to it."""
+BATCH: Final = 50
+HEALTH_TIMEOUT_SECONDS: Final = 2.0
+LOOK_EVERY: Final = timedelta(seconds=30)
+LOOK_FOR: Final = timedelta(hours=1)
+"""Later, what a broken-off flush brought is found by the next flush of its session, or by `backfill memories`."""
+
+
+class Resender:
+    """Rounds under the lease "resending"."""
+
+    def __init__(self, *, engine: Engine | None = None, clock: Callable[[], datetime] = timezone.now) -> None:
+        self._engine = engine
+        self._clock = clock
+        self._holder = new_holder()
+        self._is_stopping = False
+        self._look_due_at = self._leased_until = clock()
+
+    def sweep_once(self) -> int:
+        """How many messages have arrived."""
+        engine, now = self._engine or get_engine(), self._clock()
+        if not isinstance(engine, UpstreamEngine):
+            return 0
+        patience = timedelta(seconds=settings.MEMORY_GATEWAY_BACKEND_TIMEOUT_SECONDS) + MARGIN
+        doubtful = journal.doubtful_sessions(now - patience, BATCH)
+        unseen = self._unseen(now)
+        if not (doubtful or unseen) or not leases.take(DUTY, self._holder, now=now, lasts=LEASE):
+            return 0
+        self._leased_until = now + LEASE
+        arrived = self._resend(engine, doubtful)
+        self._look_again(engine, unseen)
+        return arrived
+
+    def stop(self) -> None:
+        """Ends the round after the session under way."""
+        self._is_stopping = True
+
+    def give_back(self) -> None:
+        leases.give_back(DUTY, self._holder)
+
+    def _unseen(self, now: datetime) -> list[Session]:
+        """The sessions that are due to be looked at again: those whose caller sees to it wait."""
+        if now < self._look_due_at:
+            return []
+        self._look_due_at = now + LOOK_EVERY
+        return upstream_sessions.open_flushes(now - LOOK_FOR, now - MARGIN, BATCH)
+
+    def _look_again(self, engine: UpstreamEngine, sessions: Iterable[Session]) -> None:
+        def look(session: Session) -> None:
+            owner = _owner_of(session)
+            try:
+                engine.look_again(owner, session)
+            except EngineRefused as error:
+                logger.warning("upstream: what a flush brought cannot be listed: %s", error.detail)
+            if session.kind == Session.Kind.RESOURCE and session.searchable_at is not None:
+                note_searchable(owner, session.session_id, session.searchable_at)
+
+        self._with_each(sessions, engine, look)
+
+    def _resend(self, engine: UpstreamEngine, sessions: Iterable[Session]) -> int:
+        count = 0
+
+        def send(session: Session) -> None:
+            nonlocal count
+            arrived = engine.resend(_owner_of(session), session)
+            attach(session, arrived)
+            count += len(arrived)
+
+        self._with_each(sessions, engine, send)
+        return count
+
+    def _with_each(self, sessions: Iterable[Session], engine: UpstreamEngine, do: Callable[[Session], None]) -> None:
+        """Whose calls fail waits for the next round, and all do when the upstream is away or the lease is half over: a
+        call may take as long as the rest."""
+        failing: set[UUID] = set()
+        for session in sessions:
+            if self._is_stopping or self._clock() > self._leased_until - LEASE / 2:
+                break
+            if session.user_id in failing:
+                continue
+            try:
+                do(session)
+            except EngineUnavailable as error:
+                logger.info("What went out without an answer waits: %s", error.detail)
+                failing.add(session.user_id)
+                if engine.health(HEALTH_TIMEOUT_SECONDS).status != "ok":
+                    break
+
+
+def _owner_of(session: Session) -> Owner:
+    return Owner(session.user_id, session.user.user_id, session.app_id, session.project_id)
+
+
+def attach(session: Session, messages: Iterable[Message]) -> None:
+    """The files that came with messages, as their caller would have had them noted."""
+    Attachment.objects.bulk_create(
+        (
+            Attachment(
+                user_id=session.user_id,
+                app_id=session.app_id,
+                project_id=session.project_id,
+                session_id=session.session_id,
+                source=Attachment.Source.MEMORY_ADD,
+                type=item.type,
+                name=item.name or "",
+                internal_uri=item.file.as_uri() if item.file else item.uri or "",
+                sha256=item.file.parent.name if item.file else "",
+            )
+            for message in messages
+            for item in message.content
+            if (item.file or item.uri) and "resource_id" not in item.extras
+        ),
+        ignore_conflicts=True,
+    )

@@ -1,0 +1,59 @@
+import django.db.models.deletion
+import uuid
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+
+    initial = True
+
+    dependencies = [
+        ('accounts', '0001_initial'),
+    ]
+
+    operations = [
+        migrations.CreateModel(
+            name='ProfileMemory',
+            fields=[
+                ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
+                ('memory_type', models.CharField(choices=[('user', 'User'), ('work', 'Work')], max_length=20)),
+                ('content', models.JSONField()),
+                ('status', models.CharField(choices=[('active', 'Active'), ('disabled', 'Disabled')], default='active', max_length=20)),
+                ('version', models.PositiveIntegerField(help_text='Counts every change; the ETag is made of it.')),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
+                ('updated_at', models.DateTimeField(auto_now=True)),
+                ('owner', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='accounts.memoryuser')),
+            ],
+            options={
+                'verbose_name': 'profile',
+                'ordering': ('owner', 'memory_type'),
+                'default_permissions': ('view', 'change', 'restore', 'disable'),
+            },
+        ),
+        migrations.CreateModel(
+            name='ProfileRevision',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('version', models.PositiveIntegerField()),
+                ('action', models.CharField(choices=[('write', 'Write'), ('patch', 'Patch'), ('restore', 'Restore'), ('disable', 'Disable'), ('enable', 'Enable')], max_length=16)),
+                ('content', models.JSONField()),
+                ('actor_kind', models.CharField(max_length=16)),
+                ('actor', models.CharField(blank=True, max_length=150)),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
+                ('profile', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='revisions', to='profiles.profilememory')),
+            ],
+            options={
+                'verbose_name': 'profile revision',
+                'ordering': ('profile', '-version'),
+                'default_permissions': ('view',),
+            },
+        ),
+        migrations.AddConstraint(
+            model_name='profilememory',
+            constraint=models.UniqueConstraint(fields=('owner', 'memory_type'), name='one_profile_of_each_type'),
+        ),
+        migrations.AddConstraint(
+            model_name='profilerevision',
+            constraint=models.UniqueConstraint(fields=('profile', 'version'), name='one_revision_of_each_version'),
+        ),
+    ]

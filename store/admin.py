@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+from django.contrib import admin
+from django.utils.translation import gettext_lazy as _
+
+from accounts.admin_base import PersonalAdmin, ReadOnlyAdmin
+from store.models import (
+    Embedding,
+    EmbeddingSpace,
+    FactPage,
+    HourCount,
+    IndexStatistics,
+    IndexVersion,
+    LeftUpstream,
+    Memory,
+    OwedEmbedding,
+    OwedExtraction,
+    Session,
+    SessionCount,
+    VectorPage,
+)
+
+
+@admin.register(Session)
+class SessionAdmin(PersonalAdmin):
+    list_display = ("session_id", "user", "app_id", "project_id", "kind", "created_at", "flushed_at", "deleted_at")
+    list_filter = ("kind", ("flushed_at", admin.EmptyFieldListFilter), ("deleted_at", admin.EmptyFieldListFilter))
+    list_select_related = ("user",)
+    search_fields = ("user__user_id__exact", "session_id__exact", "engine_session_id__exact")
+
+
+@admin.register(Memory)
+class MemoryAdmin(PersonalAdmin):
+    """The list shows no text: it is read one memory at a time."""
+
+    list_display = ("memory_id", "user", "session", "memory_type", "category", "origin", "is_indexed", "hidden_at")
+    list_filter = ("memory_type", "origin", "is_indexed", ("hidden_at", admin.EmptyFieldListFilter))
+    list_select_related = ("user", "session")
+    search_fields = ("user__user_id__exact", "memory_id__exact", "session__session_id__exact")
+
+
+@admin.register(IndexStatistics)
+class IndexStatisticsAdmin(ReadOnlyAdmin):
+    list_display = ("user", "app_id", "project_id", "documents", "tokens")
+    list_filter = ("app_id",)
+    list_select_related = ("user",)
+    search_fields = ("user__user_id__exact", "app_id__exact", "project_id__exact")
+    search_help_text = _("A user id, app id or project id, whole.")
+
+
+@admin.register(IndexVersion)
+class IndexVersionAdmin(ReadOnlyAdmin):
+    list_display = ("tokenizer", "built_at")
+    list_filter = ("built_at",)
+    search_fields = ("tokenizer__startswith",)
+
+
+@admin.register(FactPage)
+class FactPageAdmin(ReadOnlyAdmin):
+    """Numbers, which say nothing to a person but whose they are."""
+
+    exclude = ("names",)
+    list_display = ("user", "app_id", "project_id", "number")
+    list_filter = ("app_id",)
+    list_select_related = ("user",)
+    search_fields = ("user__user_id__exact", "app_id__exact", "project_id__exact")
+    search_help_text = _("A user id, app id or project id, whole.")
+
+
+@admin.register(VectorPage)
+class VectorPageAdmin(ReadOnlyAdmin):
+    list_display = ("user", "app_id", "project_id", "space", "number")
+    list_filter = ("space", "app_id")
+    list_select_related = ("user", "space")
+    search_fields = ("user__user_id__exact", "app_id__exact", "project_id__exact")
+    search_help_text = _("A user id, app id or project id, whole.")
+
+
+@admin.register(EmbeddingSpace)
+class EmbeddingSpaceAdmin(ReadOnlyAdmin):
+    list_display = ("model", "dimensions", "is_active", "knows_other_scripts", "last_error", "failed_at", "created_at")
+    list_filter = ("is_active",)
+    search_fields = ("model__exact",)
+
+
+@admin.register(Embedding)
+class EmbeddingAdmin(ReadOnlyAdmin):
+    list_display = ("memory", "space")
+    list_filter = ("space",)
+    list_select_related = ("memory", "space")
+    search_fields = ("memory__memory_id__exact",)
+
+
+@admin.register(OwedEmbedding)
+class OwedEmbeddingAdmin(ReadOnlyAdmin):
+    list_display = ("memory",)
+    list_filter = ("memory__memory_type",)
+    list_select_related = ("memory",)
+    search_fields = ("memory__memory_id__exact",)
+
+
+@admin.register(OwedExtraction)
+class OwedExtractionAdmin(ReadOnlyAdmin):
+    list_display = ("user", "session", "created_at", "attempts", "retry_at", "given_up_at", "last_error")
+    list_filter = (("given_up_at", admin.EmptyFieldListFilter),)
+    list_select_related = ("user", "session")
+    search_fields = ("user__user_id__exact", "session__session_id__exact")
+    search_help_text = _("A user id or session id, whole.")
+
+
+@admin.register(HourCount)
+class HourCountAdmin(ReadOnlyAdmin):
+    list_display = ("slice", "key", "span", "start", "member", "category", "memories")
+    list_filter = ("slice", "span")
+    search_fields = ("key__exact", "member__exact", "category__exact")
+
+
+@admin.register(SessionCount)
+class SessionCountAdmin(ReadOnlyAdmin):
+    list_display = ("session_row", "of_agent", "agent_id", "memories")
+    list_filter = ("of_agent",)
+    search_fields = ("agent_id__exact", "session_row__exact")
+
+
+@admin.register(LeftUpstream)
+class LeftUpstreamAdmin(ReadOnlyAdmin):
+    list_display = ("digest", "noted_at")
+    list_filter = ("noted_at",)
+    search_fields = ("digest__exact",)

@@ -1,0 +1,28 @@
+"""Looking through memories, one user's or everybody's: for operators, over the rows of `store.models` and their
+rollups."""
+
+from store.browse.counts import BANDS, Count, Dashboard, Facets, count, dashboard, facets
+from store.browse.pages import BrowsePage, Turn, TurnPage, get, get_many, keys, lengths, offset_page, page, turn_page
+from store.browse.selection import Selection, rows_of
+
+__all__ = [
+    "BANDS",
+    "BrowsePage",
+    "Count",
+    "Dashboard",
+    "Facets",
+    "Selection",
+    "Turn",
+    "TurnPage",
+    "count",
+    "dashboard",
+    "facets",
+    "get",
+    "get_many",
+    "keys",
+    "lengths",
+    "offset_page",
+    "page",
+    "rows_of",
+    "turn_page",
+]

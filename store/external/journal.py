@@ -1,0 +1,330 @@
+"""What was given to the upstream, message by message: so that a repeated add is one message, and two are never taken
+for one.
+
+EverOS knows a message by session, time and position in the call, and silently drops the second of two that share them;
+after a flush it knows nothing any more. So each message gets a time of its own, and what is known to have arrived is
+never sent again. `Memory.batch_id` says how far it came: `sending:{when}-…` (the call that carries it, and the time in
+milliseconds at which it first went out), "" (it arrived), or the flush that took it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import orjson
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.models import Max, Q, QuerySet
+from django.utils import timezone
+
+from core import sql
+from core.fairness import turn_of_user
+from core.times import to_ms
+from engines.everos.client.content import SPAN_MS, span_ms
+from engines.everos.client.failures import TooEarly
+from store.external import sessions as upstream_sessions
+from store.inserting import insert
+from store.models import Memory, Session
+from store.types import ContentItem, Message, Owner, Role
+
+_FIRST_MS = 10**12
+_SENDING = "sending:"
+_ROWS_AT_ONCE = 200
+_OF_SESSION = """
+    FROM store_memory
+    WHERE user_id = %s AND app_id = %s AND project_id = %s AND session_id = %s
+      AND memory_type = 'unprocessed_message' AND origin = 'upstream'
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Messages that a flush will take: the last of their rows, and when their user spoke last (None: never, and no
+    episode will come: EverOS files those under users who said something)."""
+
+    last_row: int | None
+    said_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A message and the time under which the upstream knows it."""
+
+    message: Message
+    timestamp_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Messages that go out together, always in this order. `is_new`: never sent before."""
+
+    batch_id: str
+    entries: tuple[Entry, ...]
+    is_new: bool
+
+
+def take_in(owner: Owner, session_id: str, messages: Sequence[Message]) -> tuple[Session, list[Batch]]:
+    """Writes down the messages, and says which are still to be sent: those unknown so far, and with any whose arrival
+    is in doubt all that were sent with it. Errors: `EngineRefused` for a deleted session."""
+    named = _named(session_id, messages)  # which reads their files: before others have to wait
+    with transaction.atomic():
+        session = upstream_sessions.claim(owner, session_id)
+        return session, _note(session, named)
+
+
+def note(session: Session, messages: Sequence[Message]) -> list[Batch]:
+    """The same for a session that the caller holds. Call inside a transaction. Errors: `TooEarly`."""
+    return _note(session, _named(session.session_id, messages))
+
+
+def _named(session_id: str, messages: Sequence[Message]) -> dict[str, Message]:
+    """The messages by their names. Errors: `TooEarly`."""
+    if any(message.timestamp_ms < _FIRST_MS for message in messages):
+        raise TooEarly("timestamp: EverOS holds no messages from before 9 September 2001; the embedded engine does.")
+    return {name_of(session_id, message): message for message in messages}
+
+
+def _note(session: Session, wanted: Mapping[str, Message]) -> list[Batch]:
+    names = f"AND memory_id IN ({sql.slots(wanted)})"
+    known = dict(_journalled("memory_id, batch_id", session, names, list(wanted)))
+    in_doubt = {batch_id for batch_id in known.values() if batch_id.startswith(_SENDING)}
+    batches = _batches(session, in_doubt, wanted) if in_doubt else []
+    new = {memory_id: message for memory_id, message in wanted.items() if memory_id not in known}
+    if new:
+        batches.append(_write(session, new))
+    return batches
+
+
+def in_doubt(session: Session) -> list[Batch]:
+    """Everything of the session that was sent without an answer."""
+    waiting = _rows(session).filter(batch_id__startswith=_SENDING).order_by()
+    return _batches(session, set(waiting.values_list("batch_id", flat=True).distinct()), {})
+
+
+def doubtful_sessions(before: datetime, limit: int) -> list[Session]:
+    """Sessions of whose messages nobody knows whether the upstream has them, though they went out before that time;
+    with their users, who take turns. The range, unlike the beginning alone, is found by the index of turns."""
+    sent = Memory.objects.filter(hidden_at__isnull=True, batch_id__gte="sending", batch_id__lt="sendinh")
+    old = sent.filter(batch_id__lt=f"{_SENDING}{to_ms(before)}", session__deleted_at__isnull=True)
+    sessions = Session.objects.filter(pk__in=old.values("session")).select_related("user")
+    return list(sessions.annotate(turn=turn_of_user("pk")).order_by("turn", "pk")[:limit])
+
+
+def unsettled_users() -> list[UUID]:
+    """Return the users of messages whose upstream answer is still open."""
+    sent = Memory.objects.filter(batch_id__gte="sending", batch_id__lt="sendinh")
+    return list(sent.order_by().values_list("user_id", flat=True).distinct())
+
+
+def unsettled_messages(user_pk: UUID) -> list[Message]:
+    """All that a user said of which the upstream's answer is still owed."""
+    sent = Memory.objects.filter(user_id=user_pk, batch_id__gte="sending", batch_id__lt="sendinh")
+    return [said(row) for row in sent]
+
+
+def note_arrived(session: Session, batch: Batch) -> None:
+    _rows(session).filter(batch_id=batch.batch_id).update(batch_id="")
+
+
+def drop(session: Session, batch: Batch) -> None:
+    """Forgets what the upstream surely does not have."""
+    _rows(session).filter(batch_id=batch.batch_id).delete()
+
+
+def waiting(session: Session) -> Waiting:
+    """What lies in the upstream's buffer. One statement."""
+    rows = _rows(session).filter(batch_id="")
+    said = Max("created_at_ms", filter=Q(category=_category("user")))
+    return Waiting(**rows.aggregate(last_row=Max("pk"), said_ms=said))
+
+
+def note_flushed(session: Session, flush_id: str, flushed: Waiting) -> None:
+    """From now on these messages are a record of what was said, and no longer wait in the upstream's buffer; what was
+    added since the flush went out still does. What came of them carries the same name, so that each memory leads back
+    to its messages."""
+    batch_id = flush_id[:64] or uuid4().hex
+    taken = _rows(session).filter(batch_id="", pk__lte=flushed.last_row or 0)
+    taken.update(batch_id=batch_id, **_unkept(session))
+    made = session.memories.filter(memory_type=Memory.Type.EPISODE, origin=Memory.Origin.UPSTREAM, batch_id="")
+    made.update(batch_id=batch_id)
+
+
+def _unkept(session: Session) -> dict[str, Any]:
+    """What a chat leaves where the setting wants no record of it: that it was said, so that nothing is sent twice."""
+    is_chat = session.kind != Session.Kind.RESOURCE
+    is_unkept = is_chat and not settings.MEMORY_GATEWAY_FULL_CONTEXT_MEMORY
+    return {"text": "", "payload": {}} if is_unkept else {}
+
+
+def holds_words(row: Memory) -> bool:
+    """Whether a row of the journal says what was said."""
+    return "message" in row.payload
+
+
+def waits_for_flush(session: Session, messages: Iterable[Message]) -> bool:
+    """Whether one of the messages lies in the upstream's buffer."""
+    memory_ids = [name_of(session.session_id, message) for message in messages]
+    return _rows(session).filter(batch_id="", memory_id__in=memory_ids).exists()
+
+
+def said(row: Memory) -> Message:
+    """The message that a row of the journal holds."""
+    return _message(row.payload["message"])
+
+
+def is_flushed(row: Memory) -> bool:
+    """Whether the upstream has taken a message of the journal out of its buffer."""
+    return bool(row.batch_id) and not row.batch_id.startswith(_SENDING)
+
+
+def rename(session: Session, rows: Iterable[Memory]) -> None:
+    """Gives rows of another session's journal to this one, as if their messages had been said in it. What this one
+    holds already stays the only one."""
+    named = {name_of(session.session_id, said(row)): row for row in rows if holds_words(row)}
+    known = set(_rows(session).filter(memory_id__in=list(named)).values_list("memory_id", flat=True))
+    moved = [row for memory_id, row in named.items() if memory_id not in known]
+    for memory_id, row in named.items():
+        row.memory_id, row.session = memory_id, session
+    Memory.objects.bulk_update(moved, ["memory_id", "session"], batch_size=_ROWS_AT_ONCE)
+
+
+def said_last_ms(session: Session) -> int | None:
+    """When the user spoke last of what was flushed; None where they never did."""
+    times = _rows(session).filter(category=_category("user")).order_by("-created_at_ms")
+    return times.values_list("created_at_ms", flat=True).first()
+
+
+def owes_memories(session: Session) -> bool:
+    """Whether something waits for a flush, or was flushed and has brought no episode that we know of."""
+    made = session.memories.filter(memory_type=Memory.Type.EPISODE, origin=Memory.Origin.UPSTREAM)
+    unseen = Q(category=_category("user")) & ~Q(batch_id__in=made.values("batch_id"))
+    return _rows(session).filter(Q(batch_id="") | unseen).exists()
+
+
+def _rows(session: Session) -> QuerySet[Memory]:
+    return Memory.objects.filter(
+        user_id=session.user_id,
+        app_id=session.app_id,
+        project_id=session.project_id,
+        session=session,
+        memory_type=Memory.Type.UNPROCESSED_MESSAGE,
+        origin=Memory.Origin.UPSTREAM,
+    )
+
+
+def _journalled(columns: str, session: Session, further: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """Columns of a session's rows. Plain, because whoever adds holds the place of all who write to SQLite."""
+    owner = [sql.uuid_value(session.user_id), session.app_id, session.project_id]
+    return sql.rows(f"SELECT {columns} {_OF_SESSION} {further}", [*owner, session.pk, *values])
+
+
+def _write(session: Session, messages: dict[str, Message]) -> Batch:
+    batch_id = f"{_SENDING}{to_ms(timezone.now())}-{uuid4().hex}"
+    times = _free_times(session, list(messages.values()))
+    rows = [
+        Memory(
+            user_id=session.user_id,
+            app_id=session.app_id,
+            project_id=session.project_id,
+            memory_id=memory_id,
+            session_id=session.pk,
+            agent_id="" if message.role == "user" else message.sender_id,
+            memory_type=Memory.Type.UNPROCESSED_MESSAGE,
+            category=_category(message.role),
+            sender_id=message.sender_id,
+            text=_text(message),
+            batch_id=batch_id,
+            seq=position,
+            chunk_index=span_ms(message),
+            payload={"message": _plain(message)},
+            created_at_ms=timestamp_ms,
+            origin=Memory.Origin.UPSTREAM,
+        )
+        for position, ((memory_id, message), timestamp_ms) in enumerate(zip(messages.items(), times, strict=True))
+    ]
+    with connection.cursor() as cursor:
+        insert(cursor, rows)
+    entries = tuple(Entry(message, time) for message, time in zip(messages.values(), times, strict=True))
+    return Batch(batch_id, entries, is_new=True)
+
+
+def _free_times(session: Session, messages: Sequence[Message]) -> list[int]:
+    """For each message its own time, or the first after it that no other message of the session has."""
+    taken = _taken(session, min(message.timestamp_ms for message in messages))
+    times = []
+    for message in messages:
+        start, span = message.timestamp_ms, span_ms(message)
+        for other_start, other_end in taken:
+            if other_start < start + span and start < other_end:
+                start = other_end
+        taken = sorted([*taken, (start, start + span)])
+        times.append(start)
+    return times
+
+
+def _taken(session: Session, since_ms: int) -> list[tuple[int, int]]:
+    """The intervals that messages of the session occupy, in order, as far as they reach beyond a time."""
+    later = "AND created_at_ms > %s ORDER BY created_at_ms"
+    rows = _journalled("created_at_ms, chunk_index", session, later, [since_ms - SPAN_MS])
+    return [(start, start + (span or 1)) for start, span in rows]
+
+
+def _batches(session: Session, batch_ids: Iterable[str], at_hand: Mapping[str, Message]) -> list[Batch]:
+    """`at_hand` holds messages by memory id as they were given now, with the addresses that are not written down."""
+    found: dict[str, list[Entry]] = {}
+    for row in _rows(session).filter(batch_id__in=list(batch_ids)).order_by("id"):
+        message = at_hand.get(row.memory_id) or _message(row.payload["message"])
+        found.setdefault(row.batch_id, []).append(Entry(message, row.created_at_ms))
+    return [Batch(batch_id, tuple(entries), is_new=False) for batch_id, entries in found.items()]
+
+
+def name_of(session_id: str, message: Message) -> str:
+    """The `memory_id` of a message: the same for the same (session, sender, role, time, content), whichever way its
+    files are called on disk."""
+    digest = hashlib.sha256()
+    for item in message.content:
+        plain = _plain_item(item) | {"file": _file_digest(item.file) if item.file else None}
+        digest.update(orjson.dumps(plain, option=orjson.OPT_SORT_KEYS))
+    head = [session_id, message.sender_id, message.role, message.timestamp_ms, digest.hexdigest()]
+    return f"msg_{hashlib.sha256(orjson.dumps(head)).hexdigest()}"
+
+
+def _file_digest(file: Path) -> str:
+    """Empty for a file that is gone: sending it will say so."""
+    try:
+        with file.open("rb") as source:
+            return hashlib.file_digest(source, "sha256").hexdigest()
+    except FileNotFoundError:
+        return ""
+
+
+def _category(role: Role) -> str:
+    return f"full_context_{role}"
+
+
+def _text(message: Message) -> str:
+    return "\n".join(item.text or item.name or item.uri or "" for item in message.content)
+
+
+def _plain(message: Message) -> dict[str, Any]:
+    """The message as JSON data; a file by its path."""
+    content = [_plain_item(item) | {"file": str(item.file) if item.file else None} for item in message.content]
+    return {**asdict(message), "content": content}
+
+
+def _plain_item(item: ContentItem) -> dict[str, Any]:
+    """Without the address of this one call: it may be a secret."""
+    return {name: value for name, value in asdict(item).items() if name != "ingest_uri"}
+
+
+def _message(plain: dict[str, Any]) -> Message:
+    content = [
+        ContentItem(**{**item, "file": Path(item["file"]) if item["file"] else None}) for item in plain["content"]
+    ]
+    return Message(**{**plain, "content": tuple(content)})

@@ -1,0 +1,348 @@
+import django.db.models.deletion
+from django.db import migrations, models
+
+from store import rollup_triggers
+from store.index import schema
+
+
+def install(apps, schema_editor):
+    schema.install(schema_editor)
+    rollup_triggers.install(schema_editor)
+
+
+def remove(apps, schema_editor):
+    rollup_triggers.remove(schema_editor)
+    schema.remove(schema_editor)
+
+
+class Migration(migrations.Migration):
+
+    initial = True
+
+    dependencies = [
+        ('accounts', '0001_initial'),
+    ]
+
+    operations = [
+        migrations.CreateModel(
+            name='IndexVersion',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('tokenizer', models.CharField(max_length=32)),
+                ('built_at', models.DateTimeField(auto_now=True)),
+            ],
+        ),
+        migrations.CreateModel(
+            name='LeftUpstream',
+            fields=[
+                ('digest', models.CharField(max_length=64, primary_key=True, serialize=False)),
+                ('noted_at', models.DateTimeField(auto_now_add=True)),
+            ],
+            options={
+                'verbose_name': 'name left upstream',
+                'verbose_name_plural': 'names left upstream',
+                'default_permissions': ('view',),
+            },
+        ),
+        migrations.CreateModel(
+            name='Memory',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('app_id', models.CharField(default='default', max_length=64)),
+                ('project_id', models.CharField(default='default', max_length=64)),
+                ('memory_id', models.CharField(max_length=256)),
+                ('agent_id', models.CharField(blank=True, max_length=64)),
+                ('memory_type', models.CharField(choices=[('episode', 'Episode'), ('profile', 'Profile'), ('agent_case', 'Agent Case'), ('agent_skill', 'Agent Skill'), ('unprocessed_message', 'Unprocessed Message')], max_length=20)),
+                ('category', models.CharField(blank=True, max_length=40)),
+                ('sender_id', models.CharField(blank=True, max_length=128)),
+                ('speaker', models.CharField(blank=True, help_text='Who says it, as questions name them.', max_length=64)),
+                ('text', models.TextField()),
+                ('importance', models.FloatField(blank=True, null=True)),
+                ('batch_id', models.CharField(blank=True, max_length=64)),
+                ('seq', models.IntegerField(default=0)),
+                ('chunk_index', models.IntegerField(blank=True, null=True)),
+                ('payload', models.JSONField(blank=True, default=dict)),
+                ('created_at_ms', models.BigIntegerField()),
+                ('origin', models.CharField(choices=[('embedded', 'Embedded'), ('upstream', 'Upstream'), ('panel', 'Panel'), ('tool', 'Tool'), ('extracted', 'Extracted')], default='embedded', max_length=10)),
+                ('is_indexed', models.BooleanField(default=False)),
+                ('token_count', models.IntegerField(default=0)),
+                ('hidden_at', models.DateTimeField(blank=True, help_text='Deleted by its user; restorable until purged.', null=True)),
+                ('user', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='memories', to='accounts.memoryuser')),
+            ],
+            options={
+                'verbose_name_plural': 'memories',
+                'ordering': ('-id',),
+            },
+        ),
+        migrations.CreateModel(
+            name='EmbeddingSpace',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('model', models.CharField(max_length=200)),
+                ('dimensions', models.IntegerField(help_text='0 until the first vector came, where the settings name no number.')),
+                ('sends_dimensions', models.BooleanField(default=False, help_text='Whether the model is asked for that number.')),
+                ('is_active', models.BooleanField(default=False)),
+                ('knows_other_scripts', models.BooleanField(null=True)),
+                ('last_error', models.CharField(blank=True, max_length=300)),
+                ('failed_at', models.DateTimeField(blank=True, null=True)),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
+            ],
+            options={
+                'constraints': [models.UniqueConstraint(condition=models.Q(('is_active', True)), fields=('is_active',), name='one_active_embedding_space')],
+            },
+        ),
+        migrations.CreateModel(
+            name='HourCount',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('slice', models.SmallIntegerField()),
+                ('key', models.CharField(max_length=64)),
+                ('span', models.SmallIntegerField()),
+                ('start', models.IntegerField()),
+                ('member', models.CharField(max_length=64)),
+                ('category', models.CharField(max_length=40)),
+                ('app_id', models.CharField(max_length=64)),
+                ('project_id', models.CharField(max_length=64)),
+                ('delta', models.BigIntegerField(default=0)),
+                ('memories', models.BigIntegerField()),
+                ('low', models.BigIntegerField(help_text='How many of importance below 0.34.')),
+                ('mid', models.BigIntegerField()),
+                ('high', models.BigIntegerField(help_text='How many of importance 0.67 or more.')),
+                ('weight', models.BigIntegerField(help_text='The sum of their importance in millionths.')),
+            ],
+            options={
+                'default_permissions': ('view',),
+                'indexes': [models.Index(condition=models.Q(('memories__lte', 0)), fields=['id'], name='hour_count_empty'), models.Index(condition=models.Q(('delta', 0), _negated=True), fields=['id'], name='hour_count_unsettled')],
+                'constraints': [models.UniqueConstraint(fields=('slice', 'key', 'span', 'start', 'member', 'category', 'app_id', 'project_id', 'delta'), name='hour_count_once')],
+            },
+        ),
+        migrations.CreateModel(
+            name='OwedEmbedding',
+            fields=[
+                ('memory', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='+', serialize=False, to='store.memory')),
+            ],
+        ),
+        migrations.CreateModel(
+            name='Session',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('app_id', models.CharField(default='default', max_length=64)),
+                ('project_id', models.CharField(default='default', max_length=64)),
+                ('session_id', models.CharField(max_length=128)),
+                ('engine_session_id', models.CharField(help_text="The engine's own id: the same, unless another user already holds that id upstream.", max_length=128)),
+                ('kind', models.CharField(choices=[('chat', 'Chat'), ('resource', 'Resource'), ('memory_edit', 'Memory Edit'), ('other', 'Other')], max_length=12)),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
+                ('flushed_at', models.DateTimeField(blank=True, null=True)),
+                ('searchable_at', models.DateTimeField(blank=True, null=True)),
+                ('deleted_at', models.DateTimeField(blank=True, help_text='Set for good: late writes are refused.', null=True)),
+                ('hidden_at', models.DateTimeField(blank=True, help_text='Deleted by its user; restorable until purged.', null=True)),
+                ('user', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='sessions', to='accounts.memoryuser')),
+            ],
+            options={
+                'ordering': ('-id',),
+            },
+        ),
+        migrations.CreateModel(
+            name='OwedExtraction',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('app_id', models.CharField(max_length=64)),
+                ('project_id', models.CharField(max_length=64)),
+                ('batch_id', models.CharField(blank=True, max_length=64)),
+                ('after_seq', models.IntegerField(default=-1)),
+                ('until_seq', models.IntegerField(null=True)),
+                ('attempts', models.IntegerField(default=0)),
+                ('refusals', models.IntegerField(default=0)),
+                ('retry_at', models.DateTimeField(null=True)),
+                ('last_error', models.CharField(blank=True, max_length=300)),
+                ('given_up_at', models.DateTimeField(null=True)),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
+                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='accounts.memoryuser')),
+                ('session', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='store.session')),
+            ],
+            options={
+                'ordering': ('id',),
+            },
+        ),
+        migrations.AddField(
+            model_name='memory',
+            name='session',
+            field=models.ForeignKey(blank=True, db_index=False, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='memories', to='store.session'),
+        ),
+        migrations.CreateModel(
+            name='SessionCount',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('session_row', models.BigIntegerField()),
+                ('of_agent', models.BooleanField()),
+                ('agent_id', models.CharField(max_length=64)),
+                ('delta', models.BigIntegerField(default=0)),
+                ('memories', models.BigIntegerField()),
+                ('first_ms', models.BigIntegerField()),
+                ('last_ms', models.BigIntegerField()),
+            ],
+            options={
+                'default_permissions': ('view',),
+                'indexes': [models.Index(fields=['of_agent', 'agent_id', '-memories', '-session_row', 'first_ms', 'last_ms', 'delta'], name='session_count_most'), models.Index(fields=['of_agent', 'agent_id', 'last_ms', 'first_ms', 'delta'], name='session_count_ends'), models.Index(condition=models.Q(('memories__lte', 0)), fields=['id'], name='session_count_empty'), models.Index(condition=models.Q(('delta', 0), _negated=True), fields=['id'], name='session_count_unsettled')],
+                'constraints': [models.UniqueConstraint(fields=('session_row', 'of_agent', 'agent_id', 'delta'), name='session_count_once')],
+            },
+        ),
+        migrations.CreateModel(
+            name='VectorPage',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('app_id', models.CharField(max_length=64)),
+                ('project_id', models.CharField(max_length=64)),
+                ('number', models.IntegerField()),
+                ('rows', models.BinaryField()),
+                ('codes', models.BinaryField()),
+                ('space', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='store.embeddingspace')),
+                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='accounts.memoryuser')),
+            ],
+        ),
+        migrations.CreateModel(
+            name='FactPage',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('app_id', models.CharField(max_length=64)),
+                ('project_id', models.CharField(max_length=64)),
+                ('number', models.IntegerField()),
+                ('facts', models.BinaryField()),
+                ('names', models.TextField()),
+                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='accounts.memoryuser')),
+            ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('user', 'app_id', 'project_id', 'number'), name='fact_page_of_one_user')],
+            },
+        ),
+        migrations.CreateModel(
+            name='IndexStatistics',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('app_id', models.CharField(max_length=64)),
+                ('project_id', models.CharField(max_length=64)),
+                ('documents', models.BigIntegerField(default=0)),
+                ('tokens', models.BigIntegerField(default=0)),
+                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='accounts.memoryuser')),
+            ],
+            options={
+                'verbose_name_plural': 'index statistics',
+                'constraints': [models.UniqueConstraint(fields=('user', 'app_id', 'project_id'), name='statistics_of_one_user')],
+            },
+        ),
+        migrations.CreateModel(
+            name='Embedding',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('digest', models.BinaryField(max_length=16)),
+                ('vector', models.BinaryField()),
+                ('space', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='store.embeddingspace')),
+                ('memory', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='store.memory')),
+            ],
+            options={
+                'indexes': [models.Index(fields=['space', 'digest'], name='embedding_by_text')],
+                'constraints': [models.UniqueConstraint(fields=('memory', 'space'), name='embedding_of_one_memory')],
+            },
+        ),
+        migrations.AddIndex(
+            model_name='session',
+            index=models.Index(fields=['engine_session_id'], name='session_by_engine_id'),
+        ),
+        migrations.AddIndex(
+            model_name='session',
+            index=models.Index(fields=['session_id'], name='session_by_id'),
+        ),
+        migrations.AddIndex(
+            model_name='session',
+            index=models.Index(condition=models.Q(('flushed_at__isnull', False), ('searchable_at__isnull', True)), fields=['flushed_at'], name='session_flush_open'),
+        ),
+        migrations.AddIndex(
+            model_name='session',
+            index=models.Index(condition=models.Q(('hidden_at__isnull', False), ('deleted_at__isnull', False), _connector='OR'), fields=['user', 'app_id', 'project_id'], name='session_closed'),
+        ),
+        migrations.AddConstraint(
+            model_name='session',
+            constraint=models.UniqueConstraint(fields=('user', 'app_id', 'project_id', 'session_id'), name='session_of_one_user'),
+        ),
+        migrations.AddIndex(
+            model_name='owedextraction',
+            index=models.Index(condition=models.Q(('given_up_at__isnull', True)), fields=['id'], name='extraction_owed'),
+        ),
+        migrations.AddConstraint(
+            model_name='owedextraction',
+            constraint=models.UniqueConstraint(condition=models.Q(('session__isnull', True)), fields=('user', 'app_id', 'project_id'), name='one_owed_profile_of_one_user'),
+        ),
+        migrations.AddIndex(
+            model_name='memory',
+            index=models.Index(fields=['user', 'app_id', 'project_id', 'created_at_ms'], name='memory_by_time'),
+        ),
+        migrations.AddIndex(
+            model_name='memory',
+            index=models.Index(fields=['session', 'seq'], name='memory_in_session'),
+        ),
+        migrations.AddIndex(
+            model_name='memory',
+            index=models.Index(condition=models.Q(('is_indexed', False), models.Q(('origin', 'upstream'), _negated=True)), fields=['id'], name='memory_not_indexed'),
+        ),
+        migrations.AddIndex(
+            model_name='memory',
+            index=models.Index(condition=models.Q(('is_indexed', True), models.Q(('hidden_at__isnull', False), ('memory_type', 'unprocessed_message'), ('memory_type', 'profile'), _connector='OR')), fields=['user', 'app_id', 'project_id'], name='memory_set_apart'),
+        ),
+        migrations.AddIndex(
+            model_name='memory',
+            index=models.Index(condition=models.Q(('hidden_at__isnull', True)), fields=['created_at_ms', 'id'], name='memory_browsed_time'),
+        ),
+        migrations.AddIndex(
+            model_name='memory',
+            index=models.Index(condition=models.Q(('hidden_at__isnull', True)), fields=['category', 'created_at_ms', 'id'], name='memory_browsed_category'),
+        ),
+        migrations.AddIndex(
+            model_name='memory',
+            index=models.Index(condition=models.Q(('hidden_at__isnull', True)), fields=['user', 'created_at_ms', 'id'], name='memory_browsed_user'),
+        ),
+        migrations.AddIndex(
+            model_name='memory',
+            index=models.Index(condition=models.Q(('hidden_at__isnull', True)), fields=['user', 'category', 'created_at_ms', 'id'], name='memory_browsed_user_category'),
+        ),
+        migrations.AddIndex(
+            model_name='memory',
+            index=models.Index(condition=models.Q(('hidden_at__isnull', True)), fields=['agent_id', 'created_at_ms', 'id'], name='memory_browsed_agent'),
+        ),
+        migrations.AddIndex(
+            model_name='memory',
+            index=models.Index(condition=models.Q(('hidden_at__isnull', True)), fields=['agent_id', 'category', 'created_at_ms', 'id'], name='memory_browsed_agent_category'),
+        ),
+        migrations.AddIndex(
+            model_name='memory',
+            index=models.Index(condition=models.Q(('hidden_at__isnull', True)), fields=['session', 'created_at_ms', 'id'], name='memory_browsed_session'),
+        ),
+        migrations.AddIndex(
+            model_name='memory',
+            index=models.Index(condition=models.Q(('hidden_at__isnull', True)), fields=['origin', 'created_at_ms', 'id'], name='memory_browsed_origin'),
+        ),
+        migrations.AddIndex(
+            model_name='memory',
+            index=models.Index(condition=models.Q(('hidden_at__isnull', True)), fields=['memory_type', 'created_at_ms', 'id'], name='memory_browsed_type'),
+        ),
+        migrations.AddIndex(
+            model_name='memory',
+            index=models.Index(condition=models.Q(('hidden_at__isnull', True)), fields=['batch_id', 'created_at_ms', 'id'], name='memory_browsed_turn'),
+        ),
+        migrations.AddIndex(
+            model_name='memory',
+            index=models.Index(condition=models.Q(('hidden_at__isnull', True), ('importance__isnull', False)), fields=['category', 'created_at_ms', 'id', 'importance'], name='memory_browsed_importance'),
+        ),
+        migrations.AddIndex(
+            model_name='memory',
+            index=models.Index(condition=models.Q(('hidden_at__isnull', False)), fields=['created_at_ms', 'id'], name='memory_in_trash'),
+        ),
+        migrations.AddConstraint(
+            model_name='memory',
+            constraint=models.UniqueConstraint(fields=('memory_id', 'user', 'app_id', 'project_id'), name='memory_of_one_user'),
+        ),
+        migrations.AddConstraint(
+            model_name='vectorpage',
+            constraint=models.UniqueConstraint(fields=('user', 'app_id', 'project_id', 'space', 'number'), name='vector_page_of_one_user'),
+        ),
+        migrations.RunPython(install, remove),
+    ]

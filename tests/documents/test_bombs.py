@@ -1,0 +1,114 @@
+"""No document, however hostile, costs more than its time and memory; none ends in anything but text or a sentence."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import orjson
+import pytest
+
+from core.errors import Unreadable
+from documents.chunks import split
+from documents.limits import Limits
+from documents.reader import PROJECT, read_document, resident_bytes
+from tests.bombs import MAKERS, MIB
+
+_REFUSED = {
+    "zip_bomb_docx": "unpacks to more",
+    "lying_zip_bomb_docx": "unpacks to more",
+    "zip_bomb_xlsx": "unpacks to more",
+    "zip_bomb_odt": "unpacks to more",
+    "zip_bomb_epub": "unpacks to more",
+    "overlapping_members_docx": "unpacks to more",
+    "many_members_docx": "more than 2,000 parts",
+    "encrypted_member_docx": "is encrypted",
+    "billion_laughs_docx": "declares XML entities",
+    "billion_laughs_utf16_docx": "declares XML entities",
+    "billion_laughs_epub": "declares XML entities",
+    "external_entity_docx": "declares XML entities",
+    "shared_string_xlsx": "more than 512 MB",
+    "many_pages_pdf": "more pages than we read",
+    "truncated_docx": "is damaged",
+}
+_ENDLESS = {"deep_inline_html", "recursive_pages_pdf", "multiplying_forms_pdf"}
+"""What no check can tell from a real document: only the clock ends it."""
+_SLACK_SECONDS = 4
+
+
+def _outcome(name: str, folder: Path, limits: Limits) -> str:
+    """Its text, or the sentence why there is none."""
+    _, mime, content = MAKERS[name]()
+    path = folder / "bomb"
+    path.write_bytes(content)
+    del content
+    before, start = resident_bytes(os.getpid()), time.monotonic()
+    try:
+        document = read_document(path, mime, limits=limits)
+    except Unreadable as refusal:
+        return refusal.detail
+    finally:
+        assert resident_bytes(os.getpid()) - before < 100 * MIB
+        assert time.monotonic() - start < limits.seconds + _SLACK_SECONDS
+    assert len(split(document)) <= 10_000
+    return document.text
+
+
+@pytest.mark.parametrize("name", sorted(MAKERS.keys() - _ENDLESS))
+def test_a_bomb_does_not_go_off(name: str, tmp_path: Path) -> None:
+    outcome = _outcome(name, tmp_path, Limits())
+    assert len(outcome) <= 5_000_000
+    assert _REFUSED.get(name, "") in outcome
+    assert "root:" not in outcome
+
+
+@pytest.mark.parametrize("name", sorted(_ENDLESS))
+def test_what_never_ends_is_ended(name: str, tmp_path: Path) -> None:
+    assert "took longer than 0.8 seconds" in _outcome(name, tmp_path, Limits(seconds=0.8))
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("name", sorted(_ENDLESS))
+def test_what_never_ends_is_ended_after_the_real_time(name: str, tmp_path: Path) -> None:
+    assert "root:" not in _outcome(name, tmp_path, Limits())
+
+
+def test_good_words_among_hostile_names_are_read_and_nothing_is_written(tmp_path: Path) -> None:
+    assert _outcome("hostile_names_docx", tmp_path, Limits()) == "survivor"
+    assert [path.name for path in tmp_path.iterdir()] == ["bomb"]
+    assert not Path("/var/mg-escaped").exists()
+
+
+_MEASURE = """
+import resource, sys
+from pathlib import Path
+import orjson
+from engines.port import Unreadable
+from documents.reader import read_document
+for path in sys.argv[2:]:
+    try:
+        read_document(Path(path), sys.argv[1])
+    except Unreadable:
+        pass
+own_peak = next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))
+peaks = [int(own_peak), resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss]
+sys.stdout.buffer.write(orjson.dumps(peaks))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's /proc")
+@pytest.mark.parametrize("names", [("shared_string_xlsx", "zip_bomb_xlsx"), ("huge_text_pdf",)])
+def test_neither_the_reader_nor_its_box_swell(names: tuple[str, ...], tmp_path: Path) -> None:
+    paths = [tmp_path / name for name in names]
+    for path in paths:
+        _, mime, content = MAKERS[path.name]()
+        path.write_bytes(content)
+    measured = subprocess.run(
+        [sys.executable, "-c", _MEASURE, mime, *map(str, paths)], cwd=PROJECT, capture_output=True, check=True
+    )
+    parent_kb, child_kb = orjson.loads(measured.stdout)
+    assert parent_kb < 60 * 1024
+    assert child_kb < 600 * 1024

@@ -1,0 +1,60 @@
+"""Each file of the corpus does what its kind demands."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from core.errors import Unreadable
+from documents.chunks import split
+from documents.document import Document
+from documents.reader import read_document
+from documents.sniff import HEAD_BYTES, sniff
+from tests.documents.corpus import Sample, needs_corpus, samples
+
+pytestmark = needs_corpus
+_ALL = samples()
+
+
+def _read(sample: Sample) -> Document:
+    with sample.path.open("rb") as file:
+        mime = sniff(file.read(HEAD_BYTES), sample.path.name, None)
+    return read_document(sample.path, mime)
+
+
+def _of(*kinds: str) -> pytest.MarkDecorator:
+    chosen = [sample for sample in _ALL if sample.kind in kinds]
+    return pytest.mark.parametrize("sample", chosen, ids=lambda sample: sample.path.name)
+
+
+@_of("text")
+def test_words_of_a_document_come_out(sample: Sample) -> None:
+    document = _read(sample)
+    assert sample.expect in document.text
+    assert not re.search(r"\[cmt:|!\[|style_name|\[Image", document.text), "the parser's own marks"
+    assert any(sample.expect in passage.text for passage in split(document))
+
+
+@_of("empty", "media")
+def test_what_has_no_text_gives_none(sample: Sample) -> None:
+    assert _read(sample) == Document(())
+
+
+@_of("limit")
+def test_what_cannot_be_read_is_refused_in_words(sample: Sample) -> None:
+    with pytest.raises(Unreadable, match=r"encrypted|damaged|of type"):
+        _read(sample)
+
+
+@_of("any")
+def test_difficult_scripts_come_out_somehow(sample: Sample) -> None:
+    assert _read(sample).text
+
+
+@pytest.mark.parametrize("sample", [s for s in _ALL if s.mime], ids=lambda sample: sample.path.name)
+def test_bytes_say_the_type_with_and_without_the_name(sample: Sample) -> None:
+    with sample.path.open("rb") as file:
+        head = file.read(HEAD_BYTES)
+    assert sniff(head, sample.path.name, sample.mime) == sample.mime
+    assert sniff(head, "unnamed", sample.mime) == sample.mime

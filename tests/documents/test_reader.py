@@ -1,0 +1,307 @@
+"""Documents become text with pages and headings; what goes wrong in the box stays in the box."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from core.errors import EngineUnavailable, Unreadable
+from documents import mime_types as mt
+from documents.document import Block, Document
+from documents.limits import DEFAULT, Limits
+from documents.reader import PROJECT, read_document
+from tests import bombs
+
+Read = Callable[..., Document]
+_T = TypeVar("_T")
+_linux_only = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's /proc and namespaces")
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Read:
+    """Reads these bytes from a file."""
+
+    def read(content: bytes, mime: str, limits: Limits = DEFAULT) -> Document:
+        path = tmp_path / "file"
+        path.write_bytes(content)
+        return read_document(path, mime, limits=limits)
+
+    return read
+
+
+def _children_of(parent: int) -> Iterator[int]:
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            command = stat.with_name("cmdline").read_bytes()
+            parent_pid = int(stat.read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            continue
+        if parent_pid == parent and b"documents.reader_child" in command:
+            yield int(stat.parent.name)
+
+
+# --- plain text ------------------------------------------------------------------------------------------------------
+
+
+def test_plain_text_becomes_paragraphs(read: Read) -> None:
+    document = read(b"first\nline\n\n \n\nsecond\r\n\r\nthird\n", mt.PLAIN)
+    assert [block.text for block in document.blocks] == ["first\nline", "second", "third"]
+    assert not document.truncated
+
+
+def test_plain_text_starts_no_process(read: Read) -> None:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt
+    read("名前,東京".encode("cp932"), "text/csv")
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt == before
+    read(b"<p>hello", mt.HTML)
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt > before
+
+
+def test_markdown_keeps_its_headings(read: Read) -> None:
+    document = read("intro\n\n# 合同 #\nunder it\n\n```\n# no heading\n```\n".encode(), "text/markdown")
+    assert document.blocks == (
+        Block("intro", None, None),
+        Block("合同", None, "合同", "heading"),
+        Block("under it", None, "合同"),
+        Block("```\n# no heading\n```", None, "合同"),
+    )
+
+
+def test_values_in_rows_are_a_table(read: Read) -> None:
+    (block,) = read(b"name,price\n\nball,3\n", "text/csv").blocks
+    assert block == Block("name,price\nball,3", None, None, "table")
+
+
+@pytest.mark.parametrize("mime", ["application/json", mt.XML, "text/x-unheard-of", "application/yaml"])
+def test_other_texts_are_read_as_they_are(read: Read, mime: str) -> None:
+    assert read(b"<a>1</a>", mime).text == "<a>1</a>"
+
+
+def test_text_beyond_the_limit_is_cut_and_said_so(read: Read) -> None:
+    document = read("合同".encode() * 100, mt.PLAIN, Limits(text_bytes=10))
+    assert document == Document((Block("合同合", None, None),), truncated=True)
+
+
+def test_paragraphs_beyond_the_limit_are_cut_and_said_so(read: Read) -> None:
+    document = read(b"a\n\nb\n\nc\n\nd", mt.PLAIN, Limits(blocks=3))
+    assert (document.text, document.truncated) == ("a\n\nb\n\nc", True)
+
+
+# --- documents -------------------------------------------------------------------------------------------------------
+
+
+def test_a_pdf_keeps_its_pages(read: Read) -> None:
+    document = read(bombs.pages_pdf(["alpha on one", "beta on two", "gamma on three"]), mt.PDF)
+    assert [(block.text, block.page) for block in document.blocks] == [
+        ("alpha on one", 1),
+        ("beta on two", 2),
+        ("gamma on three", 3),
+    ]
+
+
+def test_html_keeps_headings_lists_and_tables(read: Read) -> None:
+    html = (
+        "<title>合同</title><h1>付款</h1><p>三十天<script>bad()</script></p><ul><li>a<li>b</ul>"
+        "<table><tr><th>n<th>p<tr><td>1<td>2</table><img src='data:image/png;base64,AAAA' alt='a seal'>"
+    )
+    assert read(html.encode(), mt.HTML).blocks == (
+        Block("合同", None, "合同", "heading"),
+        Block("付款", None, "付款", "heading"),
+        Block("三十天", None, "付款"),
+        Block("a\nb", None, "付款"),
+        Block("n | p\n1 | 2", None, "付款", "table"),
+        Block("a seal", None, "付款"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("meta", "encoding"), [("", "utf-8"), ("", "utf-16"), ("<meta charset=gbk>", "gbk"), ("", "big5")]
+)
+def test_html_is_read_in_its_encoding(read: Read, meta: str, encoding: str) -> None:
+    assert "測試文件" in read(f"<html>{meta}<p>測試文件</p>".encode(encoding), mt.HTML).text
+
+
+def test_a_word_document_has_no_page_numbers_but_its_words(read: Read) -> None:
+    content = bombs.docx(
+        bombs.paragraph("合同一") + '<w:p><w:r><w:br w:type="page"/></w:r></w:p>' + bombs.paragraph("b")
+    )
+    assert read(content, mt.DOCX).blocks == (Block("合同一", None, None), Block("b", None, None))
+
+
+def test_a_sheet_is_a_table_under_its_name(read: Read) -> None:
+    cell = '<c t="inlineStr"><is><t>{}</t></is></c>'.format
+    rows = f"<row>{cell('name')}{cell('price')}</row><row>{cell('ball')}{cell('3 | 4')}</row>"
+    document = read(bombs.archive(bombs.xlsx_members(rows)), mt.XLSX)
+    assert document.blocks[0] == Block("Sheet", None, "Sheet", "heading")
+    assert document.blocks[1].text.split("\n")[0] == "name | price"
+    assert document.blocks[1].heading == "Sheet"
+
+
+def test_a_mail_is_read_without_what_is_attached(read: Read) -> None:
+    mail = (
+        b"From: a@example.org\r\nSubject: =?utf-8?b?5ZCI5ZCM?=\r\nMIME-Version: 1.0\r\n"
+        b"Content-Type: multipart/mixed; boundary=X\r\n\r\n--X\r\nContent-Type: text/plain\r\n\r\nthe body\r\n"
+        b"--X\r\nContent-Type: text/plain\r\nContent-Disposition: attachment; filename=a.txt\r\n\r\nhidden\r\n--X--\r\n"
+    )
+    text = read(mail, mt.EML).text
+    assert "合同" in text
+    assert "the body" in text
+    assert "hidden" not in text
+
+
+def test_much_text_of_a_document_is_cut_and_said_so(read: Read) -> None:
+    document = read(bombs.docx(bombs.paragraph("合" * 50) * 3), mt.DOCX, Limits(text_bytes=200))
+    assert (len(document.text.replace("\n", "")), document.truncated) == (66, True)
+    document = read(bombs.docx(bombs.paragraph("one") * 5), mt.DOCX, Limits(blocks=2))
+    assert (document.text, document.truncated) == ("one\n\none", True)
+
+
+@pytest.mark.parametrize("mime", ["image/png", mt.SVG, "audio/mpeg", "video/mp4"])
+def test_pictures_sound_and_film_are_never_parsed(read: Read, mime: str) -> None:
+    assert read(b"whatever", mime) == Document(())
+
+
+@pytest.mark.parametrize("mime", [mt.PDF, mt.DOCX, mt.PLAIN])
+def test_an_empty_file_has_no_text(read: Read, mime: str) -> None:
+    assert read(b"", mime) == Document(())
+
+
+# --- what cannot be read ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mime", [mt.ZIP, mt.OCTET_STREAM, "application/x-unheard-of", ""])
+def test_unknown_types_are_refused(read: Read, mime: str) -> None:
+    with pytest.raises(Unreadable, match="hold no text"):
+        read(b"hello", mime)
+
+
+@pytest.mark.parametrize("mime", [mt.PDF, mt.DOCX, mt.XLSX, mt.EPUB, mt.XLS, mt.DOC, mt.PPT, mt.MSG])
+def test_garbage_is_damaged(read: Read, mime: str) -> None:
+    with pytest.raises(Unreadable, match="is damaged"):
+        read(b"garbage" * 100, mime)
+
+
+def test_a_file_that_is_gone_is_unreadable(tmp_path: Path) -> None:
+    with pytest.raises(Unreadable, match="no longer"):
+        read_document(tmp_path / "absent", mt.PDF)
+
+
+def test_a_file_that_cannot_be_opened_now_may_be_later(tmp_path: Path) -> None:
+    with pytest.raises(EngineUnavailable):
+        read_document(tmp_path, mt.PLAIN)
+
+
+def test_a_machine_that_starts_no_process_is_not_the_documents_fault(
+    read: Read, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/absent/python")
+    with pytest.raises(EngineUnavailable, match="could not be started"):
+        read(b"<p>hello", mt.HTML)
+    monkeypatch.setattr(sys, "executable", "/bin/true")
+    with pytest.raises(EngineUnavailable, match="could not be started"):
+        read(b"<p>hello", mt.HTML)
+
+
+def test_a_slow_document_is_given_up_in_time(read: Read) -> None:
+    start = time.monotonic()
+    with pytest.raises(Unreadable, match=r"took longer than 0\.7 seconds"):
+        read(bombs.recursive_pages_pdf()[2], mt.PDF, Limits(seconds=0.7))
+    assert time.monotonic() - start < 3
+    assert list(_children_of(os.getpid())) == []
+
+
+def test_a_greedy_document_is_given_up_in_time(read: Read) -> None:
+    with pytest.raises(Unreadable, match="needed more than 120 MB"):
+        read(bombs.shared_string_xlsx()[2], mt.XLSX, Limits(memory_bytes=120 * 2**20))
+    assert list(_children_of(os.getpid())) == []
+
+
+def test_many_readers_at_once_all_finish(read: Read, tmp_path: Path) -> None:
+    path = tmp_path / "paper.pdf"
+    path.write_bytes(bombs.pages_pdf(["hello"]))
+    with ThreadPoolExecutor(6) as pool:
+        assert {document.text for document in pool.map(lambda _: read_document(path, mt.PDF), range(6))} == {"hello"}
+
+
+_READ = """
+import sys
+from pathlib import Path
+from typing import TypeVar
+from documents.reader import read_document
+read_document(Path(sys.argv[1]), "application/pdf")
+"""
+
+
+@_linux_only
+def test_a_reader_does_not_outlive_the_gateway(tmp_path: Path) -> None:
+    path = tmp_path / "endless.pdf"
+    path.write_bytes(bombs.recursive_pages_pdf()[2])
+    with subprocess.Popen([sys.executable, "-c", _READ, str(path)], cwd=PROJECT) as gateway:
+        children = _wait_for(lambda: list(_children_of(gateway.pid)))
+        _wait_for(lambda: "Threads:\t1\n" not in Path(f"/proc/{children[0]}/status").read_text())  # it is parsing
+        gateway.send_signal(signal.SIGKILL)
+    _wait_for(lambda: not any(_is_running(child) for child in children))
+
+
+def _wait_for(look: Callable[[], _T], seconds: float = 10) -> _T:
+    deadline = time.monotonic() + seconds
+    while not (found := look()):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return found
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+_BOXED = """
+import errno, os, socket, sys
+from documents.limits import Limits
+from documents.reader_child import enter_box
+enter_box(os.getppid(), Limits())
+try:
+    with open(sys.argv[1], "w") as file:
+        file.write("x")
+except OSError as error:
+    print(errno.errorcode[error.errno])
+try:
+    socket.create_connection(("127.0.0.1", int(sys.argv[2])), 2)
+except OSError as error:
+    print(errno.errorcode[error.errno])
+"""
+
+
+@_linux_only
+def test_in_the_box_there_are_no_files_to_write_and_no_network(tmp_path: Path) -> None:
+    allowed = subprocess.run(
+        [sys.executable, "-c", "import ctypes; raise SystemExit(ctypes.CDLL(None).unshare(0x50000000) != 0)"],
+        check=False,
+    )
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        boxed = subprocess.run(
+            [sys.executable, "-c", _BOXED, str(tmp_path / "out"), str(listener.getsockname()[1])],
+            cwd=PROJECT,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    assert boxed.stdout.split()[0] == "EFBIG"
+    if allowed.returncode:
+        pytest.skip("this kernel does not let a process leave the network")
+    assert boxed.stdout.split()[1:] == ["ENETUNREACH"]

@@ -1,0 +1,166 @@
+"""The client against a stand-in that behaves."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from core.errors import EngineRefused, EngineUnavailable
+from engines.everos.client.client import Client
+from tests.engines.everos.conftest import MockedEverOS, make_client
+from tests.stub_upstream import Fault, StubUpstream
+
+
+def said(text: str, timestamp: int = 1_781_172_177_000) -> dict[str, Any]:
+    return {"sender_id": "alice", "role": "user", "timestamp": timestamp, "content": text}
+
+
+def add(client: Client, *messages: dict[str, Any], session_id: str = "chat:1") -> str:
+    return client.add({"session_id": session_id, "messages": list(messages)}, client.deadline()).status
+
+
+def flush(client: Client, session_id: str = "chat:1") -> str | None:
+    return client.flush({"session_id": session_id}, client.deadline()).status
+
+
+def test_what_was_added_and_flushed_is_found_and_listed(client: Client) -> None:
+    assert add(client, said("the rent is 700 euros")) == "accumulated"
+    assert flush(client) == "extracted"
+    records = client.search({"user_id": "alice", "query": "rent"}, client.deadline())
+    page = client.list({"user_id": "alice", "memory_type": "episode"}, client.deadline())
+    assert [item.episode for item in records.episodes] == ["alice said: the rent is 700 euros"]
+    assert page.total_count == 1
+
+
+def test_flushing_nothing_extracts_nothing(client: Client) -> None:
+    assert flush(client, "chat:unknown") == "no_extraction"
+
+
+def test_calls_share_a_connection(client: Client, stub: StubUpstream) -> None:
+    for _ in range(5):
+        client.search({"user_id": "alice", "query": "rent"}, client.deadline())
+    assert stub.connections == 1
+
+
+def test_a_connection_that_saw_a_500_is_not_used_again(client: Client, stub: StubUpstream) -> None:
+    stub.fault("add", Fault(status=500, body={}))
+    with pytest.raises(EngineUnavailable):
+        add(client, said("hello"))
+    add(client, said("hello"))
+    assert stub.connections == 2
+
+
+QUEUED = {"request_id": "t1", "data": {"status": "queued", "message_count": 1, "pending": 1}}
+ADDED = {"request_id": "x", "data": {"status": "accumulated", "message_count": 1}}
+
+
+def test_a_queued_add_is_waited_for(everos: MockedEverOS) -> None:
+    everos.answer("memory/add", QUEUED, status=202)
+    everos.answer("tasks/t1", *(_task(id="t1", status=status) for status in ("queued", "processing", "success")))
+    assert add(make_client(), said("hello")) == "accumulated"
+    assert everos.names == ["add", "t1", "t1", "t1"]
+
+
+def _task(**task: str) -> dict[str, Any]:
+    return {"request_id": "x", "data": task}
+
+
+@pytest.mark.parametrize(
+    ("task", "error"),
+    [
+        ({"status": "failed", "error_code": "UNSUPPORTED_FORMAT"}, EngineRefused),
+        ({"status": "failed", "error_code": "INTERNAL_ERROR"}, EngineUnavailable),
+    ],
+)
+def test_a_queued_flush_fails_as_its_task_did(
+    everos: MockedEverOS, task: dict[str, str], error: type[Exception]
+) -> None:
+    everos.answer("memory/flush", QUEUED, status=202)
+    everos.answer("tasks/t1", _task(**task))
+    with pytest.raises(error):
+        flush(make_client())
+
+
+def test_a_queued_flush_does_not_say_what_it_found(everos: MockedEverOS) -> None:
+    everos.answer("memory/flush", QUEUED, status=202)
+    everos.answer("tasks/t1", _task(status="success"))
+    assert flush(make_client()) is None
+
+
+def test_a_task_id_cannot_lead_elsewhere(everos: MockedEverOS) -> None:
+    everos.answer("memory/flush", {"request_id": "../memory/flush", "data": {"status": "queued"}}, status=202)
+    with pytest.raises(EngineUnavailable):
+        flush(make_client())
+    assert everos.names == ["flush"]
+
+
+@pytest.mark.parametrize("version", [None, "1.5.1"])
+def test_health_of_old_and_new_versions_is_understood(version: str | None) -> None:
+    with StubUpstream(version=version) as stub:
+        client = make_client(stub)
+        checked, data = client.health(client.deadline(2.0))
+    assert checked.status == "ok"
+    assert checked.version == version
+    assert data["status"] == "ok"
+
+
+def test_a_retry_gets_through(everos: MockedEverOS) -> None:
+    everos.answer("memory/add", {}, {}, status=503)
+    everos.answer("memory/add", ADDED)
+    assert add(make_client(attempts=3), said("hello")) == "accumulated"
+    assert everos.names == ["add", "add", "add"]
+
+
+def test_a_flush_that_failed_before_says_so(stub: StubUpstream) -> None:
+    client = make_client(stub, attempts=2)
+    add(client, said("hello {"))
+    stub.store.loses_next_flush = True
+    answer = client.flush({"session_id": "chat:1"}, client.deadline())
+    assert answer.status == "no_extraction"
+    assert len(answer.failed_before) == 1
+
+
+@pytest.mark.parametrize("status", [400, 404, 405, 413, 415, 422])
+def test_what_is_permanent_is_never_tried_again(everos: MockedEverOS, status: int) -> None:
+    everos.answer("memory/add", {"detail": "no"}, status=status)
+    with pytest.raises(EngineRefused):
+        add(make_client(attempts=3), said("hello"))
+    assert everos.names == ["add"]
+
+
+def test_a_missing_capability_is_permanent_though_503(everos: MockedEverOS) -> None:
+    everos.answer("memory/add", {"error": {"code": "CAPABILITY_UNAVAILABLE", "message": "no office"}}, status=503)
+    with pytest.raises(EngineRefused):
+        add(make_client(attempts=3), said("hello"))
+    assert everos.names == ["add"]
+
+
+def test_the_upstreams_words_reach_our_log_redacted_and_no_caller(everos: MockedEverOS) -> None:
+    message = "no parser for /srv/files\nforged line, key uk_abcdefgh12345678"
+    everos.answer("memory/add", {"error": {"code": "UNSUPPORTED_FORMAT", "message": message}}, status=415)
+    with logged() as lines, pytest.raises(EngineRefused) as refused:
+        add(make_client(), said("hello"))
+    assert "parser" not in refused.value.detail
+    assert "type it does not know or which is not at its address" in refused.value.detail
+    [line] = lines
+    assert "no parser for /srv/files" in line
+    assert "uk_abcdefgh" not in line
+    assert "\n" not in line
+
+
+@contextmanager
+def logged() -> Iterator[list[str]]:
+    """What our code itself writes, before any handler's filter had a hand in it."""
+    lines: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: lines.append(record.getMessage())  # type: ignore[method-assign]
+    logger = logging.getLogger("memory_gateway.upstream")
+    logger.addHandler(handler)
+    try:
+        yield lines
+    finally:
+        logger.removeHandler(handler)

@@ -1,0 +1,282 @@
+"""An upstream may do anything: each call ends in time, in our own words, and is held for done only when it was."""
+
+from __future__ import annotations
+
+import re
+import socket
+import threading
+import time
+import tracemalloc
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+import responses
+
+from core.errors import EngineError, EngineRefused, EngineUnavailable, OutcomeUnknown
+from core.http_client import Deadline
+from engines.everos.client.client import WRITES_AT_ONCE, Client, Options
+from engines.everos.client.failures import CircuitOpen, NotReached, OddAnswer
+from engines.everos.client.resilience import Retry
+from tests.engines.everos.conftest import EVEROS_URL, MockedEverOS, make_client
+from tests.engines.everos.test_client import add, flush, said
+from tests.stub_upstream import Fault, StubUpstream
+
+DEADLINE_SECONDS = 0.5
+SLACK_SECONDS = 2.0  # for a busy machine
+MEBIBYTE = 2**20
+ANY_CALL = re.compile(f"{EVEROS_URL}/.*")
+
+ODD_ANSWERS: dict[str, Any] = {
+    "html": {"body": b"<html>Welcome to nginx</html>", "content_type": "text/html"},
+    "no json": {"body": b"{"},
+    "json of another shape": {"json": [1, 2]},
+    "wrong types": {"json": {"request_id": "x", "data": {"status": 7, "episodes": {}}}},
+    "unknown words": {"json": {"request_id": "x", "data": {"status": "maybe", "episodes": None}}},
+    "no data": {"json": {"request_id": "x"}},
+    "deep json": {"body": b"[" * 100_000},
+}
+A_GZIP_BOMB = Fault(bomb_bytes=256 * MEBIBYTE)
+BAD_BODIES = {
+    "64 MB": Fault(size_bytes=64 * MEBIBYTE),
+    "claimed 64 MB": Fault(body={}, headers={"Content-Length": str(64 * MEBIBYTE)}),
+    "a gzip bomb": A_GZIP_BOMB,
+    "damaged gzip": Fault(body=b"not gzip", headers={"Content-Encoding": "gzip"}),
+    "unknown packing": Fault(body={}, headers={"Content-Encoding": "br"}),
+}
+BROKEN_OFF = {
+    "reset before acting": Fault(reset=True),
+    "reset after acting": Fault(reset=True, acts=True),
+    "silence": Fault(hang_seconds=4),
+    "one byte at a time": Fault(drip_seconds=0.05),
+    "half an answer": Fault(truncate=True),
+    "no http": Fault(raw=b"SSH-2.0-OpenSSH_9.2\r\n"),
+    "an endless header": Fault(raw=b"HTTP/1.1 200 X\r\nX: " + b"x" * 200_000),
+}
+
+
+@pytest.fixture
+def hasty(stub: StubUpstream) -> Client:
+    return make_client(stub, timeout_seconds=DEADLINE_SECONDS)
+
+
+@pytest.mark.parametrize("answer", ODD_ANSWERS.values(), ids=ODD_ANSWERS.keys())
+def test_an_odd_answer_is_a_502_of_ours(everos: MockedEverOS, answer: dict[str, Any]) -> None:
+    everos.add(responses.POST, ANY_CALL, **{"content_type": "application/json", **answer})
+    client = make_client()
+    for call in (lambda: add(client, said("a")), lambda: flush(client), lambda: search(client)):
+        with pytest.raises(OddAnswer) as odd:
+            call()
+        assert (odd.value.status, odd.value.retry_after_seconds) == (502, 5)
+
+
+@pytest.mark.parametrize("fault", BAD_BODIES.values(), ids=BAD_BODIES.keys())
+def test_a_body_that_cannot_be_read_is_a_502_of_ours(client: Client, stub: StubUpstream, fault: Fault) -> None:
+    for call in (lambda: add(client, said("a")), lambda: flush(client), lambda: search(client)):
+        stub.fault("*", fault)
+        with pytest.raises(OddAnswer) as odd:
+            call()
+        assert (odd.value.status, odd.value.retry_after_seconds) == (502, 5)
+
+
+@pytest.mark.parametrize("fault", BROKEN_OFF.values(), ids=BROKEN_OFF.keys())
+def test_a_write_without_a_whole_answer_is_unknown_and_ends_in_time(
+    hasty: Client, stub: StubUpstream, fault: Fault
+) -> None:
+    for call in (lambda: add(hasty, said("a")), lambda: flush(hasty)):
+        stub.fault("*", fault)
+        started = time.monotonic()
+        with pytest.raises(OutcomeUnknown):
+            call()
+        assert time.monotonic() - started < DEADLINE_SECONDS + SLACK_SECONDS
+
+
+@pytest.mark.parametrize("fault", BROKEN_OFF.values(), ids=BROKEN_OFF.keys())
+def test_a_read_without_a_whole_answer_owes_nothing(hasty: Client, stub: StubUpstream, fault: Fault) -> None:
+    stub.fault("search", fault)
+    with pytest.raises(EngineUnavailable) as unavailable:
+        search(hasty)
+    assert not isinstance(unavailable.value, OutcomeUnknown)
+    assert unavailable.value.status == 503
+    assert unavailable.value.retry_after_seconds
+
+
+def search(client: Client) -> object:
+    return client.search({"user_id": "alice", "query": "rent"}, client.deadline())
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_a_redirect_is_refused_and_its_body_never_read(client: Client, stub: StubUpstream, status: int) -> None:
+    stub.fault("add", Fault(status=status, headers={"Location": f"{stub.url}/health"}, bomb_bytes=4096 * MEBIBYTE))
+    started = time.monotonic()
+    with pytest.raises(EngineError):
+        add(client, said("a"))
+    assert time.monotonic() - started < 5.0
+    assert [request.name for request in stub.requests] == ["add"]
+
+
+def test_a_plain_redirect_is_permanent(everos: MockedEverOS) -> None:
+    everos.answer("memory/add", b"", status=302, headers={"Location": "http://127.0.0.1:1/"})
+    with pytest.raises(EngineRefused):
+        add(make_client(), said("a"))
+    assert everos.names == ["add"]
+
+
+@pytest.mark.parametrize("status", [429, 502, 503, 504])
+def test_a_temporary_status_is_temporary_for_add_and_flush(everos: MockedEverOS, status: int) -> None:
+    everos.add(responses.POST, ANY_CALL, "<html>", status=status, content_type="text/html")
+    client = make_client()
+    for call in (lambda: add(client, said("a")), lambda: flush(client)):
+        with pytest.raises(EngineUnavailable) as unavailable:
+            call()
+        assert not isinstance(unavailable.value, OutcomeUnknown)
+
+
+def test_a_500_on_add_stored_nothing_and_on_flush_is_unknown(everos: MockedEverOS) -> None:
+    everos.add(responses.POST, ANY_CALL, json={"error": {"code": "INTERNAL_ERROR"}}, status=500)
+    client = make_client()
+    with pytest.raises(EngineUnavailable) as failed_add:
+        add(client, said("a"))
+    with pytest.raises(OutcomeUnknown):
+        flush(client)
+    assert not isinstance(failed_add.value, OutcomeUnknown)
+
+
+def test_nobody_listening_is_not_reached(stub: StubUpstream) -> None:
+    client = make_client(stub)
+    stub.__exit__()
+    with pytest.raises(NotReached):
+        add(client, said("a"))
+
+
+def test_retry_after_reaches_the_caller(everos: MockedEverOS) -> None:
+    everos.answer("memory/add", {}, status=429, headers={"Retry-After": "17"})
+    with pytest.raises(EngineUnavailable) as busy:
+        add(make_client(), said("a"))
+    assert busy.value.retry_after_seconds == 17
+
+
+def test_bombs_do_not_fill_the_memory(client: Client, stub: StubUpstream) -> None:
+    stub.fault("*", A_GZIP_BOMB)
+    tracemalloc.start()
+    try:
+        with pytest.raises(OddAnswer):
+            search(client)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 40 * MEBIBYTE  # the stand-in's own packing included
+
+
+def test_the_circuit_opens_after_five_failures_and_closes_by_a_probe(stub: StubUpstream) -> None:
+    now = [1000.0]
+    client = make_client(stub, clock=lambda: now[0])
+    stub.fault("search", Fault(status=502, body={}), times=6)
+    for _ in range(5):
+        with pytest.raises(NotReached):
+            search(client)
+    with pytest.raises(CircuitOpen) as opened:
+        search(client)
+    assert opened.value.retry_after_seconds == 5
+    assert len(stub.requests) == 5
+    now[0] += 5.1
+    with pytest.raises(NotReached):  # the probe fails: open again
+        search(client)
+    with pytest.raises(CircuitOpen):
+        search(client)
+    now[0] += 5.1
+    search(client)
+    search(client)
+    assert len(stub.requests) == 8
+
+
+def test_who_gets_what_no_memory_service_says_is_not_asked_on_either(stub: StubUpstream) -> None:
+    client = make_client(stub)
+    stub.fault("search", Fault(body=b"<html>", content_type="text/html"), times=6)
+    for _ in range(5):
+        with pytest.raises(OddAnswer):
+            search(client)
+    with pytest.raises(CircuitOpen):
+        search(client)
+    assert len(stub.requests) == 5
+
+
+def test_refusals_leave_the_circuit_closed(everos: MockedEverOS) -> None:
+    client = make_client()
+    everos.answer("memory/search", {}, status=422)
+    for _ in range(11):
+        with pytest.raises(EngineRefused):
+            search(client)
+    assert everos.names == ["search"] * 11
+
+
+def test_calls_that_fail_for_one_user_stop_nobody_else(stub: StubUpstream) -> None:
+    now = [1000.0]
+    client = make_client(stub, clock=lambda: now[0])
+    stub.fault("search", Fault(status=502, body={}), times=6)
+    for _ in range(5):
+        with pytest.raises(NotReached):
+            search(client.of("alice"))
+    for _ in range(2):  # and that others get through does not close hers
+        with pytest.raises(CircuitOpen):
+            search(client.of("alice"))
+        flush(client.of("bob"))
+    now[0] += 5.1
+    with pytest.raises(NotReached):
+        search(client.of("alice"))
+
+
+def test_when_calls_fail_for_two_users_nobody_is_sent_on_until_a_probe_gets_through(stub: StubUpstream) -> None:
+    now = [1000.0]
+    client = make_client(stub, clock=lambda: now[0])
+    stub.fault("search", Fault(status=502, body={}), times=11)
+    for user in ("alice", "bob"):
+        for _ in range(5):
+            with pytest.raises(NotReached):
+                search(client.of(user))
+    with pytest.raises(CircuitOpen):
+        search(client.of("charlie"))
+    now[0] += 5.1
+    with pytest.raises(NotReached):  # the probe
+        search(client.of("charlie"))
+    with pytest.raises(CircuitOpen):
+        search(client.of("daphne"))
+    now[0] += 5.1
+    for user in ("daphne", "charlie", "bob", "alice"):
+        search(client.of(user))
+
+
+def test_hanging_writes_leave_searches_quick_and_room_for_other_users(stub: StubUpstream) -> None:
+    client = make_client(stub, timeout_seconds=1.5)
+    stub.fault("add", Fault(hang_seconds=3), times=WRITES_AT_ONCE // 2)
+    writers = [threading.Thread(target=_ignoring, args=(client.of("alice"),)) for _ in range(20)]
+    for writer in writers:
+        writer.start()
+    time.sleep(0.2)
+    started = time.monotonic()
+    search(client.of("alice"))
+    add(client.of("bob"), said("b"))
+    took, most_at_once = time.monotonic() - started, stub.most_at_once["add"]
+    for writer in writers:
+        writer.join()
+    assert took < 1.2  # a writer gives up after 1.5
+    assert most_at_once == WRITES_AT_ONCE // 2 + 1
+
+
+def _ignoring(client: Client) -> None:
+    with pytest.raises(EngineUnavailable):
+        add(client, said("a"))
+
+
+def test_a_connection_that_never_comes_ends_with_the_deadline() -> None:
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full, ExitStack() as waiting:
+        address = full.getsockname()
+        for _ in range(4):  # a full queue: further ones get no answer at all
+            sock = waiting.enter_context(socket.socket())
+            sock.setblocking(False)
+            sock.connect_ex(address)
+        client = Client(Options(f"http://127.0.0.1:{address[1]}", retry=Retry(attempts=1)))
+        started = time.monotonic()
+        with pytest.raises(NotReached):
+            client.health(Deadline.after(0.4))
+        assert time.monotonic() - started < 0.4 + SLACK_SECONDS

@@ -1,0 +1,380 @@
+"""Searching through the gateway: what is asked of the upstream, and what of its answers a caller sees."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from core.errors import EngineUnavailable
+from engines.everos.adapter import UpstreamEngine
+from engines.everos.client.failures import NotConfigured, OddAnswer
+from store.models import Session
+from store.types import Hit, ListRequest, SearchRequest
+from tests.conftest import Person
+from tests.engines.everos.conftest import NOON, told
+from tests.stub_upstream import Fault, StubUpstream
+
+CALLER = {"timestamp": {"gte": "2026-05-28T20:26:40+00:00"}}
+
+
+def remember(engine: UpstreamEngine, person: Person, session_id: str, text: str, **values: Any) -> None:
+    engine.add(person.owner, session_id, [told(person.owner, text, **values)])
+    engine.flush(person.owner, session_id)
+
+
+def ask(engine: UpstreamEngine, person: Person, **values: Any) -> list[Hit]:
+    request = SearchRequest(**{"query": "tea", **values})
+    return list(engine.search(person.owner, [request])[0].hits)
+
+
+def filters(stub: StubUpstream) -> list[Any]:
+    return [body.get("filters") for body in stub.calls("search")]
+
+
+def answer(**lists: Any) -> Fault:
+    return Fault(body={"request_id": "x", "data": lists})
+
+
+def episode(person: Person, session_id: str | None = "chat:1", **values: Any) -> dict[str, Any]:
+    return {
+        "id": f"{person.user_id}_ep_20261120_{values.get('number', 1):08d}",
+        "user_id": person.user_id,
+        "app_id": "default",
+        "project_id": "default",
+        "session_id": session_id,
+        "timestamp": "2026-11-20T08:42:18.280000Z",
+        "sender_ids": [person.user_id],
+        "episode": "tea",
+        "type": "Conversation",
+        "score": 0.5,
+        **values,
+    }
+
+
+@pytest.fixture
+def chat(engine: UpstreamEngine, alice: Person) -> Session:
+    engine.add(alice.owner, "chat:1", [told(alice.owner, "hello")])
+    return Session.objects.get(user_id=alice.user_pk)
+
+
+def test_what_was_said_is_found(engine: UpstreamEngine, alice: Person) -> None:
+    remember(engine, alice, "chat:1", "我喜欢绿茶 tea")
+    [hit] = ask(engine, alice, query="绿茶", session_ids=("chat:1",))
+    assert (hit.session_id, hit.memory_type, hit.created_at_ms) == ("chat:1", "episode", NOON)
+    assert "绿茶" in hit.text
+    assert hit.raw["session_id"] == "chat:1"
+    assert hit.legs["upstream"]["rank"] == 1
+
+
+def test_one_session_is_asked_for_at_the_top_with_the_callers_filters_beside_it(
+    engine: UpstreamEngine, stub: StubUpstream, alice: Person, chat: Session
+) -> None:
+    ask(engine, alice, session_ids=("chat:1",))
+    ask(engine, alice, session_ids=("chat:1",), filters=CALLER)
+    assert filters(stub) == [{"session_id": "chat:1"}, {"session_id": "chat:1", "AND": [CALLER]}]
+
+
+def test_moments_are_asked_for_with_their_zone(engine: UpstreamEngine, stub: StubUpstream, alice: Person) -> None:
+    for moment, asked in {
+        946_684_800_000: "2000-01-01T00:00:00+00:00",
+        NOON + 1: "2026-06-11T10:02:57.001000+00:00",
+        NOON // 1000: "2026-06-11T10:02:57+00:00",
+        "2026-06-11": "2026-06-11T00:00:00+00:00",
+        "2026-06-11T18:00:00+08:00": "2026-06-11T18:00:00+08:00",
+    }.items():
+        ask(engine, alice, session_ids=None, filters={"timestamp": {"gte": moment}})
+        assert filters(stub)[-1] == {"AND": [{"timestamp": {"gte": asked}}]}
+
+
+def test_many_sessions_are_asked_for_in_batches(engine: UpstreamEngine, stub: StubUpstream, alice: Person) -> None:
+    session_ids = tuple(f"resource:alice:r_{number}" for number in range(7))
+    for session_id in session_ids:
+        remember(engine, alice, session_id, "tea")
+    stub.requests.clear()
+    hits = ask(engine, alice, session_ids=session_ids, filters=CALLER)
+    assert {hit.session_id for hit in hits} == set(session_ids)
+    asked = sorted((part for part in filters(stub)), key=lambda part: len(str(part)))
+    assert asked[0] == {"session_id": session_ids[6], "AND": [CALLER]}
+    assert asked[1]["AND"][0] == CALLER
+    assert [len(part["AND"][1]["session_id"]["in"]) for part in asked[1:]] == [3, 3]
+
+
+def test_no_session_is_no_call(engine: UpstreamEngine, stub: StubUpstream, alice: Person) -> None:
+    assert ask(engine, alice, session_ids=()) == []
+    assert ask(engine, alice, session_ids=("chat:never",)) == []
+    assert not stub.requests
+
+
+def test_a_strangers_buffer_cannot_be_read(
+    engine: UpstreamEngine, stub: StubUpstream, alice: Person, charlie: Person
+) -> None:
+    engine.add(alice.owner, "chat:1", [told(alice.owner, "my pin is 1234")])
+    assert ask(engine, charlie, session_ids=("chat:1",)) == []
+    assert ask(engine, charlie, filters={"session_id": "chat:1"}) == []
+    assert ask(engine, charlie, session_ids=None, filters={"OR": [{"session_id": "chat:1"}]}) == []
+    assert all("session_id" not in tree for tree in filters(stub))  # at the top it would be answered with raw messages
+    assert [hit.memory_type for hit in ask(engine, alice, session_ids=("chat:1",))] == ["unprocessed_message"]
+
+
+def test_two_users_of_one_session_id_find_their_own(engine: UpstreamEngine, alice: Person, bob: Person) -> None:
+    for person in (alice, bob):
+        remember(engine, person, "chat:1", f"{person.user_id} drinks tea")
+    for person in (alice, bob):
+        for values in ({"session_ids": ("chat:1",)}, {"session_ids": None}, {"filters": {"session_id": "chat:1"}}):
+            [hit] = ask(engine, person, **values)
+            assert hit.session_id == hit.raw["session_id"] == "chat:1"
+            assert hit.text == f"{person.user_id} said: {person.user_id} drinks tea"
+
+
+def test_what_is_not_the_callers_is_dropped_and_counted(
+    engine: UpstreamEngine,
+    stub: StubUpstream,
+    alice: Person,
+    bob: Person,
+    chat: Session,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    raw_message = {
+        "id": "m_chat:9_1_000",
+        "session_id": "chat:9",
+        "sender_id": "bob",
+        "role": "user",
+        "content": "pin",
+        "timestamp": "2026-11-20T08:42:18Z",
+    }
+    hostile = answer(
+        episodes=[
+            episode(alice),
+            episode(bob, number=2),
+            episode(alice, "chat:of-bob", number=3),
+            episode(alice, number=4, app_id="other"),
+            episode(alice, None, number=5),
+        ],
+        profiles=[{"id": "bob", "user_id": "bob", "profile_data": {"summary": "secret"}, "score": None}],
+        unprocessed_messages=[raw_message],
+    )
+    stub.fault("search", hostile)
+    found = ask(engine, alice, session_ids=None, include_profile=True)
+    assert sorted(hit.memory_id[-1] for hit in found) == ["1", "5"]
+    assert "dropped 4 records" in caplog.text  # one is alice's by EverOS's word, of a session that is not: no alarm
+    stub.fault("search", hostile)
+    assert {hit.memory_id[-1] for hit in ask(engine, alice, session_ids=("chat:1",))} == {"1", "5"}
+
+
+def test_another_users_agent_of_the_same_name_stays_hidden(
+    engine: UpstreamEngine, stub: StubUpstream, alice: Person, bob: Person
+) -> None:
+    for person in (alice, bob):
+        engine.add(
+            person.owner,
+            "chat:1",
+            [told(person.owner, "tea", NOON), told(person.owner, "ok", NOON, "assistant", "main")],
+        )
+        engine.flush(person.owner, "chat:1")
+    [hit] = ask(engine, alice, agent_id="main")
+    assert (hit.memory_type, hit.session_id) == ("agent_case", "chat:1")
+    assert hit.raw["agent_id"] == "main"
+    assert hit.memory_id.startswith("main_ac_")
+    assert alice.user_pk.hex not in str(hit)
+
+
+def test_an_agent_is_asked_once_and_without_filters(engine: UpstreamEngine, stub: StubUpstream, alice: Person) -> None:
+    remember(engine, alice, "chat:1", "tea", role="assistant", sender_id="main")
+    remember(engine, alice, "chat:2", "tea", role="assistant", sender_id="main")
+    requests = [
+        SearchRequest("tea", agent_id="main", session_ids=("chat:1",)),
+        SearchRequest("tea", agent_id="main", session_ids=("chat:1",), filters={"session_id": "chat:2"}),
+        SearchRequest("tea", agent_id="main", session_ids=("chat:2",)),
+    ]
+    results = engine.search(alice.owner, requests)
+    assert [[hit.session_id for hit in result.hits] for result in results] == [["chat:1"], [], ["chat:2"]]
+    assert filters(stub) == [None]
+
+
+def test_the_profile_is_asked_for_once(
+    engine: UpstreamEngine, stub: StubUpstream, alice: Person, chat: Session
+) -> None:
+    profile = {"id": "alice", "user_id": "alice", "profile_data": {"summary": "drinks tea"}, "score": None}
+    stub.store.profiles.append({**profile, "app_id": "default", "project_id": "default"})
+    requests = [
+        SearchRequest("tea", session_ids=ids, include_profile=True) for ids in (("chat:never",), ("chat:1",), None)
+    ]
+    results = engine.search(alice.owner, requests)
+    found = [hit for result in results for hit in result.hits if hit.memory_type == "profile"]
+    assert [(hit.text, hit.score, hit.session_id) for hit in found] == [("drinks tea", None, None)]
+    assert [body.get("include_profile", False) for body in stub.calls("search")].count(True) == 1
+
+
+def test_the_filter_that_the_upstream_does_not_know_is_applied_by_us(
+    engine: UpstreamEngine, stub: StubUpstream, alice: Person
+) -> None:
+    remember(engine, alice, "chat:1", "tea")
+    for tree, count in (
+        ({"type": "Conversation"}, 1),
+        ({"type": {"ne": "Conversation"}}, 0),
+        ({"AND": [{"type": "Conversation"}, CALLER]}, 1),
+        ({"OR": [{"type": "Other"}, {"timestamp": {"gte": 1}}]}, 1),
+        ({"OR": [{"type": "Other"}, {"timestamp": {"lt": 1}}]}, 0),
+        ({"OR": [{"type": "Conversation"}, {"timestamp": {"lt": 1}}]}, 1),
+        ({"type": "Conversation", "parent_id": "x"}, 0),
+    ):
+        assert len(ask(engine, alice, filters=tree)) == count, tree
+    assert "type" not in str(filters(stub))
+
+
+def test_no_filter_of_a_caller_widens_the_scope(engine: UpstreamEngine, stub: StubUpstream, alice: Person) -> None:
+    remember(engine, alice, "chat:1", "tea one")
+    remember(engine, alice, "chat:2", "tea two")
+    stub.requests.clear()
+    for tree in (
+        {"session_id": "chat:2"},
+        {"OR": [{"session_id": "chat:2"}, {}]},
+        {"OR": []},
+        {"AND": []},
+        {"type": "x"},
+    ):
+        assert {hit.session_id for hit in ask(engine, alice, session_ids=("chat:1",), filters=tree)} <= {"chat:1"}
+    assert all(tree["session_id"] == "chat:1" for tree in filters(stub))
+
+
+def test_files_never_leave_with_a_raw_message(
+    engine: UpstreamEngine, stub: StubUpstream, alice: Person, chat: Session
+) -> None:
+    stub.store.buffers[("default", "default", "chat:1")]["m_chat:1_5_000"] = {
+        "sender_id": "alice",
+        "role": "user",
+        "timestamp": 5000,
+        "content": [{"type": "pdf", "base64": "c2VjcmV0", "ext": "pdf", "name": "contract.pdf"}],
+    }
+    hit = next(hit for hit in ask(engine, alice, session_ids=("chat:1",)) if hit.memory_id == "m_chat:1_5_000")
+    assert hit.text == "contract.pdf"
+    assert "c2VjcmV0" not in str(hit)
+
+
+def test_scores_lie_between_0_and_1_and_keep_their_order(
+    engine: UpstreamEngine, stub: StubUpstream, alice: Person, chat: Session
+) -> None:
+    bm25 = answer(
+        episodes=[episode(alice, number=number, score=score) for number, score in enumerate((0.0, 16.9, 2.0))]
+    )
+    stub.fault("search", bm25)
+    hits = ask(engine, alice, method="keyword")
+    assert [hit.legs["upstream"]["score"] for hit in hits] == [16.9, 2.0, 0.0]
+    assert all(hit.score is not None and 0 <= hit.score <= 1 for hit in hits)
+
+
+def test_the_best_of_all_batches_come_first_and_top_k_counts(
+    engine: UpstreamEngine, stub: StubUpstream, alice: Person
+) -> None:
+    for number in range(7):
+        remember(engine, alice, f"s{number}", "green tea" if number == 6 else "tea")
+    hits = ask(engine, alice, query="green tea", session_ids=tuple(f"s{number}" for number in range(7)), top_k=2)
+    assert len(hits) == 2
+    assert hits[0].session_id == "s6"
+
+
+def test_a_missing_score_sorts_last(engine: UpstreamEngine, stub: StubUpstream, alice: Person, chat: Session) -> None:
+    stub.fault("search", answer(episodes=[episode(alice, score=None), episode(alice, number=2, score=0.1)]))
+    assert [hit.score for hit in ask(engine, alice)] == [0.1, None]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"score": "high"},
+        {"score": True},
+        {"timestamp": 5},
+        {"episode": None},
+        {"id": ""},
+        {"session_id": 7},
+        {"user_id": ["alice"]},
+    ],
+)
+def test_a_record_of_a_wrong_type_is_an_odd_answer(
+    engine: UpstreamEngine, stub: StubUpstream, alice: Person, chat: Session, wrong: dict[str, Any]
+) -> None:
+    stub.fault("search", answer(episodes=[episode(alice, **wrong)]))
+    with pytest.raises(OddAnswer):
+        ask(engine, alice)
+
+
+def test_hybrid_without_embeddings_is_keyword_and_says_so(
+    engine: UpstreamEngine, stub: StubUpstream, alice: Person
+) -> None:
+    remember(engine, alice, "chat:1", "tea")
+    missing = Fault(status=422, body={"error": {"code": "PROVIDER_NOT_CONFIGURED", "message": "no embedding"}})
+    stub.fault("search", missing)
+    [result] = engine.search(alice.owner, [SearchRequest("tea", method="hybrid")])
+    assert (result.method, len(result.hits)) == ("keyword", 1)
+    assert result.degraded
+    stub.fault("search", missing)
+    with pytest.raises(NotConfigured) as refused:
+        engine.search(alice.owner, [SearchRequest("tea", method="vector")])
+    assert refused.value.status == 422
+
+
+def test_one_failing_batch_fails_the_search(engine: UpstreamEngine, stub: StubUpstream, alice: Person) -> None:
+    for number in range(7):
+        remember(engine, alice, f"s{number}", "tea")
+    stub.fault("search", Fault(status=503, body={}))
+    with pytest.raises(EngineUnavailable):
+        ask(engine, alice, session_ids=tuple(f"s{number}" for number in range(7)))
+
+
+def test_one_search_never_takes_every_place(engine: UpstreamEngine, stub: StubUpstream, alice: Person) -> None:
+    session_ids = tuple(f"s{number}" for number in range(60))
+    Session.objects.bulk_create(
+        Session(user_id=alice.user_pk, session_id=name, engine_session_id=name, kind="other") for name in session_ids
+    )
+    stub.latency_seconds = 0.02
+    ask(engine, alice, session_ids=session_ids)
+    assert len(stub.calls("search")) == 20
+    assert 1 < stub.most_at_once["search"] <= 8
+
+
+def test_a_search_makes_two_statements_whatever_its_size(engine: UpstreamEngine, alice: Person) -> None:
+    for number in range(9):
+        remember(engine, alice, f"s{number}", "tea")
+    requests = [SearchRequest("tea", session_ids=tuple(f"s{number}" for number in range(9))), SearchRequest("tea")]
+    with CaptureQueriesContext(
+        connection,
+    ) as queries:
+        results = engine.search(alice.owner, requests)
+    assert [len(result.hits) for result in results] == [8, 8]
+    assert len(queries) == 2  # whose sessions, twice, and with the first whether anything of ours lies beside
+
+
+def test_a_deleted_sessions_memories_are_nobodys_and_no_alarm(
+    engine: UpstreamEngine, alice: Person, caplog: pytest.LogCaptureFixture
+) -> None:
+    remember(engine, alice, "chat:1", "tea")
+    engine.delete(alice.owner, "chat:1")
+    assert ask(engine, alice) == []
+    assert ask(engine, alice, session_ids=("chat:1",)) == []
+    assert "dropped" not in caplog.text  # EverOS cannot delete, and goes on finding it
+
+
+def test_nor_is_what_a_session_left_under_an_id_that_it_has_no_more(
+    engine: UpstreamEngine, alice: Person, caplog: pytest.LogCaptureFixture
+) -> None:
+    remember(engine, alice, "chat:1", "tea")
+    Session.objects.update(engine_session_id="chat:1~moved")
+    assert ask(engine, alice) == []
+    assert "dropped" not in caplog.text
+
+
+@pytest.mark.parametrize("session_id", ["chat:1 ", " chat:1", " ", "chat:1\u3000", "\xa0chat:1", " " + "x" * 127])
+def test_what_was_said_in_a_session_whose_name_has_white_space_at_an_end_is_found_there(
+    engine: UpstreamEngine, alice: Person, session_id: str
+) -> None:
+    """The upstream drops it, and would file the memory under another session, or under one that nobody knows."""
+    remember(engine, alice, "chat:1", "green tea")
+    remember(engine, alice, session_id, "black tea")
+    found = {hit.text.rpartition(": ")[2]: hit.session_id for hit in ask(engine, alice)}
+    assert found == {"green tea": "chat:1", "black tea": session_id}
+    assert [hit.session_id for hit in ask(engine, alice, session_ids=(session_id,))] == [session_id]
+    (listed,) = engine.list(alice.owner, ListRequest(session_id=session_id)).memories
+    assert "black tea" in listed.text

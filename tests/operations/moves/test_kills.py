@@ -1,0 +1,159 @@
+"""A populated gateway moves out of EverOS and back, killed on the way: nothing that people decided gets lost."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.everos import running as running_everos
+from tests.server import PROJECT, own_database, server_environment
+from tests.stub_upstream import StubUpstream
+
+
+class Size(NamedTuple):
+    """How much there is, and how long a move may run before it is killed."""
+
+    users: int
+    chats: int
+    messages: int
+    agent_every: int
+    resources: int
+    tombstones: int
+    overrides: int
+    kills: int
+    seconds: tuple[float, float]
+
+
+SMALL = Size(2, 6, 8, agent_every=5, resources=4, tombstones=6, overrides=6, kills=1, seconds=(1.0, 2.0))
+MIDDLE = Size(2, 40, 20, agent_every=5, resources=40, tombstones=30, overrides=30, kills=5, seconds=(3.0, 15.0))
+BIG = Size(2, 400, 50, agent_every=25, resources=500, tombstones=300, overrides=300, kills=5, seconds=(5.0, 20.0))
+# As large, in longer talks of more users: a real EverOS makes a memory in a second or two, and in twenty where it holds
+# hundreds of that user.
+LONG = Size(20, 200, 100, agent_every=50, resources=500, tombstones=300, overrides=300, kills=5, seconds=(5.0, 20.0))
+
+
+class Gateway:
+    """A gateway's data, worked on by commands of their own under either engine."""
+
+    def __init__(self, folder: Path, database_url: str, base_url: str, size: Size) -> None:
+        self._folder = folder
+        self._url = base_url
+        self._size = size
+        self._database_url = database_url
+        self._state = folder / "state.json"
+        self._chance = random.Random(size.chats)
+
+    def environment(self, engine: str) -> dict[str, str]:
+        values = {
+            "MEMORY_GATEWAY_BACKEND_BASE_URL": self._url if engine == "upstream" else "",
+            "MEMORY_GATEWAY_BACKEND_RETRY_DELAY_SECONDS": "0.05",
+            "MEMORY_GATEWAY_PORT": "8010",
+        }
+        return server_environment(self._folder, self._database_url, **values)
+
+    def drive(self, engine: str, verb: str, *arguments: str) -> str:
+        command = [sys.executable, "-m", "tests.operations.moves.driver", verb, str(self._state), *arguments]
+        environment = self.environment(engine)
+        done = subprocess.run(command, cwd=PROJECT, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def fill(self) -> None:
+        counts = ("users", "chats", "messages", "agent_every", "resources", "tombstones", "overrides")
+        self.drive("upstream", "fill", *(f"--{name}={getattr(self._size, name)}" for name in counts))
+
+    def check(self, engine: str) -> None:
+        found = json.loads(self.drive(engine, "check"))
+        assert (found["back"], found["uncorrected"], found["lost"]) == ([], [], []), found
+        assert found["live"]
+
+    def move(self, into: str) -> dict[str, Any]:
+        """Killed several times, then let through; watched under both engines."""
+        with self._watched("embedded"), self._watched("upstream"):
+            start = ["--all", "--into", into, "--apply"]
+            for _ in range(self._size.kills):
+                process = self._start(into, *start)
+                time.sleep(self._chance.uniform(*self._size.seconds))
+                os.killpg(process.pid, signal.SIGKILL)
+                process.communicate()
+                start = ["--resume"]
+            process = self._start(into, "--resume")
+            out, err = process.communicate()
+            if "No move has broken off" in err:  # it was through before it could be killed
+                process = self._start(into, "--all", "--into", into, "--apply")
+                out, err = process.communicate()
+        assert process.returncode == 0, out + err
+        answer: dict[str, Any] = json.loads(out)
+        return answer
+
+    def _start(self, into: str, *arguments: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "manage.py", "reingest", "--json", *arguments]
+        pipe = subprocess.PIPE
+        return subprocess.Popen(
+            command,
+            cwd=PROJECT,
+            env=self.environment(into),
+            stdout=pipe,
+            stderr=pipe,
+            text=True,
+            start_new_session=True,
+        )
+
+    @contextlib.contextmanager
+    def _watched(self, engine: str) -> Iterator[None]:
+        command = [sys.executable, "-m", "tests.operations.moves.driver", "watch", str(self._state)]
+        pipe = subprocess.PIPE
+        with subprocess.Popen(
+            command, cwd=PROJECT, env=self.environment(engine), stdin=pipe, stdout=pipe, text=True
+        ) as watcher:
+            assert watcher.stdout is not None
+            assert watcher.stdout.readline() == "ready\n"
+            yield
+            out, _ = watcher.communicate("stop\n")
+        found = json.loads(out)
+        assert found["back"] == []
+        assert found["searches"]
+
+
+def there_and_back(folder: Path, base_url: str, size: Size) -> None:
+    with own_database(folder) as database_url:
+        gateway = Gateway(folder, database_url, base_url, size)
+        gateway.fill()
+        gateway.check("upstream")
+        unmatched = 0
+        for into in ("embedded", "upstream"):
+            answer = gateway.move(into)
+            unmatched += answer["unmatched"]
+            assert not any(answer["verified"].values()), answer
+            gateway.check(into)
+        assert unmatched <= 0.02 * (size.tombstones + size.overrides)
+
+
+def test_a_killed_move_comes_to_the_same_end(tmp_path: Path) -> None:
+    with StubUpstream() as stub:
+        there_and_back(tmp_path, stub.url, SMALL)
+
+
+@pytest.mark.torture
+def test_nor_does_a_large_one_lose_anything(tmp_path: Path) -> None:
+    with StubUpstream() as stub:
+        there_and_back(tmp_path, stub.url, BIG)
+
+
+@pytest.mark.torture
+@pytest.mark.upstream
+@pytest.mark.parametrize("size", [MIDDLE, LONG], ids=["middle", "long"])
+def test_a_real_everos_there_and_back(tmp_path: Path, size: Size) -> None:
+    with running_everos() as everos:
+        there_and_back(tmp_path, everos.url, size)

@@ -1,0 +1,165 @@
+"""`manage.py reembed`, and the thread that gives memories the vectors that they are owed."""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+from django.core.management import CommandError, call_command
+
+from engines.embedded.engine import EmbeddedEngine
+from operations.embedding_worker import VectorFiller
+from store.models import Embedding, EmbeddingSpace, OwedEmbedding, VectorPage
+from store.types import Hit, Owner, SearchRequest
+from store.vectors import reembed
+from store.vectors.client import client, wanted_model
+from tests.conftest import Person
+from tests.server import running_server
+from tests.store.conftest import remember
+from tests.stub_embeddings import StubEmbeddings, running_embeddings
+
+
+@pytest.fixture
+def stub(settings: Any) -> Iterator[StubEmbeddings]:
+    with running_embeddings() as running:
+        settings.MEMORY_GATEWAY_EMBEDDING_BASE_URL = running.url
+        settings.MEMORY_GATEWAY_EMBEDDING_MODEL = "old"
+        yield running
+
+
+@pytest.fixture
+def engine() -> EmbeddedEngine:
+    return EmbeddedEngine()
+
+
+def run(**options: Any) -> str:
+    out = io.StringIO()
+    call_command("reembed", stdout=out, stderr=io.StringIO(), **options)
+    return out.getvalue()
+
+
+def by_meaning(engine: EmbeddedEngine, owner: Owner) -> list[Hit]:
+    return list(engine.search(owner, [SearchRequest("car", "vector", radius=0.5)])[0].hits)
+
+
+def fill(engine: EmbeddedEngine, person: Person) -> None:
+    remember(engine, person.owner, *[f"tree {number}" for number in range(250)], "The automobile", "天气很好")
+    VectorFiller().sweep_once()
+    assert not OwedEmbedding.objects.exists()
+
+
+def end_pause() -> None:
+    """Once the answers of the calls that went out beside the one that failed have come: each begins a pause."""
+    time.sleep(0.5)
+    client().endpoint.pause.end()
+
+
+def test_the_plan_says_what_it_takes_and_does_nothing(
+    engine: EmbeddedEngine, alice: Person, stub: StubEmbeddings, settings: Any
+) -> None:
+    fill(engine, alice)
+    settings.MEMORY_GATEWAY_EMBEDDING_MODEL = "new"
+    calls = len(stub.bodies)
+    planned = json.loads(run(plan=True, price=2.0, json=True))
+    assert planned["current"] == "old (64)"
+    assert (planned["memories"], planned["lacking"], planned["calls"]) == (252, 252, 26)
+    assert planned["characters"] < 4 * planned["tokens"]
+    assert planned["cost"] == pytest.approx(planned["tokens"] * 2 / 1_000_000)
+    assert len(stub.bodies) == calls
+
+
+def test_old_vectors_serve_until_the_switch(
+    engine: EmbeddedEngine, alice: Person, stub: StubEmbeddings, settings: Any
+) -> None:
+    fill(engine, alice)
+    settings.MEMORY_GATEWAY_EMBEDDING_MODEL = "new"
+    wanted = wanted_model()
+    assert wanted is not None
+    steps = reembed.run(wanted, client())
+    assert next(steps) == 100
+    assert engine.health(2).data["embeddings"]["status"] == "reembed_needed"
+    assert [hit.text for hit in by_meaning(engine, alice.owner)] == ["The automobile"]
+    assert stub.bodies[-1]["model"] == "old"
+    remember(engine, alice.owner, "A vehicle", session="chat:meanwhile")
+    assert {hit.text for hit in by_meaning(engine, alice.owner)} == {"The automobile", "A vehicle"}
+    steps.close()
+
+    asked = len(stub.texts)
+    assert "153 memories" in run()
+    assert len(stub.texts) - asked == 152, "what was made before the stop is not made again, and no Chinese is asked"
+    assert {hit.text for hit in by_meaning(engine, alice.owner)} == {"The automobile", "A vehicle"}
+    assert stub.bodies[-1]["model"] == "new"
+    [space] = EmbeddingSpace.objects.all()
+    assert (space.model, space.is_active) == ("new", True)
+    assert Embedding.objects.count() == 253
+    assert VectorPage.objects.count() == 1
+    assert engine.health(2).data["embeddings"]["status"] == "ok"
+
+
+def test_a_failing_endpoint_ends_it_and_leaves_the_old_vectors(
+    engine: EmbeddedEngine, alice: Person, stub: StubEmbeddings, settings: Any
+) -> None:
+    fill(engine, alice)
+    settings.MEMORY_GATEWAY_EMBEDDING_MODEL = "new"
+    stub.failure = 500
+    with pytest.raises(CommandError, match="status 500"):
+        run()
+    stub.failure = None
+    end_pause()
+    assert [hit.text for hit in by_meaning(engine, alice.owner)] == ["The automobile"]
+
+
+def test_without_an_endpoint_it_names_the_setting(db: None) -> None:
+    with pytest.raises(CommandError, match="MEMORY_GATEWAY_EMBEDDING_BASE_URL"):
+        run()
+
+
+def test_one_process_fills_at_a_time_and_what_is_lacking_is_found(
+    engine: EmbeddedEngine, alice: Person, stub: StubEmbeddings
+) -> None:
+    stub.failure = 500
+    remember(engine, alice.owner, "automobile", "lake")
+    stub.failure = None
+    end_pause()
+    OwedEmbedding.objects.all().delete()
+    first, second = VectorFiller(), VectorFiller()
+    assert first.sweep_once() == 2
+    assert second.sweep_once() == 0
+    first.give_back()
+
+
+def test_a_served_gateway_fills_in_the_background(tmp_path: Path) -> None:
+    """Uploaded while the endpoint was away, found by meaning soon after it is back."""
+    with running_embeddings() as stub:
+        stub.failure = 500
+        settings = {"MEMORY_GATEWAY_EMBEDDING_BASE_URL": stub.url, "MEMORY_GATEWAY_EMBEDDING_MODEL": "stub"}
+        with running_server(tmp_path, **settings) as server:
+            key = requests.post(f"{server.url}/users", json={"user_id": "alice"}, timeout=10).json()["user_key"]
+            call = {"user_id": "alice", "user_key": key}
+            message = {"sender_id": "alice", "role": "user", "timestamp": 1_780_000_000_000, "content": "automobile"}
+            body = {**call, "session_id": "chat:c1", "messages": [message]}
+            assert requests.post(f"{server.url}/memories/add", json=body, timeout=10).status_code == 200
+            flush = {**call, "session_id": "chat:c1"}
+            assert requests.post(f"{server.url}/memories/flush", json=flush, timeout=20).status_code == 200
+            for _ in range(50):  # an answer is kept for a second
+                health = requests.get(f"{server.url}/health", timeout=10).json()["backend"]["data"]["embeddings"]
+                if health["status"] == "failing":
+                    break
+                time.sleep(0.1)
+            assert health["status"] == "failing"
+            stub.failure = None
+            search = {**call, "query": "car", "scope": ["all_user_memory"], "method": "vector"}
+            for _ in range(100):
+                answer = requests.post(f"{server.url}/memories/search", json=search, timeout=20)
+                if answer.status_code == 200 and answer.json()["results"]:
+                    break
+                assert answer.status_code in {200, 503}
+                time.sleep(0.2)
+            [hit] = answer.json()["results"]
+            assert (hit["text"], answer.json()["meta"]["method"]) == ("automobile", "vector")

@@ -1,0 +1,255 @@
+"""The rollups agree with the rows whatever is done to them, and can be made anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.db import connection, transaction
+from django.utils import timezone
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from accounts.models import MemoryUser
+from engines.embedded.engine import EmbeddedEngine
+from engines.port import Wording
+from store import rollups, storage
+from store.models import HourCount, Memory, Session, SessionCount
+from tests.conftest import Person
+from tests.store.conftest import NOON_MS, remember, said
+from tests.store.rollup_state import assert_rollups_agree
+
+HOUR = 3_600_000
+CATEGORIES = ("", "full_context_user", "user_memory_fact", "self_improving_errors")
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def engine() -> EmbeddedEngine:
+    return EmbeddedEngine()
+
+
+def test_what_people_do_is_counted(engine: EmbeddedEngine, alice: Person, bob: Person) -> None:
+    remember(engine, alice.owner, "one", "two", "three")
+    engine.add(bob.owner, "chat:c1", [said("an answer", by="helper", role="assistant")])
+    assert_rollups_agree()
+    one = Memory.objects.get(text="one").memory_id
+    engine.hide(alice.owner, [one], timezone.now())
+    assert_rollups_agree()
+    engine.replace(alice.owner, {one: Wording("uno", "user_memory_fact", 0.7)})
+    engine.hide(alice.owner, [one], None)
+    assert_rollups_agree()
+    engine.hide_sessions(alice.owner, ["chat:c1"], timezone.now())
+    assert_rollups_agree()
+    assert held_in_all() == 1
+    engine.hide_sessions(alice.owner, ["chat:c1"], None)
+    assert_rollups_agree()
+    engine.delete(alice.owner, "chat:c1")
+    assert_rollups_agree()
+
+
+def test_the_record_of_what_an_upstream_was_given_is_not_counted(engine: EmbeddedEngine, alice: Person) -> None:
+    engine.add(alice.owner, "chat:c1", [said("one"), said("two", at=NOON_MS + 1), said("three", at=NOON_MS + 2)])
+    Memory.objects.update(origin="upstream")
+    Memory.objects.filter(text="two").update(batch_id="sending:1")
+    assert_rollups_agree()
+    assert held_in_all() == 3
+    Memory.objects.filter(text="three").update(batch_id="flush-1")
+    assert_rollups_agree()
+    assert held_in_all() == 2
+
+
+def test_a_flush_changes_no_count(engine: EmbeddedEngine, alice: Person) -> None:
+    engine.add(alice.owner, "chat:c1", [said("one")])
+    before = list(HourCount.objects.order_by("pk").values()), list(SessionCount.objects.order_by("pk").values())
+    assert engine.flush(alice.owner, "chat:c1").memory_count == 1
+    after = list(HourCount.objects.order_by("pk").values()), list(SessionCount.objects.order_by("pk").values())
+    assert after == before
+    assert_rollups_agree()
+
+
+@pytest.mark.parametrize("table", ["store_hourcount", "store_sessioncount"])
+def test_empty_cells_are_found_without_looking_at_the_others(table: str) -> None:
+    """The triggers ask for them with each memory that changes."""
+    if connection.vendor != "sqlite":
+        pytest.skip("PostgreSQL adds changes up later")
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN QUERY PLAN DELETE FROM {table} WHERE memories <= 0")
+        [(*_, plan)] = cursor.fetchall()
+        cursor.execute("SELECT sql FROM sqlite_master WHERE name = 'store_memory_count_delete'")
+        [(trigger,)] = cursor.fetchall()
+    assert "USING INDEX" in plan
+    assert f"DELETE FROM {table} WHERE memories <= 0;" in trigger
+
+
+def test_nothing_of_a_user_is_left_in_the_rollups_when_their_rows_are_gone(
+    engine: EmbeddedEngine, alice: Person, bob: Person
+) -> None:
+    remember(engine, bob.owner, "one")
+    before = set(HourCount.objects.values_list("key", "member"))
+    engine.add(alice.owner, "chat:c1", [said("an answer", by="alices-agent", role="assistant")])
+    storage.remove(alice.owner, list(Memory.objects.filter(user_id=alice.user_pk)))
+    rollups.settle()
+    assert set(HourCount.objects.values_list("key", "member")) == before
+
+
+def held_in_all() -> int:
+    rows = HourCount.objects.filter(slice=rollups.Slice.ALL, span=1)
+    return sum(rows.values_list("memories", flat=True))
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL empties its tables without triggers")
+def test_memories_that_go_after_their_counts_leave_none(engine: EmbeddedEngine, alice: Person) -> None:
+    remember(engine, alice.owner, "one", "two")
+    for table in (HourCount, SessionCount, Memory):
+        table.objects.all().delete()
+    assert not HourCount.objects.exists()
+    assert not SessionCount.objects.exists()
+
+
+def test_they_can_be_made_anew(engine: EmbeddedEngine, alice: Person, bob: Person) -> None:
+    for person in (alice, bob):
+        remember(engine, person.owner, "one", "two")
+        engine.add(person.owner, "chat:c2", [said("an answer", by="helper", role="assistant")])
+    HourCount.objects.all().delete()
+    SessionCount.objects.update(memories=7)
+    seen: list[tuple[str, int, int]] = []
+    rollups.recount(report=lambda *progress: seen.append(progress))
+    assert_rollups_agree()
+    assert seen[-1][1] == seen[-1][2]
+
+
+def test_those_of_one_user_can_be_made_anew(engine: EmbeddedEngine, alice: Person, bob: Person) -> None:
+    for person in (alice, bob):
+        remember(engine, person.owner, "one", "two")
+    HourCount.objects.filter(key=alice.user_pk.hex).update(memories=99)
+    HourCount.objects.exclude(key=bob.user_pk.hex).filter(slice=0).delete()
+    SessionCount.objects.filter(session_row__in=Session.objects.filter(user_id=alice.user_pk)).update(memories=99)
+    rollups.recount(alice.user_pk)
+    assert_rollups_agree()
+
+
+def test_settling_changes_nothing_that_is_read(engine: EmbeddedEngine, alice: Person) -> None:
+    remember(engine, alice.owner, "one", "two", "three")
+    engine.hide(alice.owner, [Memory.objects.get(text="two").memory_id], timezone.now())
+    assert rollups.settle() is (connection.vendor == "postgresql")
+    assert_rollups_agree()
+    assert not HourCount.objects.exclude(delta=0).exists()
+    assert not SessionCount.objects.exclude(delta=0).exists()
+    assert rollups.settle() is False
+
+
+# What may happen to rows, in numbers that a list of operations is made of.
+times = st.sampled_from([-1, 0, NOON_MS, NOON_MS + HOUR - 1, NOON_MS + 5 * HOUR, NOON_MS + 40 * 24 * HOUR])
+importances = st.sampled_from([None, 0.0, 0.33, 0.34, 0.669999, 0.67, 1.0, 0.1234567])
+inserts = st.tuples(
+    st.just("insert"),
+    st.integers(0, 1),
+    st.integers(0, 2),
+    st.sampled_from(CATEGORIES),
+    st.sampled_from(["", "main"]),
+    times,
+    importances,
+)
+changes = st.tuples(
+    st.just("change"),
+    st.integers(0, 9),
+    st.one_of(
+        st.tuples(st.just("category"), st.sampled_from(CATEGORIES)),
+        st.tuples(st.just("importance"), importances),
+        st.tuples(st.just("agent_id"), st.sampled_from(["", "main", "other"])),
+        st.tuples(st.just("created_at_ms"), times),
+        st.tuples(st.just("hidden_at"), st.booleans()),
+        st.tuples(st.just("origin"), st.sampled_from(["embedded", "upstream", "panel"])),
+        st.tuples(st.just("memory_type"), st.sampled_from(["episode", "unprocessed_message"])),
+        st.tuples(st.just("batch_id"), st.sampled_from(["", "sending:1", "flush-1"])),
+        st.tuples(st.just("session"), st.integers(0, 2)),
+    ),
+)
+removals = st.tuples(st.just("remove"), st.integers(0, 9))
+session_changes = st.tuples(
+    st.just("session"),
+    st.integers(0, 1),
+    st.integers(0, 1),
+    st.sampled_from(["hidden_at", "deleted_at"]),
+    st.booleans(),
+)
+settlings = st.tuples(st.just("settle"))
+
+
+class Rows:
+    """Two users with two sessions each; session number 2 is none at all."""
+
+    def __init__(self) -> None:
+        self.users = [MemoryUser.objects.create(user_id=f"user{number}") for number in range(2)]
+        self.sessions = [[self._session(user, number) for number in range(2)] for user in self.users]
+
+    def _session(self, user: MemoryUser, number: int) -> Session:
+        name = f"chat:{number}"
+        return Session.objects.create(user=user, session_id=name, engine_session_id=name, kind="chat")
+
+    def session_of(self, user: int, number: int) -> Session | None:
+        return self.sessions[user][number] if number < 2 else None
+
+    def insert(self, user: int, session: int, category: str, agent: str, at: int, importance: float | None) -> None:
+        values = {"category": category, "agent_id": agent, "created_at_ms": at, "importance": importance}
+        Memory.objects.bulk_create(
+            Memory(
+                user=self.users[user], session=self.session_of(user, session), memory_id=uuid4().hex,
+                memory_type="episode", text="x", **values,
+            )
+            for _ in range(2)
+        )  # fmt: skip
+
+    def change(self, number: int, change: tuple[str, Any]) -> None:
+        for memory in self._chosen(number):
+            name, value = change
+            if name == "hidden_at":
+                value = timezone.now() if value else None
+            if name == "session":
+                value = self.session_of(self.users.index(memory.user), value)
+            setattr(memory, name, value)
+            memory.save()
+
+    def remove(self, number: int) -> None:
+        for memory in self._chosen(number):
+            memory.delete()
+
+    def session(self, user: int, number: int, field: str, is_set: bool) -> None:
+        at = timezone.now() if is_set else None
+        Session.objects.filter(pk=self.sessions[user][number].pk).update(**{field: at})
+
+    def settle(self) -> None:
+        rollups.settle()
+
+    def _chosen(self, number: int) -> Iterator[Memory]:
+        rows = list(Memory.objects.order_by("pk").select_related("user"))
+        yield from rows[number : number + 1]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.one_of(inserts, inserts, changes, removals, session_changes, settlings), max_size=20))
+def test_they_agree_after_whatever_happened(operations: list[tuple[Any, ...]]) -> None:
+    with transaction.atomic():
+        rows = Rows()
+        for name, *arguments in operations:
+            operate: Callable[..., None] = getattr(rows, name)
+            operate(*arguments)
+        assert_rollups_agree()
+        rollups.recount()
+        assert_rollups_agree()
+        transaction.set_rollback(True)
+
+
+def test_the_database_still_has_its_triggers() -> None:
+    """A migration that remakes a table on SQLite would lose them without a word."""
+    names = {"postgresql": "SELECT tgname FROM pg_trigger", "sqlite": "SELECT name FROM sqlite_master"}
+    with connection.cursor() as cursor:
+        cursor.execute(names[connection.vendor])
+        found = {name for (name,) in cursor.fetchall() if "_count_" in name and name.startswith("store_")}
+    triggers = {f"store_memory_count_{name}" for name in ("insert", "before_update", "after_update", "delete")}
+    triggers |= {f"store_session_count_{name}" for name in ("before_update", "after_update")}
+    assert triggers <= found

@@ -1,0 +1,148 @@
+"""Tokens: what a text is indexed under, and what a question looks up."""
+
+from __future__ import annotations
+
+import time
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from store.text.tokens import MAX_TOKEN_CHARS, query_tokens, tokenize, weight
+
+
+def finds(query: str, text: str) -> bool:
+    return bool(set(query_tokens(query)) & set(tokenize(text)))
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("payment", "All payments are due"),
+        ("paying", "they paid at once"),
+        ("running", "She ran home"),
+        ("mouse", "three mice"),
+        ("child", "the children's room"),
+        ("two dogs", "2 cats"),
+        ("Überraschung", "UBERRASCHUNG"),
+        ("cafe", "the café"),
+        ("straße", "STRASSE"),
+        ("книга", "две книги"),
+        ("付款", "甲方应在三十日内付款。"),
+        ("款", "付款"),
+        ("付款条款", "付款"),
+        ("カタカナ", "ｶﾀｶﾅ"),
+        ("食べる", "寿司を食べた"),
+        ("안녕", "안녕하세요"),
+        ("สวัสดี", "สวัสดีครับ"),
+        ("عالم", "مرحبا بالعالم"),
+        ("ｃｏｎｔｒａｃｔ", "contract"),
+        ("2026", "on 2026-05-01"),
+        ("1234.5", "1,234.50 EUR"),
+        ("٣٤", "34"),
+        ("contract", "see contract.pdf"),
+        ("contract.pdf", "see CONTRACT.PDF."),
+        ("合同.pdf", "请看合同.pdf里的条款"),
+        ("iPhone 15", "my iPhone15"),
+        ("snake case", "snake_case"),
+        ("c++", "C++ and Rust"),
+        ("C#", "F# or c#?"),
+        ("🎉", "party 🎉🎉"),
+        ("👍", "👍🏽 done"),
+        ("❤️", "❤"),
+        ("🇨🇳", "from 🇨🇳 with love"),
+        ("->", "a -> b"),
+        ("$", "$5"),
+        ("how many €", "20 €"),
+        ('"', 'he said "no"'),
+        ("*", "2 * 3"),
+        ("AND", "this and that"),
+        ("NEAR", "near the sea"),
+        ("¯\\_(ツ)_/¯", "well ¯\\_(ツ)_/¯"),
+        ("who are you", "who are you"),
+        ("con\u00adtract", "contract"),
+    ],
+)
+def test_a_question_meets_its_text(query: str, text: str) -> None:
+    assert finds(query, text)
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("the contract", "the weather"),
+        ("什么合同", "什么天气"),
+        ("don't worry", "don't stop"),
+        ("hm?", "no?"),
+        ("款付", "付钱"),
+    ],
+)
+def test_what_says_little_is_not_looked_up_beside_words(query: str, text: str) -> None:
+    assert not finds(query, text)
+
+
+DATES = ["2026-05-01", "2026/5/1", "2026.05.01", "20260501", "1 May 2026", "1st of May, 2026", "May 1, 2026",
+         "05/01/2026", "2026年5月1日", "2026年05月01号", "二〇二六年五月一日", "２０２６年５月１日"]  # fmt: skip
+
+
+@pytest.mark.parametrize("written", DATES)
+def test_a_date_is_the_same_however_it_is_written(written: str) -> None:
+    wanted = {"d:2026-05-01", "md:05-01", "m:2026-05", "mo:05", "y:2026"}
+    assert wanted <= set(tokenize(f"signed {written} in Berlin"))
+    assert wanted <= set(query_tokens(f"signed {written}?"))
+
+
+@pytest.mark.parametrize("partly", ["May 2026", "2026年5月", "2026-05", "in May", "5月", "五月份", "May 1st", "5月1日"])
+def test_part_of_a_date_finds_the_whole(partly: str) -> None:
+    assert finds(partly, "2026年5月1日签署")
+
+
+@pytest.mark.parametrize("text", ["13月", "2026-02-30", "the 32 may", "version 2026-13-01", "you may go", "1:30 may"])
+def test_what_only_looks_like_a_date_gives_none(text: str) -> None:
+    assert not [token for token in tokenize(text) if token.startswith(("d:", "md:", "m:", "mo:"))]
+
+
+@given(st.text(alphabet="合同付款条款甲乙方三十日内的了是我", min_size=2, max_size=40))
+def test_every_pair_and_every_character_of_chinese_text_finds_it(text: str) -> None:
+    for first, second in pairwise(text):
+        assert finds(first + second, text)
+    for char in text:
+        assert finds(char, text)
+
+
+@given(st.text(max_size=200))
+def test_any_text_that_leaves_a_token_is_found_by_itself(text: str) -> None:
+    assert finds(text, text) == bool(tokenize(text))
+
+
+@given(st.text(max_size=200))
+def test_tokens_are_short_and_hold_no_space_no_nul_and_no_half_characters(text: str) -> None:
+    for token in tokenize(text):
+        assert token
+        assert len(token) <= MAX_TOKEN_CHARS + 4
+        assert not any(char.isspace() for char in token)
+        assert "\x00" not in token
+        token.encode()
+
+
+def test_a_sign_that_stands_alone_is_told_from_one_in_company() -> None:
+    alone, together = (len(set(query_tokens("*")) & set(tokenize(text))) for text in ("2 * 3", "/* x */"))
+    assert alone > together > 0
+
+
+def test_words_that_say_little_are_kept_once() -> None:
+    assert tokenize("the car, the road, the end").count("w:the") == 1
+
+
+def test_words_that_say_little_do_not_make_a_text_longer() -> None:
+    assert weight(tokenize("What is the colour of the car?")) == 2
+
+
+@pytest.mark.parametrize(
+    "piece", ["1", "a.", "a'", "-", "一", "may ", "1 ", "\u0301", "👨\u200d", "19", "1,", "九月", "1,111"]
+)
+def test_hostile_repetition_costs_linear_time(piece: str) -> None:
+    started = time.monotonic()
+    tokenize(piece * (200_000 // len(piece)))
+    assert time.monotonic() - started < 5
