@@ -112,3 +112,9 @@ class Unreadable(EngineRefused):
     """A document that cannot be read: damaged, encrypted, too large, of no known type. `detail` says it plainly."""
 
     status, code, title = 422, "unreadable_document", "The document cannot be read"
+
+
+class TimestampOutOfRange(EngineRefused):
+    """EverOS cannot hold the message: it reads milliseconds before September 2001 as seconds."""
+
+    status, code, title = 422, "timestamp_too_early", "The memory service cannot hold a message from that time"

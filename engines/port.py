@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, Protocol
 from uuid import UUID
 
-from store.types import ListPage, ListRequest, Message, Owner, SearchRequest, SearchResult, StoredMemory
+from store.types import ListPage, ListRequest, Message, Owner, SearchRequest, SearchResult, StoredMemory, Wording
 
 FlushStatus = Literal["extracted", "no_extraction"]
 
@@ -34,14 +34,6 @@ class FlushResult:
     memory_count: int
     request_id: str
     searchable_at_ms: int | None
-
-
-class Wording(NamedTuple):
-    """The parts of a memory that an override replaces."""
-
-    text: str
-    category: str
-    importance: float | None
 
 
 @dataclass(frozen=True, slots=True)

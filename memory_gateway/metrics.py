@@ -21,8 +21,8 @@ from accounts.api.authentication import address_of
 from core.errors import TooManyRequests, Unauthenticated
 from core.metrics import REGISTRY
 from core.rest import problem_http_response
-from engines.embedded import extraction_health
 from resources.models import Resource
+from store import derived_memories
 from store.index import keyword
 from store.models import Memory, OwedEmbedding
 
@@ -48,7 +48,7 @@ class _Owed(Collector):
         yield GaugeMetricFamily("memory_gateway_index_owed", "Memories that the keyword index lacks.", owed)
         owed = OwedEmbedding.objects.count()
         yield GaugeMetricFamily("memory_gateway_embeddings_owed", "Memories that wait for a vector.", owed)
-        read = extraction_health.counts()
+        read = derived_memories.extraction_backlog()
         yield GaugeMetricFamily("memory_gateway_extractions_owed", "What an LLM has still to read.", read["owed"])
         yield GaugeMetricFamily("memory_gateway_extractions_given_up", "What it could not read.", read["given_up"])
 

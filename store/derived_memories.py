@@ -11,11 +11,11 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Final, Literal
 
+from django.conf import settings
 from django.db import transaction
-from django.db.models import Max, Min
+from django.db.models import Count, Max, Min, Q
 from django.utils import timezone
 
-from engines.embedded.llm import client as llm
 from store import sessions, storage
 from store.extraction_models import OwedExtraction
 from store.models import Memory, owned_by
@@ -92,7 +92,7 @@ def put_profile_aside(owner: Owner) -> None:
 
 def owe_profile(owner: Owner) -> None:
     """Has the profile written anew, once, however often it is owed."""
-    if llm.is_set():
+    if settings.MEMORY_GATEWAY_LLM_BASE_URL:
         OwedExtraction.objects.update_or_create(
             user_id=owner.user_pk,
             app_id=owner.app_id,
@@ -136,3 +136,11 @@ def forget_sessions(owner: Owner, session_ids: Collection[str]) -> None:
         with transaction.atomic():
             sessions.lock_decisions(owner)
             put_profile_aside(owner)
+
+
+def extraction_backlog() -> dict[str, int]:
+    """Return how many extractions are pending (`owed`) and how many failed for the last time (`given_up`)."""
+    is_given_up = Q(given_up_at__isnull=False)
+    return OwedExtraction.objects.aggregate(
+        owed=Count("pk", filter=~is_given_up), given_up=Count("pk", filter=is_given_up)
+    )

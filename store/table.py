@@ -10,11 +10,10 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
-from engines.port import Wording
 from store import derived_memories
 from store.index import keyword
 from store.models import Memory, Session, owned_by
-from store.types import ListPage, ListRequest, MemoryType, Owner, Position, StoredMemory
+from store.types import ListPage, ListRequest, MemoryType, Owner, Position, StoredMemory, Wording
 
 # What an upstream was given is kept as a record: once flushed, the memories made of it speak for it.
 _RECORD = Q(origin=Memory.Origin.UPSTREAM, memory_type=Memory.Type.UNPROCESSED_MESSAGE) & ~(

@@ -16,6 +16,7 @@ Role = Literal["user", "assistant", "tool"]
 MemoryType = Literal["episode", "profile", "agent_case", "agent_skill", "unprocessed_message"]
 Method = Literal["keyword", "vector", "hybrid", "agentic"]
 MAX_TOP_K: Final = 100
+FILE_SPAN_MS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,11 @@ class Message:
     role: Role
     timestamp_ms: int
     content: tuple[ContentItem, ...]
+
+    @property
+    def span_ms(self) -> int:
+        """Milliseconds of the session that belong to this message alone: each piece of a file needs its own time."""
+        return FILE_SPAN_MS if any(item.file for item in self.content) else 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +115,14 @@ class SearchResult:
     method: Method
     degraded: str | None = None
     stopped_at: int | None = None
+
+
+class Wording(NamedTuple):
+    """The parts of a memory that an override replaces."""
+
+    text: str
+    category: str
+    importance: float | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ from django.utils import timezone
 from accounts.audit import Actor, record
 from accounts.models import MemoryUser
 from core.errors import NotFound
-from engines.port import Engine, Wording
+from engines.port import Engine
 from engines.registry import get_engine
 from memories.models import Override, OverrideRevision, Tombstone
 from memories.services import lookup
@@ -38,7 +38,7 @@ from memories.services.lookup import MemoryRef
 from memories.services.owned import require_own_session
 from store import browse
 from store.models import Memory, owned_by
-from store.types import Owner, StoredMemory
+from store.types import Owner, StoredMemory, Wording
 
 IDS_PER_EVENT: Final = 100
 EVENTS: Final = (

@@ -15,12 +15,11 @@ from typing import Any, Final
 from django.utils import timezone
 
 from core.errors import Conflict
-from engines.port import Wording
 from memories.models import Override, OverrideRevision, Tombstone
 from operations.moves.matching import Match
 from store.models import Memory, owned_by
 from store.table import MemoryTable
-from store.types import Owner
+from store.types import Owner, Wording
 
 RETOLD: Final = "Says again what {} says, which was deleted or corrected before a move to another engine."
 OVERLAPS: Final = "Resembles {}, which a move to another engine could not match: restore it, or leave it deleted."

@@ -24,14 +24,13 @@ from django.db.models import Max, Q, QuerySet
 from django.utils import timezone
 
 from core import sql
+from core.errors import TimestampOutOfRange
 from core.fairness import turn_of_user
 from core.times import to_ms
-from engines.everos.client.content import SPAN_MS, span_ms
-from engines.everos.client.failures import TooEarly
 from store.external import sessions as upstream_sessions
 from store.inserting import insert
 from store.models import Memory, Session
-from store.types import ContentItem, Message, Owner, Role
+from store.types import FILE_SPAN_MS, ContentItem, Message, Owner, Role
 
 _FIRST_MS = 10**12
 _SENDING = "sending:"
@@ -79,14 +78,16 @@ def take_in(owner: Owner, session_id: str, messages: Sequence[Message]) -> tuple
 
 
 def note(session: Session, messages: Sequence[Message]) -> list[Batch]:
-    """The same for a session that the caller holds. Call inside a transaction. Errors: `TooEarly`."""
+    """The same for a session that the caller holds. Call inside a transaction. Errors: `TimestampOutOfRange`."""
     return _note(session, _named(session.session_id, messages))
 
 
 def _named(session_id: str, messages: Sequence[Message]) -> dict[str, Message]:
-    """The messages by their names. Errors: `TooEarly`."""
+    """The messages by their names. Errors: `TimestampOutOfRange`."""
     if any(message.timestamp_ms < _FIRST_MS for message in messages):
-        raise TooEarly("timestamp: EverOS holds no messages from before 9 September 2001; the embedded engine does.")
+        raise TimestampOutOfRange(
+            "timestamp: EverOS holds no messages from before 9 September 2001; the embedded engine does."
+        )
     return {name_of(session_id, message): message for message in messages}
 
 
@@ -241,7 +242,7 @@ def _write(session: Session, messages: dict[str, Message]) -> Batch:
             text=_text(message),
             batch_id=batch_id,
             seq=position,
-            chunk_index=span_ms(message),
+            chunk_index=message.span_ms,
             payload={"message": _plain(message)},
             created_at_ms=timestamp_ms,
             origin=Memory.Origin.UPSTREAM,
@@ -259,7 +260,7 @@ def _free_times(session: Session, messages: Sequence[Message]) -> list[int]:
     taken = _taken(session, min(message.timestamp_ms for message in messages))
     times = []
     for message in messages:
-        start, span = message.timestamp_ms, span_ms(message)
+        start, span = message.timestamp_ms, message.span_ms
         for other_start, other_end in taken:
             if other_start < start + span and start < other_end:
                 start = other_end
@@ -271,7 +272,7 @@ def _free_times(session: Session, messages: Sequence[Message]) -> list[int]:
 def _taken(session: Session, since_ms: int) -> list[tuple[int, int]]:
     """The intervals that messages of the session occupy, in order, as far as they reach beyond a time."""
     later = "AND created_at_ms > %s ORDER BY created_at_ms"
-    rows = _journalled("created_at_ms, chunk_index", session, later, [since_ms - SPAN_MS])
+    rows = _journalled("created_at_ms, chunk_index", session, later, [since_ms - FILE_SPAN_MS])
     return [(start, start + (span or 1)) for start, span in rows]
 
 

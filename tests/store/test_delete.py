@@ -8,9 +8,9 @@ import pytest
 
 from core.errors import EngineRefused
 from engines.embedded.engine import EmbeddedEngine
-from engines.port import Wording
 from store import storage
 from store.models import IndexStatistics, Memory, Session
+from store.types import Wording
 from tests.conftest import Person
 from tests.store.conftest import ask, given_file, remember, said
 from tests.store.index_state import assert_consistent, entries_of

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from accounts.models import MemoryUser
 from engines.embedded.engine import EmbeddedEngine
-from engines.port import Wording
 from store import rollups, storage
 from store.models import HourCount, Memory, Session, SessionCount
+from store.types import Wording
 from tests.conftest import Person
 from tests.store.conftest import NOON_MS, remember, said
 from tests.store.rollup_state import assert_rollups_agree

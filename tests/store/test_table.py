@@ -7,9 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from engines.embedded.engine import EmbeddedEngine
-from engines.port import Wording
 from store.models import IndexStatistics, Memory
-from store.types import ContentItem, ListRequest, Message, Owner, SearchRequest
+from store.types import ContentItem, ListRequest, Message, Owner, SearchRequest, Wording
 from tests.conftest import Person
 
 NOON_MS = 1_781_172_177_000

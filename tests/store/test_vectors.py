@@ -14,10 +14,9 @@ from django.test.utils import CaptureQueriesContext
 from core import turns
 from core.errors import EngineUnavailable
 from engines.embedded.engine import EmbeddedEngine
-from engines.port import Wording
 from store.index import rebuild
 from store.models import Embedding, EmbeddingSpace, IndexVersion, Memory, OwedEmbedding, VectorPage, owned_by
-from store.types import Owner, SearchRequest, SearchResult
+from store.types import Owner, SearchRequest, SearchResult, Wording
 from store.vectors import fill, pages, spaces
 from store.vectors.client import EmbeddingClient, Model, Vectors, client
 from tests.conftest import Person, make_person

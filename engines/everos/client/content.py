@@ -13,11 +13,9 @@ from documents import mime_types
 from documents.chunks import split
 from documents.reader import read_document
 from engines.everos.client.body import FileContent
-from store.types import ContentItem, Message
+from store.types import FILE_SPAN_MS, ContentItem, Message
 
 MAX_MESSAGES_PER_CALL = 500
-SPAN_MS = 10_000
-"""A message with files takes this many milliseconds of its session: each piece of a text needs a time of its own."""
 PIECE_CHARS = 2000
 _IMAGES = ("png", "jpg", "jpeg", "webp", "tiff", "tif", "bmp", "svg")
 _SOUNDS = ("mp3", "wav", "m4a", "amr", "aiff", "aac", "ogg", "flac")
@@ -30,11 +28,6 @@ _READERS = threading.BoundedSemaphore(2)
 """Each document that we read ourselves takes a process of its own, and may take a core."""
 
 WireMessage = dict[str, Any]
-
-
-def span_ms(message: Message) -> int:
-    """How many milliseconds of the session belong to this message alone."""
-    return SPAN_MS if any(item.file for item in message.content) else 1
 
 
 def has_documents(message: Message) -> bool:
@@ -66,7 +59,7 @@ def wire_messages(
         head["tool_call_id"] = f"call_{timestamp_ms}"  # EverOS refuses a tool's words without one (1.4 and later)
     return [
         {**head, "timestamp": timestamp_ms + position, "content": content}
-        for position, content in enumerate(contents[:SPAN_MS])
+        for position, content in enumerate(contents[:FILE_SPAN_MS])
     ]
 
 

@@ -51,12 +51,6 @@ class Unsupported(EngineRefused):
     """The upstream cannot read this type of content (415), or lacks a program that it needs for it."""
 
 
-class TooEarly(EngineRefused):
-    """A moment that the upstream would take for another: it reads milliseconds before September 2001 as seconds."""
-
-    status, code, title = 422, "timestamp_too_early", "The memory service cannot hold a message from that time"
-
-
 class NotConfigured(EngineRefused):
     """The upstream lacks the model that this method of search needs."""
 

@@ -9,10 +9,9 @@ import pytest
 
 from engines.embedded.engine import EmbeddedEngine
 from engines.everos.adapter import UpstreamEngine
-from engines.port import Wording
 from store.index import rebuild
 from store.models import IndexStatistics, Memory, Session
-from store.types import Hit, Owner, SearchRequest
+from store.types import Hit, Owner, SearchRequest, Wording
 from tests.conftest import Person
 from tests.engines.everos.conftest import NOON, told
 from tests.store.index_state import assert_consistent, entries_of

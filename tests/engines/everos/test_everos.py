@@ -12,9 +12,8 @@ from core.errors import EngineRefused, OutcomeUnknown
 from engines.everos.adapter import UpstreamEngine
 from engines.everos.client.client import Client, Options
 from engines.everos.client.resilience import Retry
-from engines.port import Wording
 from store.models import Memory, Session
-from store.types import ContentItem, Hit, Message, SearchRequest
+from store.types import ContentItem, Hit, Message, SearchRequest, Wording
 from tests.conftest import SHARED, Person, make_person
 from tests.engines.everos.conftest import NOON, told
 from tests.everos import EverOS
