@@ -16,11 +16,11 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
-class _Named(Protocol):
-    name: str
+class _Labelled(Protocol):
+    label: str
 
 
-_Engine = TypeVar("_Engine", bound=_Named)
+_Engine = TypeVar("_Engine", bound=_Labelled)
 
 
 def measured(method: Callable[Concatenate[_Engine, _P], _R]) -> Callable[Concatenate[_Engine, _P], _R]:
@@ -39,8 +39,8 @@ def measured(method: Callable[Concatenate[_Engine, _P], _R]) -> Callable[Concate
             outcome = "error"
             raise
         finally:
-            _calls(self.name, call, outcome).inc()
-            _seconds(self.name, call).observe(time.perf_counter() - began)
+            _calls(self.label, call, outcome).inc()
+            _seconds(self.label, call).observe(time.perf_counter() - began)
 
     return counted
 

@@ -6,12 +6,14 @@ module and `engines.registry` only.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Protocol
 from uuid import UUID
 
+from store.models import Memory, Session
+from store.storage import Draft
 from store.types import ListPage, ListRequest, Message, Owner, SearchRequest, SearchResult, StoredMemory, Wording
 
 FlushStatus = Literal["extracted", "no_extraction"]
@@ -49,7 +51,11 @@ class Health:
 class Engine(Protocol):
     """Errors of every call: `EngineUnavailable`, `EngineRefused` and their children, nothing else."""
 
-    name: str
+    label: str
+    """"embedded" or "upstream", for pages and metrics."""
+    is_external: bool
+    """True if memories are kept outside this database: outcomes can be unknown and are confirmed later, documents are
+    read there, and messages become memories under new ids."""
 
     def add(self, owner: Owner, session_id: str, messages: Sequence[Message]) -> AddResult:
         """Appends to the session's buffer; the same (session, sender, role, time, content) is one message."""
@@ -90,3 +96,65 @@ class Engine(Protocol):
 
     def capabilities(self) -> Mapping[str, bool]:
         """What works now: `keyword`, `vector`, `hybrid`, `agentic`, `llm`, `delete`."""
+
+
+class ExternalEngine(Engine, Protocol):
+    """An engine outside this database. What it is sent is journalled first and confirmed afterwards."""
+
+    def find_sessions(self, owner: Owner) -> Iterator[int]:
+        """Record sessions of the owner that the engine had before the gateway. Yield counts as it goes."""
+
+    def copy_memories(self, owner: Owner, session: Session) -> int:
+        """Copy what the engine made of a session and the store lacks. Return how many memories were copied."""
+
+    def resend(self, owner: Owner, session: Session) -> Sequence[Message]:
+        """Send unconfirmed messages again. Return those that are confirmed now. Raises: `EngineUnavailable`."""
+
+    def look_again(self, owner: Owner, session: Session) -> int:
+        """Copy what the engine shows by now of a flush whose outcome is unknown. Return how many memories."""
+
+    def stage(self, owner: Owner, staging: Session, messages: Sequence[Message], waiting: Sequence[Message]) -> int:
+        """Add and flush `messages` in a staging session, then add `waiting`. Return about how many calls it took.
+
+        Raises: `EngineRefused` if the engine makes nothing of the messages.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """A message as unsaved memories. `batch_id` is its flush, empty for none.
+
+    `is_whole` is False if something was left out, as pictures, sounds and unreadable files are.
+    """
+
+    batch_id: str
+    drafts: tuple[Draft, ...]
+    is_whole: bool
+
+    @property
+    def memories(self) -> Sequence[Memory]:
+        return [memory for draft in self.drafts for memory in draft.memories]
+
+
+class LocalEngine(Engine, Protocol):
+    """The engine of this database. Moves between engines replay messages into it."""
+
+    def memory_ids(self, owner: Owner, session_id: str, message: Message) -> Sequence[str]:
+        """Return the first memory id of each part of a message."""
+
+    def replay(self, owner: Owner, session_id: str, message: Message, batch_id: str) -> Replay:
+        """Read a message's documents and prepare its memories, outside a transaction. Raises: `EngineUnavailable`."""
+
+    def save_replays(self, owner: Owner, session: Session, replays: Iterable[Replay]) -> None:
+        """Save and index memories at the end of a locked session. Call inside a transaction."""
+
+    def adopt(self, owner: Owner, memories: Sequence[Memory]) -> None:
+        """Make copies of an external engine's memories local under their ids. Call inside a transaction."""
+
+    def queue_extraction(self, user_pk: UUID | None = None) -> None:
+        """Queue every flushed message that no memory was derived from for extraction."""
+
+    def extract(
+        self, seconds: float, *, clock: Callable[[], datetime] = ..., should_end: Callable[[], bool] = ...
+    ) -> int:
+        """Extract pending messages for about `seconds`. Return how many answers of the model were used."""

@@ -1,4 +1,4 @@
-"""Which engine the settings ask for: one per process."""
+"""Choose the engine by the settings: one of each kind per process."""
 
 from __future__ import annotations
 
@@ -10,14 +10,19 @@ from engines.embedded.engine import EmbeddedEngine
 from engines.everos.adapter import UpstreamEngine
 from engines.everos.client.client import Client, Options
 from engines.everos.client.resilience import Retry
-from engines.port import Engine
+from engines.port import Engine, ExternalEngine, LocalEngine
 
 
 def get_engine() -> Engine:
-    """The process-wide engine: EverOS where the settings name one, else our own."""
+    """Return the process's engine: EverOS if the settings name one, otherwise the embedded one."""
+    return external_engine() or local_engine()
+
+
+def external_engine() -> ExternalEngine | None:
+    """Return the external engine that the settings name, if any."""
     if not settings.MEMORY_GATEWAY_BACKEND_BASE_URL:
-        return _embedded()
-    return _upstream(
+        return None
+    return _everos(
         settings.MEMORY_GATEWAY_BACKEND_BASE_URL,
         settings.MEMORY_GATEWAY_BACKEND_TIMEOUT_SECONDS,
         settings.MEMORY_GATEWAY_BACKEND_INGEST_ATTEMPTS,
@@ -27,14 +32,15 @@ def get_engine() -> Engine:
 
 
 @cache
-def _embedded() -> Engine:
+def local_engine() -> LocalEngine:
+    """Return the embedded engine. It keeps its rows here even while an external engine is in use."""
     return EmbeddedEngine()
 
 
 @cache
-def _upstream(
+def _everos(
     base_url: str, timeout_seconds: float, attempts: int, delay_seconds: float, batch_size: int
-) -> UpstreamEngine:
-    """Kept by its settings: connections, the circuit breaker and the limits belong to the process."""
+) -> ExternalEngine:
+    """Return the engine for these settings: connections, circuit breaker and limits belong to the process."""
     options = Options(base_url, timeout_seconds, Retry(attempts, delay_seconds))
     return UpstreamEngine(Client(options), batch_size=batch_size)

@@ -6,18 +6,17 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 from uuid import UUID
 
+from django.conf import settings
 from django.db.models import Exists, OuterRef, QuerySet
 
 from accounts.models import MemoryUser
 from core.errors import EngineError, InvalidInput
-from engines.embedded import extraction_fill, extraction_health
-from engines.embedded.llm import client as llm
-from engines.everos.adapter import UpstreamEngine
-from engines.registry import get_engine
+from engines.port import ExternalEngine
+from engines.registry import external_engine, local_engine
 from operations.commands import Report, Stop
 from resources import storage
 from resources.models import Attachment, Resource
-from store import rollups
+from store import derived_memories, rollups
 from store.models import OwedEmbedding, Session
 from store.types import Owner
 from store.vectors import fill
@@ -101,16 +100,17 @@ def embeddings(user_pk: UUID | None, report: Report, stop: Stop) -> Counts:
 
 def extractions(user_pk: UUID | None, report: Report, stop: Stop) -> Counts:
     """Has the LLM read what was said and nothing was made of. Errors: `InvalidInput` without an endpoint."""
-    if not llm.is_set():
+    if not settings.MEMORY_GATEWAY_LLM_BASE_URL:
         raise InvalidInput("No LLM endpoint is set: MEMORY_GATEWAY_LLM_BASE_URL names one.")
-    extraction_fill.owe_unread(user_pk)
-    total, read = extraction_health.counts()["owed"], 0
-    while count := extraction_fill.fill(_SECONDS, should_end=stop.is_set):
+    engine = local_engine()
+    engine.queue_extraction(user_pk)
+    total, read = derived_memories.extraction_backlog()["owed"], 0
+    while count := engine.extract(_SECONDS, should_end=stop.is_set):
         read += count
         report("answers", read, max(total, read))
         stop.check()
     stop.check()
-    left = extraction_health.counts()
+    left = derived_memories.extraction_backlog()
     return {"answers": read, "failed": left["owed"] + left["given_up"]}
 
 
@@ -137,9 +137,9 @@ def _owners(user_pk: UUID | None) -> Iterator[Owner]:
             yield Owner(user.pk, user.user_id, app_id, project_id)
 
 
-def _upstream() -> UpstreamEngine:
-    engine = get_engine()
-    if not isinstance(engine, UpstreamEngine):
+def _upstream() -> ExternalEngine:
+    engine = external_engine()
+    if engine is None:
         raise InvalidInput("There is no upstream to ask: MEMORY_GATEWAY_BACKEND_BASE_URL is empty.")
     return engine
 

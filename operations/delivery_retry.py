@@ -13,9 +13,8 @@ from django.conf import settings
 from django.utils import timezone
 
 from core.errors import EngineRefused, EngineUnavailable
-from engines.everos.adapter import UpstreamEngine
-from engines.port import Engine
-from engines.registry import get_engine
+from engines.port import ExternalEngine
+from engines.registry import external_engine
 from operations import leases
 from resources.leases import new_holder
 from resources.models import Attachment
@@ -41,7 +40,7 @@ LOOK_FOR: Final = timedelta(hours=1)
 class Resender:
     """Rounds under the lease "resending"."""
 
-    def __init__(self, *, engine: Engine | None = None, clock: Callable[[], datetime] = timezone.now) -> None:
+    def __init__(self, *, engine: ExternalEngine | None = None, clock: Callable[[], datetime] = timezone.now) -> None:
         self._engine = engine
         self._clock = clock
         self._holder = new_holder()
@@ -50,8 +49,8 @@ class Resender:
 
     def sweep_once(self) -> int:
         """How many messages have arrived."""
-        engine, now = self._engine or get_engine(), self._clock()
-        if not isinstance(engine, UpstreamEngine):
+        engine, now = self._engine or external_engine(), self._clock()
+        if engine is None:
             return 0
         patience = timedelta(seconds=settings.MEMORY_GATEWAY_BACKEND_TIMEOUT_SECONDS) + MARGIN
         doubtful = journal.doubtful_sessions(now - patience, BATCH)
@@ -77,7 +76,7 @@ class Resender:
         self._look_due_at = now + LOOK_EVERY
         return upstream_sessions.open_flushes(now - LOOK_FOR, now - MARGIN, BATCH)
 
-    def _look_again(self, engine: UpstreamEngine, sessions: Iterable[Session]) -> None:
+    def _look_again(self, engine: ExternalEngine, sessions: Iterable[Session]) -> None:
         def look(session: Session) -> None:
             owner = _owner_of(session)
             try:
@@ -89,7 +88,7 @@ class Resender:
 
         self._with_each(sessions, engine, look)
 
-    def _resend(self, engine: UpstreamEngine, sessions: Iterable[Session]) -> int:
+    def _resend(self, engine: ExternalEngine, sessions: Iterable[Session]) -> int:
         count = 0
 
         def send(session: Session) -> None:
@@ -101,7 +100,7 @@ class Resender:
         self._with_each(sessions, engine, send)
         return count
 
-    def _with_each(self, sessions: Iterable[Session], engine: UpstreamEngine, do: Callable[[Session], None]) -> None:
+    def _with_each(self, sessions: Iterable[Session], engine: ExternalEngine, do: Callable[[Session], None]) -> None:
         """Whose calls fail waits for the next round, and all do when the upstream is away or the lease is half over: a
         call may take as long as the rest."""
         failing: set[UUID] = set()

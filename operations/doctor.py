@@ -227,9 +227,9 @@ def _engine(_doctor: Doctor) -> _Found:
     health = engine.health(_ENGINE_SECONDS)
     where = f" at {health.base_url}" if health.base_url else ""
     if health.status == "ok":
-        yield "ok", f"The {engine.name} engine{where} answers."
+        yield "ok", f"The {engine.label} engine{where} answers."
     else:
-        yield "problem", f"The {engine.name} engine{where} does not answer: {health.error}"
+        yield "problem", f"The {engine.label} engine{where} does not answer: {health.error}"
 
 
 def _clock(_doctor: Doctor) -> _Found:

@@ -29,7 +29,7 @@ class VectorFiller:
 
     def sweep_once(self) -> int:
         """Until nothing is owed or the endpoint fails; how many memories were done with."""
-        if wanted_model() is None or get_engine().name != "embedded":
+        if wanted_model() is None or get_engine().is_external:
             return 0
         done = 0
         while not self._is_stopping and leases.take(DUTY, self._holder, now=self._clock(), lasts=LEASE):

@@ -31,7 +31,7 @@ from engines.registry import get_engine
 from operations import compaction, files, row_removal
 from operations.commands import Report, Stop, no_report
 from operations.models import Job
-from store.external import residue as left_upstream
+from store.external import residue
 from store.index import keyword
 from store.models import Memory, Session
 from store.types import Owner
@@ -152,11 +152,10 @@ def _events() -> QuerySet[AuditEvent]:
 def _left_upstream(user: MemoryUser) -> dict[str, Any] | None:
     """What an upstream was given of the user, under the names that it knows; None if it was never asked."""
     mirrored = Memory.objects.filter(user=user, origin=Memory.Origin.UPSTREAM)
-    is_upstream = get_engine().name == "upstream"
-    if not is_upstream and not mirrored.exists():
+    if not get_engine().is_external and not mirrored.exists():
         return None
     sessions = list(Session.objects.filter(user=user))
-    left_upstream.note(user.user_id, sessions)
+    residue.note(user.user_id, sessions)
     messages = mirrored.filter(memory_type=Memory.Type.UNPROCESSED_MESSAGE).count()
     return {
         "base_url": settings.MEMORY_GATEWAY_BACKEND_BASE_URL or None,

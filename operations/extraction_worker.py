@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
+from django.conf import settings
 from django.utils import timezone
 
-from engines.embedded import extraction_fill
-from engines.embedded.llm import client as llm
-from engines.registry import get_engine
+from engines.registry import get_engine, local_engine
 from operations import leases
 from resources.leases import new_holder
 
@@ -28,12 +27,12 @@ class Reader:
 
     def sweep_once(self) -> int:
         """Until nothing is due or the endpoint fails; how many calls were made use of."""
-        if not llm.is_set() or get_engine().name != "embedded":
+        if not settings.MEMORY_GATEWAY_LLM_BASE_URL or get_engine().is_external:
             return 0
         done = 0
         while not self._is_stopping and leases.take(DUTY, self._holder, now=self._clock(), lasts=LEASE):
             if not (
-                count := extraction_fill.fill(ROUND_SECONDS, clock=self._clock, should_end=lambda: self._is_stopping)
+                count := local_engine().extract(ROUND_SECONDS, clock=self._clock, should_end=lambda: self._is_stopping)
             ):
                 break
             done += count

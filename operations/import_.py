@@ -253,7 +253,7 @@ def _save(archive: Reader, person: _Person, table: Table, loader: Loader) -> int
 
 def _save_memories(user: MemoryUser, memories: Iterable[Memory]) -> None:
     """In their order, with index entries for those that our index finds."""
-    is_embedded = get_engine().name == "embedded"
+    is_embedded = not get_engine().is_external
 
     def kind(memory: Memory) -> tuple[bool, str, str]:
         return _is_found_here(memory, is_embedded=is_embedded), memory.app_id, memory.project_id

@@ -21,8 +21,7 @@ from django.utils import timezone
 
 from accounts.audit import Actor, record
 from core.errors import Conflict, EngineUnavailable, GatewayError, NotFound
-from engines.everos.adapter import UpstreamEngine
-from engines.registry import get_engine
+from engines.registry import external_engine
 from operations import leases
 from operations.commands import Report, Stop, no_report
 from operations.models import Job, UnmatchedDecision
@@ -195,10 +194,10 @@ def _move_one(work: _Run, session_pk: int) -> None:
 
 def _move(work: _Run, session: Session, *, is_retry: bool) -> None:
     note = partial(_note, work, session)
-    engine = get_engine()
+    engine = external_engine()
     if work.into == "embedded":
         to_embedded.move(session, note)
-    elif isinstance(engine, UpstreamEngine):
+    elif engine is not None:
         if work.into is None:  # anew into the same: out of it, and in again
             to_embedded.move(session, lambda moved: _note(work, session, moved, is_half=True))
             session.refresh_from_db()

@@ -148,7 +148,7 @@ def _run(context: dict[str, Any], state: LabState, owner: Owner) -> int:
     context |= {
         "answer": answer,
         "took_ms": took_ms,
-        "engine": get_engine().name,
+        "engine": get_engine().label,
         "hits": hits,
         "missing": hidden,
         "reports": [

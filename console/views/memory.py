@@ -144,7 +144,7 @@ def _page(found: StoredMemory, events: list[Event]) -> dict[str, Any]:
         "why": whys([found]).get(found.row),
         "made_of": _named(found, "sources"),
         "replaces": _named(found, "supersedes"),
-        "is_pending": found.memory_type == "unprocessed_message" and get_engine().name == "upstream",
+        "is_pending": found.memory_type == "unprocessed_message" and get_engine().is_external,
     }
 
 

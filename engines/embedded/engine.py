@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 
 from django.db import DatabaseError, connection, transaction
@@ -12,12 +12,12 @@ from django.utils import timezone
 
 from core.times import to_ms
 from documents.reader import read_document
-from engines.embedded import agentic, extraction_fill, ingest
+from engines.embedded import agentic, extraction_fill, ingest, replay
 from engines.embedded.fetching import Fetch, Fetcher
 from engines.embedded.health import check
 from engines.embedded.llm import client as llm
 from engines.measuring import measured
-from engines.port import AddResult, FlushResult, Health
+from engines.port import AddResult, FlushResult, Health, Replay
 from store import derived_memories, sessions, storage
 from store.errors import database_errors
 from store.models import Memory, Session, owned_by
@@ -38,7 +38,8 @@ EMBED_SECONDS = 5.0
 class EmbeddedEngine(MemoryTable):
     """Implements `engines.port.Engine`. Every write is one transaction with its index entries and statistics."""
 
-    name = "embedded"
+    label = "embedded"
+    is_external = False
 
     def __init__(
         self,
@@ -105,6 +106,28 @@ class EmbeddedEngine(MemoryTable):
             memories = Memory.objects.filter(owned_by(owner), session=session).order_by("pk")
             while batch := list(memories[:_BATCH_ROWS]):
                 storage.remove(owner, batch)
+
+    def memory_ids(self, owner: Owner, session_id: str, message: Message) -> Sequence[str]:
+        """Return the first memory id of each part of a message."""
+        return [part.first_id for part in ingest.parts_of(owner, session_id, [message])]
+
+    def replay(self, owner: Owner, session_id: str, message: Message, batch_id: str) -> Replay:
+        """Read a message's documents and prepare its memories, outside a transaction. Raises: `EngineUnavailable`."""
+        return replay.prepare(owner, session_id, message, batch_id, read=self._read, fetch=self._fetch)
+
+    def save_replays(self, owner: Owner, session: Session, replays: Iterable[Replay]) -> None:
+        replay.save(owner, session, replays)
+
+    def adopt(self, owner: Owner, memories: Sequence[Memory]) -> None:
+        replay.adopt(owner, memories)
+
+    def queue_extraction(self, user_pk: uuid.UUID | None = None) -> None:
+        extraction_fill.owe_unread(user_pk)
+
+    def extract(
+        self, seconds: float, *, clock: Clock = timezone.now, should_end: Callable[[], bool] = lambda: False
+    ) -> int:
+        return extraction_fill.fill(seconds, clock=clock, should_end=should_end)
 
     def health(self, timeout_seconds: float) -> Health:
         """Whether the database answers and the index is of this version. Never raises."""

@@ -54,7 +54,8 @@ _HEALTH_SECONDS = 2.0
 class UpstreamEngine(MemoryTable):
     """One per process. What is EverOS's is checked in `engine.upstream`; here it meets our tables."""
 
-    name = "upstream"
+    label = "upstream"
+    is_external = True
 
     def __init__(
         self,

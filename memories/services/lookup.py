@@ -48,7 +48,7 @@ def require_active(memory: StoredMemory) -> None:
 
 def is_flushed(memory: StoredMemory, engine: Engine) -> bool:
     """Return False for a message that EverOS will replace by new memories, which no decision would reach."""
-    return memory.memory_type != "unprocessed_message" or engine.name != "upstream"
+    return memory.memory_type != "unprocessed_message" or not engine.is_external
 
 
 def require_flushed(memory: StoredMemory, engine: Engine) -> None:

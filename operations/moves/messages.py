@@ -14,7 +14,7 @@ from django.db.models import QuerySet
 
 from core.errors import Unreadable
 from documents.mime_types import ContentType
-from engines.embedded import ingest
+from engines.registry import local_engine
 from operations.moves import purged
 from operations.moves.result import owner_of
 from resources.models import Attachment, Resource
@@ -115,8 +115,7 @@ def _item_of(row: Memory, attachment: Attachment) -> ContentItem | None:
 
 def _makes(session: Session, row: Memory, item: ContentItem) -> bool:
     """Whether our engine made the memory of this very file."""
-    [part] = ingest.parts_of(owner_of(session), session.session_id, [_message(row, item)])
-    return part.first_id == row.memory_id
+    return local_engine().memory_ids(owner_of(session), session.session_id, _message(row, item)) == [row.memory_id]
 
 
 def _text_of(row: Memory) -> str:

@@ -165,7 +165,7 @@ def _is_message() -> Q:
 
 
 def _present() -> EngineName:
-    return "upstream" if get_engine().name == "upstream" else "embedded"
+    return "upstream" if get_engine().is_external else "embedded"
 
 
 def _estimate(into: EngineName, sessions: int, messages: int, size: int, price: float | None) -> Estimate:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from django.db.models import Q
 from django.utils import timezone
 
-from engines.embedded import ingest
+from engines.registry import local_engine
 from memories.models import Override
 from operations.moves.matching import Text, to_forget
 from store import storage
@@ -61,7 +61,7 @@ def _has_files(message: Message) -> bool:
 
 def _leave_names(owner: Owner, session: Session, row: Memory, message: Message) -> None:
     """Bare rows under the names that our own engine would give to what the message says."""
-    names = {part.first_id for part in ingest.parts_of(owner, session.session_id, [message])}
+    names = set(local_engine().memory_ids(owner, session.session_id, message))
     Memory.objects.bulk_create(
         Memory(
             user_id=owner.user_pk,

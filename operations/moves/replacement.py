@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import uuid4
 
-from engines.embedded import replay
-from engines.embedded.replay import Retold
+from engines.port import Replay
+from engines.registry import local_engine
 from memories.models import Override, Tombstone
 from operations.moves.decision_transfer import NOTHING, Carrier, Decided, decided, detach, staying
 from operations.moves.matching import Match, Text, match
@@ -19,17 +19,17 @@ from store.types import Owner
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """`olds` give way to `retold`, but for those that `stay` in any case; `told` are records that just go."""
+    """`olds` give way to `replays`, but for those that `stay` in any case; `told` are records that just go."""
 
     olds: Sequence[Memory]
-    retold: Sequence[Retold]
+    replays: Sequence[Replay]
     stay: Collection[str] = ()
     told: Sequence[Memory] = ()
 
 
 def replace(owner: Owner, session: Session, change: Change) -> Moved:
     """Call inside a transaction, with the session locked. Errors: `Conflict`."""
-    new = [memory for item in change.retold for memory in item.memories]
+    new = [memory for item in change.replays for memory in item.memories]
     olds = {row.memory_id: row for row in change.olds}
     decisions = decided(owner, olds)
     found = _matches(change.olds, new, decisions)
@@ -38,15 +38,15 @@ def replace(owner: Owner, session: Session, change: Change) -> Moved:
     storage.remove(owner, [*change.told, *(row for row in change.olds if row.memory_id not in kept_ids)])
     kept = {memory_id: olds[memory_id] for memory_id in sorted(kept_ids)}
     _make_room(kept, decisions, {memory.memory_id for memory in new})
-    replay.take_over(owner, list(kept.values()))
-    replay.write(owner, session, change.retold)
+    local_engine().adopt(owner, list(kept.values()))
+    local_engine().save_replays(owner, session, change.replays)
     carrier = Carrier(owner, session.session_id)
     for memory_id, about in decisions.items():
         if memory_id in kept:
             carrier.hold_back(kept[memory_id], about, found[memory_id], is_matched=memory_id in change.stay)
         else:
             carrier.carry(olds[memory_id], about, found[memory_id])
-    return Moved(len(change.retold), len(new), len(olds) - len(kept), len(kept), carrier.result)
+    return Moved(len(change.replays), len(new), len(olds) - len(kept), len(kept), carrier.result)
 
 
 def _matches(olds: Sequence[Memory], new: Sequence[Memory], decisions: Mapping[str, Decided]) -> dict[str, Match]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from django.db import transaction
 
 from core.errors import Unreadable
-from engines.embedded import replay
-from engines.embedded.replay import Told
+from engines.registry import local_engine
 from memories.models import Override
 from memories.services import lookup
 from operations.moves import purged
@@ -31,10 +30,10 @@ def reread(session: Session, note: Note) -> Moved:
     if purged.holds_bare(session):
         return Moved(stayed=len(olds))
     try:
-        retold = replay.retell(owner, session.session_id, Told(message_of(resource), "reread"))
+        replay = local_engine().replay(owner, session.session_id, message_of(resource), "reread")
     except Unreadable:
         return Moved(stayed=len(olds))
-    if not retold.memories or _original_texts(olds) == [memory.text for memory in retold.memories]:
+    if not replay.memories or _original_texts(olds) == [memory.text for memory in replay.memories]:
         return Moved(stayed=len(olds))
     with transaction.atomic():
         lookup.lock_user(owner.user_pk)
@@ -42,7 +41,7 @@ def reread(session: Session, note: Note) -> Moved:
         rows = _passages(held)
         if [row.pk for row in rows] != [row.pk for row in olds]:
             raise Changed("Somebody wrote to the session while its file was read.")
-        moved = replace(owner, held, Change(rows, [retold]))
+        moved = replace(owner, held, Change(rows, [replay]))
         note(moved)
     return moved
 

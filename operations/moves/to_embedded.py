@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from django.db import transaction
 
 from core.errors import Unreadable
-from engines.embedded import replay
-from engines.embedded.replay import Retold, Told
+from engines.port import Replay
+from engines.registry import local_engine
 from memories.services import lookup
 from operations.moves.replacement import Change, replace
 from operations.moves.result import Changed, Moved, Note, owner_of
@@ -18,6 +18,7 @@ from resources.services.ingestion import message_of
 from store.external import journal, residue
 from store.external.staging import fresh_engine_id
 from store.models import Memory, Session
+from store.types import Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +42,11 @@ def move(session: Session, note: Note) -> Moved:
     Errors: `Changed`, and `EngineUnavailable` where a file cannot be fetched now.
     """
     owner = owner_of(session)
-    source = _source(session)
-    retold = [replay.retell(owner, session.session_id, told) for told in _told(session, source)]
+    source, engine = _source(session), local_engine()
+    replays = [
+        engine.replay(owner, session.session_id, message, batch_id)
+        for message, batch_id in _journalled_messages(session, source)
+    ]
     with transaction.atomic():
         lookup.lock_user(owner.user_pk)
         held = Session.objects.select_for_update().get(pk=session.pk)
@@ -51,7 +55,7 @@ def move(session: Session, note: Note) -> Moved:
         before, source = source, _source(held)
         if source.keys != before.keys:
             raise Changed("Somebody wrote to the session while it was moved.")
-        moved = replace(owner, held, Change(source.made, retold, _not_retold(source, retold), source.told))
+        moved = replace(owner, held, Change(source.made, replays, _not_replayed(source, replays), source.told))
         _leave_upstream(held)
         note(moved)
     return moved
@@ -67,18 +71,18 @@ def _source(session: Session) -> _Source:
     )
 
 
-def _told(session: Session, source: _Source) -> list[Told]:
+def _journalled_messages(session: Session, source: _Source) -> list[tuple[Message, str]]:
     """A resource's one message is made anew: its file may lie elsewhere by now. Of what was purged nobody knows where
     in the file it stands: then that is not read again."""
     resource = Resource.objects.select_related("user").filter(session_id=session.session_id, user_id=session.user_id)
     found = resource.filter(deleted_at__isnull=True).first()
     if found is None:
-        return [Told(journal.said(row), row.batch_id if journal.is_flushed(row) else "") for row in source.told]
+        return [(journal.said(row), row.batch_id if journal.is_flushed(row) else "") for row in source.told]
     if source.wordless:
         return []
     try:
         batch_id = next((row.batch_id for row in source.told if journal.is_flushed(row)), "moved")
-        return [Told(message_of(found), batch_id)]
+        return [(message_of(found), batch_id)]
     except Unreadable:
         return []
 
@@ -92,12 +96,12 @@ def _leave_upstream(session: Session) -> None:
     session.save(update_fields=["engine_session_id", "flushed_at"])
 
 
-def _not_retold(source: _Source, retold: Sequence[Retold]) -> set[str]:
+def _not_replayed(source: _Source, replays: Sequence[Replay]) -> set[str]:
     """The old memories whose content is not, or not wholly, among the new ones: of pictures and sounds, of files that
     cannot be read any more, of what was said before there was a journal, or of what was purged in part."""
-    whole = {item.batch_id for item in retold}
-    partial = {item.batch_id for item in retold if not item.is_whole} | {row.batch_id for row in source.wordless}
-    is_unknown_told = bool(retold) and not partial
+    whole = {item.batch_id for item in replays}
+    partial = {item.batch_id for item in replays if not item.is_whole} | {row.batch_id for row in source.wordless}
+    is_unknown_told = bool(replays) and not partial
     return {
         row.memory_id
         for row in source.made

@@ -14,7 +14,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 
 from core.errors import EngineRefused
-from engines.everos.adapter import UpstreamEngine
+from engines.port import ExternalEngine
 from memories.models import Override
 from memories.services import lookup
 from operations.moves.decision_transfer import decided, detach
@@ -46,7 +46,7 @@ def free_rows(session_pk: int | OuterRef) -> QuerySet[Memory]:
     return rows.filter(~Exists(corrected))
 
 
-def move(session: Session, engine: UpstreamEngine, note: Note, *, is_retry: bool = False) -> Moved:
+def move(session: Session, engine: ExternalEngine, note: Note, *, is_retry: bool = False) -> Moved:
     """Tells the upstream the session under an id that is nobody's; one transaction then makes that the session's own
     and removes what was told. `note(moved)` runs inside it.
 

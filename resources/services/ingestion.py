@@ -30,7 +30,6 @@ Sleep = Callable[[float], None]
 _Result = TypeVar("_Result")
 
 # They take the same message twice as one, and answer the flush of a resource's session again as they did before.
-REPEATABLE_ENGINES = {"embedded"}
 MAX_ATTEMPTS = 200
 """About eight days of tries, an hour apart in the end."""
 _GIVEN_UP = "Given up after {} tries: upload it again, or have an operator run `manage.py ingest --failed`."
@@ -113,7 +112,7 @@ def _remember(resource: Resource, work: _Work) -> Outcome:
     owner, session_id = resource.owner, resource.session_id
     was_flushed = resource.flush_sent_at is not None
     can_be_read = work.ingest_uri is not None or _can_be_read_later(resource)
-    can_add_again = work.engine.name in REPEATABLE_ENGINES and can_be_read
+    can_add_again = not work.engine.is_external and can_be_read
     if can_add_again or not was_flushed:
         message = message_of(resource, work.ingest_uri)
         _attempt(lambda: work.engine.add(owner, session_id, [message]), work)
@@ -168,7 +167,7 @@ def _attempt(call: Callable[[], _Result], work: _Work) -> tuple[_Result, int]:
 
     An engine over the network repeats its calls itself: trying again here would multiply the two.
     """
-    repeats_here = work.engine.name in REPEATABLE_ENGINES
+    repeats_here = not work.engine.is_external
     attempts: int = settings.MEMORY_GATEWAY_BACKEND_INGEST_ATTEMPTS if repeats_here else 1
     for failures in range(attempts - 1):
         try:

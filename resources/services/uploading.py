@@ -30,8 +30,8 @@ from store.models import Session, owned_by
 from store.types import Owner
 
 POLL_SECONDS = 0.1
-INGESTION_SLOTS = {"embedded": 2, "upstream": 8}
-"""By engine. Our own reads documents, each in a process that may take a core; an upstream keeps us waiting."""
+LOCAL_INGESTION_SLOTS, EXTERNAL_INGESTION_SLOTS = 2, 8
+"""The embedded engine reads each document in a process that may take a core; an external engine is waited for."""
 _MAX_RACES = 5
 _UNDONE = {Resource.Status.PENDING, Resource.Status.INGESTING}
 
@@ -49,7 +49,7 @@ class Upload:
 
 def ingestion_pool() -> IngestionPool:
     """This process's pool, which ingests with the process's engine."""
-    return _pool(INGESTION_SLOTS[get_engine().name])
+    return _pool(EXTERNAL_INGESTION_SLOTS if get_engine().is_external else LOCAL_INGESTION_SLOTS)
 
 
 @cache

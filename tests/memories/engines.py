@@ -24,7 +24,8 @@ def hit(memory_id: str, score: float | None = 0.5, **values: Any) -> Hit:
 class ScriptedEngine:
     """Answers the n-th request of a search with the n-th list of hits."""
 
-    name = "scripted"
+    label = "scripted"
+    is_external = False
 
     def __init__(self, *answers: Sequence[Hit], degraded: str | None = None) -> None:
         self.answers = answers

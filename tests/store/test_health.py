@@ -65,10 +65,10 @@ def test_only_what_works_is_claimed(engine: EmbeddedEngine) -> None:
 
 def test_the_embedded_engine_is_the_default_and_one_per_process(settings: Any) -> None:
     settings.MEMORY_GATEWAY_BACKEND_BASE_URL = ""
-    assert get_engine().name == "embedded"
+    assert get_engine().label == "embedded"
     assert get_engine() is get_engine()
 
 
 def test_an_upstream_s_address_chooses_the_upstream(settings: Any) -> None:
     settings.MEMORY_GATEWAY_BACKEND_BASE_URL = "http://127.0.0.1:1995"
-    assert get_engine().name == "upstream"
+    assert get_engine().label == "upstream"

@@ -9,13 +9,13 @@ from engines.registry import get_engine
 
 def test_without_an_address_memories_stay_in_our_database(settings: Any) -> None:
     settings.MEMORY_GATEWAY_BACKEND_BASE_URL = ""
-    assert get_engine().name == "embedded"
+    assert get_engine().label == "embedded"
 
 
 def test_an_address_chooses_the_upstream_once_per_process(settings: Any) -> None:
     settings.MEMORY_GATEWAY_BACKEND_BASE_URL = "http://127.0.0.1:1"
     engine = get_engine()
-    assert engine.name == "upstream"
+    assert engine.label == "upstream"
     assert get_engine() is engine
     settings.MEMORY_GATEWAY_BACKEND_BASE_URL = "http://127.0.0.1:2"
     assert get_engine() is not engine
