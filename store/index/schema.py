@@ -1,6 +1,6 @@
 """The tables of the keyword index, for which Django has no model: FTS5 on SQLite, tsvector with GIN on PostgreSQL.
 
-Both hold the gateway's own tokens, each with a prefix for its user and scope, so that a lookup reads one user's postings only.
+Both hold the gateway's own tokens, each with a prefix for its user and scope, so a lookup reads one user's postings.
 There is no foreign key to the memories: Django empties tables with TRUNCATE, which PostgreSQL refuses for a table that
 an unknown table refers to.
 """
@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 # Every character that a token may hold; only the space separates tokens.
-TOKEN_CHARS = "!\"\"#$%&''()*+,-./:;<=>?@[\\]^_`{|}~"
+CHARACTERS = "!\"\"#$%&''()*+,-./:;<=>?@[\\]^_`{|}~"
 
+_FTS5_OPTIONS = f"content='', columnsize=0, tokenize=\"ascii tokenchars '{CHARACTERS}'\""
 _CREATE = {
     "sqlite": (
-        "CREATE VIRTUAL TABLE store_keywords USING fts5("
-        f"tokens, content='', columnsize=0, tokenize=\"ascii tokenchars '{TOKEN_CHARS}'\")",
+        f"CREATE VIRTUAL TABLE store_keywords USING fts5(tokens, {_FTS5_OPTIONS})",
         "CREATE VIRTUAL TABLE store_keyword_postings USING fts5vocab('store_keywords', 'instance')",
     ),
     "postgresql": (
