@@ -113,6 +113,9 @@ class ExternalEngine(Engine, Protocol):
     def look_again(self, owner: Owner, session: Session) -> int:
         """Copy what the engine shows by now of a flush whose outcome is unknown. Return how many memories."""
 
+    def recover(self, owner: Owner, session: Session) -> int:
+        """Copy what the engine lists of a session that was settled as having no memories. Return how many it has."""
+
     def stage(self, owner: Owner, staging: Session, messages: Sequence[Message], waiting: Sequence[Message]) -> int:
         """Add and flush `messages` in a staging session, then add `waiting`. Return about how many calls it took.
 

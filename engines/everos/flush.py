@@ -1,7 +1,8 @@
 """Flushing a session so that "done" is only said of what was seen to be there.
 
 EverOS empties a session's buffer before it extracts, so that after a failure a second flush says "no_extraction" of
-what is lost, or still under way. The list call decides then. Nothing is ever added again after a flush was sent.
+what is lost, or still under way. The list call decides then, and wherever "no_extraction" is said of a session in which
+the user spoke. Nothing is ever added again after a flush was sent.
 """
 
 from __future__ import annotations
@@ -10,15 +11,16 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 
 from django.db import transaction
 
-from core.errors import EngineError, EngineRefused, OutcomeUnknown
+from core.errors import EngineError, OutcomeUnknown
 from core.http_client import Deadline
 from core.times import to_ms
 from engines.everos import mirror
 from engines.everos.client.client import Client, FlushAnswer
-from engines.everos.client.failures import UpstreamFailed
+from engines.everos.client.failures import Lost, UpstreamFailed
 from engines.port import FlushResult
 from store.external import journal, sessions
 from store.external.journal import Waiting
@@ -68,8 +70,12 @@ def send(
     run = _Flush(client, owner, session, client.deadline(), clock, sleep)
     before, taken = (session.flushed_at, session.searchable_at), journal.waiting(session)
     open_since = sessions.note_flush_sent(session, clock())
+    is_done = partial(_is_listed, run, taken)
     try:
-        answer = client.flush(_payload(owner, session), run.deadline)
+        if open_since is not None and session.kind == Session.Kind.RESOURCE and is_done():
+            answer = FlushAnswer("", None, is_verified=True)
+        else:
+            answer = client.flush(_payload(owner, session), run.deadline, is_done)
     except OutcomeUnknown:
         raise
     except EngineError:
@@ -79,9 +85,11 @@ def send(
 
 
 def settle(sent: Sent) -> FlushResult:
-    """Waits for what it made. Errors: `OutcomeUnknown` while that cannot be known, `EngineRefused` when the upstream
-    lost what it had."""
-    if sent.answer.status == "no_extraction" and (sent.open_since or sent.answer.failed_before):
+    """Waits for what it made. Errors: `OutcomeUnknown` while that cannot be known, `Lost` when the upstream lost
+    what it had."""
+    answer = sent.answer
+    is_doubtful = sent.open_since or answer.failed_before or sent.taken.said_ms is not None
+    if answer.is_verified or (answer.status == "no_extraction" and is_doubtful):
         return _verified(sent)
     return _done(sent)
 
@@ -104,6 +112,18 @@ def look_again(client: Client, owner: Owner, session: Session, now: datetime) ->
     return count
 
 
+def recover(client: Client, owner: Owner, session: Session, now: datetime) -> int:
+    """Copy what EverOS lists of a session that was settled as having no memories, and tie it to its messages. Returns
+    how many memories the session has. Errors: those of the client's list call."""
+    mirror.pull(client, owner, session, client.deadline())
+    count = mirror.count(session)
+    if count:
+        with transaction.atomic():
+            journal.note_made(session)
+            sessions.note_flush_ended(session, now)
+    return count
+
+
 def _done(sent: Sent) -> FlushResult:
     """The upstream's word is believed; we only wait until its memories can be found. Where some are still missing the
     flush stays open, and is looked after."""
@@ -117,8 +137,8 @@ def _done(sent: Sent) -> FlushResult:
 
 
 def _verified(sent: Sent) -> FlushResult:
-    """After a failure "no_extraction" means nothing by itself: what the list call shows counts, and what it showed
-    before somebody could note it. Where nothing is owed, nothing was lost."""
+    """Settle a flush by what the list call shows, or showed before it could be noted: "no_extraction" means nothing by
+    itself after a failure, and is never EverOS's answer to words that wait. Where nothing is owed, nothing was lost."""
     run, failed = sent.run, sent.answer.failed_before
     count = mirror.unnoted(run.session)
     is_owed = journal.owes_memories(run.session) and not _is_whole(sent, count)
@@ -132,7 +152,7 @@ def _verified(sent: Sent) -> FlushResult:
     if count:
         return _ended(sent, count, is_extracted=True)
     _note_ended(sent)
-    raise EngineRefused("The memory service failed while extracting and lost what it held of this session.")
+    raise Lost("The memory service failed while extracting and lost what it held of this session.")
 
 
 def _ended(sent: Sent, count: int, *, is_extracted: bool) -> FlushResult:
@@ -153,8 +173,21 @@ def _note_ended(sent: Sent) -> datetime:
 def _is_whole(sent: Sent, count: int) -> bool:
     """Whether the copies that no flush was noted for, `count` of them, reach as far as what this one took. Where no
     user spoke nothing tells how far that is, and one will do."""
-    said_ms = sent.taken.said_ms
-    return count > 0 if said_ms is None else mirror.reaches(sent.run.session, said_ms, unnoted=True)
+    return _covers(sent.run, sent.taken, count)
+
+
+def _covers(run: _Flush, taken: Waiting, count: int) -> bool:
+    if taken.said_ms is None:
+        return count > 0
+    return mirror.reaches(run.session, taken.said_ms, unnoted=True)
+
+
+def _is_listed(run: _Flush, taken: Waiting) -> bool:
+    """Return whether EverOS lists the memories of what a flush was to take, so that it need not be sent again."""
+    if taken.last_row is None:
+        return False
+    _pull(run, run.deadline)
+    return _covers(run, taken, mirror.unnoted(run.session))
 
 
 def _look(sent: Sent, *, is_expected: bool) -> tuple[int, bool]:

@@ -34,6 +34,7 @@ class Migration(migrations.Migration):
                 ('error_message', models.TextField(blank=True)),
                 ('attempts', models.IntegerField(default=0)),
                 ('retry_at', models.DateTimeField(blank=True, null=True)),
+                ('first_failed_at', models.DateTimeField(blank=True, help_text='Retried for seven days from here.', null=True)),
                 ('lease_holder', models.CharField(blank=True, max_length=128)),
                 ('leased_until', models.DateTimeField(blank=True, null=True)),
                 ('flush_sent_at', models.DateTimeField(blank=True, help_text='After this, never sent again.', null=True)),

@@ -134,6 +134,7 @@ class Migration(migrations.Migration):
                 ('created_at', models.DateTimeField(auto_now_add=True)),
                 ('flushed_at', models.DateTimeField(blank=True, null=True)),
                 ('searchable_at', models.DateTimeField(blank=True, null=True)),
+                ('retry_at', models.DateTimeField(blank=True, help_text='When unconfirmed calls are retried.', null=True)),
                 ('deleted_at', models.DateTimeField(blank=True, help_text='Set for good: late writes are refused.', null=True)),
                 ('hidden_at', models.DateTimeField(blank=True, help_text='Deleted by its user; restorable until purged.', null=True)),
                 ('user', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='sessions', to='accounts.memoryuser')),
