@@ -43,9 +43,9 @@ class MockedEverOS(responses.RequestsMock):
 
 
 @pytest.fixture
-def everos() -> Iterator[MockedEverOS]:
-    with MockedEverOS(assert_all_requests_are_fired=False) as mocked:
-        yield mocked
+def mocked() -> Iterator[MockedEverOS]:
+    with MockedEverOS(assert_all_requests_are_fired=False) as mocked_calls:
+        yield mocked_calls
 
 
 NOON = 1_781_172_177_000

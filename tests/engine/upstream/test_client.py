@@ -58,11 +58,11 @@ QUEUED = {"request_id": "t1", "data": {"status": "queued", "message_count": 1, "
 ADDED = {"request_id": "x", "data": {"status": "accumulated", "message_count": 1}}
 
 
-def test_a_queued_add_is_waited_for(everos: MockedEverOS) -> None:
-    everos.answer("memory/add", QUEUED, status=202)
-    everos.answer("tasks/t1", *(_task(id="t1", status=status) for status in ("queued", "processing", "success")))
+def test_a_queued_add_is_waited_for(mocked: MockedEverOS) -> None:
+    mocked.answer("memory/add", QUEUED, status=202)
+    mocked.answer("tasks/t1", *(_task(id="t1", status=status) for status in ("queued", "processing", "success")))
     assert add(make_client(), said("hello")) == "accumulated"
-    assert everos.names == ["add", "t1", "t1", "t1"]
+    assert mocked.names == ["add", "t1", "t1", "t1"]
 
 
 def _task(**task: str) -> dict[str, Any]:
@@ -77,25 +77,25 @@ def _task(**task: str) -> dict[str, Any]:
     ],
 )
 def test_a_queued_flush_fails_as_its_task_did(
-    everos: MockedEverOS, task: dict[str, str], error: type[Exception]
+    mocked: MockedEverOS, task: dict[str, str], error: type[Exception]
 ) -> None:
-    everos.answer("memory/flush", QUEUED, status=202)
-    everos.answer("tasks/t1", _task(**task))
+    mocked.answer("memory/flush", QUEUED, status=202)
+    mocked.answer("tasks/t1", _task(**task))
     with pytest.raises(error):
         flush(make_client())
 
 
-def test_a_queued_flush_does_not_say_what_it_found(everos: MockedEverOS) -> None:
-    everos.answer("memory/flush", QUEUED, status=202)
-    everos.answer("tasks/t1", _task(status="success"))
+def test_a_queued_flush_does_not_say_what_it_found(mocked: MockedEverOS) -> None:
+    mocked.answer("memory/flush", QUEUED, status=202)
+    mocked.answer("tasks/t1", _task(status="success"))
     assert flush(make_client()) is None
 
 
-def test_a_task_id_cannot_lead_elsewhere(everos: MockedEverOS) -> None:
-    everos.answer("memory/flush", {"request_id": "../memory/flush", "data": {"status": "queued"}}, status=202)
+def test_a_task_id_cannot_lead_elsewhere(mocked: MockedEverOS) -> None:
+    mocked.answer("memory/flush", {"request_id": "../memory/flush", "data": {"status": "queued"}}, status=202)
     with pytest.raises(EngineUnavailable):
         flush(make_client())
-    assert everos.names == ["flush"]
+    assert mocked.names == ["flush"]
 
 
 @pytest.mark.parametrize("version", [None, "1.5.1"])
@@ -108,11 +108,11 @@ def test_health_of_old_and_new_versions_is_understood(version: str | None) -> No
     assert data["status"] == "ok"
 
 
-def test_a_retry_gets_through(everos: MockedEverOS) -> None:
-    everos.answer("memory/add", {}, {}, status=503)
-    everos.answer("memory/add", ADDED)
+def test_a_retry_gets_through(mocked: MockedEverOS) -> None:
+    mocked.answer("memory/add", {}, {}, status=503)
+    mocked.answer("memory/add", ADDED)
     assert add(make_client(attempts=3), said("hello")) == "accumulated"
-    assert everos.names == ["add", "add", "add"]
+    assert mocked.names == ["add", "add", "add"]
 
 
 def test_a_flush_that_failed_before_says_so(stub: StubUpstream) -> None:
@@ -125,23 +125,23 @@ def test_a_flush_that_failed_before_says_so(stub: StubUpstream) -> None:
 
 
 @pytest.mark.parametrize("status", [400, 404, 405, 413, 415, 422])
-def test_what_is_permanent_is_never_tried_again(everos: MockedEverOS, status: int) -> None:
-    everos.answer("memory/add", {"detail": "no"}, status=status)
+def test_what_is_permanent_is_never_tried_again(mocked: MockedEverOS, status: int) -> None:
+    mocked.answer("memory/add", {"detail": "no"}, status=status)
     with pytest.raises(EngineRefused):
         add(make_client(attempts=3), said("hello"))
-    assert everos.names == ["add"]
+    assert mocked.names == ["add"]
 
 
-def test_a_missing_capability_is_permanent_though_503(everos: MockedEverOS) -> None:
-    everos.answer("memory/add", {"error": {"code": "CAPABILITY_UNAVAILABLE", "message": "no office"}}, status=503)
+def test_a_missing_capability_is_permanent_though_503(mocked: MockedEverOS) -> None:
+    mocked.answer("memory/add", {"error": {"code": "CAPABILITY_UNAVAILABLE", "message": "no office"}}, status=503)
     with pytest.raises(EngineRefused):
         add(make_client(attempts=3), said("hello"))
-    assert everos.names == ["add"]
+    assert mocked.names == ["add"]
 
 
-def test_the_upstreams_words_reach_our_log_redacted_and_no_caller(everos: MockedEverOS) -> None:
+def test_the_upstreams_words_reach_our_log_redacted_and_no_caller(mocked: MockedEverOS) -> None:
     message = "no parser for /srv/files\nforged line, key uk_abcdefgh12345678"
-    everos.answer("memory/add", {"error": {"code": "UNSUPPORTED_FORMAT", "message": message}}, status=415)
+    mocked.answer("memory/add", {"error": {"code": "UNSUPPORTED_FORMAT", "message": message}}, status=415)
     with logged() as lines, pytest.raises(EngineRefused) as refused:
         add(make_client(), said("hello"))
     assert "parser" not in refused.value.detail

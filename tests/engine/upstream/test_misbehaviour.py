@@ -61,8 +61,8 @@ def hasty(stub: StubUpstream) -> Client:
 
 
 @pytest.mark.parametrize("answer", ODD_ANSWERS.values(), ids=ODD_ANSWERS.keys())
-def test_an_odd_answer_is_a_502_of_ours(everos: MockedEverOS, answer: dict[str, Any]) -> None:
-    everos.add(responses.POST, ANY_CALL, **{"content_type": "application/json", **answer})
+def test_an_odd_answer_is_a_502_of_ours(mocked: MockedEverOS, answer: dict[str, Any]) -> None:
+    mocked.add(responses.POST, ANY_CALL, **{"content_type": "application/json", **answer})
     client = make_client()
     for call in (lambda: add(client, said("a")), lambda: flush(client), lambda: search(client)):
         with pytest.raises(OddAnswer) as odd:
@@ -115,16 +115,16 @@ def test_a_redirect_is_refused_and_its_body_never_read(client: Client, stub: Stu
     assert [request.name for request in stub.requests] == ["add"]
 
 
-def test_a_plain_redirect_is_permanent(everos: MockedEverOS) -> None:
-    everos.answer("memory/add", b"", status=302, headers={"Location": "http://127.0.0.1:1/"})
+def test_a_plain_redirect_is_permanent(mocked: MockedEverOS) -> None:
+    mocked.answer("memory/add", b"", status=302, headers={"Location": "http://127.0.0.1:1/"})
     with pytest.raises(EngineRefused):
         add(make_client(), said("a"))
-    assert everos.names == ["add"]
+    assert mocked.names == ["add"]
 
 
 @pytest.mark.parametrize("status", [429, 502, 503, 504])
-def test_a_temporary_status_is_temporary_for_add_and_flush(everos: MockedEverOS, status: int) -> None:
-    everos.add(responses.POST, ANY_CALL, "<html>", status=status, content_type="text/html")
+def test_a_temporary_status_is_temporary_for_add_and_flush(mocked: MockedEverOS, status: int) -> None:
+    mocked.add(responses.POST, ANY_CALL, "<html>", status=status, content_type="text/html")
     client = make_client()
     for call in (lambda: add(client, said("a")), lambda: flush(client)):
         with pytest.raises(EngineUnavailable) as unavailable:
@@ -132,8 +132,8 @@ def test_a_temporary_status_is_temporary_for_add_and_flush(everos: MockedEverOS,
         assert not isinstance(unavailable.value, OutcomeUnknown)
 
 
-def test_a_500_on_add_stored_nothing_and_on_flush_is_unknown(everos: MockedEverOS) -> None:
-    everos.add(responses.POST, ANY_CALL, json={"error": {"code": "INTERNAL_ERROR"}}, status=500)
+def test_a_500_on_add_stored_nothing_and_on_flush_is_unknown(mocked: MockedEverOS) -> None:
+    mocked.add(responses.POST, ANY_CALL, json={"error": {"code": "INTERNAL_ERROR"}}, status=500)
     client = make_client()
     with pytest.raises(EngineUnavailable) as failed_add:
         add(client, said("a"))
@@ -149,8 +149,8 @@ def test_nobody_listening_is_not_reached(stub: StubUpstream) -> None:
         add(client, said("a"))
 
 
-def test_retry_after_reaches_the_caller(everos: MockedEverOS) -> None:
-    everos.answer("memory/add", {}, status=429, headers={"Retry-After": "17"})
+def test_retry_after_reaches_the_caller(mocked: MockedEverOS) -> None:
+    mocked.answer("memory/add", {}, status=429, headers={"Retry-After": "17"})
     with pytest.raises(EngineUnavailable) as busy:
         add(make_client(), said("a"))
     assert busy.value.retry_after_seconds == 17
@@ -201,13 +201,13 @@ def test_who_gets_what_no_memory_service_says_is_not_asked_on_either(stub: StubU
     assert len(stub.requests) == 5
 
 
-def test_refusals_leave_the_circuit_closed(everos: MockedEverOS) -> None:
+def test_refusals_leave_the_circuit_closed(mocked: MockedEverOS) -> None:
     client = make_client()
-    everos.answer("memory/search", {}, status=422)
+    mocked.answer("memory/search", {}, status=422)
     for _ in range(11):
         with pytest.raises(EngineRefused):
             search(client)
-    assert everos.names == ["search"] * 11
+    assert mocked.names == ["search"] * 11
 
 
 def test_calls_that_fail_for_one_user_stop_nobody_else(stub: StubUpstream) -> None:
