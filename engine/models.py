@@ -44,6 +44,7 @@ class Session(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     flushed_at = models.DateTimeField(null=True, blank=True)
     searchable_at = models.DateTimeField(null=True, blank=True)
+    retry_at = models.DateTimeField(null=True, blank=True, help_text="When unconfirmed calls are retried.")
     deleted_at = models.DateTimeField(null=True, blank=True, help_text="Set for good: late writes are refused.")
     hidden_at = models.DateTimeField(null=True, blank=True, help_text="Deleted by its user; restorable until purged.")
 

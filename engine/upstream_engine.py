@@ -50,6 +50,7 @@ from engine.upstream.questions import Payload
 from engine.upstream.together import in_window
 from engine.upstream_journal import Batch
 from memory_gateway.core import turns
+from memory_gateway.core.times import to_ms
 
 logger = logging.getLogger("memory_gateway.upstream")
 
@@ -167,13 +168,13 @@ class UpstreamEngine(MemoryTable):
 
     @database_errors()
     def resend(self, owner: Owner, session: Session) -> list[Message]:
-        """Sends again what went out without an answer, and returns what has surely arrived now. A message that EverOS
-        refuses for good is dropped: nobody was told that it was taken. Errors: `EngineUnavailable`."""
+        """Deliver unconfirmed messages whose calls have ended, and return those that have arrived. A message that
+        EverOS refuses for good is dropped: its caller was told that it failed. Errors: `EngineUnavailable`."""
         arrived: list[Message] = []
         with self._alone_in(owner, session.session_id):
             for batch in upstream_journal.in_doubt(session):
                 try:
-                    self._deliver(owner, session, batch)
+                    self._deliver(owner, session, batch, has_settled=True)
                 except EngineRefused as error:
                     logger.warning("upstream: a message whose outcome was open is refused: %s", error.detail)
                 else:
@@ -185,6 +186,12 @@ class UpstreamEngine(MemoryTable):
         """Copies what EverOS shows by now of a flush of which nobody saw the end; how many. Errors: those of the list
         call."""
         return upstream_flush.look_again(self._client_of(owner), owner, session, self._clock())
+
+    @database_errors()
+    def recover(self, owner: Owner, session: Session) -> int:
+        """Copy what EverOS lists of a session that was settled as having no memories; returns how many there are.
+        Errors: those of the list call."""
+        return upstream_flush.recover(self._client_of(owner), owner, session, self._clock())
 
     def _note_and_deliver(self, owner: Owner, staging: Session, messages: Sequence[Message]) -> None:
         with transaction.atomic():
@@ -243,8 +250,10 @@ class UpstreamEngine(MemoryTable):
     def _client_of(self, owner: Owner) -> Client:
         return self._client.of(owner.user_pk)
 
-    def _deliver(self, owner: Owner, session: Session, batch: Batch) -> tuple[str, str]:
-        """Sends a batch. What is surely not upstream leaves no trace here; what may be there stays in doubt."""
+    def _deliver(self, owner: Owner, session: Session, batch: Batch, *, has_settled: bool = False) -> tuple[str, str]:
+        """Send a batch. What is surely not upstream leaves no trace here; what may be there stays unconfirmed."""
+        if not (batch.is_new or has_settled):
+            self._let_settle(batch)
         try:
             answer = self._send(owner, session, batch)
         except OutcomeUnknown:
@@ -253,11 +262,20 @@ class UpstreamEngine(MemoryTable):
             if batch.is_new or error.is_permanent:
                 upstream_journal.drop(session, batch)
             raise
+        if answer is None:
+            upstream_journal.drop(session, batch)
+            return "accumulated", ""
         upstream_journal.note_arrived(session, batch)
         return answer
 
-    def _send(self, owner: Owner, session: Session, batch: Batch) -> tuple[str, str]:
-        """Documents that EverOS has no reader for are read by ours."""
+    def _let_settle(self, batch: Batch) -> None:
+        """Wait until an earlier call with the batch has ended, if one may still be under way."""
+        ended_ms = batch.sent_ms + round((self._client.timeout_seconds + self._client.settle_seconds) * 1000)
+        if to_ms(self._clock()) < ended_ms:
+            self._sleep(self._client.settle_seconds)
+
+    def _send(self, owner: Owner, session: Session, batch: Batch) -> tuple[str, str] | None:
+        """Documents that EverOS has no reader for are read by ours. None: there was nothing to send."""
         for item in chain.from_iterable(entry.message.content for entry in batch.entries):
             file_uris.require_allowed(item)  # EverOS reads any file of its host
         try:
@@ -267,15 +285,21 @@ class UpstreamEngine(MemoryTable):
                 raise
             return self._send_as(owner, session, batch, inline_documents=True)
 
-    def _send_as(self, owner: Owner, session: Session, batch: Batch, *, inline_documents: bool) -> tuple[str, str]:
+    def _send_as(
+        self, owner: Owner, session: Session, batch: Batch, *, inline_documents: bool
+    ) -> tuple[str, str] | None:
         client = self._client_of(owner)
         deadline = client.deadline()
         messages = _wire(owner, batch, inline_documents=inline_documents)
+        if not messages:
+            return None
         status, request_id = "accumulated", ""
+        has_arrived = partial(upstream_journal.has_arrived, session, batch)
         for start in range(0, len(messages), content.MAX_MESSAGES_PER_CALL):
             part = messages[start : start + content.MAX_MESSAGES_PER_CALL]
+            payload = _add_payload(session, part)
             try:
-                answer = client.add(_add_payload(session, part), deadline)
+                answer = client.add(payload, deadline, is_repeat=not batch.is_new, is_done=has_arrived)
             except EngineUnavailable as error:
                 if start:  # a part of it has arrived already
                     raise OutcomeUnknown(error.detail, retry_after_seconds=error.retry_after_seconds) from error

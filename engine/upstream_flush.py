@@ -1,7 +1,8 @@
 """Flushing a session so that "done" is only said of what was seen to be there.
 
 EverOS empties a session's buffer before it extracts, so that after a failure a second flush says "no_extraction" of
-what is lost, or still under way. The list call decides then. Nothing is ever added again after a flush was sent.
+what is lost, or still under way. The list call decides then, and wherever "no_extraction" is said of a session in which
+the user spoke. Nothing is ever added again after a flush was sent.
 """
 
 from __future__ import annotations
@@ -10,14 +11,15 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 
 from django.db import transaction
 
 from engine import upstream_journal, upstream_mirror, upstream_sessions
 from engine.models import Session
-from engine.port import EngineError, EngineRefused, FlushResult, OutcomeUnknown, Owner
+from engine.port import EngineError, FlushResult, OutcomeUnknown, Owner
 from engine.upstream.client import Client, FlushAnswer
-from engine.upstream.failures import UpstreamFailed
+from engine.upstream.failures import Lost, UpstreamFailed
 from engine.upstream_journal import Waiting
 from memory_gateway.core.http_client import Deadline
 from memory_gateway.core.times import to_ms
@@ -65,8 +67,12 @@ def send(
     run = _Flush(client, owner, session, client.deadline(), clock, sleep)
     before, taken = (session.flushed_at, session.searchable_at), upstream_journal.waiting(session)
     open_since = upstream_sessions.note_flush_sent(session, clock())
+    is_done = partial(_is_listed, run, taken)
     try:
-        answer = client.flush(_payload(owner, session), run.deadline)
+        if open_since is not None and session.kind == Session.Kind.RESOURCE and is_done():
+            answer = FlushAnswer("", None, is_verified=True)
+        else:
+            answer = client.flush(_payload(owner, session), run.deadline, is_done)
     except OutcomeUnknown:
         raise
     except EngineError:
@@ -76,9 +82,11 @@ def send(
 
 
 def settle(sent: Sent) -> FlushResult:
-    """Waits for what it made. Errors: `OutcomeUnknown` while that cannot be known, `EngineRefused` when the upstream
-    lost what it had."""
-    if sent.answer.status == "no_extraction" and (sent.open_since or sent.answer.failed_before):
+    """Waits for what it made. Errors: `OutcomeUnknown` while that cannot be known, `Lost` when the upstream lost
+    what it had."""
+    answer = sent.answer
+    is_doubtful = sent.open_since or answer.failed_before or sent.taken.said_ms is not None
+    if answer.is_verified or (answer.status == "no_extraction" and is_doubtful):
         return _verified(sent)
     return _done(sent)
 
@@ -101,6 +109,18 @@ def look_again(client: Client, owner: Owner, session: Session, now: datetime) ->
     return count
 
 
+def recover(client: Client, owner: Owner, session: Session, now: datetime) -> int:
+    """Copy what EverOS lists of a session that was settled as having no memories, and tie it to its messages. Returns
+    how many memories the session has. Errors: those of the client's list call."""
+    upstream_mirror.pull(client, owner, session, client.deadline())
+    count = upstream_mirror.count(session)
+    if count:
+        with transaction.atomic():
+            upstream_journal.note_made(session)
+            upstream_sessions.note_flush_ended(session, now)
+    return count
+
+
 def _done(sent: Sent) -> FlushResult:
     """The upstream's word is believed; we only wait until its memories can be found. Where some are still missing the
     flush stays open, and is looked after."""
@@ -114,8 +134,8 @@ def _done(sent: Sent) -> FlushResult:
 
 
 def _verified(sent: Sent) -> FlushResult:
-    """After a failure "no_extraction" means nothing by itself: what the list call shows counts, and what it showed
-    before somebody could note it. Where nothing is owed, nothing was lost."""
+    """Settle a flush by what the list call shows, or showed before it could be noted: "no_extraction" means nothing by
+    itself after a failure, and is never EverOS's answer to words that wait. Where nothing is owed, nothing was lost."""
     run, failed = sent.run, sent.answer.failed_before
     count = upstream_mirror.unnoted(run.session)
     is_owed = upstream_journal.owes_memories(run.session) and not _is_whole(sent, count)
@@ -129,7 +149,7 @@ def _verified(sent: Sent) -> FlushResult:
     if count:
         return _ended(sent, count, is_extracted=True)
     _note_ended(sent)
-    raise EngineRefused("The memory service failed while extracting and lost what it held of this session.")
+    raise Lost("The memory service failed while extracting and lost what it held of this session.")
 
 
 def _ended(sent: Sent, count: int, *, is_extracted: bool) -> FlushResult:
@@ -150,8 +170,21 @@ def _note_ended(sent: Sent) -> datetime:
 def _is_whole(sent: Sent, count: int) -> bool:
     """Whether the copies that no flush was noted for, `count` of them, reach as far as what this one took. Where no
     user spoke nothing tells how far that is, and one will do."""
-    said_ms = sent.taken.said_ms
-    return count > 0 if said_ms is None else upstream_mirror.reaches(sent.run.session, said_ms, unnoted=True)
+    return _covers(sent.run, sent.taken, count)
+
+
+def _covers(run: _Flush, taken: Waiting, count: int) -> bool:
+    if taken.said_ms is None:
+        return count > 0
+    return upstream_mirror.reaches(run.session, taken.said_ms, unnoted=True)
+
+
+def _is_listed(run: _Flush, taken: Waiting) -> bool:
+    """Return whether EverOS lists the memories of what a flush was to take, so that it need not be sent again."""
+    if taken.last_row is None:
+        return False
+    _pull(run, run.deadline)
+    return _covers(run, taken, upstream_mirror.unnoted(run.session))
 
 
 def _look(sent: Sent, *, is_expected: bool) -> tuple[int, bool]:

@@ -20,7 +20,7 @@ from uuid import UUID, uuid4
 import orjson
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import Max, Q, QuerySet
+from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from engine import upstream_sessions
@@ -31,7 +31,7 @@ from engine.upstream.content import SPAN_MS, span_ms
 from engine.upstream.failures import TooEarly
 from memory_gateway.core import sql
 from memory_gateway.core.fairness import turn_of_user
-from memory_gateway.core.times import to_ms
+from memory_gateway.core.times import from_ms, to_ms
 
 _FIRST_MS = 10**12
 _SENDING = "sending:"
@@ -67,6 +67,11 @@ class Batch:
     batch_id: str
     entries: tuple[Entry, ...]
     is_new: bool
+
+    @property
+    def sent_ms(self) -> int:
+        """When it first went out."""
+        return _sent_ms(self.batch_id)
 
 
 def take_in(owner: Owner, session_id: str, messages: Sequence[Message]) -> tuple[Session, list[Batch]]:
@@ -107,12 +112,12 @@ def in_doubt(session: Session) -> list[Batch]:
     return _batches(session, set(waiting.values_list("batch_id", flat=True).distinct()), {})
 
 
-def doubtful_sessions(before: datetime, limit: int) -> list[Session]:
-    """Sessions of whose messages nobody knows whether the upstream has them, though they went out before that time;
-    with their users, who take turns. The range, unlike the beginning alone, is found by the index of turns."""
-    sent = Memory.objects.filter(hidden_at__isnull=True, batch_id__gte="sending", batch_id__lt="sendinh")
-    old = sent.filter(batch_id__lt=f"{_SENDING}{to_ms(before)}", session__deleted_at__isnull=True)
-    sessions = Session.objects.filter(pk__in=old.values("session")).select_related("user")
+def unconfirmed_sessions(since: datetime, before: datetime, now: datetime, limit: int) -> list[Session]:
+    """Return sessions with messages that went out within that time and are unconfirmed, and whose retry is due; with
+    their users, who take turns. The range, unlike the beginning alone, is found by the index of turns."""
+    sent = Memory.objects.filter(hidden_at__isnull=True, session__deleted_at__isnull=True)
+    sent = sent.filter(batch_id__gte=f"{_SENDING}{to_ms(since)}", batch_id__lt=f"{_SENDING}{to_ms(before)}")
+    sessions = Session.objects.filter(_is_due(now), pk__in=sent.values("session")).select_related("user")
     return list(sessions.annotate(turn=turn_of_user("pk")).order_by("turn", "pk")[:limit])
 
 
@@ -122,14 +127,51 @@ def unsettled_users() -> list[UUID]:
     return list(sent.order_by().values_list("user_id", flat=True).distinct())
 
 
+def unconfirmed_flushes(since: datetime, before: datetime, now: datetime, limit: int) -> list[Session]:
+    """Return chats with a flush that went out within that time and is unconfirmed, whose messages still wait, and whose
+    retry is due; with their users, who take turns. Files are retried by their ingestion."""
+    waiting = Memory.objects.filter(session=OuterRef("pk"), batch_id="", origin=Memory.Origin.UPSTREAM)
+    waiting = waiting.filter(memory_type=Memory.Type.UNPROCESSED_MESSAGE)
+    open_ones = Session.objects.filter(_is_due(now), searchable_at__isnull=True, deleted_at__isnull=True)
+    open_ones = open_ones.filter(Exists(waiting), flushed_at__gte=since, flushed_at__lt=before)
+    found = open_ones.exclude(kind=Session.Kind.RESOURCE).select_related("user")
+    return list(found.annotate(turn=turn_of_user("flushed_at")).order_by("turn", "flushed_at")[:limit])
+
+
+def _is_due(now: datetime) -> Q:
+    return Q(retry_at__isnull=True) | Q(retry_at__lte=now)
+
+
+def unconfirmed_since(session: Session) -> datetime | None:
+    """Return when the oldest unconfirmed message of a session first went out."""
+    sent = _rows(session).filter(batch_id__gte="sending", batch_id__lt="sendinh").order_by("batch_id")
+    batch_id = sent.values_list("batch_id", flat=True).first()
+    return None if batch_id is None else from_ms(_sent_ms(batch_id))
+
+
+def count_given_up(before: datetime) -> int:
+    """Return how many messages are unconfirmed that first went out before that time, and are not retried any more."""
+    sent = Memory.objects.filter(hidden_at__isnull=True, session__deleted_at__isnull=True)
+    return sent.filter(batch_id__gte="sending", batch_id__lt=f"{_SENDING}{to_ms(before)}").count()
+
+
 def unsettled_messages(user_pk: UUID) -> list[Message]:
     """All that a user said of which the upstream's answer is still owed."""
     sent = Memory.objects.filter(user_id=user_pk, batch_id__gte="sending", batch_id__lt="sendinh")
     return [said(row) for row in sent]
 
 
+def _sent_ms(batch_id: str) -> int:
+    return int(batch_id.removeprefix(_SENDING).partition("-")[0])
+
+
 def note_arrived(session: Session, batch: Batch) -> None:
     _rows(session).filter(batch_id=batch.batch_id).update(batch_id="")
+
+
+def has_arrived(session: Session, batch: Batch) -> bool:
+    """Return whether the batch was noted as arrived meanwhile, by another process."""
+    return not _rows(session).filter(batch_id=batch.batch_id).exists()
 
 
 def drop(session: Session, batch: Batch) -> None:
@@ -151,8 +193,19 @@ def note_flushed(session: Session, flush_id: str, flushed: Waiting) -> None:
     batch_id = flush_id[:64] or uuid4().hex
     taken = _rows(session).filter(batch_id="", pk__lte=flushed.last_row or 0)
     taken.update(batch_id=batch_id, **_unkept(session))
-    made = session.memories.filter(memory_type=Memory.Type.EPISODE, origin=Memory.Origin.UPSTREAM, batch_id="")
-    made.update(batch_id=batch_id)
+    _unnoted(session).update(batch_id=batch_id)
+
+
+def note_made(session: Session) -> None:
+    """Tie memories that came after their flush was settled to the flush that took the last messages."""
+    taken = _rows(session).exclude(batch_id="").exclude(batch_id__startswith=_SENDING).order_by("-pk")
+    batch_id = taken.values_list("batch_id", flat=True).first()
+    if batch_id:
+        _unnoted(session).update(batch_id=batch_id)
+
+
+def _unnoted(session: Session) -> QuerySet[Memory]:
+    return session.memories.filter(memory_type=Memory.Type.EPISODE, origin=Memory.Origin.UPSTREAM, batch_id="")
 
 
 def _unkept(session: Session) -> dict[str, Any]:

@@ -33,6 +33,11 @@ def pull(client: Client, owner: Owner, session: Session, deadline: Deadline) -> 
     return new
 
 
+def count(session: Session) -> int:
+    """Return how many copies of a session's memories there are."""
+    return _episodes(session).count()
+
+
 def latest(session: Session) -> Memory | None:
     """Of the copies that no flush was noted for that of what was said last."""
     return _episodes(session).filter(batch_id="").order_by("-created_at_ms", "-pk").first()

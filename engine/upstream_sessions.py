@@ -153,6 +153,13 @@ def is_flush_open(session: Session) -> bool:
     return session.flushed_at is not None and session.searchable_at is None
 
 
+def note_retry(session: Session, at: datetime | None) -> None:
+    """Write down when the session's unconfirmed calls are retried; None: nothing failed."""
+    if session.retry_at != at:
+        session.retry_at = at
+        session.save(update_fields=["retry_at"])
+
+
 def forget(owner: Owner, session_id: str, now: datetime) -> Session:
     """Marks the session as deleted for good, so that late writes to it are refused and its hits are nobody's."""
     session, _ = Session.objects.get_or_create(

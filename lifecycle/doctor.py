@@ -19,12 +19,14 @@ from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
 
 from accounts.models import AuditEvent, MemoryUser
+from engine import upstream_journal
 from engine.embedded import rebuild
 from engine.models import IndexStatistics, Memory
 from engine.registry import get_engine
-from lifecycle import compaction, erase, files, orphans
+from lifecycle import compaction, erase, files, orphans, resending
 from lifecycle.commands import Report, no_report
 from resources import quarantine, storage
+from resources.models import Resource
 from resources.services import storage_binding
 
 Status = Literal["ok", "warning", "problem", "fixed"]
@@ -232,6 +234,22 @@ def _engine(_doctor: Doctor) -> _Found:
         yield "problem", f"The {engine.name} engine{where} does not answer: {health.error}"
 
 
+def _deliveries(_doctor: Doctor) -> _Found:
+    """What is not retried any more and waits for an operator."""
+    waiting = Resource.objects.filter(status=Resource.Status.FAILED, retry_at__isnull=True, deleted_at__isnull=True)
+    files_failed = waiting.count()
+    unconfirmed = upstream_journal.count_given_up(timezone.now() - resending.RETRIED_FOR)
+    if files_failed:
+        yield (
+            "warning",
+            f"{files_failed:,} files failed and are not retried: run `manage.py ingest --failed`.",
+        )
+    if unconfirmed:
+        yield "warning", f"{unconfirmed:,} messages are unconfirmed for seven days: run `manage.py ingest --failed`."
+    if not files_failed and not unconfirmed:
+        yield "ok", "No file and no message waits for an operator."
+
+
 def _clock(_doctor: Doctor) -> _Found:
     """Against the database's, and against what was written last."""
     now = timezone.now()
@@ -267,6 +285,7 @@ CHECKS: tuple[Callable[[Doctor], _Found], ...] = (
     _storage,
     _erasures,
     _engine,
+    _deliveries,
     _clock,
     _disk,
 )

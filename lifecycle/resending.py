@@ -1,11 +1,16 @@
-"""What went to an upstream without an answer: messages are sent again until it is known that they arrived, and what a
-flush brought is looked for until all of it is here."""
+"""Retries of unconfirmed calls to EverOS: messages are delivered until they are known to have arrived, a flush is
+repeated until its memories are listed, and what it brought is copied.
+
+A failed retry waits for half as long as the call has been unconfirmed, at most a day. After seven days nothing is
+retried until an operator runs `manage.py ingest --failed`, or the caller adds or flushes again.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 from uuid import UUID
 
@@ -32,7 +37,9 @@ BATCH: Final = 50
 HEALTH_TIMEOUT_SECONDS: Final = 2.0
 LOOK_EVERY: Final = timedelta(seconds=30)
 LOOK_FOR: Final = timedelta(hours=1)
-"""Later, what a broken-off flush brought is found by the next flush of its session, or by `backfill memories`."""
+"""Later, what a broken-off flush brought is found by its retry, or by `backfill memories`."""
+RETRIED_FOR: Final = timedelta(days=7)
+LONGEST_RETRY: Final = timedelta(days=1)
 
 
 class Resender:
@@ -47,17 +54,30 @@ class Resender:
 
     def sweep_once(self) -> int:
         """How many messages have arrived."""
+        return self._sweep(RETRIED_FOR, is_forced=False)
+
+    def retry_all(self) -> int:
+        """Retry everything that is unconfirmed now, however old; how many messages have arrived."""
+        return self._sweep(timedelta(days=36500), is_forced=True)
+
+    def _sweep(self, age: timedelta, *, is_forced: bool) -> int:
         engine, now = self._engine or get_engine(), self._clock()
         if not isinstance(engine, UpstreamEngine):
             return 0
         patience = timedelta(seconds=settings.MEMORY_GATEWAY_BACKEND_TIMEOUT_SECONDS) + MARGIN
-        doubtful = upstream_journal.doubtful_sessions(now - patience, BATCH)
-        unseen = self._unseen(now)
-        if not (doubtful or unseen) or not leases.take(DUTY, self._holder, now=now, lasts=LEASE):
+        due_by = now + LONGEST_RETRY if is_forced else now
+        unconfirmed = upstream_journal.unconfirmed_sessions(now - age, now - patience, due_by, BATCH)
+        unseen, unflushed = [], []
+        if is_forced or now >= self._look_due_at:
+            self._look_due_at = now + LOOK_EVERY
+            unseen = upstream_sessions.open_flushes(now - LOOK_FOR, now - MARGIN, BATCH)
+            unflushed = upstream_journal.unconfirmed_flushes(now - age, now - patience, due_by, BATCH)
+        if not (unconfirmed or unseen or unflushed) or not leases.take(DUTY, self._holder, now=now, lasts=LEASE):
             return 0
         self._leased_until = now + LEASE
-        arrived = self._resend(engine, doubtful)
+        arrived = self._resend(engine, unconfirmed)
         self._look_again(engine, unseen)
+        self._with_each(unflushed, engine, partial(_flush, engine))
         return arrived
 
     def stop(self) -> None:
@@ -66,13 +86,6 @@ class Resender:
 
     def give_back(self) -> None:
         leases.give_back(DUTY, self._holder)
-
-    def _unseen(self, now: datetime) -> list[Session]:
-        """The sessions that are due to be looked at again: those whose caller sees to it wait."""
-        if now < self._look_due_at:
-            return []
-        self._look_due_at = now + LOOK_EVERY
-        return upstream_sessions.open_flushes(now - LOOK_FOR, now - MARGIN, BATCH)
 
     def _look_again(self, engine: UpstreamEngine, sessions: Iterable[Session]) -> None:
         def look(session: Session) -> None:
@@ -99,8 +112,8 @@ class Resender:
         return count
 
     def _with_each(self, sessions: Iterable[Session], engine: UpstreamEngine, do: Callable[[Session], None]) -> None:
-        """Whose calls fail waits for the next round, and all do when the upstream is away or the lease is half over: a
-        call may take as long as the rest."""
+        """Call `do` for each session. A user whose call fails waits for the next round, that session for its
+        backoff; all wait while EverOS is away or when the lease is half over: a call may take as long as the rest."""
         failing: set[UUID] = set()
         for session in sessions:
             if self._is_stopping or self._clock() > self._leased_until - LEASE / 2:
@@ -110,10 +123,25 @@ class Resender:
             try:
                 do(session)
             except EngineUnavailable as error:
-                logger.info("What went out without an answer waits: %s", error.detail)
+                logger.info("An unconfirmed call is retried later: %s", error.detail)
                 failing.add(session.user_id)
                 if engine.health(HEALTH_TIMEOUT_SECONDS).status != "ok":
                     break
+                upstream_sessions.note_retry(session, self._retry_at(session))
+            else:
+                upstream_sessions.note_retry(session, None)
+
+    def _retry_at(self, session: Session) -> datetime:
+        now = self._clock()
+        since = upstream_journal.unconfirmed_since(session) or session.flushed_at or now
+        return now + min((now - since) / 2, LONGEST_RETRY)
+
+
+def _flush(engine: UpstreamEngine, session: Session) -> None:
+    try:
+        engine.flush(_owner_of(session), session.session_id)
+    except EngineRefused as error:
+        logger.warning("upstream: an unconfirmed flush is refused: %s", error.detail)
 
 
 def _owner_of(session: Session) -> Owner:

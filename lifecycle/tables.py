@@ -74,12 +74,12 @@ MEMORIES = Table(
     unpack=places.unpack_message,
     places=places.of_message,
 )
-SESSIONS = Table(name="sessions", model=Session, key=_SCOPED_SESSION)
+SESSIONS = Table(name="sessions", model=Session, key=_SCOPED_SESSION, left_out=frozenset({"retry_at"}))
 RESOURCES = Table(
     name="resources",
     model=Resource,
     order=("created_at", "pk"),
-    left_out=frozenset({"lease_holder", "leased_until"}),
+    left_out=frozenset({"lease_holder", "leased_until", "first_failed_at"}),
     emptied=frozenset({"filename"}),
     places=places.of_upload,
 )

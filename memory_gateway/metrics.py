@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 
 from django.conf import settings
-from django.db.models import Count, Min
+from django.db.models import Case, Count, F, Min, Q, Value, When
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
@@ -26,21 +26,24 @@ from memory_gateway.core.rest import problem_http_response
 from resources.models import Resource
 
 _UNFINISHED = (Resource.Status.PENDING, Resource.Status.INGESTING, Resource.Status.FAILED)
+_RETRYING = "retrying"
 
 
 class _Owed(Collector):
     """What is still to be done, read from the database at each look: a few statements over small indexes."""
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        found = Resource.objects.filter(status__in=_UNFINISHED).order_by().values("status")
-        rows = {row["status"]: row for row in found.annotate(count=Count("pk"), oldest=Min("created_at"))}
+        is_retried = Q(status=Resource.Status.FAILED, retry_at__isnull=False)
+        state = Case(When(is_retried, then=Value(_RETRYING)), default=F("status"))
+        found = Resource.objects.filter(status__in=_UNFINISHED).order_by().values(state=state)
+        rows = {row["state"]: row for row in found.annotate(count=Count("pk"), oldest=Min("created_at"))}
         now = timezone.now()
         ingestions = GaugeMetricFamily("memory_gateway_ingestions", "Unfinished ingestions.", labels=["state"])
         ages = GaugeMetricFamily("memory_gateway_ingestion_oldest_seconds", "Age of the oldest.", labels=["state"])
-        for status in _UNFINISHED:
-            row = rows.get(status)
-            ingestions.add_metric([status], row["count"] if row else 0)
-            ages.add_metric([status], (now - row["oldest"]).total_seconds() if row else 0)
+        for name in (*_UNFINISHED, _RETRYING):
+            row = rows.get(name)
+            ingestions.add_metric([name], row["count"] if row else 0)
+            ages.add_metric([name], (now - row["oldest"]).total_seconds() if row else 0)
         yield ingestions
         yield ages
         owed = Memory.objects.filter(index.OWED).count()

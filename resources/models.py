@@ -13,8 +13,8 @@ from memory_gateway.core.ids import new_resource_id, resource_uri
 class Resource(models.Model):
     """A file that a user uploaded, or registered where it lies elsewhere.
 
-    `pending → ingesting → extracted | empty | failed`, then `deleted` for good. A failure that another try can mend has
-    `retry_at`. While somebody works on it, `lease_holder` and `leased_until` say who and for how long.
+    `pending → ingesting → extracted | empty | failed`, then `deleted` for good. A retried failure has `retry_at`
+    and `first_failed_at`. While a worker holds it, `lease_holder` and `leased_until` say which and for how long.
     """
 
     class Status(models.TextChoices):
@@ -48,6 +48,7 @@ class Resource(models.Model):
     error_message = models.TextField(blank=True)
     attempts = models.IntegerField(default=0)
     retry_at = models.DateTimeField(null=True, blank=True)
+    first_failed_at = models.DateTimeField(null=True, blank=True, help_text="Retried for seven days from here.")
     lease_holder = models.CharField(max_length=128, blank=True)
     leased_until = models.DateTimeField(null=True, blank=True)
     flush_sent_at = models.DateTimeField(null=True, blank=True, help_text="After this, never sent again.")

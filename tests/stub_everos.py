@@ -66,8 +66,15 @@ class Store:
         return {"message_count": len(messages), "status": "accumulated"}
 
     def flush(self, body: dict[str, Any]) -> dict[str, Any]:
+        return self.extract(body, self.take(body))
+
+    def take(self, body: dict[str, Any]) -> dict[str, dict[str, Any]]:
+        """The buffer of a session, which is empty from then on."""
         with self.lock:
-            messages = self.buffers.pop(_place(body), {})
+            return self.buffers.pop(_place(body), {})
+
+    def extract(self, body: dict[str, Any], messages: dict[str, dict[str, Any]]) -> dict[str, Any]:
+        with self.lock:
             if not messages:
                 return {"status": "no_extraction"}
             if self.loses_next_flush:

@@ -14,7 +14,7 @@ import threading
 import time
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -27,7 +27,9 @@ from tests.stub_everos import Refused, Store
 
 @dataclass(frozen=True)
 class Fault:
-    """One misbehaviour. `acts`: the call is carried out before the answer goes wrong.
+    """One misbehaviour. `acts`: the call is carried out before the answer goes wrong; `late_seconds`: it is carried out
+    so long after the answer, as behind a proxy that gave up on it; `slow_seconds`: a flush takes the buffer before the
+    answer and makes its memories so long after, as one whose extraction goes on.
 
     `status` and `body` replace the answer; `reset` ends the connection without one; `hang_seconds` waits first;
     `drip_seconds` waits between single bytes of the answer; `truncate` ends it half way; `size_bytes` sends that much
@@ -39,6 +41,8 @@ class Fault:
     headers: Mapping[str, str] = field(default_factory=dict)
     content_type: str = "application/json"
     acts: bool = False
+    late_seconds: float = 0.0
+    slow_seconds: float = 0.0
     reset: bool = False
     hang_seconds: float = 0.0
     drip_seconds: float = 0.0
@@ -196,6 +200,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, name: str, body: Any, fault: Fault) -> None:
         status, data = 200, fault.body
+        if fault.late_seconds:
+            self._later(fault.late_seconds, lambda: self._carried_out(name, body))
+        if fault.slow_seconds and name == "flush":
+            taken = self.stub.store.take(body)
+            self._later(fault.slow_seconds, lambda: self.stub.store.extract(body, taken))
         if fault.acts or not fault.replaces:
             status, data = self._carried_out(name, body)
         self.stub.pause(fault.hang_seconds)
@@ -208,6 +217,12 @@ class _Handler(BaseHTTPRequestHandler):
             return self._reset()
         self._send(status, data, fault)
         return None
+
+    @staticmethod
+    def _later(seconds: float, do: Callable[[], object]) -> None:
+        timer = threading.Timer(seconds, do)
+        timer.daemon = True
+        timer.start()
 
     def _carried_out(self, name: str, body: Any) -> tuple[int, Any]:
         try:

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeVar
 import orjson
 from pydantic import BaseModel
 
-from engine.port import EngineError, EngineUnavailable, OutcomeUnknown
+from engine.port import EngineError, EngineRefused, EngineUnavailable, OutcomeUnknown
 from engine.upstream import answers, failures, wire
 from engine.upstream.answers import Envelope
 from engine.upstream.body import Body
@@ -25,6 +25,11 @@ from memory_gateway.core.http_client import Deadline, HttpClient, HttpError, Res
 READS_AT_ONCE = 32
 WRITES_AT_ONCE = 16
 _SHARE_OF_ONE_USER = 2  # half of them
+SETTLE_SECONDS = 3.0
+"""How long a write whose outcome is unknown is left to end before EverOS is asked what became of it."""
+_MAX_VERIFIED_BYTES = 4 * 2**20
+"""EverOS's list of a buffer repeats its files: a larger message is sent again without looking, which EverOS keeps
+once."""
 _TASK_POLL_SECONDS = 0.25
 _TASK_POLL_CAP_SECONDS = 2.0
 _TASK_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
@@ -41,6 +46,7 @@ class Options:
     base_url: str
     timeout_seconds: float = 120.0
     retry: Retry = field(default_factory=Retry)
+    settle_seconds: float = SETTLE_SECONDS
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
 
@@ -54,11 +60,13 @@ class AddAnswer:
 @dataclass(frozen=True, slots=True)
 class FlushAnswer:
     """`status` None: done behind a queue, which does not say with what result. `failed_before` holds the failures of
-    earlier tries of this call: after one, "no_extraction" does not mean that there was nothing to extract."""
+    earlier tries of this call: after one, "no_extraction" does not mean that there was nothing to extract.
+    `is_verified`: not asked again, because its memories were seen."""
 
     request_id: str
     status: Literal["extracted", "no_extraction"] | None
     failed_before: tuple[OutcomeUnknown, ...] = ()
+    is_verified: bool = False
 
 
 class Client:
@@ -90,38 +98,113 @@ class Client:
         would be sent."""
         self._breaker.require_closed(self._user)
 
-    def add(self, payload: Mapping[str, Any], deadline: Deadline) -> AddAnswer:
-        """Appends messages. Tried again after any temporary failure: until a flush, the upstream takes the same
-        (session, timestamp, position) as the same message."""
+    @property
+    def settle_seconds(self) -> float:
+        return self._options.settle_seconds
+
+    @property
+    def timeout_seconds(self) -> float:
+        return self._options.timeout_seconds
+
+    def add(
+        self,
+        payload: Mapping[str, Any],
+        deadline: Deadline,
+        *,
+        is_repeat: bool = False,
+        is_done: Callable[[], bool] = lambda: False,
+    ) -> AddAnswer:
+        """Append messages. `is_repeat`: an earlier call with them has an unknown outcome.
+
+        Such a call is repeated only if neither `is_done` says that another process saw the messages arrive nor EverOS's
+        buffer holds them. Where the buffer cannot be seen it is repeated too: until a flush, EverOS takes the same
+        (session, timestamp, position) as the same message.
+
+        Errors: `OutcomeUnknown` if a try may have been carried out.
+        """
         body = Body(payload)
+        failed: list[OutcomeUnknown] = []
 
         def once() -> AddAnswer:
-            status, envelope = self._write("/api/v1/memory/add", body, deadline, repeatable=True)
+            if (failed or is_repeat) and (is_done() or self._holds(payload, len(body), deadline)):
+                return AddAnswer("", "accumulated")
+            status, envelope = self._write("/api/v1/memory/add", body, deadline)
             if status == 202:
                 self._wait_for_task(envelope, deadline)
                 return AddAnswer(envelope.request_id, "accumulated")
             return AddAnswer(envelope.request_id, answers.checked(wire.Added, envelope.data).status)
 
-        return self._options.retry.call(once, deadline)
+        try:
+            return self._call(once, deadline, failed)
+        except failures.UpstreamFailed as error:
+            if not all(isinstance(one, failures.UpstreamFailed) for one in failed):
+                raise
+            try:
+                holds = self._holds(payload, len(body), deadline)
+            except EngineUnavailable:
+                holds = None
+            if holds is None:
+                raise
+            if holds:
+                return AddAnswer("", "accumulated")
+            raise EngineUnavailable(error.detail, retry_after_seconds=error.retry_after_seconds) from error
 
-    def flush(self, payload: Mapping[str, Any], deadline: Deadline) -> FlushAnswer:
-        """Asks for extraction of a session's buffer; repeating it does no harm."""
+    def flush(
+        self, payload: Mapping[str, Any], deadline: Deadline, is_done: Callable[[], bool] = lambda: False
+    ) -> FlushAnswer:
+        """Ask for extraction of a session's buffer. After a try with an unknown outcome the call is repeated only if
+        `is_done` does not see its memories."""
         body = orjson.dumps(payload)
         failed: list[OutcomeUnknown] = []
 
         def once() -> FlushAnswer:
-            status, envelope = self._write("/api/v1/memory/flush", body, deadline, repeatable=False)
+            if failed and is_done():
+                return FlushAnswer("", None, tuple(failed), is_verified=True)
+            try:
+                status, envelope = self._write("/api/v1/memory/flush", body, deadline)
+            except failures.Unserved as error:  # it may have emptied the buffer before it failed
+                raise failures.UpstreamFailed(error.detail, retry_after_seconds=error.retry_after_seconds) from error
             if status == 202:
                 self._wait_for_task(envelope, deadline)
                 return FlushAnswer(envelope.request_id, None, tuple(failed))
             flushed = answers.checked(wire.Flushed, envelope.data)
             return FlushAnswer(envelope.request_id, flushed.status, tuple(failed))
 
+        return self._call(once, deadline, failed)
+
+    def _call(self, once: Callable[[], _T], deadline: Deadline, failed: list[OutcomeUnknown]) -> _T:
+        """Call `once` up to the configured attempts; tries with an unknown outcome are noted in `failed`."""
+
         def note(error: EngineUnavailable) -> None:
             if isinstance(error, OutcomeUnknown):
                 failed.append(error)
 
-        return self._options.retry.call(once, deadline, note)
+        return self._options.retry.call(once, deadline, note, settle_seconds=self._options.settle_seconds)
+
+    def _holds(self, payload: Mapping[str, Any], size_bytes: int, deadline: Deadline) -> bool | None:
+        """Return whether EverOS's buffer holds all messages of an add, None where EverOS does not show it.
+
+        Errors: `EngineUnavailable` while EverOS cannot be asked.
+        """
+        if size_bytes > _MAX_VERIFIED_BYTES:
+            return None
+        session_id, messages = payload["session_id"], payload["messages"]
+        wanted = {f"m_{session_id}_{message['timestamp']}_{index:03d}" for index, message in enumerate(messages)}
+        question = {
+            "user_id": messages[0]["sender_id"],
+            **{name: payload[name] for name in ("app_id", "project_id") if name in payload},
+            "query": "message",
+            "method": "keyword",
+            "top_k": 1,
+            "filters": {"session_id": session_id},
+        }
+        try:
+            envelope = self._read_once("/api/v1/memory/search", orjson.dumps(question), deadline)
+            found = answers.checked(wire.Records, envelope.data)
+        except (EngineRefused, failures.OddAnswer) as error:
+            failures.log("the buffer of a session cannot be listed", error.detail)
+            return None
+        return wanted <= {message.id for message in found.unprocessed_messages}
 
     def search(self, payload: Mapping[str, Any], deadline: Deadline) -> wire.Records:
         return self._read("/api/v1/memory/search", payload, deadline, wire.Records)
@@ -162,24 +245,21 @@ class Client:
         with self._reads.place(deadline, self._user), self._breaker.guard(self._user):
             return self._exchange("POST" if body else "GET", path, body, deadline, read)
 
-    def _write(self, path: str, body: bytes | Body, deadline: Deadline, *, repeatable: bool) -> tuple[int, Envelope]:
+    def _write(self, path: str, body: bytes | Body, deadline: Deadline) -> tuple[int, Envelope]:
         def read(response: Response) -> tuple[int, Envelope]:
             if response.status not in {200, 202}:
-                raise self._refusal(response, repeatable=repeatable)
+                raise self._refusal(response)
             return response.status, answers.read_envelope(response)
 
         with self._writes.place(deadline, self._user), self._breaker.guard(self._user):
             return self._exchange("POST", path, body, deadline, read)
 
-    def _refusal(self, response: Response, *, repeatable: bool = True) -> Exception:
-        """The error of an answer that is none of success. A 500 leaves nothing of a repeatable call behind."""
+    def _refusal(self, response: Response) -> Exception:
+        """Return the error of an answer that is no success."""
         status = response.status
         code, text = answers.read_refusal(response)
         failures.log(f"{status} {code}"[:60], text)
-        error = failures.of_status(status, code, response.retry_after_seconds())
-        if isinstance(error, failures.UpstreamFailed) and repeatable:
-            return EngineUnavailable(error.detail, retry_after_seconds=error.retry_after_seconds)
-        return error
+        return failures.of_status(status, code, response.retry_after_seconds())
 
     def _exchange(
         self, method: str, path: str, body: bytes | Body | None, deadline: Deadline, read: Callable[[Response], _T]
@@ -208,7 +288,8 @@ class Client:
             pause = min(pause * 2, _TASK_POLL_CAP_SECONDS)
         if task.status == "failed":
             failures.log("task failed", task.error_code or "")
-            raise failures.of_status(_STATUS_OF_TASK_ERROR.get(task.error_code or "", 500), "", None)
+            code = task.error_code or "INTERNAL_ERROR"
+            raise failures.of_status(_STATUS_OF_TASK_ERROR.get(code, 500), code, None)
 
     def _task(self, task_id: str, deadline: Deadline) -> wire.Task:
         try:

@@ -14,10 +14,12 @@ logger = logging.getLogger("memory_gateway.upstream")
 _MAX_LOGGED_CHARS = 500
 _MAX_CAUSES = 10
 _ADDRESS = re.compile(r"\b(?:https?|minio|s3|file)://[^\s\"'<>]+", re.IGNORECASE)
-_UNAVAILABLE = frozenset({408, 425, 429, 502, 503, 504})
-_UNREACHED = frozenset({502, 504})
+_BUSY = frozenset({408, 425, 429})
+_GATEWAY_STATUSES = frozenset({502, 504})
+_REFUSED = frozenset({413, 415, 422})
+"""What EverOS answers to content that it will never take. Any other status may pass: a proxy, a key, an address."""
 _REASONS = {
-    404: "it does not know this call (is the address right?)",
+    404: "it answered 404 (is the address right?)",
     413: "the content is too large for it",
     415: "it cannot read this file, whose type it does not know or which is not at its address",
     422: "it does not accept this content",
@@ -30,15 +32,35 @@ class CircuitOpen(EngineUnavailable):
 
 
 class NotReached(EngineUnavailable):
-    """No connection, or a proxy in between that could not reach the upstream: certainly not carried out."""
+    """No connection: certainly not carried out."""
+
+
+class Unserved(EngineUnavailable):
+    """EverOS itself answered 503: it lacks a service of its own. What an add brought was not stored."""
+
+
+class Rejected(EngineUnavailable):
+    """A status that says nothing about the content, such as 401, 404 or a redirect: not carried out, worth a retry."""
+
+    status, code, title = 502, "upstream_refused", "The memory service refused"
 
 
 class NoAnswer(OutcomeUnknown):
-    """Sent, but no whole answer came in time: it may have been carried out, or may be going on."""
+    """Sent, but EverOS's own answer never came, or a proxy answered 502 or 504: it may be done or still going on."""
+
+
+class ProxyFailed(OutcomeUnknown):
+    """A 5xx without EverOS's error code, so a proxy sent it: the call may be done or still going on."""
 
 
 class UpstreamFailed(OutcomeUnknown):
-    """It answered 500: parts may have been carried out, and nothing goes on any more."""
+    """EverOS itself answered 500: parts may have been carried out, and nothing goes on any more."""
+
+
+class Lost(EngineRefused):
+    """EverOS failed while extracting and shows nothing. Not permanent: its list may show the memories later."""
+
+    is_permanent = False
 
 
 class OddAnswer(OutcomeUnknown):
@@ -78,20 +100,32 @@ def odd_answer(why: str) -> OddAnswer:
 
 
 def of_status(status: int, code: str, retry_after_seconds: int | None) -> EngineError:
-    """The error that an HTTP status means; `code` (the upstream's `error.code`) is a hint where statuses are shared."""
-    after = retry_after_seconds
+    """Return the error that an HTTP status means. `code` is EverOS's own `error.code`, empty where a proxy answered."""
     if status == 503 and code == "CAPABILITY_UNAVAILABLE":
         return Unsupported(f"The memory service refused: {_REASONS[503]}.")
     if status == 422 and code == "PROVIDER_NOT_CONFIGURED":
         return NotConfigured("method: the memory service lacks the model for it; use keyword or hybrid.")
-    if status in _UNREACHED:
-        return NotReached("The memory service cannot be reached.", retry_after_seconds=after)
-    if status in _UNAVAILABLE:
-        return EngineUnavailable("The memory service is busy or lacks its own services.", retry_after_seconds=after)
-    if status >= 500:
-        return UpstreamFailed("The memory service failed at this call.", retry_after_seconds=after)
-    kind = Unsupported if status == 415 else EngineRefused
-    return kind(f"The memory service refused: {_REASONS.get(status, f'it answered {status}')}.")
+    if status in _REFUSED:
+        kind = Unsupported if status == 415 else EngineRefused
+        return kind(f"The memory service refused: {_REASONS[status]}.")
+    error = _temporary(status, is_everos=bool(code))
+    error.retry_after_seconds = retry_after_seconds
+    return error
+
+
+def _temporary(status: int, *, is_everos: bool) -> EngineUnavailable:
+    if status < 300:
+        return odd_answer(f"an empty success, {status}")
+    if status in _GATEWAY_STATUSES:
+        return NoAnswer(f"The memory service did not answer its proxy ({status}).")
+    if status in _BUSY or (status == 503 and is_everos):
+        busy = Unserved if status == 503 else EngineUnavailable
+        return busy(f"The memory service is busy or lacks its own services ({status}).")
+    if status < 500:
+        return Rejected(f"The memory service refused: {_REASONS.get(status, f'it answered {status}')}.")
+    if is_everos:
+        return UpstreamFailed(f"The memory service failed at this call ({status}).")
+    return ProxyFailed(f"A proxy of the memory service failed ({status}).")
 
 
 def cause_of(error: BaseException) -> str:

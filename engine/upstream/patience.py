@@ -12,7 +12,7 @@ from typing import TypeVar
 from weakref import WeakValueDictionary
 
 from engine.port import EngineUnavailable, OutcomeUnknown
-from engine.upstream.failures import CircuitOpen, NoAnswer, NotReached, OddAnswer
+from engine.upstream.failures import CircuitOpen, NoAnswer, NotReached, OddAnswer, UpstreamFailed
 from memory_gateway.core.http_client import Deadline
 
 RETRY_AFTER_SECONDS = 5
@@ -36,10 +36,19 @@ class Retry:
     jitter: Callable[[], float] = random.random
 
     def call(
-        self, once: Callable[[], _T], deadline: Deadline, on_failure: Callable[[EngineUnavailable], None] | None = None
+        self,
+        once: Callable[[], _T],
+        deadline: Deadline,
+        on_failure: Callable[[EngineUnavailable], None] | None = None,
+        *,
+        settle_seconds: float = 0.0,
     ) -> _T:
-        """The first answer of `once`. Errors: a permanent one at once; when no try or no time is left the last one, or
-        an earlier one after which the call may have been carried out."""
+        """Return the first answer of `once`. After a try that may still be going on, the next one waits at least
+        `settle_seconds`.
+
+        Errors: a permanent one at once; when no try or no time is left the last one, or an earlier one after which the
+        call may have been carried out.
+        """
         unknown: OutcomeUnknown | None = None
         for attempt in range(1, self.attempts + 1):
             try:
@@ -50,6 +59,8 @@ class Retry:
                 if on_failure:
                     on_failure(error)
                 wait = self._wait_seconds(attempt, error)
+                if isinstance(error, OutcomeUnknown) and not isinstance(error, UpstreamFailed):
+                    wait = max(wait, settle_seconds)
                 is_last = attempt == self.attempts or isinstance(error, _NEVER_REPEATED)
                 if is_last or wait >= deadline.left_seconds:
                     raise _with_advice(unknown or error) from error.__cause__

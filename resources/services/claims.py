@@ -22,18 +22,22 @@ logger = logging.getLogger("memory_gateway.ingestion")
 LEASE = timedelta(seconds=30)
 RESERVATION = timedelta(hours=1)
 FIRST_RETRY = timedelta(seconds=2)
-LONGEST_RETRY = timedelta(hours=1)
+LONGEST_RETRY = timedelta(days=1)
+RETRIED_FOR = timedelta(days=7)
+"""How long after its first failure an ingestion is retried. Each try may cost LLM calls."""
 _UNDONE = (Resource.Status.PENDING, Resource.Status.INGESTING, Resource.Status.FAILED)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How an ingestion ended. `retry_at` is set when another try can help, `searchable_at` when that is known."""
+    """How an ingestion ended. `retry_at` is set when another try can help, with the time of the first failure;
+    `searchable_at` when that is known."""
 
     status: Resource.Status
     error_message: str = ""
     retry_at: datetime | None = None
     searchable_at: datetime | None = None
+    first_failed_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +67,7 @@ def reserve(seen: Resource, now: datetime) -> str | None:
         attempts=0,
         error_message="",
         retry_at=None,
+        first_failed_at=None,
         updated_at=now,
     )
     return holder if won else None
@@ -71,17 +76,19 @@ def reserve(seen: Resource, now: datetime) -> str | None:
 def claim(resource_id: str, now: datetime, reserved_by: str = "") -> Resource | None:
     """Takes a resource to ingest it; None if it is done, deleted, unknown or in another worker's hands.
 
-    The update names what was read, so of two workers that read the same one wins.
+    The update names what was read, so of two workers that read the same one wins. For a failure that waited for an
+    operator the tries are counted from one.
     """
     seen = Resource.objects.select_related("user").filter(pk=resource_id, status__in=_UNDONE).first()
     if seen is None or (is_held(seen, now) and seen.lease_holder != reserved_by):
         return None
     holder = new_holder()
+    has_waited = seen.status == Resource.Status.FAILED and seen.retry_at is None
     won = _as_seen(seen).update(
         status=Resource.Status.INGESTING,
         lease_holder=holder,
         leased_until=now + LEASE,
-        attempts=F("attempts") + 1,
+        attempts=1 if has_waited else F("attempts") + 1,
         retry_at=None,
         updated_at=now,
     )
@@ -92,7 +99,14 @@ def reopen(resource_id: str, now: datetime) -> bool:
     """Makes a failed resource owed again, as if it had just come; False if it had not failed."""
     failed = Resource.objects.filter(pk=resource_id, status=Resource.Status.FAILED)
     return bool(
-        failed.update(status=Resource.Status.PENDING, attempts=0, error_message="", retry_at=None, updated_at=now)
+        failed.update(
+            status=Resource.Status.PENDING,
+            attempts=0,
+            error_message="",
+            retry_at=None,
+            first_failed_at=None,
+            updated_at=now,
+        )
     )
 
 
@@ -111,11 +125,19 @@ def settle(resource: Resource, outcome: Outcome, now: datetime) -> bool:
             error_message=outcome.error_message,
             retry_at=outcome.retry_at,
             searchable_at=outcome.searchable_at,
+            first_failed_at=outcome.first_failed_at,
             lease_holder="",
             leased_until=None,
             updated_at=now,
         )
     )
+
+
+def heal_empty(resource: Resource, searchable_at: datetime | None, now: datetime) -> bool:
+    """Make an empty resource extracted, because it has memories after all; False if it changed meanwhile."""
+    empty = Resource.objects.filter(pk=resource.pk, status=Resource.Status.EMPTY)
+    values = {"status": Resource.Status.EXTRACTED, "searchable_at": searchable_at, "updated_at": now}
+    return bool(empty.update(**values))
 
 
 def note_searchable(owner: Owner, session_id: str, at: datetime) -> None:
@@ -126,10 +148,11 @@ def note_searchable(owner: Owner, session_id: str, at: datetime) -> None:
     rows.filter(status=Resource.Status.EXTRACTED, searchable_at=None).update(searchable_at=at)
 
 
-def retry_delay(attempts: int) -> timedelta:
-    """Exponential from 2 s to 1 h, with jitter of half, so that what failed together does not return together."""
-    longest = min(FIRST_RETRY * (1 << max(0, min(attempts - 1, 20))), LONGEST_RETRY)
-    return longest * random.uniform(0.5, 1.0)  # noqa: S311  spreads load, guards nothing
+def retry_delay(attempts: int, longest: timedelta = LONGEST_RETRY) -> timedelta:
+    """Return the exponential backoff after so many tries: from 2 s to `longest`, minus up to half at random, so that
+    what failed together does not return together."""
+    delay = min(FIRST_RETRY * (1 << max(0, min(attempts - 1, 20))), longest)
+    return delay * random.uniform(0.5, 1.0)  # noqa: S311  spreads load, guards nothing
 
 
 def note_flush_sent(resource: Resource, now: datetime) -> bool:

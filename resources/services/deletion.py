@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db import transaction
@@ -19,6 +19,8 @@ from resources.models import Attachment, Resource
 from resources.services.claims import retry_delay
 
 logger = logging.getLogger("memory_gateway.resources")
+
+_LONGEST_RETRY = timedelta(hours=1)
 
 
 def delete(principal: Principal, resource_id: str, *, engine: Engine | None = None) -> Resource:
@@ -48,7 +50,7 @@ def finish_deletion(resource_id: str, *, engine: Engine | None = None) -> Resour
         resource.cleanup_owed, resource.storage_path, resource.retry_at = False, "", None
     else:
         resource.attempts += 1
-        resource.retry_at = timezone.now() + retry_delay(resource.attempts)
+        resource.retry_at = timezone.now() + retry_delay(resource.attempts, _LONGEST_RETRY)
     resource.save(update_fields=["cleanup_owed", "storage_path", "retry_at", "attempts"])
     return resource
 

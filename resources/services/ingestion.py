@@ -28,7 +28,16 @@ from memory_gateway.core.addresses import lies_in_a_store
 from memory_gateway.core.times import from_ms, to_ms
 from resources import queries, storage
 from resources.models import Attachment, Resource
-from resources.services.claims import Handover, Outcome, claim, note_flush_sent, renewed, retry_delay, settle
+from resources.services.claims import (
+    RETRIED_FOR,
+    Handover,
+    Outcome,
+    claim,
+    note_flush_sent,
+    renewed,
+    retry_delay,
+    settle,
+)
 from resources.services.deletion import finish_deletion
 
 Clock = Callable[[], datetime]
@@ -37,8 +46,6 @@ _Result = TypeVar("_Result")
 
 # They take the same message twice as one, and answer the flush of a resource's session again as they did before.
 REPEATABLE_ENGINES = {"embedded"}
-MAX_ATTEMPTS = 200
-"""About eight days of tries, an hour apart in the end."""
 _GIVEN_UP = "Given up after {} tries: upload it again, or have an operator run `manage.py ingest --failed`."
 _BROKE_OFF = "The gateway itself failed while ingesting; it tries again."
 _NEEDS_ADDRESS = (
@@ -127,7 +134,7 @@ def _remember(resource: Resource, work: _Work) -> Outcome:
         raise _NoLongerOurs
     flushed, failures = _attempt(lambda: work.engine.flush(owner, session_id), work)
     if flushed.status == "no_extraction" and (was_flushed or failures):
-        return _after_lost_answer(resource, can_add_again=can_add_again)
+        return _after_lost_answer(resource, work.clock(), can_add_again=can_add_again)
     return _outcome(flushed)
 
 
@@ -191,11 +198,12 @@ def _outcome(flushed: FlushResult) -> Outcome:
     return Outcome(Resource.Status.EXTRACTED, searchable_at=None if at is None else from_ms(at))
 
 
-def _after_lost_answer(resource: Resource, *, can_add_again: bool) -> Outcome:
-    """An earlier flush may have emptied the buffer, so that "nothing extracted" says nothing: look what is there."""
+def _after_lost_answer(resource: Resource, now: datetime, *, can_add_again: bool) -> Outcome:
+    """An earlier flush may have emptied the buffer, so that "nothing extracted" says nothing: look what is there. The
+    engine may show it later."""
     if queries.has_memories(resource.owner, resource.session_id):
         return Outcome(Resource.Status.EXTRACTED)
-    return Outcome(Resource.Status.EMPTY) if can_add_again else Outcome(Resource.Status.FAILED, _LOST)
+    return Outcome(Resource.Status.EMPTY) if can_add_again else _to_retry(resource, _LOST, now)
 
 
 def _failure(resource: Resource, error: EngineError, now: datetime) -> Outcome:
@@ -208,9 +216,12 @@ def _failure(resource: Resource, error: EngineError, now: datetime) -> Outcome:
 
 
 def _to_retry(resource: Resource, message: str, now: datetime, at_least: timedelta = timedelta(0)) -> Outcome:
-    if resource.attempts >= MAX_ATTEMPTS:
+    """Retry with backoff; seven days after the first failure, wait for an operator."""
+    since = resource.first_failed_at or now
+    if now - since >= RETRIED_FOR:
         return Outcome(Resource.Status.FAILED, f"{message} {_GIVEN_UP.format(resource.attempts)}")
-    return Outcome(Resource.Status.FAILED, message, retry_at=now + max(retry_delay(resource.attempts), at_least))
+    retry_at = now + max(retry_delay(resource.attempts), at_least)
+    return Outcome(Resource.Status.FAILED, message, retry_at=retry_at, first_failed_at=since)
 
 
 def _forget_if_deleted(resource: Resource, engine: Engine) -> None:

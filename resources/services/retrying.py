@@ -20,7 +20,12 @@ def retry(resources: QuerySet[Resource], *, actor: Actor) -> int:
     with transaction.atomic():
         found = dict(failed.order_by("created_at").values_list("resource_id", "user__user_id")[:MAX_AT_ONCE])
         count = Resource.objects.filter(pk__in=found, status=Resource.Status.FAILED).update(
-            status=Resource.Status.PENDING, attempts=0, error_message="", retry_at=None, updated_at=timezone.now()
+            status=Resource.Status.PENDING,
+            attempts=0,
+            error_message="",
+            retry_at=None,
+            first_failed_at=None,
+            updated_at=timezone.now(),
         )
         if count:
             users = sorted(set(found.values()))

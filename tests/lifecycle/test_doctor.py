@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from datetime import timedelta
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,16 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
+from django.utils import timezone
 
 from accounts.models import AuditEvent
 from engine.embedded import index
-from engine.models import IndexStatistics
+from engine.models import IndexStatistics, Memory, Session
+from lifecycle.doctor import Doctor
+from memory_gateway.core.times import to_ms
 from tests.conftest import Person
 from tests.lifecycle.furnished import found, furnish
-from tests.resources.forms import files_below
+from tests.resources.forms import files_below, stored_resource
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -55,7 +59,18 @@ def test_a_healthy_gateway_has_no_problem(alice: Person, storage: Path) -> None:
     furnish(alice)
     statuses, code = examined()
     assert code == 0, statuses
-    assert set(statuses) == {"settings", "database", "index", "files", "storage", "erasures", "engine", "clock", "disk"}
+    assert set(statuses) == {
+        "settings",
+        "database",
+        "index",
+        "files",
+        "storage",
+        "erasures",
+        "engine",
+        "deliveries",
+        "clock",
+        "disk",
+    }
     assert statuses["files"] == statuses["index"] == statuses["engine"] == ["ok"]
 
 
@@ -125,6 +140,36 @@ def test_a_silent_engine_is_a_problem(db: Any, settings: Any) -> None:
     settings.MEMORY_GATEWAY_BACKEND_BASE_URL = "http://127.0.0.1:9"
     statuses, code = examined()
     assert (statuses["engine"], code) == (["problem"], 1)
+
+
+def test_failures_that_wait_for_an_operator_are_a_warning_and_retried_ones_are_not(
+    alice: Person, storage: Path
+) -> None:
+    stored_resource(alice, status="failed", retry_at=timezone.now())
+    assert texts(Doctor(), "deliveries") == ["No file and no message waits for an operator."]
+    stored_resource(alice, status="failed")
+    old = to_ms(timezone.now() - timedelta(days=8))
+    session = Session.objects.create(
+        user_id=alice.user_pk, session_id="chat:1", engine_session_id="chat:1", kind="chat"
+    )
+    Memory.objects.create(
+        user_id=alice.user_pk,
+        session=session,
+        memory_id="m",
+        memory_type="unprocessed_message",
+        origin="upstream",
+        text="x",
+        batch_id=f"sending:{old}-x",
+        created_at_ms=1,
+    )
+    assert [text.split(":")[0] for text in texts(Doctor(), "deliveries")] == [
+        "1 files failed and are not retried",
+        "1 messages are unconfirmed for seven days",
+    ]
+
+
+def texts(doctor: Doctor, check: str) -> list[str]:
+    return [finding.text for finding in doctor.examine() if finding.check == check]
 
 
 def test_a_clock_that_went_backwards_is_a_problem(alice: Person) -> None:

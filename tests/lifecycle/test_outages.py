@@ -13,9 +13,11 @@ import pytest
 import requests
 
 from tests.lifecycle.gateways import gateway, statuses
+from tests.lifecycle.proxied import FaultyProxy, Traffic, of_proxy, repeated_and_missing
+from tests.lifecycle.test_kills import memories_of
 from tests.resources.people import RemotePerson, eventually
 from tests.server import RunningServer
-from tests.stub_upstream import StubUpstream
+from tests.stub_upstream import Fault, StubUpstream
 
 
 @pytest.mark.parametrize(("seconds", "uploads"), [(60, 60), pytest.param(600, 500, marks=pytest.mark.torture)])
@@ -56,3 +58,28 @@ def health_seconds(server: RunningServer) -> float:
     answer = requests.get(f"{server.url}/health", timeout=10).json()
     assert answer["backend"]["status"] == "unavailable"
     return time.monotonic() - began
+
+
+@pytest.mark.parametrize("status", [502, 504])
+@pytest.mark.parametrize("count", [25, pytest.param(500, marks=pytest.mark.torture)])
+def test_what_a_proxy_says_of_an_everos_that_works_on_loses_and_doubles_nothing(
+    tmp_path: Path, status: int, count: int
+) -> None:
+    page = Fault(status=status, body=b"<html>", content_type="text/html", slow_seconds=5.0)
+    faults = {**of_proxy(status, late_seconds=1.5), f"{status}_flush_slow": page}
+    with FaultyProxy(faults, 0.6) as everos, gateway(tmp_path, everos.url) as server:
+        traffic = Traffic(RemotePerson.create(server, "alice"))
+        traffic.run(uploads=count, adds=count, clients=6 if count < 100 else 16)
+        everos.heal_all()
+        assert eventually(lambda: statuses(traffic.person) == {"extracted": count}, 60 + 3 * count), statuses(
+            traffic.person
+        )
+        traffic.flush_all()
+        time.sleep(6)  # what goes on in EverOS
+        traffic.flush_all()
+        kept = "\n".join(episode["episode"] for episode in everos.store.episodes)
+        told = memories_of(traffic.person)
+        assert len(traffic.acknowledged) == 2 * count
+        assert repeated_and_missing(traffic, kept) == ([], [])
+        assert repeated_and_missing(traffic, told) == ([], [])
+        assert sum(everos.told.values()) > count, everos.told

@@ -53,8 +53,8 @@ def say(alice: Person, text: str, session_id: str = "chat:1", data: bytes | None
     add(principal(alice), AddCommand(session_id, (Said(alice.user_id, "user", NOON, tuple(parts)),)))
 
 
-def lose_the_answer(stub: StubUpstream, alice: Person, **values: Any) -> None:
-    stub.fault("add", Fault(reset=True, acts=True))
+def lose_the_answer(stub: StubUpstream, alice: Person, *, acts: bool = True, **values: Any) -> None:
+    stub.fault("add", Fault(reset=True, acts=acts))
     with pytest.raises(OutcomeUnknown):
         say(alice, "the bicycle is red", **values)
 
@@ -63,14 +63,16 @@ def resend(later: timedelta = timedelta(minutes=10)) -> int:
     return Resender(clock=lambda: timezone.now() + later).sweep_once()
 
 
-def test_what_went_out_without_an_answer_is_sent_again(stub: StubUpstream, alice: Person) -> None:
-    lose_the_answer(stub, alice)
+@pytest.mark.parametrize("acts", [True, False])
+def test_what_went_out_without_an_answer_is_sent_again_where_it_did_not_arrive(
+    stub: StubUpstream, alice: Person, acts: bool
+) -> None:
+    lose_the_answer(stub, alice, acts=acts)
     assert Memory.objects.get().batch_id.startswith("sending:")
     assert resend() == 1
     assert Memory.objects.get().batch_id == ""
-    first, second = stub.calls("add")
-    assert first == second
-    assert stub.store.dropped == 1
+    first, *again = stub.calls("add")
+    assert again == ([] if acts else [first])
     assert resend() == 0
 
 
@@ -90,7 +92,8 @@ def test_an_upstream_that_is_away_is_asked_once_a_round(stub: StubUpstream, alic
     assert resender.sweep_once() == 0
     assert len(stub.calls("add")) == 4
     assert resend() == 0  # another process leaves it to this one
-    assert resender.sweep_once() == 3
+    assert resender.sweep_once() == 2  # that one waits for its backoff
+    assert resend(timedelta(minutes=20)) == 1
 
 
 def test_calls_that_fail_for_one_user_hold_up_nobody_else(
@@ -134,7 +137,7 @@ def test_looking_after_one_users_flushes_holds_up_nobody_elses(
 
 
 def test_what_is_refused_after_all_is_dropped(stub: StubUpstream, alice: Person) -> None:
-    lose_the_answer(stub, alice)
+    lose_the_answer(stub, alice, acts=False)
     stub.fault("add", Fault(status=422, body={"error": {"code": "INVALID_INPUT", "message": "no"}}))
     assert resend() == 0
     assert not Memory.objects.exists()
@@ -160,7 +163,7 @@ def test_a_look_is_one_statement_and_now_and_then_two(
 ) -> None:
     get_engine()
     resender = Resender()
-    for statements in (2, 1):
+    for statements in (3, 1):
         with django_assert_num_queries(statements):
             resender.sweep_once()
 
@@ -314,10 +317,51 @@ def test_a_round_looks_at_open_flushes_now_and_then_alone(stub: StubUpstream, al
         get_engine().flush(alice.owner, "chat:1")
     now = [timezone.now() + timedelta(minutes=1)]
     resender = Resender(clock=lambda: now[0])
-    for seconds, looks in ((0, 1), (10, 1), (31, 2), (7200, 2)):
+    for seconds, looks in ((0, 1), (10, 1), (31, 2)):
         now[0] += timedelta(seconds=seconds)
         resender.sweep_once()
         assert len(stub.calls("get")) == looks
+
+
+def test_an_unconfirmed_flush_is_retried_though_nobody_flushes_again(stub: StubUpstream, alice: Person) -> None:
+    say(alice, "the bicycle is red")
+    stub.fault("flush", Fault(status=504))
+    with pytest.raises(OutcomeUnknown):
+        get_engine().flush(alice.owner, "chat:1")
+    resend(timedelta(minutes=1))
+    assert len(stub.calls("flush")) == 1  # its caller may still be at it
+    resend(timedelta(minutes=9))
+    assert len(stub.calls("flush")) == 2
+    assert "the bicycle is red" in Memory.objects.get(memory_type="episode").text
+
+
+def test_retries_of_unconfirmed_calls_back_off_and_end_after_seven_days(stub: StubUpstream, alice: Person) -> None:
+    for fault in ("add", "flush"):
+        stub.fault(fault, Fault(status=504), times=200)
+    say_unheard(alice, "chat:1")
+    stub.heal("add")
+    say(alice, "the rent is due", "chat:2")
+    stub.fault("add", Fault(status=504), times=200)
+    with pytest.raises(OutcomeUnknown):
+        get_engine().flush(alice.owner, "chat:2")
+    began = timezone.now()
+    now = [began]
+    resender = Resender(clock=lambda: now[0])
+    before = len(stub.calls("add")) + len(stub.calls("flush"))
+    tries = []
+    while now[0] < began + timedelta(days=9):
+        now[0] += max(timedelta(minutes=10), (now[0] - began) / 20)
+        calls = len(stub.calls("add")) + len(stub.calls("flush"))
+        resender.sweep_once()
+        tries += [now[0] - began] * (len(stub.calls("add")) + len(stub.calls("flush")) - calls)
+    assert 10 <= len(tries) <= 60
+    assert timedelta(days=5) < max(tries) <= timedelta(days=7, minutes=10)
+    assert before == 3
+
+
+def say_unheard(alice: Person, session_id: str) -> None:
+    with pytest.raises(OutcomeUnknown):
+        say(alice, "the bicycle is red", session_id)
 
 
 def test_a_session_that_cannot_be_listed_holds_up_no_other(stub: StubUpstream, alice: Person) -> None:

@@ -100,11 +100,13 @@ def test_what_is_owed_is_shown_with_its_age(scrape: Any, alice: Person, storage:
     stored_resource(alice)
     old = stored_resource(alice)
     stored_resource(alice, status="extracted")
+    stored_resource(alice, status="failed", retry_at=timezone.now())
     Resource.objects.filter(pk=old.pk).update(created_at=timezone.now() - timedelta(hours=1))
     Memory.objects.create(user_id=alice.user_pk, memory_id="m", memory_type="episode", text="tea", created_at_ms=1)
     seen = scrape()
     assert seen['memory_gateway_ingestions{state="pending"}'] == 2
     assert seen['memory_gateway_ingestions{state="failed"}'] == 0
+    assert seen['memory_gateway_ingestions{state="retrying"}'] == 1
     assert 3600 <= seen['memory_gateway_ingestion_oldest_seconds{state="pending"}'] < 3700
     assert seen["memory_gateway_index_owed"] == 1
 

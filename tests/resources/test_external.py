@@ -712,7 +712,7 @@ def test_what_is_in_doubt_upstream_goes_out_again_with_the_fresh_address(
     alice: Person, everos_stub: StubUpstream, settings: Any
 ) -> None:
     settings.MEMORY_GATEWAY_BACKEND_INGEST_ATTEMPTS = 1
-    everos_stub.fault("add", Fault(reset=True, acts=True))
+    everos_stub.fault("add", Fault(reset=True))
     failed = registered(alice, ingest_uri="https://127.0.0.1/expired")
     again = registered(alice, ingest_uri="https://127.0.0.1/fresh")
     assert (again["resource_id"], again["status"]) == (failed["resource_id"], "extracted")

@@ -6,6 +6,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -119,7 +120,8 @@ def test_after_a_flush_was_sent_it_is_never_added_again(alice: Person) -> None:
     engine.flush_status = "no_extraction"
     failed = run(resource, engine)
     assert [verb for verb, _ in engine.calls].count("add") == 1
-    assert (failed.status, failed.retry_at) == ("failed", None)
+    assert failed.status == "failed"
+    assert failed.retry_at is not None  # its memories may be listed later
 
 
 def test_a_lost_answer_is_settled_by_what_is_there(alice: Person) -> None:
@@ -218,10 +220,39 @@ def test_a_dead_process_of_this_machine_is_taken_over_at_once(alice: Person) -> 
     assert run(held, engine).status == "ingesting"
 
 
-def test_retries_grow_to_an_hour() -> None:
+def test_retries_grow_to_a_day() -> None:
     assert timedelta(seconds=1) <= retry_delay(1) <= timedelta(seconds=2)
     assert timedelta(seconds=4) <= retry_delay(3) <= timedelta(seconds=8)
-    assert timedelta(minutes=30) <= retry_delay(1000) <= timedelta(hours=1)
+    assert timedelta(hours=12) <= retry_delay(1000) <= timedelta(days=1)
+    assert retry_delay(1000, timedelta(hours=1)) <= timedelta(hours=1)
+
+
+def test_a_failing_file_is_retried_for_seven_days_with_backoff(alice: Person) -> None:
+    """Each try may cost calls of an LLM."""
+    began = timezone.now()
+    now = [began]
+    resource = stored_resource(alice)
+    engine = RecordingEngine(name="upstream", failures={"add": [AWAY] * 100})
+    tries = []
+    while (due := Resource.objects.get().retry_at) is not None or not tries:
+        now[0] = due or began
+        tries.append(now[0] - began)
+        ingest(resource.resource_id, engine=engine, clock=lambda: now[0])
+    waits = [later - earlier for earlier, later in pairwise(tries)]
+    assert 20 <= len(tries) <= 34
+    assert all(wait <= timedelta(days=1) for wait in waits)
+    assert all(wait >= timedelta(hours=12) for wait in waits[16:])
+    assert sum(each < timedelta(hours=1) for each in tries) <= 13
+    assert timedelta(days=7) <= tries[-1] <= timedelta(days=8)
+    given_up = Resource.objects.get()
+    assert (given_up.status, given_up.retry_at) == ("failed", None)
+    assert given_up.error_message.startswith("The memory service is away. Given up after")
+
+
+def test_a_success_ends_the_count_of_days(alice: Person) -> None:
+    resource, engine = stored_resource(alice), RecordingEngine(name="upstream", failures={"add": [AWAY]})
+    assert run(resource, engine).first_failed_at is not None
+    assert run(resource, engine).first_failed_at is None
 
 
 @pytest.mark.django_db(transaction=True)

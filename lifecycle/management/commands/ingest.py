@@ -13,7 +13,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from accounts.models import MemoryUser
-from lifecycle.ingestion import Progress, Summary, ingest_owed
+from lifecycle.ingestion import Progress, Summary, ingest_owed, verify_empty
+from lifecycle.resending import Resender
 from lifecycle.sweeper import INTERVAL_SECONDS
 from resources.services import storage_binding
 from resources.services.owed import OWED, Kind
@@ -22,14 +23,18 @@ from resources.services.storage_binding import StorageMismatch
 
 class Command(BaseCommand):
     help = (
-        "Ingest resources that are still owed: never begun, abandoned by a process that ended, or due for another try. "
+        "Ingest resources that are pending: never begun, abandoned by a process that ended, or due for another try. "
         "Exit code 1 if one of them failed."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--pending", action="store_true", help="only those never begun")
-        parser.add_argument("--stale", action="store_true", help="only those whose worker is gone")
-        parser.add_argument("--failed", action="store_true", help="only failed ones, whether or not a try is due")
+        parser.add_argument(
+            "--stale", action="store_true", help="only those whose worker is gone; also verify `empty` ones with EverOS"
+        )
+        parser.add_argument(
+            "--failed", action="store_true", help="only failed ones, due or not; also retry unconfirmed messages"
+        )
         parser.add_argument("--user", metavar="USER_ID", help="only this user's")
         parser.add_argument("--watch", action="store_true", help="go on until SIGTERM, as a worker beside the server")
         parser.add_argument("--json", action="store_true", help="print the summary as one line of JSON")
@@ -46,6 +51,10 @@ class Command(BaseCommand):
         previous = {number: signal.signal(number, _set(stop)) for number in (signal.SIGTERM, signal.SIGINT)}
         try:
             self._run(_kinds(options, watch=watch), user, watch=watch, stop=stop)
+            if options["stale"] and not watch:
+                verify_empty(user_id=user, report=self._report, should_stop=stop.is_set)
+            if options["failed"] and not watch and user is None and (arrived := Resender().retry_all()):
+                self.stderr.write(f"{arrived} unconfirmed messages have arrived")
         finally:
             for number, handler in previous.items():
                 signal.signal(number, handler)

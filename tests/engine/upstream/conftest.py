@@ -61,10 +61,11 @@ def make_client(
     timeout_seconds: float = 5.0,
     attempts: int = 1,
     clock: Callable[[], float] = time.monotonic,
+    settle_seconds: float = 0.0,
 ) -> Client:
     retry = Retry(attempts=attempts, delay_seconds=0.01, sleep=no_wait, jitter=lambda: 0.0)
     url = stub if isinstance(stub, str) else stub.url
-    return Client(Options(url, timeout_seconds, retry, clock, no_wait))
+    return Client(Options(url, timeout_seconds, retry, settle_seconds, clock, no_wait))
 
 
 @pytest.fixture

@@ -109,7 +109,8 @@ def test_health_of_old_and_new_versions_is_understood(version: str | None) -> No
 
 
 def test_a_retry_gets_through(mocked: MockedEverOS) -> None:
-    mocked.answer("memory/add", {}, {}, status=503)
+    busy = {"error": {"code": "EXTERNAL_SERVICE_UNAVAILABLE"}}
+    mocked.answer("memory/add", busy, busy, status=503)
     mocked.answer("memory/add", ADDED)
     assert add(make_client(attempts=3), said("hello")) == "accumulated"
     assert mocked.names == ["add", "add", "add"]
@@ -124,7 +125,7 @@ def test_a_flush_that_failed_before_says_so(stub: StubUpstream) -> None:
     assert len(answer.failed_before) == 1
 
 
-@pytest.mark.parametrize("status", [400, 404, 405, 413, 415, 422])
+@pytest.mark.parametrize("status", [413, 415, 422])
 def test_what_is_permanent_is_never_tried_again(mocked: MockedEverOS, status: int) -> None:
     mocked.answer("memory/add", {"detail": "no"}, status=status)
     with pytest.raises(EngineRefused):

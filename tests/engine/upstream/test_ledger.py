@@ -22,6 +22,8 @@ from tests.stub_upstream import Fault, StubUpstream
 FAULTS = (
     Fault(status=503, body={}),
     Fault(status=429, body={}),
+    Fault(status=401, body={}),
+    *(Fault(status=status, acts=acts) for status in (500, 502, 503, 504) for acts in (False, True)),
     Fault(reset=True),
     Fault(reset=True, acts=True),
     Fault(truncate=True),
@@ -53,6 +55,7 @@ def test_under_faults_each_message_ends_up_in_exactly_one_memory(stub: StubUpstr
 def until_done(stub: StubUpstream, dice: random.Random, call: Callable[[], Any]) -> None:
     """As a caller would: again after every temporary failure. A third of the calls goes wrong."""
     for _ in range(MOST_TRIES):
+        stub.heal("*")
         if dice.random() < 0.3:
             stub.fault("*", dice.choice(FAULTS))
         try:

@@ -115,31 +115,65 @@ def test_a_redirect_is_refused_and_its_body_never_read(client: Client, stub: Stu
     assert [request.name for request in stub.requests] == ["add"]
 
 
-def test_a_plain_redirect_is_permanent(mocked: MockedEverOS) -> None:
-    mocked.answer("memory/add", b"", status=302, headers={"Location": "http://127.0.0.1:1/"})
-    with pytest.raises(EngineRefused):
-        add(make_client(), said("a"))
-    assert mocked.names == ["add"]
+def kind_of(error: EngineError) -> str:
+    return "refused" if error.is_permanent else "unknown" if isinstance(error, OutcomeUnknown) else "not done"
 
 
-@pytest.mark.parametrize("status", [429, 502, 503, 504])
-def test_a_temporary_status_is_temporary_for_add_and_flush(mocked: MockedEverOS, status: int) -> None:
-    mocked.add(responses.POST, ANY_CALL, "<html>", status=status, content_type="text/html")
-    client = make_client()
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        *[(status, "refused") for status in (413, 415, 422)],
+        *[(status, "not done") for status in (301, 302, 307, 308, 400, 401, 403, 404, 405, 408, 409, 410, 425, 429)],
+        *[(status, "unknown") for status in (201, 204, 500, 502, 503, 504, 520, 524)],
+    ],
+)
+def test_what_a_proxys_status_says_of_a_write(client: Client, stub: StubUpstream, status: int, kind: str) -> None:
     for call in (lambda: add(client, said("a")), lambda: flush(client)):
-        with pytest.raises(EngineUnavailable) as unavailable:
+        stub.fault("*", Fault(status=status, body=b"<html>", content_type="text/html"))
+        with pytest.raises(EngineError) as failed:
             call()
-        assert not isinstance(unavailable.value, OutcomeUnknown)
+        assert kind_of(failed.value) == kind
+        assert str(status) in failed.value.detail or kind == "refused" or status < 300
 
 
-def test_a_500_on_add_stored_nothing_and_on_flush_is_unknown(mocked: MockedEverOS) -> None:
-    mocked.add(responses.POST, ANY_CALL, json={"error": {"code": "INTERNAL_ERROR"}}, status=500)
-    client = make_client()
-    with pytest.raises(EngineUnavailable) as failed_add:
-        add(client, said("a"))
-    with pytest.raises(OutcomeUnknown):
-        flush(client)
-    assert not isinstance(failed_add.value, OutcomeUnknown)
+@pytest.mark.parametrize(
+    ("status", "code", "add_kind", "flush_kind"),
+    [
+        (500, "INTERNAL_ERROR", "not done", "unknown"),
+        (503, "EXTERNAL_SERVICE_UNAVAILABLE", "not done", "unknown"),
+        (503, "CAPABILITY_UNAVAILABLE", "refused", "refused"),
+        (429, "QUEUE_SATURATED", "not done", "not done"),
+    ],
+)
+def test_what_everos_says_itself_of_a_write(
+    client: Client, stub: StubUpstream, status: int, code: str, add_kind: str, flush_kind: str
+) -> None:
+    calls = {"add": (lambda: add(client, said("a")), add_kind), "flush": (lambda: flush(client), flush_kind)}
+    for name, (call, kind) in calls.items():
+        stub.fault(name, Fault(status=status, body={"error": {"code": code}}))
+        with pytest.raises(EngineError) as failed:
+            call()
+        assert kind_of(failed.value) == kind
+
+
+def test_an_add_that_everos_failed_at_is_known_by_its_buffer(client: Client, stub: StubUpstream) -> None:
+    stub.fault("add", Fault(status=500, body={"error": {"code": "INTERNAL_ERROR"}}, acts=True))
+    assert add(client, said("a")) == "accumulated"
+    stub.fault("add", Fault(status=500, body={"error": {"code": "INTERNAL_ERROR"}}))
+    stub.fault("search", Fault(reset=True))
+    with pytest.raises(OutcomeUnknown):  # it cannot be seen
+        add(client, said("b", 1_781_172_178_000))
+    assert len(stub.calls("add")) == 2
+
+
+def test_what_the_buffer_holds_is_not_sent_again(stub: StubUpstream) -> None:
+    client = make_client(stub, attempts=2)
+    stub.fault("add", Fault(status=504, acts=True))
+    assert add(client, said("a")) == "accumulated"
+    assert len(stub.calls("add")) == 1
+    stub.fault("add", Fault(status=504))
+    assert add(client, said("b", 1_781_172_178_000)) == "accumulated"
+    assert len(stub.calls("add")) == 3
 
 
 def test_nobody_listening_is_not_reached(stub: StubUpstream) -> None:
@@ -173,14 +207,14 @@ def test_the_circuit_opens_after_five_failures_and_closes_by_a_probe(stub: StubU
     client = make_client(stub, clock=lambda: now[0])
     stub.fault("search", Fault(status=502, body={}), times=6)
     for _ in range(5):
-        with pytest.raises(NotReached):
+        with pytest.raises(EngineUnavailable):
             search(client)
     with pytest.raises(CircuitOpen) as opened:
         search(client)
     assert opened.value.retry_after_seconds == 5
     assert len(stub.requests) == 5
     now[0] += 5.1
-    with pytest.raises(NotReached):  # the probe fails: open again
+    with pytest.raises(EngineUnavailable):  # the probe fails: open again
         search(client)
     with pytest.raises(CircuitOpen):
         search(client)
@@ -215,14 +249,14 @@ def test_calls_that_fail_for_one_user_stop_nobody_else(stub: StubUpstream) -> No
     client = make_client(stub, clock=lambda: now[0])
     stub.fault("search", Fault(status=502, body={}), times=6)
     for _ in range(5):
-        with pytest.raises(NotReached):
+        with pytest.raises(EngineUnavailable):
             search(client.of("alice"))
     for _ in range(2):  # and that others get through does not close hers
         with pytest.raises(CircuitOpen):
             search(client.of("alice"))
         flush(client.of("bob"))
     now[0] += 5.1
-    with pytest.raises(NotReached):
+    with pytest.raises(EngineUnavailable):
         search(client.of("alice"))
 
 
@@ -232,12 +266,12 @@ def test_when_calls_fail_for_two_users_nobody_is_sent_on_until_a_probe_gets_thro
     stub.fault("search", Fault(status=502, body={}), times=11)
     for user in ("alice", "bob"):
         for _ in range(5):
-            with pytest.raises(NotReached):
+            with pytest.raises(EngineUnavailable):
                 search(client.of(user))
     with pytest.raises(CircuitOpen):
         search(client.of("charlie"))
     now[0] += 5.1
-    with pytest.raises(NotReached):  # the probe
+    with pytest.raises(EngineUnavailable):  # the probe
         search(client.of("charlie"))
     with pytest.raises(CircuitOpen):
         search(client.of("daphne"))
