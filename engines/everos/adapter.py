@@ -18,7 +18,6 @@ from django.utils import timezone
 
 from core import turns
 from core.errors import EngineError, EngineRefused, EngineUnavailable, OutcomeUnknown
-from core.times import to_ms
 from engines import file_uris
 from engines.everos import backfill
 from engines.everos import flush as upstream_flush
@@ -240,12 +239,17 @@ class UpstreamEngine(MemoryTable):
         return self._client.of(owner.user_pk)
 
     def _deliver(self, owner: Owner, session: Session, batch: Batch, *, has_settled: bool = False) -> tuple[str, str]:
-        """Send a batch. What is surely not upstream leaves no trace here; what may be there stays unconfirmed."""
+        """Send a batch. What is surely not upstream leaves no trace here; what may be there stays unconfirmed.
+
+        `has_settled`: no earlier call with it can be under way. Otherwise wait for it to end first: a message that it
+        brings after a flush would be a second one.
+        """
         if not (batch.is_new or has_settled):
-            self._let_settle(batch)
+            self._sleep(self._client.settle_seconds)
         try:
             answer = self._send(owner, session, batch)
         except OutcomeUnknown:
+            upstream_sessions.note_retry(session, self._clock() + timedelta(seconds=self._client.timeout_seconds))
             raise
         except EngineError as error:
             if batch.is_new or error.is_permanent:
@@ -256,12 +260,6 @@ class UpstreamEngine(MemoryTable):
             return "accumulated", ""
         journal.note_arrived(session, batch)
         return answer
-
-    def _let_settle(self, batch: Batch) -> None:
-        """Wait until an earlier call with the batch has ended, if one may still be under way."""
-        ended_ms = batch.sent_ms + round((self._client.timeout_seconds + self._client.settle_seconds) * 1000)
-        if to_ms(self._clock()) < ended_ms:
-            self._sleep(self._client.settle_seconds)
 
     def _send(self, owner: Owner, session: Session, batch: Batch) -> tuple[str, str] | None:
         """Documents that EverOS has no reader for are read by ours. None: there was nothing to send."""

@@ -67,11 +67,6 @@ class Batch:
     entries: tuple[Entry, ...]
     is_new: bool
 
-    @property
-    def sent_ms(self) -> int:
-        """When it first went out."""
-        return _sent_ms(self.batch_id)
-
 
 def take_in(owner: Owner, session_id: str, messages: Sequence[Message]) -> tuple[Session, list[Batch]]:
     """Writes down the messages, and says which are still to be sent: those unknown so far, and with any whose arrival
