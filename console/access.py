@@ -22,7 +22,7 @@ from core.request_context import request_id
 
 View = Callable[..., HttpResponseBase]
 ZONE_COOKIE = "mg_zone"
-VIEW, ADD, CHANGE, DELETE = (f"engine.{verb}_memory" for verb in ("view", "add", "change", "delete"))
+VIEW, ADD, CHANGE, DELETE = (f"store.{verb}_memory" for verb in ("view", "add", "change", "delete"))
 
 
 def page(permission: str) -> Callable[[View], View]:

@@ -132,6 +132,7 @@ SENTENCES: Final = (
     _("The file could not be kept for reading: the disk of this gateway is full."),
     _("There is no such file that the gateway may read."),
     _("Too many files are being fetched at this moment."),
+    _("timestamp: EverOS holds no messages from before 9 September 2001; the embedded engine does."),
     _("An address of %(scheme)s:// cannot be read: an https:// address of the file is needed."),
     _("The address broke off in the middle of the file."),
     _("The address answered %(status)s."),

@@ -23,7 +23,7 @@ from store.index.keyword import entry_of
 from store.models import Memory, Session
 from store.types import Owner
 
-ACTOR: Final = Actor.command("many_memories")
+ACTOR: Final = Actor.command("seed_memories")
 AGENTS: Final = ("main", "coder", "planner", "travel")
 _SESSIONS_AT_ONCE: Final = 50
 _LEARNED: Final = (

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from django.contrib import admin
 
-from accounts.admin_base import PersonalAdmin
-from resources.models import Attachment, Resource
+from accounts.admin_base import PersonalAdmin, ReadOnlyAdmin
+from resources.models import Attachment, Resource, StorageIdentity
 
 
 @admin.register(Resource)
@@ -20,3 +20,10 @@ class AttachmentAdmin(PersonalAdmin):
     list_filter = ("source", "type", "created_at")
     list_select_related = ("user", "resource")
     search_fields = ("user__user_id__exact", "session_id__exact", "sha256__exact")
+
+
+@admin.register(StorageIdentity)
+class StorageIdentityAdmin(ReadOnlyAdmin):
+    list_display = ("uuid", "bound_at")
+    list_filter = ("bound_at",)
+    search_fields = ("uuid__exact",)

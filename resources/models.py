@@ -142,6 +142,7 @@ class StorageIdentity(models.Model):
     bound_at = models.DateTimeField(auto_now=True)
 
     class Meta:
+        verbose_name_plural = "storage identities"
         default_permissions = ("view",)
         constraints = [models.CheckConstraint(condition=Q(id=1), name="one_storage_identity")]
 

@@ -47,7 +47,7 @@ def _gateway(folder: Path, number: int, env: Mapping[str, str]) -> Iterator[Runn
             yield server
         return
     with running_server(folder, **env) as server:
-        managed(server, "many_memories", str(number))
+        managed(server, "seed_memories", str(number))
         if kept is not None:
             server.stop()  # which leaves everything in the one file
             shutil.copyfile(server.data_dir / DATABASE_FILE, kept)

@@ -86,7 +86,7 @@ def _measure(
 
 
 def _fill(folder: Path, number: int) -> None:
-    command = [sys.executable, "manage.py", "many_memories", str(number), "--users", str(max(number // 1000, 1))]
+    command = [sys.executable, "manage.py", "seed_memories", str(number), "--users", str(max(number // 1000, 1))]
     subprocess.run(command, cwd=PROJECT, env=gateway_environment(folder), check=True, capture_output=True)
 
 

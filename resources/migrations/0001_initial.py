@@ -77,6 +77,7 @@ class Migration(migrations.Migration):
                 ('bound_at', models.DateTimeField(auto_now=True)),
             ],
             options={
+                'verbose_name_plural': 'storage identities',
                 'default_permissions': ('view',),
                 'constraints': [models.CheckConstraint(condition=models.Q(('id', 1)), name='one_storage_identity')],
             },

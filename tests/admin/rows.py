@@ -16,7 +16,7 @@ from core.ids import new_resource_id, resource_session_id
 from memories.models import Override, OverrideRevision, Tombstone
 from operations.models import Job, JobStep, Lease, UnmatchedDecision
 from profiles.models import ProfileMemory, ProfileRevision
-from resources.models import Attachment, Resource
+from resources.models import Attachment, Resource, StorageIdentity
 from store.models import (
     Embedding,
     EmbeddingSpace,
@@ -207,6 +207,10 @@ def unmatched_decision(number: int) -> UnmatchedDecision:
     )
 
 
+def storage_identity(number: int) -> StorageIdentity:
+    return StorageIdentity.objects.update_or_create(pk=1)[0]
+
+
 MAKERS: dict[type[Model], Callable[[int], Any]] = {
     MemoryUser: user,
     UserKey: key,
@@ -228,6 +232,7 @@ MAKERS: dict[type[Model], Callable[[int], Any]] = {
     LeftUpstream: left_upstream,
     Resource: resource,
     Attachment: attachment,
+    StorageIdentity: storage_identity,
     Tombstone: tombstone,
     Override: override,
     OverrideRevision: revision,

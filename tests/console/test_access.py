@@ -69,7 +69,7 @@ def test_each_page_needs_its_permission(name: str) -> None:
     others = {VIEW, ADD, CHANGE, DELETE} - {needed}
     refused = getattr(operator(*others), method)(address(name))
     assert refused.status_code == 403
-    assert f"engine.{needed}" in refused.content.decode()
+    assert f"store.{needed}" in refused.content.decode()
     assert getattr(operator(needed), method)(address(name)).status_code != 403
 
 
@@ -107,7 +107,7 @@ def test_undoing_needs_the_permission_of_the_deed(alice: Person, do: str, needed
     offered = [pages[1] in client.get(pages[0]).content.decode() for client in (doer, stranger)]
     assert offered == [True, False]
     refused = stranger.post(pages[1])
-    assert (refused.status_code, f"engine.{needed}" in refused.content.decode()) == (403, True)
+    assert (refused.status_code, f"store.{needed}" in refused.content.decode()) == (403, True)
     assert browse.get(memory.row) != memory
     assert doer.post(pages[1]).status_code == 302
     assert browse.get(memory.row) == memory
@@ -121,7 +121,7 @@ def test_undoing_without_a_job_needs_the_same_permission(alice: Person, do: str,
     doer.post(address("bulk"), {"do": do, "id": memory.row, "category": "user_memory_decision"})
     undo = undo_address(doer)
     refused = stranger.post(undo)
-    assert (refused.status_code, f"engine.{needed}" in refused.content.decode()) == (403, True)
+    assert (refused.status_code, f"store.{needed}" in refused.content.decode()) == (403, True)
     assert browse.get(memory.row) != memory
     assert doer.post(undo).status_code == 302
     assert browse.get(memory.row) == memory

@@ -45,10 +45,10 @@ def test_every_label_is_chinese_on_a_chinese_page() -> None:
 def test_lists_and_forms_of_the_admin_are_chinese(admin_client: Client, alice: Person) -> None:
     remember(alice.owner)
     for model, words in (
-        ("engine/memory", "记忆编号"),
+        ("store/memory", "记忆编号"),
         ("accounts/userkey", "有效"),
         ("accounts/userkey/add", "有效期（天）"),
-        ("lifecycle/job", "任务"),
+        ("operations/job", "任务"),
     ):
         page = admin_client.get(f"/admin/{model}/", headers={"Accept-Language": "zh-CN"}).content.decode()
         assert words in page, model

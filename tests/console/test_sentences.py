@@ -18,12 +18,13 @@ from tests.server import PROJECT
 
 # Whose sentences may come to a page. Filters and the bodies of the API are written by programs, not by operators.
 SPOKEN = (
-    "accounts/services.py", "accounts/tokens.py", "accounts/forms.py", "console", "store", "memories/services",
+    "accounts/services.py", "accounts/tokens.py", "accounts/forms.py", "console", "store", "engines", "documents",
+    "memories/services",
     "profiles/services.py", "resources/services", "resources/storage.py", "operations/bulk.py",
     "operations/operator_jobs.py",
     "operations/jobs.py", "operations/erase.py", "operations/purge.py", "operations/compaction.py",
 )  # fmt: skip
-UNSPOKEN = ("store/filters.py", "engine/llm", "memories/services/files.py")
+UNSPOKEN = ("store/filters.py", "engines/embedded/llm", "memories/services/files.py")
 NAMED = {
     "Forbidden", "EngineRefused", "EngineUnavailable", "OutcomeUnknown", "Unreadable", "Refused", "UpstreamFailed",
     "NotReached", "NoAnswer", "OddAnswer", "EndpointError", "TypeMismatch",

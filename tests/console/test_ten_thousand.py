@@ -28,7 +28,7 @@ JOB_SECONDS = 600
 def panel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Panel]:
     """A gateway with so many that ten thousand of them match."""
     with chromium() as browser, running_server(tmp_path_factory.mktemp("many")) as server:
-        managed(server, "many_memories", str(MADE), "--no-index")
+        managed(server, "seed_memories", str(MADE), "--no-index")
         make_operator(server)
         yield Panel(server, browser, {})
 

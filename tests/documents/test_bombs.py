@@ -86,7 +86,7 @@ _MEASURE = """
 import resource, sys
 from pathlib import Path
 import orjson
-from engines.port import Unreadable
+from core.errors import Unreadable
 from documents.reader import read_document
 for path in sys.argv[2:]:
     try:

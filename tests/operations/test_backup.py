@@ -48,7 +48,7 @@ def load(people: list[RemotePerson]) -> Iterator[list[str]]:
 def test_a_backup_under_load_restores_to_a_gateway_that_passes_the_doctor(tmp_path: Path, memories: int) -> None:
     archive = tmp_path / "backup.tar"
     with running_server(tmp_path) as server:
-        filled = server.manage("many_memories", str(memories), timeout_seconds=1800)
+        filled = server.manage("seed_memories", str(memories), timeout_seconds=1800)
         assert filled.returncode == 0, filled.stderr
         people = [RemotePerson.create(server, name) for name in ("alice", "bob")]
         with load(people) as acknowledged:

@@ -60,7 +60,7 @@ def wait_for(server: RunningServer, job: str, *, done: int | None = None) -> dic
 @pytest.mark.torture
 def test_ten_thousand_are_deleted_over_a_kill_and_undone_once(tmp_path: Path) -> None:
     with running_server(tmp_path) as server:
-        assert server.manage("many_memories", str(NUMBER), "--users", "20", "--no-index").returncode == 0
+        assert server.manage("seed_memories", str(NUMBER), "--users", "20", "--no-index").returncode == 0
         job = ask(server, SUBMIT)
         wait_for(server, job["id"], done=1)
         server.kill()

@@ -1,4 +1,4 @@
-"""`manage.py many_memories`: as many made-up memories as one likes."""
+"""`manage.py seed_memories`: generate synthetic memories for load tests and demos."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db
 
 def many(*arguments: Any, **options: Any) -> dict[str, Any]:
     out = StringIO()
-    call_command("many_memories", *arguments, stdout=out, stderr=StringIO(), json=True, **options)
+    call_command("seed_memories", *arguments, stdout=out, stderr=StringIO(), json=True, **options)
     return dict(json.loads(out.getvalue()))
 
 
