@@ -25,7 +25,8 @@ EVERYWHERE = {"scope": ["all_user_memory"]}
 class Upstream(EmbeddedEngine):
     """An engine that makes new memories of its messages."""
 
-    name = "upstream"
+    label = "upstream"
+    is_external = True
 
 
 def test_a_deletion_answers_as_documented(alice: Person) -> None:
