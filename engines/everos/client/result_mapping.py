@@ -9,10 +9,9 @@ from typing import Any
 from engines.everos.client import wire
 from engines.everos.client.filters import matches, needs_us
 from engines.everos.client.hits import Names, hits_of
-from store.types import Hit, Owner, SearchRequest, SearchResult
+from store.types import UNCOUNTED_TYPES, Hit, Owner, SearchRequest, SearchResult
 
 logger = logging.getLogger("memory_gateway.upstream")
-_UNCOUNTED = frozenset({"profile", "unprocessed_message"})
 
 
 def found_by(request: SearchRequest, answers: Iterable[wire.Records], owner: Owner, names: Names) -> list[Hit]:
@@ -30,7 +29,7 @@ def found_by(request: SearchRequest, answers: Iterable[wire.Records], owner: Own
         dropped += strangers
         for hit in hits:
             known = best.get(hit.memory_id)
-            if _passes(hit, asked, narrowing) and (known is None or _rank(hit) < _rank(known)):
+            if _passes(hit, asked, narrowing) and (known is None or hit.sort_key < known.sort_key):
                 best[hit.memory_id] = hit
     if dropped:
         logger.error("upstream: dropped %d records that are not the caller's", dropped)
@@ -42,7 +41,7 @@ def answer_of(request: SearchRequest, hits: Iterable[Hit], full_at: int | None) 
 
     `full_at` is the `top_k` of the calls of which one brought as many; None where none did.
     """
-    best = sorted(hits, key=_rank)
+    best = sorted(hits, key=lambda hit: hit.sort_key)
     kept = tuple(_cut(best, request.top_k))
     return SearchResult(kept, request.method, stopped_at=request.top_k if len(kept) < len(best) else full_at)
 
@@ -58,13 +57,9 @@ def _passes(hit: Hit, session_ids: frozenset[str] | None, filters: Mapping[str, 
     return matches(filters, hit) if filters else True
 
 
-def _rank(hit: Hit) -> tuple[bool, float, int, str]:
-    return hit.score is None, -(hit.score or 0.0), -hit.created_at_ms, hit.memory_id
-
-
 def _cut(hits: Iterable[Hit], top_k: int) -> Iterable[Hit]:
     for hit in hits:
-        if hit.memory_type in _UNCOUNTED:
+        if hit.memory_type in UNCOUNTED_TYPES:
             yield hit
         elif top_k > 0:
             top_k -= 1
