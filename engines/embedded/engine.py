@@ -92,7 +92,7 @@ class EmbeddedEngine(MemoryTable):
     def search(self, owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResult]:
         """Answer all requests with two statements. Raises: `InvalidInput`, `EngineUnavailable`."""
         with database_errors():
-            if llm.is_set() and any(request.method == "agentic" for request in requests):
+            if any(request.method == "agentic" for request in requests) and llm.is_set():
                 return agentic.search(owner, requests)
             return search(owner, requests)
 
