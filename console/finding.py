@@ -8,7 +8,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from console import queries
-from memories.services.search import SearchCommand, search_of
+from memories.services.search import SearchCommand, search
 from store.browse import Selection
 from store.types import StoredMemory
 
@@ -32,7 +32,7 @@ def find(words: str, selection: Selection, users: Sequence[UUID], *, limit: int)
     """The selected memories that fit the words best; `users` the fullest first. Errors: those of search."""
     asked = queries.owners(users[:MAX_SCOPES], selection.app_id or "", selection.project_id or "")[:MAX_SCOPES]
     command = _command(words, selection)
-    answers = [(owner, search_of(owner, command).results) for owner in asked]
+    answers = [(owner, search(owner, command).results) for owner in asked]
     hits = [(owner, found.hit) for owner, results in answers for found in results]
     hits.sort(key=lambda pair: (pair[1].score is None, -(pair[1].score or 0.0), -pair[1].created_at_ms))
     best = hits[:MAX_HITS]

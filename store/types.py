@@ -16,6 +16,8 @@ Role = Literal["user", "assistant", "tool"]
 MemoryType = Literal["episode", "profile", "agent_case", "agent_skill", "unprocessed_message"]
 Method = Literal["keyword", "vector", "hybrid", "agentic"]
 MAX_TOP_K: Final = 100
+UNCOUNTED_TYPES: Final = frozenset({"profile", "unprocessed_message"})
+"""Hits of these types do not count toward `top_k`."""
 FILE_SPAN_MS: Final = 10_000
 
 
@@ -101,6 +103,11 @@ class Hit(NamedTuple):
     created_at_ms: int
     raw: dict[str, Any]
     legs: Mapping[str, Any] = MappingProxyType({})
+
+    @property
+    def sort_key(self) -> tuple[bool, float, int, str]:
+        """Sort the best hit first, hits without a score last, newer before older."""
+        return self.score is None, -(self.score or 0.0), -self.created_at_ms, self.memory_id
 
 
 @dataclass(frozen=True, slots=True)

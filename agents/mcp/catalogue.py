@@ -17,7 +17,8 @@ from agents.tools.recall import visible
 from agents.tools.results import Result, failed, result
 from core.errors import NotFound
 from core.times import from_ms, isoformat
-from memories.services.search import Found, Scope, SearchCommand, search_of
+from memories.services.search import Found, Scope, SearchCommand
+from memories.services.search import search as search_memories
 
 
 class SearchArguments(Arguments):
@@ -58,7 +59,7 @@ def search(caller: Caller, arguments: SearchArguments) -> Result:
         reader=caller.reader,
         top_k=arguments.top_k,
     )
-    answer = search_of(caller.owner, command).results
+    answer = search_memories(caller.owner, command).results
     seen = {hit.memory_id for hit, _ in visible(caller, (one.hit for one in answer))}
     found = [one for one in answer if one.hit.memory_id in seen]
     if not found:

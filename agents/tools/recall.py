@@ -10,10 +10,10 @@ from agents.tools.caller import Caller
 from agents.tools.frame import framed, quoted
 from agents.tools.results import Result, failed, result
 from core.times import from_ms, isoformat
-from memories.services.search import UNCOUNTED_TYPES, SearchCommand, search_of
+from memories.services.search import SearchCommand, search
 from store.models import Memory, owned_by
 from store.text.tokens import query_tokens, tokenize
-from store.types import Hit
+from store.types import UNCOUNTED_TYPES, Hit
 
 MAX_QUERY_CHARS: Final = 8192
 DEFAULT_IMPORTANCE: Final = 0.7
@@ -70,7 +70,7 @@ def _search(caller: Caller, query: str, limit: int) -> list[Hit]:
         include_profile=False,
         enable_llm_rerank=False,
     )
-    found = search_of(caller.owner, command)
+    found = search(caller.owner, command)
     return [item.hit for item in found.results if item.hit.memory_type not in UNCOUNTED_TYPES]
 
 

@@ -16,7 +16,7 @@ from console import queries, reads
 from console.access import ADD, VIEW, page, render
 from console.forms import MAX_TEXT_CHARS, AddForm
 from memories.services.manual import add_by_hand
-from memories.services.search import SearchCommand, search_of
+from memories.services.search import SearchCommand, search
 from store import browse, categories
 from store.browse import Selection
 from store.text.normalize import fold
@@ -73,7 +73,7 @@ def _owner(form: AddForm) -> Owner | None:
 def _same(owner: Owner, text: str) -> StoredMemory | None:
     """A memory of the same words. Only what is exactly alike after normalisation counts: near-alike facts differ."""
     command = SearchCommand(query=text, scopes=frozenset({"all_user_memory"}), method="keyword", include_profile=False)
-    hits = [found.hit for found in search_of(owner, command).results if fold(found.hit.text) == fold(text)]
+    hits = [found.hit for found in search(owner, command).results if fold(found.hit.text) == fold(text)]
     rows = queries.stored_of((owner, hit.memory_id) for hit in hits)
     return next(iter(rows.values()), None)
 

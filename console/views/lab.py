@@ -24,8 +24,8 @@ from console.text import Change
 from core.errors import GatewayError
 from core.sentences import told
 from engines.registry import get_engine
-from memories.services.hidden_hits import LeftOut, left_out
-from memories.services.search import SCOPES, Found, Scope, ScopeReport, SearchCommand, search_of
+from memories.services.hidden_hits import HiddenHit, find_hidden_hits
+from memories.services.search import SCOPES, Found, Scope, ScopeReport, SearchCommand, search
 from store import browse
 from store.browse import Selection
 from store.text.tokens import query_tokens
@@ -102,8 +102,6 @@ class LabState(State):
             method=cast("Method", self.method),
             top_k=int(self.top_k),
             radius=float(self.radius) if self.radius else None,
-            app_id=self.app or "default",
-            project_id=self.project or "default",
         )
 
 
@@ -137,9 +135,9 @@ def _run(context: dict[str, Any], state: LabState, owner: Owner) -> int:
     """The search and all that is to be said of it; the status of the page."""
     began = time.perf_counter()
     try:
-        answer = search_of(owner, state.command())
+        answer = search(owner, state.command())
         took_ms = round((time.perf_counter() - began) * 1000, 1)
-        missing = left_out(owner, state.command())
+        missing = find_hidden_hits(owner, state.command())
     except GatewayError as error:
         context["problems"].append(told(error.detail))
         return error.status
@@ -163,7 +161,7 @@ def _run(context: dict[str, Any], state: LabState, owner: Owner) -> int:
     return 200
 
 
-def _hidden_in(scope: Scope, report: ScopeReport, missing: Sequence[LeftOut]) -> int:
+def _hidden_in(scope: Scope, report: ScopeReport, missing: Sequence[HiddenHit]) -> int:
     """An engine that has the decisions in its own table leaves out what is hidden before it counts."""
     return max(report.hidden, sum(one.scope == scope for one in missing))
 
@@ -182,11 +180,11 @@ def _hits(owner: Owner, results: Sequence[Found]) -> list[dict[str, Any]]:
     ]
 
 
-def _missing(left: Sequence[LeftOut]) -> list[dict[str, Any]]:
-    why = whys([one.memory for one in left if one.memory])
+def _missing(hidden: Sequence[HiddenHit]) -> list[dict[str, Any]]:
+    why = whys([one.memory for one in hidden if one.memory])
     return [
-        {**_explained(one.hit), "left": one, "memory": one.memory, "why": one.memory and why.get(one.memory.row)}
-        for one in left
+        {**_explained(one.hit), "hidden": one, "memory": one.memory, "why": one.memory and why.get(one.memory.row)}
+        for one in hidden
     ]
 
 

@@ -1,16 +1,16 @@
-"""Searching with a language model: it splits the question, each part is searched, and it judges what was found.
+"""Search by method `agentic`: a language model splits the query into parts and rates the hits of all parts.
 
-A memory's score over the parts is half its best and half its mean, so that one which answers a single part well stands
-beside one that touches all of them. Where the model judges, a quarter of a score is that and the rest its rating, 0 for
-what it did not see. So all scores lie between 0 and 1, and say mostly what the model said.
+A memory's score over the parts is half its best and half its mean, so that a full answer to one part ranks with a
+partial answer to all. With ratings, the score is a quarter of that plus three quarters of the rating, 0 for hits that
+the model was not shown. All scores are between 0 and 1.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Final
 
 from django.utils import timezone
@@ -20,52 +20,49 @@ from core.model_endpoint import EndpointError
 from core.times import from_ms
 from engines.embedded.llm import client as llm
 from engines.embedded.llm.questions import queries_of, ratings_of
-from store.types import Hit, Owner, SearchRequest, SearchResult
+from store.search import search as store_search
+from store.types import UNCOUNTED_TYPES, Hit, Owner, SearchRequest, SearchResult
 
 REWRITE_SECONDS: Final = 6.0
 JUDGE_SECONDS: Final = 12.0
 JUDGED: Final = 20
-"""So many of the best are shown to the model."""
+"""The number of best hits that the model rates."""
 _OWN_SHARE: Final = 0.25
-_UNCOUNTED: Final = frozenset({"profile", "unprocessed_message"})
-Answering = Callable[[Owner, Sequence[SearchRequest]], list[SearchResult]]
 
 
 @dataclass(frozen=True, slots=True)
 class _Split:
-    """The parts of a question; `failed` says why there is but the question itself."""
+    """The parts of a query; `failed` is the model's error, the query is then its only part."""
 
     queries: list[str]
     failed: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class _Judged:
-    """Ratings by memory id; `failed` says why there are none."""
+class _Rated:
+    """Ratings by memory id; `failed` is the model's error."""
 
     ratings: Mapping[str, float]
     failed: str | None = None
 
 
-def search(owner: Owner, requests: Sequence[SearchRequest], answer: Answering) -> list[SearchResult]:
-    """Answers all requests with one call of `answer`, which knows every method but `agentic`.
+def search(owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResult]:
+    """Answer all requests with one search of the store, in which `agentic` ones become `hybrid` parts.
 
-    Where the model fails the question is answered as `hybrid` answers it, and `degraded` says so. Errors: `answer`'s.
+    If the model fails, the result is that of `hybrid` and `degraded` says so. Raises: the errors of the store search.
     """
-    if not llm.is_set() or not any(request.method == "agentic" for request in requests):
-        return answer(owner, requests)
     splits = _splits(requests)
-    asked = [list(_parts(request, splits)) for request in requests]
-    results = iter(answer(owner, [part for parts in asked for part in parts]))
-    answers = [list(islice(results, len(parts))) for parts in asked]
+    parts = [list(_parts(request, splits)) for request in requests]
+    results = iter(store_search.search(owner, list(chain.from_iterable(parts))))
+    answers = [list(islice(results, len(of_request))) for of_request in parts]
     fused = {
-        number: _fused(splits[request.query].queries, answers[number])
+        number: _fuse(splits[request.query].queries, answers[number])
         for number, request in enumerate(requests)
         if request.method == "agentic" and not splits[request.query].failed
     }
-    judged = _judged(requests, fused)
+    rated = _rate(requests, fused)
     return [
-        _result(request, splits, fused.get(number), judged, answers[number]) for number, request in enumerate(requests)
+        _result(request, splits, fused.get(number), rated, answers[number]) for number, request in enumerate(requests)
     ]
 
 
@@ -92,72 +89,72 @@ def _parts(request: SearchRequest, splits: Mapping[str, _Split]) -> Iterable[Sea
         yield replace(request, query=query, method="hybrid", top_k=wanted, include_profile=has_profile)
 
 
-def _fused(queries: Sequence[str], results: Sequence[SearchResult]) -> list[Hit]:
-    """Each memory once, the best first; what has no score stays as it is."""
+def _fuse(queries: Sequence[str], results: Sequence[SearchResult]) -> list[Hit]:
+    """Return each memory once, the best first; hits without a score stay as they are."""
     found: defaultdict[str, list[tuple[str, Hit]]] = defaultdict(list)
     for query, result in zip(queries, results, strict=True):
         for hit in result.hits:
             found[hit.memory_id].append((query, hit))
-    return _sorted(_over_parts(told, len(queries)) for told in found.values())
+    return _sorted(_fuse_hits(hits, len(queries)) for hits in found.values())
 
 
-def _over_parts(told: Sequence[tuple[str, Hit]], parts: int) -> Hit:
-    best = max((hit for _, hit in told), key=lambda hit: hit.score or 0.0)
+def _fuse_hits(hits: Sequence[tuple[str, Hit]], parts: int) -> Hit:
+    best = max((hit for _, hit in hits), key=lambda hit: hit.score or 0.0)
     if best.score is None:
         return best
-    scores = [hit.score or 0.0 for _, hit in told]
-    queries = [{"query": query, "score": hit.score} for query, hit in told]
+    scores = [hit.score or 0.0 for _, hit in hits]
+    queries = [{"query": query, "score": hit.score} for query, hit in hits]
     total = (max(scores) + sum(scores) / parts) / 2
     return _scored(best, total, {"queries": queries})
 
 
-def _judged(requests: Sequence[SearchRequest], fused: Mapping[int, Sequence[Hit]]) -> dict[str, _Judged]:
-    """What the model says of the best that each question found, in all parts of the memories together."""
+def _rate(requests: Sequence[SearchRequest], fused: Mapping[int, Sequence[Hit]]) -> dict[str, _Rated]:
+    """Rate the best hits of each query, those of all scopes in one call."""
     shown: defaultdict[str, dict[str, Hit]] = defaultdict(dict)
     for number, hits in fused.items():
         if requests[number].enable_llm_rerank:
-            counted = (hit for hit in hits if hit.memory_type not in _UNCOUNTED)
+            counted = (hit for hit in hits if hit.memory_type not in UNCOUNTED_TYPES)
             shown[requests[number].query] |= {hit.memory_id: hit for hit in islice(counted, JUDGED)}
-    return {question: _judge(question, hits) for question, hits in shown.items() if hits}
+    return {question: _ask_for_ratings(question, hits) for question, hits in shown.items() if hits}
 
 
-def _judge(question: str, hits: Mapping[str, Hit]) -> _Judged:
+def _ask_for_ratings(question: str, hits: Mapping[str, Hit]) -> _Rated:
     memories = [{"text": hit.text, "day": from_ms(hit.created_at_ms).date().isoformat()} for hit in hits.values()]
     try:
         with turns.searching.lent():
             ratings = ratings_of(llm.client(), question, memories, JUDGE_SECONDS)
     except EndpointError as error:
-        return _Judged({}, error.detail)
+        return _Rated({}, error.detail)
     ids = list(hits)
-    return _Judged({ids[place]: rating for place, rating in ratings.items()})
+    return _Rated({ids[place]: rating for place, rating in ratings.items()})
 
 
 def _result(
     request: SearchRequest,
     splits: Mapping[str, _Split],
     fused: Sequence[Hit] | None,
-    judged: Mapping[str, _Judged],
+    rated: Mapping[str, _Rated],
     results: Sequence[SearchResult],
 ) -> SearchResult:
     degraded = results[0].degraded
     if fused is None:
         failed = splits[request.query].failed if request.method == "agentic" else None
-        return replace(results[0], degraded=_told(f"{failed} Searched without it." if failed else None, degraded))
-    judgement = judged.get(request.query)
-    if judgement is None or not request.enable_llm_rerank:
+        return replace(results[0], degraded=_join(f"{failed} Searched without it." if failed else None, degraded))
+    rating = rated.get(request.query)
+    if rating is None or not request.enable_llm_rerank:
         return SearchResult(_cut(fused, request.top_k), "agentic", degraded)
-    if judgement.failed:
-        said = f"{judgement.failed} What was found is in the order in which it was found."
-        return SearchResult(_cut(fused, request.top_k), "agentic", _told(said, degraded))
-    hits = _sorted(_rated(hit, judgement.ratings.get(hit.memory_id)) for hit in fused)
+    if rating.failed:
+        reason = f"{rating.failed} What was found is in the order in which it was found."
+        return SearchResult(_cut(fused, request.top_k), "agentic", _join(reason, degraded))
+    hits = _sorted(_blend(hit, rating.ratings.get(hit.memory_id)) for hit in fused)
     return SearchResult(_cut(hits, request.top_k), "agentic", degraded)
 
 
-def _told(*sentences: str | None) -> str | None:
+def _join(*sentences: str | None) -> str | None:
     return " ".join(filter(None, sentences)) or None
 
 
-def _rated(hit: Hit, rating: float | None) -> Hit:
+def _blend(hit: Hit, rating: float | None) -> Hit:
     if hit.score is None:
         return hit
     legs = {} if rating is None else {"rerank": {"score": rating}}
@@ -170,12 +167,12 @@ def _scored(hit: Hit, score: float, legs: Mapping[str, Any]) -> Hit:
 
 
 def _sorted(hits: Iterable[Hit]) -> list[Hit]:
-    return sorted(hits, key=lambda hit: (hit.score is None, -(hit.score or 0.0), -hit.created_at_ms, hit.memory_id))
+    return sorted(hits, key=lambda hit: hit.sort_key)
 
 
 def _cut(hits: Sequence[Hit], top_k: int) -> tuple[Hit, ...]:
-    """`top_k` of the memories, and as many unprocessed messages."""
-    counted = [hit for hit in hits if hit.memory_type not in _UNCOUNTED][:top_k]
+    """Keep `top_k` memories, as many unprocessed messages and all profiles."""
+    counted = [hit for hit in hits if hit.memory_type not in UNCOUNTED_TYPES][:top_k]
     pending = [hit for hit in hits if hit.memory_type == "unprocessed_message"][:top_k]
     profiles = [hit for hit in hits if hit.memory_type == "profile"]
     return (*_sorted([*counted, *pending]), *profiles)

@@ -90,9 +90,11 @@ class EmbeddedEngine(MemoryTable):
 
     @measured
     def search(self, owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResult]:
-        """Answers all requests with two statements. Errors: `InvalidInput`, `EngineUnavailable`."""
+        """Answer all requests with two statements. Raises: `InvalidInput`, `EngineUnavailable`."""
         with database_errors():
-            return agentic.search(owner, requests, search)
+            if any(request.method == "agentic" for request in requests) and llm.is_set():
+                return agentic.search(owner, requests)
+            return search(owner, requests)
 
     @measured
     def delete(self, owner: Owner, session_id: str) -> None:

@@ -11,7 +11,7 @@ from core.times import from_ms, isoformat
 from engines.port import AddResult, FlushResult
 from memories.models import Tombstone
 from memories.queries import Event
-from memories.services.search import Found, ScopeReport, SearchAnswer
+from memories.services.search import Found, SearchAnswer
 from store.models import Session
 from store.neighbours import Neighbour, Surroundings
 from store.types import StoredMemory
@@ -23,21 +23,8 @@ def search_answer(answer: SearchAnswer, *, explain: bool, context: int) -> dict[
         "results": [_result(found, explain, bool(context)) for found in answer.results],
         "meta": {
             "method": answer.method,
-            "scopes": {scope: _report(report) for scope, report in answer.scopes.items()},
+            "scopes": {scope: report._asdict() for scope, report in answer.scopes.items()},
         },
-    }
-
-
-def _report(report: ScopeReport) -> dict[str, Any]:
-    return {
-        "asked": report.asked,
-        "sessions": report.sessions,
-        "found": report.found,
-        "hidden": report.hidden,
-        "replaced": report.replaced,
-        "degraded": report.degraded,
-        "exhausted": report.exhausted,
-        "ms": report.ms,
     }
 
 

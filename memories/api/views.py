@@ -38,7 +38,7 @@ class MemoryViewSet(ViewSet):
     def search(self, request: Request) -> Response:
         """The caller's best memories, best first, with the files that they speak of."""
         body = parse(search_schemas.SearchBody, request.data)
-        answer = search(caller(request), body.command())
+        answer = search(owner_of(caller(request), body.app_id, body.project_id), body.command())
         return Response(rendering.search_answer(answer, explain=body.explain, context=body.context))
 
     @extend_schema(

@@ -1,4 +1,4 @@
-"""What a search leaves out because it is hidden: for operators who ask why a memory is missing."""
+"""Find the hits that a search leaves out because they are hidden, for operators who look for a missing memory."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ from store.types import Hit, Owner, StoredMemory
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
-    """A hit that is hidden, and the place that it would have among the results. `memory` is its row, if the engine's
-    memory was ever copied here."""
+class HiddenHit:
+    """A hidden hit and the rank it would have among the results. `memory` is its row, None if EverOS alone holds it."""
 
     hit: Hit
     scope: Scope
@@ -29,17 +28,16 @@ class LeftOut:
     memory: StoredMemory | None
 
 
-def left_out(owner: Owner, command: SearchCommand, *, engine: Engine | None = None) -> list[LeftOut]:
-    """The hidden ones among the hits that there would be if nothing were hidden, best first.
+def find_hidden_hits(owner: Owner, command: SearchCommand, *, engine: Engine | None = None) -> list[HiddenHit]:
+    """Search as if nothing were hidden and return the hidden hits, best first.
 
-    It searches again, so it is not for those who wait. `agentic` is asked as `hybrid`: the model is not asked twice.
-    Errors: those of search.
+    `agentic` is searched as `hybrid`, to spare a second call of the language model. Raises: the errors of search.
     """
     with turns.search():
         ranked = _ranked(owner, command, engine or get_engine())
     hidden = _hidden(owner, ranked)
     return [
-        LeftOut(found.hit, found.scope, rank, hidden[found.hit.memory_id])
+        HiddenHit(found.hit, found.scope, rank, hidden[found.hit.memory_id])
         for rank, found in enumerate(ranked, 1)
         if found.hit.memory_id in hidden
     ]
@@ -47,15 +45,15 @@ def left_out(owner: Owner, command: SearchCommand, *, engine: Engine | None = No
 
 def _ranked(owner: Owner, command: SearchCommand, engine: Engine) -> list[Found]:
     method = "hybrid" if command.method == "agentic" else command.method
-    requests = search.requests_of(owner, replace(command, method=method, include_profile=False))
-    asked = {scope: replace(request, with_hidden=True) for scope, request in requests.items()}
-    results = dict(zip(asked, engine.search(owner, list(asked.values())), strict=True))
-    merged = search.merge(owner, asked, results)
-    return search.cut((found for found in merged if found.hit.memory_type != "profile"), command.limit)
+    command = replace(command, method=method, include_profile=False, with_hidden=True)
+    requests = search.scope_requests(owner, command)
+    results = dict(zip(requests, engine.search(owner, list(requests.values())), strict=True))
+    merged = search.merge_scopes(owner, requests, results)
+    return search.limit_per_scope((found for found in merged if found.hit.memory_type != "profile"), command.top_k)
 
 
 def _hidden(owner: Owner, ranked: Iterable[Found]) -> dict[str, StoredMemory | None]:
-    """Which of the found memories are hidden, by themselves or with their session, by memory id. Two statements."""
+    """Return the hidden memories among the found ones by memory id, or with a hidden session. Two statements."""
     sessions = {found.hit.memory_id: found.hit.session_id for found in ranked}
     named = sorted({session_id for session_id in sessions.values() if session_id is not None})
     decided = decisions(owner, sorted(sessions), named)

@@ -1,70 +1,63 @@
-"""Finding memories: the scopes are asked together, merged, and answered with the files they speak of."""
+"""Search a user's memories.
+
+1. REST (`memories/api/views.py`), tools and the panel call `search` with one `SearchCommand`.
+2. `scope_requests` copies the command once per search scope, narrowed to the sessions of the scope.
+3. `_query_engine` sends these requests to the engine in one call and reads the user's decisions about the hits. It
+   repeats a request with a larger `top_k` while deleted hits leave too few.
+   - The embedded engine calls `store/search/search.py`: plan, snapshot, candidates, ranking, rows. Only method
+     `agentic` passes through `engines/embedded/agentic.py`.
+   - `engines/everos/search.py` calls EverOS and adds the hits of our own table (`local_overlay.py`).
+4. `merge_scopes` drops hits outside their request and keeps each memory once, with its best score.
+5. `_apply_decisions` drops deleted hits and applies overrides to `text` and `raw`.
+6. `limit_per_scope` keeps at most `top_k` hits per scope; `_strip_base64` removes file contents.
+7. `attach` adds files, `surroundings` neighbours, and `memories/api/rendering.py` writes the answer.
+"""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
-from accounts.principal import Principal
 from core import turns
 from core.ids import parse_session_id
 from core.json_data import without_base64
 from engines.port import Engine
 from engines.registry import get_engine
-from memories.queries import ActiveOverride, Decisions, decisions, has_hidden_or_edited_memories
+from memories import queries
+from memories.queries import ActiveOverride, Decisions
 from memories.services.attachments import attach
-from memories.services.owned import owner_of
 from memories.services.raw import reworded
 from resources.queries import AttachmentRow, searchable_sessions
 from store import filters
 from store.neighbours import Surroundings, surroundings
-from store.types import MAX_TOP_K, Hit, Method, Owner, SearchRequest, SearchResult
+from store.types import MAX_TOP_K, UNCOUNTED_TYPES, Hit, Method, Owner, SearchRequest, SearchResult
 
 logger = logging.getLogger("memory_gateway.memories")
 
 Scope = Literal["current_chat", "resources", "all_user_memory"]
-SCOPES: tuple[Scope, ...] = get_args(Scope)  # the most specific first: a hit of two scopes is said to come from it
-DEFAULT_TOP_K = 20
-UNCOUNTED_TYPES = frozenset({"profile", "unprocessed_message"})
+SCOPES: tuple[Scope, ...] = get_args(Scope)  # the most specific first: it names the scope of a hit found in several
 SESSIONLESS_TYPES = frozenset({"profile", "agent_skill"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SearchCommand:
-    """One question. `top_k` is 1–100 per scope, or -1 for `DEFAULT_TOP_K`; `filters` is a checked filter tree.
+class SearchCommand(SearchRequest):
+    """A search request with search scopes; `search` fills in `session_ids` for each of them.
 
-    `context` asks for so many memories before and after each hit in its session.
-    `reader` is the agent that asks: what was written down for another one is left out.
+    `top_k` applies per scope. `context` is the number of neighbours to return on each side of a hit.
     """
 
-    query: str
     scopes: frozenset[Scope]
     conversation_id: str | None = None
-    agent_id: str | None = None
-    reader: str | None = None
-    method: Method = "hybrid"
-    top_k: int = 8
-    radius: float | None = None
     include_profile: bool = True
     enable_llm_rerank: bool = True
     context: int = 0
-    filters: Mapping[str, Any] | None = None
-    app_id: str = "default"
-    project_id: str = "default"
-
-    @property
-    def limit(self) -> int:
-        return DEFAULT_TOP_K if self.top_k == -1 else self.top_k
 
 
 class Found(NamedTuple):
-    """A hit, the most specific scope that it came from, the files it speaks of, the correction that it carries.
-
-    `context` is what stands beside it, where that was asked for.
-    """
+    """A hit with its most specific scope, its files, the id of its override and, if requested, its neighbours."""
 
     hit: Hit
     scope: Scope
@@ -73,11 +66,10 @@ class Found(NamedTuple):
     context: Surroundings | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ScopeReport:
-    """What became of one scope: how many hits were asked for (0: it had nothing to ask) and found, how many sessions
-    it covered (None: all), what was hidden or replaced by the user's own decisions, and the milliseconds it took.
-    `exhausted`: so much was left out that there are too few, and the engine gives no more at once."""
+class ScopeReport(NamedTuple):
+    """Statistics of one scope. `asked` is the requested `top_k`, 0 if the scope has no sessions; `sessions` None means
+    all of the user's. `hidden` and `replaced` count hits that the user deleted or overrode. `exhausted`: deletions
+    leave fewer than `top_k` hits and the engine returns no more in one call."""
 
     asked: int = 0
     sessions: int | None = 0
@@ -91,46 +83,38 @@ class ScopeReport:
 
 @dataclass(frozen=True, slots=True)
 class SearchAnswer:
-    """`method` is what was really done, which differs from the question where a scope is `degraded`."""
+    """`method` is the method used, which differs from the requested one where a scope is `degraded`."""
 
     results: tuple[Found, ...]
     method: Method
     scopes: dict[Scope, ScopeReport]
 
 
-def search(principal: Principal, command: SearchCommand, *, engine: Engine | None = None) -> SearchAnswer:
-    """The caller's best memories for a question, best first; hits without a score come last.
+def search(owner: Owner, command: SearchCommand, *, engine: Engine | None = None) -> SearchAnswer:
+    """Return the owner's best memories for a query, best first; hits without a score come last.
 
-    At most `limit` per scope, profiles and unprocessed messages not counted. Errors: `InvalidInput` for filters and
-    where the engine lacks what the method needs, and the engine's own.
+    At most `top_k` per scope, not counting profiles and unprocessed messages. Raises: `InvalidInput` for filters and a
+    method that the engine lacks, and the engine's errors.
     """
-    return search_of(owner_of(principal, command.app_id, command.project_id), command, engine=engine)
-
-
-def search_of(owner: Owner, command: SearchCommand, *, engine: Engine | None = None) -> SearchAnswer:
-    """The same for an owner, whose scope goes before the command's."""
     with turns.search():
-        return _search(owner, command, engine or get_engine())
-
-
-def _search(owner: Owner, command: SearchCommand, engine: Engine) -> SearchAnswer:
-    filters.parse(command.filters)  # also where no scope has anything to ask
-    asked = requests_of(owner, command)
-    started = time.perf_counter()
-    results, decided = _ask(engine, owner, asked, command.limit)
-    took_ms = round((time.perf_counter() - started) * 1000, 2)
-    found = _bare(cut(_decided(merge(owner, asked, results), decided), command.limit))
-    files = attach(owner, [item.hit for item in found])
-    beside = surroundings(owner, [item.hit.memory_id for item in found], command.context)
+        filters.parse(command.filters)  # also if no scope has sessions to search
+        requests = scope_requests(owner, command)
+        started = time.perf_counter()
+        results, decisions = _query_engine(engine or get_engine(), owner, requests, command.top_k)
+        took_ms = round((time.perf_counter() - started) * 1000, 2)
+        merged = _apply_decisions(merge_scopes(owner, requests, results), decisions)
+        found = _strip_base64(limit_per_scope(merged, command.top_k))
+        files = attach(owner, [item.hit for item in found])
+        neighbours = surroundings(owner, [item.hit.memory_id for item in found], command.context)
     return SearchAnswer(
         results=tuple(
-            Found(item.hit, item.scope, files[item.hit.memory_id], item.override_id, beside.get(item.hit.memory_id))
+            item._replace(attachments=files[item.hit.memory_id], context=neighbours.get(item.hit.memory_id))
             for item in found
         ),
         method=next((result.method for result in results.values()), command.method),
         scopes={
-            scope: _report(asked[scope], results[scope], decided, command.limit, took_ms)
-            if scope in asked
+            scope: _report(requests[scope], results[scope], decisions, command.top_k, took_ms)
+            if scope in requests
             else ScopeReport()
             for scope in SCOPES
             if scope in command.scopes
@@ -138,139 +122,109 @@ def _search(owner: Owner, command: SearchCommand, engine: Engine) -> SearchAnswe
     )
 
 
-def requests_of(owner: Owner, command: SearchCommand) -> dict[Scope, SearchRequest]:
-    """One request for each scope that has something to ask; the profile is asked for once."""
-    sessions = _sessions(owner, command)
-    return {
-        scope: SearchRequest(
-            query=command.query,
-            method=command.method,
-            top_k=command.limit,
-            session_ids=session_ids,
-            agent_id=command.agent_id,
-            reader=command.reader,
-            radius=command.radius,
-            include_profile=command.include_profile and position == 0,
-            enable_llm_rerank=command.enable_llm_rerank,
-            filters=command.filters,
-        )
-        for position, (scope, session_ids) in enumerate(sessions.items())
-    }
+def scope_requests(owner: Owner, command: SearchCommand) -> dict[Scope, SearchRequest]:
+    """Return one request per scope that has sessions to search; only the first requests the profile.
 
-
-def _sessions(owner: Owner, command: SearchCommand) -> dict[Scope, tuple[str, ...] | None]:
-    """The sessions of each scope, None for all of the user's. A scope without any is left out: an empty list must
-    never become an unfiltered search."""
+    A scope without sessions is left out: an empty list must never become an unfiltered search.
+    """
     sessions: dict[Scope, tuple[str, ...] | None] = {}
     if "current_chat" in command.scopes and command.conversation_id is not None:
         sessions["current_chat"] = (f"chat:{command.conversation_id}",)
-    if "resources" in command.scopes:
-        resources = searchable_sessions(owner)
-        if resources:
-            sessions["resources"] = resources
+    if "resources" in command.scopes and (resources := searchable_sessions(owner)):
+        sessions["resources"] = resources
     if "all_user_memory" in command.scopes:
         sessions["all_user_memory"] = None
-    return sessions
+    return {
+        scope: replace(
+            command, session_ids=session_ids, include_profile=command.include_profile and scope == next(iter(sessions))
+        )
+        for scope, session_ids in sessions.items()
+    }
 
 
-def _ask(
-    engine: Engine, owner: Owner, asked: dict[Scope, SearchRequest], limit: int
+def _query_engine(
+    engine: Engine, owner: Owner, requests: dict[Scope, SearchRequest], limit: int
 ) -> tuple[dict[Scope, SearchResult], Decisions]:
-    """The answers to the requests, and what the user decided about them.
+    """Return the engine's results and the user's decisions about their hits.
 
-    Where so much of an answer is deleted that fewer than `limit` are left, and the engine may have more, it is asked
-    again for twice as many; `asked` is brought up to date.
+    Requests left with fewer than `limit` live hits are repeated with twice the `top_k` while the engine may have more;
+    `requests` is updated.
     """
     results: dict[Scope, SearchResult] = {}
-    decided = Decisions(frozenset(), frozenset(), {})
-    wanted = dict(asked)
-    while wanted:
-        results |= zip(wanted, engine.search(owner, list(wanted.values())), strict=True)
-        decided = _decisions(owner, (hit for result in results.values() for hit in result.hits))
-        wanted = {
+    decisions = Decisions(frozenset(), frozenset(), {})
+    pending = requests
+    while pending:
+        results |= zip(pending, engine.search(owner, list(pending.values())), strict=True)
+        decisions = _decisions(owner, [hit for result in results.values() for hit in result.hits])
+        pending = {
             scope: replace(request, top_k=min(2 * request.top_k, MAX_TOP_K))
-            for scope, request in asked.items()
-            if _is_short(results[scope], decided, limit) and _can_grow(request, results[scope])
+            for scope, request in requests.items()
+            if _is_short(results[scope], decisions, limit)
+            and max(request.top_k, results[scope].stopped_at or 0) < MAX_TOP_K
         }
-        asked |= wanted
-    return results, decided
+        requests |= pending
+    return results, decisions
 
 
-def _is_short(result: SearchResult, decided: Decisions, limit: int) -> bool:
-    """Whether fewer than `limit` hits are left though the engine may have more."""
+def _is_short(result: SearchResult, decisions: Decisions, limit: int) -> bool:
+    """Return True if fewer than `limit` live hits are left though the engine may have more."""
     if result.stopped_at is None:
         return False
-    return len([hit for hit in decided.live(result.hits) if hit.memory_type not in UNCOUNTED_TYPES]) < limit
+    return len([hit for hit in decisions.live(result.hits) if hit.memory_type not in UNCOUNTED_TYPES]) < limit
 
 
-def _can_grow(request: SearchRequest, result: SearchResult) -> bool:
-    return max(request.top_k, result.stopped_at or 0) < MAX_TOP_K
+def _decisions(owner: Owner, hits: Sequence[Hit]) -> Decisions:
+    sessions = {hit.session_id for hit in hits if hit.session_id is not None}
+    decisions = queries.decisions(owner, sorted({hit.memory_id for hit in hits}), sorted(sessions))
+    # A digest of EverOS lists no source memories and keeps repeating those that the user deleted or edited.
+    digests = {hit.memory_id for hit in hits if hit.memory_type in SESSIONLESS_TYPES and "upstream" in hit.legs}
+    if digests and queries.has_hidden_or_edited_memories(owner):
+        return decisions._replace(memories=decisions.memories | digests)
+    return decisions
 
 
-def merge(owner: Owner, asked: Mapping[Scope, SearchRequest], results: Mapping[Scope, SearchResult]) -> list[Found]:
-    """Each memory once, under its most specific scope with its best score; the best first."""
+def merge_scopes(
+    owner: Owner, requests: Mapping[Scope, SearchRequest], results: Mapping[Scope, SearchResult]
+) -> list[Found]:
+    """Return each memory once, under its most specific scope with its best score; the best first."""
     merged: dict[str, Found] = {}
     for scope, result in results.items():  # in the order of SCOPES
-        for hit in _own_hits(owner, asked[scope], result):
+        for hit in _requested_hits(owner, requests[scope], result):
             known = merged.get(hit.memory_id)
             if known is None:
                 merged[hit.memory_id] = Found(hit, scope)
-            elif _rank(hit) < _rank(known.hit):
+            elif hit.sort_key < known.hit.sort_key:
                 merged[hit.memory_id] = Found(hit, known.scope)
-    return sorted(merged.values(), key=lambda found: _rank(found.hit))
+    return sorted(merged.values(), key=lambda found: found.hit.sort_key)
 
 
-def _own_hits(owner: Owner, request: SearchRequest, result: SearchResult) -> list[Hit]:
-    """An engine is not believed: what lies outside the sessions that were asked for is dropped."""
+def _requested_hits(owner: Owner, request: SearchRequest, result: SearchResult) -> list[Hit]:
+    """Drop hits of other sessions and other users: the engine is not trusted."""
     sessions = None if request.session_ids is None else frozenset(request.session_ids)
-    own = [hit for hit in result.hits if _is_in(hit, sessions) and _is_of(owner, hit)]
-    if len(own) < len(result.hits):
-        logger.error("the engine returned %d memories that were not asked for", len(result.hits) - len(own))
-    return own
+    users = {None, owner.user_id}
+    hits = [
+        hit
+        for hit in result.hits
+        if (sessions is None or hit.session_id in sessions or hit.memory_type in SESSIONLESS_TYPES)
+        and parse_session_id(hit.session_id or "").user_id in users
+    ]
+    if len(hits) < len(result.hits):
+        logger.error("the engine returned %d memories that were not asked for", len(result.hits) - len(hits))
+    return hits
 
 
-def _is_in(hit: Hit, session_ids: frozenset[str] | None) -> bool:
-    return session_ids is None or hit.session_id in session_ids or hit.memory_type in SESSIONLESS_TYPES
+def _apply_decisions(found: list[Found], decisions: Decisions) -> list[Found]:
+    """Drop deleted hits and apply overrides. An engine that has the decisions in its own table did both already."""
+    if not any(decisions):
+        return found
+    return [
+        _apply_override(item, decisions.overrides.get(item.hit.memory_id))
+        for item in found
+        if not decisions.hide(item.hit.memory_id, item.hit.session_id)
+    ]
 
 
-def _is_of(owner: Owner, hit: Hit) -> bool:
-    named = parse_session_id(hit.session_id or "").user_id
-    return named is None or named == owner.user_id
-
-
-def _rank(hit: Hit) -> tuple[bool, float, int, str]:
-    """Sorts the best first, the unscored last, the newer before the older."""
-    return hit.score is None, -(hit.score or 0.0), -hit.created_at_ms, hit.memory_id
-
-
-def _decisions(owner: Owner, found: Iterable[Hit]) -> Decisions:
-    hits = list(found)
-    sessions = {hit.session_id for hit in hits if hit.session_id is not None}
-    decided = decisions(owner, sorted({hit.memory_id for hit in hits}), sorted(sessions))
-    digests = {hit.memory_id for hit in hits if _is_upstream_digest(hit)}
-    if digests and has_hidden_or_edited_memories(owner):
-        return decided._replace(memories=decided.memories | digests)
-    return decided
-
-
-def _is_upstream_digest(hit: Hit) -> bool:
-    """Whether an upstream made it of memories that it does not name. What was deleted or corrected among these it goes
-    on telling, and nothing makes it write it anew."""
-    return hit.memory_type in SESSIONLESS_TYPES and "upstream" in hit.legs
-
-
-def _decided(found: Iterable[Found], decided: Decisions) -> list[Found]:
-    """Without what the user deleted, and with the user's words in the place of the engine's, in `raw` too.
-
-    An engine that has the decisions in its own table returns nothing deleted and the new words already.
-    """
-    if not any(decided):
-        return list(found)
-    live = [item for item in found if not decided.hide(item.hit.memory_id, item.hit.session_id)]
-    return [_corrected(item, decided.overrides.get(item.hit.memory_id)) for item in live]
-
-
-def _corrected(found: Found, override: ActiveOverride | None) -> Found:
+def _apply_override(found: Found, override: ActiveOverride | None) -> Found:
     if override is None:
         return found
     if found.hit.text == override.text:
@@ -279,7 +233,7 @@ def _corrected(found: Found, override: ActiveOverride | None) -> Found:
     return found._replace(hit=found.hit._replace(text=override.text, raw=raw), override_id=override.override_id)
 
 
-def cut(found: Iterable[Found], limit: int) -> list[Found]:
+def limit_per_scope(found: Iterable[Found], limit: int) -> list[Found]:
     kept: list[Found] = []
     left = dict.fromkeys(SCOPES, limit)
     for item in found:
@@ -290,25 +244,25 @@ def cut(found: Iterable[Found], limit: int) -> list[Found]:
     return kept
 
 
-def _bare(found: list[Found]) -> list[Found]:
-    """Without the file contents that an engine may keep in its records."""
+def _strip_base64(found: list[Found]) -> list[Found]:
+    """Remove file contents that an engine may keep in its records."""
     records = [item.hit.raw for item in found]
-    bare = without_base64(records)
-    if bare is records:
+    stripped = without_base64(records)
+    if stripped is records:
         return found
-    return [item._replace(hit=item.hit._replace(raw=raw)) for item, raw in zip(found, bare, strict=True)]
+    return [item._replace(hit=item.hit._replace(raw=raw)) for item, raw in zip(found, stripped, strict=True)]
 
 
 def _report(
-    request: SearchRequest, result: SearchResult, decided: Decisions, limit: int, took_ms: float
+    request: SearchRequest, result: SearchResult, decisions: Decisions, limit: int, took_ms: float
 ) -> ScopeReport:
     return ScopeReport(
         asked=request.top_k,
         sessions=None if request.session_ids is None else len(request.session_ids),
         found=len(result.hits),
-        hidden=len(result.hits) - len(decided.live(result.hits)),
-        replaced=len([hit for hit in result.hits if hit.memory_id in decided.overrides]),
+        hidden=len(result.hits) - len(decisions.live(result.hits)),
+        replaced=len([hit for hit in result.hits if hit.memory_id in decisions.overrides]),
         degraded=result.degraded,
-        exhausted=_is_short(result, decided, limit),
+        exhausted=_is_short(result, decisions, limit),
         ms=took_ms,
     )

@@ -1,4 +1,4 @@
-"""The part of a user's memories that a request asks: its sessions, its agents, its filters."""
+"""Select the memories that a request covers, by its sessions, agents and filters."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from store.types import SearchRequest
 
 @dataclass(frozen=True, slots=True)
 class _Filterable:
-    """A document as filters see it. What came from a resource has that as its parent, all else its session."""
+    """A document as filters see it. Its parent is the resource it comes from, else its session."""
 
     session_id: str | None
     parent_type: str | None
@@ -31,45 +31,45 @@ class _Filterable:
 
 
 def sessions_of(requests: Iterable[SearchRequest]) -> list[str] | None:
-    """The sessions that requests speak of; None: all, because filters may speak of any."""
+    """Return the sessions that requests name, None for all: filters may name any session."""
     if any(request.filters for request in requests):
         return None
     return list(dict.fromkeys(one for request in requests for one in request.session_ids or ()))
 
 
-def admitted(request: SearchRequest, seen: Snapshot) -> Flags:
-    """Which documents belong to the part."""
-    facts = seen.facts
-    found = np.ones(len(facts), np.bool_)
+def candidate_mask(request: SearchRequest, snapshot: Snapshot) -> Flags:
+    """Return which documents the request covers."""
+    facts = snapshot.facts
+    mask = np.ones(len(facts), np.bool_)
     if request.session_ids is not None:
-        asked = [seen.sessions[name] for name in request.session_ids if name in seen.sessions]
-        found &= np.isin(facts["session"], asked)
+        sessions = [snapshot.sessions[name] for name in request.session_ids if name in snapshot.sessions]
+        mask &= np.isin(facts["session"], sessions)
     if request.agent_id is not None:
-        found &= of_agents(seen, {request.agent_id})
+        mask &= of_agents(snapshot, {request.agent_id})
     if request.reader is not None:
-        found &= ~is_written_down(seen) | of_agents(seen, {"", request.reader})
+        mask &= ~is_written_down(snapshot) | of_agents(snapshot, {"", request.reader})
     if request.filters:
-        found &= _passing(request.filters, seen, np.flatnonzero(found))
-    return found
+        mask &= _passing(request.filters, snapshot, np.flatnonzero(mask))
+    return mask
 
 
-def of_agents(seen: Snapshot, agent_ids: Collection[str]) -> Flags:
-    agents = [place for place, name in enumerate(seen.names) if name in agent_ids]
-    return np.isin(seen.facts["agent"], agents)
+def of_agents(snapshot: Snapshot, agent_ids: Collection[str]) -> Flags:
+    agents = [place for place, name in enumerate(snapshot.names) if name in agent_ids]
+    return np.isin(snapshot.facts["agent"], agents)
 
 
-def is_written_down(seen: Snapshot) -> Flags:
-    return np.isin(seen.facts["origin"], [ORIGINS.index(origin) for origin in WRITTEN_DOWN])
+def is_written_down(snapshot: Snapshot) -> Flags:
+    return np.isin(snapshot.facts["origin"], [ORIGINS.index(origin) for origin in WRITTEN_DOWN])
 
 
-def _passing(tree: Mapping[str, Any], seen: Snapshot, documents: Numbers) -> Flags:
+def _passing(tree: Mapping[str, Any], snapshot: Snapshot, documents: Numbers) -> Flags:
     condition = filters.parse(tree)
-    sessions = {pk: name for name, pk in seen.sessions.items()}
-    passing = np.zeros(len(seen.facts), np.bool_)
-    rows = seen.facts[documents]
+    sessions = {pk: name for name, pk in snapshot.sessions.items()}
+    passing = np.zeros(len(snapshot.facts), np.bool_)
+    rows = snapshot.facts[documents]
     columns = (documents.tolist(), rows["session"].tolist(), rows["at"].tolist(), rows["sender"].tolist())
     for document, session, at, sender in zip(*columns, strict=True):
-        passing[document] = condition.matches(_filterable(sessions.get(session), at, seen.names[sender]))
+        passing[document] = condition.matches(_filterable(sessions.get(session), at, snapshot.names[sender]))
     return passing
 
 

@@ -1,11 +1,11 @@
-"""How a question is really answered: by its method where that can be had, else by keyword, saying why.
+"""Resolve the method that a request is answered with, and the vector of its query.
 
-What is left of `agentic` here lacks the LLM's endpoint: with one, `engines.embedded.agentic` has made it `hybrid`.
+Requests by `agentic` arrive here only without an LLM endpoint: with one, `engines.embedded.agentic` sends `hybrid`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -26,25 +26,25 @@ _NEEDS: Final[Mapping[Method, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """`method` is what is done, `vector` the question's own where it needs one; `degraded` as in `SearchResult`."""
+class SearchPlan:
+    """`method` is the one used, `vector` the vector of the query if needed, `degraded` as in `SearchResult`."""
 
     method: Method
     vector: Vectors | None = None
     degraded: str | None = None
 
 
-def space_for(requests: list[SearchRequest]) -> Serving | None:
-    """The vectors that the requests are answered from, where an endpoint is set and one asks for it.
+def space_for(requests: Sequence[SearchRequest]) -> Serving | None:
+    """Return the embedding space of the requests, None if no request uses vectors or no endpoint is set.
 
-    No statement where all questions have their vectors already: it is then for whoever reads the memories' vectors to
-    see whether the space is still in use. The endpoint is asked about one that was looked up alone.
+    No statement if the vectors of all queries are cached: the reader of the memories' vectors then checks that the
+    space still serves. The endpoint is asked only about a space that was looked up.
     """
-    asked = [request.query for request in requests if request.method in _OF_VECTORS]
-    if not asked or wanted_model() is None:
+    queries = [request.query for request in requests if request.method in _OF_VECTORS]
+    if not queries or wanted_model() is None:
         return None
     space = spaces.last_serving()
-    if space is not None and all(_has_vector(query, space) for query in asked):
+    if space is not None and all(_has_vector(query, space) for query in queries):
         return space
     return spaces.serving()
 
@@ -55,29 +55,29 @@ def _has_vector(query: str, space: Serving) -> bool:
     return client().kept(spaces.model_of(space), query) is not None
 
 
-def way_of(request: SearchRequest, space: Serving | None) -> Way:
-    """Errors: `InvalidInput` for a method whose endpoint is not set, `EngineUnavailable` where `vector` cannot be."""
+def plan_for(request: SearchRequest, space: Serving | None) -> SearchPlan:
+    """Raises: `InvalidInput` for a method without endpoint, `EngineUnavailable` if that of `vector` fails."""
     wanted = wanted_model()
     if request.method == "keyword":
-        return Way("keyword")
+        return SearchPlan("keyword")
     if request.method == "agentic" or (wanted is None and request.method == "vector"):
         raise InvalidInput.of_field(
             "method", f"{request.method} needs the setting {_NEEDS[request.method]}; use keyword or hybrid"
         )
     if wanted is None:
-        return Way("keyword", degraded=DEGRADED)
+        return SearchPlan("keyword", degraded=DEGRADED)
     if scripts.is_foreign(request.query) and not (space and space.knows_other_scripts):
-        return Way("keyword", degraded=UNKNOWN_SCRIPT)
+        return SearchPlan("keyword", degraded=UNKNOWN_SCRIPT)
     return _with_vector(request, spaces.model_of(space) if space else wanted)
 
 
-def _with_vector(request: SearchRequest, model: Model) -> Way:
+def _with_vector(request: SearchRequest, model: Model) -> SearchPlan:
     if (kept := client().kept(model, request.query)) is not None:
-        return Way(request.method, kept)
+        return SearchPlan(request.method, kept)
     try:
         with turns.searching.lent():
-            return Way(request.method, client().question(model, request.query))
+            return SearchPlan(request.method, client().question(model, request.query))
     except EndpointError as error:
         if request.method == "hybrid":
-            return Way("keyword", degraded=f"{error.detail} Searched by keyword alone.")
+            return SearchPlan("keyword", degraded=f"{error.detail} Searched by keyword alone.")
         raise EngineUnavailable(error.detail, retry_after_seconds=error.retry_after_seconds or 5) from error

@@ -1,6 +1,6 @@
-"""Questions to hits: two statements whatever the number of questions, everything between them in memory.
+"""Answer search requests in two statements, however many there are; everything between the two is in memory.
 
-With vectors it is one more for the space that they lie in, where the endpoint has to be asked about a question.
+A third statement looks up the embedding space if the vector of a query is not cached.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import numpy as np
 
 from store.index import keyword
 from store.search import queries, ranking, snapshot
-from store.search.candidates import admitted, sessions_of
-from store.search.plan import Way, space_for, way_of
-from store.search.ranking import Fused, Keywords, Score
+from store.search.candidates import candidate_mask, sessions_of
+from store.search.plan import SearchPlan, plan_for, space_for
+from store.search.ranking import Flags, Keywords, Score
 from store.search.records import raw_of
 from store.search.snapshot import Numbers, Postings, Reals, Snapshot
 from store.text.tokens import query_tokens
@@ -29,51 +29,47 @@ Ranked = tuple[int, Score]
 
 
 def search(owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResult]:
-    """The best memories for each request. At most `top_k` of them, and besides as many unprocessed messages, and the
-    user's profile where it is asked for. One request `with_hidden` makes all of them so.
+    """Return the best memories for each request: `top_k`, as many unprocessed messages, and the profile if requested.
 
-    `radius` cuts what the vectors found, never keyword evidence. Errors: `InvalidInput` for a method that needs an
-    endpoint, `EngineUnavailable` where the endpoint of `vector` fails.
+    One request `with_hidden` applies to all. `radius` cuts hits of vectors, never keyword evidence. Raises:
+    `InvalidInput` for a method without its endpoint, `EngineUnavailable` if the endpoint of `vector` fails.
     """
-    space = space_for(list(requests))
-    ways = [way_of(request, space) for request in requests]
+    space = space_for(requests)
+    plans = [plan_for(request, space) for request in requests]
     try:
-        questions = _questions(owner, requests, ways, space)
+        ranker = _ranker(owner, requests, plans, space)
     except snapshot.OtherSpace:
-        spaces.serving()  # which is then the last one seen
+        spaces.serving()  # updates the cached space
         return search(owner, requests)
-    if questions is None:
-        return [SearchResult((), way.method, way.degraded) for way in ways]
-    best = [questions.best(request, way) for request, way in zip(requests, ways, strict=True)]
-    profiles = [questions.profiles(request) for request in requests]
+    if ranker is None:
+        return [SearchResult((), plan.method, plan.degraded) for plan in plans]
+    best = [ranker.best(request, plan) for request, plan in zip(requests, plans, strict=True)]
+    profiles = [ranker.profiles(request) for request in requests]
     rows = queries.rows(
         owner,
         {pk for ranked in chain(best, profiles) for pk, _ in ranked},
         with_hidden=any(request.with_hidden for request in requests),
-        space=space.pk if space and any(way.method == "vector" for way in ways) else None,
+        space=space.pk if space and any(plan.method == "vector" for plan in plans) else None,
     )
     return [
         SearchResult(
-            tuple(hits_of(owner, [*questions.nearest(request, way, ranked, rows), *unranked], rows)),
-            way.method,
-            way.degraded,
+            tuple(hits_of(owner, [*ranker.rescore(request, plan, ranked, rows), *unranked], rows)),
+            plan.method,
+            plan.degraded,
         )
-        for request, way, ranked, unranked in zip(requests, ways, best, profiles, strict=True)
+        for request, plan, ranked, unranked in zip(requests, plans, best, profiles, strict=True)
     ]
 
 
 def rank(owner: Owner, requests: Sequence[SearchRequest]) -> list[list[Ranked]]:
-    """The best memories for each request by keyword, best first.
-
-    At most one statement.
-    """
-    way = Way("keyword")
-    questions = _questions(owner, requests, [way] * len(requests), None)
-    return [questions.best(request, way) if questions else [] for request in requests]
+    """Return the best memories for each request by keyword, best first. At most one statement."""
+    plan = SearchPlan("keyword")
+    ranker = _ranker(owner, requests, [plan] * len(requests), None)
+    return [ranker.best(request, plan) if ranker else [] for request in requests]
 
 
 def hits_of(owner: Owner, ranked: Iterable[Ranked], rows: Mapping[int, queries.Row]) -> Iterable[Hit]:
-    """Ranked memories as hits; `rows` by row id. What is gone since the index was read is left out."""
+    """Yield ranked memories as hits; `rows` by row id. Memories deleted since the snapshot are left out."""
     for pk, score in ranked:
         if row := rows.get(pk):
             yield Hit(
@@ -88,129 +84,119 @@ def hits_of(owner: Owner, ranked: Iterable[Ranked], rows: Mapping[int, queries.R
             )
 
 
-def _questions(
-    owner: Owner,
-    requests: Sequence[SearchRequest],
-    ways: Sequence[Way],
-    space: Serving | None,
-) -> _Questions | None:
-    """The questions of some requests, with all that ranks their answers; None where nothing is asked.
-
-    Errors: `OtherSpace`.
-    """
-    by_words = [request.query for request, way in zip(requests, ways, strict=True) if way.method != "vector"]
-    terms = {query: query_tokens(query)[:MAX_TERMS] for query in dict.fromkeys(by_words)}
-    wanted = list(dict.fromkeys(term for held in terms.values() for term in held))
-    used = space if any(way.vector is not None for way in ways) else None
-    if not wanted and used is None:
+def _ranker(
+    owner: Owner, requests: Sequence[SearchRequest], plans: Sequence[SearchPlan], space: Serving | None
+) -> _Ranker | None:
+    """Read the snapshot that the requests need; None if they have neither terms nor vectors. Raises: `OtherSpace`."""
+    by_keyword = [request.query for request, plan in zip(requests, plans, strict=True) if plan.method != "vector"]
+    terms = {query: query_tokens(query)[:MAX_TERMS] for query in dict.fromkeys(by_keyword)}
+    all_terms = list(dict.fromkeys(chain.from_iterable(terms.values())))
+    if all(plan.vector is None for plan in plans):
+        space = None
+    if not all_terms and space is None:
         return None
     with_hidden = any(request.with_hidden for request in requests)
-    seen = snapshot.read(
-        owner, wanted, keyword.prefix_of(owner), sessions=sessions_of(requests), space=used, with_hidden=with_hidden
-    )
-    return _Questions(seen, terms, wanted)
+    prefix = keyword.prefix_of(owner)
+    read = snapshot.read(owner, all_terms, prefix, sessions=sessions_of(requests), space=space, with_hidden=with_hidden)
+    return _Ranker(read, terms, all_terms)
 
 
-class _Questions:
-    """The questions of one call over one snapshot: what the same question is worth is worked out once."""
+class _Ranker:
+    """Ranks one snapshot for several requests; what depends on the query alone is computed once per query."""
 
-    def __init__(self, seen: Snapshot, terms: Mapping[str, Sequence[str]], wanted: Sequence[str]) -> None:
-        self._seen, self._wanted = seen, wanted
-        self._named = {query: ranking.speakers_named(query, seen) for query in terms}
-        self._keywords = {query: self._keywords_of(query, held) for query, held in terms.items()}
+    def __init__(self, snapshot: Snapshot, terms: Mapping[str, Sequence[str]], all_terms: Sequence[str]) -> None:
+        self._snapshot, self._all_terms = snapshot, all_terms
+        self._named = {query: ranking.speakers_named(query, snapshot) for query in terms}
+        self._keywords = {query: self._keywords_of(query, own) for query, own in terms.items()}
         self._cosines: dict[str, Reals] = {}
 
-    def best(self, request: SearchRequest, way: Way) -> list[Ranked]:
-        """The best for a request, best first; by `vector` those among which `nearest` finds the best."""
-        if way.method == "vector":
-            return self._near(request, way)
-        documents = np.flatnonzero(admitted(request, self._seen))
-        if way.method == "hybrid":
-            return self._by_both(request, way, documents)
-        by_keyword = self._keywords[request.query]
-        chosen = self._chosen(documents[by_keyword.totals[documents] > 0], by_keyword.totals, request.top_k)
-        legs = by_keyword.legs(chosen, range(1, len(chosen) + 1))
-        return self._scored(chosen, by_keyword.totals, [{"keyword": leg} for leg in legs])
+    def best(self, request: SearchRequest, plan: SearchPlan) -> list[Ranked]:
+        """Return the best memories, best first; by `vector` the candidates that `rescore` chooses from."""
+        mask = candidate_mask(request, self._snapshot)
+        if plan.method == "vector":
+            return self._vector_candidates(request, plan, mask)
+        documents = np.flatnonzero(mask)
+        keywords = self._keywords[request.query]
+        if plan.method == "hybrid":
+            return self._hybrid(request, plan, keywords, documents)
+        chosen = self._select(documents[keywords.totals[documents] > 0], keywords.totals, request.top_k)
+        legs = keywords.legs(chosen, range(1, len(chosen) + 1))
+        return self._scored(chosen, keywords.totals, [{"keyword": leg} for leg in legs])
 
     def profiles(self, request: SearchRequest) -> list[Ranked]:
-        """The user's, where they are asked for; nothing ranks them."""
+        """Return the user's profiles if requested; they have no score."""
         if not request.include_profile or request.agent_id is not None:
             return []
-        return [(pk, Score(None, {})) for pk in self._seen.profiles]
+        return [(pk, Score(None, {})) for pk in self._snapshot.profiles]
 
-    def nearest(
-        self, request: SearchRequest, way: Way, ranked: list[Ranked], rows: Mapping[int, queries.Row]
+    def rescore(
+        self, request: SearchRequest, plan: SearchPlan, ranked: list[Ranked], rows: Mapping[int, queries.Row]
     ) -> list[Ranked]:
-        """The best by the exact vectors in `rows` of what was ranked by codes; what was not stays as it is."""
-        if way.method != "vector" or way.vector is None or not ranked:
+        """Rank the candidates of `vector` by the exact vectors in `rows`; other methods are ranked already."""
+        if plan.method != "vector" or plan.vector is None or not ranked:
             return ranked
-        near = self._seen.places_of(np.array([pk for pk, _ in ranked], np.int64))
-        held = [row.vector if (row := rows.get(pk)) else None for pk, _ in ranked]
-        cosines = np.zeros(len(self._seen.facts))
-        cosines[near] = pages.exact(held, [score.total for _, score in ranked], way.vector).clip(0.0, 1.0)
-        chosen = self._chosen(near[cosines[near] > 0], cosines, request.top_k)
+        near = self._snapshot.places_of(np.array([pk for pk, _ in ranked], np.int64))
+        vectors = [row.vector if (row := rows.get(pk)) else None for pk, _ in ranked]
+        cosines = np.zeros(len(self._snapshot.facts))
+        cosines[near] = pages.exact(vectors, [score.total for _, score in ranked], plan.vector).clip(0.0, 1.0)
+        chosen = self._select(near[cosines[near] > 0], cosines, request.top_k)
         legs = [{"vector": {"rank": rank, "score": one}} for rank, one in enumerate(cosines[chosen].tolist(), start=1)]
         return self._scored(chosen, cosines, legs)
 
-    def _near(self, request: SearchRequest, way: Way) -> list[Ranked]:
-        """What may be among the best by its exact vector."""
-        cosines, margin = self._similar(request, way), pages.margin(self._seen)
-        documents = np.flatnonzero(admitted(request, self._seen) & (cosines > -margin))
-        parts = self._parts(documents)
+    def _vector_candidates(self, request: SearchRequest, plan: SearchPlan, mask: Flags) -> list[Ranked]:
+        """Return what may be among the best by exact vector, judged by quantized codes."""
+        cosines, margin = self._similarities(request, plan), pages.margin(self._snapshot)
+        documents = np.flatnonzero(mask & (cosines > -margin))
+        parts = self._split_pending(documents)
         near = np.concatenate([self._nearest_by_codes(part, cosines, request.top_k, margin) for part in parts])
         return self._scored(near, cosines, [{}] * len(near))
 
     def _nearest_by_codes(self, documents: Numbers, cosines: Reals, limit: int, margin: float) -> Numbers:
-        """Those of some documents among which the best by their exact vectors are."""
         if len(documents) > limit:
             values = cosines[documents]
             documents = documents[values >= np.partition(values, -limit)[-limit] - margin]
         most = max(limit, pages.RESCORED)
-        return documents if len(documents) <= most else ranking.best(self._seen.facts, documents, cosines, most)
+        return documents if len(documents) <= most else ranking.best(self._snapshot.facts, documents, cosines, most)
 
-    def _by_both(self, request: SearchRequest, way: Way, documents: Numbers) -> list[Ranked]:
-        fused: Fused = ranking.fused(
-            self._seen.facts,
-            self._keywords[request.query],
-            self._similar(request, way),
-            self._named[request.query],
-        )
+    def _hybrid(self, request: SearchRequest, plan: SearchPlan, keywords: Keywords, documents: Numbers) -> list[Ranked]:
+        cosines, named = self._similarities(request, plan), self._named[request.query]
+        fused = ranking.fused(self._snapshot.facts, keywords, cosines, named)
         is_found = (fused.keywords.totals[documents] > 0) | (fused.cosines[documents] > 0)
-        chosen = self._chosen(documents[is_found], fused.totals, request.top_k)
+        chosen = self._select(documents[is_found], fused.totals, request.top_k)
         return self._scored(chosen, fused.totals, fused.legs(chosen))
 
-    def _similar(self, request: SearchRequest, way: Way) -> Reals:
-        """The cosines of a question with all documents, NaN for those without a vector and those below the radius."""
-        if way.vector is None:
-            return np.full(len(self._seen.facts), np.nan)
+    def _similarities(self, request: SearchRequest, plan: SearchPlan) -> Reals:
+        """Return the cosines of a query with all documents, NaN for those without a vector or below the radius."""
+        if plan.vector is None:
+            return np.full(len(self._snapshot.facts), np.nan)
         if request.query not in self._cosines:
-            self._cosines[request.query] = pages.similarities(self._seen, way.vector)
+            self._cosines[request.query] = pages.similarities(self._snapshot, plan.vector)
         cosines = self._cosines[request.query]
         return cosines if request.radius is None else np.where(cosines >= request.radius, cosines, np.nan)
 
     def _keywords_of(self, query: str, terms: Sequence[str]) -> Keywords:
-        """`terms` are the question's own among those that were looked up."""
-        postings = self._seen.postings
-        if len(terms) < len(self._wanted):
+        """Weigh one query; `terms` are its own of all terms in the snapshot's postings."""
+        postings = self._snapshot.postings
+        if len(terms) < len(self._all_terms):
             place = {term: number for number, term in enumerate(terms)}
-            own = np.array([place.get(term, -1) for term in self._wanted])[postings.terms]
+            own = np.array([place.get(term, -1) for term in self._all_terms])[postings.terms]
             order = np.flatnonzero(own >= 0)
             order = order[np.argsort(own[order], kind="stable")]
             postings = Postings(own[order], postings.documents[order], postings.counts[order])
-        return ranking.keywords(self._seen, terms, postings, self._named[query])
+        return ranking.keywords(self._snapshot, terms, postings, self._named[query])
 
-    def _chosen(self, documents: Numbers, totals: Reals, limit: int) -> Numbers:
-        """The best of the memories and the best of the unprocessed messages, together in order."""
-        chosen = [ranking.best(self._seen.facts, part, totals, limit) for part in self._parts(documents)]
+    def _select(self, documents: Numbers, totals: Reals, limit: int) -> Numbers:
+        """Return the best memories and the best unprocessed messages, in one order."""
+        chosen = [ranking.best(self._snapshot.facts, part, totals, limit) for part in self._split_pending(documents)]
         if len(chosen) == 1:
             return chosen[0]
-        return ranking.best(self._seen.facts, np.concatenate(chosen), totals, 2 * limit)
+        return ranking.best(self._snapshot.facts, np.concatenate(chosen), totals, 2 * limit)
 
-    def _parts(self, documents: Numbers) -> list[Numbers]:
-        """The memories and, where there are any, the unprocessed messages: each have a limit of their own."""
-        pending = self._seen.pending[documents]
+    def _split_pending(self, documents: Numbers) -> list[Numbers]:
+        """Separate memories and unprocessed messages, which have separate limits."""
+        pending = self._snapshot.pending[documents]
         return [documents[~pending], documents[pending]] if pending.any() else [documents]
 
     def _scored(self, chosen: Numbers, totals: Reals, legs: Iterable[dict[str, Any]]) -> list[Ranked]:
-        rows = zip(self._seen.pks[chosen].tolist(), totals[chosen].tolist(), legs, strict=True)
+        rows = zip(self._snapshot.pks[chosen].tolist(), totals[chosen].tolist(), legs, strict=True)
         return [(pk, Score(total, leg)) for pk, total, leg in rows]

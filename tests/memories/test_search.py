@@ -9,6 +9,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from memories.api.schemas.search import DEFAULT_TOP_K
 from tests.conftest import Person
 from tests.memories.calls import CONTRACT, NOON_MS, say, search, texts, upload
 
@@ -171,10 +172,10 @@ def test_the_limits_of_top_k_are_accepted(alice: Person, top_k: int) -> None:
 
 
 def test_top_k_bounds_the_results(alice: Person) -> None:
-    say(alice, "chat:c1", *(f"payment number {number}" for number in range(12)))
+    say(alice, "chat:c1", *(f"payment number {number}" for number in range(22)))
     assert len(search(alice, conversation_id="c1")["results"]) == 8
     assert len(search(alice, conversation_id="c1", top_k=3)["results"]) == 3
-    assert len(search(alice, conversation_id="c1", top_k=-1)["results"]) == 12
+    assert len(search(alice, conversation_id="c1", top_k=-1)["results"]) == DEFAULT_TOP_K
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from accounts.audit import Actor
-from accounts.principal import Principal
 from engines.everos.adapter import UpstreamEngine
 from memories.models import Tombstone
 from memories.services import decisions
@@ -65,11 +64,7 @@ def delete(person: Person, *memory_ids: str) -> None:
 
 def ask(engine: UpstreamEngine, person: Person, query: str = "tea", **values: Any) -> SearchAnswer:
     command = SearchCommand(query=query, scopes=frozenset({"all_user_memory"}), **values)
-    return search(principal_of(person), command, engine=engine)
-
-
-def principal_of(person: Person) -> Principal:
-    return Principal(person.user_pk, person.user_id, person.user_pk)
+    return search(person.owner, command, engine=engine)
 
 
 def digest(stub: StubUpstream, person: Person, text: str) -> None:
@@ -136,7 +131,7 @@ def test_only_the_scope_that_lacks_some_is_asked_again(
         query="tea", scopes=frozenset({"current_chat", "all_user_memory"}), conversation_id="c1", top_k=2
     )
     stub.requests.clear()
-    answer = search(principal_of(alice), command, engine=engine)
+    answer = search(alice.owner, command, engine=engine)
     assert {scope: report.asked for scope, report in answer.scopes.items()} == {
         "current_chat": 2,
         "all_user_memory": 4,
@@ -160,8 +155,7 @@ def test_what_lies_beside_costs_two_statements_more(engine: UpstreamEngine, alic
     engine.add(alice.owner, "chat:c1", [told(alice.owner, "I like green tea")])
     engine.flush(alice.owner, "chat:c1")
     which = MemoryRef(Memory.objects.get(memory_type="episode").memory_id)
-    actor = Actor.key(principal_of(alice))
-    decisions.override(alice.user_pk, which, OverrideValues(text="I like coffee"), actor=actor, engine=engine)
+    decisions.override(alice.user_pk, which, OverrideValues(text="I like coffee"), actor=ACTOR, engine=engine)
     with CaptureQueriesContext(connection) as queries:
         ask(engine, alice, top_k=4)
     assert len(queries) == 4  # and our index, what was reworded
@@ -171,14 +165,13 @@ def test_a_correction_is_found_by_its_words_until_it_is_undone(engine: UpstreamE
     engine.add(alice.owner, "chat:c1", [told(alice.owner, "I like green tea")])
     engine.flush(alice.owner, "chat:c1")
     which = MemoryRef(Memory.objects.get(memory_type="episode").memory_id)
-    actor = Actor.key(principal_of(alice))
     override = decisions.override(
-        alice.user_pk, which, OverrideValues(text="I like coffee"), actor=actor, engine=engine
+        alice.user_pk, which, OverrideValues(text="I like coffee"), actor=ACTOR, engine=engine
     )
     (found,) = ask(engine, alice, "coffee").results
     assert (found.hit.text, found.override_id) == ("I like coffee", override.override_id)
     assert ask(engine, alice, "green tea").results == ()
-    decisions.undo_override(alice.user_pk, which, actor=actor, engine=engine)
+    decisions.undo_override(alice.user_pk, which, actor=ACTOR, engine=engine)
     assert ask(engine, alice, "coffee").results == ()
     (found,) = ask(engine, alice, "green tea").results
     assert (found.hit.text, found.override_id) == ("alice said: I like green tea", None)

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from accounts.principal import Principal
 from memories.api.rendering import search_answer
 from memories.models import Override, Tombstone
 from memories.queries import decisions
-from memories.services.search import DEFAULT_TOP_K, SCOPES, SearchAnswer, SearchCommand, search
+from memories.services.search import SCOPES, SearchAnswer, SearchCommand, search
 from resources.models import Attachment, Resource
 from tests.conftest import Person
 from tests.memories.engines import ScriptedEngine, hit
 
 
 def ask(person: Person, engine: ScriptedEngine, *scopes: Any, **values: Any) -> SearchAnswer:
-    principal = Principal(person.user_pk, person.user_id, uuid4())
     command = SearchCommand(query="payment", scopes=frozenset(scopes or SCOPES), **values)
-    return search(principal, command, engine=engine)
+    return search(person.owner, command, engine=engine)
 
 
 def ids(answer: SearchAnswer) -> list[str]:
@@ -87,12 +84,6 @@ def test_the_profile_is_asked_for_once(alice: Person) -> None:
     engine = ScriptedEngine([], [], [])
     ask(alice, engine, conversation_id="c1", include_profile=True)
     assert [request.include_profile for request in engine.asked] == [True, False, False]
-
-
-def test_top_k_of_minus_one_asks_for_the_documented_default(alice: Person) -> None:
-    engine = ScriptedEngine([])
-    ask(alice, engine, "all_user_memory", top_k=-1)
-    assert engine.asked[0].top_k == DEFAULT_TOP_K
 
 
 # --- merging ---------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""A search as the calls that EverOS needs for it."""
+"""Build the calls to EverOS for a search request."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ Payload = dict[str, Any]
 def payloads_of(
     owner: Owner, request: SearchRequest, sessions: Mapping[str, str], batch_size: int
 ) -> Iterator[Payload]:
-    """The bodies of a request's calls; `sessions` are the caller's, session id → engine id.
+    """Yield the bodies of a request's calls; `sessions` are the caller's, session id → engine id.
 
-    Sessions that the caller never wrote to are left out; if none is left there is no call. An agent is asked once and
-    without filters, which EverOS answers with 500.
+    Sessions unknown to EverOS are left out; without any there is no call. An agent's memories take one call without
+    filters, which EverOS answers with 500.
     """
     caller = for_upstream(request.filters or {}, sessions)
     if request.agent_id is not None:
-        if _has_sessions(request, sessions):
+        if request.session_ids is None or any(session_id in sessions for session_id in request.session_ids):
             yield _payload(owner, request, {})
         return
     if request.session_ids is None:
@@ -34,13 +34,9 @@ def payloads_of(
         yield _payload(owner, request, _scope_of(batch, caller))
 
 
-def _has_sessions(request: SearchRequest, sessions: Mapping[str, str]) -> bool:
-    return request.session_ids is None or any(session_id in sessions for session_id in request.session_ids)
-
-
 def _scope_of(engine_ids: Sequence[str], caller: Payload) -> Payload:
-    """The session condition stands at the top, beside the caller's: only there does EverOS show a single session's raw
-    messages, and nothing of the caller's can widen it."""
+    """Put the session condition at the top level: only there does EverOS return the unprocessed messages of a single
+    session, and the caller's filters cannot widen it."""
     if len(engine_ids) == 1:
         return {"session_id": engine_ids[0], **({"AND": [caller]} if caller else {})}
     scope = {"session_id": {"in": list(engine_ids)}}
@@ -54,7 +50,7 @@ def _payload(owner: Owner, request: SearchRequest, filters: Payload) -> Payload:
         "project_id": owner.project_id,
         "query": request.query,
         "method": request.method,
-        "top_k": MAX_TOP_K if _is_narrowed_here(request) else request.top_k,
+        "top_k": MAX_TOP_K if _is_filtered_here(request) else request.top_k,
         "enable_llm_rerank": request.enable_llm_rerank,
     }
     if request.radius is not None:
@@ -70,8 +66,8 @@ def _batches(items: Sequence[str], size: int) -> Iterator[list[str]]:
         yield batch
 
 
-def _is_narrowed_here(request: SearchRequest) -> bool:
-    """Whether we drop hits that EverOS would have counted."""
+def _is_filtered_here(request: SearchRequest) -> bool:
+    """Return True if we drop hits that EverOS counts."""
     filters = request.filters or {}
     return needs_us(filters) or (request.agent_id is not None and bool(filters or request.session_ids))
 

@@ -1,4 +1,4 @@
-"""EverOS's records as the answer to one request: whose they are, which pass the filters, the best of them."""
+"""Map EverOS's records to the result of one request: the owner's, those that pass the filters, the best of them."""
 
 from __future__ import annotations
 
@@ -9,46 +9,45 @@ from typing import Any
 from engines.everos.client import wire
 from engines.everos.client.filters import matches, needs_us
 from engines.everos.client.hits import Names, hits_of
-from store.types import Hit, Owner, SearchRequest, SearchResult
+from store.types import UNCOUNTED_TYPES, Hit, Owner, SearchRequest, SearchResult
 
 logger = logging.getLogger("memory_gateway.upstream")
-_UNCOUNTED = frozenset({"profile", "unprocessed_message"})
 
 
-def found_by(request: SearchRequest, answers: Iterable[wire.Records], owner: Owner, names: Names) -> list[Hit]:
-    """The owner's hits that the request asks for, each once, in no order.
+def collect_hits(request: SearchRequest, answers: Iterable[wire.Records], owner: Owner, names: Names) -> list[Hit]:
+    """Return the owner's hits that the request covers, each once, unordered.
 
-    What lies in sessions that are not named is dropped, and reported where they are somebody else's.
+    Records of unnamed sessions are dropped, and logged if they belong to other users.
     """
-    asked = None if request.session_ids is None else frozenset(request.session_ids)
+    session_ids = None if request.session_ids is None else frozenset(request.session_ids)
     filters: Mapping[str, Any] = request.filters or {}
     narrowing = filters if request.agent_id is not None or needs_us(filters) else {}
     best: dict[str, Hit] = {}
     dropped = 0
     for records in answers:
-        hits, strangers = hits_of(records, owner, names, request.agent_id, is_bounded=request.method != "keyword")
-        dropped += strangers
+        hits, foreign = hits_of(records, owner, names, request.agent_id, is_bounded=request.method != "keyword")
+        dropped += foreign
         for hit in hits:
             known = best.get(hit.memory_id)
-            if _passes(hit, asked, narrowing) and (known is None or _rank(hit) < _rank(known)):
+            if _passes(hit, session_ids, narrowing) and (known is None or hit.sort_key < known.sort_key):
                 best[hit.memory_id] = hit
     if dropped:
         logger.error("upstream: dropped %d records that are not the caller's", dropped)
     return list(best.values())
 
 
-def answer_of(request: SearchRequest, hits: Iterable[Hit], full_at: int | None) -> SearchResult:
-    """At most `top_k` hits, best first, profiles and raw messages not counted.
+def build_result(request: SearchRequest, hits: Iterable[Hit], full_at: int | None) -> SearchResult:
+    """Keep at most `top_k` hits, best first, not counting profiles and unprocessed messages.
 
-    `full_at` is the `top_k` of the calls of which one brought as many; None where none did.
+    `full_at` is the `top_k` of the calls if one of them returned as many, else None.
     """
-    best = sorted(hits, key=_rank)
+    best = sorted(hits, key=lambda hit: hit.sort_key)
     kept = tuple(_cut(best, request.top_k))
     return SearchResult(kept, request.method, stopped_at=request.top_k if len(kept) < len(best) else full_at)
 
 
 def is_full(records: wire.Records, top_k: int) -> bool:
-    """Whether an answer holds as much as was asked for, so that there may be more."""
+    """Return True if an answer holds as many records as requested, so there may be more."""
     return max(len(records.episodes), len(records.agent_cases), len(records.agent_skills)) >= top_k
 
 
@@ -58,13 +57,9 @@ def _passes(hit: Hit, session_ids: frozenset[str] | None, filters: Mapping[str, 
     return matches(filters, hit) if filters else True
 
 
-def _rank(hit: Hit) -> tuple[bool, float, int, str]:
-    return hit.score is None, -(hit.score or 0.0), -hit.created_at_ms, hit.memory_id
-
-
 def _cut(hits: Iterable[Hit], top_k: int) -> Iterable[Hit]:
     for hit in hits:
-        if hit.memory_type in _UNCOUNTED:
+        if hit.memory_type in UNCOUNTED_TYPES:
             yield hit
         elif top_k > 0:
             top_k -= 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints
@@ -11,11 +12,13 @@ from core.ids import MAX_SESSION_ID_CHARS, Name, check_session_id
 from core.rest import WHOLE
 from documents.mime_types import ContentType
 from memories.api.filters import FilterTree
-from memories.services.search import DEFAULT_TOP_K, Scope, SearchCommand
+from memories.services.search import Scope, SearchCommand
 from store.neighbours import MAX_NEIGHBOURS
-from store.types import MemoryType, Method
+from store.types import MAX_TOP_K, MemoryType, Method
 
+DEFAULT_TOP_K = 20
 MAX_QUERY_CHARS = 8192
+_COMMAND_FIELDS = frozenset(field.name for field in fields(SearchCommand))
 _MAX_CHAT_CHARS = MAX_SESSION_ID_CHARS - len("chat:")
 
 
@@ -35,7 +38,9 @@ ConversationId = Annotated[
 
 
 def _check_top_k(value: int) -> int:
-    if value == -1 or 1 <= value <= 100:
+    if value == -1:
+        return DEFAULT_TOP_K
+    if 1 <= value <= MAX_TOP_K:
         return value
     raise ValueError(f"must be 1 to 100, or -1 for the default of {DEFAULT_TOP_K}")
 
@@ -80,21 +85,8 @@ class SearchBody(ScopedBody):
     explain: bool = Field(False, description="Say of each result why it was found.")
 
     def command(self) -> SearchCommand:
-        return SearchCommand(
-            query=self.query,
-            scopes=frozenset(self.scope),
-            conversation_id=self.conversation_id,
-            agent_id=self.agent_id,
-            method=self.method,
-            top_k=self.top_k,
-            radius=self.radius,
-            include_profile=self.include_profile,
-            enable_llm_rerank=self.enable_llm_rerank,
-            context=self.context,
-            filters=self.filters,
-            app_id=self.app_id,
-            project_id=self.project_id,
-        )
+        values = {name: value for name, value in self if name in _COMMAND_FIELDS}
+        return SearchCommand(scopes=frozenset(self.scope), **values)
 
 
 class AttachmentOut(BaseModel):

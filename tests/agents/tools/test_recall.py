@@ -8,7 +8,7 @@ from django.test.utils import CaptureQueriesContext
 
 from memories.services import decisions
 from memories.services.lookup import MemoryRef
-from memories.services.search import SearchCommand, search_of
+from memories.services.search import SearchCommand, search
 from tests.agents.tools.conftest import Agent
 from tests.conftest import Person
 from tests.memories.calls import call, id_of, say, upload
@@ -139,7 +139,7 @@ def test_a_recall_is_one_search_and_one_look_at_the_rows(agent: Agent, django_as
     for number in range(12):
         agent.store(f"Deployment note {number}")
     with CaptureQueriesContext(connection) as searching:
-        search_of(agent.caller.owner, SearchCommand(query="deployment", scopes=frozenset({"all_user_memory"})))
+        search(agent.caller.owner, SearchCommand(query="deployment", scopes=frozenset({"all_user_memory"})))
     with django_assert_num_queries(len(searching) + 1):
         assert len(agent.recall("deployment", limit=10)) == 10
 

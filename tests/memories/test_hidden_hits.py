@@ -9,10 +9,10 @@ import pytest
 
 from accounts.audit import Actor
 from engines.embedded.engine import EmbeddedEngine
-from memories.services import decisions, search
-from memories.services.hidden_hits import LeftOut, left_out
+from memories.services import decisions
+from memories.services.hidden_hits import HiddenHit, find_hidden_hits
 from memories.services.lookup import MemoryRef
-from memories.services.search import SearchCommand, search_of
+from memories.services.search import SCOPES, SearchCommand, search
 from store.types import Owner
 from tests.conftest import Person
 from tests.console.people import remember
@@ -24,14 +24,14 @@ ACTOR = Actor.operator("op")
 
 
 def command(query: str = "tea", **values: Any) -> SearchCommand:
-    return SearchCommand(query=query, scopes=frozenset(search.SCOPES), **values)
+    return SearchCommand(query=query, scopes=frozenset(SCOPES), **values)
 
 
 def hide(owner: Owner, memory_id: str) -> None:
     decisions.delete(owner.user_pk, MemoryRef(memory_id), reason="old", actor=ACTOR)
 
 
-def places(found: list[LeftOut]) -> list[tuple[str, int]]:
+def places(found: list[HiddenHit]) -> list[tuple[str, int]]:
     return [(one.hit.memory_id, one.rank) for one in found]
 
 
@@ -43,10 +43,10 @@ def stub() -> Iterator[StubUpstream]:
 
 def test_what_is_hidden_stands_where_it_would_be(alice: Person) -> None:
     best, second = remember(alice.owner, "Tea, tea and tea."), remember(alice.owner, "Tea at four, as ever.")
-    assert left_out(alice.owner, command()) == []
+    assert find_hidden_hits(alice.owner, command()) == []
     hide(alice.owner, best.memory_id)
-    assert [one.hit.memory_id for one in search_of(alice.owner, command()).results] == [second.memory_id]
-    (found,) = left_out(alice.owner, command())
+    assert [one.hit.memory_id for one in search(alice.owner, command()).results] == [second.memory_id]
+    (found,) = find_hidden_hits(alice.owner, command())
     assert places([found]) == [(best.memory_id, 1)]
     assert found.memory is not None
     assert found.memory.hidden_at is not None
@@ -57,14 +57,14 @@ def test_what_would_not_have_been_shown_is_not_missed(alice: Person) -> None:
     remember(alice.owner, "Tea, tea and tea.")
     worse = remember(alice.owner, "Tea at four, as ever, or coffee, or nothing at all.")
     hide(alice.owner, worse.memory_id)
-    assert left_out(alice.owner, command(top_k=1)) == []
-    assert places(left_out(alice.owner, command(top_k=2))) == [(worse.memory_id, 2)]
+    assert find_hidden_hits(alice.owner, command(top_k=1)) == []
+    assert places(find_hidden_hits(alice.owner, command(top_k=2))) == [(worse.memory_id, 2)]
 
 
 def test_a_memory_goes_with_its_session(alice: Person) -> None:
     memory = remember(alice.owner, session_id="chat:gone")
     decisions.delete_session(alice.owner, "chat:gone", actor=ACTOR)
-    (found,) = left_out(alice.owner, command())
+    (found,) = find_hidden_hits(alice.owner, command())
     assert found.memory is not None
     assert (found.hit.memory_id, found.memory.is_session_hidden) == (memory.memory_id, True)
 
@@ -74,13 +74,13 @@ def test_nobody_elses_is_found_and_nothing_that_is_gone_for_good(alice: Person, 
     remember(alice.owner, session_id="chat:erased")
     decisions.delete_session(alice.owner, "chat:erased", actor=ACTOR)
     EmbeddedEngine().delete(alice.owner, "chat:erased")
-    assert left_out(alice.owner, command()) == []
+    assert find_hidden_hits(alice.owner, command()) == []
 
 
 def test_a_search_itself_shows_nothing_hidden(alice: Person) -> None:
     hide(alice.owner, remember(alice.owner).memory_id)
-    left_out(alice.owner, command())
-    assert search_of(alice.owner, command()).results == ()
+    find_hidden_hits(alice.owner, command())
+    assert search(alice.owner, command()).results == ()
 
 
 def test_an_upstreams_deleted_hits_are_named_too(alice: Person, stub: StubUpstream) -> None:
@@ -90,6 +90,6 @@ def test_an_upstreams_deleted_hits_are_named_too(alice: Person, stub: StubUpstre
     written = remember(alice.owner, "Tea by hand.", origin="panel")
     hide(alice.owner, written.memory_id)
     engine = make_engine(stub)
-    found = left_out(alice.owner, command(), engine=engine)
+    found = find_hidden_hits(alice.owner, command(), engine=engine)
     assert {one.hit.memory_id for one in found} == {first, written.memory_id}
-    assert {one.hit.memory_id for one in search_of(alice.owner, command(), engine=engine).results} == set(_others)
+    assert {one.hit.memory_id for one in search(alice.owner, command(), engine=engine).results} == set(_others)
