@@ -5,17 +5,21 @@ import uuid
 from django.contrib.auth.models import User
 from django.db import models
 from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy as _
 
 
 class MemoryUser(models.Model):
     """A person whose memories we keep. Operators are Django users, not these."""
 
-    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    user_id = models.CharField(max_length=64, unique=True, help_text="The id that the application gave.")
-    created_at = models.DateTimeField(auto_now_add=True)
+    id = models.UUIDField(_("id"), primary_key=True, default=uuid.uuid4, editable=False)
+    user_id = models.CharField(
+        _("user id"), max_length=64, unique=True, help_text=_("The id that the application gave.")
+    )
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
 
     class Meta:
-        verbose_name = "memory user"
+        verbose_name = _("memory user")
+        verbose_name_plural = _("memory users")
         ordering = ("user_id",)
         default_permissions = ("add", "view", "export", "erase")
 
@@ -26,19 +30,22 @@ class MemoryUser(models.Model):
 class UserKey(models.Model):
     """A key `uk_…` of a user: found by digest, kept encrypted because the contract returns an existing key again."""
 
-    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    user = models.ForeignKey(MemoryUser, models.CASCADE, related_name="keys")
-    label = models.CharField(max_length=100, blank=True)
-    prefix = models.CharField(max_length=12, editable=False, help_text="The first characters, to tell keys apart.")
-    digest = models.CharField(max_length=64, unique=True, editable=False)
-    ciphertext = models.TextField(editable=False)
-    created_at = models.DateTimeField(auto_now_add=True)
-    expires_at = models.DateTimeField(null=True, blank=True)
-    revoked_at = models.DateTimeField(null=True, blank=True, editable=False)
-    last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
+    id = models.UUIDField(_("id"), primary_key=True, default=uuid.uuid4, editable=False)
+    user = models.ForeignKey(MemoryUser, models.CASCADE, verbose_name=_("user"), related_name="keys")
+    label = models.CharField(_("label"), max_length=100, blank=True)
+    prefix = models.CharField(
+        _("prefix"), max_length=12, editable=False, help_text=_("The first characters, to tell keys apart.")
+    )
+    digest = models.CharField(_("digest"), max_length=64, unique=True, editable=False)
+    ciphertext = models.TextField(_("ciphertext"), editable=False)
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
+    expires_at = models.DateTimeField(_("expires at"), null=True, blank=True)
+    revoked_at = models.DateTimeField(_("revoked at"), null=True, blank=True, editable=False)
+    last_used_at = models.DateTimeField(_("last used at"), null=True, blank=True, editable=False)
 
     class Meta:
-        verbose_name = "user key"
+        verbose_name = _("user key")
+        verbose_name_plural = _("user keys")
         ordering = ("-created_at",)
         default_permissions = ("add", "view", "rotate", "revoke")
         indexes = [models.Index(fields=["user", "created_at"], name="key_of_user")]
@@ -50,20 +57,27 @@ class UserKey(models.Model):
 class RpcToken(models.Model):
     """A token `rpc_…` for OpenClaw's WebSocket protocol, of an operator or of one user; found by its digest."""
 
-    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    label = models.CharField(max_length=100, blank=True)
-    operator = models.ForeignKey(User, models.CASCADE, null=True, blank=True, related_name="+")
-    user = models.ForeignKey(MemoryUser, models.CASCADE, null=True, blank=True, related_name="rpc_tokens")
-    scopes = models.CharField(max_length=100, help_text="What it may do, separated by spaces.")
-    prefix = models.CharField(max_length=12, editable=False, help_text="The first characters, to tell tokens apart.")
-    digest = models.CharField(max_length=64, unique=True, editable=False)
-    created_at = models.DateTimeField(auto_now_add=True)
-    expires_at = models.DateTimeField(null=True, blank=True)
-    revoked_at = models.DateTimeField(null=True, blank=True, editable=False)
-    last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
+    id = models.UUIDField(_("id"), primary_key=True, default=uuid.uuid4, editable=False)
+    label = models.CharField(_("label"), max_length=100, blank=True)
+    operator = models.ForeignKey(
+        User, models.CASCADE, verbose_name=_("operator"), null=True, blank=True, related_name="+"
+    )
+    user = models.ForeignKey(
+        MemoryUser, models.CASCADE, verbose_name=_("user"), null=True, blank=True, related_name="rpc_tokens"
+    )
+    scopes = models.CharField(_("scopes"), max_length=100, help_text=_("What it may do, separated by spaces."))
+    prefix = models.CharField(
+        _("prefix"), max_length=12, editable=False, help_text=_("The first characters, to tell tokens apart.")
+    )
+    digest = models.CharField(_("digest"), max_length=64, unique=True, editable=False)
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
+    expires_at = models.DateTimeField(_("expires at"), null=True, blank=True)
+    revoked_at = models.DateTimeField(_("revoked at"), null=True, blank=True, editable=False)
+    last_used_at = models.DateTimeField(_("last used at"), null=True, blank=True, editable=False)
 
     class Meta:
-        verbose_name = "RPC token"
+        verbose_name = _("RPC token")
+        verbose_name_plural = _("RPC tokens")
         ordering = ("-created_at",)
         default_permissions = ("add", "view", "revoke")
         constraints = [
@@ -87,26 +101,29 @@ class AuditEvent(models.Model):
     """Who did what to which subject, and when. Never memory text, never a key."""
 
     class ActorKind(models.TextChoices):
-        KEY = "key"
-        TOKEN = "token"  # noqa: S105
-        OPERATOR = "operator"
-        COMMAND = "command"
-        PROVISIONING = "provisioning"
-        SYSTEM = "system"
+        KEY = "key", _("Key")
+        TOKEN = "token", _("Token")
+        OPERATOR = "operator", _("Operator")
+        COMMAND = "command", _("Command")
+        PROVISIONING = "provisioning", _("Provisioning")
+        SYSTEM = "system", _("System")
 
-    at = models.DateTimeField(db_default=Now())
-    actor_kind = models.CharField(max_length=16, choices=ActorKind)
-    actor = models.CharField(max_length=150, blank=True, help_text="Key or token id, operator name or command.")
-    action = models.CharField(max_length=64)
+    at = models.DateTimeField(_("at"), db_default=Now())
+    actor_kind = models.CharField(_("actor kind"), max_length=16, choices=ActorKind)
+    actor = models.CharField(
+        _("actor"), max_length=150, blank=True, help_text=_("Key or token id, operator name or command.")
+    )
+    action = models.CharField(_("action"), max_length=64)
     # No foreign keys: the trail outlives what it speaks of.
-    user_id = models.CharField(max_length=64, blank=True)
-    subject_type = models.CharField(max_length=32)
-    subject_id = models.CharField(max_length=256)
-    request_id = models.CharField(max_length=64, blank=True)
-    detail = models.JSONField(default=dict, blank=True)
+    user_id = models.CharField(_("user id"), max_length=64, blank=True)
+    subject_type = models.CharField(_("subject type"), max_length=32)
+    subject_id = models.CharField(_("subject id"), max_length=256)
+    request_id = models.CharField(_("request id"), max_length=64, blank=True)
+    detail = models.JSONField(_("detail"), default=dict, blank=True)
 
     class Meta:
-        verbose_name = "audit event"
+        verbose_name = _("audit event")
+        verbose_name_plural = _("audit events")
         ordering = ("-at", "-id")
         default_permissions = ("view",)
         indexes = [
@@ -124,14 +141,15 @@ class SignInThrottle(models.Model):
     The name is kept as a digest only, since people type passwords into the wrong field.
     """
 
-    network = models.CharField(max_length=64)
-    name_digest = models.CharField(max_length=64, blank=True)
-    failures = models.IntegerField(default=0)
-    counted_since = models.DateTimeField()
-    locked_until = models.DateTimeField(null=True, blank=True)
+    network = models.CharField(_("network"), max_length=64)
+    name_digest = models.CharField(_("name digest"), max_length=64, blank=True)
+    failures = models.IntegerField(_("failures"), default=0)
+    counted_since = models.DateTimeField(_("counted since"))
+    locked_until = models.DateTimeField(_("locked until"), null=True, blank=True)
 
     class Meta:
-        verbose_name = "sign-in throttle"
+        verbose_name = _("sign-in throttle")
+        verbose_name_plural = _("sign-in throttles")
         ordering = ("-counted_since",)
         default_permissions = ("view", "delete")
         constraints = [models.UniqueConstraint(fields=["network", "name_digest"], name="throttle_of_one_name")]

@@ -4,6 +4,7 @@ import secrets
 
 from django.db import models
 from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
 
 from accounts.models import MemoryUser
 from store.models import Memory
@@ -20,16 +21,18 @@ def new_override_id() -> str:
 class Decision(models.Model):
     """What a user decided about a memory of theirs, by whom it was done, and whether it was undone."""
 
-    user = models.ForeignKey(MemoryUser, models.CASCADE, related_name="+")
-    app_id = models.CharField(max_length=64)
-    project_id = models.CharField(max_length=64)
-    session_id = models.CharField(max_length=128, blank=True)
+    user = models.ForeignKey(MemoryUser, models.CASCADE, verbose_name=_("user"), related_name="+")
+    app_id = models.CharField(_("app id"), max_length=64)
+    project_id = models.CharField(_("project id"), max_length=64)
+    session_id = models.CharField(_("session id"), max_length=128, blank=True)
     # What is deleted for good takes with it what was decided about it, wordings above all.
-    row = models.ForeignKey(Memory, models.CASCADE, null=True, blank=True, related_name="+", editable=False)
-    actor_kind = models.CharField(max_length=16)
-    actor = models.CharField(max_length=150, blank=True)
-    created_at = models.DateTimeField(auto_now_add=True)
-    undone_at = models.DateTimeField(null=True, blank=True)
+    row = models.ForeignKey(
+        Memory, models.CASCADE, verbose_name=_("row"), null=True, blank=True, related_name="+", editable=False
+    )
+    actor_kind = models.CharField(_("actor kind"), max_length=16)
+    actor = models.CharField(_("actor"), max_length=150, blank=True)
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
+    undone_at = models.DateTimeField(_("undone at"), null=True, blank=True)
 
     class Meta:
         abstract = True
@@ -38,11 +41,15 @@ class Decision(models.Model):
 class Tombstone(Decision):
     """A deletion of one memory, or of a whole session (`memory_id` empty): in force until undone."""
 
-    tombstone_id = models.CharField(primary_key=True, max_length=40, default=new_tombstone_id, editable=False)
-    memory_id = models.CharField(max_length=256, blank=True)
-    reason = models.TextField(blank=True)
+    tombstone_id = models.CharField(
+        _("tombstone id"), primary_key=True, max_length=40, default=new_tombstone_id, editable=False
+    )
+    memory_id = models.CharField(_("memory id"), max_length=256, blank=True)
+    reason = models.TextField(_("reason"), blank=True)
 
     class Meta:
+        verbose_name = _("tombstone")
+        verbose_name_plural = _("tombstones")
         ordering = ("-created_at", "-tombstone_id")
         constraints = [
             models.UniqueConstraint(
@@ -73,13 +80,17 @@ class Tombstone(Decision):
 class Override(Decision):
     """A correction of a memory, in force until undone. `text` holds now, `original_text` is what the engine said."""
 
-    override_id = models.CharField(primary_key=True, max_length=40, default=new_override_id, editable=False)
-    memory_id = models.CharField(max_length=256)
-    text = models.TextField()
-    original_text = models.TextField()
-    updated_at = models.DateTimeField(auto_now=True)
+    override_id = models.CharField(
+        _("override id"), primary_key=True, max_length=40, default=new_override_id, editable=False
+    )
+    memory_id = models.CharField(_("memory id"), max_length=256)
+    text = models.TextField(_("text"))
+    original_text = models.TextField(_("original text"))
+    updated_at = models.DateTimeField(_("updated at"), auto_now=True)
 
     class Meta:
+        verbose_name = _("override")
+        verbose_name_plural = _("overrides")
         ordering = ("-created_at", "-override_id")
         constraints = [
             models.UniqueConstraint(
@@ -97,16 +108,18 @@ class Override(Decision):
 class OverrideRevision(models.Model):
     """What a memory said once: number 0 is the engine's own, the highest of an override in force holds now."""
 
-    override = models.ForeignKey(Override, models.CASCADE, related_name="revisions")
-    number = models.PositiveIntegerField()
-    text = models.TextField()
-    category = models.CharField(max_length=40, blank=True)
-    importance = models.FloatField(null=True, blank=True)
-    actor_kind = models.CharField(max_length=16, blank=True)
-    actor = models.CharField(max_length=150, blank=True)
-    created_at = models.DateTimeField(auto_now_add=True)
+    override = models.ForeignKey(Override, models.CASCADE, verbose_name=_("override"), related_name="revisions")
+    number = models.PositiveIntegerField(_("number"))
+    text = models.TextField(_("text"))
+    category = models.CharField(_("category"), max_length=40, blank=True)
+    importance = models.FloatField(_("importance"), null=True, blank=True)
+    actor_kind = models.CharField(_("actor kind"), max_length=16, blank=True)
+    actor = models.CharField(_("actor"), max_length=150, blank=True)
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
 
     class Meta:
+        verbose_name = _("override revision")
+        verbose_name_plural = _("override revisions")
         ordering = ("override", "number")
         constraints = [models.UniqueConstraint(fields=["override", "number"], name="revision_numbers_of_one_override")]
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import uuid
 
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 from accounts.models import MemoryUser
 
@@ -11,24 +12,25 @@ class ProfileMemory(models.Model):
     """The `user` or `work` document of a user; a user without the row has the default document."""
 
     class MemoryType(models.TextChoices):
-        USER = "user"
-        WORK = "work"
+        USER = "user", _("User")
+        WORK = "work", _("Work")
 
     class MemoryStatus(models.TextChoices):
-        ACTIVE = "active"
-        DISABLED = "disabled"
+        ACTIVE = "active", _("Active")
+        DISABLED = "disabled", _("Disabled")
 
-    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    owner = models.ForeignKey(MemoryUser, models.CASCADE, related_name="+")
-    memory_type = models.CharField(max_length=20, choices=MemoryType)
-    content = models.JSONField()
-    status = models.CharField(max_length=20, choices=MemoryStatus, default=MemoryStatus.ACTIVE)
-    version = models.PositiveIntegerField(help_text="Counts every change; the ETag is made of it.")
-    created_at = models.DateTimeField(auto_now_add=True)
-    updated_at = models.DateTimeField(auto_now=True)
+    id = models.UUIDField(_("id"), primary_key=True, default=uuid.uuid4, editable=False)
+    owner = models.ForeignKey(MemoryUser, models.CASCADE, verbose_name=_("owner"), related_name="+")
+    memory_type = models.CharField(_("memory type"), max_length=20, choices=MemoryType)
+    content = models.JSONField(_("content"))
+    status = models.CharField(_("status"), max_length=20, choices=MemoryStatus, default=MemoryStatus.ACTIVE)
+    version = models.PositiveIntegerField(_("version"), help_text=_("Counts every change; the ETag is made of it."))
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
+    updated_at = models.DateTimeField(_("updated at"), auto_now=True)
 
     class Meta:
-        verbose_name = "profile"
+        verbose_name = _("profile")
+        verbose_name_plural = _("profiles")
         ordering = ("owner", "memory_type")
         default_permissions = ("view", "change", "restore", "disable")
         constraints = [models.UniqueConstraint(fields=["owner", "memory_type"], name="one_profile_of_each_type")]
@@ -45,22 +47,24 @@ class ProfileRevision(models.Model):
     """A document as one change left it, and who made the change."""
 
     class Action(models.TextChoices):
-        WRITE = "write"
-        PATCH = "patch"
-        RESTORE = "restore"
-        DISABLE = "disable"
-        ENABLE = "enable"
+        WRITE = "write", _("Write")
+        PATCH = "patch", _("Patch")
+        RESTORE = "restore", _("Restore")
+        DISABLE = "disable", _("Disable")
+        ENABLE = "enable", _("Enable")
 
-    profile = models.ForeignKey(ProfileMemory, models.CASCADE, related_name="revisions")
-    version = models.PositiveIntegerField()
-    action = models.CharField(max_length=16, choices=Action)
-    content = models.JSONField()
-    actor_kind = models.CharField(max_length=16)
-    actor = models.CharField(max_length=150, blank=True)
-    created_at = models.DateTimeField(auto_now_add=True)
+    id = models.BigAutoField(_("ID"), primary_key=True)
+    profile = models.ForeignKey(ProfileMemory, models.CASCADE, verbose_name=_("profile"), related_name="revisions")
+    version = models.PositiveIntegerField(_("version"))
+    action = models.CharField(_("action"), max_length=16, choices=Action)
+    content = models.JSONField(_("content"))
+    actor_kind = models.CharField(_("actor kind"), max_length=16)
+    actor = models.CharField(_("actor"), max_length=150, blank=True)
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
 
     class Meta:
-        verbose_name = "profile revision"
+        verbose_name = _("profile revision")
+        verbose_name_plural = _("profile revisions")
         ordering = ("profile", "-version")
         default_permissions = ("view",)
         constraints = [models.UniqueConstraint(fields=["profile", "version"], name="one_revision_of_each_version")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
 
 from accounts.models import MemoryUser
 
@@ -17,21 +18,23 @@ class OwedExtraction(models.Model):
     that it is tried no more.
     """
 
-    user = models.ForeignKey(MemoryUser, models.CASCADE, related_name="+")
-    app_id = models.CharField(max_length=64)
-    project_id = models.CharField(max_length=64)
-    session = models.ForeignKey("store.Session", models.CASCADE, null=True, related_name="+")
-    batch_id = models.CharField(max_length=64, blank=True)
-    after_seq = models.IntegerField(default=-1)
-    until_seq = models.IntegerField(null=True)
-    attempts = models.IntegerField(default=0)
-    refusals = models.IntegerField(default=0)
-    retry_at = models.DateTimeField(null=True)
-    last_error = models.CharField(max_length=300, blank=True)
-    given_up_at = models.DateTimeField(null=True)
-    created_at = models.DateTimeField(auto_now_add=True)
+    user = models.ForeignKey(MemoryUser, models.CASCADE, verbose_name=_("user"), related_name="+")
+    app_id = models.CharField(_("app id"), max_length=64)
+    project_id = models.CharField(_("project id"), max_length=64)
+    session = models.ForeignKey("store.Session", models.CASCADE, verbose_name=_("session"), null=True, related_name="+")
+    batch_id = models.CharField(_("batch id"), max_length=64, blank=True)
+    after_seq = models.IntegerField(_("after seq"), default=-1)
+    until_seq = models.IntegerField(_("until seq"), null=True)
+    attempts = models.IntegerField(_("attempts"), default=0)
+    refusals = models.IntegerField(_("refusals"), default=0)
+    retry_at = models.DateTimeField(_("retry at"), null=True)
+    last_error = models.CharField(_("last error"), max_length=300, blank=True)
+    given_up_at = models.DateTimeField(_("given up at"), null=True)
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
 
     class Meta:
+        verbose_name = _("owed extraction")
+        verbose_name_plural = _("owed extractions")
         ordering = ("id",)
         constraints = [
             models.UniqueConstraint(

@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 from accounts.models import MemoryUser
 from store.extraction_models import OwedExtraction
@@ -27,28 +28,40 @@ class Session(models.Model):
     """A session of one user in one scope: two users' `chat:c1` are two rows."""
 
     class Kind(models.TextChoices):
-        CHAT = "chat"
-        RESOURCE = "resource"
-        MEMORY_EDIT = "memory_edit"
-        OTHER = "other"
+        CHAT = "chat", _("Chat")
+        RESOURCE = "resource", _("Resource")
+        MEMORY_EDIT = "memory_edit", _("Memory Edit")
+        OTHER = "other", _("Other")
 
     # No index of its own: others begin with it. So do those of a memory's user and session.
-    user = models.ForeignKey(MemoryUser, models.CASCADE, related_name="sessions", db_index=False)
-    app_id = models.CharField(max_length=64, default="default")
-    project_id = models.CharField(max_length=64, default="default")
-    session_id = models.CharField(max_length=128)
-    engine_session_id = models.CharField(
-        max_length=128, help_text="The engine's own id: the same, unless another user already holds that id upstream."
+    user = models.ForeignKey(
+        MemoryUser, models.CASCADE, verbose_name=_("user"), related_name="sessions", db_index=False
     )
-    kind = models.CharField(max_length=12, choices=Kind)
-    created_at = models.DateTimeField(auto_now_add=True)
-    flushed_at = models.DateTimeField(null=True, blank=True)
-    searchable_at = models.DateTimeField(null=True, blank=True)
-    retry_at = models.DateTimeField(null=True, blank=True, help_text="When unconfirmed calls are retried.")
-    deleted_at = models.DateTimeField(null=True, blank=True, help_text="Set for good: late writes are refused.")
-    hidden_at = models.DateTimeField(null=True, blank=True, help_text="Deleted by its user; restorable until purged.")
+    app_id = models.CharField(_("app id"), max_length=64, default="default")
+    project_id = models.CharField(_("project id"), max_length=64, default="default")
+    session_id = models.CharField(_("session id"), max_length=128)
+    engine_session_id = models.CharField(
+        _("engine session id"),
+        max_length=128,
+        help_text=_("The engine's own id: the same, unless another user already holds that id upstream."),
+    )
+    kind = models.CharField(_("kind"), max_length=12, choices=Kind)
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
+    flushed_at = models.DateTimeField(_("flushed at"), null=True, blank=True)
+    searchable_at = models.DateTimeField(_("searchable at"), null=True, blank=True)
+    retry_at = models.DateTimeField(
+        _("retry at"), null=True, blank=True, help_text=_("When unconfirmed calls are retried.")
+    )
+    deleted_at = models.DateTimeField(
+        _("deleted at"), null=True, blank=True, help_text=_("Set for good: late writes are refused.")
+    )
+    hidden_at = models.DateTimeField(
+        _("hidden at"), null=True, blank=True, help_text=_("Deleted by its user; restorable until purged.")
+    )
 
     class Meta:
+        verbose_name = _("session")
+        verbose_name_plural = _("sessions")
         ordering = ("-id",)
         constraints = [
             models.UniqueConstraint(fields=["user", "app_id", "project_id", "session_id"], name="session_of_one_user")
@@ -97,43 +110,58 @@ class Memory(models.Model):
     """
 
     class Type(models.TextChoices):
-        EPISODE = "episode"
-        PROFILE = "profile"
-        AGENT_CASE = "agent_case"
-        AGENT_SKILL = "agent_skill"
-        UNPROCESSED_MESSAGE = "unprocessed_message"
+        EPISODE = "episode", _("Episode")
+        PROFILE = "profile", _("Profile")
+        AGENT_CASE = "agent_case", _("Agent Case")
+        AGENT_SKILL = "agent_skill", _("Agent Skill")
+        UNPROCESSED_MESSAGE = "unprocessed_message", _("Unprocessed Message")
 
     class Origin(models.TextChoices):
-        EMBEDDED = "embedded"
-        UPSTREAM = "upstream"
-        PANEL = "panel"
-        TOOL = "tool"
-        EXTRACTED = "extracted"
+        EMBEDDED = "embedded", _("Embedded")
+        UPSTREAM = "upstream", _("Upstream")
+        PANEL = "panel", _("Panel")
+        TOOL = "tool", _("Tool")
+        EXTRACTED = "extracted", _("Extracted")
 
-    user = models.ForeignKey(MemoryUser, models.CASCADE, related_name="memories", db_index=False)
-    app_id = models.CharField(max_length=64, default="default")
-    project_id = models.CharField(max_length=64, default="default")
-    memory_id = models.CharField(max_length=256)
-    session = models.ForeignKey(Session, models.CASCADE, null=True, blank=True, related_name="memories", db_index=False)
-    agent_id = models.CharField(max_length=64, blank=True)
-    memory_type = models.CharField(max_length=20, choices=Type)
-    category = models.CharField(max_length=40, blank=True)
-    sender_id = models.CharField(max_length=128, blank=True)
-    speaker = models.CharField(max_length=64, blank=True, help_text="Who says it, as questions name them.")
-    text = models.TextField()
-    importance = models.FloatField(null=True, blank=True)
-    batch_id = models.CharField(max_length=64, blank=True)
-    seq = models.IntegerField(default=0)
-    chunk_index = models.IntegerField(null=True, blank=True)
-    payload = models.JSONField(default=dict, blank=True)
-    created_at_ms = models.BigIntegerField()
-    origin = models.CharField(max_length=10, choices=Origin, default=Origin.EMBEDDED)
-    is_indexed = models.BooleanField(default=False)
-    token_count = models.IntegerField(default=0)
-    hidden_at = models.DateTimeField(null=True, blank=True, help_text="Deleted by its user; restorable until purged.")
+    user = models.ForeignKey(
+        MemoryUser, models.CASCADE, verbose_name=_("user"), related_name="memories", db_index=False
+    )
+    app_id = models.CharField(_("app id"), max_length=64, default="default")
+    project_id = models.CharField(_("project id"), max_length=64, default="default")
+    memory_id = models.CharField(_("memory id"), max_length=256)
+    session = models.ForeignKey(
+        Session,
+        models.CASCADE,
+        verbose_name=_("session"),
+        null=True,
+        blank=True,
+        related_name="memories",
+        db_index=False,
+    )
+    agent_id = models.CharField(_("agent id"), max_length=64, blank=True)
+    memory_type = models.CharField(_("memory type"), max_length=20, choices=Type)
+    category = models.CharField(_("category"), max_length=40, blank=True)
+    sender_id = models.CharField(_("sender id"), max_length=128, blank=True)
+    speaker = models.CharField(
+        _("speaker"), max_length=64, blank=True, help_text=_("Who says it, as questions name them.")
+    )
+    text = models.TextField(_("text"))
+    importance = models.FloatField(_("importance"), null=True, blank=True)
+    batch_id = models.CharField(_("batch id"), max_length=64, blank=True)
+    seq = models.IntegerField(_("seq"), default=0)
+    chunk_index = models.IntegerField(_("chunk index"), null=True, blank=True)
+    payload = models.JSONField(_("payload"), default=dict, blank=True)
+    created_at_ms = models.BigIntegerField(_("created at ms"))
+    origin = models.CharField(_("origin"), max_length=10, choices=Origin, default=Origin.EMBEDDED)
+    is_indexed = models.BooleanField(_("is indexed"), default=False)
+    token_count = models.IntegerField(_("token count"), default=0)
+    hidden_at = models.DateTimeField(
+        _("hidden at"), null=True, blank=True, help_text=_("Deleted by its user; restorable until purged.")
+    )
 
     class Meta:
-        verbose_name_plural = "memories"
+        verbose_name = _("memory")
+        verbose_name_plural = _("memories")
         ordering = ("-id",)
         # The id first: an operator's token knows no owner, and a user's own request no scope.
         constraints = [
@@ -183,12 +211,12 @@ WRITTEN_DOWN = (Memory.Origin.PANEL, Memory.Origin.TOOL)
 class LeftUpstream(models.Model):
     """The digest of a name under which an upstream still holds something of an erased user: a user id or a session."""
 
-    digest = models.CharField(primary_key=True, max_length=64)
-    noted_at = models.DateTimeField(auto_now_add=True)
+    digest = models.CharField(_("digest"), primary_key=True, max_length=64)
+    noted_at = models.DateTimeField(_("noted at"), auto_now_add=True)
 
     class Meta:
-        verbose_name = "name left upstream"
-        verbose_name_plural = "names left upstream"
+        verbose_name = _("name left upstream")
+        verbose_name_plural = _("names left upstream")
         default_permissions = ("view",)
 
     def __str__(self) -> str:
@@ -198,14 +226,15 @@ class LeftUpstream(models.Model):
 class IndexStatistics(models.Model):
     """How much of one user and scope the keyword index holds: BM25 weighs words by these, never by others' text."""
 
-    user = models.ForeignKey(MemoryUser, models.CASCADE, related_name="+")
-    app_id = models.CharField(max_length=64)
-    project_id = models.CharField(max_length=64)
-    documents = models.BigIntegerField(default=0)
-    tokens = models.BigIntegerField(default=0)
+    user = models.ForeignKey(MemoryUser, models.CASCADE, verbose_name=_("user"), related_name="+")
+    app_id = models.CharField(_("app id"), max_length=64)
+    project_id = models.CharField(_("project id"), max_length=64)
+    documents = models.BigIntegerField(_("documents"), default=0)
+    tokens = models.BigIntegerField(_("tokens"), default=0)
 
     class Meta:
-        verbose_name_plural = "index statistics"
+        verbose_name = _("index statistics")
+        verbose_name_plural = _("index statistics")
         constraints = [models.UniqueConstraint(fields=["user", "app_id", "project_id"], name="statistics_of_one_user")]
 
     def __str__(self) -> str:
@@ -215,8 +244,12 @@ class IndexStatistics(models.Model):
 class IndexVersion(models.Model):
     """Which tokenizer built the keyword index: one row. Another version in the code means a rebuild."""
 
-    tokenizer = models.CharField(max_length=32)
-    built_at = models.DateTimeField(auto_now=True)
+    tokenizer = models.CharField(_("tokenizer"), max_length=32)
+    built_at = models.DateTimeField(_("built at"), auto_now=True)
+
+    class Meta:
+        verbose_name = _("index version")
+        verbose_name_plural = _("index versions")
 
     def __str__(self) -> str:
         return self.tokenizer

@@ -7,6 +7,7 @@ whose `delta` is 0, so that writers never wait for each other. Who reads sums th
 from __future__ import annotations
 
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 
 class HourCount(models.Model):
@@ -16,22 +17,24 @@ class HourCount(models.Model):
     for (all: "", a user, an agent), `member` what the answer is broken down to; see `store.rollups.Slice`.
     """
 
-    slice = models.SmallIntegerField()
-    key = models.CharField(max_length=64)
-    span = models.SmallIntegerField()
-    start = models.IntegerField()
-    member = models.CharField(max_length=64)
-    category = models.CharField(max_length=40)
-    app_id = models.CharField(max_length=64)
-    project_id = models.CharField(max_length=64)
-    delta = models.BigIntegerField(default=0)
-    memories = models.BigIntegerField()
-    low = models.BigIntegerField(help_text="How many of importance below 0.34.")
-    mid = models.BigIntegerField()
-    high = models.BigIntegerField(help_text="How many of importance 0.67 or more.")
-    weight = models.BigIntegerField(help_text="The sum of their importance in millionths.")
+    slice = models.SmallIntegerField(_("slice"))
+    key = models.CharField(_("key"), max_length=64)
+    span = models.SmallIntegerField(_("span"))
+    start = models.IntegerField(_("start"))
+    member = models.CharField(_("member"), max_length=64)
+    category = models.CharField(_("category"), max_length=40)
+    app_id = models.CharField(_("app id"), max_length=64)
+    project_id = models.CharField(_("project id"), max_length=64)
+    delta = models.BigIntegerField(_("delta"), default=0)
+    memories = models.BigIntegerField(_("memories"))
+    low = models.BigIntegerField(_("low"), help_text=_("How many of importance below 0.34."))
+    mid = models.BigIntegerField(_("mid"))
+    high = models.BigIntegerField(_("high"), help_text=_("How many of importance 0.67 or more."))
+    weight = models.BigIntegerField(_("weight"), help_text=_("The sum of their importance in millionths."))
 
     class Meta:
+        verbose_name = _("hour count")
+        verbose_name_plural = _("hour counts")
         default_permissions = ("view",)
         constraints = [
             models.UniqueConstraint(
@@ -55,15 +58,17 @@ class SessionCount(models.Model):
     """
 
     # No foreign key: the triggers would count the rows that a cascade has yet to delete.
-    session_row = models.BigIntegerField()
-    of_agent = models.BooleanField()
-    agent_id = models.CharField(max_length=64)
-    delta = models.BigIntegerField(default=0)
-    memories = models.BigIntegerField()
-    first_ms = models.BigIntegerField()
-    last_ms = models.BigIntegerField()
+    session_row = models.BigIntegerField(_("session row"))
+    of_agent = models.BooleanField(_("of agent"))
+    agent_id = models.CharField(_("agent id"), max_length=64)
+    delta = models.BigIntegerField(_("delta"), default=0)
+    memories = models.BigIntegerField(_("memories"))
+    first_ms = models.BigIntegerField(_("first ms"))
+    last_ms = models.BigIntegerField(_("last ms"))
 
     class Meta:
+        verbose_name = _("session count")
+        verbose_name_plural = _("session counts")
         default_permissions = ("view",)
         constraints = [
             models.UniqueConstraint(fields=["session_row", "of_agent", "agent_id", "delta"], name="session_count_once")

@@ -5,20 +5,36 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Final
 
 from django import template
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from console.icons import ICONS
-from console.labels import SUBJECTS
 from console.text import parts
 from core import sentences
 from core.times import from_ms
 from store import categories
 
 register = template.Library()
+
+_SUBJECTS: Final = {
+    "memory": gettext_lazy("memory"),
+    "session": gettext_lazy("session"),
+    "user": gettext_lazy("user"),
+    "resource": gettext_lazy("resource"),
+    "profile": gettext_lazy("profile"),
+    "job": gettext_lazy("job"),
+    "archive": pgettext_lazy("line of the audit trail", "archive"),
+    "key": pgettext_lazy("line of the audit trail", "key"),
+    "token": pgettext_lazy("line of the audit trail", "token"),
+    "operator": gettext_lazy("operator"),
+    "network": gettext_lazy("network"),
+    "address": pgettext_lazy("line of the audit trail", "address"),
+}
 
 
 @register.simple_tag
@@ -111,7 +127,7 @@ def is_findable(subject_type: str) -> bool:
 @register.filter
 def subject(subject_type: str) -> str:
     """What a line of the audit trail is about; a kind that we do not know is shown as it is."""
-    return str(SUBJECTS.get(subject_type, subject_type))
+    return str(_SUBJECTS.get(subject_type, subject_type))
 
 
 @register.filter

@@ -11,28 +11,24 @@ from django.db.models import Field
 from django.test import Client
 from django.utils import translation
 
-from console.labels import APPS, WORDS
 from tests.conftest import Person
 from tests.console.people import remember
 
+APPS = ("accounts", "store", "resources", "memories", "profiles", "operations")
 SAME_IN_BOTH = {"SHA-256"}
 
 
 def labels() -> Iterator[str]:
-    """All that the admin can show of our tables."""
+    """Yield every label that the admin can show of our tables; it never shows a row number that Django added."""
     for name in APPS:
         config = apps.get_app_config(name)
         yield str(config.verbose_name)
         for model in config.get_models():
             yield from (str(model._meta.verbose_name), str(model._meta.verbose_name_plural))
             for field in model._meta.get_fields():
-                if isinstance(field, Field):
+                if isinstance(field, Field) and not field.auto_created:
                     yield from (str(field.verbose_name), str(field.help_text))
                     yield from (str(label) for _value, label in field.flatchoices)
-
-
-def test_every_label_has_its_words() -> None:
-    assert sorted(set(labels()) - set(WORDS) - {""}) == []
 
 
 def test_every_label_is_chinese_on_a_chinese_page() -> None:
@@ -49,6 +45,7 @@ def test_lists_and_forms_of_the_admin_are_chinese(admin_client: Client, alice: P
         ("accounts/userkey", "有效"),
         ("accounts/userkey/add", "有效期（天）"),
         ("operations/job", "任务"),
+        ("profiles/profilerevision", "编号"),
     ):
         page = admin_client.get(f"/admin/{model}/", headers={"Accept-Language": "zh-CN"}).content.decode()
         assert words in page, model

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,8 +11,9 @@ import pytest
 from django.test import Client
 from django.utils import translation
 
-from core import errors
+from core import errors, http_client
 from core.sentences import SENTENCES, told
+from engines.everos.client import failures
 from tests.conftest import Person
 from tests.console.people import remember
 from tests.server import PROJECT
@@ -19,7 +21,7 @@ from tests.server import PROJECT
 # Whose sentences may come to a page. Filters and the bodies of the API are written by programs, not by operators.
 SPOKEN = (
     "accounts/services.py", "accounts/tokens.py", "accounts/forms.py", "console", "store", "engines", "documents",
-    "memories/services",
+    "core/http_client.py", "memories/services",
     "profiles/services.py", "resources/services", "resources/storage.py", "operations/bulk.py",
     "operations/operator_jobs.py",
     "operations/jobs.py", "operations/erase.py", "operations/purge.py", "operations/compaction.py",
@@ -28,7 +30,7 @@ UNSPOKEN = ("store/filters.py", "engines/embedded/llm", "memories/services/files
 NAMED = {
     "Forbidden", "EngineRefused", "EngineUnavailable", "OutcomeUnknown", "Unreadable", "Refused", "UpstreamFailed",
     "NotReached", "NoAnswer", "OddAnswer", "EndpointError", "TypeMismatch",
-    *(name for name, kind in vars(errors).items() if isinstance(kind, type)),
+    *(name for module in (errors, http_client) for name, kind in vars(module).items() if isinstance(kind, type)),
 } - {"FieldError", "Unauthenticated"}  # fmt: skip
 
 
@@ -88,6 +90,17 @@ def _places(sentence: str) -> list[str]:
             "The embedding endpoint took too long. Searched by keyword alone.",
             "嵌入端点响应超时。仅按关键词检索。",
         ),
+        (
+            "The embedding endpoint gives vectors of 3 dimensions instead of 4.",
+            "嵌入端点返回的向量是 3 维，而不是 4 维。",
+        ),
+        (
+            "The document has more pages than we read: send it in smaller parts.",
+            "文档页数超出读取上限：请拆成几部分发送。",
+        ),
+        ("The memory service says of itself: degraded", "记忆服务报告的自身状态：degraded"),
+        ("The connection failed", "连接失败"),
+        ("This cannot be stopped.", "此任务无法停止。"),
         ("Something that nobody knows.", "Something that nobody knows."),
         ("100% of %(this)s", "100% of %(this)s"),
         ("", ""),
@@ -96,6 +109,13 @@ def _places(sentence: str) -> list[str]:
 def test_places_and_causes_are_told_inside_their_sentence(sentence: str, chinese: str) -> None:
     with translation.override("zh-hans"):
         assert told(sentence) == chinese
+
+
+@pytest.mark.parametrize("status", [400, 404, 413, 415, 422, 429, 500, 502, 503, 504])
+def test_every_refusal_of_the_memory_service_is_translated_whole(status: int) -> None:
+    with translation.override("zh-hans"):
+        shown = told(failures.of_status(status, "CODE", None).detail)
+    assert not re.search("[a-z]{3}", shown), shown
 
 
 @pytest.mark.django_db
