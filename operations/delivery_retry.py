@@ -18,10 +18,10 @@ from django.conf import settings
 from django.utils import timezone
 
 from core.errors import EngineRefused, EngineUnavailable
+from core.leases import new_holder
 from engines.port import ExternalEngine
 from engines.registry import external_engine
 from operations import leases
-from resources.leases import new_holder
 from resources.models import Attachment
 from resources.services.claims import note_searchable
 from store.external import journal
@@ -87,7 +87,7 @@ class Resender:
         self._is_stopping = True
 
     def give_back(self) -> None:
-        leases.give_back(DUTY, self._holder)
+        leases.release(DUTY, self._holder)
 
     def _look_again(self, engine: ExternalEngine, sessions: Iterable[Session]) -> None:
         def look(session: Session) -> None:

@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 
 from django.utils import timezone
 
+from core.leases import new_holder
 from engines.registry import get_engine
 from operations import leases
-from resources.leases import new_holder
 from store.vectors import fill
 from store.vectors.client import wanted_model
 
@@ -46,4 +46,4 @@ class VectorFiller:
         self._is_stopping = True
 
     def give_back(self) -> None:
-        leases.give_back(DUTY, self._holder)
+        leases.release(DUTY, self._holder)

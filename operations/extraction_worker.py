@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.utils import timezone
 
+from core.leases import new_holder
 from engines.registry import get_engine, local_engine
 from operations import leases
-from resources.leases import new_holder
 
 DUTY = "reading"
 LEASE = timedelta(seconds=300)
@@ -42,4 +42,4 @@ class Reader:
         self._is_stopping = True
 
     def give_back(self) -> None:
-        leases.give_back(DUTY, self._holder)
+        leases.release(DUTY, self._holder)

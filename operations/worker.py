@@ -18,6 +18,7 @@ from django.db import close_old_connections, connections
 from django.utils import timezone
 
 from accounts.audit import Actor
+from core.leases import new_holder
 from engines.port import Engine
 from engines.registry import get_engine
 from operations import erase, jobs, leases, operator_jobs, orphans, purge
@@ -26,7 +27,6 @@ from operations.embedding_worker import VectorFiller
 from operations.extraction_worker import Reader
 from operations.job_kinds import KINDS
 from resources import queries, services
-from resources.leases import new_holder
 from resources.services import storage_binding
 from resources.services.owed import owed_ingestions
 from resources.services.storage_binding import StorageMismatch
@@ -94,7 +94,7 @@ class Sweeper:
         """A round is short: it runs to its end."""
 
     def give_back(self) -> None:
-        leases.give_back(DUTY, self._holder)
+        leases.release(DUTY, self._holder)
 
     def _finish_deletions(self, now: datetime) -> int:
         owed = list(queries.owed_deletions(now).values_list("resource_id", flat=True)[:BATCH])

@@ -16,11 +16,11 @@ from django.views.decorators.http import require_GET
 
 from console import queries
 from console.access import VIEW, page, render
+from core.leases import is_dead
 from engines.registry import get_engine
 from operations import purge, worker
 from operations.models import Job, Lease
 from resources import storage
-from resources.leases import is_dead
 from resources.models import Resource
 from store.index import rebuild
 from store.models import HourCount, OwedEmbedding, SessionCount

@@ -12,11 +12,11 @@ from django.utils import timezone
 
 from accounts.audit import Actor
 from core.errors import Conflict, NotFound
+from core.leases import new_holder
 from operations import job_kinds, jobs
 from operations.jobs import Handler, Run
 from operations.models import Job, JobStep
 from operations.worker import JobRunner, SweeperThread
-from resources.leases import new_holder
 
 pytestmark = pytest.mark.django_db
 

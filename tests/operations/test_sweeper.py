@@ -12,10 +12,10 @@ from django.utils import timezone
 
 from core.errors import EngineUnavailable
 from core.ids import new_resource_id
+from core.leases import new_holder
 from operations.models import Lease
 from operations.worker import FILES_EVERY, RECOVERY_PAUSE, Sweeper, SweeperThread, SweepReport
 from resources import services
-from resources.leases import new_holder
 from resources.models import Resource
 from resources.services.owed import owed_ingestions
 from tests.conftest import Person
