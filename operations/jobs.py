@@ -1,4 +1,4 @@
-"""Long actions with progress: asked for by somebody, run beside the sweeper, stopped, resumed after a crash, undone.
+"""Long actions with progress: requested by an operator, run by the worker, stopped, resumed after a crash, undone.
 
 A kind of job is a `Handler` in `KINDS`. Whoever adds one writes a function that does its work in steps of some seconds
 and calls `run.report(…)` or `run.step(…)` between them; both end the function by an exception when it has to stop. The

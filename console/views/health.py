@@ -92,7 +92,7 @@ def _owed() -> dict[str, Any]:
 
 def _sweeper() -> dict[str, Any]:
     """Who finishes what a crash or an outage left, if anybody does."""
-    lease = Lease.objects.filter(name=worker.DUTY).first()
+    lease = Lease.objects.filter(name=worker.MaintenanceTask.lease_name).first()
     is_at_work = lease is not None and lease.expires_at >= timezone.now() and not is_dead(lease.holder)
     return {"lease": lease, "is_at_work": is_at_work}
 
