@@ -25,12 +25,12 @@ from django.utils import timezone
 
 from accounts.models import MemoryUser
 from core.errors import Conflict, InvalidInput, NoSpace, NotFound
+from core.leases import is_dead
 from operations import files
 from operations.archive import Reader, Writer
 from operations.commands import Report, Stop, no_report
 from operations.models import Lease
 from resources import storage
-from resources.leases import is_dead
 from resources.services import storage_binding
 
 FORMAT = "memory-gateway-backup"

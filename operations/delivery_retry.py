@@ -20,8 +20,7 @@ from django.utils import timezone
 from core.errors import EngineRefused, EngineUnavailable
 from engines.port import ExternalEngine
 from engines.registry import external_engine
-from operations import leases
-from resources.leases import new_holder
+from operations.periodic import PeriodicTask
 from resources.models import Attachment
 from resources.services.claims import note_searchable
 from store.external import journal
@@ -29,10 +28,8 @@ from store.external import sessions as upstream_sessions
 from store.models import Session
 from store.types import Message, Owner
 
-logger = logging.getLogger("memory_gateway.sweeper")
+logger = logging.getLogger("memory_gateway.worker")
 
-DUTY: Final = "resending"
-LEASE: Final = timedelta(minutes=5)
 MARGIN: Final = timedelta(seconds=30)
 """How much longer than any call of its own a message waits: while it is under way, its caller sees to it."""
 BATCH: Final = 50
@@ -44,25 +41,26 @@ RETRIED_FOR: Final = timedelta(days=7)
 LONGEST_RETRY: Final = timedelta(days=1)
 
 
-class Resender:
-    """Rounds under the lease "resending"."""
+class DeliveryRetryTask(PeriodicTask):
+    """Retries unconfirmed calls. A stop ends the round after the current session."""
+
+    lease_name = "resending"
+    lease_for = timedelta(minutes=5)
 
     def __init__(self, *, engine: ExternalEngine | None = None, clock: Callable[[], datetime] = timezone.now) -> None:
+        super().__init__(clock=clock)
         self._engine = engine
-        self._clock = clock
-        self._holder = new_holder()
-        self._is_stopping = False
         self._look_due_at = self._leased_until = clock()
 
-    def sweep_once(self) -> int:
-        """How many messages have arrived."""
-        return self._sweep(RETRIED_FOR, is_forced=False)
+    def run_once(self) -> int:
+        """Retry what is due; return how many messages have arrived."""
+        return self._retry(RETRIED_FOR, is_forced=False)
 
     def retry_all(self) -> int:
-        """Retry everything that is unconfirmed now, however old; how many messages have arrived."""
-        return self._sweep(timedelta(days=36500), is_forced=True)
+        """Retry everything that is unconfirmed now, however old; return how many messages have arrived."""
+        return self._retry(timedelta(days=36500), is_forced=True)
 
-    def _sweep(self, age: timedelta, *, is_forced: bool) -> int:
+    def _retry(self, age: timedelta, *, is_forced: bool) -> int:
         engine, now = self._engine or external_engine(), self._clock()
         if engine is None:
             return 0
@@ -74,20 +72,13 @@ class Resender:
             self._look_due_at = now + LOOK_EVERY
             unseen = upstream_sessions.open_flushes(now - LOOK_FOR, now - MARGIN, BATCH)
             unflushed = journal.unconfirmed_flushes(now - age, now - patience, due_by, BATCH)
-        if not (unconfirmed or unseen or unflushed) or not leases.take(DUTY, self._holder, now=now, lasts=LEASE):
+        if not (unconfirmed or unseen or unflushed) or not self._take_lease(now):
             return 0
-        self._leased_until = now + LEASE
+        self._leased_until = now + self.lease_for
         arrived = self._resend(engine, unconfirmed)
         self._look_again(engine, unseen)
         self._with_each(unflushed, engine, partial(_flush, engine))
         return arrived
-
-    def stop(self) -> None:
-        """Ends the round after the session under way."""
-        self._is_stopping = True
-
-    def give_back(self) -> None:
-        leases.give_back(DUTY, self._holder)
 
     def _look_again(self, engine: ExternalEngine, sessions: Iterable[Session]) -> None:
         def look(session: Session) -> None:
@@ -118,7 +109,7 @@ class Resender:
         backoff; all wait while EverOS is away or when the lease is half over: a call may take as long as the rest."""
         failing: set[UUID] = set()
         for session in sessions:
-            if self._is_stopping or self._clock() > self._leased_until - LEASE / 2:
+            if self._is_stopping or self._clock() > self._leased_until - self.lease_for / 2:
                 break
             if session.user_id in failing:
                 continue

@@ -1,4 +1,4 @@
-"""Long actions with progress: asked for by somebody, run beside the sweeper, stopped, resumed after a crash, undone.
+"""Long actions with progress: requested by an operator, run by the worker, stopped, resumed after a crash, undone.
 
 A kind of job is a `Handler` in `KINDS`. Whoever adds one writes a function that does its work in steps of some seconds
 and calls `run.report(…)` or `run.step(…)` between them; both end the function by an exception when it has to stop. The
@@ -21,8 +21,8 @@ from django.utils import timezone
 
 from accounts.audit import Actor, record
 from core.errors import Conflict, GatewayError, NotFound
+from core.leases import is_free, new_holder
 from operations.models import Job, JobStep
-from resources.leases import is_dead, new_holder
 
 logger = logging.getLogger("memory_gateway.jobs")
 
@@ -170,13 +170,10 @@ def forget_old(now: datetime) -> int:
 
 
 def _claim(job: Job, holder: str, now: datetime) -> bool:
-    """By a conditional write: another may claim it at the same moment."""
-    free = Q(status=Job.Status.QUEUED) | Q(status=Job.Status.RUNNING, leased_until__lt=now)
-    if job.status == Job.Status.RUNNING and is_dead(job.holder):
-        free |= Q(status=Job.Status.RUNNING, holder=job.holder)
-    claimed = Job.objects.filter(free, pk=job.pk)
+    """Take the job by a conditional update: another process may claim it at the same moment."""
+    free = Q(status=Job.Status.QUEUED) | Q(status=Job.Status.RUNNING) & is_free(job.holder, now)
     values = {"status": Job.Status.RUNNING, "holder": holder, "leased_until": now + LEASE}
-    return bool(claimed.update(started_at=job.started_at or now, **values))
+    return bool(Job.objects.filter(free, pk=job.pk).update(started_at=job.started_at or now, **values))
 
 
 def _carry_out(job: Job, holder: str, should_end: Callable[[], bool]) -> Job:

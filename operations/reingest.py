@@ -21,6 +21,7 @@ from django.utils import timezone
 
 from accounts.audit import Actor, record
 from core.errors import Conflict, EngineUnavailable, GatewayError, NotFound
+from core.leases import new_holder
 from engines.registry import external_engine
 from operations import leases
 from operations.commands import Report, Stop, no_report
@@ -31,7 +32,6 @@ from operations.moves.plan import EngineName, Plan, Target, plan, require_engine
 from operations.moves.resource_reingest import reread
 from operations.moves.result import Moved
 from operations.moves.verify import Verified, verify
-from resources.leases import new_holder
 from store.models import Session
 
 __all__ = ["Outcome", "Plan", "Target", "plan", "resume", "run"]
@@ -137,7 +137,7 @@ def _alone() -> Iterator[Callable[[], object]]:
     try:
         yield take
     finally:
-        leases.give_back(KIND, holder)
+        leases.release(KIND, holder)
 
 
 def _move_all(work: _Run, waiting: list[int], workers: int) -> Iterator[int]:

@@ -1,6 +1,7 @@
-"""Finishes what a crash or an outage left: ingestions, deletions, files. One sweeper at work for all processes.
+"""The background worker: finishes ingestions, deletions and file removals after a crash or an outage, and runs jobs.
 
-Jobs have a thread of their own beside it, so that a long one keeps no ingestion waiting.
+Each task has a thread of its own, so that a long job delays no ingestion. Of each task with a lease, one process of all
+runs the rounds.
 """
 
 from __future__ import annotations
@@ -12,31 +13,25 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol
 
-from django.db import close_old_connections, connections
 from django.utils import timezone
 
 from accounts.audit import Actor
 from engines.port import Engine
 from engines.registry import get_engine
-from operations import erase, jobs, leases, operator_jobs, orphans, purge
-from operations.delivery_retry import HEALTH_TIMEOUT_SECONDS, Resender
-from operations.embedding_worker import VectorFiller
-from operations.extraction_worker import Reader
+from operations import erase, jobs, operator_jobs, orphans, purge
+from operations.delivery_retry import HEALTH_TIMEOUT_SECONDS, DeliveryRetryTask
 from operations.job_kinds import KINDS
+from operations.model_tasks import EmbeddingTask, ExtractionTask
+from operations.periodic import PeriodicTask
 from resources import queries, services
-from resources.leases import new_holder
 from resources.services import storage_binding
 from resources.services.owed import owed_ingestions
 from resources.services.storage_binding import StorageMismatch
 from store import rollups
 
-logger = logging.getLogger("memory_gateway.sweeper")
+logger = logging.getLogger("memory_gateway.worker")
 
-DUTY = "sweeper"
-INTERVAL_SECONDS = 2.0
-LEASE = timedelta(seconds=30)
 FILES_EVERY = timedelta(minutes=10)
 TRASH_EVERY = timedelta(days=1)
 PURGED_AT_ONCE = 50
@@ -49,8 +44,8 @@ BATCH = 200
 
 
 @dataclass(frozen=True, slots=True)
-class SweepReport:
-    """What one round began or did. `ingestions` are done when the ingestions are, which may take longer."""
+class MaintenanceReport:
+    """What one round did. `ingestions` were only started: each future ends with its ingestion."""
 
     ingestions: tuple[Future[None], ...] = ()
     deletions: int = 0
@@ -58,8 +53,11 @@ class SweepReport:
     purged: int = 0
 
 
-class Sweeper:
-    """Rounds under the lease "sweeper"; `engine`, `pool` and `clock` default to the process's own."""
+class MaintenanceTask(PeriodicTask):
+    """Finishes ingestions and deletions, removes files and empties the trash; `engine` and `pool` default to those of
+    this process."""
+
+    lease_name = "sweeper"
 
     def __init__(
         self,
@@ -68,33 +66,26 @@ class Sweeper:
         pool: services.IngestionPool | None = None,
         clock: Callable[[], datetime] = timezone.now,
     ) -> None:
+        super().__init__(clock=clock)
         self._engine = engine or get_engine()
         self._pool = pool or services.ingestion_pool()
-        self._clock = clock
-        self._holder = new_holder()
         self._files_due_at = self._trash_due_at = self._mismatch_due_at = clock()
         # A start after an outage is worth a try at once.
         self._away_until = clock()
 
-    def sweep_once(self) -> SweepReport | None:
-        """One round; None while another process sweeps."""
+    def run_once(self) -> MaintenanceReport | None:
+        """Run one round, which is short and always completes; return None while another process has the lease."""
         now = self._clock()
-        if not leases.take(DUTY, self._holder, now=now, lasts=LEASE):
+        if not self._take_lease(now):
             return None
         self._note_recovery(now)
         owed = owed_ingestions(now, BATCH)
-        return SweepReport(
+        return MaintenanceReport(
             ingestions=tuple(self._pool.submit(item.resource_id, item.user_pk) for item in owed),
             deletions=self._finish_deletions(now),
             files_removed=self._remove_files(now),
             purged=self._purge_trash(now),
         )
-
-    def stop(self) -> None:
-        """A round is short: it runs to its end."""
-
-    def give_back(self) -> None:
-        leases.give_back(DUTY, self._holder)
 
     def _finish_deletions(self, now: datetime) -> int:
         owed = list(queries.owed_deletions(now).values_list("resource_id", flat=True)[:BATCH])
@@ -118,7 +109,7 @@ class Sweeper:
         """A part of it in each round, until nothing is old enough for another day."""
         if now < self._trash_due_at or purge.retention() is None or not self._is_storage_bound(now):
             return 0
-        counts = purge.purge_trash(actor=Actor.system(DUTY), engine=self._engine, limit=PURGED_AT_ONCE)
+        counts = purge.purge_trash(actor=Actor.system(self.lease_name), engine=self._engine, limit=PURGED_AT_ONCE)
         purged = counts.memories + counts.sessions
         if purged < PURGED_AT_ONCE:
             self._trash_due_at = now + TRASH_EVERY
@@ -147,17 +138,18 @@ class Sweeper:
             waiting.filter(updated_at__lte=failed_before).update(retry_at=now)
 
 
-class JobRunner:
-    """Does the jobs that wait, one after the other."""
+class JobRunner(PeriodicTask):
+    """Runs the queued jobs, one after the other. It has no lease: each job is claimed by itself.
 
-    def __init__(self, clock: Callable[[], datetime] = timezone.now) -> None:
-        self._clock = clock
-        self._holder = new_holder()
-        self._is_stopping = False
+    A stop ends the running job after its step, and another process continues it.
+    """
+
+    def __init__(self, *, clock: Callable[[], datetime] = timezone.now) -> None:
+        super().__init__(clock=clock)
         self._forgetting_due_at = clock()
 
-    def sweep_once(self) -> int:
-        """Until none waits; how many there were. The rollups are settled first."""
+    def run_once(self) -> int:
+        """Settle the rollups, run jobs until none is queued and return how many ran."""
         rollups.settle()
         done = 0
         while not self._is_stopping and self._run_next():
@@ -171,102 +163,34 @@ class JobRunner:
         job = jobs.run_next(KINDS, holder=self._holder, should_end=lambda: self._is_stopping)
         return job is not None
 
-    def stop(self) -> None:
-        """Ends the job under way after its step; the next process goes on with it."""
-        self._is_stopping = True
-
-    def give_back(self) -> None:
-        """It holds nothing but the job, which a dead process's successor may take at once."""
-
-
-class Rounds(Protocol):
-    """Something that is done in rounds, one after the other, until it is told to stop."""
-
-    def sweep_once(self) -> object: ...
-
-    def stop(self) -> None: ...
-
-    def give_back(self) -> None: ...
-
-
-class SweeperThread:
-    """A sweeper in a thread of its own."""
-
-    def __init__(self, sweeper: Rounds, interval_seconds: float = INTERVAL_SECONDS) -> None:
-        self._sweeper = sweeper
-        self._interval_seconds = interval_seconds
-        self._is_stopping = False
-        self._awake = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=type(sweeper).__name__.lower(), daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def wake(self) -> None:
-        """Begins the next round now."""
-        self._awake.set()
-
-    def ask_to_stop(self) -> None:
-        self._is_stopping = True
-        self._sweeper.stop()
-        self._awake.set()
-
-    def stop(self, timeout_seconds: float) -> bool:
-        """Whether the round that was under way ended in time."""
-        self.ask_to_stop()
-        self._thread.join(timeout_seconds)
-        return not self._thread.is_alive()
-
-    def _run(self) -> None:
-        try:
-            while not self._is_stopping:
-                self._round()
-                self._awake.wait(self._interval_seconds)
-                self._awake.clear()
-            self._sweeper.give_back()
-        finally:
-            connections.close_all()
-
-    def _round(self) -> None:
-        close_old_connections()
-        try:
-            self._sweeper.sweep_once()
-        except Exception:
-            # One bad round must not end the sweeping; what it left is still owed in the rows.
-            logger.exception("A sweep broke off")
-
 
 _lock = threading.Lock()
-_running: list[SweeperThread] = []
+_running: list[PeriodicTask] = []
 
 
 def start() -> None:
-    """Starts this process's sweeper and its jobs; a second call changes nothing.
-
-    Raises: `StorageMismatch`.
-    """
+    """Start the periodic tasks of this process; a second call changes nothing. Raises: `StorageMismatch`."""
     storage_binding.require()
     with _lock:
         if not _running:
-            rounds: tuple[Rounds, ...] = (Sweeper(), JobRunner(), VectorFiller(), Reader(), Resender())
-            _running.extend(SweeperThread(one) for one in rounds)
-            for thread in _running:
-                thread.start()
+            _running.extend((MaintenanceTask(), JobRunner(), EmbeddingTask(), ExtractionTask(), DeliveryRetryTask()))
+            for task in _running:
+                task.start()
 
 
 def wake() -> None:
-    """Has this process's sweeper and jobs look at once, if it has them."""
+    """Begin the next round of each task now, if this process runs them."""
     with _lock:
-        for thread in _running:
-            thread.wake()
+        for task in _running:
+            task.wake()
 
 
 def stop(timeout_seconds: float) -> bool:
-    """Stops this process's sweeper and jobs; whether they ended in time."""
+    """Stop the tasks of this process; return False if one did not end in time."""
     until = time.monotonic() + timeout_seconds
     with _lock:
         stopping, _running[:] = list(_running), []
-    for thread in stopping:
-        thread.ask_to_stop()
-    ended = [thread.stop(max(0.0, until - time.monotonic())) for thread in stopping]
+    for task in stopping:
+        task.request_stop()
+    ended = [task.stop(max(0.0, until - time.monotonic())) for task in stopping]
     return all(ended)

@@ -16,11 +16,11 @@ from django.views.decorators.http import require_GET
 
 from console import queries
 from console.access import VIEW, page, render
+from core.leases import is_dead
 from engines.registry import get_engine
 from operations import purge, worker
 from operations.models import Job, Lease
 from resources import storage
-from resources.leases import is_dead
 from resources.models import Resource
 from store.index import rebuild
 from store.models import HourCount, OwedEmbedding, SessionCount
@@ -92,7 +92,7 @@ def _owed() -> dict[str, Any]:
 
 def _sweeper() -> dict[str, Any]:
     """Who finishes what a crash or an outage left, if anybody does."""
-    lease = Lease.objects.filter(name=worker.DUTY).first()
+    lease = Lease.objects.filter(name=worker.MaintenanceTask.lease_name).first()
     is_at_work = lease is not None and lease.expires_at >= timezone.now() and not is_dead(lease.holder)
     return {"lease": lease, "is_at_work": is_at_work}
 

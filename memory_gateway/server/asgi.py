@@ -30,8 +30,8 @@ from memory_gateway.server.wsgi_bridge import Answer, Scope, WSGIBridge
 from operations import worker
 from resources.services.storage_binding import StorageMismatch
 
-# What is left of ten seconds after the requests in flight had theirs; what a sweep leaves, the next start finishes.
-SWEEPER_STOP_SECONDS = 1.0
+# What is left of ten seconds after the requests in flight had theirs; what the worker leaves, the next start finishes.
+WORKER_STOP_SECONDS = 1.0
 MCP_STOP_SECONDS = 0.5
 # What a multipart body holds besides the file: boundaries, part headers, form fields.
 ENVELOPE_BYTES = 2**20
@@ -87,7 +87,7 @@ class Router:
         if settings.MEMORY_GATEWAY_ONE_CORE:
             cpu_affinity.stay_on_one()
         try:
-            await asyncio.to_thread(_start_sweeper)
+            await asyncio.to_thread(_start_worker)
         except StorageMismatch as error:
             await send({"type": "lifespan.startup.failed", "message": error.detail})
             return
@@ -98,11 +98,11 @@ class Router:
             await send({"type": "lifespan.startup.complete"})
             await receive()
         watch.cancel()
-        await asyncio.to_thread(worker.stop, SWEEPER_STOP_SECONDS)
+        await asyncio.to_thread(worker.stop, WORKER_STOP_SECONDS)
         await send({"type": "lifespan.shutdown.complete"})
 
 
-def _start_sweeper() -> None:
+def _start_worker() -> None:
     try:
         worker.start()
     finally:

@@ -33,7 +33,7 @@ from memory_gateway.server.websocket_protocol import WebSocketProtocol
 from resources.services import storage_binding
 
 APPLICATION = "memory_gateway.server.asgi:application"
-# Requests in flight get this long at SIGTERM; the rest of ten seconds is for the sweeper.
+# Requests in flight get this long at SIGTERM; the rest of ten seconds is for the background worker.
 DRAIN_SECONDS = 9
 # A WebSocket that does not answer a ping within as long again is closed.
 PING_SECONDS = 25

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from django.db import OperationalError, connections
 from django.db.models import F, QuerySet
 
-from resources.leases import is_dead, new_holder
+from core.leases import is_dead, new_holder
 from resources.models import Resource
 from store.types import Owner
 

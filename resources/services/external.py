@@ -21,12 +21,12 @@ from accounts.principal import Principal
 from accounts.services import lock_named
 from core.errors import FieldError, InvalidInput
 from core.ids import new_resource_id, resource_session_id
+from core.leases import new_holder
 from core.url_policy import AddressPolicy, BadAddress, check_uri
 from documents import mime_types
 from documents.mime_types import ContentType
 from documents.sniff import content_type_of
 from resources import filenames, queries
-from resources.leases import new_holder
 from resources.models import Attachment, Resource
 from resources.services.claims import RESERVATION, Handover, reserve
 from resources.services.pool import IngestionPool

@@ -13,8 +13,8 @@ from uuid import UUID
 from django.db.models import Q
 
 from core.fairness import turn_of_user
+from core.leases import is_dead
 from resources import queries
-from resources.leases import is_dead
 from resources.models import Resource
 
 

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from core.errors import EngineRefused
 from engines.registry import get_engine
-from operations.delivery_retry import Resender
+from operations.delivery_retry import DeliveryRetryTask
 from resources import services
 from resources.models import Attachment, Resource
 from store.models import Memory
@@ -127,7 +127,7 @@ def test_a_journalled_message_with_one_is_not_sent_again(
     alice: Person, upstream: StubUpstream, folder: Path, uri: str
 ) -> None:
     _journal(alice, upstream, uri.format(root=folder, parent=folder.parent), folder)
-    assert Resender(clock=lambda: timezone.now() + timedelta(minutes=10)).sweep_once() == 0
+    assert DeliveryRetryTask(clock=lambda: timezone.now() + timedelta(minutes=10)).run_once() == 0
     assert upstream.calls("add") == []
     assert not Memory.objects.exists()
     assert not Attachment.objects.exists()

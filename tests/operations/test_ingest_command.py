@@ -21,7 +21,7 @@ from django.utils import timezone
 from core.errors import EngineUnavailable, OutcomeUnknown
 from core.times import to_ms
 from engines.registry import get_engine
-from operations.delivery_retry import Resender
+from operations.delivery_retry import DeliveryRetryTask
 from operations.ingestion import ingest_owed
 from resources.models import Resource
 from resources.services import storage_binding
@@ -199,7 +199,7 @@ def test_failed_retries_unconfirmed_messages_however_old(stub: StubUpstream, ali
         get_engine().add(alice.owner, "chat:1", [message])
     long_ago = to_ms(timezone.now() - timedelta(days=8))
     Memory.objects.update(batch_id=f"sending:{long_ago}-x")
-    assert Resender().sweep_once() == 0
+    assert DeliveryRetryTask().run_once() == 0
     assert run("--failed") == ("Nothing is owed.\n", "1 unconfirmed messages have arrived\n")
     assert len(stub.calls("add")) == 2
 

@@ -12,11 +12,11 @@ from django.utils import timezone
 
 from accounts.audit import Actor
 from core.errors import Conflict, NotFound
+from core.leases import new_holder
 from operations import job_kinds, jobs
 from operations.jobs import Handler, Run
 from operations.models import Job, JobStep
-from operations.worker import JobRunner, SweeperThread
-from resources.leases import new_holder
+from operations.worker import JobRunner
 
 pytestmark = pytest.mark.django_db
 
@@ -130,14 +130,14 @@ def test_a_thread_does_them_and_ends_between_two_steps() -> None:
         return {}
 
     job = submit()
-    thread = SweeperThread(JobRunner(), interval_seconds=0.01)
-    thread.start()
+    task = JobRunner()
+    task.start(interval_seconds=0.01)
     wait_for(lambda: jobs.get(job.pk).status == "done")
     jobs.KINDS["count"] = Handler(slowly)
     long = submit()
-    thread.wake()
+    task.wake()
     wait_for(lambda: jobs.get(long.pk).done > 2)
-    assert thread.stop(5)
+    assert task.stop(5)
     assert (jobs.get(long.pk).status, jobs.get(long.pk).done < 999) == ("running", True)
 
 

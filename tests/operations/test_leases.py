@@ -5,9 +5,9 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from operations.leases import give_back, take
+from core.leases import new_holder
+from operations.leases import release, take
 from operations.models import Lease
-from resources.leases import new_holder
 
 pytestmark = pytest.mark.django_db
 
@@ -39,9 +39,9 @@ def test_a_dead_process_of_this_machine_is_succeeded_at_once() -> None:
     assert take("duty", new_holder(), now=NOW, lasts=LASTS)
 
 
-def test_giving_back_frees_it_and_only_ones_own() -> None:
+def test_release_frees_only_the_holders_own_lease() -> None:
     take("duty", "elsewhere:1:a", now=NOW, lasts=LASTS)
-    give_back("duty", "elsewhere:2:b")
+    release("duty", "elsewhere:2:b")
     assert not take("duty", "elsewhere:2:b", now=NOW, lasts=LASTS)
-    give_back("duty", "elsewhere:1:a")
+    release("duty", "elsewhere:1:a")
     assert take("duty", "elsewhere:2:b", now=NOW, lasts=LASTS)

@@ -17,7 +17,7 @@ from django.utils import timezone
 from accounts.audit import Actor
 from memories.models import Override, Tombstone
 from operations import orphans, purge
-from operations.worker import Sweeper
+from operations.worker import MaintenanceTask
 from resources.models import Attachment, Resource
 from store.models import Memory, Session
 from tests.conftest import Person
@@ -204,12 +204,12 @@ def test_zero_days_keep_the_trash_for_ever(alice: Person, settings: Any) -> None
         run()
 
 
-def test_the_sweeper_purges_once_a_day(alice: Person, storage: Path) -> None:
+def test_the_worker_purges_once_a_day(alice: Person, storage: Path) -> None:
     furnish(alice)
     make_older(31)
     now = timezone.now()
-    sweeper = Sweeper(engine=RecordingEngine(), clock=lambda: now)
-    first, second = sweeper.sweep_once(), sweeper.sweep_once()
+    task = MaintenanceTask(engine=RecordingEngine(), clock=lambda: now)
+    first, second = task.run_once(), task.run_once()
     assert first is not None
     assert second is not None
     assert (first.purged, second.purged) == (2, 0)

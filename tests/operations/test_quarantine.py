@@ -20,7 +20,7 @@ from operations import erase, operator_jobs, orphans
 from operations.backup import backup
 from operations.doctor import Doctor
 from operations.export import export
-from operations.worker import FILES_EVERY, Sweeper
+from operations.worker import FILES_EVERY, MaintenanceTask
 from resources import quarantine, queries
 from resources.models import Resource
 from resources.services import storage_binding
@@ -145,15 +145,15 @@ def test_a_sweep_over_another_storage_does_nothing(
     alice: Person, storage: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     now = timezone.now()
-    sweeper = Sweeper(engine=RecordingEngine(), clock=lambda: now)
+    task = MaintenanceTask(engine=RecordingEngine(), clock=lambda: now)
     storage_binding.bind()
     orphan(storage, alice.user_pk)
     old = write(storage / ".incoming" / "old")
     (storage / storage_binding.FILE).write_text(f"{uuid4()}\n")
     before = files_below(storage)
-    sweeper.sweep_once()
+    task.run_once()
     now += FILES_EVERY
-    sweeper.sweep_once()
+    task.run_once()
     assert files_below(storage) == before
     assert old.exists()
     assert "belongs to another database" in caplog.text

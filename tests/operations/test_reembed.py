@@ -14,7 +14,7 @@ import requests
 from django.core.management import CommandError, call_command
 
 from engines.embedded.engine import EmbeddedEngine
-from operations.embedding_worker import VectorFiller
+from operations.model_tasks import EmbeddingTask
 from store.models import Embedding, EmbeddingSpace, OwedEmbedding, VectorPage
 from store.types import Hit, Owner, SearchRequest
 from store.vectors import reembed
@@ -50,7 +50,7 @@ def by_meaning(engine: EmbeddedEngine, owner: Owner) -> list[Hit]:
 
 def fill(engine: EmbeddedEngine, person: Person) -> None:
     remember(engine, person.owner, *[f"tree {number}" for number in range(250)], "The automobile", "天气很好")
-    VectorFiller().sweep_once()
+    EmbeddingTask().run_once()
     assert not OwedEmbedding.objects.exists()
 
 
@@ -128,10 +128,10 @@ def test_one_process_fills_at_a_time_and_what_is_lacking_is_found(
     stub.failure = None
     end_pause()
     OwedEmbedding.objects.all().delete()
-    first, second = VectorFiller(), VectorFiller()
-    assert first.sweep_once() == 2
-    assert second.sweep_once() == 0
-    first.give_back()
+    first, second = EmbeddingTask(), EmbeddingTask()
+    assert first.run_once() == 2
+    assert second.run_once() == 0
+    first.release()
 
 
 def test_a_served_gateway_fills_in_the_background(tmp_path: Path) -> None:

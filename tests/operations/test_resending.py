@@ -22,7 +22,7 @@ from engines.registry import get_engine
 from memories.services import decisions
 from memories.services.add import AddCommand, Part, Said, add
 from operations import orphans, purge
-from operations.delivery_retry import Resender
+from operations.delivery_retry import DeliveryRetryTask
 from operations.export import export
 from resources.models import Attachment, Resource
 from store.models import Memory, Session
@@ -61,7 +61,7 @@ def lose_the_answer(stub: StubUpstream, alice: Person, *, acts: bool = True, **v
 
 
 def resend(later: timedelta = timedelta(minutes=10)) -> int:
-    return Resender(clock=lambda: timezone.now() + later).sweep_once()
+    return DeliveryRetryTask(clock=lambda: timezone.now() + later).run_once()
 
 
 @pytest.mark.parametrize("acts", [True, False])
@@ -88,12 +88,12 @@ def test_an_upstream_that_is_away_is_asked_once_a_round(stub: StubUpstream, alic
         stub.fault("add", Fault(reset=True))
         with pytest.raises(OutcomeUnknown):
             say(alice, "the bicycle is red", f"chat:{number}")
-    resender = Resender(clock=lambda: timezone.now() + timedelta(minutes=10))
+    task = DeliveryRetryTask(clock=lambda: timezone.now() + timedelta(minutes=10))
     stub.fault("add", Fault(reset=True))
-    assert resender.sweep_once() == 0
+    assert task.run_once() == 0
     assert len(stub.calls("add")) == 4
     assert resend() == 0  # another process leaves it to this one
-    assert resender.sweep_once() == 2  # that one waits for its backoff
+    assert task.run_once() == 2  # that one waits for its backoff
     assert resend(timedelta(minutes=20)) == 1
 
 
@@ -107,8 +107,8 @@ def test_calls_that_fail_for_one_user_hold_up_nobody_else(
     with stub.failing_for(alice.user_id, Fault(reset=True)):
         assert resend() == 1
     assert not Memory.objects.filter(user_id=bob.user_pk, batch_id__startswith="sending:").exists()
-    resender = Resender(clock=lambda: timezone.now() + timedelta(minutes=20))
-    assert [resender.sweep_once(), resender.sweep_once(), resender.sweep_once()] == [2, 1, 0]
+    task = DeliveryRetryTask(clock=lambda: timezone.now() + timedelta(minutes=20))
+    assert [task.run_once(), task.run_once(), task.run_once()] == [2, 1, 0]
 
 
 def test_a_round_begins_nothing_that_could_outlast_its_lease(stub: StubUpstream, alice: Person) -> None:
@@ -120,7 +120,7 @@ def test_a_round_begins_nothing_that_could_outlast_its_lease(stub: StubUpstream,
         now[0] += timedelta(minutes=1)  # as long as each session takes
         return now[0]
 
-    assert Resender(clock=clock).sweep_once() == 2
+    assert DeliveryRetryTask(clock=clock).run_once() == 2
 
 
 def test_looking_after_one_users_flushes_holds_up_nobody_elses(
@@ -163,10 +163,10 @@ def test_a_look_is_one_statement_and_now_and_then_two(
     stub: StubUpstream, alice: Person, django_assert_num_queries: Any
 ) -> None:
     get_engine()
-    resender = Resender()
+    task = DeliveryRetryTask()
     for statements in (3, 1):
         with django_assert_num_queries(statements):
-            resender.sweep_once()
+            task.run_once()
 
 
 # --- files of messages ------------------------------------------------------------------------------------------------
@@ -317,10 +317,10 @@ def test_a_round_looks_at_open_flushes_now_and_then_alone(stub: StubUpstream, al
     with pytest.raises(OutcomeUnknown):
         get_engine().flush(alice.owner, "chat:1")
     now = [timezone.now() + timedelta(minutes=1)]
-    resender = Resender(clock=lambda: now[0])
+    task = DeliveryRetryTask(clock=lambda: now[0])
     for seconds, looks in ((0, 1), (10, 1), (31, 2)):
         now[0] += timedelta(seconds=seconds)
-        resender.sweep_once()
+        task.run_once()
         assert len(stub.calls("get")) == looks
 
 
@@ -347,13 +347,13 @@ def test_retries_of_unconfirmed_calls_back_off_and_end_after_seven_days(stub: St
         get_engine().flush(alice.owner, "chat:2")
     began = timezone.now()
     now = [began]
-    resender = Resender(clock=lambda: now[0])
+    task = DeliveryRetryTask(clock=lambda: now[0])
     before = len(stub.calls("add")) + len(stub.calls("flush"))
     tries = []
     while now[0] < began + timedelta(days=9):
         now[0] += max(timedelta(minutes=10), (now[0] - began) / 20)
         calls = len(stub.calls("add")) + len(stub.calls("flush"))
-        resender.sweep_once()
+        task.run_once()
         tries += [now[0] - began] * (len(stub.calls("add")) + len(stub.calls("flush")) - calls)
     assert 10 <= len(tries) <= 60
     assert timedelta(days=5) < max(tries) <= timedelta(days=7, minutes=10)

@@ -12,10 +12,10 @@ from django.utils import timezone
 
 from core.errors import EngineUnavailable
 from core.ids import new_resource_id
+from core.leases import new_holder
 from operations.models import Lease
-from operations.worker import FILES_EVERY, RECOVERY_PAUSE, Sweeper, SweeperThread, SweepReport
+from operations.worker import FILES_EVERY, RECOVERY_PAUSE, MaintenanceReport, MaintenanceTask
 from resources import services
-from resources.leases import new_holder
 from resources.models import Resource
 from resources.services.owed import owed_ingestions
 from tests.conftest import Person
@@ -29,21 +29,21 @@ SECONDS = 10
 
 
 class Sweeping:
-    """A sweeper over a recording engine and a pool of its own, with a clock that a test can turn."""
+    """A maintenance task with a recording engine, a pool and a clock that a test can set."""
 
     def __init__(self) -> None:
         self.engine = RecordingEngine()
         self.pool = services.IngestionPool(lambda item: services.ingest(item, engine=self.engine), slots=2)
         self.now = timezone.now()
-        self.sweeper = Sweeper(engine=self.engine, pool=self.pool, clock=self.clock)
+        self.task = MaintenanceTask(engine=self.engine, pool=self.pool, clock=self.clock)
 
     def clock(self) -> datetime:
         return self.now
 
-    def sweep(self) -> SweepReport:
+    def sweep(self) -> MaintenanceReport:
         """One round, with its ingestions."""
         self.now = max(self.now, timezone.now())
-        report = self.sweeper.sweep_once()
+        report = self.task.run_once()
         assert report is not None
         assert not wait(report.ingestions, SECONDS).not_done
         assert self.pool.wait_until_idle(SECONDS)
@@ -170,47 +170,45 @@ def test_files_are_not_looked_at_in_every_round(storage: Path, sweeping: Sweepin
     assert sweeping.sweep().files_removed == 1
 
 
-def test_only_one_sweeper_sweeps(alice: Person, sweeping: Sweeping) -> None:
+def test_only_one_process_runs_the_rounds(alice: Person, sweeping: Sweeping) -> None:
     other = Sweeping()
     sweeping.sweep()
     stored_resource(alice)
-    assert other.sweeper.sweep_once() is None
-    sweeping.sweeper.give_back()
+    assert other.task.run_once() is None
+    sweeping.task.release()
     assert len(other.sweep().ingestions) == 1
 
 
 def test_the_thread_sweeps_until_it_is_stopped(alice: Person, sweeping: Sweeping) -> None:
-    thread = SweeperThread(sweeping.sweeper, interval_seconds=3600)
-    thread.start()
+    sweeping.task.start(interval_seconds=3600)
     try:
         assert eventually(Lease.objects.exists)
         resource = stored_resource(alice)
-        thread.wake()
+        sweeping.task.wake()
         assert eventually(lambda: Resource.objects.get(pk=resource.pk).status == "extracted")
     finally:
-        assert thread.stop(SECONDS)
+        assert sweeping.task.stop(SECONDS)
     assert not Lease.objects.exists()
     assert sweeping.pool.wait_until_idle(SECONDS)
 
 
-def test_one_bad_round_does_not_end_the_sweeping(alice: Person, caplog: pytest.LogCaptureFixture) -> None:
-    class Broken(Sweeper):
+def test_a_failed_round_does_not_end_the_task(alice: Person, caplog: pytest.LogCaptureFixture) -> None:
+    class Broken(MaintenanceTask):
         rounds = 0
 
-        def sweep_once(self) -> SweepReport | None:
+        def run_once(self) -> MaintenanceReport | None:
             self.rounds += 1
             if self.rounds == 1:
                 raise ZeroDivisionError
-            return super().sweep_once()
+            return super().run_once()
 
-    sweeper = Broken(engine=RecordingEngine())
-    thread = SweeperThread(sweeper, interval_seconds=0.01)
-    thread.start()
+    task = Broken(engine=RecordingEngine())
+    task.start(interval_seconds=0.01)
     try:
-        assert eventually(lambda: sweeper.rounds > 1)
+        assert eventually(lambda: task.rounds > 1)
     finally:
-        assert thread.stop(SECONDS)
-    assert "A sweep broke off" in caplog.text
+        assert task.stop(SECONDS)
+    assert "Broken failed" in caplog.text
 
 
 def age(path: Path) -> None:

@@ -159,7 +159,7 @@ def test_a_folder_exchanged_under_a_running_server_loses_nothing(server: Running
     swapped.rename(folder)
     delete = "from resources.models import Resource; Resource.objects.all().delete()"
     assert server.manage("shell", "-v", "0", "-c", delete).returncode == 0
-    sweep = "from operations.worker import *; Sweeper()._remove_files(timezone.now())"
+    sweep = "from operations.worker import *; MaintenanceTask()._remove_files(timezone.now())"
     swept = server.manage("shell", "-v", "0", "-c", sweep)
     assert swept.returncode == 0, swept.stderr
     assert "No file is removed" in swept.stderr

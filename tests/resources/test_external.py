@@ -22,7 +22,7 @@ from django.utils import timezone
 from accounts.models import AuditEvent
 from accounts.principal import Principal
 from core.errors import EngineUnavailable
-from resources.leases import new_holder
+from core.leases import new_holder
 from resources.models import Attachment, Resource
 from resources.services import IngestionPool, Registration, claims, ingest, ingestion_pool, register
 from resources.services.owed import Kind, owed_ingestions
@@ -542,7 +542,7 @@ def test_a_handover_is_a_job_of_its_own_beside_one_that_waits_without(alice: Per
 @pytest.fixture(scope="module")
 def dead_holder() -> str:
     """The holder of a process that has ended."""
-    run = "from resources.leases import new_holder; print(new_holder())"
+    run = "from core.leases import new_holder; print(new_holder())"
     return subprocess.run([sys.executable, "-c", run], capture_output=True, text=True, check=True).stdout.strip()
 
 

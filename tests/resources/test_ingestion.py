@@ -15,7 +15,7 @@ from django.db import connection
 from django.utils import timezone
 
 from core.errors import EngineRefused, EngineUnavailable, Unreadable
-from resources.leases import new_holder
+from core.leases import new_holder
 from resources.models import Resource
 from resources.services import delete, ingest
 from resources.services.claims import LEASE, Outcome, claim, renewed, retry_delay, settle

@@ -12,7 +12,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from operations.worker import Sweeper
+from operations.worker import MaintenanceTask
 from resources.models import Resource
 from resources.services import IngestionPool, ingest
 from tests.conftest import Person
@@ -84,11 +84,11 @@ def test_after_an_outage_of_all_calls_it_is_retried_at_once(stub: StubUpstream, 
     later = timezone.now() + timedelta(hours=10)
     stored_resource(alice, status="failed", retry_at=later, attempts=14, first_failed_at=timezone.now())
     Resource.objects.update(updated_at=timezone.now() - timedelta(hours=1))
-    sweeper = Sweeper(pool=IngestionPool(ingest, slots=2))
+    task = MaintenanceTask(pool=IngestionPool(ingest, slots=2))
     stub.fault("health", Fault(status=401))
-    assert sweeper.sweep_once() is not None
+    assert task.run_once() is not None
     assert Resource.objects.get().status == "failed"
-    report = sweeper.sweep_once()
+    report = task.run_once()
     assert report is not None
     [done] = report.ingestions
     done.result(30)

@@ -13,9 +13,9 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from accounts.models import MemoryUser
-from operations.delivery_retry import Resender
+from operations.delivery_retry import DeliveryRetryTask
 from operations.ingestion import Progress, Summary, ingest_owed, verify_empty
-from operations.worker import INTERVAL_SECONDS
+from operations.periodic import INTERVAL_SECONDS
 from resources.services import storage_binding
 from resources.services.owed import OWED, Kind
 from resources.services.storage_binding import StorageMismatch
@@ -53,7 +53,7 @@ class Command(BaseCommand):
             self._run(_kinds(options, watch=watch), user, watch=watch, stop=stop)
             if options["stale"] and not watch:
                 verify_empty(user_id=user, report=self._report, should_stop=stop.is_set)
-            if options["failed"] and not watch and user is None and (arrived := Resender().retry_all()):
+            if options["failed"] and not watch and user is None and (arrived := DeliveryRetryTask().retry_all()):
                 self.stderr.write(f"{arrived} unconfirmed messages have arrived")
         finally:
             for number, handler in previous.items():

@@ -21,7 +21,7 @@ from memories.services import decisions
 from memories.services.decisions import OverrideValues
 from memories.services.lookup import MemoryRef
 from operations import purge
-from operations.extraction_worker import Reader
+from operations.model_tasks import ExtractionTask
 from store.extraction_models import OwedExtraction
 from store.models import Memory, Session
 from store.neighbours import surroundings
@@ -629,13 +629,13 @@ def test_a_crash_between_any_two_statements_makes_nothing_twice_and_leaves_nothi
     assert not OwedExtraction.objects.exists()
 
 
-def test_the_sweeper_has_it_read(engine: EmbeddedEngine, alice: Person, llm: StubLlm) -> None:
+def test_the_extraction_task_runs_it_under_its_lease(engine: EmbeddedEngine, alice: Person, llm: StubLlm) -> None:
     llm.extract = answers(told("Alice lives in Oslo."))
     remember(engine, alice.owner, "I live in Oslo")
-    reader = Reader()
-    assert reader.sweep_once() == 2
-    assert Reader().sweep_once() == 0  # another process holds the lease
-    reader.give_back()
+    task = ExtractionTask()
+    assert task.run_once() == 2
+    assert ExtractionTask().run_once() == 0  # another process holds the lease
+    task.release()
     assert words(alice) == ["Alice lives in Oslo."]
     assert {kind_of(body) for body in llm.bodies} == {"extract"}
 

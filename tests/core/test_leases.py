@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-from resources.leases import is_dead, new_holder
+from core.leases import is_dead, new_holder
 
 
 def test_each_piece_of_work_has_a_holder_of_its_own() -> None:
