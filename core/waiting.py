@@ -9,7 +9,7 @@ from django.db import connection
 
 
 @contextmanager
-def no_waiting() -> Iterator[None]:
+def fail_fast_writes() -> Iterator[None]:
     """Make writes on SQLite fail at once (`OperationalError`) inside the block while another connection writes."""
     if connection.vendor != "sqlite":
         yield
