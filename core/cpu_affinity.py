@@ -17,7 +17,7 @@ _allowed_cpus: set[int] = set()
 """CPU cores that this process may use, once it is pinned to one of them."""
 
 
-def stay_on_one() -> None:
+def pin_to_current_cpu() -> None:
     """Pin this thread, and those it starts from now on, to the core it runs on.
 
     Do nothing where pinning is not possible.
@@ -34,10 +34,10 @@ def stay_on_one() -> None:
 
 
 @contextmanager
-def all_given() -> Iterator[None]:
+def original_affinity() -> Iterator[None]:
     """Restore the original CPU affinity inside the block, to start another process.
 
-    The other process has a GIL of its own and may run on any allowed core.
+    The other process has its own GIL and may run on any allowed core.
     """
     if sys.platform != "linux" or not _allowed_cpus:
         yield

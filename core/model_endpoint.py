@@ -52,8 +52,8 @@ class Pause:
             if self.left_seconds():
                 return
             self._seconds = min(max(2 * self._seconds, _FIRST_PAUSE_SECONDS), _LONGEST_PAUSE_SECONDS)
-            asked = min(error.retry_after_seconds or 0, _LONGEST_PAUSE_SECONDS)
-            self._until, self.error = self.clock() + max(self._seconds, asked), error.detail
+            requested = min(error.retry_after_seconds or 0, _LONGEST_PAUSE_SECONDS)
+            self._until, self.error = self.clock() + max(self._seconds, requested), error.detail
 
     def end(self) -> None:
         with self._lock:

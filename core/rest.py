@@ -270,7 +270,7 @@ _TRANSLATIONS: tuple[tuple[tuple[type[Exception], ...], Callable[[str], errors.G
 
 
 def as_gateway_error(error: Exception) -> errors.GatewayError | None:
-    """Return the error that an exception stands for; None if the exception is a defect of the gateway."""
+    """Return the error equivalent to an exception; None if the exception is a defect of the gateway."""
     if isinstance(error, errors.GatewayError):
         return error
     for classes, translate in _TRANSLATIONS:

@@ -22,7 +22,7 @@ _PAUSES: Final = (
     re.compile(r"(?=\n)"),
     re.compile(r"[，、：,:](?!\d)|(?=\s)"),
 )
-"""Where to cut, best first: empty line, end of sentence, end of line, comma or space."""
+"""Break patterns, best first: empty line, end of sentence, end of line, comma or space."""
 _LOOK_AHEAD: Final = 8
 """Characters after the limit that show whether a break is at the limit."""
 _ZERO_WIDTH_JOINER: Final = "\u200d"

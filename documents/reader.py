@@ -136,7 +136,7 @@ def _child(file: IO[bytes], mime: str, limits: Limits) -> Iterator[subprocess.Po
     """Start a child for one file, in a process group that is killed at the end of the block."""
     job = orjson.dumps({"mime": mime, "parent": os.getpid(), "limits": asdict(limits)}).decode()
     try:
-        with cpu_affinity.all_given():
+        with cpu_affinity.original_affinity():
             process = subprocess.Popen(  # noqa: S603  # nosec B603: our module; the caller's only part is a known type
                 [sys.executable, "-E", "-s", "-m", "documents.reader_child", job],
                 stdin=file,
