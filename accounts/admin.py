@@ -213,7 +213,7 @@ class AuditEventAdmin(ReadOnlyAdmin):
 
 @admin.register(SignInThrottle)
 class SignInThrottleAdmin(ReadOnlyAdmin):
-    """Deleting a row lets that network try again."""
+    """Sign-in limits of networks. Deleting a row lets the network try again."""
 
     list_display = ("network", "failures", "counted_since", "locked_until")
     list_filter = ("locked_until",)
@@ -230,7 +230,7 @@ class SignInThrottleAdmin(ReadOnlyAdmin):
 
 
 class _AuditedAdmin(BaseAdmin):
-    """Who may do what is the most sensitive table of all: each change of it goes into the audit trail."""
+    """An admin page that records each change in the audit trail, because its rows grant permissions."""
 
     show_full_result_count = False
 
@@ -253,7 +253,7 @@ class _AuditedAdmin(BaseAdmin):
 
 
 class OperatorAdmin(_AuditedAdmin, OperatorBase):
-    """Operators sign in here; memory users do not."""
+    """The panel's accounts. Memory users do not sign in here."""
 
 
 class OperatorGroupAdmin(_AuditedAdmin, GroupAdmin):

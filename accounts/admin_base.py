@@ -1,4 +1,4 @@
-"""What the admin pages of every app stand on: rows that belong to services are shown, never written."""
+"""Base classes of the admin pages: rows that belong to services are read-only."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _Result = TypeVar("_Result")
 
 
 class ReadOnlyAdmin(BaseAdmin):
-    """Lists and shows."""
+    """A read-only page."""
 
     actions = None
     list_per_page = 50
@@ -44,22 +44,22 @@ class ReadOnlyAdmin(BaseAdmin):
 
 
 class ServiceFormAdmin(ReadOnlyAdmin):
-    """A read-only table with a few deeds, each a form of its own whose work one service does."""
+    """A read-only page with actions. Each action is a form that calls one service."""
 
     def form_page(self, request: HttpRequest, form: forms.Form, title: str, **context: Any) -> HttpResponse:
         page = {**self.admin_site.each_context(request), "opts": self.opts, "title": title, "form": form, **context}
         return TemplateResponse(request, "admin/accounts/form.html", page)
 
     def show_once(self, request: HttpRequest, issued: Any, *, template: str, title: str) -> HttpResponse:
-        """The answer to the POST itself: the secret is in no address, cookie or message; a reload cannot show it."""
+        """Return the secret in the response to the POST: no address, cookie or message holds it."""
         page = {**self.admin_site.each_context(request), "opts": self.opts, "title": title, "issued": issued}
         return TemplateResponse(request, template, page)
 
 
 class PersonalAdmin(ReadOnlyAdmin):
-    """Rows that hold what people said or uploaded, each with a `user`: whoever looks leaves a trace.
+    """Rows with users' text or files, each with a `user`; every view is recorded in the audit trail.
 
-    Searching compares whole identifiers only: looking for words in other people's text is not for these pages.
+    Search compares whole identifiers only: these pages are not for searching users' text.
     """
 
     search_help_text = _("A user id or another id, whole.")
@@ -91,14 +91,14 @@ class PersonalAdmin(ReadOnlyAdmin):
 
 
 def actor_of(request: HttpRequest) -> Actor:
-    """The operator who is signed in."""
+    """Return the signed-in operator."""
     return Actor.operator(request.user.get_username())
 
 
-def attempt(form: forms.Form, deed: Callable[[], _Result]) -> _Result | None:
-    """None when the service refused: the form then says why."""
+def attempt(form: forms.Form, operation: Callable[[], _Result]) -> _Result | None:
+    """Call a service and return its result; if it refuses, add the reason to the form and return None."""
     try:
-        return deed()
+        return operation()
     except GatewayError as error:
         form.add_error(None, told(error.detail))
         return None

@@ -1,4 +1,4 @@
-"""The admin's pages of tokens for OpenClaw clients."""
+"""Admin pages of tokens for OpenClaw clients."""
 
 from __future__ import annotations
 
@@ -88,12 +88,12 @@ class RpcTokenAdmin(ServiceFormAdmin):
 
 
 def _issue(request: HttpRequest, form: IssueTokenForm) -> IssuedToken:
-    said = form.cleaned_data
+    data = form.cleaned_data
     return tokens.issue(
-        said["label"],
-        operator=said["operator"],
-        user=services.find_user(said["user_id"]) if said["user_id"] else None,
-        scopes=said["scopes"],
+        data["label"],
+        operator=data["operator"],
+        user=services.find_user(data["user_id"]) if data["user_id"] else None,
+        scopes=data["scopes"],
         expires_at=expiry_of(form),
         actor=actor_of(request),
     )

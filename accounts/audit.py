@@ -1,4 +1,4 @@
-"""The audit trail: who did what to which subject. Memory text and keys never go in."""
+"""Audit trail of changes and reads: actor, action and subject, without memory text and keys."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from core.request_context import request_id
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who acts: `kind` is one of `AuditEvent.ActorKind`, `name` the id of a key or token, an operator's name
-    or a command."""
+    """The actor of an event.
+
+    `kind` is one of `AuditEvent.ActorKind`; `name` is the id of a key or token, an operator's name or a command.
+    """
 
     kind: str
     name: str
@@ -33,7 +35,7 @@ class Actor:
 
     @classmethod
     def provisioning(cls) -> Actor:
-        """Whoever may create users: anyone under `local`, the bearer of the provisioning token otherwise."""
+        """Return the actor that creates users: anyone under `local`, else the bearer of the provisioning token."""
         return cls(AuditEvent.ActorKind.PROVISIONING, "")
 
     @classmethod
@@ -50,9 +52,9 @@ def record(
     user_id: str = "",
     detail: Mapping[str, Any] | None = None,
 ) -> None:
-    """Writes one event into the caller's transaction, so that the trail and the deed stand or fall together.
+    """Record an event in the caller's transaction, so that both are committed or rolled back together.
 
-    `user_id` is whose data it is about; `detail` is small plain JSON.
+    `user_id` is the user whose data it concerns; `detail` is small plain JSON.
     """
     AuditEvent.objects.create(
         actor_kind=actor.kind,

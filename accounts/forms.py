@@ -15,7 +15,7 @@ from core.sentences import told
 
 
 class OperatorSignInForm(AdminAuthenticationForm):
-    """The admin's sign-in form with a limit on guesses."""
+    """The admin's sign-in form with a limit on failed attempts."""
 
     def clean(self) -> dict[str, Any]:
         username, password = self.cleaned_data.get("username"), self.cleaned_data.get("password")
@@ -26,8 +26,8 @@ class OperatorSignInForm(AdminAuthenticationForm):
             sign_in.begin(username, address)
         except TooManyRequests as error:
             minutes = -(-(error.retry_after_seconds or 0) // 60)
-            said = f"Too many failed attempts: try again in {minutes} minutes."
-            raise forms.ValidationError(told(said)) from None
+            message = f"Too many failed attempts: try again in {minutes} minutes."
+            raise forms.ValidationError(told(message)) from None
         return self._check_password(username, address)
 
     def _check_password(self, username: str, address: str) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def _days_field() -> forms.IntegerField:
 
 
 def expiry_of(form: forms.Form) -> datetime | None:
-    """What a valid form says in its field `days`."""
+    """Return the expiry time from a valid form's field `days`."""
     days = form.cleaned_data["days"]
     return timezone.now() + timedelta(days=days) if days else None
 
@@ -110,4 +110,4 @@ class RotateKeyForm(forms.Form):
 
 
 class RevokeForm(forms.Form):
-    """Nothing but the confirmation."""
+    """A form that only asks for confirmation."""

@@ -1,4 +1,4 @@
-"""The operator of the first start."""
+"""Creation of the first operator."""
 
 from __future__ import annotations
 
@@ -10,23 +10,24 @@ from django.db import IntegrityError, transaction
 
 from accounts.audit import Actor, record
 
-# The second name is for a database where somebody without rights already holds the first.
+# The second name is for a database where a user without permissions has the first.
 _NAMES = ("admin", "gateway-admin")
 
 
 @dataclass(frozen=True, slots=True)
 class NewOperator:
-    """Goes to the terminal of whoever started the gateway, once."""
+    """The credentials of a new operator, shown once in the terminal that started the gateway."""
 
     username: str
     password: str
 
 
 def ensure_operator(*, actor: Actor) -> NewOperator | None:
-    """Makes an operator with all rights and a random password of 144 bits; None if an active one exists.
+    """Create an operator with all permissions and a random password of 144 bits; return None if an active one exists.
 
-    Two calls at once make one: the names are unique, and whoever loses finds the other's.
-    Errors: `RuntimeError` if both names belong to people without rights.
+    Concurrent calls create one operator: the names are unique, and the losing call finds the other's.
+
+    Raises: `RuntimeError` if both names belong to users without permissions.
     """
     for username in _NAMES:
         if User.objects.filter(is_superuser=True, is_active=True).exists():

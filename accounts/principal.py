@@ -7,7 +7,7 @@ from uuid import UUID
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who is calling: the user whose key was presented. `request.user` in every API view."""
+    """The caller: the user whose API key was presented. `request.user` in every API view."""
 
     user_pk: UUID
     user_id: str

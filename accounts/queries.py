@@ -1,4 +1,4 @@
-"""The one database read that every request pays for."""
+"""The database query that every request runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class LiveKey(NamedTuple):
 
 
 def live_key(digest: str, *, now: datetime) -> LiveKey | None:
-    """The key with that digest unless it is expired or revoked. One statement."""
+    """Return the key with that digest unless it is expired or revoked. One statement."""
     found = sql.rows(_LIVE_KEY, [digest])
     if not found:
         return None
@@ -34,10 +34,10 @@ def live_key(digest: str, *, now: datetime) -> LiveKey | None:
 
 
 def _uuid(value: UUID | str) -> UUID:
-    """SQLite keeps UUIDs as text, PostgreSQL as themselves."""
+    """Return a UUID: SQLite stores it as text, PostgreSQL natively."""
     return value if isinstance(value, UUID) else UUID(value)
 
 
 def _moment(value: datetime) -> datetime:
-    """SQLite keeps times without their zone, which is UTC."""
+    """Return an aware datetime: SQLite stores it in UTC without a time zone."""
     return value if value.tzinfo else value.replace(tzinfo=UTC)

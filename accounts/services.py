@@ -1,4 +1,4 @@
-"""Users and their keys: making, proving, rotating, revoking."""
+"""Users and their API keys: creation, authentication, rotation, revocation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from accounts.principal import Principal
 from core import crypto
 from core.errors import Conflict, InvalidInput, NotFound, Unauthenticated
 from core.ids import check_name
-from core.waiting import no_waiting
+from core.waiting import fail_fast_writes
 
 logger = logging.getLogger("memory_gateway.accounts")
 
@@ -40,29 +40,30 @@ REFUSAL = "The user id and key do not belong together, or the key is unknown, ex
 
 @dataclass(frozen=True, slots=True)
 class IssuedKey:
-    """A key with its plaintext, which goes to its owner and nowhere else."""
+    """An API key with its plaintext, which only its user may see."""
 
     key: UserKey
     plaintext: str
 
     def __repr__(self) -> str:
-        """Without the plaintext, so that no traceback and no debug line can show it."""
+        """Return a text without the plaintext, for tracebacks and debug output."""
         return f"IssuedKey({self.key!r})"
 
 
 @dataclass(frozen=True, slots=True)
 class Rotation:
-    """`old` works until its `expires_at`, `new` from now on."""
+    """A rotated key: `old` works until its `expires_at`, `new` from now on."""
 
     old: UserKey
     new: IssuedKey
 
 
 def create_user(user_id: str, *, actor: Actor) -> IssuedKey:
-    """The user with a key; an existing user's newest live key again (a new one if none lives).
+    """Create a user with a key; for an existing user return the newest live key, or a new one if none is live.
 
-    Two calls at once make one user and answer the same key. Errors: `InvalidInput` for the id's grammar, `Conflict`
-    if the existing key cannot be read any more.
+    Concurrent calls create one user and return the same key.
+
+    Raises: `InvalidInput` for an invalid id, `Conflict` if the existing key can no longer be decrypted.
     """
     _check_user_id(user_id)
     with transaction.atomic():
@@ -77,7 +78,10 @@ def create_user(user_id: str, *, actor: Actor) -> IssuedKey:
 
 
 def create_new_user(user_id: str, *, actor: Actor) -> IssuedKey:
-    """A user who was not there before. Errors: `InvalidInput` for the id's grammar, `Conflict` if the user exists."""
+    """Create a user who does not exist yet.
+
+    Raises: `InvalidInput` for an invalid id, `Conflict` if the user exists.
+    """
     _check_user_id(user_id)
     with transaction.atomic():
         user, is_new = MemoryUser.objects.get_or_create(user_id=user_id)
@@ -88,7 +92,10 @@ def create_new_user(user_id: str, *, actor: Actor) -> IssuedKey:
 
 
 def find_user(user_id: str) -> MemoryUser:
-    """Errors: `NotFound`."""
+    """Return the user with that id.
+
+    Raises: `NotFound`.
+    """
     user = MemoryUser.objects.filter(user_id=user_id).first()
     if user is None:
         raise NotFound("There is no such user.")
@@ -96,7 +103,10 @@ def find_user(user_id: str) -> MemoryUser:
 
 
 def issue_key(user_pk: UUID, *, label: str = "", expires_at: datetime | None = None, actor: Actor) -> IssuedKey:
-    """One more key. Errors: `NotFound`, `InvalidInput` for label and expiry, `Conflict` at too many keys."""
+    """Issue a further key.
+
+    Raises: `NotFound`, `InvalidInput` for label and expiry, `Conflict` at the limit of keys.
+    """
     check_label(label)
     check_expiry(expires_at)
     with transaction.atomic():
@@ -106,9 +116,11 @@ def issue_key(user_pk: UUID, *, label: str = "", expires_at: datetime | None = N
 
 
 def rotate_key(user_pk: UUID, key_id: UUID, *, grace: timedelta = DEFAULT_GRACE, actor: Actor) -> Rotation:
-    """A new key in the place of a live one, which works for `grace` more (0 to 30 days) and never longer than before.
+    """Replace a live key by a new one.
 
-    Errors: `NotFound`, `InvalidInput` for the grace, `Conflict` if the key lives no more or there are too many.
+    The old key works for `grace` more (0 to 30 days), but never beyond its own expiry.
+
+    Raises: `NotFound`, `InvalidInput` for the grace, `Conflict` if the key is not live or at the limit of keys.
     """
     if not timedelta(0) <= grace <= MAX_GRACE:
         raise InvalidInput.of_field("grace_seconds", f"must be 0 to {int(MAX_GRACE.total_seconds())} seconds")
@@ -129,9 +141,9 @@ def rotate_key(user_pk: UUID, key_id: UUID, *, grace: timedelta = DEFAULT_GRACE,
 
 
 def revoke_key(user_pk: UUID, key_id: UUID, *, actor: Actor, may_be_last: bool = False) -> UserKey:
-    """Ends a key at once; revoking twice is the same as once.
+    """Revoke a key at once. Repeating it has no effect.
 
-    Errors: `NotFound`; `Conflict` for the last live key unless `may_be_last`, since its owner would be locked out.
+    Raises: `NotFound`; `Conflict` for the last live key unless `may_be_last`, because its user would be locked out.
     """
     with transaction.atomic():
         user = _lock(user_pk)
@@ -147,18 +159,18 @@ def revoke_key(user_pk: UUID, key_id: UUID, *, actor: Actor, may_be_last: bool =
 
 
 def keys_of(user_pk: UUID) -> QuerySet[UserKey]:
-    """All keys of a user, newest first, dead ones included."""
+    """Return all keys of a user, newest first, including expired and revoked ones."""
     return UserKey.objects.filter(user_id=user_pk).order_by("-created_at")
 
 
 def with_live_keys(users: QuerySet[MemoryUser]) -> QuerySet[MemoryUser]:
-    """The users, each with `live_key_count`."""
+    """Return the users, each with `live_key_count`."""
     live = UserKey.objects.filter(is_live_key(), user=OuterRef("pk")).order_by().values("user").annotate(n=Count("pk"))
     return users.annotate(live_key_count=Coalesce(Subquery(live.values("n")), 0))
 
 
 def is_live_key() -> Q:
-    """The condition that a key works now."""
+    """Return the condition that a key is live."""
     unexpired = Q(expires_at__isnull=True) | Q(expires_at__gt=timezone.now())
     return unexpired & Q(revoked_at__isnull=True)
 
@@ -168,10 +180,12 @@ def is_live(key: UserKey) -> bool:
 
 
 def authenticate(plaintext: str, user_id: str | None = None) -> Principal:
-    """Whose key this is; with `user_id`, only if it is that user's.
+    """Return the principal of a key; with `user_id`, only if the key is that user's.
 
-    One SQL statement, and one more when the last use is a minute old. Errors: `Unauthenticated`, with the same
-    sentence whatever is wrong, so that nobody learns which users and keys exist.
+    One SQL statement, and a second one when the last use is a minute old.
+
+    Raises: `Unauthenticated`, with the same message in all cases, so that it does not reveal which users and keys
+    exist.
     """
     now = timezone.now()
     found = None
@@ -180,24 +194,28 @@ def authenticate(plaintext: str, user_id: str | None = None) -> Principal:
     if found is None or (user_id is not None and user_id != found.user_id):
         raise Unauthenticated(REFUSAL)
     if found.last_used_at is None or found.last_used_at < now - _USE_INTERVAL:
-        _note_use(found.key_id, now)
+        _record_use(found.key_id, now)
     return Principal(found.user_pk, found.user_id, found.key_id)
 
 
-def _note_use(key_id: UUID, now: datetime) -> None:
-    """The condition makes concurrent calls harmless; a database that cannot write just now still lets people read, and
-    nobody who reads waits for those who write."""
+def _record_use(key_id: UUID, now: datetime) -> None:
+    """Record the last use of a key, at most once per interval and without waiting for other writers.
+
+    The condition makes concurrent calls harmless. A failed write is logged and does not fail the request.
+    """
     due = Q(last_used_at__isnull=True) | Q(last_used_at__lt=now - _USE_INTERVAL)
     try:
-        with no_waiting():
+        with fail_fast_writes():
             UserKey.objects.filter(due, pk=key_id).update(last_used_at=now)
     except OperationalError as error:
         logger.warning("The last use of key %s was not noted: %s", key_id, error)
 
 
 def lock_named(user_pk: UUID, user_id: str) -> MemoryUser:
-    """The user's row, locked until the transaction ends, for whoever asks under that name. Errors: `Unauthenticated`
-    if they were erased meanwhile, which takes the name first."""
+    """Return the user's row, locked until the transaction ends, for a caller known by that user id.
+
+    Raises: `Unauthenticated` if the user was erased meanwhile, which changes the user id first.
+    """
     user = MemoryUser.objects.select_for_update().filter(pk=user_pk, user_id=user_id).first()
     if user is None:
         raise Unauthenticated(REFUSAL)
@@ -205,7 +223,7 @@ def lock_named(user_pk: UUID, user_id: str) -> MemoryUser:
 
 
 def _lock(user_pk: UUID) -> MemoryUser:
-    """The user's row, locked: everything that counts or changes a user's keys happens one after the other."""
+    """Return the user's row, locked: operations that count or change a user's keys run one after the other."""
     user = MemoryUser.objects.select_for_update().filter(pk=user_pk).first()
     if user is None:
         raise NotFound("There is no such user.")
@@ -223,8 +241,8 @@ def _live_keys(user: MemoryUser) -> QuerySet[UserKey]:
     return UserKey.objects.filter(is_live_key(), user=user)
 
 
-def _forget_long_dead(user: MemoryUser) -> None:
-    """Keeps the newest dead keys only: rotation must not grow a list for years, and the audit trail knows them all."""
+def _delete_old_dead_keys(user: MemoryUser) -> None:
+    """Delete all but the newest dead keys, so that rotation does not grow the list; the audit trail keeps them all."""
     dead = UserKey.objects.filter(~is_live_key(), user=user).order_by("-created_at")
     too_many = list(dead.values_list("pk", flat=True)[MAX_DEAD_KEYS:])
     if too_many:
@@ -239,13 +257,19 @@ def _check_user_id(user_id: str) -> None:
 
 
 def check_label(label: str) -> None:
-    """Errors: `InvalidInput`."""
+    """Check a label.
+
+    Raises: `InvalidInput`.
+    """
     if len(label) > MAX_LABEL_CHARS or not label.isprintable():
         raise InvalidInput.of_field("label", f"must be at most {MAX_LABEL_CHARS} characters in one line")
 
 
 def check_expiry(expires_at: datetime | None) -> None:
-    """Errors: `InvalidInput`."""
+    """Check an expiry time.
+
+    Raises: `InvalidInput`.
+    """
     now = timezone.now()
     if expires_at is not None and not now < expires_at <= now + MAX_LIFETIME:
         raise InvalidInput.of_field("expires_at", "must lie in the future, within ten years")
@@ -257,7 +281,7 @@ def _require_room(user: MemoryUser) -> None:
 
 
 def _issue(user: MemoryUser, *, label: str, expires_at: datetime | None, actor: Actor) -> IssuedKey:
-    _forget_long_dead(user)
+    _delete_old_dead_keys(user)
     plaintext = f"uk_{secrets.token_urlsafe(32)}"
     key = UserKey.objects.create(
         user=user,
@@ -282,5 +306,5 @@ def _plaintext(key: UserKey) -> str:
 
 
 def _digest(plaintext: str) -> str:
-    """SHA-256 without salt is right here: 256 random bits cannot be guessed, and the digest must be found again."""
+    """Return the SHA-256 digest. No salt: 256 random bits cannot be guessed, and the digest must be searchable."""
     return hashlib.sha256(plaintext.encode()).hexdigest()

@@ -1,7 +1,7 @@
-"""Tokens for OpenClaw's WebSocket protocol: making, proving, revoking.
+"""Tokens for OpenClaw's WebSocket protocol: creation, authentication, revocation.
 
-A token belongs to an operator, who sees every user's memories, or to one user, who sees his own. Unlike a user's key it
-is never shown again, so only its digest is kept.
+A token belongs to an operator, who sees all users' memories, or to one user, who sees only their own. Unlike an API key
+it is shown once, so only its digest is stored.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from accounts.audit import Actor, record
 from accounts.models import AuditEvent, MemoryUser, RpcToken
 from accounts.services import check_expiry, check_label
 from core.errors import InvalidInput, NotFound, Unauthenticated
-from core.waiting import no_waiting
+from core.waiting import fail_fast_writes
 
 logger = logging.getLogger("memory_gateway.accounts")
 
@@ -42,21 +42,21 @@ _TOKEN = re.compile(r"rpc_[A-Za-z0-9_-]{43}")
 
 @dataclass(frozen=True, slots=True)
 class IssuedToken:
-    """A token with its plaintext, which goes to its holder and nowhere else."""
+    """A token with its plaintext, which only its holder may see."""
 
     token: RpcToken
     plaintext: str
 
     def __repr__(self) -> str:
-        """Without the plaintext, so that no traceback and no debug line can show it."""
+        """Return a text without the plaintext, for tracebacks and debug output."""
         return f"IssuedToken({self.token!r})"
 
 
 @dataclass(frozen=True, slots=True)
 class TokenPrincipal:
-    """Whose token was presented, and what it may do: `operator` or `user_pk` and `user_id` are set, never both.
+    """The holder of a token and its scopes. Either `operator` is set, or `user_pk` and `user_id` are.
 
-    `token_id` is None for the token of the setting, whose operator goes by the setting's name.
+    `token_id` is None for the token of the setting, whose operator is named after the setting.
     """
 
     token_id: UUID | None
@@ -67,7 +67,7 @@ class TokenPrincipal:
 
     @property
     def name(self) -> str:
-        """The same for every connection of one token."""
+        """A name that all connections of a token share."""
         return str(self.token_id or SETTING)
 
     @property
@@ -76,7 +76,7 @@ class TokenPrincipal:
 
 
 def implied(scopes: Sequence[str], scope: str) -> bool:
-    """Whether somebody with these scopes has that one too: an administrator every one, a writer the reader's."""
+    """Return True if the scopes include `scope`: an administrator has all, a writer may read."""
     return scope in scopes or (ADMIN in scopes and scope.startswith("operator.")) or (scope == READ and WRITE in scopes)
 
 
@@ -89,8 +89,10 @@ def issue(
     expires_at: datetime | None = None,
     actor: Actor,
 ) -> IssuedToken:
-    """A token for an operator or for a user. Errors: `InvalidInput` unless it is exactly one of both, for an operator
-    who may not sign in, for label, scopes and expiry.
+    """Issue a token for an operator or for a user.
+
+    Raises: `InvalidInput` unless exactly one of both is given, for an operator who may not sign in, for label, scopes
+    and expiry.
     """
     check_label(label)
     check_expiry(expires_at)
@@ -115,7 +117,10 @@ def issue(
 
 
 def find_operator(username: str) -> User:
-    """Errors: `NotFound`."""
+    """Return the operator with that name.
+
+    Raises: `NotFound`.
+    """
     operator = User.objects.filter(username=username).first()
     if operator is None:
         raise NotFound("There is no such operator.")
@@ -123,9 +128,9 @@ def find_operator(username: str) -> User:
 
 
 def revoke(token_id: UUID, *, actor: Actor) -> RpcToken:
-    """Ends a token: nobody connects with it any more, and who is connected is sent away within a minute.
+    """Revoke a token. New connections fail at once; open ones are closed within a minute. Repeating it has no effect.
 
-    Revoking twice is the same as once. Errors: `NotFound`.
+    Raises: `NotFound`.
     """
     with transaction.atomic():
         token = RpcToken.objects.select_for_update(of=("self",)).filter(pk=token_id).first()
@@ -139,8 +144,11 @@ def revoke(token_id: UUID, *, actor: Actor) -> RpcToken:
 
 
 def authenticate(plaintext: str) -> TokenPrincipal:
-    """Whose token this is. Errors: `Unauthenticated`, with the same sentence whatever is wrong."""
-    if _is_of_setting(plaintext):
+    """Return the principal of a token.
+
+    Raises: `Unauthenticated`, with the same message in all cases.
+    """
+    if _is_configured_token(plaintext):
         return TokenPrincipal(None, SETTING, None, None, (ADMIN,))
     token = None
     if _TOKEN.fullmatch(plaintext):
@@ -148,7 +156,7 @@ def authenticate(plaintext: str) -> TokenPrincipal:
         token = live.select_related("operator", "user").first()
     if token is None:
         raise Unauthenticated("This token is unknown, expired or revoked.")
-    _note_use(token)
+    _record_use(token)
     return TokenPrincipal(
         token_id=token.pk,
         operator=token.operator.get_username() if token.operator else None,
@@ -159,35 +167,35 @@ def authenticate(plaintext: str) -> TokenPrincipal:
 
 
 def still_works(principal: TokenPrincipal) -> bool:
-    """Whether the token is neither expired nor revoked since it was presented. One statement."""
+    """Return True if the token has not expired or been revoked since it was presented. One statement."""
     if principal.token_id is None:
         return bool(settings.MEMORY_GATEWAY_RPC_TOKEN)
     return RpcToken.objects.filter(is_live_token(), pk=principal.token_id).exists()
 
 
 def is_any_configured() -> bool:
-    """Whether there is a token that works."""
+    """Return True if a live token exists."""
     return bool(settings.MEMORY_GATEWAY_RPC_TOKEN) or RpcToken.objects.filter(is_live_token()).exists()
 
 
 def is_live_token() -> Q:
-    """The condition that a token works now: an operator's also ends when its operator may no longer sign in."""
+    """Return the condition that a token is live: an operator's token also ends when the operator may not sign in."""
     unexpired = Q(expires_at__isnull=True) | Q(expires_at__gt=timezone.now())
     has_holder = Q(user__isnull=False) | Q(operator__is_active=True, operator__is_staff=True)
     return unexpired & has_holder & Q(revoked_at__isnull=True)
 
 
-def _is_of_setting(plaintext: str) -> bool:
+def _is_configured_token(plaintext: str) -> bool:
     expected = settings.MEMORY_GATEWAY_RPC_TOKEN
     return bool(expected) and hmac.compare_digest(plaintext.encode("utf-8", "surrogatepass"), expected.encode())
 
 
-def _note_use(token: RpcToken) -> None:
-    """At most once a minute; a database that cannot write just now still lets people in."""
+def _record_use(token: RpcToken) -> None:
+    """Record the last use, at most once a minute. A failed write is logged and does not fail the sign-in."""
     now = timezone.now()
     due = Q(last_used_at__isnull=True) | Q(last_used_at__lt=now - _USE_INTERVAL)
     try:
-        with no_waiting():
+        with fail_fast_writes():
             RpcToken.objects.filter(due, pk=token.pk).update(last_used_at=now)
     except OperationalError as error:
         logger.warning("The last use of token %s was not noted: %s", token.pk, error)
@@ -204,5 +212,5 @@ def _record(actor: Actor, action: str, token: RpcToken, **detail: str) -> None:
 
 
 def _digest(plaintext: str) -> str:
-    """SHA-256 without salt is right here: 256 random bits cannot be guessed, and the digest must be found again."""
+    """Return the SHA-256 digest. No salt: 256 random bits cannot be guessed, and the digest must be searchable."""
     return hashlib.sha256(plaintext.encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Reading with a limit: nothing that comes from outside is believed about its own size."""
+"""Size-limited reading of untrusted input."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ class Readable(Protocol):
 
 
 class LimitExceeded(Exception):
-    """More bytes came than were allowed."""
+    """The input exceeds the allowed size."""
 
 
 def chunks(source: Readable, limit_bytes: int) -> Iterator[bytes]:
-    """Yields the source in pieces. Errors: `LimitExceeded` as soon as more than `limit_bytes` came."""
+    """Yield the source in chunks.
+
+    Raises: `LimitExceeded` as soon as more than `limit_bytes` have been read.
+    """
     total = 0
     while chunk := source.read(CHUNK_BYTES):
         total += len(chunk)

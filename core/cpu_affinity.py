@@ -1,8 +1,7 @@
-"""Which of the machine's cores this process computes on.
+"""CPU affinity of this process (Linux only).
 
-The interpreter's lock lets one thread compute at a time, and a request hands it on dozens of times. Where the next
-thread waits on another core, that core has to be woken and to fetch what it works on: with eight requests at once a
-third of the processor's time went there. Linux alone lets us say so; elsewhere nothing happens.
+The GIL lets one thread compute at a time, and a request hands it over dozens of times. A handover to a thread on
+another core has to wake that core and fill its cache, which cost a third of the CPU time at eight concurrent requests.
 """
 
 from __future__ import annotations
@@ -13,33 +12,38 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-_WHERE = Path("/proc/thread-self/stat")
-_given: set[int] = set()
-"""The cores that this process may use, once it stays on one of them."""
+_STAT_FILE = Path("/proc/thread-self/stat")
+_allowed_cpus: set[int] = set()
+"""CPU cores that this process may use, once it is pinned to one of them."""
 
 
-def stay_on_one() -> None:
-    """This thread, and those that it starts from now on, stay on the core where it runs; others that have no such wish
-    make room there. Where that is not possible everything stays as it is."""
+def pin_to_current_cpu() -> None:
+    """Pin this thread, and those it starts from now on, to the core it runs on.
+
+    Do nothing where pinning is not possible.
+    """
     if sys.platform != "linux":
         return
     try:
         allowed, core = os.sched_getaffinity(0), _current()
         if core in allowed:
             os.sched_setaffinity(0, {core})
-            _given.update(allowed)
+            _allowed_cpus.update(allowed)
     except OSError:
         return
 
 
 @contextmanager
-def all_given() -> Iterator[None]:
-    """Around the start of another process, which has a lock of its own and may run wherever this one was allowed to."""
-    if sys.platform != "linux" or not _given:
+def original_affinity() -> Iterator[None]:
+    """Restore the original CPU affinity inside the block, to start another process.
+
+    The other process has its own GIL and may run on any allowed core.
+    """
+    if sys.platform != "linux" or not _allowed_cpus:
         yield
         return
     own = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, _given)
+    os.sched_setaffinity(0, _allowed_cpus)
     try:
         yield
     finally:
@@ -47,5 +51,5 @@ def all_given() -> Iterator[None]:
 
 
 def _current() -> int:
-    """The core that this thread ran on last: field 39 of proc(5)."""
-    return int(_WHERE.read_text().rpartition(")")[2].split()[36])
+    """Return the core that this thread ran on last: field 39 of proc(5)."""
+    return int(_STAT_FILE.read_text().rpartition(")")[2].split()[36])

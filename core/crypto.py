@@ -1,4 +1,7 @@
-"""Secrets at rest: encrypted under keys derived from `SECRET_KEY`, readable under `SECRET_KEY_FALLBACKS` too."""
+"""Encryption of secrets at rest.
+
+Keys are derived from `SECRET_KEY`; `SECRET_KEY_FALLBACKS` are accepted for decryption.
+"""
 
 from __future__ import annotations
 
@@ -12,33 +15,39 @@ from django.conf import settings
 
 
 class Undecryptable(Exception):
-    """The ciphertext was made under a secret that is no longer known, or is damaged."""
+    """The ciphertext is damaged or was encrypted under an unknown secret."""
 
 
 def encrypt(plaintext: str, *, purpose: str) -> str:
-    """Fernet text (AES-128-CBC with HMAC-SHA256). `purpose` separates keys: what one use wrote, no other can read."""
-    return _box(purpose).encrypt(plaintext.encode()).decode("ascii")
+    """Return Fernet text (AES-128-CBC with HMAC-SHA256).
+
+    `purpose` separates keys: text encrypted for one purpose cannot be decrypted for another.
+    """
+    return _cipher(purpose).encrypt(plaintext.encode()).decode("ascii")
 
 
 def decrypt(ciphertext: str, *, purpose: str) -> str:
-    """Errors: `Undecryptable`."""
+    """Return the plaintext.
+
+    Raises: `Undecryptable`.
+    """
     try:
-        return _box(purpose).decrypt(ciphertext.encode()).decode()
+        return _cipher(purpose).decrypt(ciphertext.encode()).decode()
     except InvalidToken:
         raise Undecryptable(purpose) from None
 
 
-def _box(purpose: str) -> MultiFernet:
-    return _box_of((settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS), purpose)
+def _cipher(purpose: str) -> MultiFernet:
+    return _cipher_for((settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS), purpose)
 
 
 @lru_cache(maxsize=16)
-def _box_of(secrets: tuple[str, ...], purpose: str) -> MultiFernet:
-    """The first secret encrypts, every one decrypts."""
+def _cipher_for(secrets: tuple[str, ...], purpose: str) -> MultiFernet:
+    """Return a cipher that encrypts with the first secret and decrypts with any."""
     return MultiFernet([Fernet(_derive(secret, purpose)) for secret in secrets])
 
 
 def _derive(secret: str, purpose: str) -> bytes:
-    """RFC 5869: one independent 256-bit key per secret and purpose."""
+    """Derive an independent 256-bit key per secret and purpose (HKDF, RFC 5869)."""
     kdf = HKDF(algorithm=SHA256(), length=32, salt=None, info=f"memory-gateway {purpose}".encode())
     return base64.urlsafe_b64encode(kdf.derive(secret.encode()))

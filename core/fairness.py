@@ -1,4 +1,4 @@
-"""Users take turns, so that what one of them left undone keeps nobody else waiting."""
+"""Round-robin order of work by user, so that one user's backlog does not delay the others."""
 
 from __future__ import annotations
 
@@ -7,5 +7,8 @@ from django.db.models.functions import RowNumber
 
 
 def turn_of_user(*order: str) -> Window:
-    """To order rows by that have a `user`: the first of each user in that order is 1, the next of each 2."""
+    """Return a window expression that numbers each user's rows from 1 in the given order.
+
+    Order rows with a `user` column by it to process users round-robin.
+    """
     return Window(RowNumber(), partition_by="user_id", order_by=list(order))

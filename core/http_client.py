@@ -1,9 +1,9 @@
-"""The HTTP client for every outgoing call: EverOS, model endpoints and downloads.
+"""HTTP client for all outgoing calls: EverOS, model endpoints and downloads.
 
-`requests` does HTTP. This module adds the bounds that a peer cannot get around: one deadline for the whole call, a
-limit for the head and for the decoded body, no redirects, no proxies, cookies or credentials from the environment, and
-connections to given IP addresses only. The bounds are kept by the sockets, because `requests` hands out a connection
-only after the head has arrived.
+`requests` does HTTP. This module adds limits that a peer cannot bypass: one deadline for the whole call, a size limit
+for the head and for the decoded body, no redirects, no proxies, cookies or credentials from the environment, and
+connections to given IP addresses only. The sockets enforce the limits, because `requests` returns a connection only
+after the head has arrived.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ _T = TypeVar("_T")
 
 
 class HttpError(Exception):
-    """A call without a usable response; the message says why, without the address.
+    """A call without a usable response. The message gives the reason, without the address.
 
-    `was_sent`: False if certainly no byte of the request left this machine.
+    `was_sent` is False if certainly no byte of the request was sent.
     """
 
     was_sent = True
 
 
 class NotConnected(HttpError):
-    """No connection to the host."""
+    """The connection to the host failed."""
 
 
 class CertificateRejected(HttpError):
-    """The peer's certificate does not prove that it is the host."""
+    """The peer's certificate is not valid for the host."""
 
 
 class TimedOut(HttpError):
@@ -65,7 +65,7 @@ class Disconnected(HttpError):
 
 
 class NotHttp(HttpError):
-    """The peer sent something else than HTTP, or a head without an end."""
+    """The peer's response is not HTTP, or its head does not end."""
 
 
 class TooLarge(HttpError):
@@ -73,12 +73,12 @@ class TooLarge(HttpError):
 
 
 class Undecodable(HttpError):
-    """The body is compressed in an unknown way, or damaged."""
+    """The body is damaged or compressed with an unknown method."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """The time `at` on `clock` by which a call has ended."""
+    """The time `at`, on `clock`, by which a call must end."""
 
     at: float
     clock: Callable[[], float] = field(default=time.monotonic, repr=False)
@@ -92,7 +92,7 @@ class Deadline:
         return self.at - self.clock()
 
     def half(self) -> Deadline:
-        """Return the deadline at half of the time that is left."""
+        """Return a deadline after half of the remaining time."""
         return Deadline.after(self.left_seconds / 2, self.clock)
 
 
@@ -106,7 +106,10 @@ class Body(Protocol):
 
 @dataclass(slots=True)
 class _Exchange:
-    """The bounds and the state of one request with its response. `addresses` None: those that the host resolves to."""
+    """Limits and state of one request and its response.
+
+    `addresses` None: connect to the addresses that the host resolves to.
+    """
 
     deadline: Deadline
     addresses: Sequence[str] | None
@@ -122,11 +125,14 @@ class _Exchange:
 
 
 _current = threading.local()
-"""Its `exchange` is what `HttpClient.send` sends in this thread: `requests` passes nothing on to the connection."""
+"""Its `exchange` is the one that `HttpClient.send` runs in this thread:
+
+`requests` passes nothing on to the connection.
+"""
 
 
 class _Socket(socket.socket):
-    """A socket whose operations take no longer than is left of the exchange, and no more bytes than it may receive."""
+    """A socket limited by the deadline and the receivable bytes of the exchange."""
 
     exchange: _Exchange
 
@@ -139,7 +145,7 @@ class _Socket(socket.socket):
 
     def recv_into(self, *args: Any) -> int:
         count = self._timed(super().recv_into, *args)
-        if not count and not self.exchange.has_head:  # http.client would take half a head for a whole one
+        if not count and not self.exchange.has_head:  # http.client would accept half a head as a whole one
             raise Disconnected("The connection was closed before the response")
         self.exchange.receivable_bytes -= count
         if self.exchange.receivable_bytes < 0:
@@ -155,12 +161,14 @@ class _Socket(socket.socket):
 
 
 class _TlsSocket(_Socket, ssl.SSLSocket):
-    """The same above TLS."""
+    """A `_Socket` with TLS."""
 
 
 class _HttpResponse(http.client.HTTPResponse):
-    """Skips every announcement of a response, not only 100, and ends the connection after a 5xx: EverOS closes it then
-    without saying so."""
+    """A response that skips all 1xx responses, not only 100, and closes the connection after a 5xx.
+
+    EverOS closes the connection after a 5xx without announcing it.
+    """
 
     def _read_status(self) -> tuple[str, int, str]:
         version, status, reason = super()._read_status()  # type: ignore[misc]
@@ -197,7 +205,10 @@ class _TlsPool(HTTPSConnectionPool):
 
 
 def _connected(host: str, port: int, exchange: _Exchange) -> _Socket:
-    """Connect to the first address that accepts. The handshake of TLS may take as long as the connection."""
+    """Connect to the first address that accepts.
+
+    The TLS handshake may take as long as the connection.
+    """
     names = [host] if exchange.addresses is None else exchange.addresses
     failure: HttpError = NotConnected("The host name cannot be resolved")
     try:
@@ -234,7 +245,7 @@ class _Adapter(HTTPAdapter):
         self.poolmanager.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}
 
     def cert_verify(self, *args: Any) -> None:
-        """Add nothing to the context: it holds the authorities and demands a certificate."""
+        """Add nothing to the context: it already holds the authorities and requires a certificate."""
 
 
 class _Session(requests.Session):
@@ -243,10 +254,12 @@ class _Session(requests.Session):
 
 
 class HttpClient:
-    """The connections to one server, shared by threads; `pool_size` of them are kept open.
+    """Connections to one server, shared by threads. Up to `pool_size` of them stay open.
 
-    Every request carries `headers` and the credentials of `base_url`. `addresses`: connect to these instead of those
-    that the host resolves to; TLS still proves the host. Raises ValueError for a URL or header that cannot be sent.
+    Every request carries `headers` and the credentials of `base_url`. `addresses`: connect to these instead of the
+    addresses that the host resolves to; TLS still verifies the host name.
+
+    Raises: ValueError for a URL or header that cannot be sent.
     """
 
     def __init__(
@@ -282,8 +295,10 @@ class HttpClient:
     def send(self, method: str, path: str, body: bytes | Body | None, deadline: Deadline) -> Response:
         """Send a request and return the response with its body unread. Use it in a `with` block.
 
-        Everything, including reading the body, ends by the deadline. A kept connection that the peer has closed is
-        replaced before anything is sent; no request is sent twice. Raises `HttpError`.
+        The deadline includes reading the body. A pooled connection that the peer has closed is replaced before anything
+        is sent; no request is sent twice.
+
+        Raises: `HttpError`.
         """
         request = self._template.copy()
         request.method, request.url = method, self._base_url + path
@@ -325,13 +340,19 @@ class Response:
         self._received.close()
 
     def body(self, max_bytes: int) -> bytes:
-        """Return the decoded body. Raises `HttpError`."""
+        """Return the decoded body.
+
+        Raises: `HttpError`.
+        """
         return b"".join(self.pieces(max_bytes))
 
     def pieces(self, max_bytes: int) -> Iterator[bytes]:
-        """Yield the decoded body. Raises `HttpError`, `TooLarge` as soon as more than `max_bytes` have come."""
+        """Yield the decoded body.
+
+        Raises: `HttpError`; `TooLarge` as soon as more than `max_bytes` have arrived.
+        """
         self._exchange.excess = excess = TooLarge(f"The body is larger than {max_bytes} bytes")
-        self._exchange.receivable_bytes = 2 * max_bytes + MAX_HEAD_BYTES  # chunks have heads, a body has trailers
+        self._exchange.receivable_bytes = 2 * max_bytes + MAX_HEAD_BYTES  # for chunk headers and trailers
         if int(self.headers.get("content-length", 0)) > max_bytes:
             raise excess
         try:
@@ -346,7 +367,7 @@ class Response:
             raise _failure(error) from error
 
     def retry_after_seconds(self, now: datetime | None = None) -> int | None:
-        """Return the `Retry-After` header in seconds, at most a day; None without a readable one."""
+        """Return the `Retry-After` header in seconds, at most a day; None if it is missing or invalid."""
         value = self.headers.get("retry-after", "").strip()
         if value.isdigit():
             return min(int(value), _MAX_RETRY_AFTER_SECONDS)
@@ -358,7 +379,7 @@ class Response:
         return min(max(int(seconds), 0), _MAX_RETRY_AFTER_SECONDS)
 
     def _is_framed(self) -> bool:
-        """Return False where the end of the body is unclear, or HTTP ends with the head."""
+        """Return False if the end of the body is undefined, or if it is the end of the head."""
         length, coding = self.headers.get("content-length"), self.headers.get("transfer-encoding")
         if coding is not None:
             return length is None and coding.strip().lower() == "chunked"
@@ -376,14 +397,17 @@ class Response:
 
 @cache
 def trusted_authorities() -> ssl.SSLContext:
-    """Return a context that trusts this machine's authorities, where an operator may add one, and those of certifi."""
+    """Return a TLS context that trusts the system's authorities and those of certifi.
+
+    Operators may add an authority to the system's.
+    """
     context = ssl.create_default_context()
     context.load_verify_locations(DEFAULT_CA_BUNDLE_PATH)
     return context
 
 
 def _failure(error: BaseException) -> HttpError:
-    """Return what an error of `requests` or urllib3 means, by the first error below it that tells."""
+    """Return the `HttpError` for an error of `requests` or urllib3, by its first known cause."""
     seen: BaseException | None = error
     while seen is not None:
         match seen:

@@ -1,4 +1,4 @@
-"""Identifiers: the grammar of those we are given, the making of those we give, and what a session id means."""
+"""Identifiers: validation of given ones, generation of new ones, parsing of session ids."""
 
 from __future__ import annotations
 
@@ -15,25 +15,31 @@ MAX_SESSION_ID_CHARS = 128
 
 
 def check_name(value: str) -> str:
-    """A `user_id`, `agent_id`, `app_id` or `project_id`. Errors: ValueError with the grammar."""
+    """Return a valid `user_id`, `agent_id`, `app_id` or `project_id`.
+
+    Raises: ValueError with the grammar.
+    """
     if not _NAME.fullmatch(value) or value in {".", ".."}:
         raise ValueError("must be 1 to 64 characters of A-Z a-z 0-9 _ . @ + - and not '.' or '..'")
     return value
 
 
 def check_session_id(value: str) -> str:
-    """Any text of 1–128 characters without control characters (EverOS damages records on a newline)."""
+    """Return a valid session id: 1–128 characters, no control characters (EverOS damages records on a newline).
+
+    Raises: ValueError.
+    """
     if not 1 <= len(value) <= MAX_SESSION_ID_CHARS or _CONTROL.search(value) or has_surrogates(value):
         raise ValueError(f"must be 1 to {MAX_SESSION_ID_CHARS} characters without control characters")
     return value
 
 
 def has_surrogates(value: str) -> bool:
-    """Whether a string holds half a character, which no database and no UTF-8 answer can carry."""
+    """Return True if a string holds a lone surrogate, which neither databases nor UTF-8 can carry."""
     return any("\ud800" <= char <= "\udfff" for char in value)
 
 
-# What the schema says is what the checks above do; the checks have the better sentence.
+# The checks above enforce the same grammar with better error messages.
 _NAME_SCHEMA = {"pattern": r"^(?!\.{1,2}$)[A-Za-z0-9_.@+-]{1,64}$"}
 _SESSION_ID_SCHEMA = {"pattern": rf"^[^\u0000-\u001f\u007f-\u009f\u2028\u2029]{{1,{MAX_SESSION_ID_CHARS}}}$"}
 
@@ -51,12 +57,12 @@ def new_resource_id() -> str:
 
 
 def resource_session_id(user_id: str, resource_id: str) -> str:
-    """`resource:{user_id}:{resource_id}`: at most 9 + 64 + 1 + 34 = 108 characters, below the limit of 128."""
+    """Return `resource:{user_id}:{resource_id}`: at most 9 + 64 + 1 + 34 = 108 characters; the limit is 128."""
     return f"resource:{user_id}:{resource_id}"
 
 
 def resource_uri(user_id: str, resource_id: str) -> str:
-    """The public address of a resource, which says nothing of where its file lies."""
+    """Return the public address of a resource. It does not reveal where the file is stored."""
     return f"resource://{user_id}/{resource_id}"
 
 
@@ -64,7 +70,7 @@ SessionKind = Literal["chat", "resource", "memory_edit", "other"]
 
 
 class SessionName(NamedTuple):
-    """What a session id says: its kind, the user it names (if any) and the rest."""
+    """A parsed session id: its kind, the user it names (if any) and the rest."""
 
     kind: SessionKind
     user_id: str | None
@@ -73,7 +79,7 @@ class SessionName(NamedTuple):
 
 @lru_cache(maxsize=8192)
 def parse_session_id(session_id: str) -> SessionName:
-    """`chat:{conversation_id}`, `resource:{user_id}:{resource_id}`, `memory_edit:{user_id}`, or "other"."""
+    """Parse `chat:{conversation_id}`, `resource:{user_id}:{resource_id}` or `memory_edit:{user_id}`; else "other"."""
     kind, _, rest = session_id.partition(":")
     if kind == "chat" and rest:
         return SessionName("chat", None, rest)

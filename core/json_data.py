@@ -1,4 +1,4 @@
-"""Walks through plain JSON data of any shape, such as an engine's own record of a memory."""
+"""Functions that walk plain JSON data of any shape, such as an engine's record of a memory."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _MARK = b'"base64":'
 
 
 def without_base64(value: Any) -> Any:
-    """The data without what lies under keys named `base64` (in any case), at any depth: file contents.
+    """Return the data without the values of keys named `base64` (in any case), at any depth.
 
-    Data that holds none comes back as it is, uncopied; no data is changed in place.
+    Such values are file contents. Data without them is returned uncopied; nothing is changed in place.
     """
-    # Every result of every search comes by here, and writing it as JSON costs less than looking at its fields.
+    # Every search result passes here, and serializing it costs less than walking its fields.
     return _without_base64(value) if _MARK in orjson.dumps(value).lower() else value
 
 
@@ -31,12 +31,12 @@ def _without_base64(value: Any) -> Any:
 
 
 def holds_nul(value: Any) -> bool:
-    """Whether a text or a name in it has a NUL character, which PostgreSQL cannot keep."""
+    """Return True if a text or a key contains a NUL character, which PostgreSQL cannot store."""
     return place_of_nul(value) is not None
 
 
 def place_of_nul(value: Any) -> tuple[str, ...] | None:
-    """The names and positions that lead to the first such text, or to the object with such a name."""
+    """Return the path of keys and positions to the first text or key with a NUL character; None if there is none."""
     if isinstance(value, str):
         return () if "\x00" in value else None
     if isinstance(value, dict):
@@ -52,7 +52,7 @@ def place_of_nul(value: Any) -> tuple[str, ...] | None:
 
 
 def repeated_name(data: bytes) -> str | None:
-    """Return a name that an object of the JSON document has twice: a parser would keep the last value silently."""
+    """Return a key that an object of the JSON document repeats: a parser would silently keep the last value."""
     repeated: list[str] = []
 
     def find(pairs: list[tuple[str, Any]]) -> None:

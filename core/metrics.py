@@ -1,4 +1,4 @@
-"""The few numbers that tell operators how the gateway does, counted where things happen."""
+"""Prometheus metrics of the gateway."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ENGINE_SECONDS: Final = Histogram(
 )
 
 
-# To find the one with certain labels takes several times as long as to count.
+# Looking up labels takes several times as long as counting.
 _requests: Final = cache(REQUESTS.labels)
 _request_seconds: Final = cache(REQUEST_SECONDS.labels)
 

@@ -1,7 +1,7 @@
-"""A model behind an OpenAI-compatible address: one POST, one answer in JSON, and an end to it in any case.
+"""Client for a model behind an OpenAI-compatible endpoint, with a deadline and exponential backoff.
 
-Every way to fail becomes an `EndpointError` with a sentence that names no secret. After a failure the endpoint is left
-alone for a while that grows with each further one, so that nobody waits for what is known to be away.
+Every failure becomes an `EndpointError` whose message contains no secret. After a failure, calls fail at once for a
+pause that grows with each further failure.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _REFUSED: Final = frozenset({400, 413, 422})
 
 
 class EndpointError(GatewayError):
-    """A call to a model failed. `is_refusal`: it will not take this very input; another one it may."""
+    """A call to a model failed. `is_refusal`: the model rejects this input; it may accept another."""
 
     status, code, title = 503, "model_unavailable", "A model's endpoint failed"
 
@@ -36,7 +36,7 @@ class EndpointError(GatewayError):
 
 @dataclass
 class Pause:
-    """How long an endpoint is left alone: `error` says why, None while it works."""
+    """The backoff state of an endpoint: `error` is the reason for the pause, None while the endpoint works."""
 
     clock: Callable[[], float] = time.monotonic
     error: str | None = None
@@ -52,8 +52,8 @@ class Pause:
             if self.left_seconds():
                 return
             self._seconds = min(max(2 * self._seconds, _FIRST_PAUSE_SECONDS), _LONGEST_PAUSE_SECONDS)
-            asked = min(error.retry_after_seconds or 0, _LONGEST_PAUSE_SECONDS)
-            self._until, self.error = self.clock() + max(self._seconds, asked), error.detail
+            requested = min(error.retry_after_seconds or 0, _LONGEST_PAUSE_SECONDS)
+            self._until, self.error = self.clock() + max(self._seconds, requested), error.detail
 
     def end(self) -> None:
         with self._lock:
@@ -61,7 +61,7 @@ class Pause:
 
 
 class Endpoint:
-    """One per process and address; threads share it. `name` is what sentences call it."""
+    """An endpoint shared by all threads of the process, one per address. `name` is its name in messages."""
 
     def __init__(self, base_url: str, api_key: str, name: str) -> None:
         self._name = name
@@ -72,7 +72,10 @@ class Endpoint:
         self.pause = Pause()
 
     def post(self, path: str, body: Mapping[str, Any], deadline: Deadline) -> Any:
-        """The answer's JSON. Errors: `EndpointError`, at once while the endpoint is left alone."""
+        """Send a JSON body and return the JSON of the response.
+
+        Raises: `EndpointError`, at once during a pause.
+        """
         if left := self.pause.left_seconds():
             raise EndpointError(f"{self.pause.error} It is asked again later.", retry_after_seconds=int(left) + 1)
         try:
@@ -84,7 +87,7 @@ class Endpoint:
         return answer
 
     def fail(self, detail: str) -> EndpointError:
-        """The error for an answer that cannot be right; from now on the endpoint is left alone for a while."""
+        """Start a pause and return the error for an invalid response."""
         error = EndpointError(f"{self._name} {detail}")
         self.pause.begin(error)
         return error

@@ -1,4 +1,4 @@
-"""Which addresses of clients count as one client."""
+"""Client networks: the addresses that count as one client."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ipaddress
 
 
 def network_of(address: str) -> str:
-    """Return an IPv4 address, also for its IPv6-mapped form, or the /64 network that one IPv6 subscriber has."""
+    """Return an IPv4 address (also for its IPv6-mapped form) or the /64 network of an IPv6 subscriber."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:

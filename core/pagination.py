@@ -1,4 +1,4 @@
-"""Where a page ended, as callers carry it: opaque text, believed only as far as it could have been ours."""
+"""Pagination cursors: opaque text, validated when a caller sends it back."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ def encode(number: int, name: int | str) -> str:
 
 
 def decode(cursor: str) -> tuple[int, str]:
-    """The number and the name. Errors: `InvalidInput` for what `encode` did not make."""
+    """Return the number and the name.
+
+    Raises: `InvalidInput` for text that `encode` did not make.
+    """
     try:
         found = _PLAIN.fullmatch(base64.b64decode(cursor, altchars=b"-_", validate=True).decode("ascii"))
     except (ValueError, binascii.Error):
@@ -30,7 +33,10 @@ def decode(cursor: str) -> tuple[int, str]:
 
 
 def decode_numbers(cursor: str) -> tuple[int, int]:
-    """The same where the name is a number too."""
+    """Return both numbers of a cursor whose name is a number too.
+
+    Raises: `InvalidInput`.
+    """
     number, name = decode(cursor)
     if not name.isdecimal() or int(name) > _MAX_NUMBER:
         raise _refusal()
@@ -42,7 +48,10 @@ def microseconds(moment: datetime) -> int:
 
 
 def moment(since_epoch: int) -> datetime:
-    """The inverse of `microseconds`. Errors: `InvalidInput` for a time that no clock shows."""
+    """Return the inverse of `microseconds`.
+
+    Raises: `InvalidInput` for a time out of range.
+    """
     try:
         return _EPOCH + timedelta(microseconds=since_epoch)
     except OverflowError:

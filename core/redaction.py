@@ -1,4 +1,4 @@
-"""Secrets never reach a log: not as a field, not inside a string, not in an address."""
+"""Redaction of secrets in logs: in fields, inside strings and in addresses."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ _SECRET_VALUE = re.compile(
     re.IGNORECASE,
 )
 
-# The names of the last alternative above, which a sign has to follow.
+# The names of the last alternative above; an equals sign or colon has to follow.
 _NAMES_IN_TEXT = ("sig", "user_key", "api_key", "apikey", "accesskey", "token", "secret", "password", "x-amz-")
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a field of that name holds a secret: `user_key`, `apiKey`, `X-Api-Token`, `db.password`, …"""
+    """Return True if a field of that name holds a secret: `user_key`, `apiKey`, `X-Api-Token`, `db.password`, …"""
     return bool(_SECRET_NAME.search(_CAMEL.sub("_", name)))
 
 
 def redact_text(text: str) -> str:
-    """Replaces keys, bearer tokens, passwords in addresses and signed query parameters inside a text."""
+    """Replace keys, bearer tokens, passwords in addresses and signed query parameters inside a text."""
     return _SECRET_VALUE.sub(REDACTED, text) if _may_hold_secret(text.casefold()) else text
 
 
 def _may_hold_secret(folded: str) -> bool:
-    """A look that costs next to nothing: without one of these marks no alternative of `_SECRET_VALUE` can match."""
+    """Return False if no alternative of `_SECRET_VALUE` can match: a cheap check for marks."""
     if "uk_" in folded or "rpc_" in folded or "bearer" in folded or "basic" in folded:
         return True
     if "@" in folded and "://" in folded:
@@ -55,7 +55,7 @@ def _may_hold_secret(folded: str) -> bool:
     return False
 
 
-# Every alternative of the two expressions above holds one of these, which are quickly looked for in a long text.
+# Every alternative of the two expressions above contains one of these, which are fast to find in a long text.
 _MARKS = (
     b"key",
     b"token",
@@ -75,10 +75,9 @@ _MARKS = (
     b"x-amz-",
     b"://",
 )
-# Letters beyond ASCII that pass for one of its letters where case does not count.
-# A single byte, the first, is looked for at no cost.
-_ALIKE = tuple((letter.encode()[:1], letter.encode()) for letter in "\u0130\u0131\u017f\u212a")
-_SPACE = rb"(?:\s|[\x80-\xff]|\\u[0-9a-f]{4}|\\[bfnrt])"  # what lies beyond ASCII may be a space
+# Non-ASCII letters that equal an ASCII letter when case is ignored. The first byte alone is cheap to search for.
+_CASE_FOLDING = tuple((letter.encode()[:1], letter.encode()) for letter in "\u0130\u0131\u017f\u212a")
+_SPACE = rb"(?:\s|[\x80-\xff]|\\u[0-9a-f]{4}|\\[bfnrt])"  # non-ASCII bytes may be a space
 _MAY_BE_SECRET_VALUE = re.compile(
     rb"uk_|rpc_|b(?:earer|asic)" + _SPACE + rb"|://[^/\s]*@"
     rb"|(?:sig|key|token|secret|password|x-amz-)[a-z\-]*(?:=|%3d|(?:\\?\")?" + _SPACE + rb"*[:=])"
@@ -87,8 +86,8 @@ _REST_OF_STRING = re.compile(rb'(?:[^"\\]|\\.)*+"(:?)', re.DOTALL)
 
 
 def may_hold_secret(json: bytes) -> bool:
-    """Whether JSON as orjson writes it may hold a secret, as a field or inside a string. `False` is certain."""
-    for first, letter in _ALIKE:
+    """Return True if JSON as written by orjson may hold a secret, in a field or a string. False is certain."""
+    for first, letter in _CASE_FOLDING:
         if first in json and letter in json:
             return True
     lower = json.lower()
@@ -105,7 +104,7 @@ def _may_hold(lower: bytes, mark: bytes) -> bool:
             return True
         if at >= string_end:
             rest = _REST_OF_STRING.match(lower, at)
-            if rest is None or rest[1]:  # it ends as a name does
+            if rest is None or rest[1]:  # it ends like a name
                 return True
             string_end = rest.end()
         at = lower.find(mark, at + 1)
@@ -113,7 +112,7 @@ def _may_hold(lower: bytes, mark: bytes) -> bool:
 
 
 def redact(value: Any, depth: int = 0) -> Any:
-    """A copy of plain JSON data without secrets, at any depth; what lies deeper than `MAX_DEPTH` is cut."""
+    """Return a copy of plain JSON data without secrets, at any depth; data deeper than `MAX_DEPTH` is cut."""
     if depth > MAX_DEPTH:
         return "[TOO DEEP]"
     if isinstance(value, str):
@@ -130,7 +129,7 @@ def _redact_item(name: str, item: Any, depth: int) -> Any:
 
 
 class RedactingFilter(logging.Filter):
-    """The last door before a log handler: messages, arguments and tracebacks of any library pass through it."""
+    """A logging filter that redacts messages, arguments and tracebacks of all libraries before they reach a handler."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         record.msg = redact_text(record.getMessage())

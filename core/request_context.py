@@ -1,4 +1,4 @@
-"""What is known of the request that a piece of code is working for."""
+"""Context of the current request."""
 
 from __future__ import annotations
 
@@ -7,20 +7,22 @@ import random
 import re
 from contextvars import ContextVar
 
-# Empty outside a request: commands, the sweeper.
+# Empty outside a request: in commands and workers.
 request_id: ContextVar[str] = ContextVar("request_id", default="")
 
 _SANE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 def choose_request_id(given: str) -> str:
-    """The caller's own id if it is sane (`X-Request-Id`), else a new one, which nobody needs to be unable to guess:
-    the event loop does not ask the system for it."""
+    """Return the caller's `X-Request-Id` if it is valid, else a new one.
+
+    The new id need not be unguessable, so the event loop does not wait for the system's random source.
+    """
     return given if _SANE_ID.fullmatch(given) else f"{random.getrandbits(128):032x}"
 
 
 class RequestIdFilter(logging.Filter):
-    """Gives each log record the id of its request, so that a line of trouble can be matched with an answer."""
+    """A logging filter that adds the request id to each log record."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         record.request_id = request_id.get() or "-"

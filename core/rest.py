@@ -1,4 +1,4 @@
-"""What every REST endpoint shares: parsing by pydantic, rendering by orjson, one shape of error (RFC 9457)."""
+"""Common parts of all REST endpoints: parsing by pydantic, rendering by orjson, RFC 9457 errors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _Model = TypeVar("_Model", bound=BaseModel)
 
 
 class Body(BaseModel):
-    """Base of every request body: unknown fields are refused by name, text is never turned into numbers silently."""
+    """Base class of request bodies. It refuses unknown fields by name and does not convert text to numbers."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -41,11 +41,11 @@ def _whole(value: object) -> object:
 
 
 WHOLE = BeforeValidator(_whole)
-"""Reads integers as JSON schema does, where 8.0 is 8. It comes last: `Annotated[int, Field(ge=0), WHOLE]`."""
+"""Accepts integers as JSON Schema does, where 8.0 is 8. Put it last: `Annotated[int, Field(ge=0), WHOLE]`."""
 
 
 class Problem(BaseModel):
-    """RFC 9457 problem details, with our code and the fields that were wrong."""
+    """RFC 9457 problem details with the gateway's error code and the invalid fields."""
 
     class FieldProblem(BaseModel):
         field: str
@@ -59,12 +59,12 @@ class Problem(BaseModel):
     errors: list[FieldProblem]
 
 
-# A string that never ends runs to the end of the data, so that the scan stays linear for any bytes.
+# An unterminated string runs to the end of the data, so that the scan stays linear for any bytes.
 _JSON_STRUCTURE = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
 
 
 def json_depth_exceeds(data: bytes, limit: int) -> bool:
-    """Whether JSON nests deeper than `limit`, counted outside strings and without building anything."""
+    """Return True if JSON nests deeper than `limit`, counted outside strings and without parsing."""
     depth = 0
     for match in _JSON_STRUCTURE.finditer(data):
         first = data[match.start()]
@@ -78,9 +78,9 @@ def json_depth_exceeds(data: bytes, limit: int) -> bool:
 
 
 class JsonParser(BaseParser):
-    """`application/json` by orjson. Errors: 400 for what is no JSON, 413 for too much or too deep.
+    """A parser of `application/json` by orjson. A view with a larger limit sets `max_json_bytes`.
 
-    A view with a larger cap sets `max_json_bytes`.
+    Raises: 400 for invalid JSON, 413 if it is too large or too deep.
     """
 
     media_type = "application/json"
@@ -104,7 +104,10 @@ class JsonParser(BaseParser):
 
 
 def _require_sound(data: bytes, value: Any) -> None:
-    """Errors: `InvalidInput` for what no database keeps, and for what would go without a word."""
+    """Check for data that no database can store and for repeated fields, which would be lost silently.
+
+    Raises: `InvalidInput`.
+    """
     if b"\\u0000" in data and (place := place_of_nul(value)) is not None:
         raise errors.InvalidInput.of_field(".".join(place) or "body", "must not hold NUL characters (\\u0000)")
     if (name := repeated_name(data)) is not None:
@@ -124,7 +127,10 @@ class JsonRenderer(BaseRenderer):
 
 
 def parse(model: type[_Model], data: Any) -> _Model:
-    """Plain data into a typed body. Errors: `InvalidInput` naming every wrong field and the remedy."""
+    """Return plain data as a typed body.
+
+    Raises: `InvalidInput` with every wrong field and its remedy.
+    """
     if not isinstance(data, Mapping):
         raise errors.BadRequest("The body must be a JSON object.")
     try:
@@ -134,7 +140,10 @@ def parse(model: type[_Model], data: Any) -> _Model:
 
 
 def parse_query(model: type[_Model], request: Request) -> _Model:
-    """The same for the parameters of an address. Errors: also for one that is given twice with different values."""
+    """Return query parameters as a typed object.
+
+    Raises: `InvalidInput`, also for a parameter sent twice with different values.
+    """
     for name, values in request.query_params.lists():
         if len(set(values)) > 1:
             raise errors.InvalidInput.of_field(name, "is given twice with different values: send it once")
@@ -142,7 +151,7 @@ def parse_query(model: type[_Model], request: Request) -> _Model:
 
 
 def invalid_input(error: ValidationError) -> errors.InvalidInput:
-    """Pydantic's findings as field errors; the rejected values themselves are not repeated."""
+    """Return pydantic's findings as field errors, without the rejected values."""
     found = [
         errors.FieldError(".".join(str(part) for part in item["loc"]) or "body", _sentence(item))
         for item in error.errors(include_url=False, include_context=False, include_input=False)
@@ -165,7 +174,7 @@ _SENTENCES = {
     **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "must be a whole number"),
     **dict.fromkeys(("float_type", "float_parsing"), "must be a number"),
 }
-# Pydantic's own begin with what they speak of ("String should have …"); here the field's name stands before them.
+# Pydantic's messages begin with a subject ("String should have …"); here the field's name precedes them.
 _SUBJECT = re.compile(r"^[A-Z]\w+ should ")
 
 
@@ -175,7 +184,7 @@ def _sentence(item: Any) -> str:
 
 
 def problem(error: errors.GatewayError) -> dict[str, Any]:
-    """The `application/problem+json` document of an error."""
+    """Return the `application/problem+json` document of an error."""
     return {
         "type": f"urn:memory-gateway:problem:{error.code}",
         "title": error.title,
@@ -196,7 +205,7 @@ def problem_headers(error: errors.GatewayError) -> dict[str, str]:
 
 
 def problem_http_response(error: errors.GatewayError) -> HttpResponse:
-    """The same document where DRF is not at work: middleware, unknown addresses, crashes."""
+    """Return an error response outside DRF: for middleware, unknown addresses and crashes."""
     return HttpResponse(
         orjson.dumps(problem(error)),
         status=error.status,
@@ -225,18 +234,21 @@ class RequestTimeout(errors.GatewayError):
     status, code, title = 408, "request_timeout", "Request timeout"
 
 
-def _database_trouble(_: str) -> errors.GatewayError:
-    """Locked, full, read-only or away: nothing was done, and its own words are for our log."""
+def _database_unavailable(_: str) -> errors.GatewayError:
+    """Return the error for a locked, full, read-only or unreachable database.
+
+    The database's own message goes to the log.
+    """
     return DatabaseUnavailable(
         "The database is busy, full or away, and nothing was done: try again.", retry_after_seconds=1
     )
 
 
-def _unread(media_type: str) -> errors.GatewayError:
+def _unsupported_media_type(media_type: str) -> errors.GatewayError:
     return errors.UnsupportedType(f"The body must be {media_type}, and its Content-Type must say so.")
 
 
-# Django's and DRF's own exceptions in our words: the first class that fits decides.
+# Translations of Django's and DRF's exceptions; the first matching class applies.
 _TRANSLATIONS: tuple[tuple[tuple[type[Exception], ...], Callable[[str], errors.GatewayError]], ...] = (
     ((Http404, exceptions.NotFound), lambda _: errors.NotFound("Nothing is here.")),
     (
@@ -246,19 +258,19 @@ _TRANSLATIONS: tuple[tuple[tuple[type[Exception], ...], Callable[[str], errors.G
     ((PermissionDenied, exceptions.PermissionDenied), lambda _: Forbidden("This is not allowed.")),
     ((exceptions.MethodNotAllowed,), _MethodNotAllowed),
     ((exceptions.NotAcceptable,), lambda _: _NotAcceptable("This endpoint answers application/json.")),
-    ((exceptions.UnsupportedMediaType,), lambda _: _unread("application/json")),
+    ((exceptions.UnsupportedMediaType,), lambda _: _unsupported_media_type("application/json")),
     ((RequestDataTooBig,), lambda _: errors.TooLarge("The form fields are too large.")),
-    ((OperationalError, InterfaceError), _database_trouble),
+    ((OperationalError, InterfaceError), _database_unavailable),
     ((UnreadablePostError,), lambda _: RequestTimeout("The body did not arrive whole.")),
     (
         (exceptions.ParseError, SuspiciousOperation, RawPostDataException),
-        lambda said: errors.BadRequest(said or "The request is malformed."),
+        lambda message: errors.BadRequest(message or "The request is malformed."),
     ),
 )
 
 
 def as_gateway_error(error: Exception) -> errors.GatewayError | None:
-    """The refusal that an exception means; None for what is a defect of ours."""
+    """Return the error equivalent to an exception; None if the exception is a defect of the gateway."""
     if isinstance(error, errors.GatewayError):
         return error
     for classes, translate in _TRANSLATIONS:
@@ -268,16 +280,16 @@ def as_gateway_error(error: Exception) -> errors.GatewayError | None:
 
 
 def problem_response(error: Exception, context: Mapping[str, Any]) -> Response | None:
-    """DRF's exception handler: one shape for every refusal; an unknown exception stays one (500, logged)."""
+    """Handle exceptions for DRF: every error gets one shape; unknown exceptions propagate (500, logged)."""
     known = as_gateway_error(error)
     if known is None:
         return None
     if isinstance(error, exceptions.UnsupportedMediaType):
-        known = _unread(context["view"].parser_classes[0].media_type)
+        known = _unsupported_media_type(context["view"].parser_classes[0].media_type)
     if known.status >= 500:
         logger.warning("%s: %s", known.code, known.detail, exc_info=None if known is error else error)
     request: Request = context["request"]
-    # Both: a refusal may come before DRF has chosen them.
+    # Set both: an error may occur before DRF has chosen them.
     request.accepted_renderer = JsonRenderer()
     request.accepted_media_type = JsonRenderer.media_type
     headers = problem_headers(known)

@@ -1,4 +1,4 @@
-"""Where SQLite keeps what a statement sets aside: memory, as the settings have it, or the disk."""
+"""Choice of memory or disk for SQLite's temporary data."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from django.db import connection
 
 @contextmanager
 def on_disk() -> Iterator[None]:
-    """For statements that touch all there is: on SQLite what they sort, copy or may have to take back lies on the disk
-    inside, so that memory need not hold the whole database. Within a transaction, where it cannot be changed, it stays.
+    """Keep SQLite's temporary data on disk inside the block, for statements over whole tables.
+
+    Sorting, copying and rollback data then need not fit into memory. No effect within a transaction, where SQLite
+    cannot change the setting.
     """
     if connection.vendor != "sqlite" or connection.in_atomic_block:
         yield
         return
     connection.ensure_connection()
     database = connection.connection
-    # As scripts, which are prepared each time: this setting is made by the preparing.
+    # As a script, which is prepared each time: the setting takes effect during preparation.
     database.executescript("PRAGMA temp_store = FILE")
     try:
         yield

@@ -1,4 +1,4 @@
-"""Plain statements for those who wait: what is done around them takes longer than the statements themselves."""
+"""Plain SQL for hot paths, where the ORM's overhead exceeds the cost of the statement."""
 
 from __future__ import annotations
 
@@ -18,36 +18,36 @@ _MARK: Final = re.compile("(?<!%)%s")
 
 
 def run(cursor: CursorWrapper, statement: str, values: Sequence[Any]) -> None:
-    """Executes a statement that marks its values by %s.
+    """Execute a statement with `%s` placeholders.
 
-    For SQLite Django looks through each statement for such marks, which with all its steps takes longer than to execute
-    a short one: where nobody watches the statements, SQLite is given it at once.
+    For SQLite, Django converts the placeholders of every statement, which takes longer than to execute a short one.
+    While no statement wrapper or log is active, the statement goes to SQLite directly.
     """
     if not _is_direct(cursor):
         cursor.execute(statement, values)
         return
     with cursor.db.wrap_database_errors:
-        sqlite3.Cursor.execute(cursor.cursor, _as_of_sqlite(statement), values)
+        sqlite3.Cursor.execute(cursor.cursor, _with_sqlite_placeholders(statement), values)
 
 
 def run_many(cursor: CursorWrapper, statement: str, values: Sequence[Sequence[Any]]) -> None:
-    """The same once for each of many values."""
+    """Execute a statement once for each of many value lists."""
     if not _is_direct(cursor):
         cursor.executemany(statement, values)
         return
     with cursor.db.wrap_database_errors:
-        sqlite3.Cursor.executemany(cursor.cursor, _as_of_sqlite(statement), values)
+        sqlite3.Cursor.executemany(cursor.cursor, _with_sqlite_placeholders(statement), values)
 
 
 def _is_direct(cursor: CursorWrapper) -> bool:
-    """Whether its statements may pass Django by: a cursor that keeps a log is of another kind."""
-    return type(cursor) is CursorWrapper and _is_unwatched(cursor.db)
+    """Return True if the cursor's statements may bypass Django; a logging cursor has another class."""
+    return type(cursor) is CursorWrapper and _bypasses_django(cursor.db)
 
 
-def _is_unwatched(db: BaseDatabaseWrapper) -> bool:
-    """Whether this is SQLite and nobody but a log watches its statements.
+def _bypasses_django(db: BaseDatabaseWrapper) -> bool:
+    """Return True for SQLite without statement wrappers other than a log.
 
-    Errors: `TransactionManagementError` in a transaction that is broken.
+    Raises: `TransactionManagementError` in a broken transaction.
     """
     if db.vendor != "sqlite" or db.execute_wrappers:
         return False
@@ -56,20 +56,23 @@ def _is_unwatched(db: BaseDatabaseWrapper) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _as_of_sqlite(statement: str) -> str:
-    """The statement with SQLite's own marks."""
+def _with_sqlite_placeholders(statement: str) -> str:
+    """Return the statement with SQLite's placeholders."""
     return _MARK.sub("?", statement).replace("%%", "%")
 
 
 def rows(statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
-    """What a statement brings. Errors: those of `django.db`."""
-    # By its alias: `django.db.connection` finds it again for each attribute.
+    """Return the rows of a query.
+
+    Raises: the errors of `django.db`.
+    """
+    # By alias: `django.db.connection` looks the connection up for each attribute.
     db = connections[DEFAULT_DB_ALIAS]
     found: list[tuple[Any, ...]]
-    if not db.queries_logged and _is_unwatched(db):
+    if not db.queries_logged and _bypasses_django(db):
         db.ensure_connection()
         with db.wrap_database_errors:
-            found = db.connection.execute(_as_of_sqlite(statement), values).fetchall()
+            found = db.connection.execute(_with_sqlite_placeholders(statement), values).fetchall()
         return found
     with db.cursor() as cursor:
         cursor.execute(statement, values)
@@ -78,17 +81,17 @@ def rows(statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
 
 
 def slots(values: Sized) -> str:
-    """The placeholders of `IN (…)` for the values."""
+    """Return the placeholders of `IN (…)` for the values."""
     return ", ".join(["%s"] * len(values))
 
 
 def uuid_value(key: UUID) -> UUID | str:
-    """A UUID as the database keeps it: PostgreSQL as itself, SQLite as text."""
+    """Return a UUID as the database stores it: PostgreSQL as UUID, SQLite as text."""
     return key if _has_uuids() else key.hex
 
 
 def moment_value(moment: datetime) -> datetime | str:
-    """An aware moment as the database keeps it: PostgreSQL as itself, SQLite as text in UTC without saying so."""
+    """Return an aware datetime as the database stores it: PostgreSQL as it is, SQLite as naive text in UTC."""
     return moment if _has_moments() else str(moment.astimezone(UTC).replace(tzinfo=None))
 
 
@@ -99,13 +102,13 @@ def _has_moments() -> bool:
 
 @cache
 def _has_uuids() -> bool:
-    """Asked once: nearly every statement has an owner, and the way to this answer is long."""
+    """Return the cached feature flag: nearly every statement asks for it."""
     return connections[DEFAULT_DB_ALIAS].features.has_native_uuid_field
 
 
 @cache
 def vendor() -> str:
-    """`sqlite` or `postgresql`; asked once as well."""
+    """Return `sqlite` or `postgresql`, cached."""
     return connections[DEFAULT_DB_ALIAS].vendor
 
 
@@ -113,10 +116,10 @@ _SEPARATOR: Final = "\x1f"
 
 
 def column(statement: str, values: Sequence[Any]) -> tuple[str, ...]:
-    """The texts that a statement brings under the name `value`, in its order; none may hold U+001F.
+    """Return the texts of the column `value`, in order; none may contain U+001F.
 
-    They come as one row: a thread lets go of the interpreter's lock for each row that SQLite gives it, and with other
-    requests beside it waits each time until it is given back.
+    They are fetched as one row: a thread releases the GIL for each row that SQLite returns, and waits for it each time
+    while other requests run.
     """
     join = "string_agg" if vendor() == "postgresql" else "group_concat"
     [(joined,)] = rows(f"SELECT {join}(value, '{_SEPARATOR}') FROM ({statement}) AS found", values)

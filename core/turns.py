@@ -1,9 +1,8 @@
-"""Threads that compute take turns.
+"""A lock for threads that compute.
 
-Under the interpreter's lock one thread computes at a time anyway; but every read of the database lets go of that lock
-and has to get it back from all the others, so that 32 requests at once cost twice the processor time of one after
-the other. Who waits for a turn here costs nothing. PostgreSQL's statements are one wait each, on a socket, while
-which others had better compute.
+The GIL lets one thread compute at a time, but every database read releases it and has to compete for it again: 32
+concurrent requests cost twice the CPU time of sequential ones. Waiting for this lock is free. On PostgreSQL a statement
+is one wait on a socket, during which other threads may compute, so the lock is not used there.
 """
 
 from __future__ import annotations
@@ -16,60 +15,60 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from django.db import connection
 
-# Whoever holds the turn may be waiting for a database that does not answer: when it has not changed hands for that
-# long, the others go on without it.
-PATIENCE_SECONDS = 0.05
+# The holder may wait for a database that does not answer. After this time without a handover, others proceed without
+# the lock.
+TIMEOUT_SECONDS = 0.05
 
 
 class Turns:
-    """One turn for all threads."""
+    """A lock for computing, shared by all threads."""
 
-    def __init__(self, patience_seconds: float = PATIENCE_SECONDS) -> None:
-        self._patience_seconds = patience_seconds
-        self._turn: queue.SimpleQueue[None] = queue.SimpleQueue()
-        self._turn.put(None)
-        self._taken_at = 0.0
+    def __init__(self, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
+        self._timeout_seconds = timeout_seconds
+        self._token: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._token.put(None)
+        self._acquired_at = 0.0
         self._thread = threading.local()
 
     @contextmanager
     def taken(self) -> Iterator[None]:
-        """Around work that computes."""
-        self._take()
+        """Hold the lock inside the block."""
+        self._acquire()
         try:
             yield
         finally:
-            self._give()
+            self._release()
 
     @contextmanager
     def lent(self) -> Iterator[None]:
-        """Inside of it, around waiting for somebody else's answer."""
-        had_turn = self._give()
+        """Release the lock inside the block, to wait for another service. Use it within `taken`."""
+        had_lock = self._release()
         try:
             yield
         finally:
-            if had_turn:
-                self._take()
+            if had_lock:
+                self._acquire()
 
-    def _take(self) -> None:
-        while not self._comes():
-            if time.monotonic() - self._taken_at >= self._patience_seconds:
+    def _acquire(self) -> None:
+        while not self._wait():
+            if time.monotonic() - self._acquired_at >= self._timeout_seconds:
                 return
-        self._taken_at = time.monotonic()
-        self._thread.has_turn = True
+        self._acquired_at = time.monotonic()
+        self._thread.has_lock = True
 
-    def _comes(self) -> bool:
+    def _wait(self) -> bool:
         try:
-            self._turn.get(timeout=self._patience_seconds)
+            self._token.get(timeout=self._timeout_seconds)
         except queue.Empty:
             return False
         return True
 
-    def _give(self) -> bool:
-        """Whether this thread had the turn."""
-        if not getattr(self._thread, "has_turn", False):
+    def _release(self) -> bool:
+        """Release the lock and return True if this thread held it."""
+        if not getattr(self._thread, "has_lock", False):
             return False
-        self._thread.has_turn = False
-        self._turn.put(None)
+        self._thread.has_lock = False
+        self._token.put(None)
         return True
 
 
@@ -77,5 +76,5 @@ searching = Turns()
 
 
 def search() -> AbstractContextManager[None]:
-    """The turn around a search, where one is needed."""
+    """Return a context manager that holds the lock during a search; a no-op on PostgreSQL."""
     return searching.taken() if connection.vendor == "sqlite" else nullcontext()

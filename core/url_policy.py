@@ -1,7 +1,7 @@
-"""Addresses that callers give us (`uri`, `source_uri`, `ingest_uri`): which may be kept, and which may be reached.
+"""Policy for addresses from callers (`uri`, `source_uri`, `ingest_uri`): which may be stored and which may be fetched.
 
-Whoever reads such an address, we or the memory service behind us, reaches it from inside the operator's network. So
-only public hosts pass, unless the operator allowed a host by its name.
+The gateway or the engine fetches such an address from inside the operator's network. Only public hosts are accepted,
+unless the operator allows a host by name.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 Resolver = Callable[[str, int], Iterable[str]]
 
-# Parsers disagree about these: what one reads as the host is the user name or the path of another.
+# Parsers disagree about these: one reads as host what another reads as user name or path.
 _AMBIGUOUS = re.compile(r"[\x00-\x20\x7f-\xa0\u2028\u2029\ufeff\\]")
 _NO_FILE_NAME = re.compile(r"[\x00-\x1f\x7f\\]")
-# Python's `is_global` lets these through: protocol assignments, retired 6to4 relays, all of IPv6 that nobody assigns.
+# Python's `is_global` accepts these: protocol assignments, deprecated 6to4 relays, unassigned IPv6.
 _NOT_PUBLIC = (ipaddress.IPv4Network("192.0.0.0/24"), ipaddress.IPv4Network("192.88.99.0/24"))
 _GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
@@ -36,13 +36,15 @@ _MASK_32 = 0xFFFFFFFF
 
 
 class BadAddress(ValueError):
-    """An address that must not be kept or reached; the message says why, for the caller."""
+    """An address that must not be stored or fetched. The message tells the caller why."""
 
 
 @dataclass(frozen=True, slots=True)
 class AddressPolicy:
-    """`file_roots`: the folders below which `file://` is allowed. `allowed_hosts`: host names that are fine wherever
-    they lie."""
+    """The operator's exceptions: `file_roots` are folders below which `file://` is allowed.
+
+    `allowed_hosts` are host names that are allowed even at private addresses.
+    """
 
     file_roots: tuple[Path, ...] = ()
     allowed_hosts: frozenset[str] = frozenset()
@@ -54,7 +56,7 @@ class AddressPolicy:
 
 
 def resolve(host: str, port: int) -> list[str]:
-    """Every address of a host, as a connection would find them; none if it has none."""
+    """Return every address of a host, as a connection would resolve it; an empty list if it has none."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except OSError:
@@ -63,10 +65,11 @@ def resolve(host: str, port: int) -> list[str]:
 
 
 def check_uri(uri: str, policy: AddressPolicy, *, resolver: Resolver = resolve) -> str:
-    """The address itself if it may be kept and passed on. Nothing is connected to; http(s) hosts are looked up.
+    """Return the address if it may be stored and passed on. http(s) hosts are resolved; nothing is connected.
 
-    A host that has no address now passes: nothing can be reached there, and whoever reads it later says so.
-    Errors: `BadAddress`.
+    A host that does not resolve is accepted: nothing can be reached there, and fetching it later reports the error.
+
+    Raises: `BadAddress`.
     """
     parts = _split(uri)
     scheme = parts.scheme.lower()
@@ -82,8 +85,12 @@ def check_uri(uri: str, policy: AddressPolicy, *, resolver: Resolver = resolve) 
 
 
 def reachable_addresses(uri: str, policy: AddressPolicy, *, resolver: Resolver = resolve) -> list[str]:
-    """The addresses that an http(s) URI may be fetched from. Connect to one of these and to nothing else: the name may
-    answer differently the next time. Errors: `BadAddress` if a single one is not public."""
+    """Return the addresses that an http(s) URI may be fetched from.
+
+    Connect to these only: the name may resolve differently next time.
+
+    Raises: `BadAddress` if any address is not public.
+    """
     parts = _split(uri)
     host = _host(parts)
     addresses = list(resolver(host, parts.port or DEFAULT_PORTS[parts.scheme.lower()]))
@@ -98,10 +105,12 @@ def reachable_addresses(uri: str, policy: AddressPolicy, *, resolver: Resolver =
 
 
 def file_path(uri: str, policy: AddressPolicy) -> Path:
-    """Return the path of a `file://` URI, without links.
+    """Return the path of a `file://` URI, with symbolic links resolved.
 
-    The answer says nothing about what exists elsewhere. Spellings that two readers may read as different paths are
-    refused, because the memory service reads the URI itself. Errors: `BadAddress` unless it lies below a root.
+    The result does not reveal what exists outside the roots. Ambiguous spellings are refused, because EverOS parses the
+    URI itself.
+
+    Raises: `BadAddress` unless the path is below a root.
     """
     parts = _split(uri)
     path = _plain_path(parts)
@@ -114,7 +123,7 @@ def file_path(uri: str, policy: AddressPolicy) -> Path:
 
 
 def is_file(uri: str) -> bool:
-    """Return True for a `file:` address, however it is spelled. False for what is no address."""
+    """Return True for a `file:` address in any spelling; False for text that is not an address."""
     try:
         return urlsplit(uri).scheme.lower() == FILE_SCHEME
     except ValueError:
@@ -122,12 +131,12 @@ def is_file(uri: str) -> bool:
 
 
 def lies_in_a_store(uri: str) -> bool:
-    """Whether it names an object of a store (minio, s3): where the file really is, but no address to read it from."""
+    """Return True for an object in a store (minio, s3): it says where the file is stored, but cannot be fetched."""
     return urlsplit(uri).scheme.lower() in STORE_SCHEMES
 
 
 def is_public(address: IPAddress) -> bool:
-    """Whether an address lies on the public internet, whatever it is wrapped in (mapped, NAT64, 6to4)."""
+    """Return True for a public internet address, also when wrapped (mapped, NAT64, 6to4)."""
     inner = _unwrapped(address)
     if any(inner in network for network in _NOT_PUBLIC):
         return False
@@ -167,7 +176,7 @@ def _host(parts: SplitResult) -> str:
 
 
 def _normal_host(host: str) -> str:
-    """As it is looked up: full-width digits become digits, the root's dot goes."""
+    """Return the host as it is looked up: IDNA-normalized, lower case, without the root's dot."""
     try:
         return host.encode("idna").decode("ascii").lower().rstrip(".")
     except UnicodeError:
@@ -175,7 +184,7 @@ def _normal_host(host: str) -> str:
 
 
 def _plain_path(parts: SplitResult) -> Path | None:
-    """Return the absolute path without links, None if it is not one or can be read in two ways."""
+    """Return the absolute path without links; None if it is not absolute or is ambiguous."""
     has_extras = parts.netloc.lower() not in {"", "localhost"} or parts.query or parts.fragment
     try:
         path = unquote(parts.path, errors="strict")

@@ -1,4 +1,4 @@
-"""Writes that are not worth waiting for."""
+"""Writes that fail fast instead of waiting for a lock."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from django.db import connection
 
 
 @contextmanager
-def no_waiting() -> Iterator[None]:
-    """On SQLite a write inside fails at once (`OperationalError`) while another writes, instead of waiting its turn."""
+def fail_fast_writes() -> Iterator[None]:
+    """Make writes on SQLite fail at once (`OperationalError`) inside the block while another connection writes."""
     if connection.vendor != "sqlite":
         yield
         return

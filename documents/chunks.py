@@ -1,6 +1,6 @@
-"""Documents to passages: pieces that one memory can hold, cut where a reader would pause.
+"""Splitting of documents into passages: pieces that fit one memory, cut at natural breaks.
 
-Every character but white space of the document is in exactly one passage, in order.
+Every character of the document except white space is in exactly one passage, in order.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _PAUSES: Final = (
     re.compile(r"(?=\n)"),
     re.compile(r"[，、：,:](?!\d)|(?=\s)"),
 )
-"""Where to cut, best first: an empty line, a sentence's end, a line's end, a comma or space."""
+"""Break patterns, best first: empty line, end of sentence, end of line, comma or space."""
 _LOOK_AHEAD: Final = 8
-"""Characters after the limit that may show that a pause is at the limit."""
+"""Characters after the limit that show whether a break is at the limit."""
 _ZERO_WIDTH_JOINER: Final = "\u200d"
 _SKIN_TONES: Final = range(0x1F3FB, 0x1F400)
 _FLAG_LETTERS: Final = range(0x1F1E6, 0x1F200)
@@ -34,7 +34,7 @@ _LOW_SURROGATES: Final = range(0xDC00, 0xE000)
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A stretch of the document's text; `is_closed` keeps it from being joined with its neighbours."""
+    """A stretch of the document's text. `is_closed` prevents joining it with its neighbours."""
 
     start: int
     end: int
@@ -45,10 +45,10 @@ class _Piece:
 
 
 def split(document: Document, max_chars: int = MAX_CHARACTERS) -> list[Passage]:
-    """The passages of a document, none longer than `max_chars` characters.
+    """Split a document into passages of at most `max_chars` characters.
 
-    Small paragraphs are joined, but never over a heading or a page: a passage has one of each. A table is cut between
-    its rows; its later parts carry the header row in their heading.
+    Small paragraphs are joined, but never across a heading or a page: a passage has one of each. A long table is cut
+    between its rows; its later parts carry the header row in their heading.
     """
     text = document.text
     pieces = _joined(_pieces(document, max_chars), max_chars)
@@ -85,14 +85,14 @@ def _joined(pieces: Iterator[_Piece], max_chars: int) -> Iterator[_Piece]:
 
 
 def _belong(first: _Piece, second: _Piece) -> bool:
-    """Whether two neighbours may be one passage: same page, same heading, or a title above its subtitle."""
+    """Return True if two neighbours may form one passage: same page and same heading, or a title and its subtitle."""
     if first.is_closed or second.is_closed or first.page != second.page:
         return False
     return first.heading == second.heading or (first.is_heading and second.is_heading)
 
 
 def _rows(text: str, start: int, end: int, block: Block, max_chars: int) -> Iterator[_Piece]:
-    """A table's rows, as many together as fit; a row that is too long by itself is cut like prose."""
+    """Yield a table's rows, as many together as fit; a row that is too long is cut like prose."""
     header_end = text.find("\n", start, end)
     header = text[start:header_end].strip() if header_end > 0 else ""
     heading = block.heading
@@ -106,7 +106,7 @@ def _rows(text: str, start: int, end: int, block: Block, max_chars: int) -> Iter
 
 
 def _last_row_end(text: str, first: int, end: int, max_chars: int) -> int:
-    """Where the last row ends that still fits, or else the first row."""
+    """Return the end of the last row that still fits, or of the first row."""
     if end - first <= max_chars:
         return end
     last = text.rfind("\n", first + 1, first + max_chars + 1)
@@ -121,7 +121,7 @@ def _with_header(heading: str | None, header: str) -> str | None:
 
 
 def _cuts(text: str, start: int, end: int, max_chars: int) -> Iterator[tuple[int, int]]:
-    """Stretches without white space at their ends, which together hold everything from `start` to `end`."""
+    """Yield stretches without surrounding white space that together cover `start` to `end`."""
     while True:
         start, end = _trimmed(text, start, end)
         if start >= end:
@@ -140,7 +140,7 @@ def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _best_cut(text: str, start: int, limit: int) -> int:
-    """The last good place in the window; a poor pause near the end is better than a good one near the start."""
+    """Return the last good break in the window; a poor break near the end beats a good one near the start."""
     least = start + (limit - start) // 4
     for pause in _PAUSES:
         matches = pause.finditer(text, least, limit + _LOOK_AHEAD)
@@ -159,7 +159,7 @@ def _hard_cut(text: str, start: int, limit: int) -> int:
 
 
 def _is_inside_character(text: str, place: int) -> bool:
-    """Whether what people see as one character lies on both sides of `place`."""
+    """Return True if one visible character spans `place`."""
     if not 0 < place < len(text):
         return False
     before, after = text[place - 1], text[place]
@@ -172,7 +172,7 @@ def _is_inside_character(text: str, place: int) -> bool:
 
 
 def _flags_before(text: str, place: int) -> int:
-    """Flags are pairs of letters: how many stand in a row before `place`."""
+    """Count the flag letters directly before `place`: flags are pairs of letters."""
     count = 0
     while place - count > 0 and ord(text[place - count - 1]) in _FLAG_LETTERS:
         count += 1

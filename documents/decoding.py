@@ -1,7 +1,8 @@
-"""Decode files that do not say their encoding: byte order marks, then UTF-16, UTF-8, East Asian encodings, others.
+"""Decoding of files without a declared encoding: byte order marks, then UTF-16, UTF-8, East Asian encodings, others.
 
-East Asian encodings accept nearly any bytes. The share of common characters tells them apart in a few words already:
-each standard puts them into one block. charset-normalizer needs about 40 characters, so it judges only the rest.
+East Asian encodings accept nearly any bytes. The share of common characters identifies them after a few words, because
+each standard groups these characters in one block. charset-normalizer needs about 40 characters, so it decides only the
+rest.
 """
 
 from __future__ import annotations
@@ -31,19 +32,19 @@ _COMMON: Final = {
 }
 """A character beyond ASCII; as a group if it is punctuation, kana or frequent (level 1 of each standard)."""
 _LETTERS_TO_JUDGE: Final = 8
-"""Beyond ASCII. Fewer do not tell Western from Cyrillic text."""
-_UNWRITTEN: Final = frozenset({"Cc", "Cn", "Co", "Cs"})
+"""Non-ASCII letters; fewer do not distinguish Western from Cyrillic text."""
+_UNASSIGNED: Final = frozenset({"Cc", "Cn", "Co", "Cs"})
 
 
 def clean(text: str) -> str:
-    """Text that every store accepts: no control characters but tab and newline, no lone surrogates."""
+    """Return text that every database accepts: no control characters but tab and newline, no lone surrogates."""
     return _UNWANTED.sub("", text.replace("\r\n", "\n").replace("\r", "\n").removeprefix("\ufeff"))
 
 
 def decode(data: bytes, *, declared: str | None = None) -> str:
-    """All of `data` as clean text; what cannot be decoded becomes U+FFFD. A cut last character is dropped.
+    """Decode all of `data` to clean text. Undecodable bytes become U+FFFD; a truncated last character is dropped.
 
-    `declared` is the encoding that the file itself names (HTML's charset); it counts only when it fits.
+    `declared` is the encoding that the file itself names (HTML's charset); it is used only if it fits.
     """
     encoding = detect(data, declared=declared)
     decoder = codecs.getincrementaldecoder(encoding)("replace")
@@ -51,7 +52,7 @@ def decode(data: bytes, *, declared: str | None = None) -> str:
 
 
 def detect(data: bytes, *, declared: str | None = None) -> str:
-    """The name of the encoding that explains the bytes best; "cp1252" when nothing else does."""
+    """Return the name of the encoding that fits the bytes best; "cp1252" when no other does."""
     for mark, encoding in _MARKS:
         if data.startswith(mark):
             return encoding
@@ -61,13 +62,13 @@ def detect(data: bytes, *, declared: str | None = None) -> str:
         return "utf-8"
     if declared and _decodes(data, declared):
         return declared
-    return "utf-8" if _is_bruised_utf8(data[:_SAMPLE_BYTES]) else _legacy_encoding(data)
+    return "utf-8" if _is_damaged_utf8(data[:_SAMPLE_BYTES]) else _legacy_encoding(data)
 
 
 def is_text(head: bytes) -> bool:
-    """Whether the first bytes of a file can be text in any encoding we know."""
+    """Return True if the first bytes of a file can be text in any known encoding."""
     if any(head.startswith(mark) for mark, _ in _MARKS) or _wide_encoding(head):
-        return _is_written(codecs.getincrementaldecoder(detect(head))("replace").decode(_without_mark(head)))
+        return _is_assigned(codecs.getincrementaldecoder(detect(head))("replace").decode(_without_mark(head)))
     return not _BINARY.search(head)
 
 
@@ -76,7 +77,7 @@ def _without_mark(data: bytes) -> bytes:
 
 
 def _is_utf8(data: bytes) -> bool:
-    """A character cut at the end is fine, unless it is all there is beyond ASCII: then it is an accented letter."""
+    """Return True for UTF-8. The last character may be truncated, unless it is the only non-ASCII one."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
         text = decoder.decode(data)
@@ -93,21 +94,21 @@ def _decodes(data: bytes, encoding: str) -> bool:
     return True
 
 
-def _is_written(text: str) -> bool:
-    """Whether people or programs write such characters: random pairs of bytes hit many that nobody does."""
-    odd = sum(unicodedata.category(character) in _UNWRITTEN and not character.isspace() for character in text)
-    return odd * 100 <= len(text) and "\x00" not in text
+def _is_assigned(text: str) -> bool:
+    """Return True if nearly all characters are assigned: random pairs of bytes decode to many unassigned ones."""
+    unassigned = sum(unicodedata.category(character) in _UNASSIGNED and not character.isspace() for character in text)
+    return unassigned * 100 <= len(text) and "\x00" not in text
 
 
-def _is_bruised_utf8(sample: bytes) -> bool:
-    """UTF-8 with a few broken bytes, as logs have them: one bad byte must not turn all the rest into nonsense."""
+def _is_damaged_utf8(sample: bytes) -> bool:
+    """Return True for UTF-8 with a few broken bytes, as in logs, which must not garble all the rest."""
     text = sample.decode("utf-8", "replace")
     broken = text.count("\ufffd")
     return broken * 10 <= sum(character > "\x7f" for character in text)
 
 
 def _wide_encoding(sample: bytes) -> str | None:
-    """UTF-16 without a mark: the zero bytes of its ASCII characters stand all at even or all at odd places."""
+    """Return the UTF-16 variant without a mark: ASCII's zero bytes are all at even or all at odd places."""
     even, odd = sample[0::2].count(0), sample[1::2].count(0)
     if even + odd < max(2, len(sample) // 20):
         return None
@@ -118,7 +119,7 @@ def _wide_encoding(sample: bytes) -> str | None:
 
 def _legacy_encoding(data: bytes) -> str:
     first = _BEYOND_ASCII.search(data)
-    # From the line's beginning, so that the sample does not begin in the middle of a character.
+    # From the beginning of the line, so that the sample does not begin within a character.
     start = data.rfind(b"\n", 0, first.start()) + 1 if first else 0
     sample = data[start : start + _SAMPLE_BYTES]
     share, encoding = max((_common_share(sample, name), name) for name in _COMMON)

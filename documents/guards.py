@@ -1,6 +1,6 @@
-"""What is checked of an archive or a PDF before a parser sees it. Runs inside the box, beside the parser.
+"""Checks on archives and PDFs before a parser reads them. They run in the sandbox, with the parser.
 
-Headers are not believed: sizes are counted while inflating, and what XML declares is looked for by an XML parser.
+Headers are not trusted: sizes are counted while inflating, and an XML parser looks for declarations.
 """
 
 from __future__ import annotations
@@ -26,19 +26,22 @@ TOO_LARGE: Final = "The document unpacks to more than we read: send it in smalle
 
 _CHUNK: Final = 65_536
 _RATIO_FREE_BYTES: Final = 10 * MIB
-"""Below this a high ratio is harmless, and common: empty sheets pack very well."""
+"""Below this size a high ratio is harmless, and common: empty sheets compress very well."""
 _LOCAL_HEADER: Final = struct.Struct("<4s22xHH")
 _MAX_OBJECT_NUMBER: Final = 8_388_607  # PDF 32000-1, annex C
 
 
 class Refused(Exception):
-    """The document will not be read; the sentence says why and what to do."""
+    """The document cannot be read. The message says why and what to do."""
 
 
 def check_zip(data: bytes, mime: str, limits: Limits) -> None:
-    """Refuses an archive that is damaged, encrypted or a bomb, or whose XML declares a DTD."""
+    """Check an archive.
+
+    Raises: `Refused` if it is damaged, encrypted or a zip bomb, or if its XML declares a DTD.
+    """
     if data.startswith(OLE_MAGIC):
-        raise Refused(ENCRYPTED)  # what Office makes of a .docx with a password
+        raise Refused(ENCRYPTED)  # Office's format for a .docx with a password
     members = _members(data)
     if len(members) > limits.zip_members:
         raise Refused(f"The document has more than {limits.zip_members:,} parts inside, which no real one has.")
@@ -56,7 +59,7 @@ def _members(data: bytes) -> list[zipfile.ZipInfo]:
 
 
 def _check_member(data: bytes, member: zipfile.ZipInfo, mime: str, limits: Limits, *, left: int) -> int:
-    """Inflates one member and returns its real size in bytes."""
+    """Inflate one member and return its real size in bytes."""
     if member.flag_bits & 1:
         raise Refused(ENCRYPTED)
     prolog = _Prolog()
@@ -67,7 +70,7 @@ def _check_member(data: bytes, member: zipfile.ZipInfo, mime: str, limits: Limit
         if size > left or is_bomb:
             raise Refused(TOO_LARGE)
         prolog.feed(chunk)
-    if prolog.has_entities or (prolog.has_doctype and mime != mt.EPUB):  # EPUB's pages are XHTML, which names its own
+    if prolog.has_entities or (prolog.has_doctype and mime != mt.EPUB):  # EPUB's pages are XHTML with a doctype
         raise Refused("The document declares XML entities or a document type, which no office program writes.")
     return size
 
@@ -104,11 +107,11 @@ def _inflate_deflated(packed: memoryview) -> Iterator[bytes]:
 
 
 class _RootReached(Exception):
-    """The declarations of an XML document are over."""
+    """The root element of an XML document was reached."""
 
 
 class _Prolog:
-    """Reads a member up to its root element, if it is XML under whatever name, and remembers what it declares."""
+    """A reader of a member's declarations, up to its root element, if the member is XML under any name."""
 
     def __init__(self) -> None:
         self.has_doctype = False
@@ -125,7 +128,7 @@ class _Prolog:
         try:
             self._parser.Parse(chunk)
         except (expat.ExpatError, _RootReached):
-            self._is_over = True  # what is not well-formed, the document's parser will judge
+            self._is_over = True  # the document's parser will report XML that is not well-formed
 
     def _on_doctype(self, _name: str, _system: str | None, _public: str | None, has_subset: int) -> None:
         self.has_doctype = True
@@ -139,7 +142,10 @@ class _Prolog:
 
 
 def is_broken_pdf(data: bytes) -> bool:
-    """Whether a PDF's table of objects is missing or nonsense: then "no text" means damage, not an empty page."""
+    """Return True if a PDF's cross-reference table is missing or invalid.
+
+    Then "no text" means damage, not an empty page.
+    """
     starts: list[bytes] = re.findall(rb"startxref\s+(\d{1,12})", data[-2048:])
     if not starts:
         return True

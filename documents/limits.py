@@ -1,4 +1,4 @@
-"""How much work a document may make."""
+"""Resource limits for reading a document."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ MIB = 2**20
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds for reading one document: what the parser may use, what it may be given, what it may return."""
+    """Limits for one document: resources of the parser, size of the input, size of the result."""
 
     seconds: float = 30.0
     memory_bytes: int = 512 * MIB  # resident

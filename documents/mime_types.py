@@ -1,4 +1,4 @@
-"""The types of file that we know: their names, their endings and what kind of content they are."""
+"""Known file types: MIME types, file name extensions and content types."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ EXTENSIONS: Final[dict[str, tuple[str, ...]]] = {
     XML: (".xml",),
     PLAIN: (".txt", ".text", ".log"),
 }
-"""Every type with its usual endings, the canonical one first."""
+"""Every type with its usual extensions, the canonical one first."""
 
 BY_EXTENSION: Final = {extension: mime for mime, extensions in EXTENSIONS.items() for extension in extensions}
 
@@ -120,12 +120,12 @@ ALIASES: Final = {
     "application/x-zip": ZIP,
     "application/x-msg": MSG,
 }
-"""Other names under which clients send the types above."""
+"""Other names under which clients send these types."""
 
 PLAIN_TEXTS: Final = frozenset(
     {PLAIN, "text/markdown", "text/csv", "text/tab-separated-values", "application/json", XML},
 )
-"""Known types that are read as the text they are, without a parser."""
+"""Known types that are read as plain text, without a parser."""
 
 INLINE_TEXTS: Final = frozenset(
     {"application/json", XML, "application/yaml", "application/x-yaml", "application/x-ndjson", "application/toml"},
@@ -153,19 +153,19 @@ _SPOKEN_OF: Final = {
 
 
 def spoken_of_as(mime_type: str | None) -> str:
-    """What people call a file of that type ("the PowerPoint about …"), in English and Chinese; empty for plain text."""
+    """Return common words for a file type ("the PowerPoint about …"), in English and Chinese; empty for plain text."""
     mime = normalise(mime_type) or ""
     return _SPOKEN_OF.get(mime) or _SPOKEN_OF.get(mime.partition("/")[0], "")
 
 
 def is_allowed(mime_type: str, allowed: Collection[str]) -> bool:
-    """Whether a list of types names it, itself or by its family (`image/*`); `*/*` names all."""
+    """Return True if a list of types contains the type or its family (`image/*`); `*/*` contains all."""
     family = f"{mime_type.partition('/')[0]}/*"
     return any(name.lower() in {mime_type, family, "*/*"} for name in allowed)
 
 
 def normalise(mime_type: str | None) -> str | None:
-    """The type without parameters, in lower case, under its canonical name; None when nothing is said."""
+    """Return the canonical name of a type, in lower case and without parameters; None for an empty one."""
     name = (mime_type or "").split(";", 1)[0].strip().lower()
     if not name or name in {OCTET_STREAM, "binary/octet-stream"}:
         return None
@@ -173,6 +173,6 @@ def normalise(mime_type: str | None) -> str | None:
 
 
 def by_name(filename: str) -> str | None:
-    """The type that the file's ending stands for, None when we do not know the ending."""
+    """Return the type of a file name's extension; None if the extension is unknown."""
     dot = filename.rfind(".")
     return BY_EXTENSION.get(filename[dot:].strip().lower()) if dot >= 0 else None

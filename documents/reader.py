@@ -1,8 +1,8 @@
-"""Documents to text. Plain texts are decoded here; whatever needs a parser is read in a child process of its own.
+"""Reading of documents as text. Plain text is decoded here; other types are parsed in a child process.
 
-The child (`reader_child`) may crash, hang or swell: it is killed, and the document is `Unreadable` with a reason that a
-person understands. A page of text costs no process; a typical PDF of a few pages takes 0.25 s, of which 0.2 s start the
-child, and each further page of dense text about 6 ms.
+The child (`reader_child`) may crash, hang or use too much memory: it is then killed, and the document is `Unreadable`
+with a reason for the user. Plain text costs no process; a typical PDF of a few pages takes 0.25 s, of which 0.2 s start
+the child, and each further page of dense text about 6 ms.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from documents.limits import DEFAULT, MIB, Limits
 
 PROJECT: Final = Path(__file__).resolve().parents[1]
 HEADING_CHARACTERS: Final = 200
-"""A heading is repeated with each of its passages: longer ones are cut there (not in the text)."""
+"""A heading is repeated with each of its passages; longer ones are cut there (not in the text)."""
 
 _CHILDREN: Final = threading.BoundedSemaphore(2)
-"""Together they may take a gigabyte; more documents wait."""
+"""Together they may use a gigabyte; further documents wait."""
 _POLL_SECONDS: Final = 0.02
 _ENDING_SECONDS: Final = 1.0
 _ERROR_BYTES: Final = 4096
@@ -53,10 +53,10 @@ _MARKDOWN_HEADING: Final = re.compile(r"#{1,6}\s+(.+?)\s*#*", re.DOTALL)
 
 
 def read_document(path: Path, mime_type: str, *, limits: Limits = DEFAULT) -> Document:
-    """The text of a file of the type that `sniff` found. Pictures, sound and film have none.
+    """Return the text of a file whose type `sniff` found. Images, audio and video have none.
 
-    Raises Unreadable for what is damaged, encrypted, too large in some way, gone, or of a type that we do not read;
-    EngineUnavailable when the machine does not let us read now.
+    Raises: Unreadable if the file is damaged, encrypted, too large, missing or of an unsupported type;
+    EngineUnavailable when the machine cannot read it now.
     """
     try:
         return _read(path, mt.normalise(mime_type) or mt.OCTET_STREAM, limits)
@@ -86,7 +86,7 @@ def _plain(path: Path, mime: str, limits: Limits) -> Document:
 
 
 def _paragraphs(text: str, mime: str) -> Iterator[tuple[str, None, str]]:
-    """Rows like the child's: paragraphs stand between empty lines, a table of values is one table."""
+    """Yield rows like the child's: paragraphs are separated by empty lines, a table of values is one table."""
     if mime in {"text/csv", "text/tab-separated-values"}:
         yield "table", None, "\n".join(line for line in text.split("\n") if line.strip())
         return
@@ -101,7 +101,7 @@ def _paragraphs(text: str, mime: str) -> Iterator[tuple[str, None, str]]:
 
 
 def _blocks(rows: Iterable[tuple[str, int | None, str]]) -> Iterator[Block]:
-    """Rows under their headings; the items of a list, each a line, together are one paragraph."""
+    """Yield blocks with their headings; the items of a list, one per line, form one paragraph."""
     heading: str | None = None
     items: list[str] = []
     items_page: int | None = None
@@ -125,7 +125,7 @@ _KINDS: Final[dict[str, BlockKind]] = {"heading": "heading", "table": "table"}
 
 def _in_child(path: Path, mime: str, limits: Limits) -> Document:
     with _CHILDREN, path.open("rb") as file, _child(file, mime, limits) as process:
-        answer = _Watch(process, limits).answer()
+        answer = _ResultCollector(process, limits).answer()
     if refusal := answer.get("refused"):
         raise Unreadable(refusal)
     return Document(tuple(_blocks(answer["rows"])), truncated=answer["truncated"])
@@ -133,11 +133,11 @@ def _in_child(path: Path, mime: str, limits: Limits) -> Document:
 
 @contextlib.contextmanager
 def _child(file: IO[bytes], mime: str, limits: Limits) -> Iterator[subprocess.Popen[bytes]]:
-    """A reader of this one file, in a process group of its own that does not outlive the block."""
+    """Start a child for one file, in a process group that is killed at the end of the block."""
     job = orjson.dumps({"mime": mime, "parent": os.getpid(), "limits": asdict(limits)}).decode()
     try:
-        with cpu_affinity.all_given():
-            process = subprocess.Popen(  # noqa: S603  # nosec B603: our module; of the caller's only a type that we know
+        with cpu_affinity.original_affinity():
+            process = subprocess.Popen(  # noqa: S603  # nosec B603: our module; the caller's only part is a known type
                 [sys.executable, "-E", "-s", "-m", "documents.reader_child", job],
                 stdin=file,
                 stdout=subprocess.PIPE,
@@ -159,8 +159,8 @@ def _child(file: IO[bytes], mime: str, limits: Limits) -> Iterator[subprocess.Po
                 stream.close()
 
 
-class _Watch:
-    """Collects the child's answer and stops waiting when it exceeds time, memory or size."""
+class _ResultCollector:
+    """A collector of the child's result that stops when the child exceeds time, memory or size."""
 
     def __init__(self, process: subprocess.Popen[bytes], limits: Limits) -> None:
         self._process = process
@@ -170,7 +170,10 @@ class _Watch:
         self._errors = bytearray()
 
     def answer(self) -> dict[str, Any]:
-        """What the child wrote. Raises Unreadable when it did not get that far, EngineUnavailable when nowhere."""
+        """Return the child's result.
+
+        Raises: Unreadable if the child failed on the document, EngineUnavailable if it did not start.
+        """
         self._collect()
         if not self._output:
             raise EngineUnavailable(_NOT_STARTED)
@@ -181,15 +184,15 @@ class _Watch:
         return answer
 
     def _collect(self) -> None:
-        """Reads both pipes until the child has closed its output."""
-        most = self._limits.text_bytes * 2 + self._limits.blocks * 32  # JSON escapes quotes and newlines
+        """Read both pipes until the child closes its output."""
+        max_bytes = self._limits.text_bytes * 2 + self._limits.blocks * 32  # JSON escapes quotes and newlines
         with selectors.DefaultSelector() as selector:
             selector.register(_pipe(self._process.stdout), selectors.EVENT_READ, self._output)
             selector.register(_pipe(self._process.stderr), selectors.EVENT_READ, self._errors)
             while _pipe(self._process.stdout) in selector.get_map():
                 for key, _ in selector.select(_POLL_SECONDS):
                     self._take(selector, key)
-                if len(self._output) > most:
+                if len(self._output) > max_bytes:
                     raise Unreadable("The document holds more text than we read: send it in smaller parts.")
                 self._check()
 
@@ -197,10 +200,10 @@ class _Watch:
         chunk = os.read(key.fd, 65_536)
         if not chunk:
             selector.unregister(key.fileobj)
-        kept = key.data
-        kept += chunk
-        if kept is self._errors:
-            del kept[:-_ERROR_BYTES]
+        buffer = key.data
+        buffer += chunk
+        if buffer is self._errors:
+            del buffer[:-_ERROR_BYTES]
 
     def _check(self) -> None:
         if time.monotonic() > self._deadline:
@@ -209,14 +212,14 @@ class _Watch:
             raise Unreadable(self._memory_cause())
 
     def _cause(self) -> str:
-        """Why a child ended without an answer: by its last words, or by the signal that ended it."""
+        """Return the reason why the child ended without a result, from its error output or its exit signal."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_ENDING_SECONDS)
         if self._process.returncode == -signal.SIGXCPU:
             return self._time_cause()
-        # A kill that was not ours is the kernel's, for want of memory.
-        is_starved = self._process.returncode == -signal.SIGKILL
-        if is_starved or b"memory allocation of" in self._errors or b"MemoryError" in self._errors:
+        # A SIGKILL that we did not send came from the kernel's out-of-memory killer.
+        was_killed = self._process.returncode == -signal.SIGKILL
+        if was_killed or b"memory allocation of" in self._errors or b"MemoryError" in self._errors:
             return self._memory_cause()
         return DAMAGED
 
@@ -234,7 +237,7 @@ def _pipe(stream: IO[bytes] | None) -> IO[bytes]:
 
 
 def resident_bytes(pid: int) -> int:
-    """Memory that a process really holds; 0 when it is over, and where the system has no /proc."""
+    """Return the resident memory of a process; 0 if it has ended, or if the system has no /proc."""
     try:
         return int(Path(f"/proc/{pid}/statm").read_bytes().split()[1]) * _PAGE_BYTES
     except (OSError, IndexError):

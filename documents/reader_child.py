@@ -1,9 +1,8 @@
-"""The box in which parsers run: one process per document, `python -m documents.reader_child JOB`.
+"""Sandboxed process for parsers, one per document: `python -m documents.reader_child JOB`.
 
-The document comes on standard input, so that no path enters; JOB is JSON `{"mime": …, "parent": pid, "limits": {…}}`.
-On standard output goes JSON, `{"rows": [[kind, page, text], …], "truncated": bool}` or `{"refused": sentence}`, before
-the process ends in whatever way the parser's threads let it; a newline first says that the box stands. No Django here,
-and nothing of the gateway's settings.
+The document is read from standard input, so that no path is passed; JOB is JSON `{"mime": …, "parent": pid, "limits":
+{…}}`. Standard output gets a newline once the sandbox is ready, then JSON: `{"rows": [[kind, page, text], …],
+"truncated": bool}` or `{"refused": sentence}`. This module loads neither Django nor the gateway's settings.
 """
 
 from __future__ import annotations
@@ -37,11 +36,11 @@ _PR_SET_NO_NEW_PRIVS: Final = 38
 _CLONE_NEWUSER: Final = 0x10000000
 _CLONE_NEWNET: Final = 0x40000000
 _MEMORY_RESERVE: Final = 256 * MIB
-"""What may be reserved but not used: the parent kills by what is resident."""
+"""Memory that may be reserved but not used: the parent kills the child by its resident memory."""
 _OPEN_FILES: Final = 64
 
 _PAGED: Final = frozenset({mt.PDF, mt.PPT, mt.PPTX, mt.ODP})
-"""Word processors' pages exist only on paper: what their files say of them is no page number."""
+"""Page numbers of word processors exist only in print: those in their files are not reliable."""
 _KINDS: Final = {"title": "heading", "heading": "heading", "list_item": "item", "table": "table"}
 _SHEETS: Final = frozenset({mt.XLS, mt.XLSX, mt.ODS})
 _CHARSET: Final = re.compile(rb"<meta[^>]+charset\s*=\s*[\"']?\s*([\w:.-]{1,40})", re.IGNORECASE)
@@ -52,8 +51,8 @@ _COMMENT_MARK: Final = re.compile(r"\[cmt:\d+\]")
 def main() -> None:
     job = orjson.loads(sys.argv[1])
     limits = Limits(**job["limits"])
-    enter_box(job["parent"], limits)
-    sys.stdout.buffer.write(b"\n")  # a sign of life: what fails from here on is the document's fault
+    enter_sandbox(job["parent"], limits)
+    sys.stdout.buffer.write(b"\n")  # from here on, a failure is caused by the document
     sys.stdout.buffer.flush()
     try:
         answer = read(sys.stdin.buffer.read(), job["mime"], limits)
@@ -61,13 +60,13 @@ def main() -> None:
         answer = {"refused": str(refusal)}
     sys.stdout.buffer.write(orjson.dumps(answer))
     sys.stdout.buffer.flush()
-    os._exit(0)  # the parser's threads are not worth waiting for
+    os._exit(0)  # do not wait for the parser's threads
 
 
-def enter_box(parent: int, limits: Limits) -> None:
-    """Gives up what a parser does not need: writing files, the network, and outliving the gateway."""
+def enter_sandbox(parent: int, limits: Limits) -> None:
+    """Drop what a parser does not need: writing files, the network, and outliving the gateway."""
     if sys.platform == "linux":
-        _enter_linux_box(parent)
+        _enter_linux_sandbox(parent)
     for name, value in (
         (resource.RLIMIT_CPU, int(limits.seconds * 2) + 1),
         (resource.RLIMIT_DATA, limits.memory_bytes + _MEMORY_RESERVE),
@@ -80,21 +79,24 @@ def enter_box(parent: int, limits: Limits) -> None:
         resource.setrlimit(name, (bounded, bounded))
 
 
-def _enter_linux_box(parent: int) -> None:
+def _enter_linux_sandbox(parent: int) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
-        os._exit(1)  # the parent died before it could be watched
+        os._exit(1)  # the parent died before the death signal was set
     libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-    # When memory runs out, the kernel takes this process before the gateway.
+    # When memory runs out, the kernel must kill this process before the gateway.
     Path("/proc/self/oom_score_adj").write_text("1000")
-    # Without a user namespace only root may leave the network; where the kernel allows neither, the box is larger.
+    # Without a user namespace only root may drop the network; if the kernel allows neither, the sandbox keeps it.
     if libc.unshare(_CLONE_NEWUSER | _CLONE_NEWNET) != 0:
         libc.unshare(_CLONE_NEWNET)
 
 
 def read(data: bytes, mime: str, limits: Limits) -> dict[str, Any]:
-    """Checks and parses one document. Raises Refused."""
+    """Check and parse one document.
+
+    Raises: `Refused`.
+    """
     if mime in mt.ZIP_DOCUMENTS:
         guards.check_zip(data, mime, limits)
     elif mime == mt.HTML:
@@ -115,7 +117,7 @@ def _extract(data: bytes, mime: str, limits: Limits) -> ExtractedDocument:
     source = xberg.ExtractInput(kind="bytes", bytes=data, mime_type=mime)
     try:
         result = asyncio.run(xberg.extract(source, _config(mime, limits)))
-    except (RuntimeError, ValueError) as error:  # all that xberg raises, told apart only by its words
+    except (RuntimeError, ValueError) as error:  # all that xberg raises, distinguished only by its message
         raise Refused(_reason(str(error))) from error
     if result.errors or not result.results:
         raise Refused(_reason(" ".join(error.message for error in result.errors)))
@@ -141,7 +143,7 @@ def _config(mime: str, limits: Limits) -> xberg.ExtractionConfig:
         security_limits=xberg.SecurityLimits(
             max_pages=limits.pdf_pages,
             max_archive_size=limits.zip_bytes,
-            max_compression_ratio=limits.zip_ratio * 6,  # ours is stricter, but lets small members pass
+            max_compression_ratio=limits.zip_ratio * 6,  # ours is stricter, but allows high ratios in small members
             max_files_in_archive=limits.zip_members,
             max_table_cells=limits.table_cells,
         ),
@@ -160,18 +162,18 @@ def _reason(message: str) -> str:
 
 
 def _bounded(rows: Iterable[Row], limits: Limits) -> tuple[list[Row], bool]:
-    """The rows within the limits, and whether there were more."""
-    kept: list[Row] = []
+    """Return the rows within the limits, and True if there were more."""
+    accepted: list[Row] = []
     left = limits.text_bytes
     for kind, page, text in rows:
         encoded = text.encode()
-        if len(kept) == limits.blocks or not left:
-            return kept, True
-        kept.append((kind, page, encoded[:left].decode(errors="ignore")))
+        if len(accepted) == limits.blocks or not left:
+            return accepted, True
+        accepted.append((kind, page, encoded[:left].decode(errors="ignore")))
         if len(encoded) > left:
-            return kept, True
+            return accepted, True
         left -= len(encoded)
-    return kept, False
+    return accepted, False
 
 
 def _rows(extracted: ExtractedDocument, mime: str) -> Iterator[Row]:
@@ -189,7 +191,7 @@ def _rows(extracted: ExtractedDocument, mime: str) -> Iterator[Row]:
 
 
 def _tidy(text: str, mime: str) -> str:
-    """Clean text without the parser's own marks: links to pictures in HTML, numbers of comments in Word."""
+    """Return clean text without the parser's own marks: image links in HTML, comment numbers in Word."""
     if mime in {mt.HTML, mt.EPUB}:
         text = _IMAGE.sub(r"\1", text)
     elif mime == mt.DOCX:
@@ -214,7 +216,7 @@ def _text_of(content: dict[str, Any]) -> str:
             return f"{content['term']}: {content['definition']}"
         case "metadata_block":
             return "\n".join(f"{entry['key']}: {entry['value']}" for entry in content["entries"])
-        case "group" | "image" | "raw_block":  # headings said again, pictures and markup are no text
+        case "group" | "image" | "raw_block":  # repeated headings, images and markup are no text
             return ""
     return content.get("text") or ""
 
@@ -227,7 +229,7 @@ def _table(grid: dict[str, Any]) -> str:
 
 
 def _of_markdown(content: str) -> Iterator[Row]:
-    """Sheets as "## name" and "| cell | cell |"; of anything else the paragraphs."""
+    """Yield sheets written as "## name" and "| cell | cell |"; for other content the paragraphs."""
     for part in re.split(r"\n\s*\n", content):
         if part.startswith("## "):
             yield "heading", None, part.removeprefix("## ")

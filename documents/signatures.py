@@ -1,4 +1,4 @@
-"""Name the type of a binary file by its first bytes: `filetype` for what it knows well, Office's containers here."""
+"""Detection of binary file types by their first bytes: `filetype` for common types, Office containers here."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _MATCHERS: Final = (
     *(audio.Mp3(), audio.Aac(), audio.Wav(), audio.Flac(), audio.Ogg(), audio.Amr(), audio.Aiff()),
     *(archive.Pdf(), archive.Epub(), document.Odt(), document.Ods(), document.Odp(), archive.Zip()),
 )
-"""The order decides. The library's other types may not be uploaded anyway."""
+"""In order of precedence. Other types of the library are not allowed for upload."""
 _WEAK: Final = frozenset({"image/bmp", "audio/mpeg", "audio/aac"})
-"""Two or three letters are their whole signature: texts begin like them too."""
+"""Types with a signature of two or three letters, with which texts may begin too."""
 _BRANDS: Final = {
     b"avis": "image/avif",
     **dict.fromkeys((b"heix", b"heim", b"heis", b"hevc", b"mif1", b"msf1"), "image/heic"),
@@ -48,10 +48,10 @@ _PACKAGE_PARTS: Final = {
 
 
 def find_type(head: bytes, expected: frozenset[str]) -> str | None:
-    """Return the MIME type of a binary file, or None when its first bytes are no known signature.
+    """Return the MIME type of a binary file; None if its first bytes are no known signature.
 
-    `expected` are the types that the file's name and sender say: they decide only where the bytes leave it open
-    (which of Office's formats, sound or film in the same container).
+    `expected` are the types given by the file's name and sender: they decide only where the bytes are ambiguous (the
+    formats of Office, audio or video in the same container).
     """
     kind = filetype.match(head, _MATCHERS)
     found = mt.normalise(kind.mime) if kind else _beyond_library(head, expected)
@@ -77,7 +77,7 @@ def _beyond_library(head: bytes, expected: frozenset[str]) -> str | None:
 
 
 def _iso_media(head: bytes) -> str:
-    """Pictures and sound in the MPEG-4 container beyond the brands that the library knows."""
+    """Return the type of images and audio in the MPEG-4 container, for brands unknown to the library."""
     if found := _BRANDS.get(head[8:12]):
         return found
     brands = head[8 : min(int.from_bytes(head[:4]), 256)]
@@ -85,16 +85,16 @@ def _iso_media(head: bytes) -> str:
 
 
 def _ole(head: bytes, expected: frozenset[str]) -> str:
-    """Office's old container: stream names in the head tell which; the directory often lies further back."""
+    """Return the type of Office's old container by stream names in the head; the directory is often further back."""
     found = {mime for name, mime in _OLE_STREAMS.items() if name.encode("utf-16-le") in head}
     if len(found) == 1:
         return found.pop()
-    # An encrypted .docx is such a container as well: reading it says that it is encrypted.
+    # An encrypted .docx is such a container too; the reader reports the encryption.
     return min(expected & (_OOXML | set(_OLE_STREAMS.values())), default=mt.OLE)
 
 
 def _package(head: bytes, expected: frozenset[str]) -> str:
-    """Return what the entries say; where the one that tells lies beyond the head, the file's name decides."""
+    """Return the type given by the entries; if the decisive entry is beyond the head, use the file's name."""
     for part, family in _PACKAGE_PARTS.items():
         if re.search(rb"PK\x03\x04.{26}" + re.escape(part), head, re.DOTALL):
             return min(family if len(family) == 1 else expected & family, default=mt.ZIP)
@@ -102,6 +102,9 @@ def _package(head: bytes, expected: frozenset[str]) -> str:
 
 
 def _late_pdf(head: bytes) -> str | None:
-    """Readers accept up to 1 KB of junk before a PDF; a text that only speaks of PDF has no objects after it."""
+    """Return PDF for a PDF after up to 1 KB of junk, which readers accept.
+
+    Text that only mentions PDF has no objects after it.
+    """
     place = head.find(b"%PDF-", 0, _PDF_JUNK_BYTES)
     return mt.PDF if place > 0 and re.search(rb"\d+ \d+ obj\b", head[place:]) else None

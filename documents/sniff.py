@@ -1,4 +1,4 @@
-"""The type of a file is what its first bytes say. Its name and its sender may only make that finer."""
+"""Detection of file types by their first bytes. The file's name and sender may only refine the result."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from documents.decoding import decode, is_text
 from documents.mime_types import ContentType
 
 HEAD_BYTES: Final = 8192
-"""How much of a file `sniff` wants to see."""
+"""Number of bytes that `sniff` needs."""
 
 _COMPATIBLE: Final = (
     frozenset({"image/png", "image/jpeg", "image/webp", "image/gif", "image/bmp", "image/tiff", "image/heic"})
@@ -30,7 +30,7 @@ _COMPATIBLE: Final = (
     frozenset({mt.EML, mt.PLAIN}),
     mt.PLAIN_TEXTS,
 )
-"""Within one of these sets another name is an honest mistake, and the bytes decide."""
+"""Types that are easily confused: within a set, a different name is accepted and the bytes decide."""
 
 _MARKUP: Final = re.compile(rb"<script[\s>/]|<html[\s>/]|<!doctype html|<iframe[\s>]|<svg[\s>]", re.IGNORECASE)
 _PROLOG: Final = re.compile(r"(?:\s+|<!--.*?-->|<\?.*?\?>)*", re.DOTALL)
@@ -45,13 +45,13 @@ _HEADER_FIELD: Final = re.compile(
 
 
 class TypeMismatch(ValueError):
-    """The bytes contradict the file's name or the type that the sender named; the sentence says how."""
+    """The bytes contradict the file's name or the sender's type. The message says how."""
 
 
 def sniff(head: bytes, filename: str, claimed: str | None) -> str:
-    """The MIME type of a file by its first 8 KB; `application/octet-stream` when nothing is known of it.
+    """Return the MIME type of a file by its first 8 KB; `application/octet-stream` for unknown content.
 
-    Raises TypeMismatch when the bytes are of another kind than the name's ending or `claimed` say, or of two kinds.
+    Raises: TypeMismatch if the bytes contradict the name's extension or `claimed`, or match two types.
     """
     head = head[:HEAD_BYTES]
     hints = _hints(filename, claimed)
@@ -67,7 +67,7 @@ def sniff(head: bytes, filename: str, claimed: str | None) -> str:
 
 
 def content_type_of(mime_type: str | None, filename: str) -> ContentType:
-    """What kind of content a type is for the engine; by the name's ending where no type is known."""
+    """Return the engine's content type of a MIME type; by the name's extension if the type is unknown."""
     mime = mt.normalise(mime_type) or mt.by_name(filename) or mt.OCTET_STREAM
     family = mime.partition("/")[0]
     if family == "image":
@@ -82,7 +82,7 @@ def content_type_of(mime_type: str | None, filename: str) -> ContentType:
 
 
 def extension_of(mime_type: str) -> str:
-    """The canonical ending, with its dot, for a file of this type: one of our own constants, never the caller's."""
+    """Return the canonical extension of a type, with its dot: always a constant, never the caller's text."""
     mime = mt.normalise(mime_type)
     if mime in mt.EXTENSIONS:
         return mt.EXTENSIONS[mime][0]
@@ -90,16 +90,16 @@ def extension_of(mime_type: str) -> str:
 
 
 def _hints(filename: str, claimed: str | None) -> tuple[str, ...]:
-    """The types we know that the name and the sender say, the name's first.
+    """Return the known types given by the name and the sender, the name's first.
 
-    Senders guess by tables of their system: Windows calls a .csv an Excel sheet, others call a .docx the zip that it
-    is inside. Such a claim says nothing against the ending.
+    Senders use tables of their system: Windows sends a .csv as an Excel sheet, others send a .docx as zip. Such a claim
+    does not contradict the extension.
     """
-    named, said = mt.by_name(filename), mt.normalise(claimed)
-    is_loose = (named in mt.PLAIN_TEXTS and said == mt.XLS) or (named in mt.ZIP_DOCUMENTS and said == mt.ZIP)
-    if said not in mt.EXTENSIONS or is_loose:
-        said = None
-    return tuple(hint for hint in (named, said) if hint)
+    named, sent = mt.by_name(filename), mt.normalise(claimed)
+    is_loose = (named in mt.PLAIN_TEXTS and sent == mt.XLS) or (named in mt.ZIP_DOCUMENTS and sent == mt.ZIP)
+    if sent not in mt.EXTENSIONS or is_loose:
+        sent = None
+    return tuple(hint for hint in (named, sent) if hint)
 
 
 def _text_type(head: bytes, hints: tuple[str, ...]) -> str:
@@ -115,7 +115,7 @@ def _text_type(head: bytes, hints: tuple[str, ...]) -> str:
 
 
 def _markup_type(text: str, hints: tuple[str, ...]) -> str | None:
-    """HTML, SVG or XML when the text is one; None when it is plain text or Markdown, which may begin like HTML."""
+    """Return HTML, SVG or XML for markup; None for plain text or Markdown, which may begin like HTML."""
     if "text/markdown" in hints:
         return None
     start = _PROLOG.match(text)
@@ -131,9 +131,12 @@ def _markup_type(text: str, hints: tuple[str, ...]) -> str | None:
 
 
 def _refuse_polyglot(head: bytes, found: str) -> None:
-    """A picture, a sound or a PDF that is a web page too: nobody needs one but an attacker."""
+    """Check that an image, audio file or PDF is not a web page too, which only an attacker needs.
+
+    Raises: `TypeMismatch`.
+    """
     if found == mt.PDF:
-        # Only what stands before the objects: the objects themselves may well hold text about HTML.
+        # Only the part before the objects: the objects themselves may contain text about HTML.
         head = re.split(rb"\d+ \d+ obj\b", head, maxsplit=1)[0]
     elif not found.startswith(("image/", "audio/")):
         return

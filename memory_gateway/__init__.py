@@ -1,4 +1,4 @@
 import os
 
-# Before any library that brings its own threads for arithmetic: in a server of many small requests they only compete.
+# Before any library that starts threads for arithmetic: in a server of many small requests they only compete.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -1,4 +1,4 @@
-"""The API's documentation as a page: Swagger UI from our own static files, under the strict content security policy."""
+"""API documentation page: Swagger UI from the gateway's own static files, under a strict content security policy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from django.views.generic import TemplateView
 
 
 class DocsView(TemplateView):
-    """Swagger UI draws its icons from `data:` addresses; nothing else is let in."""
+    """The Swagger UI page. It draws icons from `data:` addresses; the policy allows nothing else from outside."""
 
     template_name = "docs.html"
 

@@ -1,4 +1,4 @@
-"""Render an OpenAPI document as a Markdown page for people and agents."""
+"""Rendering of an OpenAPI document as a Markdown page for people and agents."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _authentication(operation: Schema) -> str:
 
 
 def _fields(schema: Schema, prefix: str) -> Iterator[Schema]:
-    """Yield the fields of an object. Other named schemas are named, not repeated."""
+    """Yield the fields of an object. Other named schemas are referred to by name."""
     for name, field in schema.get("properties", {}).items():
         yield _row(f"{prefix}{name}", field, field, name in schema.get("required", ()))
         for inner, mark in _unnamed_objects(field):
@@ -105,7 +105,7 @@ def _row(name: str, schema: Schema, described: Schema, required: bool) -> Schema
 
 
 def _without_credentials(rows: Sequence[Schema]) -> list[Schema]:
-    """Leave out `user_key` and the `user_id` beside it: the introduction describes both."""
+    """Return the rows without `user_key` and its `user_id`, which the introduction describes."""
     hidden = {"user_id", "user_key"} if any(row["name"] == "user_key" for row in rows) else set()
     return [row for row in rows if row["name"] not in hidden]
 

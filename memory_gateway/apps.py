@@ -8,5 +8,5 @@ class MemoryGatewayConfig(AppConfig):
     name = "memory_gateway"
 
     def ready(self) -> None:
-        # Each block of a download is one hop between thread and event loop: Django's 4 KiB make 100 MiB take 2 s.
+        # Each block of a download is one hop between thread and event loop: with Django's 4 KiB, 100 MiB take 2 s.
         FileResponse.block_size = 256 * 1024

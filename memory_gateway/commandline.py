@@ -1,4 +1,4 @@
-"""What `manage.py` says where the database, a disk or a setting fails: one sentence, and exit code 2."""
+"""Entry point of `manage.py`: failures of the database, a disk or a setting become one sentence and an exit code."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ _LACKS_TABLES = re.compile(r"no such (table|column)|(relation|column) .* does no
 
 
 def main(argv: Sequence[str]) -> int:
-    """The exit code. With `--traceback` a failure is shown with its whole way."""
+    """Run a command and return the exit code. `--traceback` shows the traceback of a failure."""
     try:
         execute_from_command_line(list(argv))
     except KeyboardInterrupt:
-        return _say("Stopped.", 128 + signal.SIGINT)
+        return _print_error("Stopped.", 128 + signal.SIGINT)
     except ImproperlyConfigured as error:
-        return _say(str(error), 1)
+        return _print_error(str(error), 1)
     except (Error, OSError) as error:
-        # What the code did wrong is for those who mend it.
+        # Defects of the code keep their traceback.
         if "--traceback" in argv or isinstance(error, (IntegrityError, DataError)):
             raise
-        return _say(_of_disk(error) if isinstance(error, OSError) else _of_database(error), _REFUSED)
+        return _print_error(_disk_error(error) if isinstance(error, OSError) else _database_error(error), _REFUSED)
     return 0
 
 
-def _say(sentence: str, code: int) -> int:
+def _print_error(sentence: str, code: int) -> int:
     sys.stderr.write(f"memory-gateway: {sentence}\n")
     return code
 
 
-def _of_disk(error: OSError) -> str:
+def _disk_error(error: OSError) -> str:
     place = f"{error.filename}: " if error.filename is not None else ""
     return f"{place}{error.strerror or error}."
 
 
-def _of_database(error: Error) -> str:
-    said = str(error).strip().partition("\n")[0]
-    if _LACKS_TABLES.search(said):
-        return f"The database lacks what this version keeps in it ({said}): run `python manage.py migrate` first."
-    if "database is locked" in said:
-        return "The database is busy: somebody else has been writing to it all the while. Try again."
+def _database_error(error: Error) -> str:
+    message = str(error).strip().partition("\n")[0]
+    if _LACKS_TABLES.search(message):
+        return f"The database lacks what this version keeps in it ({message}): run `python manage.py migrate` first."
+    if "database is locked" in message:
+        return "The database is busy: another process keeps writing to it. Try again."
     where = connection.settings_dict["NAME"]
-    return f"The database {where} cannot be used: {said}."
+    return f"The database {where} cannot be used: {message}."

@@ -1,4 +1,4 @@
-"""Refuse a database that another version of the gateway made."""
+"""Check that this version of the gateway knows the database's migrations."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from django.db.migrations.loader import MigrationLoader
 
 _APPS: Final = frozenset({
     "accounts", "memories", "operations", "profiles", "resources", "store",
-    "engine", "lifecycle",  # their names until the tables were rebuilt
+    "engine", "lifecycle",  # app labels before the tables were rebuilt
 })  # fmt: skip
 
 
 def require_known_migrations() -> None:
-    """Raises: ImproperlyConfigured if a migration was applied that this version does not have. Changes nothing."""
+    """Check that this version has all applied migrations. Changes nothing.
+
+    Raises: ImproperlyConfigured if one is unknown.
+    """
     loader = MigrationLoader(connection)
     unknown = sorted(key for key in loader.applied_migrations if key[0] in _APPS and key not in loader.disk_migrations)
     if unknown:

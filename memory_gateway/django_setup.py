@@ -1,4 +1,4 @@
-"""Sets Django up for a server: import this before anything that needs the settings."""
+"""Django setup for servers: import this before anything that needs the settings."""
 
 import os
 

@@ -1,7 +1,7 @@
-"""Settings from the environment: strict, typed, and each complaint one sentence.
+"""Settings from the environment, validated by type.
 
-Every variable starts with `MEMORY_GATEWAY_` and equals the Django setting of the same name; `DATABASE_URL` is the one
-exception. A variable that nobody reads is a typing error and stops the start.
+Every variable starts with `MEMORY_GATEWAY_` and equals the Django setting of the same name, except `DATABASE_URL`. An
+unknown variable is a typing error and prevents the start.
 """
 
 from __future__ import annotations
@@ -27,16 +27,17 @@ from memory_gateway.safety import PREFIX
 _MIME_TYPE = re.compile(r"[^\s/*]+/([^\s/*]+|\*)|\*/\*")
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off"}
-# What the command-line client reads: they may stand in the shell that starts the gateway, too.
+# Settings of the command-line client, which may be set in the shell that starts the gateway.
 _CLIENT_VARIABLES = {PREFIX + name for name in ("BASE_URL", "USER_ID", "USER_KEY")}
 _ENV_LINE = re.compile(r"\s*(#.*)?|(export )?[A-Za-z_0-9]+=.*")
 
 
 class Environment:
-    """Reads variables by their name without prefix and remembers which exist.
+    """A reader of environment variables by name without prefix. It records which names are settings.
 
-    An empty value means "not set", as in `.env.example`. Errors: `ImproperlyConfigured` with one sentence that names
-    the variable and the remedy.
+    An empty value means "not set", as in `.env.example`.
+
+    Raises: `ImproperlyConfigured` with one sentence that names the variable and the remedy.
     """
 
     def __init__(self, values: Mapping[str, str], base_dir: Path) -> None:
@@ -47,7 +48,7 @@ class Environment:
 
     @classmethod
     def load(cls, base_dir: Path) -> Environment:
-        """The process environment over the `.env` file (`MEMORY_GATEWAY_ENV_FILE`, empty for none)."""
+        """Read the process environment over the `.env` file (`MEMORY_GATEWAY_ENV_FILE`, empty for none)."""
         named = os.environ.get(PREFIX + "ENV_FILE")
         env_file = base_dir / (named or ".env")
         if named and not env_file.is_file():
@@ -98,12 +99,12 @@ class Environment:
         return value
 
     def words(self, name: str, default: tuple[str, ...] = ()) -> list[str]:
-        """A comma-separated list."""
+        """Return a comma-separated list."""
         raw = self.text(name)
         return [word.strip() for word in raw.split(",") if word.strip()] if raw else list(default)
 
     def mime_types(self, name: str, default: tuple[str, ...]) -> list[str]:
-        """Comma-separated MIME types, `image/*` for a family."""
+        """Return comma-separated MIME types, `image/*` for a family."""
         for word in self.words(name):
             if not _MIME_TYPE.fullmatch(word):
                 raise ImproperlyConfigured(
@@ -112,15 +113,15 @@ class Environment:
         return self.words(name, default)
 
     def path(self, name: str, default: str) -> Path:
-        """A path; a relative one is relative to the project, wherever the command was called from."""
+        """Return a path; a relative one is relative to the project, not to the working directory."""
         return (self._base_dir / Path(self.text(name, default)).expanduser()).resolve()
 
     def paths(self, name: str) -> list[Path]:
-        """Comma-separated paths, each as `path` reads one."""
+        """Return comma-separated paths, each read like `path`."""
         return [(self._base_dir / Path(word).expanduser()).resolve() for word in self.words(name)]
 
     def url(self, name: str) -> str:
-        """An http(s) address without a trailing slash, or an empty string."""
+        """Return an http(s) address without a trailing slash, or an empty string."""
         value = self.text(name).rstrip("/")
         parts = urlsplit(value)
         if value and (parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment):
@@ -128,7 +129,7 @@ class Environment:
         return value
 
     def networks(self, name: str) -> list[str]:
-        """Comma-separated addresses or networks."""
+        """Return comma-separated IP addresses or networks."""
         for word in self.words(name):
             try:
                 ipaddress.ip_network(word, strict=False)
@@ -139,7 +140,7 @@ class Environment:
         return self.words(name)
 
     def database(self, sqlite_path: Path) -> dict[str, object]:
-        """Django's database setting: `DATABASE_URL`, or the SQLite file."""
+        """Return Django's database setting: `DATABASE_URL`, or the SQLite file."""
         raw = self._values.get("DATABASE_URL", "").strip()
         if not raw:
             return _sqlite(sqlite_path)
@@ -153,7 +154,10 @@ class Environment:
         return _sqlite(self._base_dir / str(config["NAME"])) if engine.endswith(".sqlite3") else config
 
     def refuse_unknown(self) -> None:
-        """Stops the start at a `MEMORY_GATEWAY_` variable that no setting reads: almost always a typing error."""
+        """Check that every `MEMORY_GATEWAY_` variable is a setting: an unknown one is almost always a typing error.
+
+        Raises: `ImproperlyConfigured`.
+        """
         for name in sorted(self._values):
             if name.startswith(PREFIX) and name not in self.names:
                 close = difflib.get_close_matches(name, self.names, n=1)
@@ -162,7 +166,7 @@ class Environment:
 
 
 def _read_env_file(path: Path) -> dict[str, str]:
-    """The variables of a `.env` file, without touching our own environment, which child processes inherit."""
+    """Return the variables of a `.env` file without changing `os.environ`, which child processes inherit."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError):
@@ -187,9 +191,9 @@ def _sqlite(path: Path) -> dict[str, object]:
 
 
 def local_secret(path: Path) -> str:
-    """The secret of the `local` profile: made once, kept in the data folder with mode 0600.
+    """Return the secret of the `local` profile, created once in the data folder with mode 0600.
 
-    It appears whole or not at all, so that two first starts at once end with the same one.
+    The file appears atomically, so that two concurrent first starts use the same secret.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     if not path.exists():

@@ -1,4 +1,4 @@
-"""What Django answers where no view could: problem documents for the API, plain pages for operators."""
+"""Error handlers of Django: problem documents for the API, plain pages for operators."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:  # no
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:  # noqa: ARG001 - Django passes it by name
-    return _answer(request, NotFound(f"Nothing is here.{_near(request.path)}"))
+    return _answer(request, NotFound(f"Nothing is here.{_slash_hint(request.path)}"))
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
     return _answer(request, InternalError(f"The gateway failed. Its log says more under {request_id.get()}."))
 
 
-def _near(path: str) -> str:
-    """The address that differs by the slash at its end alone, if that is one."""
+def _slash_hint(path: str) -> str:
+    """Return a hint at the same path with or without a trailing slash, if that exists; else an empty string."""
     other = path.rstrip("/") if path.endswith("/") else f"{path}/"
     return f" There is {other}, though." if other and is_valid_path(other) else ""
 

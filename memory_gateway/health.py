@@ -1,4 +1,4 @@
-"""`GET /health`: the gateway answers; does the engine behind it?"""
+"""Health check of the gateway and its engine: `GET /health`."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ FRESH_SECONDS = 1.0
 
 
 class HealthMonitor:
-    """Asks the engine one question at a time and keeps the answer for a second, however many ask.
+    """A health probe of the engine that runs once at a time; its result is cached for a second.
 
-    `probe` gets its timeout in seconds. Who has waited `ANSWER_SECONDS` hears "unavailable" and does not start
-    another question while the first one hangs.
+    `probe` gets its timeout in seconds. A caller that has waited for `ANSWER_SECONDS` gets "unavailable" and starts no
+    second probe while the first one hangs.
     """
 
     def __init__(self, probe: Callable[[float], Health], clock: Callable[[], float] = time.monotonic) -> None:
@@ -53,7 +53,7 @@ class HealthMonitor:
     async def wait_on_loop(self) -> Health:
         answer = asyncio.wrap_future(self._ask())
         try:
-            # Shielded: others may be waiting for the same answer.
+            # Shielded: other callers may wait for the same result.
             return await asyncio.wait_for(asyncio.shield(answer), ANSWER_SECONDS)
         except TimeoutError:
             return unavailable(f"no answer within {ANSWER_SECONDS} seconds")
@@ -72,7 +72,7 @@ class HealthMonitor:
             return unavailable("the health check failed; the log says why")
         finally:
             self._answered_at = self._clock()
-            connections.close_all()  # this thread serves no requests, whose end would see to it
+            connections.close_all()  # this thread serves no requests, at whose end Django closes connections
 
 
 def unavailable(error: str) -> Health:
@@ -87,7 +87,10 @@ monitor = HealthMonitor(probe_engine)
 
 
 def health_document(health: Health) -> dict[str, Any]:
-    """The answer of `GET /health`: always 200, so that a dead upstream is not mistaken for a dead gateway."""
+    """Return the body of `GET /health`.
+
+    The status is always 200, so that a dead engine is not mistaken for a dead gateway.
+    """
     backend: dict[str, Any] = {"status": health.status, "base_url": health.base_url}
     if health.status == "ok":
         backend["data"] = dict(health.data)
@@ -98,7 +101,7 @@ def health_document(health: Health) -> dict[str, Any]:
 
 
 class HealthAnswer(BaseModel):
-    """Whether the gateway (`api`) and the memory engine behind it (`backend`) work."""
+    """Health of the gateway (`api`) and of the memory engine behind it (`backend`)."""
 
     class Api(BaseModel):
         status: Literal["ok"]
@@ -114,8 +117,8 @@ class HealthAnswer(BaseModel):
     backend: Backend
 
 
-# The same answer inside Django, where the schema lists it; the ASGI router answers before it comes here. No docstring:
-# OPTIONS would show it.
+# The same response inside Django, for the OpenAPI schema; the ASGI router answers first. No docstring: OPTIONS would
+# show it.
 class HealthView(APIView):
     authentication_classes = []
     permission_classes = [AllowAny]

@@ -1,4 +1,4 @@
-"""`GET /metrics` for Prometheus: for signed-in staff, or the bearer of `MEMORY_GATEWAY_METRICS_TOKEN`."""
+"""Prometheus metrics (`GET /metrics`): for operators, or with `MEMORY_GATEWAY_METRICS_TOKEN` as a bearer token."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _UNFINISHED = (Resource.Status.PENDING, Resource.Status.INGESTING, Resource.Stat
 _RETRYING = "retrying"
 
 
-class _Owed(Collector):
-    """What is still to be done, read from the database at each look: a few statements over small indexes."""
+class _Backlog(Collector):
+    """Gauges of pending work, read from the database at each scrape by a few queries over small indexes."""
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         is_retried = Q(status=Resource.Status.FAILED, retry_at__isnull=False)
@@ -47,10 +47,10 @@ class _Owed(Collector):
             ages.add_metric([name], (now - row["oldest"]).total_seconds() if row else 0)
         yield ingestions
         yield ages
-        owed = Memory.objects.filter(keyword.OWED).count()
-        yield GaugeMetricFamily("memory_gateway_index_owed", "Memories that the keyword index lacks.", owed)
-        owed = OwedEmbedding.objects.count()
-        yield GaugeMetricFamily("memory_gateway_embeddings_owed", "Memories that wait for a vector.", owed)
+        count = Memory.objects.filter(keyword.OWED).count()
+        yield GaugeMetricFamily("memory_gateway_index_owed", "Memories that the keyword index lacks.", count)
+        count = OwedEmbedding.objects.count()
+        yield GaugeMetricFamily("memory_gateway_embeddings_owed", "Memories that wait for a vector.", count)
         read = derived_memories.extraction_backlog()
         yield GaugeMetricFamily("memory_gateway_extractions_owed", "What an LLM has still to read.", read["owed"])
         yield GaugeMetricFamily("memory_gateway_extractions_given_up", "What it could not read.", read["given_up"])
@@ -63,15 +63,18 @@ def metrics(request: HttpRequest) -> HttpResponse:
     except TooManyRequests as error:
         return problem_http_response(error)
     except Unauthenticated as error:
-        refusal = problem_http_response(error)
-        refusal["WWW-Authenticate"] = "Bearer"
-        return refusal
-    body = b"".join(generate_latest(registry) for registry in (_counted(), _owed()))
+        response = problem_http_response(error)
+        response["WWW-Authenticate"] = "Bearer"
+        return response
+    body = b"".join(generate_latest(registry) for registry in (_process_metrics(), _backlog_metrics()))
     return HttpResponse(body, content_type=CONTENT_TYPE_LATEST)
 
 
 def _require_allowed(request: HttpRequest) -> None:
-    """Errors: `Unauthenticated`; `TooManyRequests` if the address sent too many wrong tokens."""
+    """Check that the request may read metrics.
+
+    Raises: `Unauthenticated`; `TooManyRequests` if the address sent too many wrong tokens.
+    """
     token: str = settings.MEMORY_GATEWAY_METRICS_TOKEN
     kind, _, given = request.headers.get("Authorization", "").partition(" ")
     if given and kind.lower() == "bearer":
@@ -83,8 +86,8 @@ def _require_allowed(request: HttpRequest) -> None:
     raise Unauthenticated("For signed-in staff, or with the metrics token as a bearer.")
 
 
-def _counted() -> CollectorRegistry:
-    """Of this process; of all where several serve, which then write into a folder that they share."""
+def _process_metrics() -> CollectorRegistry:
+    """Return the metrics of this process; with several worker processes, of all of them, from a shared folder."""
     if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
         return REGISTRY
     registry = CollectorRegistry()
@@ -92,7 +95,7 @@ def _counted() -> CollectorRegistry:
     return registry
 
 
-def _owed() -> CollectorRegistry:
+def _backlog_metrics() -> CollectorRegistry:
     registry = CollectorRegistry()
-    registry.register(_Owed())
+    registry.register(_Backlog())
     return registry

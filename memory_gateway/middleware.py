@@ -1,6 +1,6 @@
-"""What surrounds every request: its id, its line in the log, and the headers that all answers share.
+"""Middleware around every request: request id, request log and common response headers.
 
-Sessions, languages and messages are for pages: an API request passes them by.
+Sessions, languages and messages apply to pages only; API requests skip them.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ from memory_gateway import request_log
 DEPRECATION = "@1767225600"
 
 
-# Of an answer that is no page, nothing may be run or shown; `answers` says the same where Django is not at work.
+# The policy of a response that is not a page: nothing may run or load. `responses` sends the same outside Django.
 DATA_POLICY = "default-src 'none'; frame-ancestors 'none'"
 _DATA_TYPES = ("application/json", PROBLEM_CONTENT_TYPE)
 _METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 
-# Where OpenClaw's plugin has the panel: everything below is that page, but for what once was its interface.
+# OpenClaw's plugin serves the panel here; all paths below are that page, except its former API.
 _PANEL, _PANEL_API = "/plugins/memory", "/plugins/memory/api/"
 
 
 def is_api(path: str) -> bool:
-    """Everything but the operators' pages and static files."""
+    """Return True for all paths but the operators' pages and static files."""
     return not (_is_operators(path) or path.startswith(settings.STATIC_URL))
 
 
@@ -55,10 +55,11 @@ def _is_operators(path: str) -> bool:
     return is_panel or path.startswith("/admin/")
 
 
-class _ForPages(MiddlewareMixin):
-    """Skip the middleware for API requests: a stale session cookie would make Django save a session for each of them.
+class _PagesOnly(MiddlewareMixin):
+    """Base class for middleware that skips API requests.
 
-    The middleware for users and messages need a session, so they are skipped with it.
+    With a stale session cookie Django would save a session for each API request. The middleware for users and messages
+    needs a session, so it is skipped too.
     """
 
     def __call__(self, request: HttpRequest) -> Any:
@@ -69,28 +70,28 @@ def _is_page(path: str) -> bool:
     return _is_operators(path) or path.startswith("/api/") or path == "/metrics"
 
 
-class SessionMiddleware(_ForPages, sessions.SessionMiddleware):
+class SessionMiddleware(_PagesOnly, sessions.SessionMiddleware):
     pass
 
 
-class LocaleMiddleware(_ForPages, locale.LocaleMiddleware):
+class LocaleMiddleware(_PagesOnly, locale.LocaleMiddleware):
     def process_response(self, request: HttpRequest, response: Any) -> Any:
-        """The thread's next request shall not speak this one's language."""
+        """Reset the language: it must not leak into the thread's next request."""
         answered = super().process_response(request, response)
         translation.deactivate()
         return answered
 
 
-class AuthenticationMiddleware(_ForPages, auth.AuthenticationMiddleware):
+class AuthenticationMiddleware(_PagesOnly, auth.AuthenticationMiddleware):
     pass
 
 
-class MessageMiddleware(_ForPages, messages.MessageMiddleware):
+class MessageMiddleware(_PagesOnly, messages.MessageMiddleware):
     pass
 
 
 class PolicyMiddleware(CSPMiddleware):
-    """The policy of `CONTENT_SECURITY_POLICY` for pages, a stricter one for data."""
+    """Content security policy: `CONTENT_SECURITY_POLICY` for pages, a stricter policy for data."""
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         if response.get("Content-Type") in _DATA_TYPES:
@@ -100,14 +101,14 @@ class PolicyMiddleware(CSPMiddleware):
 
 
 class RequestLog:
-    """First in the row, so that it sees every answer, also those of the other middleware."""
+    """Request log and metrics. It comes first, so that it sees the responses of all other middleware."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self._get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         started_at, began = datetime.now(UTC), time.perf_counter()
-        # Under the ASGI router the id is there already.
+        # Under the ASGI router the id is already set.
         token = request_id.set(request_id.get() or choose_request_id(request.headers.get("X-Request-Id", "")))
         try:
             response = self._get_response(request)
@@ -117,21 +118,21 @@ class RequestLog:
                 _finish_api_answer(request, response)
                 request_log.write(_exchange(request, response, started_at, (time.perf_counter() - began) * 1000))
             elif request.path.startswith("/admin/"):
-                # Under "no-referrer" browsers send `Origin: null` with every form, which the CSRF check must refuse.
+                # With "no-referrer" browsers send `Origin: null` with every form, which the CSRF check must refuse.
                 response["Referrer-Policy"] = "same-origin"
             return response
         finally:
             request_id.reset(token)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
-        """A body that broke off is the client's doing: no 500, no traceback."""
+        """Return a client error for a body that broke off, instead of a 500 with a traceback."""
         if isinstance(exception, UnreadablePostError):
             return problem_http_response(RequestTimeout("The body did not arrive whole."))
         return None
 
 
 def _count(request: HttpRequest, response: HttpResponseBase, seconds: float) -> None:
-    """By the pattern of the address: what callers write into it would make any number of routes."""
+    """Count a request under its route pattern, because the number of different paths is unbounded."""
     found = request.resolver_match
     method = request.method if request.method in _METHODS else "other"
     count_request(method or "", f"/{found.route}" if found else "none", response.status_code, seconds)
@@ -169,12 +170,12 @@ def _exchange(
 
 def _user_id(request: HttpRequest) -> str | None:
     user = getattr(request, "user", None)
-    # By its type: an isinstance() would load the operator behind Django's lazy object from the database.
+    # By type: isinstance() would load the operator behind Django's lazy object from the database.
     return user.user_id if type(user) is Principal else None
 
 
 def _request_body(request: HttpRequest) -> Any:
-    """What the JSON parser read, or the type and size of a body that is no JSON. Nothing is read here."""
+    """Return the parsed JSON, or type and size of another body. Reads nothing from the stream."""
     parsed = getattr(request, "parsed_json", None)
     if parsed is not None:
         return parsed
@@ -183,7 +184,7 @@ def _request_body(request: HttpRequest) -> Any:
 
 
 def _response_body(response: HttpResponseBase) -> Any:
-    """The data of a JSON answer, or the type and size of any other (None where only the stream will tell)."""
+    """Return the data of a JSON response, or type and size of another (size None for a stream)."""
     content_type = response.get("Content-Type", "")
     if isinstance(response, Response) and isinstance(response.accepted_renderer, JsonRenderer):
         return response.data

@@ -1,4 +1,4 @@
-"""`/plugins/memory` and below: the panel where OpenClaw's plugin has it, with the headers of its document."""
+"""OpenClaw's path of the panel, `/plugins/memory` and below, with the headers of OpenClaw's document."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HEADERS: Final = {
 
 
 def memory_page(request: HttpRequest, rest: str = "") -> HttpResponseBase:  # noqa: ARG001 - any address below is this page
-    """The dashboard for operators, for strangers the form to sign in, which brings them back here."""
+    """Return the dashboard for operators; for others the sign-in form, which leads back here."""
     response = plugin(request)
     for name, value in HEADERS.items():
         response[name] = value

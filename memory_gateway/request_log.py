@@ -1,8 +1,7 @@
-"""One JSON line per API request, with the secrets taken out.
+"""Request log: one JSON line per API request, with secrets redacted.
 
-Bodies are shown in part: each is copied until `MAX_BODY_CHARS` are spent, and every name and text on the way is
-redacted, so the cost does not grow with the body. Where nothing of what is shown looks like a secret, it is copied in
-large pieces.
+Bodies are logged in part: each is copied up to `MAX_BODY_CHARS`, and every name and text in that part is redacted, so
+the cost does not grow with the body. A part without signs of a secret is copied in large pieces.
 """
 
 from __future__ import annotations
@@ -24,17 +23,20 @@ logger = logging.getLogger("memory_gateway.api")
 
 MAX_BODY_CHARS = 8 * 1024
 _CUT = "…"
-# A secret that begins inside what is shown may end behind it; it has to be seen whole to be recognised.
+# A secret that begins within the logged part may end behind it; it has to be complete to be recognised.
 _LOOKAHEAD_CHARS = 4 * 1024
 _LONG_NAME_CHARS = 64
-# To find the pieces of more than this costs more than to copy name by name.
+# Above this size, finding pieces costs more than copying name by name.
 _LARGE_PIECES_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A request and its answer. `request_body` and `response_body` are plain JSON data, or None to show nothing; their
-    sizes in bytes are None where nobody knows them."""
+    """A request and its response.
+
+    `request_body` and `response_body` are plain JSON data, or None to log nothing; their sizes in bytes are None if
+    unknown.
+    """
 
     request_id: str
     started_at: datetime
@@ -68,12 +70,12 @@ def write(exchange: Exchange) -> None:
         "input": {"query": query, "body": excerpt(exchange.request_body, exchange.request_size)},
         "output": {"status": exchange.status, "body": excerpt(exchange.response_body, exchange.response_size)},
     }
-    # orjson escapes control characters: whatever the path holds, this stays one line.
+    # orjson escapes control characters, so the path cannot break the line.
     logger.info("%s", _json(line).decode())
 
 
 def redacted_query(query_string: str) -> dict[str, Any]:
-    """The query parameters by name; one that is given several times is a list."""
+    """Return the query parameters by name; a repeated one is a list."""
     query: dict[str, Any] = {}
     for name, value in parse_qsl(query_string[:MAX_BODY_CHARS], keep_blank_values=True, errors="replace"):
         shown = REDACTED if is_secret_name(name) else redact_text(value)
@@ -91,7 +93,7 @@ def _encoded(query: Mapping[str, Any]) -> str:
 
 
 def excerpt(value: Any, size_bytes: int | None = None) -> Any:
-    """A redacted copy of plain JSON data, cut with `…` where it grows long; for orjson, which knows its pieces."""
+    """Return a redacted copy of plain JSON data for orjson, cut with `…` where it grows long."""
     if size_bytes is not None and size_bytes <= _LARGE_PIECES_BYTES:
         plain = _Excerpt(MAX_BODY_CHARS)
         secrets = _secrets(value)
@@ -103,7 +105,7 @@ def excerpt(value: Any, size_bytes: int | None = None) -> Any:
 
 
 def _secrets(value: Any) -> dict[str, str]:
-    """The fields of a body that nobody may see, as they are shown: most requests bring their key as one."""
+    """Return the secret fields of a body, redacted: most requests send their API key as one."""
     if not isinstance(value, dict):
         return {}
     shown_names = (_known_name(name)[0] for name, item in value.items() if _is_secret(name, item))
@@ -120,12 +122,15 @@ def _json(value: Any) -> bytes:
 
 @lru_cache(maxsize=4096)
 def _known_name(name: str) -> tuple[str, bool]:
-    """A name as it is shown, and whether it names a secret. Bodies repeat their few names for every item."""
+    """Return a name as logged, and True if it names a secret. Cached: bodies repeat their few names for every item."""
     return redact_text(name), is_secret_name(name)
 
 
 class _Excerpt:
-    """Copies in pieces as large as there is room for. `cut` holds as JSON what was cut, and what follows of it."""
+    """A copier of as large pieces as the remaining room allows.
+
+    `cut` holds the cut pieces as JSON, with what follows them.
+    """
 
     def __init__(self, chars: int) -> None:
         self._left = chars
@@ -139,7 +144,7 @@ class _Excerpt:
         return self._in_parts(value, depth)
 
     def without_secrets(self, value: dict[str, Any]) -> dict[str, Any]:
-        """All fields of a body but those of `_secrets`."""
+        """Return a copy of all fields of a body but those of `_secrets`."""
         return self._mapping({name: item for name, item in value.items() if not _is_secret(name, item)}, 0)
 
     def _in_parts(self, value: Any, depth: int) -> Any:
@@ -168,7 +173,7 @@ class _Excerpt:
         return text
 
     def _name(self, name: str) -> tuple[str, bool]:
-        """The name as it is shown, and whether its value must not be."""
+        """Return the name as logged, and True if its value is secret."""
         if len(name) > _LONG_NAME_CHARS:
             self.cut.append(_json({name: None}))
             return self._text(name), False
@@ -186,7 +191,7 @@ class _Excerpt:
         return copied
 
     def _has_room_for(self, item: Any) -> bool:
-        """Items are shown whole, but for the first of a list."""
+        """Return True if an item fits whole; the first item of a list may be cut."""
         return len(_json(item)) <= self._left
 
     def _sequence(self, value: Sequence[Any], depth: int) -> list[Any]:
@@ -200,7 +205,7 @@ class _Excerpt:
 
 
 class _RedactedExcerpt(_Excerpt):
-    """The same, name by name and text by text, with the secrets taken out."""
+    """An `_Excerpt` that redacts secrets name by name and text by text."""
 
     def copy(self, value: Any, depth: int) -> Any:
         return self._in_parts(value, depth)

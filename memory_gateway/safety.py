@@ -1,4 +1,4 @@
-"""What makes a start unsafe: each refusal is `ImproperlyConfigured` with one sentence that names the remedy."""
+"""Safety checks at startup. Each raises `ImproperlyConfigured` with one sentence that names the remedy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PREFIX = "MEMORY_GATEWAY_"
 _MIN_SECRET_CHARS = 50
 _MIN_TOKEN_CHARS = 32
 _MIN_DIFFERENT_CHARS = 8
-# Words of examples and of commands that were meant to be run instead of pasted.
+# Words from examples, and commands that were pasted instead of run.
 _TELLTALES = (
     "insecure",
     "changeme",
@@ -30,7 +30,7 @@ _SAFE_SSL_MODES = {"require", "verify-ca", "verify-full"}
 
 
 def require_secrets(*, is_production: bool, secret_key: str, fallbacks: Sequence[str], provisioning_token: str) -> None:
-    """`production` needs secret and token; whatever is set must be hard to guess and used for one thing."""
+    """Check the secrets: `production` requires secret key and token; each must be random and used for one purpose."""
     if is_production:
         _require_set(secret_key, "SECRET_KEY")
         _require_set(provisioning_token, "PROVISIONING_TOKEN")
@@ -44,7 +44,10 @@ def require_secrets(*, is_production: bool, secret_key: str, fallbacks: Sequence
 
 
 def require_safe_rpc_token(token: str, *, others: Sequence[str], is_reachable: bool) -> None:
-    """The token opens every user's memories. On loopback under `local` it may be the one that OpenClaw has already."""
+    """Check the RPC token, which gives access to all users' memories.
+
+    On loopback under `local` it may be the token that OpenClaw already has.
+    """
     if token and is_reachable:
         require_random(token, "RPC_TOKEN", minimum=_MIN_TOKEN_CHARS)
     if token and token in others:
@@ -52,7 +55,7 @@ def require_safe_rpc_token(token: str, *, others: Sequence[str], is_reachable: b
 
 
 def require_safe_metrics_token(token: str, *, others: Sequence[str]) -> None:
-    """A scraper keeps its token in a file of its own: it opens nothing else."""
+    """Check that the metrics token is used for nothing else, because scrapers keep it in a file."""
     if token:
         require_random(token, "METRICS_TOKEN", minimum=_MIN_TOKEN_CHARS)
     if token and token in others:
@@ -60,7 +63,7 @@ def require_safe_metrics_token(token: str, *, others: Sequence[str]) -> None:
 
 
 def require_random(value: str, name: str, *, minimum: int) -> None:
-    """Refuses a short or guessable secret."""
+    """Check that a secret is long and random."""
     if len(value) < minimum:
         raise ImproperlyConfigured(f"{PREFIX}{name} must have at least {minimum} characters.")
     if (
@@ -76,7 +79,7 @@ def _is_periodic(value: str) -> bool:
 
 
 def require_safe_local(*, host: str, hosts: Sequence[str], provisioning_token: str) -> None:
-    """`local` lets anyone who can connect create users: so either loopback under its own names, or a token."""
+    """Check that `local`, where anyone who connects can create users, is on loopback or requires a token."""
     if provisioning_token:
         return
     if not is_loopback(host):
@@ -92,7 +95,7 @@ def require_safe_local(*, host: str, hosts: Sequence[str], provisioning_token: s
 
 
 def require_safe_names(*, hosts: Sequence[str], origins: Sequence[str]) -> None:
-    """`production` answers for hosts that are named, to origins that use https."""
+    """Check that `production` names its hosts and uses https origins only."""
     if not hosts:
         raise ImproperlyConfigured(f"{PREFIX}ALLOWED_HOSTS must name the hosts that this gateway answers for.")
     if any("*" in name or name == "." or (name.startswith(".") and name.count(".") < 2) for name in hosts):
@@ -108,7 +111,7 @@ def _has_port(name: str) -> bool:
 
 
 def require_safe_proxies(proxies: Sequence[str]) -> None:
-    """Whoever stands in these lists may say where a request came from."""
+    """Check the trusted proxies, which may set a request's client address."""
     if not proxies:
         raise ImproperlyConfigured(
             f"{PREFIX}TRUSTED_PROXIES must name the proxy in front that ends https: "
@@ -119,13 +122,13 @@ def require_safe_proxies(proxies: Sequence[str]) -> None:
 
 
 def require_model(kind: str, base_url: str, model: str) -> None:
-    """An endpoint has many models: which one is meant has to be said."""
+    """Check that an endpoint's model is named, because an endpoint serves many."""
     if base_url and not model:
         raise ImproperlyConfigured(f"{PREFIX}{kind}_BASE_URL needs {PREFIX}{kind}_MODEL beside it.")
 
 
 def require_safe_backend(kind: str, base_url: str, private_hosts: Sequence[str]) -> None:
-    """Memories travel to the upstream and to models: encrypted, or to a host that the operator vouches for."""
+    """Check that memories go to the engine and to models over https, or to a host that the operator allows."""
     parts = urlsplit(base_url)
     if parts.username or parts.password:
         raise ImproperlyConfigured(f"{PREFIX}{kind}_BASE_URL must not hold a password.")
@@ -137,7 +140,7 @@ def require_safe_backend(kind: str, base_url: str, private_hosts: Sequence[str])
 
 
 def require_safe_database(database: Mapping[str, object], private_hosts: Sequence[str]) -> None:
-    """The same for a database on another machine: `sslmode` is "prefer" by default, which falls back to plain text."""
+    """Check that a database on another machine uses TLS: the default `sslmode` "prefer" falls back to plain text."""
     host, options = str(database.get("HOST") or ""), database.get("OPTIONS")
     is_local = not host or host.startswith("/") or is_loopback(host) or host in private_hosts
     mode = options.get("sslmode") if isinstance(options, Mapping) else None
@@ -154,7 +157,7 @@ def require_no_reload(reload: bool) -> None:
 
 
 def require_separate(*, database: Path, storage: Path) -> None:
-    """Files without a row are removed from the storage folder: nothing else may live there."""
+    """Check that the storage folder holds nothing else: files without a database row are deleted from it."""
     if database.is_relative_to(storage):
         raise ImproperlyConfigured(
             f"{PREFIX}STORAGE_DIR must be a folder of its own: the database {database} lies inside {storage}."
@@ -162,7 +165,7 @@ def require_separate(*, database: Path, storage: Path) -> None:
 
 
 def require_foreign(roots: Sequence[Path], *, own: Sequence[Path]) -> None:
-    """What users may have read by its address must not be other users' files, the database or the secret."""
+    """Check that folders which users may read by `file://` do not overlap with the gateway's own data."""
     for root in roots:
         if any(path.is_relative_to(root) or root.is_relative_to(path) for path in own):
             raise ImproperlyConfigured(
@@ -171,14 +174,14 @@ def require_foreign(roots: Sequence[Path], *, own: Sequence[Path]) -> None:
 
 
 def require_private(path: Path) -> None:
-    """Refuses a file or folder that everybody on the machine can read, write or enter."""
+    """Check that a file or folder is not accessible to all users of the machine."""
     if path.exists() and path.stat().st_mode & 0o007:
         mode = 700 if path.is_dir() else 600
         raise ImproperlyConfigured(f"{path} is open to everyone on this machine: run `chmod {mode}` on it.")
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address to listen on can be reached from this machine only."""
+    """Return True if a listening address can be reached from this machine only."""
     if host == "localhost":
         return True
     try:

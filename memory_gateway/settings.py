@@ -1,4 +1,4 @@
-"""Django's settings. Each `MEMORY_GATEWAY_X` below is the environment variable of the same name."""
+"""Django settings. Each `MEMORY_GATEWAY_X` below is the environment variable of the same name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from memory_gateway import environment, safety
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environment.Environment.load(BASE_DIR)
 
-# --- what the gateway document names ---------------------------------------------------------------------------------
+# --- wire contract ---------------------------------------------------------------------------------------------------
 
 MEMORY_GATEWAY_BACKEND_BASE_URL = env.url("BACKEND_BASE_URL")
 MEMORY_GATEWAY_DB_PATH = env.path("DB_PATH", "./data/memory_gateway.sqlite3")
@@ -50,7 +50,7 @@ MEMORY_GATEWAY_HOST = env.text("HOST", "127.0.0.1")
 MEMORY_GATEWAY_PORT = env.integer("PORT", 8010, maximum=65535)
 MEMORY_GATEWAY_RELOAD = env.boolean("RELOAD", False)
 
-# --- ours ------------------------------------------------------------------------------------------------------------
+# --- gateway ---------------------------------------------------------------------------------------------------------
 
 MEMORY_GATEWAY_PROFILE = env.choice("PROFILE", "local", ("local", "production"))
 MEMORY_GATEWAY_SECRET_KEY = env.text("SECRET_KEY")
@@ -83,12 +83,12 @@ MEMORY_GATEWAY_METRICS_TOKEN = env.text("METRICS_TOKEN")
 MEMORY_GATEWAY_LOG_BODIES = env.boolean("LOG_BODIES", MEMORY_GATEWAY_PROFILE == "local")
 
 IS_PRODUCTION = MEMORY_GATEWAY_PROFILE == "production"
-env.names.add("MEMORY_GATEWAY_WORKER")  # set by `serve` for its own worker processes
+env.names.add("MEMORY_GATEWAY_WORKER")  # set by `serve` for its worker processes
 env.refuse_unknown()
 _database = env.database(MEMORY_GATEWAY_DB_PATH)
 _is_sqlite = str(_database["ENGINE"]).endswith("sqlite3")
 _database_file = Path(str(_database["NAME"])) if _is_sqlite else MEMORY_GATEWAY_DB_PATH
-os.umask(0o077)  # database, journals and stored files are the gateway's alone
+os.umask(0o077)  # database, journals and stored files are private to the gateway's user
 safety.require_separate(database=_database_file, storage=MEMORY_GATEWAY_STORAGE_DIR)
 _local_secret = MEMORY_GATEWAY_DB_PATH.parent / "secret_key"
 safety.require_foreign(
@@ -133,7 +133,7 @@ else:
 DEBUG = False
 SECRET_KEY = MEMORY_GATEWAY_SECRET_KEY or environment.local_secret(_local_secret)
 SECRET_KEY_FALLBACKS = MEMORY_GATEWAY_SECRET_KEY_FALLBACKS
-# Strict hosts are what keeps a web page from driving a gateway on loopback by DNS rebinding.
+# Strict host names prevent web pages from controlling a gateway on loopback by DNS rebinding.
 ALLOWED_HOSTS = MEMORY_GATEWAY_ALLOWED_HOSTS or ["127.0.0.1", "localhost", "[::1]", MEMORY_GATEWAY_HOST]
 CSRF_TRUSTED_ORIGINS = MEMORY_GATEWAY_ALLOWED_ORIGINS
 
@@ -190,10 +190,10 @@ TEMPLATES = [
 ]
 
 if _is_sqlite:
-    # Immediate transactions and WAL: with Django's defaults concurrent writers meet "database is locked".
-    # What a statement sets aside lies in memory: an insert whose triggers change many pages would make a file for what
-    # it may have to take back (`core.spilling` for what touches all there is).
-    # Reading goes through the file as it is mapped, up to SQLite's own limit (2 GB), not page by page by system calls.
+    # Immediate transactions and WAL: with Django's defaults concurrent writers fail with "database is locked".
+    # Temporary data is kept in memory: an insert whose triggers change many pages would create a rollback file
+    # (`core.spilling` for whole-table statements). Reads use mmap, up to SQLite's limit (2 GB), instead of a system
+    # call per page.
     _database["OPTIONS"] = {
         "transaction_mode": "IMMEDIATE",
         "timeout": 20,
@@ -220,20 +220,20 @@ USE_TZ = True
 
 STATIC_URL = "/static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-WHITENOISE_USE_FINDERS = True  # served from where the packages have them: no step to forget before the start
+WHITENOISE_USE_FINDERS = True  # served from the packages' folders, without a collectstatic step
 WHITENOISE_AUTOREFRESH = False
 WHITENOISE_ALLOW_ALL_ORIGINS = False
 
-# Form fields only: files are streamed to disk by our own upload handler, JSON bodies have a cap per route.
+# Form fields only: uploads are streamed to disk by the upload parser, JSON bodies have a limit per route.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 2**20
-DATA_UPLOAD_MAX_NUMBER_FIELDS = 20_000  # a profile of hundreds of people is one form
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 20_000  # a profile with hundreds of people is one form
 
 SECURE_REFERRER_POLICY = "no-referrer"
 SECURE_CONTENT_TYPE_NOSNIFF = True
 X_FRAME_OPTIONS = "DENY"
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
-SESSION_COOKIE_AGE = 3600  # of idleness: every page starts the hour again
+SESSION_COOKIE_AGE = 3600  # of inactivity: every page restarts it
 SESSION_SAVE_EVERY_REQUEST = True
 CSRF_COOKIE_HTTPONLY = True
 CSRF_COOKIE_SAMESITE = "Lax"
@@ -259,18 +259,18 @@ CONTENT_SECURITY_POLICY = {
     }
 }
 
-# Per address, kept by each process (`accounts.api.limits`).
+# Per address and process (`accounts.api.limits`).
 FAILED_AUTHENTICATIONS_PER_MINUTE = 10
 ANONYMOUS_REQUESTS_PER_MINUTE = 600
 
-# How long the head of an HTTP request may take, how long a client may go without taking any more of its answer, and how
-# long a connection may wait for its next request: longer than proxies keep theirs, so that they close first.
+# Time limits for the head of an HTTP request, for a client that reads nothing of its response, and for an idle
+# connection. The last is longer than that of proxies, so that they close first.
 HTTP_HEAD_SECONDS = 15.0
 HTTP_STALL_SECONDS = 30.0
 HTTP_KEEP_ALIVE_SECONDS = 75
 
-# Of a WebSocket (`agents.rpc`): until when it must have connected, how often it hears a tick and its token is looked at
-# again, and how many requests a second one token may send.
+# WebSockets (`agents.rpc`): time for the handshake, interval of ticks and token checks, and requests per second and
+# token.
 RPC_HANDSHAKE_SECONDS = 15.0
 RPC_TICK_SECONDS = 30.0
 RPC_REQUESTS_PER_SECOND = 20
@@ -296,7 +296,7 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "COMPONENT_SPLIT_REQUEST": True,
-    "POSTPROCESSING_HOOKS": [],  # enums stay in the field that has them: pydantic writes them there
+    "POSTPROCESSING_HOOKS": [],  # pydantic writes enums into the fields that use them
 }
 
 LOGGING = {
@@ -319,11 +319,11 @@ LOGGING = {
         "memory_gateway": {"level": "INFO"},
         "memory_gateway.api": {"handlers": ["api"], "level": "INFO", "propagate": False},
         "django.request": {"level": "ERROR"},
-        # What a client did wrong (a foreign host, too many fields) is a 400 in the request log, not a traceback here.
+        # A client's mistake (a foreign host, too many fields) is a 400 in the request log, not a traceback here.
         "django.security": {"level": "CRITICAL"},
         "python_multipart": {"level": "ERROR"},
         "uvicorn.error": {"level": "ERROR"},
-        # Its warnings about odd headers name the URL, which may be presigned.
+        # Its warnings about unusual headers contain the URL, which may be presigned.
         "urllib3": {"level": "ERROR"},
     },
 }

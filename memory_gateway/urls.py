@@ -12,7 +12,7 @@ from memory_gateway.metrics import metrics
 from memory_gateway.openclaw_panel import memory_page
 
 urlpatterns: list[URLPattern | URLResolver] = [
-    path("", include("memories.api.urls")),  # first, because the most is asked of it
+    path("", include("memories.api.urls")),  # first, because most requests go there
     path("", RedirectView.as_view(pattern_name="docs", http_method_names=["get", "head"])),
     path("health", HealthView.as_view()),
     path("metrics", metrics),
@@ -23,7 +23,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("agents.api.urls")),
     path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
     path("api/docs/", DocsView.as_view(), name="docs"),
-    # Where clients of the first gateway, which FastAPI served, look for them.
+    # The addresses of FastAPI, which the first gateway used.
     path("openapi.json", SpectacularJSONAPIView.as_view()),
     path("docs", RedirectView.as_view(pattern_name="docs", http_method_names=["get", "head"])),
     path("plugins/memory", memory_page),

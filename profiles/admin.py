@@ -30,8 +30,10 @@ CHANGES_SHOWN = 50
 
 @admin.register(ProfileMemory)
 class ProfileMemoryAdmin(PersonalAdmin):
-    """Rows are shown as they are; a document is edited, compared and restored on pages of its own, by user and kind,
-    which are there before the row is."""
+    """Profile documents. A document is edited, compared and restored on pages addressed by user and kind.
+
+    These pages exist before the document's row does.
+    """
 
     list_display = ("id", "owner", "memory_type", "status", "version", "updated_at")
     list_filter = ("memory_type", "status", "updated_at")
@@ -49,36 +51,39 @@ class ProfileMemoryAdmin(PersonalAdmin):
         ]
 
     def edit_view(self, request: HttpRequest, user_pk: UUID, kind: str) -> HttpResponseBase:
-        """The document as a form; without the right to change it, the same for reading."""
+        """Show the document as a form; read-only without the permission to change it."""
         user, known = self._subject(request, user_pk, kind)
         if request.method == "POST":
-            return self._posted(request, user, known)
+            return self._handle_post(request, user, known)
         document = services.read(user.pk, known)
         return self._form(request, user, document, document.content.model_dump())
 
-    def _posted(self, request: HttpRequest, user: MemoryUser, kind: Kind) -> HttpResponseBase:
+    def _handle_post(self, request: HttpRequest, user: MemoryUser, kind: Kind) -> HttpResponseBase:
         self._require(request, "change")
         model, etag = MODELS[kind], request.POST.get("etag", "")
         values = document_form.read(model, request.POST)
-        if deed := request.POST.get("do"):
-            values = document_form.apply(model, values, deed)
+        if action := request.POST.get("do"):
+            values = document_form.apply(model, values, action)
             return self._form(request, user, services.read(user.pk, kind), values, etag=etag, is_unsaved=True)
         values = document_form.without_blanks(values)
         try:
             services.write(user.pk, kind, values, actor=actor_of(request), if_match={etag})
         except GatewayError as error:
-            return self._refused(request, user, services.read(user.pk, kind), values, error)
+            return self._form_with_errors(request, user, services.read(user.pk, kind), values, error)
         messages.success(request, _("The document is saved."))
         return redirect("admin:profiles_profilememory_edit", user.pk, kind)
 
-    def _refused(
+    def _form_with_errors(
         self, request: HttpRequest, user: MemoryUser, document: Document, values: dict[str, Any], error: GatewayError
     ) -> HttpResponse:
-        """With what others changed since, where the form was stale: its new ETag lets a second saving go over that."""
+        """Show the form again with errors; after an edit conflict also with the other changes.
+
+        The form then carries the new ETag, so that saving again overwrites these changes.
+        """
         if not isinstance(error, PreconditionFailed):
             etag = request.POST.get("etag", "")
-            said = _("Please correct the errors below.") if error.errors else told(error.detail)
-            return self._form(request, user, document, values, etag=etag, errors=error.errors, refused=said)
+            message = _("Please correct the errors below.") if error.errors else told(error.detail)
+            return self._form(request, user, document, values, etag=etag, errors=error.errors, refused=message)
         seen = request.POST.get("etag", "").strip('"').rpartition("-")[2]
         before = _content(user, document.kind, int(seen) if seen.isdecimal() and len(seen) < 10 else 0)
         return self._form(
@@ -121,8 +126,10 @@ class ProfileMemoryAdmin(PersonalAdmin):
         if request.method == "POST":
             is_disabled = request.POST.get("status") == Status.DISABLED
             services.set_disabled(user.pk, known, is_disabled, actor=actor_of(request))
-            said = _("The document is disabled: it reads as nothing.") if is_disabled else _("The document is enabled.")
-            messages.success(request, said)
+            message = (
+                _("The document is disabled: it reads as nothing.") if is_disabled else _("The document is enabled.")
+            )
+            messages.success(request, message)
         return redirect("admin:profiles_profilememory_edit", user.pk, known)
 
     def versions_view(self, request: HttpRequest, user_pk: UUID, kind: str) -> HttpResponseBase:
@@ -135,7 +142,7 @@ class ProfileMemoryAdmin(PersonalAdmin):
         return self._page(request, "versions", user, known, changes=changes[:CHANGES_SHOWN], older=older)
 
     def version_view(self, request: HttpRequest, user_pk: UUID, kind: str, version: int) -> HttpResponseBase:
-        """What that change changed, and what restoring it would change."""
+        """Show the changes of that version, and what restoring it would change."""
         user, known = self._subject(request, user_pk, kind)
         try:
             if request.method == "POST":
@@ -202,7 +209,7 @@ class ProfileRevisionAdmin(PersonalAdmin):
 
 
 def _content(user: MemoryUser, kind: Kind, version: int) -> Content:
-    """The document in that version; the default one where that is not kept, or was never written."""
+    """Return the document in that version; the default document if the version is not stored or does not exist."""
     try:
         return services.revision(user.pk, kind, version).content
     except GatewayError:

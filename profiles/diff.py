@@ -1,4 +1,4 @@
-"""What differs between two states of a document, in words."""
+"""Differences between two states of a document, as text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _Path = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """`where` leads to the field; empty text is "nothing"."""
+    """A difference in one field. `where` is the field's path; empty text means no value."""
 
     where: str
     before: str
@@ -25,7 +25,7 @@ class Difference:
 
 
 def differences(before: Content, after: Content, language: Language) -> list[Difference]:
-    """Field by field, entries of lists by their names. Provenance is left out."""
+    """Return the differences field by field, entries of lists by name, without provenance."""
     old, new = dict(_leaves(before, (), language)), dict(_leaves(after, (), language))
     return [
         Difference(" › ".join(path), old.get(path, ""), new.get(path, ""))
@@ -38,7 +38,7 @@ def _leaves(model: BaseModel, path: _Path, language: Language) -> Iterator[tuple
     for field in type(model).model_fields:
         value, here = getattr(model, field), (*path, label(field, language))
         if field in {"meta", "name"}:
-            continue  # the list of names says it
+            continue  # covered by the list of names
         if isinstance(value, BaseModel):
             yield from _leaves(value, here, language)
         elif isinstance(value, list) and value and isinstance(value[0], Entry):
@@ -49,7 +49,7 @@ def _leaves(model: BaseModel, path: _Path, language: Language) -> Iterator[tuple
 
 
 def _entries(entries: list[Entry], path: _Path, language: Language) -> Iterator[tuple[_Path, str]]:
-    """Several of one name are told apart by their order."""
+    """Yield entries by name; entries of one name are numbered."""
     seen: Counter[str] = Counter()
     for entry in entries:
         seen[entry.name] += 1

@@ -1,8 +1,8 @@
-"""A document as a form of plain HTML: built from its model, read back from what was posted, changed by its own buttons.
+"""HTML forms of documents: built from the model, parsed from POST data, changed by buttons.
 
-A control is named by its path (`people.0.role`). Buttons that add, remove and move entries send the whole form, which
-comes back changed and unsaved, so that nothing here needs a script. Provenance is shown and not sent: whoever changes
-an entry is its source.
+A control is named by its path (`people.0.role`). Buttons that add, remove and move entries submit the whole form, which
+comes back changed and unsaved, so no script is needed. Provenance is shown and not submitted: it is set to the operator
+who changes an entry.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from core.errors import FieldError
 from core.sentences import told
 from profiles.labels import Language, label
 from profiles.schemas import MAX_ENTRIES
-from profiles.shapes import bare, choices, item_of, model_of
+from profiles.shapes import choices, inner_type, item_of, model_of
 
 Plain = dict[str, Any]
 Control = Literal["text", "area", "number", "date", "time", "select", "days", "group", "list"]
@@ -35,7 +35,7 @@ _TEXT_CONTROLS: dict[str, Control] = {
 
 @dataclass(kw_only=True)
 class Node:
-    """One control, or a group of them. `options` are (value, label, is chosen)."""
+    """A control or a group of controls. `options` are (value, label, is chosen)."""
 
     path: str
     label: str
@@ -56,7 +56,7 @@ class Node:
 
 
 class Builder:
-    """Makes the controls of a document. `errors` are named by path; `known` is the stored document."""
+    """A builder of a document's controls. `errors` are named by path; `known` is the stored document."""
 
     def __init__(self, language: Language, errors: Sequence[FieldError], known: Mapping[str, Any]) -> None:
         self._language = language
@@ -84,12 +84,12 @@ class Builder:
         else:
             node.value = "" if value is None else value
             if node.control == "text":
-                is_long = bool({"\n", "\r"} & set(str(node.value)))  # which the others would leave out
+                is_long = bool({"\n", "\r"} & set(str(node.value)))  # a text input would drop line breaks
                 node.control = "area" if is_long else _TEXT_CONTROLS.get(name, "text")
         return node
 
     def _item(self, annotation: Any, name: str, path: str, place: int, value: Any) -> Node:
-        item = get_args(bare(annotation))[0]
+        item = get_args(inner_type(annotation))[0]
         node = self._node(item, name, f"{path}.{place}", value)
         node.label = f"{node.label} {place + 1}"
         if isinstance(value, Mapping) and value.get("name"):
@@ -98,7 +98,7 @@ class Builder:
         return node
 
     def _provenance(self, path: str, value: Mapping[str, Any]) -> str:
-        """Of the stored entry of that name."""
+        """Return the provenance of the stored entry of that name."""
         stored = self._known.get(path)
         found = [entry for entry in stored if entry["name"] == value["name"]] if isinstance(stored, list) else []
         meta = found[0].get("meta") if found else None
@@ -115,7 +115,7 @@ class Builder:
 
 
 def read(model: type[BaseModel], posted: QueryDict, prefix: str = "") -> Plain:
-    """What was posted, as a document to be validated. Nothing is refused here: what is no number stays text."""
+    """Return POST data as a document to validate. Nothing is refused here: an invalid number stays text."""
     return {
         name: _read(info.annotation, posted, f"{prefix}{name}")
         for name, info in model.model_fields.items()
@@ -123,9 +123,9 @@ def read(model: type[BaseModel], posted: QueryDict, prefix: str = "") -> Plain:
     }
 
 
-def apply(model: type[BaseModel], document: Plain, deed: str) -> Plain:
-    """Does what a button says: `add:people`, `remove:people.0`, `up:people.1` or `down:people.0`, else nothing."""
-    verb, _, path = deed.partition(":")
+def apply(model: type[BaseModel], document: Plain, action: str) -> Plain:
+    """Apply a button's action: `add:people`, `remove:people.0`, `up:people.1` or `down:people.0`; ignore others."""
+    verb, _, path = action.partition(":")
     entries, annotation, place = _entries(model, document, path, with_place=verb != "add")
     if entries is None:
         return document
@@ -141,7 +141,7 @@ def apply(model: type[BaseModel], document: Plain, deed: str) -> Plain:
 
 
 def without_blanks(value: Any) -> Any:
-    """Rows that were added and never filled in are none, nor are empty texts in lists."""
+    """Return the value without rows that were added and left empty, and without empty texts in lists."""
     if isinstance(value, dict):
         return {key: without_blanks(part) for key, part in value.items()}
     if isinstance(value, list):
@@ -160,7 +160,7 @@ def _is_blank(value: Any) -> bool:
 def _entries(
     model: type[BaseModel], document: Plain, path: str, *, with_place: bool
 ) -> tuple[list[Any] | None, Any, int]:
-    """The list at the path, its annotation, and the place in it; None for what is no list of this document."""
+    """Return the list at the path, its annotation and the position in it; None if the document has no such list."""
     steps = path.split(".")
     place = _place(steps.pop()) if with_place else -1
     value: Any = document
@@ -187,7 +187,7 @@ def _read(annotation: Any, posted: QueryDict, path: str) -> Any:
     if control == "list":
         count = _whole(posted.get(f"{path}.count", "0"))
         count = min(count, MAX_ENTRIES + 1) if isinstance(count, int) else 0
-        item = get_args(bare(annotation))[0]
+        item = get_args(inner_type(annotation))[0]
         return [_read(item, posted, f"{path}.{place}") for place in range(count)]
     if control == "days":
         return [day for day in posted.getlist(path) if day]
@@ -198,7 +198,7 @@ def _read(annotation: Any, posted: QueryDict, path: str) -> Any:
 
 
 def _whole(text: str) -> int | str | None:
-    """Errors are left to the model, which says them better."""
+    """Return the number, or the text for the model to refuse."""
     if not text.strip():
         return None
     return int(text) if text.strip().isdecimal() and len(text) < 10 else text
@@ -213,7 +213,7 @@ def _control(annotation: Any) -> Control:
         return "list"
     if choices(annotation):
         return "select"
-    return "number" if bare(annotation) is int else "text"
+    return "number" if inner_type(annotation) is int else "text"
 
 
 def _is_optional(annotation: Any) -> bool:

@@ -1,4 +1,4 @@
-"""What a document is between the database and whoever reads it."""
+"""Data types of documents, between the database and the API."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Status = ProfileMemory.MemoryStatus
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """A document as it is. Version 0, without times, is the default document that nobody wrote."""
+    """A current document. Version 0, without times, is the default document that nobody wrote."""
 
     kind: Kind
     content: Content
@@ -37,7 +37,7 @@ class Document:
 
     @property
     def readable(self) -> Content | None:
-        """What agents and applications get to see."""
+        """The content visible to agents and applications."""
         return None if self.is_disabled else self.content
 
     @property
@@ -47,7 +47,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What was done to a document, and by whom."""
+    """A change of a document, with its actor."""
 
     version: int
     action: str
@@ -58,7 +58,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """A document as a change left it. `readable` is None while the document is disabled."""
+    """A document after a change. `readable` is None while the document is disabled."""
 
     change: Change
     content: Content
@@ -66,7 +66,7 @@ class Revision:
 
 
 def default_documents() -> dict[Kind, Document]:
-    """What every user has from the beginning."""
+    """Return the documents that every user has initially."""
     return {kind: Document(kind=kind, content=model()) for kind, model in MODELS.items()}
 
 
@@ -83,7 +83,10 @@ def document_of(row: ProfileMemory) -> Document:
 
 
 def validated(kind: Kind, content: Mapping[str, Any] | Content) -> Content:
-    """Errors: `InvalidInput` with every wrong field, its name beginning with `content.`; `TooLarge`."""
+    """Return the validated content.
+
+    Raises: `InvalidInput` with every wrong field, named with the prefix `content.`; `TooLarge`.
+    """
     try:
         document = MODELS[kind].model_validate(content)
     except ValidationError as error:
@@ -96,6 +99,9 @@ def validated(kind: Kind, content: Mapping[str, Any] | Content) -> Content:
 
 
 def require_match(etag: str, if_match: Collection[str] | None) -> None:
-    """Errors: `PreconditionFailed` unless the ETag is one of those named (None: unless nothing is asked)."""
+    """Check that the ETag is one of `if_match`; None accepts any.
+
+    Raises: `PreconditionFailed`.
+    """
     if if_match is not None and ANY not in if_match and etag not in if_match:
         raise PreconditionFailed(f"The document has changed: its ETag is {etag} now. Read it again.")

@@ -1,6 +1,7 @@
-"""What fields and their values are called, in English and Chinese: in prompts, and on pages.
+"""Labels of fields and values, in English and Chinese, for prompts and pages.
 
-Not in the message catalogue: prompts are made in a language that the caller names, whatever the request's own is.
+They are not in the message catalogue: the caller of a prompt chooses its language, independent of the request's
+language.
 """
 
 from __future__ import annotations
@@ -94,5 +95,5 @@ _LABELS: dict[str, tuple[str, str]] = {
 
 
 def label(word: str, language: Language) -> str:
-    """Of a field or of one of the values that a field can have."""
+    """Return the label of a field or of a field's value."""
     return _LABELS[word][language == "zh"]

@@ -1,4 +1,4 @@
-"""How a part of a document is merged into the whole: JSON Merge Patch (RFC 7396), lists of entries by name."""
+"""Merging of a part into a document: JSON Merge Patch (RFC 7396), with entries of lists matched by name."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ Plain = dict[str, Any]
 
 
 def merge(model: type[BaseModel], current: Mapping[str, Any], patch: Any, *, merge_lists: bool, path: str) -> Plain:
-    """The document (or part of one) that the patch makes of the current one; validating it is left to the caller.
+    """Return the document (or part of one) with the patch applied, not yet validated.
 
-    null takes a field back to its default, in entries of lists too. With `merge_lists` an entry of a named list changes
-    the entry of its name, or is added, and one with `"$remove": true` goes. Errors: `InvalidInput` naming what is
-    unknown or has no name, `Conflict` if several entries have the name.
+    null resets a field to its default, also in entries of lists. With `merge_lists` an entry of a named list changes
+    the entry of its name, or is added; an entry with `"$remove": true` is removed.
+
+    Raises: `InvalidInput` for entries that are unknown or have no name, `Conflict` if several entries have the name.
     """
     if not isinstance(patch, Mapping):
         raise InvalidInput.of_field(path, "must be an object")
@@ -74,7 +75,7 @@ def _merge_entry(model: type[Entry], entries: list[Plain], patch: Any, path: str
 
 
 def _changed(before: Plain, after: Plain) -> Plain:
-    """An entry that says something else, with no word of where that comes from, does not keep its old provenance."""
+    """Return the changed entry; without new provenance, a change of content drops the old one."""
     is_new = any(after.get(field) != before.get(field) for field in before.keys() | after.keys() - {"meta"})
     if is_new and after.get("meta") == before.get("meta"):
         return {field: value for field, value in after.items() if field != "meta"}
@@ -82,7 +83,7 @@ def _changed(before: Plain, after: Plain) -> Plain:
 
 
 def _read_entry(patch: Any, path: str) -> tuple[str, bool, Plain]:
-    """Its name, whether it is to go, and what it says."""
+    """Return an entry's name, True if it is to be removed, and its fields."""
     if not isinstance(patch, Mapping) or not isinstance(patch.get("name"), str):
         raise InvalidInput.of_field(f"{path}.name", "is required")
     is_removed = patch.get(REMOVE, False)

@@ -1,7 +1,7 @@
-"""What agents are told of a user: the `user` document for the router, the `work` document for the worker.
+"""Prompts about a user for agents: the `user` document for the router, the `work` document for the worker.
 
-A prompt says what differs from the default document, in the order of usefulness, one thing a line, between markers. All
-text of documents is quoted (see `quoting`) after a dash or a label: it can neither end the frame nor begin a line.
+A prompt lists what differs from the default document, most useful first, one item per line, between markers. All text
+of documents is quoted (see `quoting`) after a dash or a label: it can neither close the frame nor begin a line.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ _STATUS_ORDER = ("active", "planned", None, "paused", "completed")
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """`heading` stands once over all lines that have it."""
+    """A line of a prompt. `heading` is printed once above all lines that share it."""
 
     heading: str
     text: str
@@ -81,9 +81,10 @@ class _Line:
 def build_user_memory_prompt(
     content: UserMemoryContent | None, *, max_tokens: int | None = None, language: Language = "en"
 ) -> str:
-    """Between `<!-- USER_MEMORY_START -->` and `<!-- USER_MEMORY_END -->`; empty if nothing is known or fits.
+    """Return the prompt between `<!-- USER_MEMORY_START -->` and `<!-- USER_MEMORY_END -->`.
 
-    The whole takes at most `max_tokens` (`quoting.estimated_tokens`): long lines are cut, the less useful left out.
+    It is empty if nothing is known or fits. It takes at most `max_tokens` (`quoting.estimated_tokens`): long lines are
+    cut, less useful ones left out.
     """
     return _prompt("user", content, max_tokens, language)
 
@@ -91,7 +92,7 @@ def build_user_memory_prompt(
 def build_work_memory_prompt(
     content: WorkProfileContent | None, *, max_tokens: int | None = None, language: Language = "en"
 ) -> str:
-    """The same between `<!-- WORK_MEMORY_START -->` and `<!-- WORK_MEMORY_END -->`."""
+    """Return the prompt between `<!-- WORK_MEMORY_START -->` and `<!-- WORK_MEMORY_END -->`, within `max_tokens`."""
     return _prompt("work", content, max_tokens, language)
 
 
@@ -104,9 +105,9 @@ def build_system_prompt(
     max_tokens: int | None = None,
     language: Language = "en",
 ) -> str:
-    """The base prompt, and after it what that type of agent is to know: a router of the user, a worker of the work.
+    """Return the base prompt, followed by the memory for that type of agent: a router's user, a worker's work.
 
-    `max_tokens` is for the memory alone.
+    `max_tokens` limits the memory alone.
     """
     if agent_type == ROUTER:
         memory = build_user_memory_prompt(user_memory, max_tokens=max_tokens, language=language)
@@ -116,7 +117,7 @@ def build_system_prompt(
 
 
 def language_of(content: UserMemoryContent | None) -> Language:
-    """The language that the user is spoken to in, as far as prompts are made in it."""
+    """Return the user's language if prompts support it."""
     if content is None:
         return "en"
     named = [content.primary_language, *content.preferences.language_preference]
@@ -128,8 +129,8 @@ def _prompt(kind: Kind, content: BaseModel | None, max_tokens: int | None, langu
     lines = list(_lines(kind, content, language)) if content is not None else []
     name = kind.upper()
     head, tail = f"<!-- {name}_MEMORY_START -->\n{_FRAME[kind, language]}", f"<!-- {name}_MEMORY_END -->"
-    chosen = lines if max_tokens is None else _fitting(lines, max_tokens - _cost(head) - _cost(tail))
-    return "\n".join([head, *_laid_out(chosen), tail]) if chosen else ""
+    chosen = lines if max_tokens is None else _within_budget(lines, max_tokens - _cost(head) - _cost(tail))
+    return "\n".join([head, *_with_headings(chosen), tail]) if chosen else ""
 
 
 def _lines(kind: Kind, content: BaseModel, language: Language) -> Iterator[_Line]:
@@ -140,13 +141,13 @@ def _lines(kind: Kind, content: BaseModel, language: Language) -> Iterator[_Line
         elif field.endswith("_rules"):
             yield from (_Line(heading, f"- {quoted(rule)}") for rule in value if quoted(rule))
         elif value and isinstance(value, list) and isinstance(value[0], Entry):
-            yield from (_Line(heading, f"- {_entry(item, language)}") for item in _by_use(value))
-        elif said := _said(value, language):
-            yield _Line("", f"{heading}: {said}")
+            yield from (_Line(heading, f"- {_entry(item, language)}") for item in _current_first(value))
+        elif text := _value_text(value, language):
+            yield _Line("", f"{heading}: {text}")
 
 
-def _by_use(entries: list[Entry]) -> list[Entry]:
-    """What goes on before what is over, else as written."""
+def _current_first(entries: list[Entry]) -> list[Entry]:
+    """Return current entries before finished ones, otherwise in order."""
     if not hasattr(entries[0], "status"):
         return entries
     return sorted(entries, key=lambda entry: _STATUS_ORDER.index(vars(entry)["status"]))
@@ -158,22 +159,22 @@ def _entry(entry: Entry, language: Language) -> str:
 
 
 def _parts(model: BaseModel, language: Language) -> Iterator[str]:
-    """`label: value` of every field that says something; notes, which may be long, at the end."""
+    """Yield `label: value` of every field with a value; notes, which may be long, come last."""
     fields = sorted(type(model).model_fields, key=lambda field: field == "notes")
     for field in fields:
         info, value = type(model).model_fields[field], getattr(model, field)
         if field in {"name", "meta"} or value == info.default:
             continue
-        said = label(value, language) if choices(info.annotation) else _said(value, language)
-        if said:
-            yield f"{label(field, language)}: {said}"
+        text = label(value, language) if choices(info.annotation) else _value_text(value, language)
+        if text:
+            yield f"{label(field, language)}: {text}"
     if getattr(getattr(model, "meta", None), "source", None) == "agent_inferred":
         yield label("agent_inferred", language)
 
 
-def _said(value: Any, language: Language) -> str:
+def _value_text(value: Any, language: Language) -> str:
     if isinstance(value, list):
-        return ", ".join(filter(None, (_said(item, language) for item in value)))
+        return ", ".join(filter(None, (_value_text(item, language) for item in value)))
     if isinstance(value, TimeWindow):
         days = " ".join(label(day, language) for day in value.weekdays)
         return f"{days} {value.start}–{value.end}".strip()
@@ -183,8 +184,8 @@ def _said(value: Any, language: Language) -> str:
     return "" if value is None else quoted(str(value))
 
 
-def _fitting(lines: list[_Line], left: int) -> list[_Line]:
-    """The first lines that the budget has room for; one that is long is cut."""
+def _within_budget(lines: list[_Line], left: int) -> list[_Line]:
+    """Return the first lines within the budget of tokens; a long line is cut."""
     chosen: list[_Line] = []
     largest = max(left // _LARGEST_SHARE, _SHORTEST_CUT_TOKENS)
     headings: set[str] = {""}
@@ -204,7 +205,7 @@ def _cost(line: str) -> int:
     return estimated_tokens(f"{line}\n")
 
 
-def _laid_out(lines: list[_Line]) -> Iterator[str]:
+def _with_headings(lines: list[_Line]) -> Iterator[str]:
     heading = ""
     for line in lines:
         if line.heading != heading and line.heading:

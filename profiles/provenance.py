@@ -1,4 +1,4 @@
-"""Where entries come from: whoever writes one without saying so is named in it."""
+"""Provenance of entries: an entry written without `meta` gets its writer's."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ AGENT_CONFIDENCE = 0.7
 
 
 def meta_of(actor: Actor, agent_id: str, now: datetime) -> EntryMeta:
-    """What is said of an entry whose writer says nothing: an agent infers, everybody else knows."""
+    """Return the provenance of an entry written without one: inferred if an agent wrote it, else stated."""
     if agent_id:
         return EntryMeta(source="agent_inferred", confidence=AGENT_CONFIDENCE, last_updated_at=isoformat(now))
     return EntryMeta(source=_SOURCES.get(actor.kind, "import"), confidence=1.0, last_updated_at=isoformat(now))
 
 
 def fill_in(content: Content, before: Content, meta: EntryMeta) -> None:
-    """Gives entries that came without `meta` the one they had while they said the same, else the writer's."""
+    """Set `meta` of entries that lack it: the previous one if the entry is unchanged, else the writer's."""
     for field, info in type(content).model_fields.items():
         model = entry_model(info.annotation)
         if model is not None and "meta" in model.model_fields:
-            known = {_said(entry): vars(entry)["meta"] for entry in getattr(before, field)}
+            known = {_content_json(entry): vars(entry)["meta"] for entry in getattr(before, field)}
             for entry in getattr(content, field):
                 if "meta" not in entry.model_fields_set:
-                    entry.meta = known.get(_said(entry), meta)
+                    entry.meta = known.get(_content_json(entry), meta)
 
 
-def _said(entry: Entry) -> str:
-    said: Any = entry.model_dump_json(exclude={"meta"})
-    return str(said)
+def _content_json(entry: Entry) -> str:
+    content: Any = entry.model_dump_json(exclude={"meta"})
+    return str(content)

@@ -1,21 +1,21 @@
-"""Text of memories inside a prompt: one line that cannot end its frame, and an estimate of what it costs."""
+"""Quoting of memory text in prompts: one line that cannot close its frame, and an estimate of its tokens."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 
-# Angle brackets make comments, tags and the markers of chat templates.
+# Angle brackets form comments, tags and the markers of chat templates.
 _BRACKETS = str.maketrans(dict.fromkeys("<＜﹤", "‹") | dict.fromkeys(">＞﹥", "›"))
 _MARKER = re.compile(r"(USER|WORK)[_＿\s]*MEMORY[_＿\s]*(START|END)", re.IGNORECASE)
 _HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
-_JOINERS = "\u200c\u200d"  # letters of some scripts and emoji are made with them
+_JOINERS = "\u200c\u200d"  # part of letters in some scripts, and of emoji
 _ELLIPSIS = "…"
 _PARTS = 3  # tokens are counted in thirds
 
 
 def quoted(text: str) -> str:
-    """On one line, without hidden characters, angle brackets and our markers."""
+    """Return the text on one line, without hidden characters, angle brackets and the gateway's markers."""
     visible = "".join(_shown(char) for char in text).translate(_BRACKETS)
     return _MARKER.sub(r"\1 memory \2", " ".join(visible.split()))
 
@@ -28,14 +28,16 @@ def _shown(char: str) -> str:
 
 
 def estimated_tokens(text: str) -> int:
-    """What a tokenizer of byte pairs makes of it at most, more or less: three ASCII characters are a token, a common
-    Chinese character is one, anything else as many as it has bytes.
+    """Return an upper estimate of the tokens of a byte-pair tokenizer.
+
+    Three ASCII characters count as one token, a common Chinese character as one, any other character as its number of
+    bytes.
     """
     return -(-sum(map(_weight, text)) // _PARTS)
 
 
 def cut(text: str, max_tokens: int) -> str:
-    """As much of the beginning as fits, with an ellipsis where something is missing."""
+    """Return the longest beginning that fits, with an ellipsis if it is cut."""
     if estimated_tokens(text) <= max_tokens:
         return text
     left = max_tokens * _PARTS - _weight(_ELLIPSIS)

@@ -1,7 +1,7 @@
-"""The two documents of a user, field by field: who they are (`user`) and how they work (`work`).
+"""Schemas of a user's two documents: personal facts (`user`) and working style (`work`).
 
-Everything has a default, so that `UserMemoryContent()` is the document of somebody of whom nothing is known. Unknown
-fields are refused by name. What validates comes back as it was written: dates and times are checked, never rewritten.
+Every field has a default, so `UserMemoryContent()` is the document of an unknown user. Unknown fields are refused by
+name. Valid content is stored as written: dates and times are checked, never rewritten.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ProjectStatus = Literal["planned", "active", "paused", "completed"]
 
 
 def _storable(text: str) -> str:
-    """What any database and any UTF-8 answer can carry."""
+    """Check that any database and any UTF-8 response can carry the text."""
     if "\x00" in text or has_surrogates(text):
         raise ValueError("must hold neither NUL characters nor halves of characters")
     return text
@@ -48,7 +48,7 @@ def _a_date(text: str) -> str:
 
 
 def _a_date_time(text: str) -> str:
-    """RFC 3339, which knows leap seconds where Python does not."""
+    """Check for RFC 3339, which allows leap seconds; Python does not."""
     try:
         day, clock, second, offset = _DATE_TIME.findall(text)[0]
         datetime.fromisoformat(f"{day}T{clock}:{'59' if second == '60' else second}{offset.upper()}")
@@ -79,7 +79,7 @@ Durations = Annotated[
 
 
 class EntryMeta(Body):
-    """Where an entry comes from. The gateway fills it in when an entry is written without it."""
+    """Provenance of an entry. The gateway fills it in for an entry written without it."""
 
     source: MemorySource | None = None
     confidence: float | None = Field(None, ge=0, le=1, allow_inf_nan=False)
@@ -98,7 +98,7 @@ Windows = Annotated[list[TimeWindow], _Few]
 
 
 class Entry(Body):
-    """What is known by its name within its list."""
+    """An entry identified by its name within its list."""
 
     name: Name
 
@@ -149,7 +149,7 @@ class Routine(Entry):
 
 
 class UserMemoryContent(Body):
-    """Who the user is: for the router agent, which understands what is asked."""
+    """Personal facts about the user, for the router agent, which interprets requests."""
 
     occupation: Words | None = None
     timezone: Words | None = None
@@ -200,7 +200,7 @@ class TeamMember(Entry):
 
 
 class WorkProfileContent(Body):
-    """How the user works: for the worker agent, which does what is asked."""
+    """Working style of the user, for the worker agent, which carries out requests."""
 
     occupation: Words | None = None
     expertise: WordList = []
@@ -220,5 +220,5 @@ MODELS: dict[Kind, type[UserMemoryContent] | type[WorkProfileContent]] = {
 
 
 def json_schema(kind: Kind) -> dict[str, Any]:
-    """The JSON Schema (2020-12) of a document."""
+    """Return the JSON Schema (2020-12) of a document."""
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **MODELS[kind].model_json_schema()}

@@ -1,7 +1,6 @@
-"""The two documents of a user: read, written, merged, restored, disabled. Each change is a version of its own.
+"""Operations on a user's two documents: read, write, merge, restore, disable. Each change creates a version.
 
-Everything that changes a document locks its user's row first, so that changes happen one after the other, each on what
-the one before left.
+Every change locks the user's row first, so that changes run one after the other.
 """
 
 from __future__ import annotations
@@ -42,20 +41,20 @@ Plain = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """`text` is empty if nothing is known or the document is disabled."""
+    """A prompt. `text` is empty if nothing is known or the document is disabled."""
 
     text: str
     language: Language
 
 
 def read(user_pk: UUID, kind: Kind) -> Document:
-    """One statement."""
+    """Return a document. One statement."""
     row = ProfileMemory.objects.filter(owner_id=user_pk, memory_type=kind).first()
     return document_of(row) if row else default_documents()[kind]
 
 
 def read_both(user_pk: UUID) -> dict[Kind, Document]:
-    """One statement."""
+    """Return both documents. One statement."""
     documents = [document_of(row) for row in ProfileMemory.objects.filter(owner_id=user_pk)]
     return default_documents() | {document.kind: document for document in documents}
 
@@ -69,10 +68,9 @@ def write(
     agent_id: str = "",
     if_match: Collection[str] | None = None,
 ) -> Document:
-    """Puts a whole document in the place of the present one. `if_match` are the ETags of which one must be the present
-    one's.
+    """Replace a document. With `if_match`, one of these ETags must be the current one.
 
-    Errors: `InvalidInput`, `NotFound` without such a user, `PreconditionFailed`, `Conflict` if the document is
+    Raises: `InvalidInput`, `NotFound` for an unknown user, `PreconditionFailed`, `Conflict` if the document is
     disabled, `TooLarge`.
     """
     written = validated(kind, content)
@@ -89,8 +87,9 @@ def patch(
     agent_id: str = "",
     if_match: Collection[str] | None = None,
 ) -> Document:
-    """Merges a part into the present document (see `merge.merge`). Errors: as of `write`; `Conflict` also where
-    `merge_lists` meets several entries of one name.
+    """Merge a part into the current document (see `merge.merge`).
+
+    Raises: the errors of `write`; `Conflict` also if `merge_lists` meets several entries of one name.
     """
 
     def merged(document: Document) -> Content:
@@ -108,8 +107,9 @@ def restore(
     actor: Actor,
     if_match: Collection[str] | None = None,
 ) -> Document:
-    """Makes the document say again what it said in that version. Errors: `NotFound`, `PreconditionFailed`, `Conflict`
-    if the document is disabled.
+    """Restore the document's content of a version.
+
+    Raises: `NotFound`, `PreconditionFailed`, `Conflict` if the document is disabled.
     """
     return _change(
         user_pk,
@@ -123,7 +123,10 @@ def restore(
 
 
 def set_disabled(user_pk: UUID, kind: Kind, is_disabled: bool, *, actor: Actor) -> Document:
-    """A disabled document reads as null and cannot be written. Errors: `NotFound` without such a user."""
+    """Disable or enable a document. A disabled document reads as null and cannot be written.
+
+    Raises: `NotFound` for an unknown user.
+    """
     action, status = (Action.DISABLE, Status.DISABLED) if is_disabled else (Action.ENABLE, Status.ACTIVE)
     with transaction.atomic():
         user, row = _lock(user_pk, kind)
@@ -134,7 +137,7 @@ def set_disabled(user_pk: UUID, kind: Kind, is_disabled: bool, *, actor: Actor) 
 
 
 def history(user_pk: UUID, kind: Kind, *, before: int | None = None, limit: int = 50) -> list[Change]:
-    """What changed the document, newest first; `before` is a version. One statement."""
+    """Return the changes of a document, newest first; `before` is a version. One statement."""
     rows = _revisions(user_pk, kind)
     if before is not None:
         rows = rows.filter(version__lt=before)
@@ -142,7 +145,10 @@ def history(user_pk: UUID, kind: Kind, *, before: int | None = None, limit: int 
 
 
 def revision(user_pk: UUID, kind: Kind, version: int) -> Revision:
-    """One statement. Errors: `NotFound`, also for versions older than the newest 200."""
+    """Return the document as of a version. One statement.
+
+    Raises: `NotFound`, also for versions older than the newest 200.
+    """
     found = _revisions(user_pk, kind).filter(version=min(version, _MAX_VERSION))
     row = found.values_list(*_CHANGE, "content", "profile__status").first()
     if row is None:
@@ -155,14 +161,14 @@ def revision(user_pk: UUID, kind: Kind, version: int) -> Revision:
 def prompt_for(
     user_pk: UUID, agent: AgentType, *, max_tokens: int | None = None, language: Language | None = None
 ) -> str:
-    """The text of `make_prompt`."""
+    """Return the text of `make_prompt`."""
     return make_prompt(user_pk, agent, max_tokens=max_tokens, language=language).text
 
 
 def make_prompt(
     user_pk: UUID, agent: AgentType, *, max_tokens: int | None = None, language: Language | None = None
 ) -> Prompt:
-    """What goes into that agent's system prompt. Without `language` it is the user's own. One statement."""
+    """Return the prompt for an agent's system prompt, by default in the user's language. One statement."""
     documents = read_both(user_pk)
     user = cast("UserMemoryContent | None", documents["user"].readable)
     work = cast("WorkProfileContent | None", documents["work"].readable)
@@ -192,7 +198,7 @@ def _change(
     if_match: Collection[str] | None,
     detail: Plain | None = None,
 ) -> Document:
-    """What says the same as before is no change and no new version."""
+    """Change a document in a transaction. Unchanged content creates no version."""
     with transaction.atomic():
         user, row = _lock(user_pk, kind)
         document = document_of(row)
@@ -209,7 +215,7 @@ def _change(
 
 
 def _lock(user_pk: UUID, kind: Kind) -> tuple[MemoryUser, ProfileMemory]:
-    """The user, locked, and the document's row, a new one if nobody wrote it yet."""
+    """Return the user, locked, and the document's row, a new one if it does not exist."""
     user = MemoryUser.objects.select_for_update(no_key=True).filter(pk=user_pk).first()
     if user is None:
         raise NotFound("There is no such user.")

@@ -1,6 +1,6 @@
-"""Who is calling: the key from the header, or `user_id` and `user_key` from body, form or query.
+"""Authentication by API key: from the header, or `user_id` and `user_key` from body, form or query.
 
-This module is imported while Django REST framework reads its settings: no drf-spectacular, generics or viewsets here.
+Django REST framework imports this module while it reads its settings: import no drf-spectacular, generics or viewsets.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from accounts.api import limits
 from accounts.principal import Principal
 from core.errors import BadRequest, InvalidInput, Unauthenticated
 
-# What a view parses whole anyway. A multipart body is read for credentials only when no header brings them.
+# Bodies that a view parses completely anyway. A multipart body is read for credentials only without a header.
 _SMALL_BODIES = ("application/json", "application/x-www-form-urlencoded")
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What one place of a request says about its caller; None is "nothing"."""
+    """The credentials in one place of a request; None if absent."""
 
     user_id: str | None = None
     user_key: str | None = None
@@ -34,7 +34,7 @@ class Credentials:
 class UserKeyAuthentication(BaseAuthentication):
     """`Authorization: Bearer uk_…` (preferred), or `user_id` and `user_key` in body, form or query.
 
-    Errors: `Unauthenticated`; `BadRequest` when two places of the request disagree; `TooManyRequests`.
+    Raises: `Unauthenticated`; `BadRequest` if two places of the request disagree; `TooManyRequests`.
     """
 
     def authenticate(self, request: Request) -> tuple[Principal, None] | None:
@@ -54,21 +54,24 @@ class UserKeyAuthentication(BaseAuthentication):
         if header is None:
             return authenticate_credentials(request._request, credentials_from(request.data), query)  # noqa: SLF001
         principal = limits.authenticate(address_of(request), header)
-        _require_same(principal, header, self._seen_beside_header(request, query))
+        _require_same(principal, header, self._redundant_credentials(request, query))
         return principal
 
     def authenticate_header(self, request: Request) -> str:
         return "Bearer"
 
-    def _seen_beside_header(self, request: Request, query: Credentials) -> list[Credentials]:
+    def _redundant_credentials(self, request: Request, query: Credentials) -> list[Credentials]:
         is_small = (request.content_type or "").partition(";")[0].strip().lower() in _SMALL_BODIES
         seen = [query, credentials_from(request.data)] if is_small else [query]
-        _mark(request._request, seen)  # noqa: SLF001
+        _mark_deprecated(request._request, seen)  # noqa: SLF001
         return seen
 
 
 class ProvisioningAuthentication(BaseAuthentication):
-    """Lets the provisioner create users; nobody is signed in by it. Errors: `Unauthenticated`, `TooManyRequests`."""
+    """Authentication of the provisioner, who may create users. It sets no user.
+
+    Raises: `Unauthenticated`, `TooManyRequests`.
+    """
 
     def authenticate(self, request: Request) -> None:
         if not provisioning.is_open() and not provisioning.is_token(bearer(request)):
@@ -80,7 +83,7 @@ class ProvisioningAuthentication(BaseAuthentication):
 
 
 def caller(request: Request) -> Principal:
-    """Who calls, in a view whose authentication is `UserKeyAuthentication`."""
+    """Return the caller, in a view whose authentication is `UserKeyAuthentication`."""
     return cast("Principal", request.user)
 
 
@@ -90,7 +93,10 @@ def address_of(request: Request | HttpRequest) -> str:
 
 
 def bearer(request: Request | HttpRequest) -> str | None:
-    """The token of the `Authorization` header, None without one. Errors: `Unauthenticated` if it is no Bearer."""
+    """Return the token of the `Authorization` header; None without the header.
+
+    Raises: `Unauthenticated` if it is not a bearer token.
+    """
     header: str = request.META.get("HTTP_AUTHORIZATION", "")
     if not header:
         return None
@@ -102,8 +108,9 @@ def bearer(request: Request | HttpRequest) -> str | None:
 
 
 def credentials_from(fields: Any) -> Credentials:
-    """`user_id` and `user_key` of a JSON object, a form or a query. Errors: `BadRequest` if one is given twice
-    with different values, `InvalidInput` if it is not text.
+    """Return `user_id` and `user_key` of a JSON object, a form or a query.
+
+    Raises: `BadRequest` if one is given twice with different values, `InvalidInput` if it is not text.
     """
     if not isinstance(fields, Mapping):
         return Credentials()
@@ -111,11 +118,12 @@ def credentials_from(fields: Any) -> Credentials:
 
 
 def authenticate_credentials(request: HttpRequest, *places: Credentials) -> Principal | None:
-    """The caller by what several places of a request say together; None if no place brings a key.
+    """Return the caller by the credentials of several places; None if no place has a key.
 
-    Errors: `BadRequest` if they disagree, `Unauthenticated` without a user id or with wrong ones, `TooManyRequests`.
+    Raises: `BadRequest` if they disagree, `Unauthenticated` without a user id or with wrong credentials,
+    `TooManyRequests`.
     """
-    _mark(request, places)
+    _mark_deprecated(request, places)
     user_id = _agreed("user_id", (place.user_id for place in places))
     user_key = _agreed("user_key", (place.user_key for place in places))
     if user_key is None:
@@ -133,8 +141,8 @@ def _require_same(principal: Principal, header: str, places: Iterable[Credential
         raise Unauthenticated(services.REFUSAL)
 
 
-def _mark(request: HttpRequest, places: Iterable[Credentials]) -> None:
-    """The answer will say that keys outside the header are deprecated."""
+def _mark_deprecated(request: HttpRequest, places: Iterable[Credentials]) -> None:
+    """Mark the request, so that the response says that keys outside the header are deprecated."""
     if any(place.user_key is not None for place in places):
         request.key_in_url_or_body = True  # type: ignore[attr-defined]
 

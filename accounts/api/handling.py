@@ -1,4 +1,4 @@
-"""What becomes of exceptions in REST endpoints, as far as it depends on who asked."""
+"""Exception handling in REST endpoints that depends on the caller."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from core.errors import Unauthenticated
 
 
 def problem_response(error: Exception, context: Mapping[str, Any]) -> Response | None:
-    """DRF's exception handler. Who was erased while asking is refused like anybody without a key: whatever else broke,
-    broke because their rows went."""
+    """Handle exceptions for DRF. A caller who was erased during the request gets 401.
+
+    Whatever other error occurred, the deletion of the caller's rows caused it.
+    """
     known = rest.as_gateway_error(error)
     if (known is None or known.status == 502) and _was_erased(context["request"]):
         error = Unauthenticated(REFUSAL)

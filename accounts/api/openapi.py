@@ -1,6 +1,6 @@
-"""What the schema says of our authentication, of query parameters and of refusals.
+"""OpenAPI schema of authentication, query parameters and error responses.
 
-Not imported by `authentication`, which DRF loads while it reads its settings, before any schema can be spoken of.
+Not imported by `authentication`, which DRF loads while it reads its settings, before schemas can be defined.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from core.rest import PROBLEM_CONTENT_TYPE, Problem
 
 
 def query_parameters(model: type[BaseModel]) -> list[OpenApiParameter]:
-    """The fields of a query model, for `@extend_schema(parameters=…)`."""
+    """Return the fields of a query model, for `@extend_schema(parameters=…)`."""
     schema = model.model_json_schema()
     required = schema.get("required", [])
     return [
@@ -31,12 +31,12 @@ def query_parameters(model: type[BaseModel]) -> list[OpenApiParameter]:
 
 
 def problems(*statuses: int) -> dict[tuple[int, str], type[Problem]]:
-    """The refusals of an endpoint, for `@extend_schema(responses=…)`."""
+    """Return the error responses of an endpoint, for `@extend_schema(responses=…)`."""
     return {(status, PROBLEM_CONTENT_TYPE): Problem for status in statuses}
 
 
 def _parameter_schema(field: dict[str, Any]) -> dict[str, Any]:
-    """A query has no null: an optional field is simply left out."""
+    """Return a field's schema without null: an optional query parameter is left out instead."""
     alternatives: list[dict[str, Any]] = [item for item in field.get("anyOf", []) if item != {"type": "null"}]
     known = {name: value for name, value in field.items() if name not in {"title", "description", "deprecated"}}
     if len(alternatives) != 1:

@@ -1,4 +1,4 @@
-"""Answers of `/users` as plain data; the shapes are described in `schemas`."""
+"""Responses of `/users` as plain data. Their shapes are in `schemas`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What request bodies and queries of every endpoint share, and the bodies and answers of `/users`."""
+"""Common parts of request bodies and queries, and the bodies and responses of `/users`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _USER_KEY = "The user's key, where no header can be sent. Prefer the header `Aut
 
 
 class _Credentials(BaseModel):
-    """Read by the authentication; views never look at them."""
+    """Credentials in a body or query. The authentication reads them, views do not."""
 
     user_id: str | None = Field(None, description=_USER_ID)
     user_key: str | None = Field(None, description=_USER_KEY, json_schema_extra={"deprecated": True})
@@ -27,28 +27,28 @@ class _Scope(BaseModel):
 
 
 class AuthenticatedBody(Body, _Credentials):
-    """A JSON or form body that may carry credentials."""
+    """A JSON or form body that may contain credentials."""
 
 
 class ScopedBody(AuthenticatedBody, _Scope):
-    """A body that names a scope as well."""
+    """A body that also names a scope."""
 
 
 class AuthenticatedQuery(_Credentials):
-    """Query parameters that may carry credentials: `parse_query(Model, request)`.
+    """Query parameters that may contain credentials: `parse_query(Model, request)`.
 
-    Numbers come as text there, so these models are not strict; unknown names are refused all the same.
+    These models are not strict, because numbers are sent as text; unknown names are refused.
     """
 
     model_config = ConfigDict(extra="forbid")
 
 
 class ScopedQuery(AuthenticatedQuery, _Scope):
-    """Query parameters that name a scope as well."""
+    """Query parameters that also name a scope."""
 
 
 def _require_text(value: object) -> object:
-    """Not a number of seconds, whose unit nobody can tell."""
+    """Check that a time is not a number, whose unit would be ambiguous."""
     if isinstance(value, str):
         return value
     raise ValueError("must be a time such as 2027-01-31T12:00:00+00:00")

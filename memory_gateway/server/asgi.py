@@ -1,4 +1,4 @@
-"""The one ASGI application behind the one port."""
+"""The ASGI application of the gateway: REST, panel, MCP and WebSockets on one port."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from agents.rpc.consumer import RpcConsumer, Timing
 from core import cpu_affinity
 from core.request_context import choose_request_id, request_id
 from memory_gateway.health import HealthMonitor, health_document, monitor
-from memory_gateway.server.client_key import caller_of
-from memory_gateway.server.mcp_endpoint import McpDoor
+from memory_gateway.server.client_key import client_key
+from memory_gateway.server.mcp_endpoint import McpEndpoint
 from memory_gateway.server.request_body import Receive, Send
 from memory_gateway.server.responses import json_answer, problem_answer
 from memory_gateway.server.wsgi_bridge import Answer, Scope, WSGIBridge
 from operations import worker
 from resources.services.storage_binding import StorageMismatch
 
-# What is left of ten seconds after the requests in flight had theirs; what the worker leaves, the next start finishes.
+# What remains of ten seconds after the drain of requests. The next start resumes interrupted work.
 WORKER_STOP_SECONDS = 1.0
 MCP_STOP_SECONDS = 0.5
-# What a multipart body holds besides the file: boundaries, part headers, form fields.
+# A multipart body's overhead besides the file: boundaries, part headers, form fields.
 ENVELOPE_BYTES = 2**20
 
 logger = logging.getLogger("memory_gateway.errors")
@@ -41,12 +41,14 @@ ASGIApplication = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class Router:
-    """Answers `/health` itself, gives WebSockets at any path to `websocket`, `/mcp` to a door that is made for each
-    start, and the rest to `http`."""
+    """A router that answers `/health` itself and passes other requests on.
+
+    WebSockets at any path go to `websocket`, `/mcp` to an endpoint made at startup, everything else to `http`.
+    """
 
     def __init__(self, http: ASGIApplication, websocket: ASGIApplication, health: HealthMonitor) -> None:
         self._http = http
-        self._mcp: McpDoor | None = None
+        self._mcp: McpEndpoint | None = None
         self._websocket = websocket
         self._health = health
 
@@ -75,7 +77,7 @@ class Router:
     async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             await self._websocket(scope, receive, send)
-        except OSError:  # the client left while we spoke
+        except OSError:  # the client disconnected during the response
             return
         except Exception:
             logger.exception("A WebSocket failed")
@@ -85,16 +87,16 @@ class Router:
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
         if settings.MEMORY_GATEWAY_ONE_CORE:
-            cpu_affinity.stay_on_one()
+            cpu_affinity.pin_to_current_cpu()
         try:
             await asyncio.to_thread(_start_worker)
         except StorageMismatch as error:
             await send({"type": "lifespan.startup.failed", "message": error.detail})
             return
         watch = asyncio.create_task(_end_with_parent(os.environ.get("MEMORY_GATEWAY_WORKER", "")))
-        self._mcp = McpDoor(settings.MEMORY_GATEWAY_THREADS)
+        self._mcp = McpEndpoint(settings.MEMORY_GATEWAY_THREADS)
         async with self._mcp.open(MCP_STOP_SECONDS):
-            gc.freeze()  # what is here now stays: nobody has to look through it again and again for what is garbage
+            gc.freeze()  # objects loaded so far live as long as the process: exclude them from garbage collection
             await send({"type": "lifespan.startup.complete"})
             await receive()
         watch.cancel()
@@ -116,7 +118,7 @@ async def _send_whole(answer: Answer, send: Send) -> None:
 
 
 async def _end_with_parent(parent_pid: str) -> None:
-    """A worker whose parent was killed would go on holding the port: it ends too."""
+    """Stop this worker process when its parent was killed, because it would keep the port open."""
     while parent_pid:
         await asyncio.sleep(1)
         if os.getppid() != int(parent_pid):
@@ -130,7 +132,7 @@ application = Router(
         refuse=problem_answer,
         max_body_bytes=settings.MEMORY_GATEWAY_MAX_UPLOAD_BYTES + ENVELOPE_BYTES,
         threads=settings.MEMORY_GATEWAY_THREADS,
-        caller_of=caller_of,
+        client_key=client_key,
     ),
     RpcConsumer.as_asgi(
         doors=Doors(requests_per_second=settings.RPC_REQUESTS_PER_SECOND),

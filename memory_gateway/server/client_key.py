@@ -1,6 +1,6 @@
-"""Whose a request is by the look of it, before anybody has read it: so that one caller leaves threads to the others.
+"""Fairness keys: the probable caller of a request before authentication, so that one caller cannot occupy all threads.
 
-Nothing is proven here. Who claims to be somebody else, or somebody new each time, fails at authentication, and quickly.
+The key is not verified. A caller who forges one, or uses a new one each time, fails quickly at authentication.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _IN_MULTIPART = re.compile(rb'name="user_key"\r\n\r\n' + _KEY)
 _IN_FORM = re.compile(rb"(?:^|&)user_key=" + _KEY)
 
 
-def caller_of(scope: Scope, beginning: bytes) -> Hashable:
-    """The user whose key the request brings, if that worked lately; else the key, and without one the address.
+def client_key(scope: Scope, beginning: bytes) -> Hashable:
+    """Return the user of the request's API key if the key was used lately; else the key, or the network without a key.
 
-    `beginning` is what is known of the body. No SQL; this runs on the event loop.
+    `beginning` is the part of the body received so far. No SQL: this runs on the event loop.
     """
     key = _key(scope, beginning)
     if key is not None:

@@ -1,6 +1,6 @@
-"""How many connections one process holds, and which of them give way to new ones.
+"""Limits on a process's connections, which close idle connections for new ones.
 
-This module and `http_protocol` know no models: a worker process imports them before it sets Django up.
+This module and `http_protocol` import no models: a worker process imports them before it sets up Django.
 """
 
 from __future__ import annotations
@@ -20,40 +20,40 @@ from core.networks import network_of
 logger = logging.getLogger("memory_gateway.server.connections")
 
 MAX_CONNECTIONS = 4096
-# Files that are no connections of clients: databases, uploads, calls to engines, modules. A thread has up to four open.
+# Files other than client connections: databases, uploads, calls to engines, modules. A thread opens up to four.
 RESERVED_FILES = 256
 FILES_PER_THREAD = 4
-# With fewer, the start says so.
+# Below this, the server warns at startup.
 FEW_CONNECTIONS = 1000
 _WARNING_INTERVAL_SECONDS = 60.0
 
 
 def allowed_connections(threads: int) -> int:
-    """Raise the soft limit of open files as far as it is needed and allowed; return how many connections it leaves."""
+    """Raise the soft limit of open files as needed and allowed; return the number of connections it leaves."""
     reserve = RESERVED_FILES + FILES_PER_THREAD * threads
     limit = _raise_file_limit(MAX_CONNECTIONS + reserve)
     return max(min(limit - reserve, MAX_CONNECTIONS), limit // 4, 1)
 
 
-def _raise_file_limit(wanted: int) -> int:
+def _raise_file_limit(needed: int) -> int:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY or soft >= wanted:
-        return wanted
-    raised = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return needed
+    raised = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (raised, hard))
-    except (ValueError, OSError):  # macOS names a hard limit that it does not grant
+    except (ValueError, OSError):  # macOS reports a hard limit that it does not grant
         return soft
     return raised
 
 
 class Connection(Protocol):
-    """`address` is what `ConnectionTable.address_of` returned for its client."""
+    """A connection to count. `address` is the result of `ConnectionTable.address_of` for its client."""
 
     address: str | None
 
-    def give_way(self) -> None:
-        """Close at once."""
+    def close_now(self) -> None:
+        """Close the connection at once."""
 
 
 class ConnectionTable:
@@ -78,18 +78,18 @@ class ConnectionTable:
         self._clock = clock
         self._warn_at = -math.inf
         self._counts: Counter[str | None] = Counter()
-        self._idle: dict[Connection, None] = {}  # idle longest first, and the same for each address
+        self._idle: dict[Connection, None] = {}  # longest idle first, also per address below
         self._idle_of: defaultdict[str | None, dict[Connection, None]] = defaultdict(dict)
         self._closing: set[Connection] = set()
 
     def address_of(self, host: str) -> str | None:
-        """Return the address that a client is counted under, None for a trusted proxy."""
+        """Return the address under which a client is counted; None for a trusted proxy."""
         return _address_of(host, self._trusted_proxies)
 
     def admit(self, connection: Connection, *, open_connections: int) -> bool:
-        """Count a new connection. Return False if there is no room for it and no idle one to close.
+        """Count a new connection. Return False if there is no room and no idle connection to close.
 
-        `open_connections` includes the new one, WebSockets, and those that are about to close.
+        `open_connections` includes the new one, WebSockets, and those about to close.
         """
         address = connection.address
         self._counts[address] += 1
@@ -116,7 +116,7 @@ class ConnectionTable:
             self._idle_of[connection.address].pop(connection, None)
 
     def remove(self, connection: Connection) -> None:
-        """Forget a connection that was closed, or that became a WebSocket and has other limits now."""
+        """Remove a connection that was closed, or that became a WebSocket, which has other limits."""
         if connection not in self._closing:
             self._release(connection)
         self._closing.discard(connection)
@@ -126,7 +126,7 @@ class ConnectionTable:
         if oldest is None:
             return False
         self._release(oldest)
-        oldest.give_way()
+        oldest.close_now()
         return True
 
     def _release(self, connection: Connection) -> None:

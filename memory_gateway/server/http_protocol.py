@@ -1,6 +1,6 @@
-"""uvicorn's HTTP protocol with bounds for clients that have not authenticated yet.
+"""uvicorn's HTTP protocol with limits for unauthenticated clients.
 
-It relies on uvicorn's internals: `tests/memory_gateway/test_http_protocol.py` notices when they change.
+It relies on uvicorn's internals; `tests/memory_gateway/test_http_protocol.py` detects changes in them.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from memory_gateway.server.connections import ConnectionTable
 
 MAX_HEAD_BYTES = 64 * 1024
 MAX_HEADERS = 100
-# Requests that a client may send on one connection before the first of them is answered.
+# Maximum number of requests that a client may pipeline on one connection.
 MAX_PIPELINED = 32
-# How long a client that was refused may go on sending, and how much of it is read: it gets to read its answer so.
+# Time for which a refused client may go on sending (and the server reads), so that it can read the response.
 LINGER_SECONDS = 1.0
 LINGER_BYTES = 256 * 1024
 
@@ -34,10 +34,10 @@ class TooManyConnections(GatewayError):
 
 
 class HttpProtocol(HttpToolsProtocol):
-    """Refuses long heads, ends slow ones, and takes its place in a table of connections.
+    """HTTP protocol that refuses long request heads, ends slow ones and registers its connection in a table.
 
-    `head_seconds`: how long a client may take from connecting, or from the first byte of another request, until the
-    head is complete. `stall_seconds`: how long it may go without taking any more of its answer.
+    `head_seconds`: time from connecting, or from the first byte of a further request, to a complete head.
+    `stall_seconds`: longest time without the client reading any of the response.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class HttpProtocol(HttpToolsProtocol):
         self._head_timer: asyncio.TimerHandle | None = None
         self.headers = []
         self._piece_bytes = 0
-        # What came since the last complete head or part of a body. The whole piece in which that ended is counted.
+        # Bytes since the last complete head or part of a body, counted in whole pieces.
         self._unparsed_bytes = 0
         self._refusal: GatewayError | None = None
         self._is_refused = False
@@ -83,7 +83,7 @@ class HttpProtocol(HttpToolsProtocol):
         self._table.remove(self)
         super().handle_websocket_upgrade()
 
-    def give_way(self) -> None:
+    def close_now(self) -> None:
         self.transport.abort()
 
     # --- what the client sends ---
@@ -100,7 +100,7 @@ class HttpProtocol(HttpToolsProtocol):
                     return
 
     def _parse(self, piece: bytes) -> None:
-        """Parse at most `MAX_HEAD_BYTES`, so that a client cannot make the parser keep much more than that."""
+        """Parse at most `MAX_HEAD_BYTES` at a time, which limits what the parser keeps in memory."""
         self._piece_bytes = len(piece)
         self._unparsed_bytes += self._piece_bytes
         super().data_received(piece)
@@ -124,7 +124,7 @@ class HttpProtocol(HttpToolsProtocol):
         super().on_headers_complete()
         self._table.mark_busy(self)
         if not self.parser.should_upgrade():
-            self.headers = []  # for trailers: they must not pass for headers
+            self.headers = []  # trailers must not be taken for headers
 
     def on_body(self, body: bytes) -> None:
         self._unparsed_bytes = self._piece_bytes
@@ -155,7 +155,7 @@ class HttpProtocol(HttpToolsProtocol):
                 self.loop.call_later(self._stall_seconds, self._end_stalled, self.transport.get_write_buffer_size())
 
     def _end_stalled(self, unsent_bytes: int) -> None:
-        """Abort a connection whose client takes nothing: closing it would wait for the client."""
+        """Abort a connection whose client reads nothing: closing it would wait for the client."""
         if self.parser is None or (self._is_busy and not self.transport.is_closing()):
             return
         still_unsent_bytes = self.transport.get_write_buffer_size()
@@ -174,11 +174,11 @@ class HttpProtocol(HttpToolsProtocol):
             self._head_timer = None
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what the parser or one of its callbacks did not accept."""
+        """Answer a request that the parser or one of its callbacks refused."""
         self._refuse(self._refusal or BadRequest("This is not a valid HTTP/1.1 request."))
 
     def _refuse(self, error: GatewayError) -> None:
-        """Answer, and close a little later: closing at once can destroy the answer on its way."""
+        """Answer, then close with a delay: closing at once can destroy the response in transit."""
         self._is_refused = True
         if self._is_busy:
             if self.cycle.response_started or self.pipeline:

@@ -1,6 +1,6 @@
-"""`/mcp`: MCP's streamable HTTP without sessions, behind our own keys.
+"""MCP endpoint at `/mcp`: streamable HTTP without sessions, authenticated by API keys.
 
-The SDK sees a request only when it is known whose it is, whole, and sane JSON.
+The SDK receives a request only after it is authenticated, complete and valid JSON.
 """
 
 from __future__ import annotations
@@ -25,7 +25,15 @@ from agents.tools.caller import caller_for
 from core.errors import BadRequest, GatewayError, TooLarge, Unauthenticated
 from core.rest import MAX_JSON_DEPTH, Forbidden, RequestTimeout, json_depth_exceeds
 from memories.services.owned import owner_of
-from memory_gateway.server.request_body import BodyError, ClientGone, IncomingBody, Message, Patience, Receive, TooMuch
+from memory_gateway.server.request_body import (
+    BodyError,
+    ClientGone,
+    ClientTimeouts,
+    IncomingBody,
+    Message,
+    Receive,
+    TooMuch,
+)
 from memory_gateway.server.responses import made_answer, problem_answer
 from memory_gateway.server.wsgi_bridge import Answer, InternalError, Scope, body_length
 
@@ -40,8 +48,8 @@ class MethodNotAllowed(GatewayError):
     status, code, title = 405, "method_not_allowed", "Method not allowed"
 
 
-class McpDoor:
-    """Answers requests while `open()` is entered; a request is one exchange, whatever process it meets."""
+class McpEndpoint:
+    """MCP server that answers while `open()` is entered. Requests are independent, so any process may answer them."""
 
     def __init__(self, threads: int) -> None:
         self._workers = Workers(threads)
@@ -55,7 +63,7 @@ class McpDoor:
         await asyncio.wait([asyncio.ensure_future(closing)], timeout=stop_seconds)
 
     async def answer(self, scope: Scope, receive: Receive) -> Answer | None:
-        """None where nobody is there any more to be answered."""
+        """Return the response; None if the client has disconnected."""
         try:
             return await self._answer(scope, receive)
         except ClientGone:
@@ -74,7 +82,7 @@ class McpDoor:
         headers = {name.decode("latin1"): value.decode("latin1") for name, value in scope["headers"]}
         _check_origin(scope, headers)
         if scope["method"] != "POST":
-            # There is no stream from us to the client; the SDK would hold a GET open for ever.
+            # The gateway sends no streams to clients; the SDK would keep a GET open for ever.
             raise MethodNotAllowed("Send MCP messages as POST: there are no sessions and no streams here.")
         principal = await self._workers.run(lambda: _authenticated(scope, headers))
         caller = caller_for(owner_of(principal), Actor.key(principal), agent_id=headers.get(AGENT_HEADER))
@@ -84,17 +92,22 @@ class McpDoor:
         except orjson.JSONDecodeError:
             data = orjson.dumps(_UNREADABLE)
             return made_answer(scope, 400, b"application/json", data, user_id=principal.user_id)
-        taken = _Taken()
+        response = _CapturedResponse()
         token = current.set(caller)
         try:
-            await self._manager.handle_request(scope, _once(body, receive), taken.send)
+            await self._manager.handle_request(scope, _replay(body, receive), response.send)
         finally:
             current.reset(token)
-        return made_answer(scope, taken.status, taken.content_type, bytes(taken.body), user_id=principal.user_id)
+        return made_answer(
+            scope, response.status, response.content_type, bytes(response.body), user_id=principal.user_id
+        )
 
 
 def _check_origin(scope: Scope, headers: dict[str, str]) -> None:
-    """Errors: `BadRequest`, `Forbidden`."""
+    """Check the `Host` and `Origin` headers.
+
+    Raises: `BadRequest`, `Forbidden`.
+    """
     host, origin = headers.get("host", ""), headers.get("origin")
     if not is_host_allowed(host):
         raise BadRequest("This host name is not one of ours.")
@@ -104,7 +117,10 @@ def _check_origin(scope: Scope, headers: dict[str, str]) -> None:
 
 
 def _authenticated(scope: Scope, headers: dict[str, str]) -> Principal:
-    """Errors: `Unauthenticated`, `TooManyRequests`."""
+    """Return the user of the request's API key.
+
+    Raises: `Unauthenticated`, `TooManyRequests`.
+    """
     try:
         return limits.authenticate(_peer(scope), _key(headers))
     except Unauthenticated:
@@ -113,7 +129,10 @@ def _authenticated(scope: Scope, headers: dict[str, str]) -> Principal:
 
 
 def _key(headers: dict[str, str]) -> str:
-    """Errors: `Unauthenticated`."""
+    """Return the request's API key.
+
+    Raises: `Unauthenticated`.
+    """
     request = HttpRequest()
     request.META["HTTP_AUTHORIZATION"] = headers.get("authorization", "")
     key = bearer(request)
@@ -127,8 +146,11 @@ def _peer(scope: Scope) -> str:
 
 
 async def _whole_body(scope: Scope, receive: Receive) -> bytes:
-    """Errors: `BodyError`, `TooLarge`."""
-    body = IncomingBody(receive, body_length(scope), MAX_BODY_BYTES, Patience())
+    """Return the complete body.
+
+    Raises: `BodyError`, `TooLarge`.
+    """
+    body = IncomingBody(receive, body_length(scope), MAX_BODY_BYTES, ClientTimeouts())
     if (body.length or 0) > MAX_BODY_BYTES:
         raise TooLarge(f"The body must be at most {MAX_BODY_BYTES} bytes.")
     data = await body.beginning(MAX_BODY_BYTES + 1)
@@ -137,8 +159,8 @@ async def _whole_body(scope: Scope, receive: Receive) -> bytes:
     return data
 
 
-def _once(body: bytes, receive: Receive) -> Receive:
-    """The body that was read already, then whatever else happens to the connection."""
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """Return a receive function that replays the body and then passes on the connection's messages."""
     messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def next_message() -> Message:
@@ -147,8 +169,8 @@ def _once(body: bytes, receive: Receive) -> Receive:
     return next_message
 
 
-class _Taken:
-    """What the SDK answers, which is one JSON document."""
+class _CapturedResponse:
+    """The SDK's response, which is one JSON document, captured."""
 
     def __init__(self) -> None:
         self.status = 500

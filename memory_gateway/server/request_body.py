@@ -1,7 +1,7 @@
-"""The body of a request: how it comes over ASGI, and how a WSGI application reads it.
+"""Request bodies: received over ASGI, read by a WSGI application.
 
-A body that does not arrive whole is an error for whoever reads it, never a short body. How slow a client may be is
-measured while we wait for it, so that our own slowness is never held against it.
+A body that does not arrive whole raises an error, it is never shortened. Client timeouts count only the time that the
+gateway waits for the client, not the gateway's own delays.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ Send = Callable[[Message], Awaitable[None]]
 
 
 class BodyError(OSError):
-    """The body did not arrive; reading it in Django raises `UnreadablePostError`."""
+    """The body did not arrive. Django raises `UnreadablePostError` for it."""
 
 
 class ClientGone(BodyError):
-    """The client left."""
+    """The client disconnected."""
 
 
 class TooSlow(BodyError):
-    """The client stalls or drips."""
+    """The client stalls or sends too slowly."""
 
 
 class TooMuch(BodyError):
-    """More bytes came than are allowed."""
+    """The body exceeds the allowed size."""
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
-    """How long a client may take.
+class ClientTimeouts:
+    """Timeouts for slow clients.
 
-    `stall_seconds`: the longest silence, while sending and while taking an answer. After `grace_seconds` of waiting it
-    must have sent `bytes_per_second` on average. `linger_seconds`: how long an answered client may go on sending, so
-    that it gets to read its answer instead of meeting a closed connection.
+    `stall_seconds`: longest pause while the client sends or reads. After `grace_seconds` of waiting it must have sent
+    `bytes_per_second` on average. `linger_seconds`: time for which a client may go on sending after its response, so
+    that it reads the response instead of meeting a closed connection.
     """
 
     stall_seconds: float = 30.0
@@ -50,12 +50,12 @@ class Patience:
 
 
 class IncomingBody:
-    """The body on the event loop, part by part. `length` None means that it is not known (chunked)."""
+    """A request body received on the event loop in parts. `length` None: unknown (chunked)."""
 
-    def __init__(self, receive: Receive, length: int | None, max_bytes: int, patience: Patience) -> None:
+    def __init__(self, receive: Receive, length: int | None, max_bytes: int, timeouts: ClientTimeouts) -> None:
         self._receive = receive
         self._max_bytes = max_bytes
-        self._patience = patience
+        self._timeouts = timeouts
         self._waited_seconds = 0.0
         self._received_bytes = 0
         self.length = length
@@ -63,7 +63,10 @@ class IncomingBody:
         self.is_broken = False
 
     async def part(self) -> bytes:
-        """The next part; empty parts are possible. Errors: `BodyError`."""
+        """Return the next part, which may be empty.
+
+        Raises: `BodyError`.
+        """
         try:
             return await self._part()
         except (ClientGone, TooSlow):
@@ -86,7 +89,7 @@ class IncomingBody:
         loop = asyncio.get_running_loop()
         began = loop.time()
         try:
-            async with asyncio.timeout(self._patience.stall_seconds):
+            async with asyncio.timeout(self._timeouts.stall_seconds):
                 return await self._receive()
         except TimeoutError:
             raise TooSlow("The client stopped sending.") from None
@@ -94,12 +97,12 @@ class IncomingBody:
             self._waited_seconds += loop.time() - began
 
     def _check_pace(self) -> None:
-        due = self._patience.bytes_per_second * self._waited_seconds
-        if self._waited_seconds > self._patience.grace_seconds and self._received_bytes < due and not self.is_complete:
+        due = self._timeouts.bytes_per_second * self._waited_seconds
+        if self._waited_seconds > self._timeouts.grace_seconds and self._received_bytes < due and not self.is_complete:
             raise TooSlow("The client sends too slowly.")
 
     async def beginning(self, enough_bytes: int) -> bytes:
-        """The whole body if it is small, else what came so far (nothing, if it is known to be large)."""
+        """Return the whole body if it is small, else the part received so far (nothing if it is known to be large)."""
         if self.length is not None and self.length > enough_bytes:
             return b""
         parts = []
@@ -108,20 +111,23 @@ class IncomingBody:
         return b"".join(parts)
 
     async def discard(self) -> None:
-        """Reads what the client still sends, for a while, and throws it away. Errors: `BodyError`, `TimeoutError`."""
+        """Read and drop what the client still sends, for a limited time.
+
+        Raises: `BodyError`, `TimeoutError`.
+        """
         self._max_bytes = sys.maxsize
-        async with asyncio.timeout(self._patience.linger_seconds):
+        async with asyncio.timeout(self._timeouts.linger_seconds):
             while not self.is_complete:
                 await self.part()
 
     async def disconnected(self) -> None:
-        """Returns when the client has left (or the answer has been sent)."""
+        """Return when the client has disconnected or the response has been sent."""
         while (await self._receive())["type"] != "http.disconnect":
             pass
 
 
 class BodyStream(io.RawIOBase):
-    """`wsgi.input` for a body that is pulled from the loop while a thread reads it."""
+    """A `wsgi.input` stream that pulls the body from the event loop while a thread reads it."""
 
     def __init__(self, body: IncomingBody, loop: asyncio.AbstractEventLoop, beginning: bytes) -> None:
         super().__init__()
@@ -141,11 +147,14 @@ class BodyStream(io.RawIOBase):
         return taken
 
     def read(self, size: int | None = -1) -> bytes:
-        """`size` bytes, fewer only at the end of the body. Errors: `BodyError`."""
-        wanted = sys.maxsize if size is None or size < 0 else size
-        while len(self._buffer) < wanted and not self._body.is_complete:
+        """Return `size` bytes, fewer only at the end of the body.
+
+        Raises: `BodyError`.
+        """
+        count = sys.maxsize if size is None or size < 0 else size
+        while len(self._buffer) < count and not self._body.is_complete:
             self._pull()
-        return self._take(wanted)
+        return self._take(count)
 
     def readline(self, size: int | None = -1, /) -> bytes:
         limit = sys.maxsize if size is None or size < 0 else size

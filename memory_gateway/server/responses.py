@@ -1,4 +1,4 @@
-"""Answers that are made outside Django, by the ASGI side: with the same headers, shape and log line as all others."""
+"""Responses made on the ASGI side, outside Django, with the usual headers, error shape and log line."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def problem_answer(scope: Scope, error: GatewayError) -> Answer:
 
 
 def made_answer(scope: Scope, status: int, content_type: bytes, body: bytes, *, user_id: str) -> Answer:
-    """An answer that somebody else wrote, to a user; its body stays out of the log."""
+    """Return a response to a user with a given body, which stays out of the log."""
     _log(scope, status, None, user_id)
     return Answer(status, _headers(scope, content_type), body)
 

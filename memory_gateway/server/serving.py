@@ -1,4 +1,4 @@
-"""Serving on one port: what is checked before, what is said at the start, and how it ends."""
+"""Server startup and shutdown: checks, the listening socket, the banner and uvicorn's configuration."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from memory_gateway.server.websocket_protocol import WebSocketProtocol
 from resources.services import storage_binding
 
 APPLICATION = "memory_gateway.server.asgi:application"
-# Requests in flight get this long at SIGTERM; the rest of ten seconds is for the background worker.
+# Time for requests in flight at SIGTERM; the rest of ten seconds is for the background worker.
 DRAIN_SECONDS = 9
-# A WebSocket that does not answer a ping within as long again is closed.
+# Interval of WebSocket pings. A connection is closed if its ping is not answered within the same time.
 PING_SECONDS = 25
 EXIT_START_FAILED = 3
 EXIT_INTERRUPTED = 130
@@ -44,7 +44,7 @@ _WAL_RESET_FIXED = (3, 51, 3)
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Where and how to serve."""
+    """The options of `manage.py serve`."""
 
     host: str
     port: int
@@ -53,7 +53,10 @@ class Plan:
 
 
 def check(plan: Plan) -> None:
-    """Errors: `CommandError` with one sentence for whatever would make a bad start."""
+    """Check everything that could make the start fail.
+
+    Raises: `CommandError` with one sentence.
+    """
     try:
         _require_safe(plan)
         get_engine()
@@ -77,7 +80,7 @@ def check(plan: Plan) -> None:
 
 
 def _require_safe(plan: Plan) -> None:
-    """What the settings were checked for at import holds for the command's options too."""
+    """Check the command's options by the rules that apply to the settings."""
     if settings.IS_PRODUCTION:
         require_no_reload(plan.reload)
     else:
@@ -89,7 +92,10 @@ def _require_safe(plan: Plan) -> None:
 
 
 def listen(plan: Plan) -> socket.socket:
-    """The listening socket. Errors: `CommandError`, exit code 3, if the address cannot be had."""
+    """Return the listening socket.
+
+    Raises: `CommandError`, exit code 3, if the address is not available.
+    """
     listener = socket.socket(socket.AF_INET6 if ":" in plan.host else socket.AF_INET)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -107,7 +113,7 @@ def listen(plan: Plan) -> socket.socket:
 
 
 def banner(plan: Plan, port: int) -> str:
-    """What an operator wants to know at the start."""
+    """Return the startup message for the operator."""
     host = f"[{plan.host}]" if ":" in plan.host else plan.host
     url = f"http://{host}:{port}"
     backend = settings.MEMORY_GATEWAY_BACKEND_BASE_URL
@@ -142,7 +148,7 @@ def _file_limit_note(connections: int) -> str:
 
 
 def configuration(plan: Plan, connections: int) -> uvicorn.Config:
-    """`connections` is the most that one process may hold."""
+    """Return uvicorn's configuration. `connections` is the limit per process."""
     proxies = settings.MEMORY_GATEWAY_TRUSTED_PROXIES
     table = ConnectionTable(
         total=connections,
@@ -179,12 +185,14 @@ def configuration(plan: Plan, connections: int) -> uvicorn.Config:
 
 
 def run(plan: Plan) -> NoReturn:
-    """Serves until a signal and ends the process. Exit codes: 0 after SIGTERM, 130 after Ctrl+C, 3 for a failed start.
+    """Serve until a signal, then end the process.
 
-    Errors: `CommandError` before anything is served.
+    Exit codes: 0 after SIGTERM, 130 after Ctrl+C, 3 for a failed start.
+
+    Raises: `CommandError` before anything is served.
     """
-    # uvicorn raises the signal again after its shutdown: that shall be a good end, not death by signal.
-    signal.signal(signal.SIGTERM, _leave)
+    # uvicorn raises the signal again after its shutdown; the process must then exit normally.
+    signal.signal(signal.SIGTERM, _exit_normally)
     if plan.reload:
         autoreload.run_with_reloader(_serve, plan)
     try:
@@ -195,10 +203,10 @@ def run(plan: Plan) -> NoReturn:
         code = EXIT_INTERRUPTED
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(code)  # a request thread that outlived the drain must not hold the process
+    os._exit(code)  # a request thread that outlived the drain must not keep the process alive
 
 
-def _leave(_signal_number: int, _frame: FrameType | None) -> NoReturn:
+def _exit_normally(_signal_number: int, _frame: FrameType | None) -> NoReturn:
     raise SystemExit(0)
 
 
@@ -215,7 +223,7 @@ def _serve(plan: Plan) -> int:
     os.environ["MEMORY_GATEWAY_WORKER"] = str(os.getpid())
     supervisor = Multiprocess(configuration(plan, connections), sockets=[listener])
     with tempfile.TemporaryDirectory(prefix="memory-gateway-metrics-") as shared:
-        os.environ["PROMETHEUS_MULTIPROC_DIR"] = shared  # whichever worker is asked counts for all
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = shared  # each worker can report the counts of all
         supervisor.run()
     failed = any(process.exitcode == EXIT_START_FAILED for process in supervisor.processes)
     return EXIT_START_FAILED if failed else 0

@@ -1,4 +1,4 @@
-"""Threads that an event loop hands blocking work to."""
+"""A thread pool for blocking work of an event loop, shared fairly by callers."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ class _Job(NamedTuple):
 
 
 class Pool:
-    """At most `size` threads, started as they are needed, and at most half of them for one caller; work beyond that
-    waits its turn, and what waits for one caller's share holds up nobody else.
+    """A pool of at most `size` threads, started on demand; one caller gets at most half of them.
 
-    `concurrent.futures` would do, but its threads hold the process at exit, and it costs more per call. `run` is to
-    be called on one event loop only: the counters are touched there and nowhere else.
+    Further work is queued; work that waits for its caller's share does not delay other callers.
+
+    `concurrent.futures` would wait for its threads at exit, and it costs more per call. Call `run` on one event loop
+    only: the counters are not thread-safe.
     """
 
     def __init__(self, size: int, name: str) -> None:
@@ -39,7 +40,7 @@ class Pool:
         self._waiting: dict[Hashable, deque[_Job]] = {}
 
     def run(self, call: Callable[[], _Result], caller: Hashable) -> asyncio.Future[_Result]:
-        """Calls in a thread, with a copy of the present context variables; what it raises, the future raises."""
+        """Run a call in a thread, with a copy of the context variables. The future gets its result or exception."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[_Result] = loop.create_future()
         job = _Job(future, loop, contextvars.copy_context(), call, caller)
@@ -57,16 +58,16 @@ class Pool:
         self._jobs.put(job)
 
     def _work(self) -> None:
-        while self._carry_out(self._jobs.get()):
+        while self._run_job(self._jobs.get()):
             pass
 
-    def _carry_out(self, job: _Job) -> bool:
-        """False once the loop is closed: nobody waits for this thread any more."""
+    def _run_job(self, job: _Job) -> bool:
+        """Run a job. Return False once the event loop is closed, which ends the thread."""
         result, error = None, None
         try:
             if not job.future.cancelled():
                 result = job.context.run(job.call)
-        except BaseException as raised:  # noqa: BLE001 - not swallowed: it is raised where the future is awaited
+        except BaseException as raised:  # noqa: BLE001 - not swallowed: the future raises it
             error = raised
         try:
             job.loop.call_soon_threadsafe(self._settle, job, result, error)
@@ -84,7 +85,7 @@ class Pool:
             job.future.set_exception(error)
 
     def _end(self, caller: Hashable) -> None:
-        """The caller's next work goes on with the share."""
+        """Release a thread and start the caller's next job."""
         self._busy[caller] -= 1
         if waiting := self._waiting.get(caller):
             self._begin(waiting.popleft())

@@ -1,6 +1,6 @@
-"""uvicorn's WebSocket protocol with three things of our own: a limit that grows, a refusal that arrives, a goodbye.
+"""uvicorn's WebSocket protocol with a growing message limit, delivered refusals and a graceful shutdown.
 
-It relies on uvicorn's internals, as the bridge does: `tests/agents/rpc/test_sockets.py` is the guard.
+It relies on uvicorn's internals; `tests/agents/rpc/test_sockets.py` detects changes in them.
 """
 
 from __future__ import annotations
@@ -11,20 +11,22 @@ from typing import Any
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-# What a stranger may send in one message. It is refused (1009) by its header, before anything of it is kept.
+# Message limit before authentication. A longer message is refused (1009) by its header, before it is stored.
 FIRST_MESSAGE_BYTES = 64 * 1024
-# How long a peer may take to answer our last word at a shutdown, and to stop sending what was refused.
+# Time for a peer to answer the close frame at a shutdown, and to stop sending what was refused.
 GOODBYE_SECONDS = 1.0
 LINGER_SECONDS = 2.0
 
-# It would write a line for each socket, with its query, and a traceback for each message that is no UTF-8. What goes
-# wrong on our side is written by the router, which lets no exception through.
+# uvicorn would log each socket with its query, and a traceback for each invalid UTF-8 message. The router logs the
+# gateway's own errors.
 _silent = logging.Logger("silent", level=logging.CRITICAL + 1)
 
 
 class WebSocketProtocol(WebSocketsSansIOProtocol):
-    """The application finds in its scope `allow_message_bytes`, to call once it knows the peer, and `is_leaving`, an
-    event: at a shutdown it says goodbye and closes, and is cut off where it does not.
+    """WebSocket protocol that adds two entries to the application's scope.
+
+    `allow_message_bytes`: call it to raise the message limit after authentication. `is_leaving`: an event set at
+    shutdown; the application then closes the connection, or is cut off.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -44,7 +46,7 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
             super().data_received(data)
 
     def handle_parser_exception(self) -> None:
-        """Closing at once would throw away the close frame together with what the peer is still sending."""
+        """Close with a delay: closing at once would drop the close frame together with the peer's data in transit."""
         failed = self.conn.close_sent
         if failed is None or not self.handshake_complete:
             self.queue.put_nowait({"type": "websocket.disconnect", "code": 1006})

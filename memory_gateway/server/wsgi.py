@@ -1,4 +1,7 @@
-"""For WSGI servers: REST, documentation and the panel, without the worker threads of `manage.py serve`."""
+"""WSGI application for other servers:
+
+REST, documentation and panel, without the background workers of `manage.py serve`.
+"""
 
 from memory_gateway.django_setup import application  # first: it sets Django up for the rest
 

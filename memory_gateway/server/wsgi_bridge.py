@@ -1,8 +1,8 @@
-"""The WSGI application inside the ASGI server: one hop to a thread and one hop back for an ordinary request.
+"""WSGI application inside the ASGI server: one hop to a thread and one hop back for an ordinary request.
 
-Small bodies are read on the event loop, so that a slow client holds no thread; larger ones are pulled by the thread as
-it reads, in a small pool of their own, so that slow uploads cannot use up the threads of ordinary requests. Answers go
-back whole, except streams.
+Small bodies are read on the event loop, so that a slow client occupies no thread. Larger bodies are read by a thread
+from a separate small pool, so that slow uploads do not occupy the threads of ordinary requests. Responses are returned
+whole, except streams.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from memory_gateway.server.request_body import (
     BodyError,
     BodyStream,
     ClientGone,
+    ClientTimeouts,
     IncomingBody,
-    Patience,
     Receive,
     Send,
     TooMuch,
@@ -45,7 +45,7 @@ WSGIApplication = Callable[[Environ, Any], Iterable[bytes]]
 
 
 class Answer(NamedTuple):
-    """A whole response."""
+    """A complete response."""
 
     status: int
     headers: Headers
@@ -61,19 +61,20 @@ class InternalError(GatewayError):
 
 
 Refuse = Callable[[Scope, GatewayError], Answer]
-CallerOf = Callable[[Scope, bytes], Hashable]
+ClientKey = Callable[[Scope, bytes], Hashable]
 
 
-def _a_caller_each(*_: object) -> Hashable:
+def _distinct_client(*_: object) -> Hashable:
     return object()
 
 
 class WSGIBridge:
-    """An ASGI application that runs a WSGI one in threads, of which nobody gets more than half: `caller_of` says by the
-    request and the beginning of its body who somebody is.
+    """An ASGI application that runs a WSGI application in threads. One client gets at most half of the threads.
 
-    `refuse` renders what the bridge refuses by itself: 413 (more than `max_body_bytes`), 408 (a client that stalls or
-    drips, see `Patience`), 503 (stopping), 507 (no room for a chunked body), 500 (the application raised).
+    `client_key` identifies the client by the request and the beginning of its body.
+
+    `refuse` renders the bridge's own errors: 413 (more than `max_body_bytes`), 408 (a slow client, see
+    `ClientTimeouts`), 503 (stopping), 507 (no disk space for a chunked body), 500 (the application raised).
     """
 
     def __init__(
@@ -84,25 +85,25 @@ class WSGIBridge:
         max_body_bytes: int,
         threads: int = 40,
         upload_threads: int = 8,
-        patience: Patience | None = None,
-        caller_of: CallerOf = _a_caller_each,
+        timeouts: ClientTimeouts | None = None,
+        client_key: ClientKey = _distinct_client,
     ) -> None:
         self._application = application
         self._refuse = refuse
-        self._caller_of = caller_of
+        self._client_key = client_key
         self._max_body_bytes = max_body_bytes
-        self._patience = patience or Patience()
+        self._timeouts = timeouts or ClientTimeouts()
         self._pool = Pool(threads, "request")
         self._upload_pool = Pool(upload_threads, "upload")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        body = IncomingBody(receive, body_length(scope), self._max_body_bytes, self._patience)
+        body = IncomingBody(receive, body_length(scope), self._max_body_bytes, self._timeouts)
         outgoing = _Outgoing(scope["method"], send, body)
         try:
             await self._serve(scope, body, outgoing)
         except ClientGone:
             return
-        except asyncio.CancelledError:  # the server has waited long enough for this request
+        except asyncio.CancelledError:  # the server's time limit for this request has passed
             await outgoing.whole(self._refuse(scope, ShuttingDown("The gateway is stopping.", retry_after_seconds=2)))
         except (BodyError, GatewayError) as error:
             await outgoing.whole(self._refuse(scope, _refusal(error)))
@@ -114,8 +115,8 @@ class WSGIBridge:
         if body.length is not None and body.length > self._max_body_bytes:
             raise TooMuch(f"The body is larger than {self._max_body_bytes} bytes.")
         beginning = await body.beginning(SMALL_BODY_BYTES)
-        call = _Call(self._application, wsgi_environ(scope), outgoing, self._patience)
-        caller = self._caller_of(scope, beginning)
+        call = _Call(self._application, wsgi_environ(scope), outgoing, self._timeouts)
+        caller = self._client_key(scope, beginning)
         if body.is_complete:
             answer = await self._pool.run(lambda: call.with_body(beginning), caller)
         else:
@@ -128,7 +129,7 @@ class WSGIBridge:
 
 
 class _Outgoing:
-    """The answer to one request, on the loop."""
+    """The response to one request, on the event loop."""
 
     def __init__(self, method: str, send: Send, body: IncomingBody) -> None:
         self._is_head = method == "HEAD"
@@ -138,7 +139,7 @@ class _Outgoing:
         self.is_started = False
 
     async def whole(self, answer: Answer) -> None:
-        """Sends a response; nothing if one was begun (its connection then breaks, which is all that can be said)."""
+        """Send a complete response; nothing if one was begun (its connection then breaks)."""
         if self.is_started:
             return
         await self.begin(answer.status, with_content_length(answer, is_head=self._is_head))
@@ -154,7 +155,7 @@ class _Outgoing:
         await self._send({"type": "http.response.body", "body": b"" if self._is_head else data, "more_body": more})
 
     async def last(self, data: bytes) -> None:
-        """Ends the response. Who is still sending gets a while to finish: many clients read only then."""
+        """End the response. A client that is still sending gets time to finish: many clients read only then."""
         if self._body.is_complete or self._body.is_broken:
             await self.part(data, more=False)
             return
@@ -163,30 +164,35 @@ class _Outgoing:
             await self._body.discard()
         await self.part(b"", more=False)
 
-    async def set_when_gone(self, gone: threading.Event) -> None:
-        """Servers drop what is written to a dead client in silence, so a stream has to be told."""
+    async def set_on_disconnect(self, disconnected: threading.Event) -> None:
+        """Set an event on disconnect: servers drop writes to a disconnected client silently."""
         if self._body.is_complete:
             await self._body.disconnected()
-            gone.set()
+            disconnected.set()
 
 
 class _Call:
-    """One run of the WSGI application, in a thread."""
+    """One call of the WSGI application, in a thread."""
 
-    def __init__(self, application: WSGIApplication, environ: Environ, outgoing: _Outgoing, patience: Patience) -> None:
+    def __init__(
+        self, application: WSGIApplication, environ: Environ, outgoing: _Outgoing, timeouts: ClientTimeouts
+    ) -> None:
         self._application = application
         self._environ = environ
         self._outgoing = outgoing
-        self._patience = patience
+        self._timeouts = timeouts
         self._status = 500
         self._headers: Headers = []
 
     def with_body(self, body: bytes) -> Answer | None:
-        """The answer; None if it was sent from here already, as a stream."""
+        """Return the response; None if it was already sent as a stream."""
         return self._run(io.BytesIO(body), len(body))
 
     def with_stream(self, stream: BodyStream, length: int | None) -> Answer | None:
-        """The same. Django reads as many bytes as CONTENT_LENGTH says, so an unknown length is found out first."""
+        """Return the response like `with_body`.
+
+        Django reads as many bytes as CONTENT_LENGTH says, so a body of unknown length is spooled first.
+        """
         if length is not None:
             return self._run(stream, length)
         with tempfile.SpooledTemporaryFile(SMALL_BODY_BYTES) as file:
@@ -212,24 +218,27 @@ class _Call:
         self._headers = [(name.lower().encode("latin1"), value.encode("latin1")) for name, value in headers]
 
     def _stream(self, parts: Iterator[bytes]) -> None:
-        first = next(parts, b"")  # before anything is sent: if it raises, the answer is still a clean 500
+        first = next(parts, b"")  # before anything is sent: if it raises, the response is still a clean 500
         self._wait_for(self._outgoing.begin(self._status, self._headers))
-        gone = threading.Event()
-        watcher = asyncio.run_coroutine_threadsafe(self._outgoing.set_when_gone(gone), self._outgoing.loop)
+        disconnected = threading.Event()
+        watcher = asyncio.run_coroutine_threadsafe(self._outgoing.set_on_disconnect(disconnected), self._outgoing.loop)
         try:
             self._wait_for(self._outgoing.part(first))
             for part in parts:
-                if gone.is_set():
+                if disconnected.is_set():
                     return
                 self._wait_for(self._outgoing.part(part))
         finally:
             watcher.cancel()
 
     def _wait_for(self, step: Coroutine[Any, Any, None]) -> None:
-        """Errors: `ClientGone` if the client takes nothing for so long that it is not worth a thread."""
+        """Run a step on the event loop and wait for it.
+
+        Raises: `ClientGone` if the client reads nothing for `stall_seconds`.
+        """
         future = asyncio.run_coroutine_threadsafe(step, self._outgoing.loop)
         try:
-            future.result(self._patience.stall_seconds)
+            future.result(self._timeouts.stall_seconds)
         except TimeoutError:
             future.cancel()
             raise ClientGone("The client does not take its answer.") from None
@@ -242,7 +251,10 @@ def _refusal(error: BodyError | GatewayError) -> GatewayError:
 
 
 def _spool(stream: BodyStream, file: IO[bytes]) -> int:
-    """Writes the body to a file and returns its length. Errors: `BodyError`, `NoSpace`."""
+    """Write the body to a file and return its length.
+
+    Raises: `BodyError`, `NoSpace`.
+    """
     try:
         shutil.copyfileobj(stream, file, SMALL_BODY_BYTES)
     except OSError as error:
@@ -255,7 +267,7 @@ def _spool(stream: BodyStream, file: IO[bytes]) -> int:
 
 
 def is_stream(result: Iterable[bytes]) -> bool:
-    """Django's responses say it; anything else but a list or a tuple is taken for one."""
+    """Return True for a streamed response: Django's say so; of other results all but lists and tuples."""
     return bool(getattr(result, "streaming", not isinstance(result, list | tuple)))
 
 
@@ -264,7 +276,7 @@ def may_have_body(status: int) -> bool:
 
 
 def with_content_length(answer: Answer, *, is_head: bool) -> Headers:
-    """The headers with the length of the body; a HEAD keeps the length that the application says a GET would have."""
+    """Return the headers with the body's length; a HEAD response keeps the length given by the application."""
     if is_head and not answer.body:
         return answer.headers
     headers = [header for header in answer.headers if header[0] != b"content-length"]
@@ -274,7 +286,10 @@ def with_content_length(answer: Answer, *, is_head: bool) -> Headers:
 
 
 def body_length(scope: Scope) -> int | None:
-    """0 without a body, None for a chunked one. (The server has refused what says both, or says it twice.)"""
+    """Return the body's length: 0 without a body, None for a chunked one.
+
+    The server has already refused conflicting or repeated lengths.
+    """
     headers = dict(scope["headers"])
     if b"transfer-encoding" in headers:
         return None
@@ -282,7 +297,7 @@ def body_length(scope: Scope) -> int | None:
 
 
 def wsgi_environ(scope: Scope) -> Environ:
-    """PEP 3333's dictionary, without the body."""
+    """Return PEP 3333's environ dictionary, without the body."""
     root: str = scope.get("root_path", "")
     server = scope.get("server") or ("localhost", 80)
     client = scope.get("client") or ("", 0)
@@ -307,7 +322,7 @@ def wsgi_environ(scope: Scope) -> Environ:
 
 
 def header_variables(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    """`HTTP_…` variables. A name with `_` is dropped: `X_Forwarded_For` must not pass as `X-Forwarded-For`."""
+    """Return `HTTP_…` variables. Names with `_` are dropped: `X_Forwarded_For` must not pass as `X-Forwarded-For`."""
     variables: dict[str, str] = {}
     for name, raw in headers:
         if b"_" in name:

@@ -1,4 +1,4 @@
-"""What the schema must be told about these endpoints."""
+"""OpenAPI schema extensions for these endpoints."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NAMED = ("type", "description", "additionalProperties")
 
 
 class RequiredBody(AutoSchema):
-    """A PATCH whose body must say something; the generator takes all of it for optional."""
+    """A PATCH endpoint with a required body; the generator takes all of it as optional."""
 
     def _get_request_body(self, direction: str = "request") -> Any:
         body = super()._get_request_body(direction)  # type: ignore[no-untyped-call]
@@ -28,8 +28,9 @@ class RequiredBody(AutoSchema):
 
 
 def patch_schema(model: type[BaseModel]) -> dict[str, Any]:
-    """The JSON Schema of what may stand in a patch of a document: any part of it, null for "as by default", and entries
-    to be removed. Without references, since it stands within another schema.
+    """Return the JSON Schema of a document's patch: any part of it, null for a default, and entries to remove.
+
+    The schema has no references, because it is embedded in another schema.
     """
     schema = model.model_json_schema()
     return _object(schema, schema["$defs"])
@@ -46,7 +47,7 @@ def _object(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, An
 
 
 def _field(field: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
-    """The field with null beside what it takes, without what it is by default."""
+    """Return the field's schema with null allowed and without its default."""
     known = {key: value for key, value in field.items() if key not in {"default", "title"}}
     if "$ref" in known:
         known = _object(definitions[known["$ref"].rpartition("/")[2]], definitions)

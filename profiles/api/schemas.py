@@ -1,4 +1,4 @@
-"""The wire shapes of `/api/v1/memories`; the documents themselves are in `profiles.schemas`."""
+"""Request and response shapes of `/api/v1/memories`. The documents themselves are in `profiles.schemas`."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class WorkMemoryPatch(_PatchBody):
 
 
 class RestoreBody(AuthenticatedBody):
-    """Nothing to say."""
+    """A body with credentials only."""
 
 
 class HistoryQuery(AuthenticatedQuery):
@@ -74,7 +74,7 @@ class WorkMemory(RootModel[WorkProfileContent | None]):
 
 
 class AnyMemory(RootModel[UserMemoryContent | WorkProfileContent]):
-    """The document of that kind."""
+    """The document of the requested kind."""
 
 
 class BothMemories(BaseModel):

@@ -11,7 +11,7 @@ _BOTH: dict[str, Any] = {"get": "list_both"}
 
 urlpatterns = [
     path("api/v1/memories/", MemoriesViewSet.as_view(_BOTH), name="profile-list"),
-    path("api/v1/memories", MemoriesViewSet.as_view(_BOTH, schema=None)),  # the same, told of once
+    path("api/v1/memories", MemoriesViewSet.as_view(_BOTH, schema=None)),  # an alias, listed once in the schema
     path("api/v1/memories/user", UserMemoryViewSet.as_view(_DOCUMENT), name="profile-user"),
     path("api/v1/memories/work", WorkMemoryViewSet.as_view(_DOCUMENT), name="profile-work"),
     path("api/v1/memories/prompt", MemoriesViewSet.as_view({"get": "prompt"}), name="profile-prompt"),

@@ -235,7 +235,7 @@ def _if_match(request: Request) -> Collection[str] | None:
 
 
 def _answer(document: Document) -> HttpResponse:
-    """The document alone, null if it is disabled: which `Response` would leave out."""
+    """Return the document alone, null if it is disabled; `Response` would omit null."""
     body = orjson.dumps(_plain(document.readable))
     return HttpResponse(body, content_type="application/json", headers={"ETag": document.etag})
 

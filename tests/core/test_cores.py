@@ -30,7 +30,7 @@ def in_a_thread(call: Callable[[], _T]) -> _T:
 
 def test_threads_started_afterwards_stay_there_too() -> None:
     def both() -> tuple[set[int], set[int]]:
-        cpu_affinity.stay_on_one()
+        cpu_affinity.pin_to_current_cpu()
         return os.sched_getaffinity(0), in_a_thread(lambda: os.sched_getaffinity(0))
 
     own, following = in_a_thread(both)
@@ -40,8 +40,8 @@ def test_threads_started_afterwards_stay_there_too() -> None:
 
 def test_another_process_may_use_all_that_were_given() -> None:
     def started() -> tuple[int, int]:
-        cpu_affinity.stay_on_one()
-        with cpu_affinity.all_given():
+        cpu_affinity.pin_to_current_cpu()
+        with cpu_affinity.original_affinity():
             child = int(subprocess.run(ASK, capture_output=True, check=True).stdout)
         return child, len(os.sched_getaffinity(0))
 

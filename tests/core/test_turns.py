@@ -41,19 +41,19 @@ def at_once(turns: Turns, threads: int, *, lend: bool) -> int:
 
 
 def test_one_thread_computes_at_a_time() -> None:
-    assert at_once(Turns(patience_seconds=10), 8, lend=False) == 1
+    assert at_once(Turns(timeout_seconds=10), 8, lend=False) == 1
 
 
 def test_a_long_row_keeps_waiting_while_it_moves() -> None:
-    assert at_once(Turns(patience_seconds=0.3), 64, lend=False) == 1  # 64 times 10 ms
+    assert at_once(Turns(timeout_seconds=0.3), 64, lend=False) == 1  # 64 times 10 ms
 
 
 def test_while_one_waits_for_an_answer_the_others_compute() -> None:
-    assert at_once(Turns(patience_seconds=10), 8, lend=True) > 1
+    assert at_once(Turns(timeout_seconds=10), 8, lend=True) > 1
 
 
 def test_after_waiting_the_turn_is_taken_again() -> None:
-    turns = Turns(patience_seconds=0.01)
+    turns = Turns(timeout_seconds=0.01)
     with turns.taken():
         with turns.lent():
             pass
@@ -62,21 +62,21 @@ def test_after_waiting_the_turn_is_taken_again() -> None:
 
 
 def test_a_holder_that_does_not_move_is_passed_by() -> None:
-    turns = Turns(patience_seconds=0.01)
+    turns = Turns(timeout_seconds=0.01)
     with turns.taken(), ThreadPoolExecutor(1) as pool:
         assert pool.submit(at_once, turns, 1, lend=False).result(timeout=5) == 1
         assert is_taken(turns)  # who passed gave back no turn that was not theirs
 
 
 def test_a_failure_gives_the_turn_back() -> None:
-    turns = Turns(patience_seconds=10)
+    turns = Turns(timeout_seconds=10)
     with pytest.raises(ValueError, match="bad"), turns.taken():
         raise ValueError("bad")
     assert not is_taken(turns)
 
 
 def test_lending_without_a_turn_gives_none_away() -> None:
-    turns = Turns(patience_seconds=0.01)
+    turns = Turns(timeout_seconds=0.01)
     with turns.lent():
         pass
     with turns.taken():
@@ -89,4 +89,4 @@ def test_searches_of_postgresql_do_not_wait_for_each_other() -> None:
 
 
 def is_taken(turns: Turns) -> bool:
-    return turns._turn.empty()
+    return turns._token.empty()

@@ -273,8 +273,8 @@ def _is_running(pid: int) -> bool:
 _BOXED = """
 import errno, os, socket, sys
 from documents.limits import Limits
-from documents.reader_child import enter_box
-enter_box(os.getppid(), Limits())
+from documents.reader_child import enter_sandbox
+enter_sandbox(os.getppid(), Limits())
 try:
     with open(sys.argv[1], "w") as file:
         file.write("x")

@@ -1,4 +1,4 @@
-"""A plain WSGI application behind our bridge, as an ASGI server of its own with little patience.
+"""A plain WSGI application behind our bridge, as an ASGI server of its own with short timeouts.
 
 Run by `uvicorn tests.memory_gateway.bridge_app:application`; the tests of the bridge talk to it over real sockets.
 """
@@ -16,11 +16,11 @@ import orjson
 
 from core.errors import GatewayError
 from core.request_context import request_id
-from memory_gateway.server.request_body import BodyError, Patience
+from memory_gateway.server.request_body import BodyError, ClientTimeouts
 from memory_gateway.server.wsgi_bridge import Answer, Scope, WSGIBridge
 
 MAX_BODY_BYTES = 30 * 2**20
-PATIENCE = Patience(stall_seconds=1.0, grace_seconds=1.5, bytes_per_second=4096, linger_seconds=5.0)
+TIMEOUTS = ClientTimeouts(stall_seconds=1.0, grace_seconds=1.5, bytes_per_second=4096, linger_seconds=5.0)
 EVENTS: list[str] = []
 
 Start = Callable[[str, list[tuple[str, str]]], Any]
@@ -146,5 +146,5 @@ def refuse(scope: Scope, error: GatewayError) -> Answer:
 
 
 application = WSGIBridge(
-    app, refuse=refuse, max_body_bytes=MAX_BODY_BYTES, threads=4, upload_threads=2, patience=PATIENCE
+    app, refuse=refuse, max_body_bytes=MAX_BODY_BYTES, threads=4, upload_threads=2, timeouts=TIMEOUTS
 )

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from core.errors import GatewayError
-from memory_gateway.server.request_body import Message, Patience, Receive
+from memory_gateway.server.request_body import ClientTimeouts, Message, Receive
 from memory_gateway.server.wsgi_bridge import (
     Answer,
     Scope,
@@ -60,8 +60,8 @@ def exchange(application: WSGIApplication, scope: Scope, *messages: Message, max
         sent.append(message)
 
     async def main() -> None:
-        patience = Patience(stall_seconds=0.2, linger_seconds=0.1)
-        bridge = WSGIBridge(application, refuse=refuse, max_body_bytes=max_body_bytes, patience=patience)
+        timeouts = ClientTimeouts(stall_seconds=0.2, linger_seconds=0.1)
+        bridge = WSGIBridge(application, refuse=refuse, max_body_bytes=max_body_bytes, timeouts=timeouts)
         await bridge(scope, receiving(*messages), send)
 
     asyncio.run(main())

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from memory_gateway.server.client_key import caller_of
+from memory_gateway.server.client_key import client_key
 from tests.conftest import Person
 
 KEY = "uk_" + "k" * 43
@@ -18,7 +18,7 @@ def name(headers: dict[str, str] | None = None, query: str = "", body: str = "",
         "query_string": query.encode(),
         "client": (address, 4711),
     }
-    return caller_of(scope, body.encode())
+    return client_key(scope, body.encode())
 
 
 PLACES = {

@@ -16,7 +16,7 @@ class FakeConnection:
         self.address = address
         self.has_given_way = False
 
-    def give_way(self) -> None:
+    def close_now(self) -> None:
         self.has_given_way = True
 
 

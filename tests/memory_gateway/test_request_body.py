@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 from memory_gateway.server.request_body import (
     BodyStream,
     ClientGone,
+    ClientTimeouts,
     IncomingBody,
     Message,
-    Patience,
     Receive,
     TooMuch,
     TooSlow,
 )
 
-PATIENT = Patience()
-QUICK = Patience(stall_seconds=0.05, grace_seconds=0.1, bytes_per_second=1000, linger_seconds=0.1)
+PATIENT = ClientTimeouts()
+QUICK = ClientTimeouts(stall_seconds=0.05, grace_seconds=0.1, bytes_per_second=1000, linger_seconds=0.1)
 LEAVE = None
 _Result = TypeVar("_Result")
 
@@ -43,9 +43,9 @@ def sending(*parts: bytes | None, then: str = "ends", pause_seconds: float = 0.0
 
 
 def incoming(
-    receive: Receive, *, length: int | None = 10, max_bytes: int = 1000, patience: Patience = PATIENT
+    receive: Receive, *, length: int | None = 10, max_bytes: int = 1000, timeouts: ClientTimeouts = PATIENT
 ) -> IncomingBody:
-    return IncomingBody(receive, length, max_bytes, patience)
+    return IncomingBody(receive, length, max_bytes, timeouts)
 
 
 def read_in_thread(receive: Receive, read: Callable[[BodyStream], _Result], *, beginning: bytes = b"") -> _Result:
@@ -82,7 +82,7 @@ def test_a_body_of_unknown_length_is_read_until_it_is_known_to_be_large() -> Non
 
 
 @pytest.mark.parametrize(
-    ("receive", "patience", "error"),
+    ("receive", "timeouts", "error"),
     [
         (sending(b"half", LEAVE), PATIENT, ClientGone),
         (sending(b"half", then="stalls"), QUICK, TooSlow),
@@ -91,18 +91,20 @@ def test_a_body_of_unknown_length_is_read_until_it_is_known_to_be_large() -> Non
     ],
     ids=["leaves", "stalls", "drips", "sends too much"],
 )
-def test_a_body_that_does_not_arrive_is_an_error(receive: Receive, patience: Patience, error: type[Exception]) -> None:
+def test_a_body_that_does_not_arrive_is_an_error(
+    receive: Receive, timeouts: ClientTimeouts, error: type[Exception]
+) -> None:
     async def main() -> None:
         with pytest.raises(error):
-            await incoming(receive, length=None, patience=patience).beginning(10_000)
+            await incoming(receive, length=None, timeouts=timeouts).beginning(10_000)
 
     asyncio.run(main())
 
 
 def test_our_own_slowness_is_not_held_against_the_client() -> None:
     async def main() -> None:
-        patience = Patience(stall_seconds=0.5, grace_seconds=0.5)
-        body = incoming(sending(b"a", b"b", b"c"), patience=patience)
+        timeouts = ClientTimeouts(stall_seconds=0.5, grace_seconds=0.5)
+        body = incoming(sending(b"a", b"b", b"c"), timeouts=timeouts)
         for expected in (b"a", b"b", b"c"):
             assert await body.part() == expected
             await asyncio.sleep(0.6)
@@ -116,7 +118,7 @@ def test_what_an_answered_client_still_sends_is_discarded_for_a_while() -> None:
         await finishing.discard()
         assert finishing.is_complete
         with pytest.raises((TimeoutError, TooSlow)):
-            await incoming(sending(*[b"x" * 100] * 200, pause_seconds=0.01), patience=QUICK).discard()
+            await incoming(sending(*[b"x" * 100] * 200, pause_seconds=0.01), timeouts=QUICK).discard()
 
     asyncio.run(main())
 

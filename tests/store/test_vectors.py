@@ -389,10 +389,10 @@ def test_a_search_gives_its_turn_away_for_a_new_question_alone(
 ) -> None:
     remember(engine, alice.owner, "automobile")
     with turns.searching.taken():
-        taken = [turns.searching._taken_at]
+        taken = [turns.searching._acquired_at]
         for _ in range(2):
             assert result(engine, alice.owner, "car", method="vector").hits
-            taken.append(turns.searching._taken_at)
+            taken.append(turns.searching._acquired_at)
     assert taken[0] < taken[1] == taken[2]
 
 

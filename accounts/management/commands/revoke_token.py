@@ -11,7 +11,7 @@ from core.errors import GatewayError
 
 
 class Command(BaseCommand):
-    help = "End a token for OpenClaw clients: who is connected with it is sent away within a minute."
+    help = "Revoke a token for OpenClaw clients. Connected clients are disconnected within a minute."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("token_id", type=UUID, help="as issue_token and the panel name it")

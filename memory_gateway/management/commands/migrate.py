@@ -1,4 +1,4 @@
-"""`manage.py migrate`: Django's own, after a check that this version made the database."""
+"""`manage.py migrate`: Django's command, after a check that this version knows the database's migrations."""
 
 from __future__ import annotations
 

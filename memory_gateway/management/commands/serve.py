@@ -1,4 +1,4 @@
-"""`manage.py serve`: the one way to serve."""
+"""`manage.py serve`: run the server."""
 
 from __future__ import annotations
 

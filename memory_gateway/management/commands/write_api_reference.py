@@ -26,5 +26,5 @@ class Command(BaseCommand):
 
 
 def current_reference() -> str:
-    """The page as the code now has it."""
+    """Return the page generated from the current code."""
     return render(SchemaGenerator().get_schema(request=None, public=True))  # type: ignore[no-untyped-call]
