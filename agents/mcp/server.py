@@ -65,11 +65,11 @@ class _Door:
             answer = await self._run(lambda caller: catalogue.call(caller, params.name, params.arguments or {}))
         except GatewayError as error:
             answer = failed(error.code, error.detail)
-        return _told(answer["content"][0]["text"], answer["details"])
+        return _with_framing(answer["content"][0]["text"], answer["details"])
 
     async def list_resources(self, context: _Context, params: _Page) -> types.ListResourcesResult:
         cursor = params.cursor if params else None
-        rows, following = await self._asked(lambda caller: files.page(caller.owner, cursor))
+        rows, following = await self._call(lambda caller: files.page(caller.owner, cursor))
         return types.ListResourcesResult(resources=[files.as_mcp(row) for row in rows], next_cursor=following)
 
     async def list_templates(self, context: _Context, params: _Page) -> types.ListResourceTemplatesResult:
@@ -83,16 +83,16 @@ class _Door:
     async def read_resource(
         self, context: _Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        found = await self._asked(lambda caller: files.contents(caller.owner, str(params.uri)))
+        found = await self._call(lambda caller: files.contents(caller.owner, str(params.uri)))
         return types.ReadResourceResult(contents=[found])
 
     async def list_prompts(self, context: _Context, params: _Page) -> types.ListPromptsResult:
         return types.ListPromptsResult(prompts=prompts.listing())
 
     async def get_prompt(self, context: _Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-        return await self._asked(lambda caller: prompts.get(caller, params.name, params.arguments or {}))
+        return await self._call(lambda caller: prompts.get(caller, params.name, params.arguments or {}))
 
-    async def _asked(self, call: Callable[[Caller], _Result]) -> _Result:
+    async def _call(self, call: Callable[[Caller], _Result]) -> _Result:
         """Errors: `MCPError`, with our sentence."""
         try:
             return await self._run(call)
@@ -112,7 +112,7 @@ class _Door:
             raise MCPError(code=types.INTERNAL_ERROR, message="The gateway failed.") from None
 
 
-def _told(text: str, details: dict[str, Any]) -> types.CallToolResult:
+def _with_framing(text: str, details: dict[str, Any]) -> types.CallToolResult:
     """Some clients show their model the structured content alone: what the text says around the data goes with it."""
     content: list[types.ContentBlock] = [types.TextContent(type="text", text=text)]
     structured = {"message": around(text), **details}

@@ -15,7 +15,7 @@ from accounts.tokens import TokenPrincipal
 from agents.rpc import frames
 from agents.rpc.failures import Failure, Refusal, invalid, refused
 from agents.rpc.frames import BadFrame, NotJson, Request
-from agents.rpc.limits import MAX_MESSAGE_BYTES, MAX_OUTBOUND_BYTES, MAX_STRANGERS_MESSAGE_BYTES
+from agents.rpc.limits import MAX_HANDSHAKE_BYTES, MAX_MESSAGE_BYTES, MAX_OUTBOUND_BYTES
 from agents.rpc.origins import is_origin_allowed
 from core.errors import TooManyRequests, Unauthenticated
 
@@ -46,7 +46,7 @@ class Peer:
 
 def first_request(data: bytes) -> Request:
     """Errors: `Refusal` without an answer, for what is no request."""
-    if len(data) > MAX_STRANGERS_MESSAGE_BYTES:
+    if len(data) > MAX_HANDSHAKE_BYTES:
         raise Refusal(1009, "frame too large before connect")
     try:
         return frames.read(data)

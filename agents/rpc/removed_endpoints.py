@@ -15,7 +15,7 @@ _METHODS = [name for name in METHODS if name.startswith("memory.admin.")]
 
 
 @csrf_exempt
-def gone(request: HttpRequest, rest: str) -> HttpResponseBase:  # noqa: ARG001 - the same answer everywhere
+def removed_endpoint(request: HttpRequest, rest: str) -> HttpResponseBase:  # noqa: ARG001 - the same answer everywhere
     """As OpenClaw answers, in its shapes: 401 for a wrong token, 429 for too many of them, else 410."""
     try:
         is_welcome = not tokens.is_any_configured() or _has_token(request)

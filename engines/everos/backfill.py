@@ -21,7 +21,7 @@ from store.types import Owner
 
 _PAGE_SIZE = 100
 # Of a session that a move told anew (`store.external.staging`), or of another user's of the same name.
-_MADE_BY_US = re.compile(r".+(~[0-9a-f]{16}|\+[0-9a-f]{32})")
+_GATEWAY_ID = re.compile(r".+(~[0-9a-f]{16}|\+[0-9a-f]{32})")
 
 
 def sessions(client: Client, owner: Owner) -> Iterator[int]:
@@ -34,7 +34,7 @@ def sessions(client: Client, owner: Owner) -> Iterator[int]:
     number, seen, total = 1, 0, 1
     while seen < total:
         page = client.list(_question(owner, number), client.deadline())
-        yield sum(_take_in(owner, name) for name in _names(owner, page))
+        yield sum(_register(owner, name) for name in _names(owner, page))
         number, seen, total = number + 1, seen + _PAGE_SIZE, page.total_count
 
 
@@ -60,9 +60,9 @@ def _names(owner: Owner, page: wire.Page) -> set[str]:
     return {one.session_id for one in page.episodes if one.session_id is not None and one.user_id == owner.user_id}
 
 
-def _take_in(owner: Owner, name: str) -> bool:
+def _register(owner: Owner, name: str) -> bool:
     """Whether the session was unknown and is the user's."""
-    if not _may_be_of(owner, name):
+    if not _can_belong_to(owner, name):
         return False
     session = Session(
         user_id=owner.user_pk,
@@ -81,10 +81,10 @@ def _take_in(owner: Owner, name: str) -> bool:
         return True
 
 
-def _may_be_of(owner: Owner, name: str) -> bool:
+def _can_belong_to(owner: Owner, name: str) -> bool:
     try:
         check_session_id(name)
     except ValueError:
         return False
     named = parse_session_id(name).user_id
-    return named in {None, owner.user_id} and not _MADE_BY_US.fullmatch(name)
+    return named in {None, owner.user_id} and not _GATEWAY_ID.fullmatch(name)

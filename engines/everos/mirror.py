@@ -43,16 +43,16 @@ def latest(session: Session) -> Memory | None:
     return _episodes(session).filter(batch_id="").order_by("-created_at_ms", "-pk").first()
 
 
-def unnoted(session: Session) -> int:
+def count_unlinked(session: Session) -> int:
     """How many copies were made of which no flush was noted to have made them: its process was killed before."""
     return _episodes(session).filter(batch_id="").count()
 
 
-def reaches(session: Session, said_ms: int, *, unnoted: bool) -> bool:
+def reaches(session: Session, last_user_ms: int, *, unlinked: bool) -> bool:
     """Whether there is a copy as late as what was said last: EverOS dates an episode by the last message in it, to the
-    second, and cuts a session in its order. `unnoted`: among those alone of which no flush was noted."""
-    late = _episodes(session).filter(created_at_ms__gte=said_ms // 1000 * 1000)
-    return (late.filter(batch_id="") if unnoted else late).exists()
+    second, and cuts a session in its order. `unlinked`: among those alone of which no flush was noted."""
+    late = _episodes(session).filter(created_at_ms__gte=last_user_ms // 1000 * 1000)
+    return (late.filter(batch_id="") if unlinked else late).exists()
 
 
 def _question(owner: Owner, session: Session, number: int) -> dict[str, Any]:

@@ -171,8 +171,8 @@ def _needed() -> Iterator[str]:
     for user_pk, sha256, uri in rows.iterator():
         if f"/{storage.MESSAGE_FILES}/{sha256}/" in uri:
             yield f"{user_pk}/{storage.MESSAGE_FILES}/{sha256}"
-    for user_pk in journal.unsettled_users():
-        for message in journal.unsettled_messages(user_pk):
+    for user_pk in journal.users_with_unconfirmed():
+        for message in journal.unconfirmed_messages(user_pk):
             for item in message.content:
                 if item.file:
                     yield f"{user_pk}/{storage.MESSAGE_FILES}/{item.file.parent.name}"

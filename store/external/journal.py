@@ -27,7 +27,7 @@ from core import sql
 from core.errors import TimestampOutOfRange
 from core.fairness import turn_of_user
 from core.times import from_ms, to_ms
-from store.external import sessions as upstream_sessions
+from store.external import sessions as external_sessions
 from store.inserting import insert
 from store.models import Memory, Session
 from store.types import FILE_SPAN_MS, ContentItem, Message, Owner, Role
@@ -43,12 +43,12 @@ _OF_SESSION = """
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class Buffered:
     """Messages that a flush will take: the last of their rows, and when their user spoke last (None: never, and no
     episode will come: EverOS files those under users who said something)."""
 
     last_row: int | None
-    said_ms: int | None
+    last_user_ms: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,41 +68,41 @@ class Batch:
     is_new: bool
 
 
-def take_in(owner: Owner, session_id: str, messages: Sequence[Message]) -> tuple[Session, list[Batch]]:
+def record_messages(owner: Owner, session_id: str, messages: Sequence[Message]) -> tuple[Session, list[Batch]]:
     """Writes down the messages, and says which are still to be sent: those unknown so far, and with any whose arrival
     is in doubt all that were sent with it. Errors: `EngineRefused` for a deleted session."""
-    named = _named(session_id, messages)  # which reads their files: before others have to wait
+    named = _by_memory_id(session_id, messages)  # which reads their files: before others have to wait
     with transaction.atomic():
-        session = upstream_sessions.claim(owner, session_id)
-        return session, _note(session, named)
+        session = external_sessions.claim(owner, session_id)
+        return session, _append(session, named)
 
 
-def note(session: Session, messages: Sequence[Message]) -> list[Batch]:
+def append(session: Session, messages: Sequence[Message]) -> list[Batch]:
     """The same for a session that the caller holds. Call inside a transaction. Errors: `TimestampOutOfRange`."""
-    return _note(session, _named(session.session_id, messages))
+    return _append(session, _by_memory_id(session.session_id, messages))
 
 
-def _named(session_id: str, messages: Sequence[Message]) -> dict[str, Message]:
+def _by_memory_id(session_id: str, messages: Sequence[Message]) -> dict[str, Message]:
     """The messages by their names. Errors: `TimestampOutOfRange`."""
     if any(message.timestamp_ms < _FIRST_MS for message in messages):
         raise TimestampOutOfRange(
             "timestamp: EverOS holds no messages from before 9 September 2001; the embedded engine does."
         )
-    return {name_of(session_id, message): message for message in messages}
+    return {memory_id_of(session_id, message): message for message in messages}
 
 
-def _note(session: Session, wanted: Mapping[str, Message]) -> list[Batch]:
+def _append(session: Session, wanted: Mapping[str, Message]) -> list[Batch]:
     names = f"AND memory_id IN ({sql.slots(wanted)})"
     known = dict(_journalled("memory_id, batch_id", session, names, list(wanted)))
-    in_doubt = {batch_id for batch_id in known.values() if batch_id.startswith(_SENDING)}
-    batches = _batches(session, in_doubt, wanted) if in_doubt else []
+    unconfirmed_ids = {batch_id for batch_id in known.values() if batch_id.startswith(_SENDING)}
+    batches = _batches(session, unconfirmed_ids, wanted) if unconfirmed_ids else []
     new = {memory_id: message for memory_id, message in wanted.items() if memory_id not in known}
     if new:
         batches.append(_write(session, new))
     return batches
 
 
-def in_doubt(session: Session) -> list[Batch]:
+def unconfirmed(session: Session) -> list[Batch]:
     """Everything of the session that was sent without an answer."""
     waiting = _rows(session).filter(batch_id__startswith=_SENDING).order_by()
     return _batches(session, set(waiting.values_list("batch_id", flat=True).distinct()), {})
@@ -117,7 +117,7 @@ def unconfirmed_sessions(since: datetime, before: datetime, now: datetime, limit
     return list(sessions.annotate(turn=turn_of_user("pk")).order_by("turn", "pk")[:limit])
 
 
-def unsettled_users() -> list[UUID]:
+def users_with_unconfirmed() -> list[UUID]:
     """Return the users of messages whose upstream answer is still open."""
     sent = Memory.objects.filter(batch_id__gte="sending", batch_id__lt="sendinh")
     return list(sent.order_by().values_list("user_id", flat=True).distinct())
@@ -151,17 +151,17 @@ def count_given_up(before: datetime) -> int:
     return sent.filter(batch_id__gte="sending", batch_id__lt=f"{_SENDING}{to_ms(before)}").count()
 
 
-def unsettled_messages(user_pk: UUID) -> list[Message]:
+def unconfirmed_messages(user_pk: UUID) -> list[Message]:
     """All that a user said of which the upstream's answer is still owed."""
     sent = Memory.objects.filter(user_id=user_pk, batch_id__gte="sending", batch_id__lt="sendinh")
-    return [said(row) for row in sent]
+    return [message_of(row) for row in sent]
 
 
 def _sent_ms(batch_id: str) -> int:
     return int(batch_id.removeprefix(_SENDING).partition("-")[0])
 
 
-def note_arrived(session: Session, batch: Batch) -> None:
+def confirm(session: Session, batch: Batch) -> None:
     _rows(session).filter(batch_id=batch.batch_id).update(batch_id="")
 
 
@@ -175,54 +175,54 @@ def drop(session: Session, batch: Batch) -> None:
     _rows(session).filter(batch_id=batch.batch_id).delete()
 
 
-def waiting(session: Session) -> Waiting:
+def buffered(session: Session) -> Buffered:
     """What lies in the upstream's buffer. One statement."""
     rows = _rows(session).filter(batch_id="")
-    said = Max("created_at_ms", filter=Q(category=_category("user")))
-    return Waiting(**rows.aggregate(last_row=Max("pk"), said_ms=said))
+    last_user_ms = Max("created_at_ms", filter=Q(category=_category("user")))
+    return Buffered(**rows.aggregate(last_row=Max("pk"), last_user_ms=last_user_ms))
 
 
-def note_flushed(session: Session, flush_id: str, flushed: Waiting) -> None:
+def mark_flushed(session: Session, flush_id: str, flushed: Buffered) -> None:
     """From now on these messages are a record of what was said, and no longer wait in the upstream's buffer; what was
     added since the flush went out still does. What came of them carries the same name, so that each memory leads back
     to its messages."""
     batch_id = flush_id[:64] or uuid4().hex
     taken = _rows(session).filter(batch_id="", pk__lte=flushed.last_row or 0)
-    taken.update(batch_id=batch_id, **_unkept(session))
-    _unnoted(session).update(batch_id=batch_id)
+    taken.update(batch_id=batch_id, **_cleared_fields(session))
+    _unlinked(session).update(batch_id=batch_id)
 
 
-def note_made(session: Session) -> None:
+def link_late_memories(session: Session) -> None:
     """Tie memories that came after their flush was settled to the flush that took the last messages."""
     taken = _rows(session).exclude(batch_id="").exclude(batch_id__startswith=_SENDING).order_by("-pk")
     batch_id = taken.values_list("batch_id", flat=True).first()
     if batch_id:
-        _unnoted(session).update(batch_id=batch_id)
+        _unlinked(session).update(batch_id=batch_id)
 
 
-def _unnoted(session: Session) -> QuerySet[Memory]:
+def _unlinked(session: Session) -> QuerySet[Memory]:
     return session.memories.filter(memory_type=Memory.Type.EPISODE, origin=Memory.Origin.UPSTREAM, batch_id="")
 
 
-def _unkept(session: Session) -> dict[str, Any]:
+def _cleared_fields(session: Session) -> dict[str, Any]:
     """What a chat leaves where the setting wants no record of it: that it was said, so that nothing is sent twice."""
     is_chat = session.kind != Session.Kind.RESOURCE
-    is_unkept = is_chat and not settings.MEMORY_GATEWAY_FULL_CONTEXT_MEMORY
-    return {"text": "", "payload": {}} if is_unkept else {}
+    is_cleared = is_chat and not settings.MEMORY_GATEWAY_FULL_CONTEXT_MEMORY
+    return {"text": "", "payload": {}} if is_cleared else {}
 
 
-def holds_words(row: Memory) -> bool:
+def has_text(row: Memory) -> bool:
     """Whether a row of the journal says what was said."""
     return "message" in row.payload
 
 
-def waits_for_flush(session: Session, messages: Iterable[Message]) -> bool:
+def is_buffered(session: Session, messages: Iterable[Message]) -> bool:
     """Whether one of the messages lies in the upstream's buffer."""
-    memory_ids = [name_of(session.session_id, message) for message in messages]
+    memory_ids = [memory_id_of(session.session_id, message) for message in messages]
     return _rows(session).filter(batch_id="", memory_id__in=memory_ids).exists()
 
 
-def said(row: Memory) -> Message:
+def message_of(row: Memory) -> Message:
     """The message that a row of the journal holds."""
     return _message(row.payload["message"])
 
@@ -232,10 +232,10 @@ def is_flushed(row: Memory) -> bool:
     return bool(row.batch_id) and not row.batch_id.startswith(_SENDING)
 
 
-def rename(session: Session, rows: Iterable[Memory]) -> None:
+def reassign(session: Session, rows: Iterable[Memory]) -> None:
     """Gives rows of another session's journal to this one, as if their messages had been said in it. What this one
     holds already stays the only one."""
-    named = {name_of(session.session_id, said(row)): row for row in rows if holds_words(row)}
+    named = {memory_id_of(session.session_id, message_of(row)): row for row in rows if has_text(row)}
     known = set(_rows(session).filter(memory_id__in=list(named)).values_list("memory_id", flat=True))
     moved = [row for memory_id, row in named.items() if memory_id not in known]
     for memory_id, row in named.items():
@@ -243,13 +243,13 @@ def rename(session: Session, rows: Iterable[Memory]) -> None:
     Memory.objects.bulk_update(moved, ["memory_id", "session"], batch_size=_ROWS_AT_ONCE)
 
 
-def said_last_ms(session: Session) -> int | None:
+def last_user_message_ms(session: Session) -> int | None:
     """When the user spoke last of what was flushed; None where they never did."""
     times = _rows(session).filter(category=_category("user")).order_by("-created_at_ms")
     return times.values_list("created_at_ms", flat=True).first()
 
 
-def owes_memories(session: Session) -> bool:
+def expects_memories(session: Session) -> bool:
     """Whether something waits for a flush, or was flushed and has brought no episode that we know of."""
     made = session.memories.filter(memory_type=Memory.Type.EPISODE, origin=Memory.Origin.UPSTREAM)
     unseen = Q(category=_category("user")) & ~Q(batch_id__in=made.values("batch_id"))
@@ -324,16 +324,16 @@ def _taken(session: Session, since_ms: int) -> list[tuple[int, int]]:
     return [(start, start + (span or 1)) for start, span in rows]
 
 
-def _batches(session: Session, batch_ids: Iterable[str], at_hand: Mapping[str, Message]) -> list[Batch]:
-    """`at_hand` holds messages by memory id as they were given now, with the addresses that are not written down."""
+def _batches(session: Session, batch_ids: Iterable[str], given: Mapping[str, Message]) -> list[Batch]:
+    """`given` holds messages by memory id as they were given now, with the addresses that are not written down."""
     found: dict[str, list[Entry]] = {}
     for row in _rows(session).filter(batch_id__in=list(batch_ids)).order_by("id"):
-        message = at_hand.get(row.memory_id) or _message(row.payload["message"])
+        message = given.get(row.memory_id) or _message(row.payload["message"])
         found.setdefault(row.batch_id, []).append(Entry(message, row.created_at_ms))
     return [Batch(batch_id, tuple(entries), is_new=False) for batch_id, entries in found.items()]
 
 
-def name_of(session_id: str, message: Message) -> str:
+def memory_id_of(session_id: str, message: Message) -> str:
     """The `memory_id` of a message: the same for the same (session, sender, role, time, content), whichever way its
     files are called on disk."""
     digest = hashlib.sha256()

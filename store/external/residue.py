@@ -16,14 +16,14 @@ HOLDS: Final = "SELECT 1 FROM store_leftupstream WHERE digest = %s"
 """`holds_session` as a part of a statement, for `digest_of(session)`."""
 
 
-def note(user_id: str, sessions: Iterable[Session]) -> None:
+def record_user(user_id: str, sessions: Iterable[Session]) -> None:
     """Writes down the names under which an upstream knows an erased user and their sessions."""
-    _note({_digest("user", user_id), *map(digest_of, sessions)})
+    _record({_digest("user", user_id), *map(digest_of, sessions)})
 
 
-def note_session(session: Session) -> None:
+def record_session(session: Session) -> None:
     """Writes down the name under which an upstream knows what a session of a living user has left there."""
-    _note({digest_of(session)})
+    _record({digest_of(session)})
 
 
 def holds_user(user_id: str) -> bool:
@@ -39,7 +39,7 @@ def digest_of(session: Session) -> str:
     return _digest("session", session.app_id, session.project_id, session.engine_session_id)
 
 
-def _note(digests: Collection[str]) -> None:
+def _record(digests: Collection[str]) -> None:
     LeftUpstream.objects.bulk_create([LeftUpstream(digest=digest) for digest in digests], ignore_conflicts=True)
 
 

@@ -128,7 +128,7 @@ def _is_taken(session: Session) -> bool:
     return bool(is_taken)
 
 
-def note_flush_sent(session: Session, now: datetime) -> datetime | None:
+def mark_flush_sent(session: Session, now: datetime) -> datetime | None:
     """Writes down that a flush goes out now. When an earlier one's outcome is not known yet, returns its time."""
     if is_flush_open(session):
         return session.flushed_at
@@ -137,7 +137,7 @@ def note_flush_sent(session: Session, now: datetime) -> datetime | None:
     return None
 
 
-def note_flush_ended(session: Session, searchable_at: datetime) -> None:
+def mark_flush_ended(session: Session, searchable_at: datetime) -> None:
     session.searchable_at = searchable_at
     session.save(update_fields=["searchable_at"])
 
@@ -155,14 +155,14 @@ def is_flush_open(session: Session) -> bool:
     return session.flushed_at is not None and session.searchable_at is None
 
 
-def note_retry(session: Session, at: datetime | None) -> None:
+def schedule_retry(session: Session, at: datetime | None) -> None:
     """Write down when the session's unconfirmed calls are retried; None: nothing failed."""
     if session.retry_at != at:
         session.retry_at = at
         session.save(update_fields=["retry_at"])
 
 
-def forget(owner: Owner, session_id: str, now: datetime) -> Session:
+def mark_deleted(owner: Owner, session_id: str, now: datetime) -> Session:
     """Marks the session as deleted for good, so that late writes to it are refused and its hits are nobody's."""
     session, _ = Session.objects.get_or_create(
         user_id=owner.user_pk,

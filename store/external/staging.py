@@ -43,20 +43,20 @@ def fresh_engine_id(session: Session) -> str:
     return with_mark(session.session_id, f"~{secrets.token_hex(8)}")
 
 
-def holds_others(staging: Session, messages: Collection[Message]) -> bool:
+def has_other_messages(staging: Session, messages: Collection[Message]) -> bool:
     """Whether the stand-in was given something else than these: then it is to be discarded."""
-    given = {journal.name_of(staging.session_id, message) for message in messages}
+    given = {journal.memory_id_of(staging.session_id, message) for message in messages}
     noted = set(_journal(staging).values_list("memory_id", flat=True))
     return not noted <= given
 
 
 def discard(staging: Session) -> None:
     """Forgets the stand-in; what EverOS holds of it is nobody's."""
-    residue.note_session(staging)
+    residue.record_session(staging)
     _remove(staging)
 
 
-def discard_of(session: Session) -> None:
+def discard_for(session: Session) -> None:
     """The same for the stand-in that a move of the session left, if one was broken off."""
     named = Session.objects.filter(
         user_id=session.user_id,
@@ -81,13 +81,13 @@ def publish(staging: Session, session: Session) -> int:
     session.engine_session_id = staging.engine_session_id
     session.flushed_at, session.searchable_at = staging.flushed_at, staging.searchable_at
     session.save(update_fields=["engine_session_id", "flushed_at", "searchable_at"])
-    journal.rename(session, _journal(staging).order_by("pk"))
+    journal.reassign(session, _journal(staging).order_by("pk"))
     made = _made(staging).update(session=session)
     _remove(staging)
     return made
 
 
-def made_of(staging: Session) -> list[Memory]:
+def memories_of(staging: Session) -> list[Memory]:
     """The memories that EverOS made of the stand-in's messages."""
     return list(_made(staging).order_by("pk"))
 

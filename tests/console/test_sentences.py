@@ -27,7 +27,7 @@ SPOKEN = (
 UNSPOKEN = ("store/filters.py", "engines/embedded/llm", "memories/services/files.py")
 NAMED = {
     "Forbidden", "EngineRefused", "EngineUnavailable", "OutcomeUnknown", "Unreadable", "Refused", "UpstreamFailed",
-    "NotReached", "NoAnswer", "OddAnswer", "EndpointError", "TypeMismatch",
+    "NotReached", "NoAnswer", "InvalidResponse", "EndpointError", "TypeMismatch",
     *(name for name, kind in vars(errors).items() if isinstance(kind, type)),
 } - {"FieldError", "Unauthenticated"}  # fmt: skip
 

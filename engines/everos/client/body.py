@@ -41,14 +41,14 @@ class Body:
     def __init__(self, payload: Mapping[str, Any]) -> None:
         files: dict[bytes, FileContent] = {}
 
-        def stand_in(value: Any) -> str:
+        def placeholder(value: Any) -> str:
             if not isinstance(value, FileContent):
                 raise TypeError(f"{type(value).__name__} has no place in JSON")
             mark = secrets.token_hex(16)
             files[mark.encode()] = value
             return mark
 
-        self._parts = list(_split(orjson.dumps(payload, default=stand_in), files))
+        self._parts = list(_split(orjson.dumps(payload, default=placeholder), files))
 
     def __len__(self) -> int:
         return sum(len(part) for part in self._parts)

@@ -19,12 +19,12 @@ from core.errors import EngineError, EngineRefused, EngineUnavailable, OutcomeUn
 from core.http_client import Deadline, HttpClient, HttpError, Response, TooLarge, Undecodable
 from engines.everos.client import failures, responses, wire
 from engines.everos.client.body import Body
-from engines.everos.client.resilience import Breaker, Lane, Retry
+from engines.everos.client.resilience import Breaker, Bulkhead, Retry
 from engines.everos.client.responses import Envelope
 
 READS_AT_ONCE = 32
 WRITES_AT_ONCE = 16
-_SHARE_OF_ONE_USER = 2  # half of them
+_PER_USER_DIVISOR = 2  # half of them
 SETTLE_SECONDS = 3.0
 """How long a write whose outcome is unknown is left to end before EverOS is asked what became of it."""
 _MAX_VERIFIED_BYTES = 4 * 2**20
@@ -76,8 +76,8 @@ class Client:
         self._options = options
         self._http = HttpClient(options.base_url, headers=_HEADERS, pool_size=READS_AT_ONCE + WRITES_AT_ONCE)
         self._breaker = Breaker(clock=options.clock)
-        self._reads = Lane(READS_AT_ONCE, READS_AT_ONCE // _SHARE_OF_ONE_USER)
-        self._writes = Lane(WRITES_AT_ONCE, WRITES_AT_ONCE // _SHARE_OF_ONE_USER)
+        self._reads = Bulkhead(READS_AT_ONCE, READS_AT_ONCE // _PER_USER_DIVISOR)
+        self._writes = Bulkhead(WRITES_AT_ONCE, WRITES_AT_ONCE // _PER_USER_DIVISOR)
         self._user: Hashable = None
 
     def of(self, user: Hashable) -> Client:
@@ -126,7 +126,7 @@ class Client:
         failed: list[OutcomeUnknown] = []
 
         def once() -> AddAnswer:
-            if (failed or is_repeat) and (is_done() or self._holds(payload, len(body), deadline)):
+            if (failed or is_repeat) and (is_done() or self._is_buffered(payload, len(body), deadline)):
                 return AddAnswer("", "accumulated")
             status, envelope = self._write("/api/v1/memory/add", body, deadline)
             if status == 202:
@@ -140,12 +140,12 @@ class Client:
             if not all(isinstance(one, failures.UpstreamFailed) for one in failed):
                 raise
             try:
-                holds = self._holds(payload, len(body), deadline)
+                is_buffered = self._is_buffered(payload, len(body), deadline)
             except EngineUnavailable:
-                holds = None
-            if holds is None:
+                is_buffered = None
+            if is_buffered is None:
                 raise
-            if holds:
+            if is_buffered:
                 return AddAnswer("", "accumulated")
             raise EngineUnavailable(error.detail, retry_after_seconds=error.retry_after_seconds) from error
 
@@ -181,7 +181,7 @@ class Client:
 
         return self._options.retry.call(once, deadline, note, settle_seconds=self._options.settle_seconds)
 
-    def _holds(self, payload: Mapping[str, Any], size_bytes: int, deadline: Deadline) -> bool | None:
+    def _is_buffered(self, payload: Mapping[str, Any], size_bytes: int, deadline: Deadline) -> bool | None:
         """Return whether EverOS's buffer holds all messages of an add, None where EverOS does not show it.
 
         Errors: `EngineUnavailable` while EverOS cannot be asked.
@@ -201,7 +201,7 @@ class Client:
         try:
             envelope = self._read_once("/api/v1/memory/search", orjson.dumps(question), deadline)
             found = responses.checked(wire.Records, envelope.data)
-        except (EngineRefused, failures.OddAnswer) as error:
+        except (EngineRefused, failures.InvalidResponse) as error:
             failures.log("the buffer of a session cannot be listed", error.detail)
             return None
         return wanted <= {message.id for message in found.unprocessed_messages}
@@ -231,7 +231,7 @@ class Client:
 
         try:
             return self._options.retry.call(once, deadline)
-        except failures.OddAnswer:
+        except failures.InvalidResponse:
             raise
         except OutcomeUnknown as error:  # nothing was to be changed, so nothing is owed
             raise EngineUnavailable(error.detail, retry_after_seconds=error.retry_after_seconds) from error
@@ -242,7 +242,7 @@ class Client:
                 raise self._refusal(response)
             return responses.read_envelope(response)
 
-        with self._reads.place(deadline, self._user), self._breaker.guard(self._user):
+        with self._reads.slot(deadline, self._user), self._breaker.guard(self._user):
             return self._exchange("POST" if body else "GET", path, body, deadline, read)
 
     def _write(self, path: str, body: bytes | Body, deadline: Deadline) -> tuple[int, Envelope]:
@@ -251,7 +251,7 @@ class Client:
                 raise self._refusal(response)
             return response.status, responses.read_envelope(response)
 
-        with self._writes.place(deadline, self._user), self._breaker.guard(self._user):
+        with self._writes.slot(deadline, self._user), self._breaker.guard(self._user):
             return self._exchange("POST", path, body, deadline, read)
 
     def _refusal(self, response: Response) -> Exception:
@@ -269,7 +269,7 @@ class Client:
             with self._http.send(method, path, body, deadline) as response:
                 return read(response)
         except (TooLarge, Undecodable) as error:
-            raise failures.odd_answer(str(error)) from None
+            raise failures.invalid_response(str(error)) from None
         except HttpError as error:
             failures.log(f"{method} {path}", f"{type(error).__name__}: {error}")
             raise (failures.no_answer() if error.was_sent else failures.not_reached()) from error
@@ -279,7 +279,7 @@ class Client:
         forgotten, `UpstreamFailed` or `EngineRefused` as the task ended."""
         responses.checked(wire.Queued, queued.data)
         if not _TASK_ID.fullmatch(queued.request_id):
-            raise failures.odd_answer("a task without a usable id")
+            raise failures.invalid_response("a task without a usable id")
         pause = _TASK_POLL_SECONDS
         while not (task := self._task(queued.request_id, deadline)).is_over:
             if pause >= deadline.left_seconds:
@@ -294,7 +294,7 @@ class Client:
     def _task(self, task_id: str, deadline: Deadline) -> wire.Task:
         try:
             return responses.checked(wire.Task, self._read_once(f"/api/v1/tasks/{task_id}", None, deadline).data)
-        except failures.OddAnswer:
+        except failures.InvalidResponse:
             raise
         except EngineError as error:  # the call itself was taken: what became of it is what we do not know
             raise failures.no_answer() from error

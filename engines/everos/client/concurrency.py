@@ -10,7 +10,7 @@ from typing import TypeVar
 _T = TypeVar("_T")
 
 
-def in_window(executor: Executor, calls: Sequence[Callable[[], _T]], size: int) -> list[_T]:
+def run_bounded(executor: Executor, calls: Sequence[Callable[[], _T]], size: int) -> list[_T]:
     """The results in order, at most `size` calls at a time. Errors: the first call's that fails; calls that have not
     begun are not made then. A single call runs in the caller's own thread."""
     if len(calls) == 1:

@@ -63,10 +63,10 @@ class Lost(EngineRefused):
     is_permanent = False
 
 
-class OddAnswer(OutcomeUnknown):
+class InvalidResponse(OutcomeUnknown):
     """Whatever answered, it was not a memory service: HTML, wrong types, far too much."""
 
-    status, code, title = 502, "upstream_odd_answer", "The memory service answered with something else"
+    status, code, title = 502, "engine_invalid_response", "The memory service returned an unexpected response"
 
 
 class Unsupported(EngineRefused):
@@ -87,10 +87,10 @@ def no_answer() -> NoAnswer:
     return NoAnswer("The memory service did not answer in time.")
 
 
-def odd_answer(why: str) -> OddAnswer:
+def invalid_response(why: str) -> InvalidResponse:
     """`why` is a sentence of ours for the log."""
     log("odd answer", why)
-    return OddAnswer("The memory service gave an answer that is none of its own.")
+    return InvalidResponse("The memory service returned an unexpected response.")
 
 
 def of_status(status: int, code: str, retry_after_seconds: int | None) -> EngineError:
@@ -109,7 +109,7 @@ def of_status(status: int, code: str, retry_after_seconds: int | None) -> Engine
 
 def _temporary(status: int, *, is_everos: bool) -> EngineUnavailable:
     if status < 300:
-        return odd_answer(f"an empty success, {status}")
+        return invalid_response(f"an empty success, {status}")
     if status in _GATEWAY_STATUSES:
         return NoAnswer(f"The memory service did not answer its proxy ({status}).")
     if status in _BUSY or (status == 503 and is_everos):

@@ -11,8 +11,8 @@ from core.times import as_ms, from_ms
 from store.filters import parse
 from store.types import Hit
 
-_OURS = frozenset({"type"})
-_UNSEEN = frozenset({"parent_type", "parent_id"})  # EverOS filters by them and does not show them
+_LOCAL_FIELDS = frozenset({"type"})
+_NOT_RETURNED = frozenset({"parent_type", "parent_id"})  # EverOS filters by them and does not show them
 
 Tree = Mapping[str, Any]
 
@@ -45,7 +45,7 @@ def for_upstream(tree: Tree, sessions: Mapping[str, str]) -> dict[str, Any]:
             translated[key] = _renamed(value, sessions)
         elif key == "timestamp":
             translated[key] = _as_iso(value)
-        elif key not in _OURS:
+        elif key not in _LOCAL_FIELDS:
             translated[key] = value
     return {key: value for key, value in translated.items() if value != []}
 
@@ -71,7 +71,8 @@ def _renamed(value: Any, sessions: Mapping[str, str]) -> Any:
 def needs_us(tree: Tree) -> bool:
     """Whether EverOS cannot answer the filters alone."""
     return any(
-        key in _OURS or (key in {"AND", "OR"} and any(needs_us(part) for part in value)) for key, value in tree.items()
+        key in _LOCAL_FIELDS or (key in {"AND", "OR"} and any(needs_us(part) for part in value))
+        for key, value in tree.items()
     )
 
 
@@ -79,20 +80,20 @@ def matches(tree: Tree, hit: Hit) -> bool:
     """Whether a hit passes; what EverOS does not show was for EverOS to judge. A profile stands outside of filters."""
     if hit.memory_type == "profile":
         return True
-    condition = parse(_without_unseen(tree))
-    return any(condition.matches(_Seen(hit, sender)) for sender in _senders(hit))
+    condition = parse(_without_unreturned(tree))
+    return any(condition.matches(_FilterView(hit, sender)) for sender in _senders(hit))
 
 
-def _without_unseen(tree: Tree) -> dict[str, Any]:
+def _without_unreturned(tree: Tree) -> dict[str, Any]:
     return {
-        key: [_without_unseen(part) for part in value] if key in {"AND", "OR"} else value
+        key: [_without_unreturned(part) for part in value] if key in {"AND", "OR"} else value
         for key, value in tree.items()
-        if key not in _UNSEEN
+        if key not in _NOT_RETURNED
     }
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _FilterView:
     """A hit as the filter language speaks of it, told by one of its senders."""
 
     hit: Hit

@@ -9,7 +9,7 @@ import orjson
 from pydantic import BaseModel, ValidationError
 
 from core.http_client import Response
-from engines.everos.client.failures import odd_answer
+from engines.everos.client.failures import invalid_response
 
 MAX_ANSWER_BYTES = 16 * 2**20
 _MAX_ERROR_BYTES = 64 * 1024
@@ -42,18 +42,18 @@ class Envelope:
 
 
 def read_json(response: Response) -> Any:
-    """Errors: `OddAnswer` for anything but JSON."""
+    """Errors: `InvalidResponse` for anything but JSON."""
     content_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if content_type != "application/json":
-        raise odd_answer(f"{response.status} as {content_type[:80] or 'nothing'}")
+        raise invalid_response(f"{response.status} as {content_type[:80] or 'nothing'}")
     try:
         return orjson.loads(response.body(MAX_ANSWER_BYTES))
     except orjson.JSONDecodeError as error:
-        raise odd_answer(f"no JSON: {error}") from None
+        raise invalid_response(f"no JSON: {error}") from None
 
 
 def read_envelope(response: Response) -> Envelope:
-    """`{"request_id": …, "data": …}`. Errors: `OddAnswer`."""
+    """`{"request_id": …, "data": …}`. Errors: `InvalidResponse`."""
     envelope = checked(_Envelope, read_json(response))
     return Envelope(envelope.request_id[:128], envelope.data)
 
@@ -70,9 +70,9 @@ def read_refusal(response: Response) -> tuple[str, str]:
 
 
 def checked(model: type[_Model], data: Any) -> _Model:
-    """Data of the upstream as a typed value. Errors: `OddAnswer` (which values were wrong stays out of the log)."""
+    """Data of the upstream as a typed value. Errors: `InvalidResponse` (which values were wrong stays out of the log)."""
     try:
         return model.model_validate(data)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        raise odd_answer(f"{model.__name__}.{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        raise invalid_response(f"{model.__name__}.{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
