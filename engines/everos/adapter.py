@@ -1,4 +1,4 @@
-"""The engine that keeps its memories in EverOS, behind the same port as our own."""
+"""The EverOS engine: stores and finds memories in EverOS, behind `engines.port`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from store.types import Message, Owner, SearchRequest, SearchResult
 logger = logging.getLogger("memory_gateway.upstream")
 
 CALLS_PER_SEARCH = 8
-# Started as they are needed. So many that calls which wait for a place of their user's hold up nobody else's.
+# Threads start on demand. There are enough that calls waiting for a slot of their user do not block other users.
 _THREADS = 64 * CALLS_PER_SEARCH
 _ROWS_AT_ONCE = 500
 _STAGED_AT_ONCE = 200
@@ -52,7 +52,7 @@ _HEALTH_SECONDS = 2.0
 
 
 class EverOSEngine(MemoryTable):
-    """One per process. What is EverOS's is checked in `engine.upstream`; here it meets our tables."""
+    """One per process. `engines.everos.client` checks the answers of EverOS; this class maps them to our tables."""
 
     label = "upstream"
     is_external = True
@@ -111,8 +111,10 @@ class EverOSEngine(MemoryTable):
     @measured
     @database_errors()
     def delete(self, owner: Owner, session_id: str) -> None:
-        """EverOS cannot delete (`capabilities()["delete"]` says so): what it still holds of the session is never shown
-        again, and our copy goes."""
+        """Delete our copy of a session and hide it for good.
+
+        EverOS cannot delete (`capabilities()["delete"]` is False), so it keeps its own copy.
+        """
         with transaction.atomic():
             sessions.lock_decisions(owner)
             session = external_sessions.mark_deleted(owner, session_id, self._clock())
@@ -124,11 +126,10 @@ class EverOSEngine(MemoryTable):
 
     @database_errors()
     def stage(self, owner: Owner, staging: Session, messages: Sequence[Message], waiting: Sequence[Message]) -> int:
-        """Gives EverOS the messages of a stand-in (`store.external.staging`) and has it make memories of them, a part
-        at a time; then gives it those that wait for a flush. Returns how many calls it made, about.
+        """Send messages to EverOS through a staging session, and return about how many calls it took.
 
-        The same call again goes on where it broke off. Errors: those of `add` and `flush`, and `EngineRefused` where
-        EverOS makes nothing of what was said.
+        `messages` are extracted in batches; `waiting` are only added. A second call resumes an interrupted first one.
+        Raises: the errors of `add` and `flush`, and `EngineRefused` if EverOS extracts nothing.
         """
         calls = 0
         if external_sessions.is_flush_open(staging):
@@ -146,18 +147,26 @@ class EverOSEngine(MemoryTable):
 
     @database_errors()
     def copy_memories(self, owner: Owner, session: Session) -> int:
-        """Copies what EverOS made of a session and our table lacks; how many. Errors: those of the list call."""
+        """Copy the memories of a session that our table lacks, and return how many.
+
+        Raises: the errors of the list call.
+        """
         return backfill.memories(self._client_of(owner), owner, session)
 
     def find_sessions(self, owner: Owner) -> Iterator[int]:
-        """Makes sessions of the owner known that EverOS had before us; yields now and then how many. Errors: those of
-        the list call."""
+        """Register the owner's sessions that only EverOS knows, and yield after each page how many were new.
+
+        Raises: the errors of the list call.
+        """
         return backfill.sessions(self._client_of(owner), owner)
 
     @database_errors()
     def resend(self, owner: Owner, session: Session) -> list[Message]:
-        """Deliver unconfirmed messages whose calls have ended, and return those that have arrived. A message that
-        EverOS refuses for good is dropped: its caller was told that it failed. Errors: `EngineUnavailable`."""
+        """Deliver unconfirmed messages whose calls have ended, and return those that arrived.
+
+        A message that EverOS refuses permanently is dropped: its caller already received the error. Raises:
+        `EngineUnavailable`.
+        """
         arrived: list[Message] = []
         with self._exclusive_session(owner, session.session_id):
             for batch in journal.unconfirmed(session):
@@ -171,14 +180,18 @@ class EverOSEngine(MemoryTable):
 
     @database_errors()
     def look_again(self, owner: Owner, session: Session) -> int:
-        """Copies what EverOS shows by now of a flush of which nobody saw the end; how many. Errors: those of the list
-        call."""
+        """Copy what EverOS shows by now of an unconfirmed flush, and return how many memories are new.
+
+        Raises: the errors of the list call.
+        """
         return everos_flush.look_again(self._client_of(owner), owner, session, self._clock())
 
     @database_errors()
     def recover(self, owner: Owner, session: Session) -> int:
-        """Copy what EverOS lists of a session that was settled as having no memories; returns how many there are.
-        Errors: those of the list call."""
+        """Copy what EverOS lists of a session that was settled as having no memories, and return how many there are.
+
+        Raises: the errors of the list call.
+        """
         return everos_flush.recover(self._client_of(owner), owner, session, self._clock())
 
     def _record_and_deliver(self, owner: Owner, staging: Session, messages: Sequence[Message]) -> None:
@@ -205,7 +218,7 @@ class EverOSEngine(MemoryTable):
         return Health("ok", base_url, data)
 
     def capabilities(self) -> Mapping[str, bool]:
-        """Asked at most twice a minute; while EverOS cannot be reached, nothing works."""
+        """Return what EverOS can do, cached for 30 s; all False while it is unreachable."""
         now = self._clock()
         if self._capabilities is None or now >= self._capabilities[0]:
             self._capabilities = (now + _CAPABILITIES_TIME, self._query_capabilities())
@@ -227,8 +240,10 @@ class EverOSEngine(MemoryTable):
         }
 
     def _exclusive_session(self, owner: Owner, session_id: str) -> AbstractContextManager[None]:
-        """One at a time writes to a session, as in EverOS itself: of a message that goes out beside a flush nobody
-        knows which of the two was first, so that it could not be sent again when its answer is lost."""
+        """Allow one writer per session at a time, as EverOS does.
+
+        The order of a message and a concurrent flush would be unknown, so a lost message could not be sent again.
+        """
         name = (owner.user_pk, owner.app_id, owner.project_id, session_id)
         return self._writers.slot(name, self._client.deadline().half())
 
@@ -239,10 +254,10 @@ class EverOSEngine(MemoryTable):
         return self._client.of(owner.user_pk)
 
     def _deliver(self, owner: Owner, session: Session, batch: Batch, *, has_settled: bool = False) -> tuple[str, str]:
-        """Send a batch. What is surely not upstream leaves no trace here; what may be there stays unconfirmed.
+        """Send a batch, and keep it as unconfirmed if its outcome is unknown.
 
-        `has_settled`: no earlier call with it can be under way. Otherwise wait for it to end first: a message that it
-        brings after a flush would be a second one.
+        `has_settled`: no earlier call with it can still be running. Otherwise wait for that call to end first: a
+        message that arrives after a flush would become a duplicate.
         """
         if not (batch.is_new or has_settled):
             self._sleep(self._client.settle_seconds)
@@ -262,9 +277,9 @@ class EverOSEngine(MemoryTable):
         return answer
 
     def _send(self, owner: Owner, session: Session, batch: Batch) -> tuple[str, str] | None:
-        """Documents that EverOS has no reader for are read by ours. None: there was nothing to send."""
+        """Send a batch, with documents as text if EverOS has no parser for them. Return None if it was empty."""
         for item in chain.from_iterable(entry.message.content for entry in batch.entries):
-            file_uris.require_allowed(item)  # EverOS reads any file of its host
+            file_uris.require_allowed(item)  # EverOS would read any file of its host
         try:
             return self._send_as(owner, session, batch, inline_documents=False)
         except failures.Unsupported:
@@ -288,7 +303,7 @@ class EverOSEngine(MemoryTable):
             try:
                 answer = client.add(payload, deadline, is_repeat=not batch.is_new, is_done=has_arrived)
             except EngineUnavailable as error:
-                if start:  # a part of it has arrived already
+                if start:  # part of the batch has arrived already
                     raise OutcomeUnknown(error.detail, retry_after_seconds=error.retry_after_seconds) from error
                 raise
             status, request_id = answer.status, answer.request_id
@@ -308,8 +323,10 @@ class EverOSEngine(MemoryTable):
 
 
 def _wire_messages(owner: Owner, batch: Batch, *, inline_documents: bool) -> list[content.WireMessage]:
-    """EverOS files memories by sender: a user's own words under the user, whatever the message says, agents under the
-    user's agents."""
+    """Return the messages in EverOS's shape, filed under the caller's user id and agents.
+
+    EverOS files memories by sender, so a sender that the message claims must not count.
+    """
     agents = AgentNames.of(owner.user_pk)
     return [
         message
@@ -324,8 +341,11 @@ def _wire_messages(owner: Owner, batch: Batch, *, inline_documents: bool) -> lis
 
 
 def _add_payload(session: Session, messages: Sequence[content.WireMessage]) -> dict[str, Any]:
-    """Extraction waits for the flush: otherwise every add costs a call of the LLM, whose failure loses the messages.
-    Versions before 1.3 ignore that wish."""
+    """Return the body of an add call that defers extraction to the flush.
+
+    Otherwise every add would call the LLM, and a failure there loses the messages. Versions before 1.3 ignore the
+    option.
+    """
     return {
         "session_id": session.engine_session_id,
         "app_id": session.app_id,

@@ -1,7 +1,7 @@
-"""What an EverOS held before the gateway came, or made when nobody looked: sessions and memories of one user.
+"""Register sessions and copy memories that EverOS has and the gateway does not.
 
-A session is taken for the user's where EverOS has an episode of the user in it, unless its name speaks of somebody
-else, another user holds it here, or it was left there: by an erased user, or by a move to another engine.
+A session belongs to the user if EverOS has an episode of the user in it, unless its id names another user, another user
+holds it here, or it is residue of an erased user or of a move to another engine.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from store.models import Session, owned_by
 from store.types import Owner
 
 _PAGE_SIZE = 100
-# Of a session that a move told anew (`store.external.staging`), or of another user's of the same name.
+# Ids that the gateway made: of a moved session (`store.external.staging`), or for a second user of the same id.
 _GATEWAY_ID = re.compile(r".+(~[0-9a-f]{16}|\+[0-9a-f]{32})")
 
 
 def sessions(client: Client, owner: Owner) -> Iterator[int]:
-    """Makes the user's sessions known that EverOS has episodes of; yields after each page how many were new.
+    """Register the user's sessions that EverOS has episodes of, and yield after each page how many were new.
 
-    Errors: those of the client's list call.
+    Raises: the errors of the client's list call.
     """
     if residue.holds_user(owner.user_id):
         return
@@ -39,7 +39,10 @@ def sessions(client: Client, owner: Owner) -> Iterator[int]:
 
 
 def memories(client: Client, owner: Owner, session: Session) -> int:
-    """Copies what EverOS made of a session and our mirror lacks; how many. Errors: those of the client's list call."""
+    """Copy the memories of a session that our table lacks, and return how many.
+
+    Raises: the errors of the client's list call.
+    """
     return mirror.pull(client, owner, session, client.deadline())
 
 
@@ -61,7 +64,7 @@ def _names(owner: Owner, page: wire.Page) -> set[str]:
 
 
 def _register(owner: Owner, name: str) -> bool:
-    """Whether the session was unknown and is the user's."""
+    """Register the session, and return True if it was unknown and is the user's."""
     if not _can_belong_to(owner, name):
         return False
     session = Session(

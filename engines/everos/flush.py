@@ -1,8 +1,8 @@
-"""Flushing a session so that "done" is only said of what was seen to be there.
+"""Flush a session, and report success only after the memories were seen.
 
-EverOS empties a session's buffer before it extracts, so that after a failure a second flush says "no_extraction" of
-what is lost, or still under way. The list call decides then, and wherever "no_extraction" is said of a session in which
-the user spoke. Nothing is ever added again after a flush was sent.
+EverOS empties a session's buffer before it extracts. After a failure, a second flush therefore answers "no_extraction"
+for messages that are lost or still being extracted. The list call decides then, and whenever "no_extraction" is the
+answer for a session with user messages. Nothing is added again after a flush was sent.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from store.types import Owner
 logger = logging.getLogger("memory_gateway.upstream")
 
 SEARCHABLE_SECONDS = 20.0
-"""How long we look for what a flush made; EverOS says up to 15 s."""
+"""Longest wait for the memories of a flush. EverOS documents up to 15 s."""
 MAX_EXTRACTION_TIME = timedelta(minutes=6)
-"""How long EverOS itself may work on a flush whose caller has gone."""
+"""Longest time EverOS works on a flush whose caller disconnected."""
 _QUIET_SECONDS = 4.0
-"""How long nothing more has to come until we go on without."""
+"""Stop waiting after this long without a new memory."""
 _FIRST_PAUSE_SECONDS = 0.2
 _QUERY_CHARS = 300
 _BEST = 20
@@ -53,8 +53,10 @@ class _Flush:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A flush that the upstream answered, and what it took; `open_since`: when an earlier one went out of which nobody
-    knew the end."""
+    """An answered flush and the messages it took.
+
+    `open_since`: when an earlier, still unconfirmed flush was sent.
+    """
 
     run: _Flush
     answer: FlushAnswer
@@ -65,8 +67,11 @@ class Sent:
 def send(
     client: Client, owner: Owner, session: Session, *, clock: Callable[[], datetime], sleep: Callable[[float], None]
 ) -> Sent:
-    """Has the upstream extract. Until this returns, nothing may be added to the session: nobody could say whether the
-    flush took it. Errors: those of the client."""
+    """Ask EverOS to extract a session, and return its answer for `settle`.
+
+    Nothing may be added to the session until this returns: the flush might take it or not. Raises: the errors of the
+    client.
+    """
     run = _Flush(client, owner, session, client.deadline(), clock, sleep)
     before, taken = (session.flushed_at, session.searchable_at), journal.buffered(session)
     open_since = sessions.mark_flush_sent(session, clock())
@@ -79,14 +84,16 @@ def send(
     except OutcomeUnknown:
         raise
     except EngineError:
-        sessions.restore_flush(session, *before)  # it was never sent, or taken back whole
+        sessions.restore_flush(session, *before)  # it was not carried out
         raise
     return Sent(run, answer, taken, open_since)
 
 
 def settle(sent: Sent) -> FlushResult:
-    """Waits for what it made. Errors: `OutcomeUnknown` while that cannot be known, `Lost` when the upstream lost
-    what it had."""
+    """Wait for the memories of a flush, and return its result.
+
+    Raises: `OutcomeUnknown` while the result cannot be known, `Lost` if EverOS lost the messages.
+    """
     answer = sent.answer
     needs_check = sent.open_since or answer.failed_before or sent.taken.last_user_ms is not None
     if answer.is_verified or (answer.status == "no_extraction" and needs_check):
@@ -99,9 +106,11 @@ def _payload(owner: Owner, session: Session) -> dict[str, str]:
 
 
 def look_again(client: Client, owner: Owner, session: Session, now: datetime) -> int:
-    """Copies what became visible since a flush of which nobody saw the end; how many. It has ended when all that was
-    flushed is there, or nothing can be under way any more. What still waits in the buffer is the next flush's to
-    decide. Errors: those of the client's list call."""
+    """Copy memories of an unconfirmed flush, and return how many were new.
+
+    The flush ends when all of its messages are covered or EverOS can no longer be extracting. Messages still in the
+    buffer are left to the next flush. Raises: the errors of the client's list call.
+    """
     count = mirror.pull(client, owner, session, client.deadline())
     if session.flushed_at is None or journal.buffered(session).last_row is not None:
         return count
@@ -113,8 +122,10 @@ def look_again(client: Client, owner: Owner, session: Session, now: datetime) ->
 
 
 def recover(client: Client, owner: Owner, session: Session, now: datetime) -> int:
-    """Copy what EverOS lists of a session that was settled as having no memories, and tie it to its messages. Returns
-    how many memories the session has. Errors: those of the client's list call."""
+    """Copy the memories of a session that was settled as having none, and return how many it has.
+
+    Links them to the session's messages. Raises: the errors of the client's list call.
+    """
     mirror.pull(client, owner, session, client.deadline())
     count = mirror.count(session)
     if count:
@@ -125,8 +136,10 @@ def recover(client: Client, owner: Owner, session: Session, now: datetime) -> in
 
 
 def _settle_reported(sent: Sent) -> FlushResult:
-    """The upstream's word is believed; we only wait until its memories can be found. Where some are still missing the
-    flush stays open, and is looked after."""
+    """Trust EverOS's answer and wait only until its memories can be found.
+
+    The flush stays open, and is checked later, if some are still missing.
+    """
     answer, session = sent.answer, sent.run.session
     is_expected = answer.status != "no_extraction" and sent.taken.last_user_ms is not None
     count, is_found = _wait_for_memories(sent, is_expected=is_expected)
@@ -137,8 +150,11 @@ def _settle_reported(sent: Sent) -> FlushResult:
 
 
 def _settle_verified(sent: Sent) -> FlushResult:
-    """Settle a flush by what the list call shows, or showed before it could be noted: "no_extraction" means nothing by
-    itself after a failure, and is never EverOS's answer to words that wait. Where nothing is owed, nothing was lost."""
+    """Settle a flush by what the list call shows.
+
+    "no_extraction" proves nothing after a failure or for a session with unflushed user messages. If no memories are
+    expected, nothing was lost.
+    """
     run, failed = sent.run, sent.answer.failed_before
     count = mirror.count_unlinked(run.session)
     is_pending = journal.expects_memories(run.session) and not _is_complete(sent, count)
@@ -161,8 +177,10 @@ def _result(sent: Sent, count: int, *, is_extracted: bool) -> FlushResult:
 
 
 def _mark_ended(sent: Sent) -> datetime:
-    """Both or neither: a flush that is still open though nothing waits for it any more could not be verified. Returns
-    when."""
+    """Mark messages and session as flushed in one transaction, and return the time.
+
+    An open flush without buffered messages could not be verified.
+    """
     now = sent.run.clock()
     with transaction.atomic():
         journal.mark_flushed(sent.run.session, sent.answer.request_id, sent.taken)
@@ -171,8 +189,10 @@ def _mark_ended(sent: Sent) -> datetime:
 
 
 def _is_complete(sent: Sent, count: int) -> bool:
-    """Whether the copies that no flush was noted for, `count` of them, reach as far as what this one took. Where no
-    user spoke nothing tells how far that is, and one will do."""
+    """Return True if the `count` unlinked copies cover the messages that the flush took.
+
+    Without a user message there is no time to compare, and one copy suffices.
+    """
     return _covers(sent.run, sent.taken, count)
 
 
@@ -183,7 +203,7 @@ def _covers(run: _Flush, taken: Buffered, count: int) -> bool:
 
 
 def _is_listed(run: _Flush, taken: Buffered) -> bool:
-    """Return whether EverOS lists the memories of what a flush was to take, so that it need not be sent again."""
+    """Return True if EverOS lists the memories of a flush, so that it need not be sent again."""
     if taken.last_row is None:
         return False
     _pull(run, run.deadline)
@@ -191,8 +211,10 @@ def _is_listed(run: _Flush, taken: Buffered) -> bool:
 
 
 def _wait_for_memories(sent: Sent, *, is_expected: bool) -> tuple[int, bool]:
-    """How many new memories there are, and whether all that are expected can be found. Waits for that, but not where
-    for some time no more come. A last look sees the later pieces of a file."""
+    """Return how many new memories there are, and True if all that are expected can be found.
+
+    Stops early when no more arrive for a while.
+    """
     run = sent.run
     time_limit = run.client.deadline(min(SEARCHABLE_SECONDS, max(run.deadline.left_seconds, 0.0)))
     count = pulled = _pull(run, time_limit)
@@ -211,7 +233,10 @@ def _wait_for_memories(sent: Sent, *, is_expected: bool) -> tuple[int, bool]:
 
 
 def _is_found(run: _Flush, deadline: Deadline) -> bool:
-    """Whether EverOS's search finds the latest copy by its own words: its list shows a memory some moments earlier."""
+    """Return True if EverOS's search finds the latest copy by its own text.
+
+    EverOS lists a memory some moments before its search finds it.
+    """
     latest = mirror.latest(run.session)
     if latest is None:
         return True
@@ -233,7 +258,7 @@ def _is_found(run: _Flush, deadline: Deadline) -> bool:
 
 
 def _pull(run: _Flush, deadline: Deadline) -> int:
-    """A listing that fails leaves the question open, not the flush undone."""
+    """Copy the session's memories and return how many were new; 0 if the listing fails, which decides nothing."""
     try:
         return mirror.pull(run.client, run.owner, run.session, deadline)
     except EngineError as error:

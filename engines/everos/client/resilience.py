@@ -1,4 +1,4 @@
-"""How long and how often the upstream is asked: retries, the circuit breaker, and how many calls run at once."""
+"""Retries, circuit breaker and concurrency limits for calls to EverOS."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from core.http_client import Deadline
 from engines.everos.client.failures import CircuitOpen, InvalidResponse, NoAnswer, NotReached, UpstreamFailed
 
 RETRY_AFTER_SECONDS = 5
-"""What a caller is told to wait when the upstream itself says nothing."""
+"""`Retry-After` for callers when EverOS sends none."""
 MAX_TRACKED_USERS = 20_000
-"""Of so many users it is known at most that the upstream fails for them."""
+"""Most users with failures that the breaker remembers."""
 _T = TypeVar("_T")
 _NOT_RETRIED = (CircuitOpen, InvalidResponse)
 _COUNTED_FAILURES = (NotReached, NoAnswer, InvalidResponse)
@@ -26,8 +26,10 @@ _COUNTED_FAILURES = (NotReached, NoAnswer, InvalidResponse)
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """Up to `attempts` tries; the wait doubles from `delay_seconds` to `cap_seconds`, with up to half of it random so
-    that many gateways do not come back together. A longer `Retry-After` is honoured."""
+    """Up to `attempts` tries with exponential backoff from `delay_seconds` to `cap_seconds`.
+
+    Up to half of each wait is random, so that many gateways do not retry together. A longer `Retry-After` is honoured.
+    """
 
     attempts: int = 3
     delay_seconds: float = 0.25
@@ -43,11 +45,10 @@ class Retry:
         *,
         settle_seconds: float = 0.0,
     ) -> _T:
-        """Return the first answer of `once`. After a try that may still be going on, the next one waits at least
-        `settle_seconds`.
+        """Return the first answer of `once`, waiting at least `settle_seconds` after a try that may still be running.
 
-        Errors: a permanent one at once; when no try or no time is left the last one, or an earlier one after which the
-        call may have been carried out.
+        Raises: a permanent error at once; otherwise, when no try or time is left, the last error, or an earlier one
+        after which the call may have been carried out.
         """
         unknown: OutcomeUnknown | None = None
         for attempt in range(1, self.attempts + 1):
@@ -79,7 +80,7 @@ def _with_retry_after(error: EngineUnavailable) -> EngineUnavailable:
 
 @dataclass(slots=True)
 class _Circuit:
-    """What failed in a row, and when somebody may try again where that was too much."""
+    """Consecutive failures, and the time of the next probe."""
 
     failures: int = 0
     next_try_at: float = 0.0
@@ -89,9 +90,12 @@ _NO_FAILURE = _Circuit()
 
 
 class Breaker:
-    """Stops asking an upstream that is down. After `threshold` calls of one user in a row that did not get through,
-    nothing of that user's is sent for `open_seconds`; then one call probes, and its outcome closes or opens the circuit
-    again. When that happened to `users` of them and nobody got through meanwhile, it is so for all."""
+    """A circuit breaker per user, and one for all users.
+
+    After `threshold` consecutive connection failures of one user, that user's calls fail for `open_seconds`; then one
+    call probes, and its outcome closes or reopens the circuit. After `users` of them opened without a success in
+    between, the circuit is open for everyone.
+    """
 
     def __init__(
         self,
@@ -105,25 +109,25 @@ class Breaker:
         self._users = users
         self._clock = clock
         self._lock = threading.Lock()
-        self._by_user: OrderedDict[Hashable, _Circuit] = OrderedDict()  # of those whose last call failed
+        self._by_user: OrderedDict[Hashable, _Circuit] = OrderedDict()  # users whose last call failed
         self._global = _Circuit()
 
     def guard(self, user: Hashable) -> _Guard:
-        """One call, made inside `with`. Errors at its beginning: `CircuitOpen`."""
+        """Return a context manager for one call. Raises on entry: `CircuitOpen`."""
         return _Guard(self, user)
 
     def require_closed(self, user: Hashable) -> None:
-        """Errors: `CircuitOpen` while a call of this user's would not be sent. Probing is left to the call itself."""
+        """Check that a call of this user would be sent, without probing. Raises: `CircuitOpen`."""
         with self._lock:
             self._due(user)
 
     def admit(self, user: Hashable) -> None:
         with self._lock:
-            for circuit in self._due(user):  # this call is the probe; the others go on waiting
+            for circuit in self._due(user):  # this call is the probe; others keep waiting
                 circuit.next_try_at = self._clock() + self._open_seconds
 
     def _due(self, user: Hashable) -> list[_Circuit]:
-        """The open circuits that are due to be probed; the lock is held. Errors: `CircuitOpen`."""
+        """Return the open circuits that are due to be probed; the lock is held. Raises: `CircuitOpen`."""
         own = self._by_user.get(user, _NO_FAILURE)
         asked = ((own, self._threshold), (self._global, self._users))
         stopped = [circuit for circuit, most in asked if circuit.failures >= most]
@@ -152,8 +156,7 @@ class Breaker:
 
 
 class _Guard:
-    """One call that the breaker lets through; how it ends is the breaker's to know. (As the places below no generator:
-    a search would cost a tenth more.)"""
+    """One call; its end is reported to the breaker. A class, because a generator would make a search 10 % slower."""
 
     __slots__ = ("_breaker", "_user")
 
@@ -168,11 +171,11 @@ class _Guard:
         if isinstance(error, _COUNTED_FAILURES):
             self._breaker.failed(self._user)
         else:
-            self._breaker.succeeded(self._user)  # it answered as a memory service does: also with a refusal it is there
+            self._breaker.succeeded(self._user)  # a refusal is an answer too
 
 
 class PerKeyLimit:
-    """At most `size` calls at once of each name."""
+    """At most `size` calls at once for each key."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -180,11 +183,11 @@ class PerKeyLimit:
         self._by_key: WeakValueDictionary[Hashable, threading.Semaphore] = WeakValueDictionary()
 
     def slot(self, key: Hashable, deadline: Deadline) -> _Slot:
-        """Errors at its beginning: `EngineUnavailable` when the time is over before there is one."""
+        """Return a context manager. Raises on entry: `EngineUnavailable` if no slot is free before the deadline."""
         return _Slot((self.semaphore_of(key),), deadline)
 
     def semaphore_of(self, key: Hashable) -> threading.Semaphore:
-        with self._lock:  # a semaphore is known as long as somebody holds a place or waits for one
+        with self._lock:  # a semaphore lives while a call holds or awaits it
             semaphore = self._by_key.get(key)
             if semaphore is None:
                 semaphore = self._by_key[key] = threading.Semaphore(self._size)
@@ -192,10 +195,9 @@ class PerKeyLimit:
 
 
 class Bulkhead:
-    """At most `size` calls at once, and at most `share` of one user, so that calls that hang leave room for others'.
+    """At most `size` calls at once, and at most `per_user` of one user, so that hanging calls leave room for others.
 
-    Who gets no place within half of its time is told to come back, since what is sent with the last of it would have
-    no known outcome.
+    A call without a slot after half of its time fails: sent later, it could time out with an unknown outcome.
     """
 
     def __init__(self, size: int, per_user: int) -> None:
@@ -203,12 +205,12 @@ class Bulkhead:
         self._per_user = PerKeyLimit(per_user)
 
     def slot(self, deadline: Deadline, user: Hashable) -> _Slot:
-        """Errors at its beginning: `EngineUnavailable`."""
+        """Return a context manager. Raises on entry: `EngineUnavailable`."""
         return _Slot((self._per_user.semaphore_of(user), self._slots), deadline.half())
 
 
 class _Slot:
-    """A place in each of the semaphores, one after the other, held inside `with`."""
+    """One permit of each semaphore, acquired in order and held inside `with`."""
 
     __slots__ = ("_deadline", "_semaphores")
 

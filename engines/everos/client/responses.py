@@ -1,4 +1,4 @@
-"""Reading what the upstream answers: bounded, JSON only, in one of its envelopes."""
+"""Read responses of EverOS: limited in size, JSON only, in one of its envelopes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class _Envelope(BaseModel):
 
 
 class _Refusal(BaseModel):
-    """Both shapes: `{"error": {...}}` of EverOS, `{"detail": …}` of its framework."""
+    """Both error shapes: `{"error": {...}}` of EverOS, `{"detail": …}` of FastAPI."""
 
     error: _Error | None = None
     detail: Any = None
@@ -35,14 +35,14 @@ class _Refusal(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """A successful answer: `data` as it came, checked by nobody yet."""
+    """A successful answer; `data` is not validated yet."""
 
     request_id: str
     data: Any
 
 
 def read_json(response: Response) -> Any:
-    """Errors: `InvalidResponse` for anything but JSON."""
+    """Return the JSON body. Raises: `InvalidResponse` for anything else."""
     content_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if content_type != "application/json":
         raise invalid_response(f"{response.status} as {content_type[:80] or 'nothing'}")
@@ -53,13 +53,13 @@ def read_json(response: Response) -> Any:
 
 
 def read_envelope(response: Response) -> Envelope:
-    """`{"request_id": …, "data": …}`. Errors: `InvalidResponse`."""
+    """Return `{"request_id": …, "data": …}`. Raises: `InvalidResponse`."""
     envelope = checked(_Envelope, read_json(response))
     return Envelope(envelope.request_id[:128], envelope.data)
 
 
 def read_refusal(response: Response) -> tuple[str, str]:
-    """The error's code and text, empty where it has none: proxies answer in other shapes, and their status counts."""
+    """Return the code and text of an error, empty if it has none, as the answers of proxies."""
     body = response.body(_MAX_ERROR_BYTES)
     try:
         refusal = _Refusal.model_validate(orjson.loads(body))
@@ -70,7 +70,10 @@ def read_refusal(response: Response) -> tuple[str, str]:
 
 
 def checked(model: type[_Model], data: Any) -> _Model:
-    """Data of the upstream as a typed value. Errors: `InvalidResponse` (which values were wrong stays out of the log)."""
+    """Return EverOS's data as a typed value. Values stay out of the log.
+
+    Raises: `InvalidResponse`.
+    """
     try:
         return model.model_validate(data)
     except ValidationError as error:
