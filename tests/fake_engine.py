@@ -28,6 +28,10 @@ class RecordingEngine:
     calls: list[tuple[str, str]] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
+    @property
+    def is_external(self) -> bool:
+        return self.name != "embedded"
+
     def add(self, owner: Owner, session_id: str, messages: Sequence[Message]) -> AddResult:
         self._call("add", session_id)
         self.during_add()
