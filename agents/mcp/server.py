@@ -1,6 +1,6 @@
-"""The MCP server of one process: what the SDK asks for, answered by the services in threads.
+"""The MCP server of one process: SDK requests, answered by the services in threads.
 
-Whoever opens a door (HTTP, stdio) sets `current` for what it lets in.
+Each transport (HTTP, stdio) sets `current` to the caller.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mcp.shared.exceptions import MCPError
 from agents.mcp import catalogue, files, prompts
 from agents.mcp.work import Workers
 from agents.tools import Caller
-from agents.tools.frame import around
+from agents.tools.frame import without_frame
 from agents.tools.results import failed
 from core.errors import GatewayError
 
@@ -37,22 +37,22 @@ _Page = types.PaginatedRequestParams | None
 
 
 def build(workers: Workers) -> Server[Any]:
-    door = _Door(workers)
+    handlers = _Handlers(workers)
     return Server(
         NAME,
         version=VERSION,
         instructions=INSTRUCTIONS,
-        on_list_tools=door.list_tools,
-        on_call_tool=door.call_tool,
-        on_list_resources=door.list_resources,
-        on_list_resource_templates=door.list_templates,
-        on_read_resource=door.read_resource,
-        on_list_prompts=door.list_prompts,
-        on_get_prompt=door.get_prompt,
+        on_list_tools=handlers.list_tools,
+        on_call_tool=handlers.call_tool,
+        on_list_resources=handlers.list_resources,
+        on_list_resource_templates=handlers.list_templates,
+        on_read_resource=handlers.read_resource,
+        on_list_prompts=handlers.list_prompts,
+        on_get_prompt=handlers.get_prompt,
     )
 
 
-class _Door:
+class _Handlers:
     def __init__(self, workers: Workers) -> None:
         self._workers = workers
 
@@ -60,7 +60,7 @@ class _Door:
         return types.ListToolsResult(tools=catalogue.listing())
 
     async def call_tool(self, context: _Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-        """What a tool refuses is a result that the model can read and learn from."""
+        """Call a tool. Its errors become a result that the model can read."""
         try:
             answer = await self._run(lambda caller: catalogue.call(caller, params.name, params.arguments or {}))
         except GatewayError as error:
@@ -93,7 +93,7 @@ class _Door:
         return await self._call(lambda caller: prompts.get(caller, params.name, params.arguments or {}))
 
     async def _call(self, call: Callable[[Caller], _Result]) -> _Result:
-        """Errors: `MCPError`, with our sentence."""
+        """Run a call. Raises: `MCPError` with the message and code of a gateway error."""
         try:
             return await self._run(call)
         except GatewayError as error:
@@ -101,7 +101,7 @@ class _Door:
             raise MCPError(code=code, message=error.detail, data={"code": error.code}) from None
 
     async def _run(self, call: Callable[[Caller], _Result]) -> _Result:
-        """Errors: `GatewayError`; `MCPError` without a word of ours for a defect."""
+        """Run a call in a worker thread. Raises: `GatewayError`; `MCPError` without details for any other error."""
         caller = current.get()
         try:
             return await self._workers.run(lambda: call(caller))
@@ -113,7 +113,7 @@ class _Door:
 
 
 def _with_framing(text: str, details: dict[str, Any]) -> types.CallToolResult:
-    """Some clients show their model the structured content alone: what the text says around the data goes with it."""
+    """Return the result with the text around its data, for clients that show only the structured content."""
     content: list[types.ContentBlock] = [types.TextContent(type="text", text=text)]
-    structured = {"message": around(text), **details}
+    structured = {"message": without_frame(text), **details}
     return types.CallToolResult(content=content, structured_content=structured, is_error="error" in details)

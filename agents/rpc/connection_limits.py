@@ -1,4 +1,4 @@
-"""Who stands at the door and who is inside: how many sockets and requests one process takes."""
+"""Limits on WebSocket connections and requests of one process."""
 
 from __future__ import annotations
 
@@ -14,21 +14,25 @@ _BURST_SECONDS = 3
 
 
 class PendingConnection(Protocol):
+    """A WebSocket that has not sent a valid `connect` yet."""
+
     def disconnect(self) -> None: ...
 
 
 class ConnectionLimiter:
-    """To be used on one event loop only. `requests_per_second` is per token, 0 for no limit."""
+    """Use on one event loop only. `requests_per_second` is per token, 0 for no limit."""
 
     def __init__(self, *, requests_per_second: int) -> None:
-        self._pending: dict[PendingConnection, None] = {}  # in the order in which they came
+        self._pending: dict[PendingConnection, None] = {}  # oldest first
         self._connected: Counter[str] = Counter()
         self._semaphores: dict[str, asyncio.Semaphore] = {}
         self._requests = TokenBuckets(60 * requests_per_second, burst=_BURST_SECONDS * requests_per_second)
 
     def add_pending(self, connection: PendingConnection) -> None:
-        """Whoever has waited longest is sent away when there are too many: those who know a token wait for
-        milliseconds only."""
+        """Register a connection, and disconnect the oldest pending one if there are too many.
+
+        Clients with a token are pending for milliseconds only.
+        """
         self._pending[connection] = None
         if len(self._pending) > MAX_PENDING_CONNECTIONS:
             oldest = next(iter(self._pending))
@@ -36,8 +40,10 @@ class ConnectionLimiter:
             oldest.disconnect()
 
     def admit(self, connection: PendingConnection, token: str) -> asyncio.Semaphore:
-        """The room that the token's requests share, to be acquired for each. Errors: `Refusal` if the token holds too
-        many sockets already."""
+        """Return the semaphore of the token's requests, to be acquired for each.
+
+        Raises: `Refusal` if the token has too many connections.
+        """
         if self._connected[token] >= SOCKETS_PER_TOKEN:
             message = f"too many connections: a token may hold {SOCKETS_PER_TOKEN}"
             raise refused(Failure("UNAVAILABLE", message, details={"code": "TOO_MANY_CONNECTIONS"}))
@@ -54,6 +60,6 @@ class ConnectionLimiter:
             del self._connected[token], self._semaphores[token]
 
     async def throttle(self, token: str) -> None:
-        """Returns when the token may send a request: who sends too many is slowed down, nobody is refused."""
+        """Wait until the token may send a request: too many requests are delayed, not refused."""
         while wait_seconds := self._requests.take(token):
             await asyncio.sleep(wait_seconds)

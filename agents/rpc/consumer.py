@@ -1,4 +1,4 @@
-"""One WebSocket of an OpenClaw client: challenge, connect, requests, ticks, goodbye."""
+"""One WebSocket of an OpenClaw client: challenge, connect, requests, ticks, close."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ _RESTART_MS = 5000
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Seconds until a socket must have connected, and between two ticks, at which its token is looked at again."""
+    """Seconds until a socket must have connected, and between two ticks, which check the token again."""
 
     handshake: float
     tick: float
 
 
 class RpcConsumer(AsyncConsumer):  # type: ignore[misc]
-    """Beyond ASGI its scope holds `allow_message_bytes` and `is_leaving` of the server's own protocol class."""
+    """One connection. Its ASGI scope also has `allow_message_bytes` and `is_leaving` of our protocol class."""
 
     def __init__(self, limiter: ConnectionLimiter, timing: Timing) -> None:
         self._limiter = limiter
@@ -65,20 +65,20 @@ class RpcConsumer(AsyncConsumer):  # type: ignore[misc]
                 task.cancel()
 
     async def dispatch(self, message: dict[str, Any]) -> None:
-        """Without channels' look at database connections, which goes through one thread for all sockets."""
+        """Handle an ASGI message without channels' database check, which uses one thread for all sockets."""
         if message["type"] == "websocket.connect":
             await self._accept()
         elif message["type"] == "websocket.receive":
-            with contextlib.suppress(OSError):  # the client left while we spoke
+            with contextlib.suppress(OSError):  # the client disconnected
                 await self._receive(message)
         elif message["type"] == "websocket.disconnect":
             raise StopConsumer
 
     def disconnect(self) -> None:
-        """For one who has not connected and takes the place of others."""
+        """Close this pending connection to make room for others."""
         self._start(self._close(1013, "too many connections"))
 
-    # --- the life of a socket ---
+    # --- connection lifecycle ---
 
     async def _accept(self) -> None:
         hosts, origins = (self._headers(name) for name in (b"host", b"origin"))
@@ -89,7 +89,7 @@ class RpcConsumer(AsyncConsumer):  # type: ignore[misc]
             scheme=self.scope["scheme"],
         )
         if len(hosts) != 1 or not is_host_allowed(hosts[0]):
-            await self.send({"type": "websocket.close"})  # before it is accepted: 403
+            await self.send({"type": "websocket.close"})  # before accept, so the client gets 403
             return
         await self.send({"type": "websocket.accept"})
         challenge = {"nonce": str(uuid.uuid4()), "ts": _now_ms()}
@@ -105,7 +105,7 @@ class RpcConsumer(AsyncConsumer):  # type: ignore[misc]
             await self._close(1000)
 
     async def _tick(self, peer: Peer) -> None:
-        """For as long as the token works."""
+        """Send ticks while the token is valid, then close."""
         while not await self._shuts_down_within(self._timing.tick):
             if not await run_control(lambda: _is_token_valid(peer)):
                 ended = token_ended()
@@ -114,7 +114,7 @@ class RpcConsumer(AsyncConsumer):  # type: ignore[misc]
             await self._send_event("tick", {"ts": _now_ms()})
 
     async def _shuts_down_within(self, seconds: float) -> bool:
-        """Says goodbye if the server leaves."""
+        """Return True after closing the socket if the server shuts down within `seconds`."""
         try:
             await asyncio.wait_for(self.scope["is_leaving"].wait(), seconds)
         except TimeoutError:
@@ -124,7 +124,7 @@ class RpcConsumer(AsyncConsumer):  # type: ignore[misc]
             await self._close(1012, "service restart")
         return True
 
-    # --- what the client says ---
+    # --- incoming frames ---
 
     async def _receive(self, message: dict[str, Any]) -> None:
         if self._is_closed:
@@ -191,14 +191,14 @@ class RpcConsumer(AsyncConsumer):  # type: ignore[misc]
         finally:
             self._unanswered.release()
 
-    # --- what we say ---
+    # --- outgoing frames ---
 
     async def _send_event(self, name: str, payload: dict[str, Any]) -> None:
         self._seq += 1
         await self._send(frames.event(name, payload, self._seq))
 
     async def _send(self, frame: bytes) -> None:
-        """Waits while the client does not read; too much may not wait."""
+        """Send a frame, waiting for a slow client; close the socket if too many bytes are waiting."""
         if self._is_closed:
             return
         self._outbound_bytes += len(frame)
@@ -207,7 +207,7 @@ class RpcConsumer(AsyncConsumer):  # type: ignore[misc]
                 await self._close(1008, "slow consumer")
             else:
                 await self.send({"type": "websocket.send", "text": frame.decode()})
-        except RuntimeError:  # it was closed while this waited
+        except RuntimeError:  # closed while this waited
             self._is_closed = True
         finally:
             self._outbound_bytes -= len(frame)
@@ -217,7 +217,7 @@ class RpcConsumer(AsyncConsumer):  # type: ignore[misc]
             return
         self._is_closed = True
         shown = reason.encode()[:_MAX_REASON_BYTES].decode(errors="ignore")
-        with contextlib.suppress(RuntimeError):  # it was closed already, for what the client sent
+        with contextlib.suppress(RuntimeError):  # already closed by the protocol
             await self.send({"type": "websocket.close", "code": code, "reason": shown})
 
     def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -228,7 +228,7 @@ class RpcConsumer(AsyncConsumer):  # type: ignore[misc]
 
 
 def _answer_to(peer: Peer, request: Request, arrival: Arrival) -> bytes:
-    """Errors: `Refusal` where the token has ended since it was presented."""
+    """Return the response frame, and log the request. Raises: `Refusal` if the token is no longer valid."""
     began, outcome = time.perf_counter(), "ok"
     try:
         if not _is_token_valid(peer):
@@ -251,7 +251,7 @@ def _is_token_valid(peer: Peer) -> bool:
 
 
 async def _log_failures(work: Coroutine[Any, Any, None]) -> None:
-    """A client that is gone (OSError) is nobody's trouble."""
+    """Await the work and log its failure. `OSError` is ignored: the client is gone."""
     try:
         await work
     except OSError:

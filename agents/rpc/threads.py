@@ -1,4 +1,4 @@
-"""Where sockets wait for the database: asgiref's own way has one thread for the whole process."""
+"""Database threads of sockets, because asgiref uses one thread for the whole process."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _Result = TypeVar("_Result")
 
 
 async def run_request(call: Callable[[], _Result]) -> _Result:
-    """For requests, which may take their time."""
+    """Run a request, which may be slow."""
     return await _in(_threads, call)
 
 
 async def run_control(call: Callable[[], _Result]) -> _Result:
-    """For what every socket needs however busy the others are."""
+    """Run a connect or token check, which must not wait for slow requests."""
     return await _in(_control_threads, call)
 
 
