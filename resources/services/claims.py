@@ -186,7 +186,7 @@ def _renew(resource: Resource, clock: Callable[[], datetime], every: timedelta, 
 
 
 def _renew_once(resource: Resource, now: datetime) -> None:
-    """Renew the lease once. A failed write is tried again before the lease, three times as long, ends."""
+    """Renew the lease once. A failed write is repeated; the lease lasts for three intervals."""
     try:
         _held(resource).update(leased_until=now + LEASE)
     except OperationalError as error:

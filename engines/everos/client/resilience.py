@@ -93,8 +93,8 @@ class Breaker:
     """A circuit breaker per user, and one for all users.
 
     After `threshold` consecutive connection failures of one user, that user's calls fail for `open_seconds`; then one
-    call probes, and its outcome closes or reopens the circuit. After `users` of them opened without a success in
-    between, the circuit is open for everyone.
+    call probes, and its outcome closes or reopens the circuit. When the circuits of `users` users have opened without a
+    successful call in between, all users' calls fail in the same way.
     """
 
     def __init__(
