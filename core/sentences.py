@@ -170,7 +170,7 @@ SENTENCES: Final = (
     _("The memory service may still be extracting this session."),
     _("The memory service cannot be reached."),
     _("The memory service did not answer in time."),
-    _("The memory service gave an answer that is none of its own."),
+    _("The memory service returned an unexpected response."),
     _("The memory service is busy or lacks its own services (%(status)s)."),
     _("The memory service did not answer its proxy (%(status)s)."),
     _("The memory service failed at this call (%(status)s)."),

@@ -7,7 +7,7 @@ from functools import cache
 from django.conf import settings
 
 from engines.embedded.engine import EmbeddedEngine
-from engines.everos.adapter import UpstreamEngine
+from engines.everos.adapter import EverOSEngine
 from engines.everos.client.client import Client, Options
 from engines.everos.client.resilience import Retry
 from engines.port import Engine, ExternalEngine, LocalEngine
@@ -43,4 +43,4 @@ def _everos(
 ) -> ExternalEngine:
     """Return the engine for these settings: connections, circuit breaker and limits belong to the process."""
     options = Options(base_url, timeout_seconds, Retry(attempts, delay_seconds))
-    return UpstreamEngine(Client(options), batch_size=batch_size)
+    return EverOSEngine(Client(options), batch_size=batch_size)

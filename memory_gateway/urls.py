@@ -5,7 +5,7 @@ from django.urls import URLPattern, URLResolver, include, path
 from django.views.generic import RedirectView
 from drf_spectacular.views import SpectacularAPIView, SpectacularJSONAPIView
 
-from agents.rpc.removed_endpoints import gone
+from agents.rpc.removed_endpoints import removed_endpoint
 from memory_gateway.api_docs import DocsView
 from memory_gateway.health import HealthView
 from memory_gateway.metrics import metrics
@@ -28,7 +28,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("docs", RedirectView.as_view(pattern_name="docs", http_method_names=["get", "head"])),
     path("plugins/memory", memory_page),
     path("plugins/memory/", memory_page),
-    path("plugins/memory/api/<path:rest>", gone),
+    path("plugins/memory/api/<path:rest>", removed_endpoint),
     path("plugins/memory/<path:rest>", memory_page),
     path("admin/memory/", include("console.urls")),
     path("admin/", admin.site.urls),

@@ -120,9 +120,9 @@ class DeliveryRetryTask(PeriodicTask):
                 failing.add(session.user_id)
                 if engine.health(HEALTH_TIMEOUT_SECONDS).status != "ok":
                     break
-                upstream_sessions.note_retry(session, self._retry_at(session))
+                upstream_sessions.schedule_retry(session, self._retry_at(session))
             else:
-                upstream_sessions.note_retry(session, None)
+                upstream_sessions.schedule_retry(session, None)
 
     def _retry_at(self, session: Session) -> datetime:
         now = self._clock()

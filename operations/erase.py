@@ -155,7 +155,7 @@ def _left_upstream(user: MemoryUser) -> dict[str, Any] | None:
     if not get_engine().is_external and not mirrored.exists():
         return None
     sessions = list(Session.objects.filter(user=user))
-    residue.note(user.user_id, sessions)
+    residue.record_user(user.user_id, sessions)
     messages = mirrored.filter(memory_type=Memory.Type.UNPROCESSED_MESSAGE).count()
     return {
         "base_url": settings.MEMORY_GATEWAY_BACKEND_BASE_URL or None,

@@ -42,7 +42,7 @@ def of_attachments(uris: Iterable[str]) -> set[str]:
 
 
 def _of_open_messages(user: MemoryUser) -> Iterator[str]:
-    for message in journal.unsettled_messages(user.pk):
+    for message in journal.unconfirmed_messages(user.pk):
         yield from (item.file.as_uri() for item in message.content if item.file)
 
 

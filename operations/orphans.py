@@ -123,7 +123,7 @@ def attached(user_pk: UUID) -> set[str]:
     named = Attachment.objects.filter(user_id=user_pk, source=Attachment.Source.MEMORY_ADD)
     owed = {
         item.file.parent.name
-        for message in journal.unsettled_messages(user_pk)
+        for message in journal.unconfirmed_messages(user_pk)
         for item in message.content
         if item.file
     }

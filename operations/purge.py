@@ -198,7 +198,7 @@ def _clear_session(tombstone: Tombstone, actor: Actor, engine: Engine, counts: C
         return
     with transaction.atomic():
         lookup.lock_user(owner.user_pk)
-        staging.discard_of(Session.objects.get(whose))
+        staging.discard_for(Session.objects.get(whose))
         Override.objects.filter(whose).delete()
         attachments = Attachment.objects.filter(whose)
         dropped = files.of_attachments(attachments.values_list("internal_uri", flat=True))

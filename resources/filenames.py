@@ -1,4 +1,4 @@
-"""What a file is called: the client's own words, without what could mislead a reader or a path."""
+"""Clean client file names of characters that could mislead a reader or a path."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from documents.sniff import extension_of
 
 MAX_CHARS = 255
 _MAX_EXTENSION_CHARS = 20
-# Marks that turn the reading direction: "invoice\u202efdp.exe" is shown as "invoiceexe.pdf".
+# Direction marks: "invoice\u202efdp.exe" is shown as "invoiceexe.pdf".
 _BIDI = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _DRIVE = re.compile(r"^[A-Za-z]:")
 
 
 def clean(name: str, mime_type: str = "") -> str:
-    """The name to show: 1 to 255 characters, no path, no control characters, no marks that turn the direction.
+    """Return the display name: 1 to 255 characters without path, control characters and direction marks.
 
-    Nothing else is mended: Chinese stays Chinese, and mojibake stays what the client sent.
+    Nothing else changes: mojibake stays as the client sent it.
     """
     last = re.split(r"[/\\]", name)[-1]
     visible = "".join(

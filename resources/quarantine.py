@@ -1,6 +1,6 @@
-"""Stored files that no row refers to: `{storage}/.quarantine/{user}/{time}/…`, kept for 30 days.
+"""Quarantine of stored files without a row: `{storage}/.quarantine/{user}/{time}/…`, kept for 30 days.
 
-Below the time lies what lay in the user's folder, under the same name: moving it back there restores it.
+Paths below the time are those in the user's folder: move a file back there to restore it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TIME_FORMAT = "%Y%m%dT%H%M%S%fZ"
 
 
 class Batch(NamedTuple):
-    """What was moved of one user at one time."""
+    """Files of one user that were moved at one time."""
 
     user_pk: UUID
     moved_at: datetime

@@ -1,4 +1,4 @@
-"""The reads of resources: plain statements where search waits for them, each starting from the owner."""
+"""Read queries of resources, each restricted to an owner. Plain SQL where a search waits for them."""
 
 from __future__ import annotations
 
@@ -33,8 +33,10 @@ _UNFINISHED = Q(status__in=[Resource.Status.PENDING, Resource.Status.INGESTING, 
 
 
 class AttachmentRow(NamedTuple):
-    """`type` is the content type ("pdf", "image", …), `name` the file name, `internal_uri` where the file lies,
-    `resource_id` the resource that the file is (None: it came with a message).
+    """An attachment as a search returns it.
+
+    `type` is the content type ("pdf", "image", …), `name` the file name, `internal_uri` the stored file or source
+    address, `resource_id` the resource of the file (None: it came with a message).
     """
 
     type: str
@@ -44,26 +46,26 @@ class AttachmentRow(NamedTuple):
 
 
 class Usage(NamedTuple):
-    """How much of the quotas a user has taken."""
+    """A user's use of the quotas."""
 
     files: int
     size_bytes: int
 
 
 class Cursor(NamedTuple):
-    """Where a page of a newest-first list ended."""
+    """The last entry of a page of a newest-first list."""
 
     created_at: datetime
     resource_id: str
 
 
 def searchable_sessions(owner: Owner) -> tuple[str, ...]:
-    """The sessions of the owner's extracted, undeleted resources, oldest first. One statement."""
+    """Return the sessions of the owner's extracted, undeleted resources, oldest first. One statement."""
     return sql.column(_SEARCHABLE, owner_values(owner))
 
 
 def attachments_of(owner: Owner, session_ids: Iterable[str]) -> dict[str, list[AttachmentRow]]:
-    """What is attached to each of the sessions; sessions without attachments are left out. At most one statement."""
+    """Return the attachments by session; sessions without any are left out. At most one statement."""
     wanted = list(dict.fromkeys(session_ids))
     found: defaultdict[str, list[AttachmentRow]] = defaultdict(list)
     if not wanted:
@@ -74,19 +76,19 @@ def attachments_of(owner: Owner, session_ids: Iterable[str]) -> dict[str, list[A
 
 
 def live_resources(user_pk: UUID) -> QuerySet[Resource]:
-    """A user's resources in all scopes, newest first, without deleted ones. The user comes in the same statement."""
+    """Return a user's undeleted resources in all scopes, newest first, joined with the user."""
     return Resource.objects.filter(user_id=user_pk, deleted_at__isnull=True).select_related("user")
 
 
 def live_resource(user_pk: UUID, resource_id: str) -> QuerySet[Resource]:
-    """One of a user's resources, or none; what we never gave as an id (NUL, for one) does not reach the database."""
+    """Return the user's resource, or none. An id that cannot be ours (with NUL, for example) is not queried."""
     return live_resources(user_pk).filter(pk=resource_id if _RESOURCE_ID.fullmatch(resource_id) else "")
 
 
 def page_after(
     resources: QuerySet[Resource], cursor: Cursor | None, limit: int
 ) -> tuple[list[Resource], Cursor | None]:
-    """At most `limit` resources after the cursor, and the cursor of the next page if there is one."""
+    """Return at most `limit` resources after the cursor, and the next page's cursor or None."""
     if cursor is not None:
         older = Q(created_at__lt=cursor.created_at)
         resources = resources.filter(older | Q(created_at=cursor.created_at, resource_id__lt=cursor.resource_id))
@@ -101,13 +103,13 @@ def encode_cursor(cursor: Cursor) -> str:
 
 
 def decode_cursor(text: str) -> Cursor:
-    """Errors: `InvalidInput` for what `encode_cursor` did not make."""
+    """Decode a cursor of `encode_cursor`. Raises: `InvalidInput` for anything else."""
     microseconds, resource_id = pagination.decode(text)
     return Cursor(pagination.moment(microseconds), resource_id)
 
 
 def usage_of(user_pk: UUID) -> Usage:
-    """A user's live files in all scopes, and those that came in messages. One statement."""
+    """Count a user's undeleted files in all scopes, including those in messages. One statement."""
     live = Resource.objects.filter(user_id=user_pk, deleted_at__isnull=True, origin=Resource.Origin.UPLOAD)
     uploads = live.aggregate(count=Count("pk"), size=Sum("size_bytes"))
     sizes = storage.message_file_sizes(user_pk)
@@ -115,7 +117,7 @@ def usage_of(user_pk: UUID) -> Usage:
 
 
 def same_content(owner: Owner, sha256: str) -> Resource | None:
-    """The owner's live upload of the same bytes."""
+    """Return the owner's undeleted upload of the same bytes."""
     return (
         Resource.objects.filter(owned_by(owner), origin=Resource.Origin.UPLOAD, sha256=sha256, deleted_at__isnull=True)
         .select_related("user")
@@ -124,8 +126,10 @@ def same_content(owner: Owner, sha256: str) -> Resource | None:
 
 
 def registered(owner: Owner, source_uri: str, sha256: str) -> Resource | None:
-    """The owner's live registration of the same content: with the same digest, or of the same place and not done, as
-    long as no digest says that another file lies there by now. Digests are what callers claim.
+    """Return the owner's undeleted registration of the same content.
+
+    That is one with the same digest, or an unfinished one of the same address unless its digest differs. Digests are
+    claims of callers.
     """
     live = Resource.objects.filter(owned_by(owner), origin=Resource.Origin.EXTERNAL, deleted_at__isnull=True)
     same = live.filter(sha256=sha256).first() if sha256 else None
@@ -136,28 +140,28 @@ def registered(owner: Owner, source_uri: str, sha256: str) -> Resource | None:
 
 
 def has_memories(owner: Owner, session_id: str) -> bool:
-    """Whether anything was made of a session: what our own table says, authoritative or mirror."""
+    """Return True if our table holds memories of the session."""
     extracted = Memory.objects.filter(owned_by(owner), session__session_id=session_id)
     return extracted.exclude(memory_type=Memory.Type.UNPROCESSED_MESSAGE).exists()
 
 
 def unfinished(condition: Q) -> QuerySet[Resource]:
-    """Resources whose ingestion has not succeeded, oldest first."""
+    """Return resources whose ingestion has not succeeded, oldest first."""
     return Resource.objects.filter(condition, _UNFINISHED).order_by("created_at", "resource_id")
 
 
 def waiting_for_retry(now: datetime) -> QuerySet[Resource]:
-    """Failures whose next try lies in the future."""
+    """Return failed resources whose retry lies in the future."""
     return Resource.objects.filter(status=Resource.Status.FAILED, retry_at__gt=now)
 
 
 def owed_deletions(now: datetime) -> QuerySet[Resource]:
-    """Deleted resources of which something is still there."""
+    """Return deleted resources whose cleanup is pending."""
     is_due = Q(retry_at__isnull=True) | Q(retry_at__lte=now)
     return Resource.objects.filter(is_due, cleanup_owed=True).order_by("deleted_at")
 
 
 def resource_ids_with_files(resource_ids: Sequence[str]) -> set[str]:
-    """Which of the ids may still have a folder in the storage."""
+    """Return those ids that may still have a folder in the storage."""
     known = Resource.objects.filter(resource_id__in=resource_ids)
     return set(known.filter(Q(deleted_at__isnull=True) | Q(cleanup_owed=True)).values_list("resource_id", flat=True))

@@ -1,4 +1,4 @@
-"""Files on disk: only paths made of ids that we made, never following a link, readable by this account alone.
+"""Store files on disk: paths consist of our own ids, links are never followed, only this account can read.
 
 `{storage}/.incoming/{random}` while a file arrives, then `{storage}/{user}/{resource_id}/content{.ext}`, or
 `{storage}/{user}/memory_attachments/{sha256}/content{.ext}` for a file that came in a message.
@@ -35,12 +35,12 @@ def root() -> Path:
 
 
 def storage_path(user_pk: UUID, resource_id: str, extension: str) -> str:
-    """Where a resource's file lies below the root; `extension` with its dot, or empty."""
+    """Return a resource's path below the root; `extension` with its dot, or empty."""
     return f"{user_pk}/{resource_id}/content{extension}"
 
 
 def resolve(path_below_root: str) -> Path:
-    """Errors: ValueError for anything that `storage_path` did not make."""
+    """Return the absolute path of a `storage_path`. Raises: `ValueError` for anything else."""
     parts = path_below_root.split("/")
     patterns = (_USER_FOLDER, _RESOURCE_FOLDER, _FILE)
     if len(parts) != len(patterns) or not all(map(re.Pattern.fullmatch, patterns, parts)):
@@ -50,7 +50,7 @@ def resolve(path_below_root: str) -> Path:
 
 @contextlib.contextmanager
 def full_disk_is_no_space() -> Iterator[None]:
-    """A full disk is a clean no (507), not a crash."""
+    """Raise `NoSpace` (507) for a full disk."""
     try:
         yield
     except OSError as error:
@@ -60,7 +60,7 @@ def full_disk_is_no_space() -> Iterator[None]:
 
 
 def require_free(size_bytes: int) -> None:
-    """Errors: `NoSpace` if `size_bytes` more would leave less than the floor of free disk."""
+    """Check that `size_bytes` more leave the minimum of free disk. Raises: `NoSpace`."""
     floor: int = settings.MEMORY_GATEWAY_MIN_FREE_DISK_BYTES
     if floor:
         root().mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -72,7 +72,7 @@ def require_free(size_bytes: int) -> None:
 
 
 def create_temporary() -> tuple[int, Path]:
-    """A descriptor to write to and the path of a new file, in the file system where it will stay."""
+    """Return a descriptor and the path of a new file, in the file system of the storage."""
     folder = root() / INCOMING
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = folder / secrets.token_hex(16)
@@ -80,14 +80,14 @@ def create_temporary() -> tuple[int, Path]:
 
 
 def write_all(descriptor: int, data: bytes) -> None:
-    """Writes without a buffer, so that a full disk shows at once and closing has nothing left to fail at."""
+    """Write without a buffer, so that a full disk fails here and not on close."""
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(descriptor, rest) :]
 
 
 def place(temporary: Path, path_below_root: str) -> None:
-    """Moves a finished file to where it stays, and has the disk keep the move."""
+    """Move a finished file to its place durably."""
     target = resolve(path_below_root)
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     temporary.rename(target)
@@ -95,14 +95,14 @@ def place(temporary: Path, path_below_root: str) -> None:
 
 
 def take_back(temporary: Path, path_below_root: str) -> None:
-    """Undoes `place()`."""
+    """Undo `place()`."""
     path = resolve(path_below_root)
     path.rename(temporary)
     path.parent.rmdir()
 
 
 def open_stored(path_below_root: str) -> BinaryIO:
-    """Errors: FileNotFoundError, also for a link in the file's place."""
+    """Open a stored file. Raises: `FileNotFoundError`, also for a link in its place."""
     path = resolve(path_below_root)
     if path.is_symlink():
         raise FileNotFoundError(errno.ENOENT, "a link lies where the file should be", str(path))
@@ -111,7 +111,7 @@ def open_stored(path_below_root: str) -> BinaryIO:
 
 
 def remove(path_below_root: str) -> None:
-    """Removes a resource's file and its folder; one that is gone already is fine."""
+    """Remove a resource's file and folder, if they exist."""
     path = resolve(path_below_root)
     path.unlink(missing_ok=True)
     with contextlib.suppress(FileNotFoundError):
@@ -119,7 +119,7 @@ def remove(path_below_root: str) -> None:
 
 
 def remove_old_temporaries(before: float) -> int:
-    """Removes what arriving files a crash left; `before` is Unix time in seconds."""
+    """Remove temporary files that a crash left; `before` is Unix time in seconds."""
     old = old_temporaries(before)
     for path in old:
         path.unlink(missing_ok=True)
@@ -139,7 +139,7 @@ class StoredFolder(NamedTuple):
         return f"{MESSAGE_FILES}/{self.name}" if self.is_message_file else self.name
 
     def is_older_than(self, before: float) -> bool:
-        """`before` is Unix time in seconds."""
+        """Return True if the folder is older than `before`, Unix time in seconds."""
         return _modified_before(self.path, before)
 
 
@@ -161,12 +161,12 @@ def folders_below(folder: Path, user_pk: UUID) -> Iterator[StoredFolder]:
 
 
 def old_temporaries(before: float) -> list[Path]:
-    """Return what arriving files left in `.incoming`; `before` is Unix time in seconds."""
+    """Return the files in `.incoming` from before that Unix time in seconds."""
     return [path for path in entries(root() / INCOMING) if _modified_before(path, before)]
 
 
 def message_file_sizes(user_pk: UUID) -> list[int]:
-    """The sizes of a user's files of messages."""
+    """Return the sizes in bytes of a user's files of messages."""
     return [
         path.lstat().st_size for folder in entries(root() / str(user_pk) / MESSAGE_FILES) for path in entries(folder)
     ]
@@ -186,7 +186,7 @@ def _modified_before(path: Path, before: float) -> bool:
 
 
 def keep_names(folder: Path) -> None:
-    """Has the disk keep what lies in a folder of the storage, and the folders that lead there."""
+    """Sync a folder of the storage, and those above it, to disk."""
     below = folder.relative_to(root())
     for part in (below, *below.parents):
         sync_folder(root() / part)

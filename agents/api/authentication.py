@@ -1,4 +1,4 @@
-"""Who calls a tool over HTTP: a user with a key, or whoever holds a token of OpenClaw's protocol."""
+"""Authenticate tool calls over HTTP: a user's API key, or an OpenClaw token."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _NO_KEY: Final = UUID(int=0)
 
 
 class ToolAuthentication(BaseAuthentication):
-    """`request.user` is the user whose memories they are, `request.auth` who acts.
+    """Set `request.user` to the user whose memories are used, and `request.auth` to the actor.
 
-    Errors: `Unauthenticated`, `Forbidden` for a token that may not write, `TooManyRequests`.
+    Raises: `Unauthenticated`, `Forbidden` for a token without write scope, `TooManyRequests`.
     """
 
     def authenticate(self, request: Request) -> tuple[Principal, Actor] | None:
@@ -46,7 +46,7 @@ class ToolAuthentication(BaseAuthentication):
 
 
 def _token_of(request: Request) -> str | None:
-    """A bearer that is no user's key: tokens of the settings look like nothing in particular."""
+    """Return a bearer value that is not an API key, or None. Configured tokens have no common prefix."""
     scheme, _, bearer = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
     bearer = bearer.strip()
     return bearer if scheme.lower() == "bearer" and bearer and not bearer.startswith("uk_") else None

@@ -1,4 +1,4 @@
-"""`POST /tools/invoke` as OpenClaw's gateways answer it: with its shapes, not those of our REST."""
+"""`POST /tools/invoke` with OpenClaw's request and error shapes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from memories.services.owned import owner_of
 
 logger = logging.getLogger("memory_gateway.errors")
 
-# What OpenClaw says of a status; it knows no 422.
+# OpenClaw's status and error type by ours; it has no 422.
 _TYPES = {
     400: (400, "invalid_request"),
     401: (401, "unauthorized"),
@@ -33,7 +33,7 @@ _TYPES = {
 
 
 class InvokeBody(BaseModel):
-    """Fields of OpenClaw's that mean nothing here (`action`, `dryRun` …) are passed over, as it does itself."""
+    """The body of a call. OpenClaw fields without a meaning here (`action`, `dryRun` …) are ignored."""
 
     model_config = ConfigDict(strict=True)
 
@@ -58,14 +58,14 @@ class InvokeView(APIView):
 
 
 def refusal(error: Exception, context: Mapping[str, Any]) -> Response | None:
-    """OpenClaw's `{ok: false, error: {type, message}}`; an unknown exception stays one (500, logged)."""
+    """Render a known error as OpenClaw's `{ok: false, error: {type, message}}`; None for others (500, logged)."""
     known = as_gateway_error(error)
     if known is None:
         return None
     if known.status >= 500:
         logger.warning("%s: %s", known.code, known.detail)
     request: Request = context["request"]
-    # Both: a refusal may come before DRF has chosen them.
+    # An error may occur before DRF has negotiated the renderer.
     request.accepted_renderer = JsonRenderer()
     request.accepted_media_type = JsonRenderer.media_type
     status, kind = _TYPES.get(known.status, (known.status, known.code))

@@ -1,4 +1,4 @@
-"""The tools that MCP clients see: the three of OpenClaw's agents, search, and the user's resources."""
+"""The tools for MCP clients: OpenClaw's three agent tools, search, and the user's resources."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ _OWN: Final[dict[str, tuple[type[Arguments], Callable[[Caller, Any], Result], st
     "resources_list": (ListArguments, list_resources, "List the files that the user gave to be remembered."),
     "resources_read": (ReadArguments, read_resource, "Read what is remembered of a file, as text."),
 }
-_CHANGING: Final = {"memory_store": False, "memory_forget": True}  # whether it destroys
+_WRITING: Final = {"memory_store": False, "memory_forget": True}  # True: destructive
 
 
 def listing() -> list[types.Tool]:
@@ -134,13 +134,13 @@ def listing() -> list[types.Tool]:
 
 def _tool(name: str, description: str, schema: Mapping[str, Any]) -> types.Tool:
     annotations = types.ToolAnnotations(
-        read_only_hint=name not in _CHANGING, destructive_hint=_CHANGING.get(name, False), open_world_hint=False
+        read_only_hint=name not in _WRITING, destructive_hint=_WRITING.get(name, False), open_world_hint=False
     )
     return types.Tool(name=name, description=description, input_schema=dict(schema), annotations=annotations)
 
 
 def call(caller: Caller, name: str, arguments: Mapping[str, Any]) -> Result:
-    """Errors: `NotFound` for an unknown tool, and those of the tools."""
+    """Call a tool. Raises: `NotFound` for an unknown tool, and the errors of the tools."""
     if name in _OWN:
         model, use, _ = _OWN[name]
         return use(caller, read(model, arguments))

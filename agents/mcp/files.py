@@ -1,4 +1,4 @@
-"""The user's resources as MCP clients read them: the file itself, or what is remembered of it."""
+"""The user's resources for MCP clients: the file, or the text that was extracted from it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TEXT_TYPES: Final = ("text/", "application/json", "application/xml")
 
 
 def page(owner: Owner, cursor: str | None, limit: int = PAGE) -> tuple[list[Resource], str | None]:
-    """Newest first, with the cursor of the next page. Errors: `InvalidInput` for the cursor."""
+    """Return resources, newest first, and the cursor of the next page. Raises: `InvalidInput` for the cursor."""
     after = queries.decode_cursor(cursor) if cursor else None
     own = queries.live_resources(owner.user_pk).filter(app_id=owner.app_id, project_id=owner.project_id)
     rows, following = queries.page_after(own, after, limit)
@@ -60,7 +60,7 @@ def as_mcp(resource: Resource) -> types.Resource:
 
 
 def find(owner: Owner, resource_id: str) -> Resource:
-    """Errors: `NotFound`."""
+    """Return the owner's resource. Raises: `NotFound`."""
     own = queries.live_resource(owner.user_pk, resource_id).filter(app_id=owner.app_id, project_id=owner.project_id)
     resource = own.first()
     if resource is None:
@@ -69,9 +69,9 @@ def find(owner: Owner, resource_id: str) -> Resource:
 
 
 def contents(owner: Owner, uri: str) -> types.TextResourceContents | types.BlobResourceContents:
-    """The file as it was uploaded; of one that lies elsewhere, what is remembered of it.
+    """Return an uploaded file, or the extracted text of a registered one.
 
-    Errors: `NotFound`, `TooLarge`.
+    Raises: `NotFound`, `TooLarge`.
     """
     resource = find(owner, uri.rpartition("/")[2])
     if resource.uri != uri:
@@ -97,12 +97,12 @@ def _bytes(resource: Resource) -> bytes:
 
 
 def remembered(owner: Owner, resource: Resource) -> str:
-    """What is remembered of a resource, in the order of the document, with the user's corrections."""
+    """Return the text extracted from a resource, in document order, with the user's overrides."""
     return _joined([row for row, _ in browse.lengths(_passages(owner, resource))])
 
 
 def part(owner: Owner, resource: Resource, offset: int) -> tuple[str, int]:
-    """`MAX_CHARS` characters of that from `offset` on, and how many there are in all. Reads no other passages."""
+    """Return `MAX_CHARS` characters of `remembered()` from `offset`, and its length. Reads only those passages."""
     wanted: list[int] = []
     begins = first = 0
     for row, characters in browse.lengths(_passages(owner, resource)):
@@ -130,6 +130,6 @@ def _joined(rows: Sequence[int]) -> str:
 
 
 def quotation(resource: Resource, text: str, offset: int, total: int) -> str:
-    """A part of what is remembered, as data in a frame."""
+    """Return a part of a resource's text in a frame that marks it as data."""
     shown = f"{resource.filename} ({resource.uri}), characters {offset}-{offset + len(text)} of {total}:"
     return framed([quoted(shown), quoted(text)])

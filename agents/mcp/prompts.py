@@ -1,4 +1,4 @@
-"""The user's profile documents as MCP prompts: what an agent puts into its system prompt."""
+"""The user's profile documents as MCP prompts, for an agent's system prompt."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PROMPTS: Final[dict[str, tuple[AgentType, str]]] = {
 
 
 class PromptArguments(Arguments):
-    """MCP gives the arguments of prompts as text."""
+    """The arguments of a prompt. MCP sends them as text."""
 
     language: Language | None = None
     max_tokens: Annotated[int, Field(ge=1, le=100_000)] | None = None
@@ -36,13 +36,13 @@ def listing() -> list[types.Prompt]:
 
 
 def get(caller: Caller, name: str, arguments: dict[str, str]) -> types.GetPromptResult:
-    """Errors: `NotFound`, `InvalidInput`."""
+    """Return a prompt. Raises: `NotFound`, `InvalidInput`."""
     if name not in _PROMPTS:
         raise NotFound(f"There is no prompt of this name; there are {', '.join(_PROMPTS)}.")
     agent, about = _PROMPTS[name]
     asked = read(PromptArguments, arguments)
     text = prompt_for(caller.owner.user_pk, agent, max_tokens=asked.max_tokens, language=asked.language)
-    # Models refuse empty messages.
+    # Models reject empty messages.
     content = types.TextContent(type="text", text=text or "Nothing is known of the user yet.")
     message = types.PromptMessage(role="user", content=content)
     return types.GetPromptResult(description=about, messages=[message])

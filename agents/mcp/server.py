@@ -1,6 +1,6 @@
-"""The MCP server of one process: what the SDK asks for, answered by the services in threads.
+"""The MCP server of one process: SDK requests, answered by the services in threads.
 
-Whoever opens a door (HTTP, stdio) sets `current` for what it lets in.
+Each transport (HTTP, stdio) sets `current` to the caller.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mcp.shared.exceptions import MCPError
 from agents.mcp import catalogue, files, prompts
 from agents.mcp.work import Workers
 from agents.tools import Caller
-from agents.tools.frame import around
+from agents.tools.frame import without_frame
 from agents.tools.results import failed
 from core.errors import GatewayError
 
@@ -37,22 +37,22 @@ _Page = types.PaginatedRequestParams | None
 
 
 def build(workers: Workers) -> Server[Any]:
-    door = _Door(workers)
+    handlers = _Handlers(workers)
     return Server(
         NAME,
         version=VERSION,
         instructions=INSTRUCTIONS,
-        on_list_tools=door.list_tools,
-        on_call_tool=door.call_tool,
-        on_list_resources=door.list_resources,
-        on_list_resource_templates=door.list_templates,
-        on_read_resource=door.read_resource,
-        on_list_prompts=door.list_prompts,
-        on_get_prompt=door.get_prompt,
+        on_list_tools=handlers.list_tools,
+        on_call_tool=handlers.call_tool,
+        on_list_resources=handlers.list_resources,
+        on_list_resource_templates=handlers.list_templates,
+        on_read_resource=handlers.read_resource,
+        on_list_prompts=handlers.list_prompts,
+        on_get_prompt=handlers.get_prompt,
     )
 
 
-class _Door:
+class _Handlers:
     def __init__(self, workers: Workers) -> None:
         self._workers = workers
 
@@ -60,16 +60,16 @@ class _Door:
         return types.ListToolsResult(tools=catalogue.listing())
 
     async def call_tool(self, context: _Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-        """What a tool refuses is a result that the model can read and learn from."""
+        """Call a tool. Its errors become a result that the model can read."""
         try:
             answer = await self._run(lambda caller: catalogue.call(caller, params.name, params.arguments or {}))
         except GatewayError as error:
             answer = failed(error.code, error.detail)
-        return _told(answer["content"][0]["text"], answer["details"])
+        return _with_framing(answer["content"][0]["text"], answer["details"])
 
     async def list_resources(self, context: _Context, params: _Page) -> types.ListResourcesResult:
         cursor = params.cursor if params else None
-        rows, following = await self._asked(lambda caller: files.page(caller.owner, cursor))
+        rows, following = await self._call(lambda caller: files.page(caller.owner, cursor))
         return types.ListResourcesResult(resources=[files.as_mcp(row) for row in rows], next_cursor=following)
 
     async def list_templates(self, context: _Context, params: _Page) -> types.ListResourceTemplatesResult:
@@ -83,17 +83,17 @@ class _Door:
     async def read_resource(
         self, context: _Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        found = await self._asked(lambda caller: files.contents(caller.owner, str(params.uri)))
+        found = await self._call(lambda caller: files.contents(caller.owner, str(params.uri)))
         return types.ReadResourceResult(contents=[found])
 
     async def list_prompts(self, context: _Context, params: _Page) -> types.ListPromptsResult:
         return types.ListPromptsResult(prompts=prompts.listing())
 
     async def get_prompt(self, context: _Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-        return await self._asked(lambda caller: prompts.get(caller, params.name, params.arguments or {}))
+        return await self._call(lambda caller: prompts.get(caller, params.name, params.arguments or {}))
 
-    async def _asked(self, call: Callable[[Caller], _Result]) -> _Result:
-        """Errors: `MCPError`, with our sentence."""
+    async def _call(self, call: Callable[[Caller], _Result]) -> _Result:
+        """Run a call. Raises: `MCPError` with the message and code of a gateway error."""
         try:
             return await self._run(call)
         except GatewayError as error:
@@ -101,7 +101,7 @@ class _Door:
             raise MCPError(code=code, message=error.detail, data={"code": error.code}) from None
 
     async def _run(self, call: Callable[[Caller], _Result]) -> _Result:
-        """Errors: `GatewayError`; `MCPError` without a word of ours for a defect."""
+        """Run a call in a worker thread. Raises: `GatewayError`; `MCPError` without details for any other error."""
         caller = current.get()
         try:
             return await self._workers.run(lambda: call(caller))
@@ -112,8 +112,8 @@ class _Door:
             raise MCPError(code=types.INTERNAL_ERROR, message="The gateway failed.") from None
 
 
-def _told(text: str, details: dict[str, Any]) -> types.CallToolResult:
-    """Some clients show their model the structured content alone: what the text says around the data goes with it."""
+def _with_framing(text: str, details: dict[str, Any]) -> types.CallToolResult:
+    """Return the result with the text around its data, for clients that show only the structured content."""
     content: list[types.ContentBlock] = [types.TextContent(type="text", text=text)]
-    structured = {"message": around(text), **details}
+    structured = {"message": without_frame(text), **details}
     return types.CallToolResult(content=content, structured_content=structured, is_error="error" in details)

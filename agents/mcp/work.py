@@ -1,4 +1,4 @@
-"""Threads for what an event loop must not do itself: the gateway's services and their database."""
+"""Worker threads, because the services and their database must not block the event loop."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _Result = TypeVar("_Result")
 
 
 class Workers:
-    """At most `size` threads. Each keeps its database connection from call to call; `close` closes them all."""
+    """At most `size` threads, each with a persistent database connection; `close` closes the connections."""
 
     def __init__(self, size: int) -> None:
         self._executor = ThreadPoolExecutor(size, thread_name_prefix="mcp")
         self._kept: dict[threading.Thread, Sequence[BaseDatabaseWrapper]] = {}
 
     async def run(self, call: Callable[[], _Result]) -> _Result:
-        """Calls in a thread, with a copy of the present context variables; what it raises is raised here."""
+        """Run the call in a thread with a copy of the current context variables. Raises: its errors."""
         context = contextvars.copy_context()
         return await asyncio.get_running_loop().run_in_executor(self._executor, context.run, self._with_database, call)
 
@@ -36,7 +36,7 @@ class Workers:
             self._kept[threading.current_thread()] = connections.all(initialized_only=True)
 
     def close(self) -> None:
-        """Waits for the calls that run, then closes the connections that their threads leave behind."""
+        """Wait for running calls, then close the connections of their threads."""
         self._executor.shutdown(cancel_futures=True)
         for kept in self._kept.values():
             for connection in kept:

@@ -1,4 +1,4 @@
-"""One WebSocket of an OpenClaw client: challenge, connect, requests, ticks, goodbye."""
+"""One WebSocket of an OpenClaw client: challenge, connect, requests, ticks, close."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from django.db import DatabaseError
 
 from accounts import tokens
 from agents.rpc import frames, methods, request_log
-from agents.rpc.connection_limits import Doors
+from agents.rpc.connection_limits import ConnectionLimiter
 from agents.rpc.failures import Failure, Refusal
 from agents.rpc.frames import BadFrame, NotJson, Request
 from agents.rpc.handshake import Arrival, Peer, connect, first_request, hello, token_ended
 from agents.rpc.limits import MAX_MESSAGE_BYTES, MAX_OUTBOUND_BYTES, REQUESTS_IN_FLIGHT
 from agents.rpc.origins import is_host_allowed
-from agents.rpc.threads import at_the_door, at_work
+from agents.rpc.threads import run_control, run_request
 from core.request_context import choose_request_id, request_id
 
 logger = logging.getLogger("memory_gateway.rpc")
@@ -33,23 +33,23 @@ _RESTART_MS = 5000
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Seconds until a socket must have connected, and between two ticks, at which its token is looked at again."""
+    """Seconds until a socket must have connected, and between two ticks, which check the token again."""
 
     handshake: float
     tick: float
 
 
 class RpcConsumer(AsyncConsumer):  # type: ignore[misc]
-    """Beyond ASGI its scope holds `allow_message_bytes` and `is_leaving` of the server's own protocol class."""
+    """One connection. Its ASGI scope also has `allow_message_bytes` and `is_leaving` of our protocol class."""
 
-    def __init__(self, doors: Doors, timing: Timing) -> None:
-        self._doors = doors
+    def __init__(self, limiter: ConnectionLimiter, timing: Timing) -> None:
+        self._limiter = limiter
         self._timing = timing
         self._id = str(uuid.uuid4())
         self._peer: Peer | None = None
         self._handshake: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._room = asyncio.Semaphore(0)
+        self._request_slots = asyncio.Semaphore(0)
         self._unanswered = asyncio.Semaphore(REQUESTS_IN_FLIGHT)
         self._is_closed = False
         self._outbound_bytes = 0
@@ -60,27 +60,27 @@ class RpcConsumer(AsyncConsumer):  # type: ignore[misc]
             await super().__call__(scope, receive, send)
         finally:
             self._is_closed = True
-            self._doors.leave(self, self._peer.principal.name if self._peer else None)
+            self._limiter.remove(self, self._peer.principal.name if self._peer else None)
             for task in self._tasks:
                 task.cancel()
 
     async def dispatch(self, message: dict[str, Any]) -> None:
-        """Without channels' look at database connections, which goes through one thread for all sockets."""
+        """Handle an ASGI message without channels' database check, which uses one thread for all sockets."""
         if message["type"] == "websocket.connect":
-            await self._arrive()
+            await self._accept()
         elif message["type"] == "websocket.receive":
-            with contextlib.suppress(OSError):  # the client left while we spoke
+            with contextlib.suppress(OSError):  # the client disconnected
                 await self._receive(message)
         elif message["type"] == "websocket.disconnect":
             raise StopConsumer
 
-    def send_away(self) -> None:
-        """For one who has not connected and takes the place of others."""
+    def disconnect(self) -> None:
+        """Close this pending connection to make room for others."""
         self._start(self._close(1013, "too many connections"))
 
-    # --- the life of a socket ---
+    # --- connection lifecycle ---
 
-    async def _arrive(self) -> None:
+    async def _accept(self) -> None:
         hosts, origins = (self._headers(name) for name in (b"host", b"origin"))
         self._arrival = Arrival(
             peer=(self.scope.get("client") or ("", 0))[0],
@@ -89,32 +89,32 @@ class RpcConsumer(AsyncConsumer):  # type: ignore[misc]
             scheme=self.scope["scheme"],
         )
         if len(hosts) != 1 or not is_host_allowed(hosts[0]):
-            await self.send({"type": "websocket.close"})  # before it is accepted: 403
+            await self.send({"type": "websocket.close"})  # before accept, so the client gets 403
             return
         await self.send({"type": "websocket.accept"})
         challenge = {"nonce": str(uuid.uuid4()), "ts": _now_ms()}
         await self._send(frames.event("connect.challenge", challenge))
-        self._doors.wait_outside(self)
+        self._limiter.add_pending(self)
         self._handshake = self._start(self._end_slow_handshake())
 
     def _headers(self, name: bytes) -> list[str]:
         return [value.decode("latin1") for other, value in self.scope["headers"] if other == name]
 
     async def _end_slow_handshake(self) -> None:
-        if not await self._is_leaving_within(self._timing.handshake):
+        if not await self._shuts_down_within(self._timing.handshake):
             await self._close(1000)
 
     async def _tick(self, peer: Peer) -> None:
-        """For as long as the token works."""
-        while not await self._is_leaving_within(self._timing.tick):
-            if not await at_the_door(lambda: _still_works(peer)):
+        """Send ticks while the token is valid, then close."""
+        while not await self._shuts_down_within(self._timing.tick):
+            if not await run_control(lambda: _is_token_valid(peer)):
                 ended = token_ended()
                 await self._close(ended.code, ended.reason)
                 return
             await self._send_event("tick", {"ts": _now_ms()})
 
-    async def _is_leaving_within(self, seconds: float) -> bool:
-        """Says goodbye if the server leaves."""
+    async def _shuts_down_within(self, seconds: float) -> bool:
+        """Return True after closing the socket if the server shuts down within `seconds`."""
         try:
             await asyncio.wait_for(self.scope["is_leaving"].wait(), seconds)
         except TimeoutError:
@@ -124,30 +124,30 @@ class RpcConsumer(AsyncConsumer):  # type: ignore[misc]
             await self._close(1012, "service restart")
         return True
 
-    # --- what the client says ---
+    # --- incoming frames ---
 
     async def _receive(self, message: dict[str, Any]) -> None:
         if self._is_closed:
             return
-        said = message.get("bytes")
-        data: bytes = said if said is not None else message["text"].encode()
+        content = message.get("bytes")
+        data: bytes = content if content is not None else message["text"].encode()
         if self._peer is None:
-            await self._shake_hands(data)
+            await self._connect(data)
         else:
-            await self._doors.pace(self._peer.principal.name)
+            await self._limiter.throttle(self._peer.principal.name)
             await self._take_request(self._peer, data)
 
-    async def _shake_hands(self, data: bytes) -> None:
+    async def _connect(self, data: bytes) -> None:
         try:
             request = first_request(data)
         except Refusal as refusal:
             await self._close(refusal.code, refusal.reason)
             return
         try:
-            peer = await at_the_door(lambda: connect(request, self._arrival))
+            peer = await run_control(lambda: connect(request, self._arrival))
             if self._is_closed:
                 return
-            self._room = self._doors.enter(self, peer.principal.name)
+            self._request_slots = self._limiter.admit(self, peer.principal.name)
         except Refusal as refusal:
             await self._refuse(request, refusal)
         except Exception:
@@ -183,22 +183,22 @@ class RpcConsumer(AsyncConsumer):  # type: ignore[misc]
     async def _answer(self, peer: Peer, request: Request) -> None:
         try:
             request_id.set(choose_request_id(""))
-            async with self._room:
-                frame = await at_work(lambda: _answer_to(peer, request, self._arrival))
+            async with self._request_slots:
+                frame = await run_request(lambda: _answer_to(peer, request, self._arrival))
             await self._send(frame)
         except Refusal as refusal:
             await self._refuse(request, refusal)
         finally:
             self._unanswered.release()
 
-    # --- what we say ---
+    # --- outgoing frames ---
 
     async def _send_event(self, name: str, payload: dict[str, Any]) -> None:
         self._seq += 1
         await self._send(frames.event(name, payload, self._seq))
 
     async def _send(self, frame: bytes) -> None:
-        """Waits while the client does not read; too much may not wait."""
+        """Send a frame, waiting for a slow client; close the socket if too many bytes are waiting."""
         if self._is_closed:
             return
         self._outbound_bytes += len(frame)
@@ -207,7 +207,7 @@ class RpcConsumer(AsyncConsumer):  # type: ignore[misc]
                 await self._close(1008, "slow consumer")
             else:
                 await self.send({"type": "websocket.send", "text": frame.decode()})
-        except RuntimeError:  # it was closed while this waited
+        except RuntimeError:  # closed while this waited
             self._is_closed = True
         finally:
             self._outbound_bytes -= len(frame)
@@ -217,21 +217,21 @@ class RpcConsumer(AsyncConsumer):  # type: ignore[misc]
             return
         self._is_closed = True
         shown = reason.encode()[:_MAX_REASON_BYTES].decode(errors="ignore")
-        with contextlib.suppress(RuntimeError):  # it was closed already, for what the client sent
+        with contextlib.suppress(RuntimeError):  # already closed by the protocol
             await self.send({"type": "websocket.close", "code": code, "reason": shown})
 
     def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = asyncio.create_task(_quietly(work))
+        task = asyncio.create_task(_log_failures(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
 
 
 def _answer_to(peer: Peer, request: Request, arrival: Arrival) -> bytes:
-    """Errors: `Refusal` where the token has ended since it was presented."""
+    """Return the response frame, and log the request. Raises: `Refusal` if the token is no longer valid."""
     began, outcome = time.perf_counter(), "ok"
     try:
-        if not _still_works(peer):
+        if not _is_token_valid(peer):
             outcome = "UNAUTHORIZED"
             raise token_ended()
         return frames.succeeded(request.id, methods.call(peer, request))
@@ -242,7 +242,7 @@ def _answer_to(peer: Peer, request: Request, arrival: Arrival) -> bytes:
         request_log.write(peer, request.method, arrival.peer, outcome, (time.perf_counter() - began) * 1000)
 
 
-def _still_works(peer: Peer) -> bool:
+def _is_token_valid(peer: Peer) -> bool:
     try:
         return tokens.still_works(peer.principal)
     except DatabaseError:
@@ -250,8 +250,8 @@ def _still_works(peer: Peer) -> bool:
         return True
 
 
-async def _quietly(work: Coroutine[Any, Any, None]) -> None:
-    """A client that is gone (OSError) is nobody's trouble."""
+async def _log_failures(work: Coroutine[Any, Any, None]) -> None:
+    """Await the work and log its failure. `OSError` is ignored: the client is gone."""
     try:
         await work
     except OSError:

@@ -1,4 +1,4 @@
-"""`memory.admin.dashboard`: how many memories of which kind, and when they were made."""
+"""`memory.admin.dashboard`: memory counts by kind and by time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from accounts.tokens import TokenPrincipal
 from agents.rpc.failures import plugin_failure
-from agents.rpc.memory_admin import SHARED_AGENT, agent_of, weight
+from agents.rpc.memory_admin import SHARED_AGENT, agent_of, importance_or_default
 from agents.rpc.params import Params, moment_ms, text
 from core.times import from_ms, to_ms
 from store import browse
@@ -25,7 +25,7 @@ OTHER = "other"
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """A bar of the chart, from `since_ms` to the next one's."""
+    """A bar of the chart, from `since_ms` to the start of the next one."""
 
     key: str
     label: str
@@ -33,7 +33,7 @@ class Bucket:
 
 
 def dashboard(principal: TokenPrincipal, params: Params) -> dict[str, Any]:
-    """Errors: `Failure` without an agent, or without two times."""
+    """Return the dashboard of an agent. Raises: `Failure` without an agent or without both times."""
     since_ms, until_ms = moment_ms(params, "timeFrom"), moment_ms(params, "timeTo")
     if since_ms is None or until_ms is None:
         raise plugin_failure(400, "timeFrom and timeTo are required (ISO 8601)")
@@ -46,7 +46,7 @@ def dashboard(principal: TokenPrincipal, params: Params) -> dict[str, Any]:
         agent_id=agent_id,
         session_id=text(params, "sessionId") or None,
         since_ms=since_ms,
-        until_ms=until_ms + 1,  # the end belongs to it, and to the last bar
+        until_ms=until_ms + 1,  # the end is inclusive
     )
     edges = [*(bar.since_ms for bar in bars), max(since_ms, until_ms) + 1]
     found = browse.dashboard(selection, edges, tops=["sessions"])
@@ -72,7 +72,7 @@ def dashboard(principal: TokenPrincipal, params: Params) -> dict[str, Any]:
 
 
 def buckets(since_ms: int, until_ms: int) -> list[Bucket]:
-    """Hours up to two days, days up to sixty, then calendar months; hours and days are counted from the start."""
+    """Return hours up to two days, days up to sixty, else calendar months. Hours and days start at `since_ms`."""
     span_ms = max(1, until_ms - since_ms)
     if span_ms <= 48 * HOUR_MS:
         return _even(since_ms, span_ms, HOUR_MS, "%m-%d %H:00")
@@ -99,22 +99,22 @@ def _months(since_ms: int, until_ms: int) -> list[Bucket]:
 
 
 def _local(at_ms: int) -> datetime:
-    """In the server's own time zone."""
+    """Return the time in the server's time zone."""
     return from_ms(at_ms).astimezone(timezone.get_default_timezone())
 
 
 def _importance(found: Dashboard) -> dict[str, float]:
-    """What was never weighed counts with the weight under which it is listed."""
+    """Return the importance bands. Memories without an importance count with the default one."""
     bands = [count for _, _, count in found.importance_bands]
     unweighed = found.total - sum(bands)
     weighed = (found.average_importance or 0.0) * sum(bands)
-    average = (weighed + unweighed * weight(None)) / found.total if found.total else 0
+    average = (weighed + unweighed * importance_or_default(None)) / found.total if found.total else 0
     low, mid, high = bands
     return {"low": low, "mid": mid, "high": high + unweighed, "avg": average}
 
 
 def _merged(sessions: Sequence[Count]) -> list[tuple[str, int]]:
-    """Two users' sessions of one name are one row here, where nothing would tell them apart."""
+    """Return counts by session id; two users' sessions with one id are merged."""
     counts: dict[str, int] = {}
     for session in sessions:
         counts[session.key] = counts.get(session.key, 0) + session.count

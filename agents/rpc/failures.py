@@ -1,4 +1,4 @@
-"""What a request can be answered with instead of its payload, in OpenClaw's own words."""
+"""Error responses and close frames in OpenClaw's shapes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Failure(Exception):
 
 
 class Refusal(Exception):
-    """The end of a socket: `code` and `reason` of its close frame, after an answer if there is a `failure`."""
+    """`code` and `reason` of a close frame, after an error response if there is a `failure`."""
 
     def __init__(self, code: int, reason: str = "", failure: Failure | None = None) -> None:
         super().__init__(reason)
@@ -47,7 +47,7 @@ def missing_scope(scope: str) -> Failure:
 
 
 def plugin_failure(status: int, message: str, detail: str | None = None) -> Failure:
-    """How the methods of the memory plugin refuse: the panel reads the payload, other clients the error."""
+    """Return an error of a memory plugin method: its panel reads the payload, other clients the error."""
     payload: dict[str, Any] = {"error": message, "status": status}
     if detail is not None:
         payload["detail"] = detail
@@ -55,5 +55,5 @@ def plugin_failure(status: int, message: str, detail: str | None = None) -> Fail
 
 
 def refused(failure: Failure, *, code: int = 1008) -> Refusal:
-    """A refused `connect`: the answer first, then the close frame, whose reason is the message."""
+    """Return a refused `connect`: an error response, then a close frame with the message as its reason."""
     return Refusal(code, str(failure), failure)

@@ -1,7 +1,7 @@
-"""OpenClaw's frames: one JSON object in a text message each.
+"""OpenClaw's frames: one JSON object per text message.
 
-Nothing here is ever null and no key is added: the command-line client of wire 3 drops frames with `"error": null` or
-keys that it does not know.
+No value is null and no key is added: the command-line client of protocol 3 drops frames with `"error": null` or unknown
+keys.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ UNKNOWN_ID = "invalid"
 
 
 class NotJson(Exception):
-    """A message that is no JSON at all."""
+    """A message that is not JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Request:
 
 
 class BadFrame(Exception):
-    """JSON that is no request. `id` is what to answer to, `UNKNOWN_ID` where it has none."""
+    """JSON that is not a request. `id` is the id to answer to, `UNKNOWN_ID` without one."""
 
     def __init__(self, frame_id: str, why: str) -> None:
         super().__init__(why)
@@ -47,7 +47,7 @@ class BadFrame(Exception):
 
 
 def read(message: bytes) -> Request:
-    """Errors: `NotJson`, `BadFrame`."""
+    """Parse a request. Raises: `NotJson`, `BadFrame`."""
     if json_depth_exceeds(message, MAX_JSON_DEPTH):
         raise BadFrame(UNKNOWN_ID, f"nested deeper than {MAX_JSON_DEPTH} levels")
     try:
@@ -72,8 +72,10 @@ def read(message: bytes) -> Request:
 
 
 def _unreadable(message: bytes) -> NotJson | BadFrame:
-    """JSON may hold more than can be kept: half an emoji where JavaScript cut a text. Whoever sent that waits for an
-    answer."""
+    """Return the error for JSON that orjson rejects.
+
+    Lone surrogates, of text that JavaScript cut, get an answer, because the sender waits for it.
+    """
     try:
         frame = json.loads(message.decode(), parse_constant=_no_json)
     except ValueError:
@@ -89,7 +91,7 @@ def _no_json(word: str) -> None:
 
 
 def succeeded(request_id: str, payload: Mapping[str, Any]) -> bytes:
-    """A response; an error instead if the client would not take one of its size."""
+    """Return a response frame, or an error if it exceeds the client's size limit."""
     frame = orjson.dumps({"type": "res", "id": request_id, "ok": True, "payload": payload})
     if len(frame) > MAX_MESSAGE_BYTES:
         return failed(request_id, invalid(f"the answer exceeds {MAX_MESSAGE_BYTES} bytes: ask for less at once"))

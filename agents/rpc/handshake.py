@@ -1,4 +1,4 @@
-"""`connect`, the first request of every socket: which wire, from where, whose token."""
+"""`connect`, the first request of every socket: protocol version, origin, token and scopes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from accounts.tokens import TokenPrincipal
 from agents.rpc import frames
 from agents.rpc.failures import Failure, Refusal, invalid, refused
 from agents.rpc.frames import BadFrame, NotJson, Request
-from agents.rpc.limits import MAX_MESSAGE_BYTES, MAX_OUTBOUND_BYTES, MAX_STRANGERS_MESSAGE_BYTES
+from agents.rpc.limits import MAX_HANDSHAKE_BYTES, MAX_MESSAGE_BYTES, MAX_OUTBOUND_BYTES
 from agents.rpc.origins import is_origin_allowed
 from core.errors import TooManyRequests, Unauthenticated
 
@@ -27,7 +27,7 @@ _STARTED = time.monotonic()
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """What is known of a socket before it says anything: its address and the headers of the upgrade."""
+    """A socket before its first message: the address and headers of the upgrade."""
 
     peer: str
     host: str
@@ -37,7 +37,7 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """Who is connected, and what was granted: the scopes that were asked for and that the token has."""
+    """A connected client. `scopes` are the requested scopes that the token has."""
 
     principal: TokenPrincipal
     scopes: tuple[str, ...]
@@ -45,8 +45,8 @@ class Peer:
 
 
 def first_request(data: bytes) -> Request:
-    """Errors: `Refusal` without an answer, for what is no request."""
-    if len(data) > MAX_STRANGERS_MESSAGE_BYTES:
+    """Parse the first message. Raises: `Refusal` without an error response."""
+    if len(data) > MAX_HANDSHAKE_BYTES:
         raise Refusal(1009, "frame too large before connect")
     try:
         return frames.read(data)
@@ -57,7 +57,7 @@ def first_request(data: bytes) -> Request:
 
 
 def connect(request: Request, arrival: Arrival) -> Peer:
-    """Two statements, after everything that needs none. Errors: `Refusal`."""
+    """Check the request, then authenticate its token, which takes two SQL statements. Raises: `Refusal`."""
     if request.method != "connect":
         raise refused(invalid("invalid handshake: first request must be connect"))
     protocol = _protocol(request.params)
@@ -148,7 +148,10 @@ def _check_origin(arrival: Arrival) -> None:
 
 
 def _authenticate(auth: Mapping[str, Any], peer: str, *, has_device: bool) -> TokenPrincipal:
-    """The shared secret may come as token or as password. Wrong ones are counted together with wrong keys."""
+    """Authenticate the secret, sent as token or password.
+
+    Failures count together with wrong API keys of that address. Raises: `Refusal`.
+    """
     given = [auth[name] for name in ("token", "password") if isinstance(auth.get(name), str) and auth[name]]
     if not given:
         raise refused(_missing_token() if has_device else _missing_device())
@@ -165,7 +168,7 @@ def _authenticate(auth: Mapping[str, Any], peer: str, *, has_device: bool) -> To
 
 
 def token_ended() -> Refusal:
-    """For a socket whose token was revoked, expired or lost its holder after it connected."""
+    """Return the refusal for a token that was revoked, expired or lost its holder after connecting."""
     return Refusal(4001, "gateway auth changed", _wrong_token())
 
 

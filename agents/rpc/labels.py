@@ -1,4 +1,4 @@
-"""The labels of the plugin's document, to the letter: its panel shows them whatever language ours speaks."""
+"""The Chinese labels of the memory plugin, verbatim: its panel shows them in every language."""
 
 from __future__ import annotations
 

@@ -1,20 +1,20 @@
-"""The protocol's numbers, and ours where it has none."""
+"""Limits of the protocol, and the gateway's own limits."""
 
 from __future__ import annotations
 
 from typing import Final
 
 MAX_MESSAGE_BYTES: Final = 25 * 2**20
-MAX_STRANGERS_MESSAGE_BYTES: Final = 64 * 1024
-"""Before `connect` was accepted."""
+MAX_HANDSHAKE_BYTES: Final = 64 * 1024
+"""Until `connect` is accepted."""
 MAX_OUTBOUND_BYTES: Final = 50 * 2**20
-"""Of what waits for a client that does not read."""
-MAX_STRANGERS: Final = 256
-"""Sockets that have not connected yet, per process: one more sends the oldest away."""
+"""Bytes that may wait for a slow client."""
+MAX_PENDING_CONNECTIONS: Final = 256
+"""Sockets per process without an accepted `connect`; one more disconnects the oldest."""
 SOCKETS_PER_TOKEN: Final = 8
 REQUESTS_IN_FLIGHT: Final = 8
-"""Per socket, beyond which nothing is read, and per token over all its sockets, beyond which requests wait."""
+"""Per socket, above which nothing more is read, and per token, above which requests wait."""
 THREADS: Final = 24
-"""For the requests of all sockets of a process: three tokens whose calls hang do not yet stop a fourth."""
-DOOR_THREADS: Final = 2
-"""For what every socket needs however busy the others are: to connect, and to have its token looked at."""
+"""Request threads per process: three tokens with hanging calls leave room for a fourth."""
+CONTROL_THREADS: Final = 2
+"""Threads reserved for connecting and token checks, so that busy requests do not block them."""

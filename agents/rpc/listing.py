@@ -1,4 +1,4 @@
-"""Pages by number: of single memories, and of whole turns."""
+"""Numbered pages of memories, and of whole turns."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def rows(selection: Selection, *, page: int, size: int, oldest_first: bool) -> l
 
 
 def whole_turns(selection: Selection, *, page: int, size: int, oldest_first: bool) -> list[StoredMemory]:
-    """The turns whose head, the newest memory (oldest first: the oldest), is on the page, each whole and in its own
-    order, and then the page's memories that belong to no turn.
+    """Return the turns whose head is on the page, each complete, then the page's memories without a turn.
 
-    So each memory is on exactly one page of those that the total promises, and a page with a long turn is longer.
+    The head is the newest memory, or the oldest if `oldest_first`. Each memory is on exactly one page, and a page with
+    a long turn is longer.
     """
     window = rows(selection, page=page, size=size, oldest_first=oldest_first)
     turns = _turns(selection, {memory.batch_id for memory in window if memory.batch_id})
@@ -29,7 +29,7 @@ def whole_turns(selection: Selection, *, page: int, size: int, oldest_first: boo
 
 
 def _turns(selection: Selection, batch_ids: set[str]) -> list[list[StoredMemory]]:
-    """Also those of other people or sessions with a turn of the same name, each by itself."""
+    """Return the turns with these batch ids, separated by user and session."""
     turns: dict[Any, list[StoredMemory]] = {}
     if batch_ids:
         for memory in map(stored, of_turns(selection).filter(batch_id__in=batch_ids)):

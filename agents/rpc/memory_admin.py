@@ -1,6 +1,6 @@
-"""`memory.admin.*`: what the plugin's panel reads and does, on the services of our own panel.
+"""`memory.admin.*`: the methods of the plugin's panel, on the same services as our panel.
 
-A token sees everybody's memories or one user's: each function starts from its holder.
+A token gives access to one user's memories or to all users': each function starts from its principal.
 """
 
 from __future__ import annotations
@@ -30,16 +30,15 @@ from store.models import Memory
 from store.types import Owner, StoredMemory
 
 OPENCLAW_USER = "openclaw"
-"""Who owns what an operator adds."""
+"""The user who owns memories that operators add."""
 SHARED_AGENT = "(shared)"
-"""Clients ask by agent, and what a user said or gave as a file is no agent's but for all of the user's: it goes by this
-name, which no agent can have."""
+"""Agent name of memories that belong to no agent. Clients list by agent; no agent can have this name."""
 NO_AGENT = "缺少 agentId：请先选择 Agent"
 DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE = 100, 500
 MAX_FACETS = 2_000
 MAX_DELETED = 1_000
-_NEVER_WEIGHED = 0.7
-"""What the plugin gives to what it captures; its panel knows no memory without a weight."""
+_DEFAULT_IMPORTANCE = 0.7
+"""The plugin's own default. Its panel needs an importance for every memory."""
 
 
 def config(_principal: TokenPrincipal, _params: Params) -> dict[str, Any]:
@@ -67,7 +66,7 @@ def facets(principal: TokenPrincipal, _params: Params) -> dict[str, Any]:
 
 
 def list_memories(principal: TokenPrincipal, params: Params) -> dict[str, Any]:
-    """Errors: `Failure` without an agent, or for a category that is not the tab's."""
+    """Return a page of memories. Raises: `Failure` without an agent, or for a category of another tab."""
     agent_id = agent_of(params)
     tab = text(params, "tab")
     tab = tab if tab in TABS else "user"
@@ -84,7 +83,10 @@ def list_memories(principal: TokenPrincipal, params: Params) -> dict[str, Any]:
 
 
 def delete(principal: TokenPrincipal, params: Params) -> dict[str, Any]:
-    """All or nothing; what is not there, or another agent's, is not counted. Errors: `Failure`, `Conflict`."""
+    """Delete all of these memories or none, and return how many.
+
+    Unknown memories and those of other agents are not counted. Raises: `Failure`, `Conflict`.
+    """
     wanted = _wanted(params.get("items"))
     if not wanted:
         raise plugin_failure(400, "items required")
@@ -102,21 +104,21 @@ def delete(principal: TokenPrincipal, params: Params) -> dict[str, Any]:
 
 
 def add(principal: TokenPrincipal, params: Params) -> dict[str, Any]:
-    """Errors: `Failure`, `InvalidInput`, `Conflict`, `EngineUnavailable`."""
+    """Add a memory. Raises: `Failure`, `InvalidInput`, `Conflict`, `EngineUnavailable`."""
     agent_id = agent_of(params, "agentId required")
-    said, category = text(params, "text"), text(params, "category")
+    content, category = text(params, "text"), text(params, "category")
     try:
         check_name(agent_id or DEFAULT_AGENT)
     except ValueError as error:
         raise plugin_failure(400, f"agentId {error}") from None
-    if not said:
+    if not content:
         raise plugin_failure(400, "text required")
     if category not in _categories(tab_of(category)):
         raise plugin_failure(400, "invalid or disabled category")
     memory = add_by_hand(
         owner_for(principal),
         category=category,
-        text=_cut(said),
+        text=_truncate(content),
         agent_id=agent_id,
         origin="panel",
         actor=principal.actor,
@@ -125,7 +127,7 @@ def add(principal: TokenPrincipal, params: Params) -> dict[str, Any]:
 
 
 def agent_of(params: Params, refusal: str = NO_AGENT) -> str:
-    """The agent that is asked for, "" for what is no agent's. Errors: `Failure` with the refusal for none at all."""
+    """Return the requested agent, empty for `SHARED_AGENT`. Raises: `Failure` with `refusal` if none is given."""
     given = text(params, "agentId")
     if not given:
         raise plugin_failure(400, refusal)
@@ -137,7 +139,7 @@ def shown_agent(memory: StoredMemory) -> str:
 
 
 def owner_for(principal: TokenPrincipal) -> Owner:
-    """Whose memories are written: the token's user, or the one that operators' tokens share."""
+    """Return the owner for writes: the token's user, or the shared user of operators' tokens."""
     if principal.user_pk is not None and principal.user_id is not None:
         return Owner(principal.user_pk, principal.user_id)
     try:
@@ -147,12 +149,12 @@ def owner_for(principal: TokenPrincipal) -> Owner:
     return Owner(user.pk, user.user_id)
 
 
-def weight(importance: float | None) -> float:
-    return _NEVER_WEIGHED if importance is None else importance
+def importance_or_default(importance: float | None) -> float:
+    return _DEFAULT_IMPORTANCE if importance is None else importance
 
 
 def _categories(tab: str) -> tuple[str, ...]:
-    """A tab's categories; none where its kind of memory is switched off, and of no tab."""
+    """Return the categories of a tab; none for an unknown tab or a kind that is switched off."""
     is_off = (tab == "self" and not settings.MEMORY_GATEWAY_SELF_IMPROVING_MEMORY) or (
         tab == "full" and not settings.MEMORY_GATEWAY_FULL_CONTEXT_MEMORY
     )
@@ -171,7 +173,7 @@ def _selection(principal: TokenPrincipal, params: Params, agent_id: str, tab: st
         agent_id=agent_id,
         session_id=text(params, "sessionId") or None,
         since_ms=moment_ms(params, "timeFrom"),
-        until_ms=None if until_ms is None else until_ms + 1,  # the end belongs to it
+        until_ms=None if until_ms is None else until_ms + 1,  # the end is inclusive
     )
 
 
@@ -181,7 +183,7 @@ def _item(memory: StoredMemory) -> dict[str, Any]:
         "agentId": shown_agent(memory),
         "sessionId": memory.session_id or "",
         "text": memory.text,
-        "importance": weight(memory.importance),
+        "importance": importance_or_default(memory.importance),
         "category": memory.category,
         "createdAt": memory.created_at_ms,
         "isDeleted": 0,
@@ -192,7 +194,7 @@ def _item(memory: StoredMemory) -> dict[str, Any]:
 
 
 def _record_reading(principal: TokenPrincipal, memories: Sequence[StoredMemory]) -> None:
-    """An operator who reads what users said leaves a trace; a user's own token reads the user's own."""
+    """Record an audit event when an operator's token reads users' memories."""
     users = sorted({memory.owner.user_id for memory in memories})
     if principal.operator is not None and users:
         of_one = users[0] if len(users) == 1 else ""
@@ -207,6 +209,6 @@ def _wanted(items: Any) -> set[tuple[str, str]]:
     return {(agent_id, memory_id) for agent_id, memory_id in named if agent_id and memory_id}
 
 
-def _cut(said: str) -> str:
-    """The first 8,000 UTF-16 units, as JavaScript counts."""
-    return said.encode("utf-16-le")[: 2 * MAX_TEXT_CHARS].decode("utf-16-le", errors="ignore")
+def _truncate(content: str) -> str:
+    """Return the first 8,000 UTF-16 code units, the unit of JavaScript strings."""
+    return content.encode("utf-16-le")[: 2 * MAX_TEXT_CHARS].decode("utf-16-le", errors="ignore")

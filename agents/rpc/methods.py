@@ -1,4 +1,4 @@
-"""The table of all methods with the scope that each needs, and the one way to call them."""
+"""The RPC methods with their scopes, and their dispatch."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ METHODS = {
 
 
 def call(peer: Peer, request: Request) -> dict[str, Any]:
-    """Errors: `Failure`, for whatever goes wrong."""
+    """Call a method. Raises: `Failure` for every error."""
     method = METHODS.get(request.method)
     if request.method == "connect":
         raise invalid("connect is only valid as the first request")
-    scope = method.scope if method else ADMIN  # who may not ask hears nothing of what there is
+    scope = method.scope if method else ADMIN  # without the scope, unknown methods look like known ones
     if not tokens.implied(peer.scopes, scope):
         raise missing_scope(scope)
     if method is None:
@@ -72,4 +72,4 @@ def call(peer: Peer, request: Request) -> dict[str, Any]:
 
 
 _STATUS = {422: 400}
-"""OpenClaw's panel knows no 422."""
+"""OpenClaw's panel has no 422."""

@@ -1,4 +1,7 @@
-"""Which web pages may open a socket. Programs send no Origin and pass; their token is looked at next."""
+"""Check which web pages may open a socket.
+
+Programs send no Origin and pass; their token is checked next.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +15,16 @@ _DEFAULT_PORTS = {"http": "80", "https": "443", "ws": "80", "wss": "443"}
 
 
 def is_host_allowed(host: str) -> bool:
-    """The rule of every page, against names that were made to lead here."""
+    """Return True if `ALLOWED_HOSTS` permits the host, which prevents DNS rebinding."""
     domain, _ = split_domain_port(host)
     return bool(domain) and validate_host(domain, settings.ALLOWED_HOSTS)
 
 
 def is_origin_allowed(origin: str, *, host: str, scheme: str, peer: str) -> bool:
-    """Whether a page of `origin` may connect to us as `host` over `scheme` (ws, wss); `peer` is the client's address.
+    """Return True if a page of `origin` may connect to `host` over `scheme` (ws, wss).
 
-    Named in `MEMORY_GATEWAY_ALLOWED_ORIGINS`, or of this very host, or a page on the machine that we run on.
+    Allowed are origins in `MEMORY_GATEWAY_ALLOWED_ORIGINS`, pages of the same host and port, and pages on this machine.
+    `peer` is the client's address.
     """
     if origin in settings.MEMORY_GATEWAY_ALLOWED_ORIGINS:
         return True
@@ -33,13 +37,13 @@ def is_origin_allowed(origin: str, *, host: str, scheme: str, peer: str) -> bool
         return False
     domain, port = split_domain_port(host)
     own = (domain.strip("[]"), port or _DEFAULT_PORTS.get(scheme, ""))
-    if page == own and (_is_near(own[0]) or "*" not in settings.ALLOWED_HOSTS):
+    if page == own and (_is_local_network(own[0]) or "*" not in settings.ALLOWED_HOSTS):
         return True
     return _is_loopback(page[0]) and _is_loopback(peer)
 
 
-def _is_near(name: str) -> bool:
-    """A name that no stranger can make lead here: this machine, this network."""
+def _is_local_network(name: str) -> bool:
+    """Return True for names of this machine or a local network, which DNS rebinding cannot use."""
     if name.endswith((".local", ".ts.net")) or _is_loopback(name):
         return True
     address = _address(name)

@@ -1,4 +1,4 @@
-"""Parameters as the plugin's panel sends them: what cannot be read counts as absent, as it does there."""
+"""Parameters of the plugin's panel. As in OpenClaw, an unreadable value counts as absent."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def text(params: Params, name: str) -> str:
 
 
 def whole(params: Params, name: str, default: int, *, maximum: int = MAX_NUMBER) -> int:
-    """A number of at least 1, read from digits too; the default for zero and for what is none."""
+    """Return a number of at least 1, also from digits; the default for zero and unreadable values."""
     value = params.get(name)
     try:
         number = int(value) if isinstance(value, int | float | str) else 0
@@ -29,7 +29,7 @@ def whole(params: Params, name: str, default: int, *, maximum: int = MAX_NUMBER)
 
 
 def moment_ms(params: Params, name: str) -> int | None:
-    """A time in ISO 8601 (without a zone: UTC) or in Unix milliseconds; None for none, or for what is no time."""
+    """Return Unix milliseconds from ISO 8601 (UTC without a zone) or a number; None if absent or unreadable."""
     value = params.get(name)
     if isinstance(value, int | float) and not isinstance(value, bool):
         return int(value) if _MIN_MS <= value <= _MAX_MS else None
@@ -40,4 +40,4 @@ def moment_ms(params: Params, name: str) -> int | None:
         at_ms = to_ms(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
     except (ValueError, OverflowError):
         return None
-    return at_ms if _MIN_MS <= at_ms <= _MAX_MS else None  # a zone may lead beyond both ends
+    return at_ms if _MIN_MS <= at_ms <= _MAX_MS else None  # the zone may shift it out of range

@@ -1,4 +1,4 @@
-"""`/plugins/memory/api/*`, the plugin's former HTTP interface: says where things went, to whoever has a token."""
+"""`/plugins/memory/api/*`, the plugin's removed HTTP API: names its replacement to callers with a token."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ _METHODS = [name for name in METHODS if name.startswith("memory.admin.")]
 
 
 @csrf_exempt
-def gone(request: HttpRequest, rest: str) -> HttpResponseBase:  # noqa: ARG001 - the same answer everywhere
-    """As OpenClaw answers, in its shapes: 401 for a wrong token, 429 for too many of them, else 410."""
+def removed_endpoint(request: HttpRequest, rest: str) -> HttpResponseBase:  # noqa: ARG001 - the same answer everywhere
+    """Answer in OpenClaw's shapes: 401 for a wrong token, 429 for too many of them, else 410."""
     try:
-        is_welcome = not tokens.is_any_configured() or _has_token(request)
-        if not is_welcome:
+        is_authorized = not tokens.is_any_configured() or _has_token(request)
+        if not is_authorized:
             limits.count_failure(address_of(request))
     except TooManyRequests as error:
         refusal = {"error": {"message": error.detail, "type": "rate_limited"}}
         return JsonResponse(refusal, status=429, headers={"Retry-After": str(error.retry_after_seconds)})
-    if not is_welcome:
+    if not is_authorized:
         return JsonResponse({"error": {"message": "Unauthorized", "type": "unauthorized"}}, status=401)
     sentence = f"/plugins/memory/api is gone: use the Gateway WebSocket RPC methods {', '.join(_METHODS)} instead."
     return JsonResponse({"error": sentence, "methods": _METHODS}, status=410)
 
 
 def _has_token(request: HttpRequest) -> bool:
-    """In the query or in the header; one that is right suffices."""
+    """Return True if the query or the header has a valid token."""
     try:
         header = bearer(request)
     except Unauthenticated:

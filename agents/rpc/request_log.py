@@ -1,4 +1,4 @@
-"""One JSON line per request, in the log of the REST API and with its names. Parameters and answers stay out."""
+"""Log one JSON line per request with the REST API's field names, without parameters and answers."""
 
 from __future__ import annotations
 

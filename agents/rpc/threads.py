@@ -1,4 +1,4 @@
-"""Where sockets wait for the database: asgiref's own way has one thread for the whole process."""
+"""Database threads of sockets, because asgiref uses one thread for the whole process."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import TypeVar
 
 from channels.db import database_sync_to_async
 
-from agents.rpc.limits import DOOR_THREADS, THREADS
+from agents.rpc.limits import CONTROL_THREADS, THREADS
 
 _threads = ThreadPoolExecutor(THREADS, thread_name_prefix="rpc")
-_door_threads = ThreadPoolExecutor(DOOR_THREADS, thread_name_prefix="rpc-door")
+_control_threads = ThreadPoolExecutor(CONTROL_THREADS, thread_name_prefix="rpc-control")
 _Result = TypeVar("_Result")
 
 
-async def at_work(call: Callable[[], _Result]) -> _Result:
-    """For requests, which may take their time."""
+async def run_request(call: Callable[[], _Result]) -> _Result:
+    """Run a request, which may be slow."""
     return await _in(_threads, call)
 
 
-async def at_the_door(call: Callable[[], _Result]) -> _Result:
-    """For what every socket needs however busy the others are."""
-    return await _in(_door_threads, call)
+async def run_control(call: Callable[[], _Result]) -> _Result:
+    """Run a connect or token check, which must not wait for slow requests."""
+    return await _in(_control_threads, call)
 
 
 async def _in(threads: ThreadPoolExecutor, call: Callable[[], _Result]) -> _Result:

@@ -1,4 +1,4 @@
-"""`tools.invoke`: the agents' tools through the socket."""
+"""`tools.invoke`: the agent tools over WebSocket."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from core.errors import GatewayError
 
 
 def invoke(principal: TokenPrincipal, params: Params) -> dict[str, Any]:
-    """The result stands under OpenClaw's name for it here (`output`), and under that of `POST /tools/invoke`.
+    """Call a tool. The result is in `output`, as in OpenClaw, and in `result`, as in `POST /tools/invoke`.
 
-    Errors: `Failure`.
+    Raises: `Failure`.
     """
     name, arguments = text(params, "tool") or text(params, "name"), params.get("args")
     if not name:

@@ -1,4 +1,4 @@
-"""The three tools that agents have: the same behind every door (HTTP, WebSocket, MCP)."""
+"""The three agent tools, the same over HTTP, WebSocket and MCP."""
 
 from __future__ import annotations
 
@@ -23,11 +23,10 @@ _TOOLS: dict[str, Callable[[Caller, Mapping[str, Any]], Result]] = {
 
 
 def invoke(caller: Caller | None, name: str, arguments: Mapping[str, Any]) -> Result:
-    """Calls a tool: `{"content": [{"type": "text", "text": …}], "details": {…}}`.
+    """Call a tool and return `{"content": [{"type": "text", "text": …}], "details": {…}}`.
 
-    What the tools' document names comes as `details.error` ("missing_param", "not_configured": there is no user whose
-    memories it could be). Errors: `NotFound` for an unknown tool, `InvalidInput` for arguments of a wrong type or
-    length, `Conflict`, and the engine's own.
+    Documented tool errors are in `details.error` ("missing_param", "not_configured": no user is configured). Raises:
+    `NotFound` for an unknown tool, `InvalidInput` for a wrong type or length, `Conflict`, and the engine's errors.
     """
     tool = _TOOLS.get(name)
     if tool is None:

@@ -1,4 +1,4 @@
-"""What the tools take: read leniently, since models write it, and described for those who list the tools."""
+"""Arguments of the tools: leniently parsed, because models write them, and their JSON schemas."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _check_category(value: str) -> str:
 
 
 def _within_limit(value: object) -> object:
-    """A whole number in range of any finite one."""
+    """Clamp a number to the allowed range of whole numbers."""
     return int(min(max(value, 1), MAX_LIMIT)) if isinstance(value, float | int) and not isnan(value) else value
 
 
@@ -44,7 +44,7 @@ Category = Annotated[str, AfterValidator(_check_category)]
 
 
 class Arguments(BaseModel):
-    """Numbers outside their range are brought into it; arguments that a tool does not know are passed over."""
+    """Numbers are clamped to their range; unknown arguments are ignored."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -68,7 +68,7 @@ class ForgetArguments(Arguments):
 
 
 def read(model: type[_Arguments], arguments: Mapping[str, Any]) -> _Arguments:
-    """The arguments, null being as good as none. Errors: `InvalidInput` naming every wrong one."""
+    """Parse arguments; null counts as absent. Raises: `InvalidInput` naming every invalid one."""
     if not isinstance(arguments, Mapping):
         raise InvalidInput.of_field("args", "must be an object")
     try:
@@ -124,4 +124,4 @@ DESCRIPTIONS: Final[dict[str, dict[str, Any]]] = {
         },
     },
 }
-"""The tools by name: what each is for, and the JSON schema of what it takes."""
+"""Description and JSON schema of the parameters by tool name."""

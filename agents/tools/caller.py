@@ -16,9 +16,9 @@ MAIN_SESSION = "main"
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """For whom a tool is called, and which of the user's agents calls it ("" is none: it sees what all of them do).
+    """The owner of the memories, and the agent that calls ("" for none, which sees all agents' memories).
 
-    `session_id` is the session that a stored memory is filed under.
+    `session_id` is the session of stored memories.
     """
 
     owner: Owner
@@ -27,29 +27,29 @@ class Caller:
     session_id: str = ""
 
     @property
-    def filed_under(self) -> str:
-        """OpenClaw's own name for an agent's main session where none is given."""
+    def storage_session_id(self) -> str:
+        """Return the session of stored memories, by default OpenClaw's main session of the agent."""
         return self.session_id or f"agent:{self.agent_id or DEFAULT_AGENT}:{MAIN_SESSION}"
 
     @property
     def reader(self) -> str | None:
-        """The agent whose reading a search is told of."""
+        """Return the agent for whom a search filters memories."""
         return self.agent_id or None
 
     def may_see(self, *, origin: str, agent_id: str) -> bool:
-        """What was written down for one agent is that agent's; what was said and read is for all of the user's."""
+        """Return True unless the memory was written for another agent; messages and files are for all agents."""
         is_private = origin in WRITTEN_DOWN and agent_id != ""
         return not is_private or self.agent_id in {"", agent_id}
 
     def own(self) -> Q:
-        """The condition of what was written down for this very agent."""
+        """Return the condition for memories written for this agent."""
         return Q(origin__in=WRITTEN_DOWN, agent_id=self.agent_id)
 
 
 def caller_for(owner: Owner, actor: Actor, *, agent_id: str | None = None, session_key: str | None = None) -> Caller:
-    """The caller by what OpenClaw sends: an agent, or a session key that names one (`agent:<id>:…`), or nothing.
+    """Return the caller from OpenClaw's agent id, or a session key that names one (`agent:<id>:…`), or neither.
 
-    Errors: `InvalidInput`.
+    Raises: `InvalidInput`.
     """
     session_id = "" if session_key in {None, MAIN_SESSION} else str(session_key)
     agent_id = agent_id or _agent_of(session_id) or DEFAULT_AGENT

@@ -1,4 +1,4 @@
-"""Results of tools in OpenClaw's shape: `content` for the model, `details` for programs."""
+"""Tool results in OpenClaw's shape: `content` for the model, `details` for programs."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ def result(text: str, /, **details: Any) -> Result:
 
 
 def failed(error: str, text: str) -> Result:
-    """`error` is a code such as "missing_param"."""
+    """Return an error result; `error` is a code such as "missing_param"."""
     return result(text, error=error)

@@ -1,4 +1,4 @@
-"""`memory_store`: writes a memory down, or brings the one that says the same up to date."""
+"""`memory_store`: store a memory, or update the one with the same text."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _END_OF_SENTENCE: Final = " .!?。！？…"
 
 
 def store(caller: Caller, arguments: StoreArguments) -> Result:
-    """Errors: `InvalidInput` for a text that is too long, and those of adding by hand."""
+    """Store a memory. Raises: `InvalidInput` for a text that is too long, and the errors of `add_by_hand`."""
     if refusal := _refusal(arguments.category):
         return refusal
     text = without_recalls(arguments.text)
@@ -36,16 +36,16 @@ def store(caller: Caller, arguments: StoreArguments) -> Result:
         raise InvalidInput.of_field("text", f"must be at most {MAX_TEXT_CHARS} characters")
     with database_errors(), transaction.atomic():
         lookup.lock_user(caller.owner.user_pk)
-        same = _same(caller, text, arguments.category)
-        if same is not None:
-            _bring_up_to_date(caller, same, text, arguments)
-            return _stored("Updated", "updated", same.memory_id, text)
+        duplicate = _find_duplicate(caller, text, arguments.category)
+        if duplicate is not None:
+            _override(caller, duplicate, text, arguments)
+            return _stored("Updated", "updated", duplicate.memory_id, text)
         added = add_by_hand(
             caller.owner,
             category=arguments.category,
             text=text,
             agent_id=caller.agent_id,
-            session_id=caller.filed_under,
+            session_id=caller.storage_session_id,
             importance=arguments.importance,
             origin="tool",
             actor=caller.actor,
@@ -67,9 +67,11 @@ def _stored(word: str, action: str, memory_id: str, text: str) -> Result:
     return result(f'{word}: "{preview}" [id: {memory_id}]', action=action, id=memory_id)
 
 
-def _same(caller: Caller, text: str, category: str) -> Memory | None:
-    """The agent's own memory of the same class that says the same. Likeness is not enough: "likes tea" and
-    "likes no tea" are alike."""
+def _find_duplicate(caller: Caller, text: str, category: str) -> Memory | None:
+    """Return the agent's memory of the same class with the same normalized text, or None.
+
+    Similarity is not enough: "likes tea" and "likes no tea" are similar.
+    """
     alike = written_alike(caller.owner, text, caller.agent_id)
     if not alike:
         return None
@@ -79,14 +81,14 @@ def _same(caller: Caller, text: str, category: str) -> Memory | None:
 
 
 def normalized(text: str) -> str:
-    """A text without what changes nothing of what it says: letters' width and case, spaces, the last full stop."""
+    """Normalize character width, case, white space and final punctuation."""
     folded = unicodedata.normalize("NFKC", text).casefold()
     return " ".join(folded.split()).rstrip(_END_OF_SENTENCE)
 
 
-def _bring_up_to_date(caller: Caller, same: Memory, text: str, arguments: StoreArguments) -> None:
-    """As a correction, so that the earlier wording stays on record and can be brought back."""
-    correction = decisions.OverrideValues(text=text, category=arguments.category, importance=arguments.importance)
-    if (same.text, same.category, same.importance) != (correction.text, correction.category, correction.importance):
-        which = MemoryRef(same.memory_id, app_id=same.app_id, project_id=same.project_id)
-        decisions.override(caller.owner.user_pk, which, correction, actor=caller.actor)
+def _override(caller: Caller, duplicate: Memory, text: str, arguments: StoreArguments) -> None:
+    """Override the memory, so that its former text can be restored."""
+    values = decisions.OverrideValues(text=text, category=arguments.category, importance=arguments.importance)
+    if (duplicate.text, duplicate.category, duplicate.importance) != (values.text, values.category, values.importance):
+        ref = MemoryRef(duplicate.memory_id, app_id=duplicate.app_id, project_id=duplicate.project_id)
+        decisions.override(caller.owner.user_pk, ref, values, actor=caller.actor)

@@ -1,4 +1,4 @@
-"""The engine that keeps its memories in EverOS, behind the same port as our own."""
+"""The EverOS engine: stores and finds memories in EverOS, behind `engines.port`."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from core import turns
 from core.errors import EngineError, EngineRefused, EngineUnavailable, OutcomeUnknown
 from engines import file_uris
 from engines.everos import backfill
-from engines.everos import flush as upstream_flush
-from engines.everos import search as upstream_search
+from engines.everos import flush as everos_flush
+from engines.everos import search as everos_search
 from engines.everos.client import content, failures, wire
 from engines.everos.client.client import Client
-from engines.everos.client.concurrency import in_window
+from engines.everos.client.concurrency import run_bounded
 from engines.everos.client.queries import Payload
-from engines.everos.client.resilience import Shares
+from engines.everos.client.resilience import PerKeyLimit
 from engines.measuring import measured
 from engines.port import AddResult, FlushResult, Health
 from store import sessions, storage
 from store.errors import database_errors
 from store.external import journal
-from store.external import sessions as upstream_sessions
+from store.external import sessions as external_sessions
 from store.external.engine_ids import AgentNames
 from store.external.journal import Batch
 from store.models import Memory, Session
@@ -42,7 +42,7 @@ from store.types import Message, Owner, SearchRequest, SearchResult
 logger = logging.getLogger("memory_gateway.upstream")
 
 CALLS_PER_SEARCH = 8
-# Started as they are needed. So many that calls which wait for a place of their user's hold up nobody else's.
+# Threads start on demand. There are enough that calls waiting for a slot of their user do not block other users.
 _THREADS = 64 * CALLS_PER_SEARCH
 _ROWS_AT_ONCE = 500
 _STAGED_AT_ONCE = 200
@@ -51,8 +51,8 @@ _DEGRADED = "The memory service has no embedding model, so only keywords were co
 _HEALTH_SECONDS = 2.0
 
 
-class UpstreamEngine(MemoryTable):
-    """One per process. What is EverOS's is checked in `engine.upstream`; here it meets our tables."""
+class EverOSEngine(MemoryTable):
+    """One per process. `engines.everos.client` checks the answers of EverOS; this class maps them to our tables."""
 
     label = "upstream"
     is_external = True
@@ -69,7 +69,7 @@ class UpstreamEngine(MemoryTable):
         self._batch_size = batch_size
         self._clock = clock
         self._sleep = sleep
-        self._writers = Shares(1)
+        self._writers = PerKeyLimit(1)
         self._executor = ThreadPoolExecutor(_THREADS, thread_name_prefix="upstream")
         self._capabilities: tuple[datetime, Mapping[str, bool]] | None = None
 
@@ -77,8 +77,8 @@ class UpstreamEngine(MemoryTable):
     @database_errors()
     def add(self, owner: Owner, session_id: str, messages: Sequence[Message]) -> AddResult:
         self._client_of(owner).require_closed()
-        with self._alone_in(owner, session_id):
-            session, batches = journal.take_in(owner, session_id, messages)
+        with self._exclusive_session(owner, session_id):
+            session, batches = journal.record_messages(owner, session_id, messages)
             status, request_id = "accumulated", ""
             for batch in batches:
                 status, request_id = self._deliver(owner, session, batch)
@@ -87,15 +87,15 @@ class UpstreamEngine(MemoryTable):
     @measured
     @database_errors()
     def flush(self, owner: Owner, session_id: str) -> FlushResult:
-        with self._alone_in(owner, session_id):
-            session = upstream_sessions.find(owner, session_id)
+        with self._exclusive_session(owner, session_id):
+            session = external_sessions.find(owner, session_id)
             if session is None or session.deleted_at is not None:
                 return FlushResult("no_extraction", 0, "", None)
             self._client_of(owner).require_closed()
-            for batch in journal.in_doubt(session):
+            for batch in journal.unconfirmed(session):
                 self._deliver(owner, session, batch)
             sent = self._send_flush(owner, session)
-        return upstream_flush.settle(sent)
+        return everos_flush.settle(sent)
 
     @measured
     @database_errors()
@@ -111,11 +111,13 @@ class UpstreamEngine(MemoryTable):
     @measured
     @database_errors()
     def delete(self, owner: Owner, session_id: str) -> None:
-        """EverOS cannot delete (`capabilities()["delete"]` says so): what it still holds of the session is never shown
-        again, and our copy goes."""
+        """Delete our copy of a session and hide it for good.
+
+        EverOS cannot delete (`capabilities()["delete"]` is False), so it keeps its own copy.
+        """
         with transaction.atomic():
             sessions.lock_decisions(owner)
-            session = upstream_sessions.forget(owner, session_id, self._clock())
+            session = external_sessions.mark_deleted(owner, session_id, self._clock())
             memories = Memory.objects.filter(session=session)
             while indexed := list(memories.filter(is_indexed=True).order_by("pk")[:_ROWS_AT_ONCE]):
                 storage.remove(owner, indexed)
@@ -124,43 +126,50 @@ class UpstreamEngine(MemoryTable):
 
     @database_errors()
     def stage(self, owner: Owner, staging: Session, messages: Sequence[Message], waiting: Sequence[Message]) -> int:
-        """Gives EverOS the messages of a stand-in (`store.external.staging`) and has it make memories of them, a part
-        at a time; then gives it those that wait for a flush. Returns how many calls it made, about.
+        """Send messages to EverOS through a staging session, and return about how many calls it took.
 
-        The same call again goes on where it broke off. Errors: those of `add` and `flush`, and `EngineRefused` where
-        EverOS makes nothing of what was said.
+        `messages` are extracted in batches; `waiting` are only added. A second call resumes an interrupted first one.
+        Raises: the errors of `add` and `flush`, and `EngineRefused` if EverOS extracts nothing.
         """
         calls = 0
-        if upstream_sessions.is_flush_open(staging):
+        if external_sessions.is_flush_open(staging):
             self._flush_staged(owner, staging)
         for start in range(0, len(messages), _STAGED_AT_ONCE):
             part = messages[start : start + _STAGED_AT_ONCE]
-            self._note_and_deliver(owner, staging, part)
-            if journal.waits_for_flush(staging, part):
+            self._record_and_deliver(owner, staging, part)
+            if journal.is_buffered(staging, part):
                 self._flush_staged(owner, staging)
                 calls += 4
         if waiting:
-            self._note_and_deliver(owner, staging, waiting)
+            self._record_and_deliver(owner, staging, waiting)
             calls += 1
         return calls
 
     @database_errors()
     def copy_memories(self, owner: Owner, session: Session) -> int:
-        """Copies what EverOS made of a session and our table lacks; how many. Errors: those of the list call."""
+        """Copy the memories of a session that our table lacks, and return how many.
+
+        Raises: the errors of the list call.
+        """
         return backfill.memories(self._client_of(owner), owner, session)
 
     def find_sessions(self, owner: Owner) -> Iterator[int]:
-        """Makes sessions of the owner known that EverOS had before us; yields now and then how many. Errors: those of
-        the list call."""
+        """Register the owner's sessions that only EverOS knows, and yield after each page how many were new.
+
+        Raises: the errors of the list call.
+        """
         return backfill.sessions(self._client_of(owner), owner)
 
     @database_errors()
     def resend(self, owner: Owner, session: Session) -> list[Message]:
-        """Deliver unconfirmed messages whose calls have ended, and return those that have arrived. A message that
-        EverOS refuses for good is dropped: its caller was told that it failed. Errors: `EngineUnavailable`."""
+        """Deliver unconfirmed messages whose calls have ended, and return those that arrived.
+
+        A message that EverOS refuses permanently is dropped: its caller already received the error. Raises:
+        `EngineUnavailable`.
+        """
         arrived: list[Message] = []
-        with self._alone_in(owner, session.session_id):
-            for batch in journal.in_doubt(session):
+        with self._exclusive_session(owner, session.session_id):
+            for batch in journal.unconfirmed(session):
                 try:
                     self._deliver(owner, session, batch, has_settled=True)
                 except EngineRefused as error:
@@ -171,24 +180,28 @@ class UpstreamEngine(MemoryTable):
 
     @database_errors()
     def look_again(self, owner: Owner, session: Session) -> int:
-        """Copies what EverOS shows by now of a flush of which nobody saw the end; how many. Errors: those of the list
-        call."""
-        return upstream_flush.look_again(self._client_of(owner), owner, session, self._clock())
+        """Copy what EverOS shows by now of an unconfirmed flush, and return how many memories are new.
+
+        Raises: the errors of the list call.
+        """
+        return everos_flush.look_again(self._client_of(owner), owner, session, self._clock())
 
     @database_errors()
     def recover(self, owner: Owner, session: Session) -> int:
-        """Copy what EverOS lists of a session that was settled as having no memories; returns how many there are.
-        Errors: those of the list call."""
-        return upstream_flush.recover(self._client_of(owner), owner, session, self._clock())
+        """Copy what EverOS lists of a session that was settled as having no memories, and return how many there are.
 
-    def _note_and_deliver(self, owner: Owner, staging: Session, messages: Sequence[Message]) -> None:
+        Raises: the errors of the list call.
+        """
+        return everos_flush.recover(self._client_of(owner), owner, session, self._clock())
+
+    def _record_and_deliver(self, owner: Owner, staging: Session, messages: Sequence[Message]) -> None:
         with transaction.atomic():
-            batches = journal.note(staging, messages)
+            batches = journal.append(staging, messages)
         for batch in batches:
             self._deliver(owner, staging, batch)
 
     def _flush_staged(self, owner: Owner, staging: Session) -> None:
-        flushed = upstream_flush.settle(self._send_flush(owner, staging))
+        flushed = everos_flush.settle(self._send_flush(owner, staging))
         if flushed.status == "no_extraction":
             raise EngineRefused("The memory service made nothing of what was said in this session.")
         if flushed.searchable_at_ms is None:
@@ -205,13 +218,13 @@ class UpstreamEngine(MemoryTable):
         return Health("ok", base_url, data)
 
     def capabilities(self) -> Mapping[str, bool]:
-        """Asked at most twice a minute; while EverOS cannot be reached, nothing works."""
+        """Return what EverOS can do, cached for 30 s; all False while it is unreachable."""
         now = self._clock()
         if self._capabilities is None or now >= self._capabilities[0]:
-            self._capabilities = (now + _CAPABILITIES_TIME, self._ask_capabilities())
+            self._capabilities = (now + _CAPABILITIES_TIME, self._query_capabilities())
         return self._capabilities[1]
 
-    def _ask_capabilities(self) -> Mapping[str, bool]:
+    def _query_capabilities(self) -> Mapping[str, bool]:
         try:
             answer, _ = self._client.health(self._client.deadline(_HEALTH_SECONDS))
         except EngineError:
@@ -226,30 +239,32 @@ class UpstreamEngine(MemoryTable):
             "delete": False,
         }
 
-    def _alone_in(self, owner: Owner, session_id: str) -> AbstractContextManager[None]:
-        """One at a time writes to a session, as in EverOS itself: of a message that goes out beside a flush nobody
-        knows which of the two was first, so that it could not be sent again when its answer is lost."""
-        name = (owner.user_pk, owner.app_id, owner.project_id, session_id)
-        return self._writers.place(name, self._client.deadline().half())
+    def _exclusive_session(self, owner: Owner, session_id: str) -> AbstractContextManager[None]:
+        """Allow one writer per session at a time, as EverOS does.
 
-    def _send_flush(self, owner: Owner, session: Session) -> upstream_flush.Sent:
-        return upstream_flush.send(self._client_of(owner), owner, session, clock=self._clock, sleep=self._sleep)
+        The order of a message and a concurrent flush would be unknown, so a lost message could not be sent again.
+        """
+        name = (owner.user_pk, owner.app_id, owner.project_id, session_id)
+        return self._writers.slot(name, self._client.deadline().half())
+
+    def _send_flush(self, owner: Owner, session: Session) -> everos_flush.Sent:
+        return everos_flush.send(self._client_of(owner), owner, session, clock=self._clock, sleep=self._sleep)
 
     def _client_of(self, owner: Owner) -> Client:
         return self._client.of(owner.user_pk)
 
     def _deliver(self, owner: Owner, session: Session, batch: Batch, *, has_settled: bool = False) -> tuple[str, str]:
-        """Send a batch. What is surely not upstream leaves no trace here; what may be there stays unconfirmed.
+        """Send a batch, and keep it as unconfirmed if its outcome is unknown.
 
-        `has_settled`: no earlier call with it can be under way. Otherwise wait for it to end first: a message that it
-        brings after a flush would be a second one.
+        `has_settled`: no earlier call with it can still be running. Otherwise wait for that call to end first: a
+        message that arrives after a flush would become a duplicate.
         """
         if not (batch.is_new or has_settled):
             self._sleep(self._client.settle_seconds)
         try:
             answer = self._send(owner, session, batch)
         except OutcomeUnknown:
-            upstream_sessions.note_retry(session, self._clock() + timedelta(seconds=self._client.timeout_seconds))
+            external_sessions.schedule_retry(session, self._clock() + timedelta(seconds=self._client.timeout_seconds))
             raise
         except EngineError as error:
             if batch.is_new or error.is_permanent:
@@ -258,13 +273,13 @@ class UpstreamEngine(MemoryTable):
         if answer is None:
             journal.drop(session, batch)
             return "accumulated", ""
-        journal.note_arrived(session, batch)
+        journal.confirm(session, batch)
         return answer
 
     def _send(self, owner: Owner, session: Session, batch: Batch) -> tuple[str, str] | None:
-        """Documents that EverOS has no reader for are read by ours. None: there was nothing to send."""
+        """Send a batch, with documents as text if EverOS has no parser for them. Return None if it was empty."""
         for item in chain.from_iterable(entry.message.content for entry in batch.entries):
-            file_uris.require_allowed(item)  # EverOS reads any file of its host
+            file_uris.require_allowed(item)  # EverOS would read any file of its host
         try:
             return self._send_as(owner, session, batch, inline_documents=False)
         except failures.Unsupported:
@@ -277,7 +292,7 @@ class UpstreamEngine(MemoryTable):
     ) -> tuple[str, str] | None:
         client = self._client_of(owner)
         deadline = client.deadline()
-        messages = _wire(owner, batch, inline_documents=inline_documents)
+        messages = _wire_messages(owner, batch, inline_documents=inline_documents)
         if not messages:
             return None
         status, request_id = "accumulated", ""
@@ -288,7 +303,7 @@ class UpstreamEngine(MemoryTable):
             try:
                 answer = client.add(payload, deadline, is_repeat=not batch.is_new, is_done=has_arrived)
             except EngineUnavailable as error:
-                if start:  # a part of it has arrived already
+                if start:  # part of the batch has arrived already
                     raise OutcomeUnknown(error.detail, retry_after_seconds=error.retry_after_seconds) from error
                 raise
             status, request_id = answer.status, answer.request_id
@@ -302,14 +317,16 @@ class UpstreamEngine(MemoryTable):
         def ask(payloads: Sequence[Payload]) -> list[wire.Records]:
             calls = [partial(client.search, payload, deadline) for payload in payloads]
             with turns.searching.lent():
-                return in_window(self._executor, calls, CALLS_PER_SEARCH)
+                return run_bounded(self._executor, calls, CALLS_PER_SEARCH)
 
-        return upstream_search.search(ask, owner, requests, self._batch_size)
+        return everos_search.search(ask, owner, requests, self._batch_size)
 
 
-def _wire(owner: Owner, batch: Batch, *, inline_documents: bool) -> list[content.WireMessage]:
-    """EverOS files memories by sender: a user's own words under the user, whatever the message says, agents under the
-    user's agents."""
+def _wire_messages(owner: Owner, batch: Batch, *, inline_documents: bool) -> list[content.WireMessage]:
+    """Return the messages in EverOS's shape, filed under the caller's user id and agents.
+
+    EverOS files memories by sender, so a sender that the message claims must not count.
+    """
     agents = AgentNames.of(owner.user_pk)
     return [
         message
@@ -324,8 +341,11 @@ def _wire(owner: Owner, batch: Batch, *, inline_documents: bool) -> list[content
 
 
 def _add_payload(session: Session, messages: Sequence[content.WireMessage]) -> dict[str, Any]:
-    """Extraction waits for the flush: otherwise every add costs a call of the LLM, whose failure loses the messages.
-    Versions before 1.3 ignore that wish."""
+    """Return the body of an add call that defers extraction to the flush.
+
+    Otherwise every add would call the LLM, and a failure there loses the messages. Versions before 1.3 ignore the
+    option.
+    """
     return {
         "session_id": session.engine_session_id,
         "app_id": session.app_id,

@@ -1,7 +1,7 @@
-"""What an EverOS held before the gateway came, or made when nobody looked: sessions and memories of one user.
+"""Register sessions and copy memories that EverOS has and the gateway does not.
 
-A session is taken for the user's where EverOS has an episode of the user in it, unless its name speaks of somebody
-else, another user holds it here, or it was left there: by an erased user, or by a move to another engine.
+A session belongs to the user if EverOS has an episode of the user in it, unless its id names another user, another user
+holds it here, or it is residue of an erased user or of a move to another engine.
 """
 
 from __future__ import annotations
@@ -20,26 +20,29 @@ from store.models import Session, owned_by
 from store.types import Owner
 
 _PAGE_SIZE = 100
-# Of a session that a move told anew (`store.external.staging`), or of another user's of the same name.
-_MADE_BY_US = re.compile(r".+(~[0-9a-f]{16}|\+[0-9a-f]{32})")
+# Ids that the gateway made: of a moved session (`store.external.staging`), or for a second user of the same id.
+_GATEWAY_ID = re.compile(r".+(~[0-9a-f]{16}|\+[0-9a-f]{32})")
 
 
 def sessions(client: Client, owner: Owner) -> Iterator[int]:
-    """Makes the user's sessions known that EverOS has episodes of; yields after each page how many were new.
+    """Register the user's sessions that EverOS has episodes of, and yield after each page how many were new.
 
-    Errors: those of the client's list call.
+    Raises: the errors of the client's list call.
     """
     if residue.holds_user(owner.user_id):
         return
     number, seen, total = 1, 0, 1
     while seen < total:
         page = client.list(_question(owner, number), client.deadline())
-        yield sum(_take_in(owner, name) for name in _names(owner, page))
+        yield sum(_register(owner, name) for name in _names(owner, page))
         number, seen, total = number + 1, seen + _PAGE_SIZE, page.total_count
 
 
 def memories(client: Client, owner: Owner, session: Session) -> int:
-    """Copies what EverOS made of a session and our mirror lacks; how many. Errors: those of the client's list call."""
+    """Copy the memories of a session that our table lacks, and return how many.
+
+    Raises: the errors of the client's list call.
+    """
     return mirror.pull(client, owner, session, client.deadline())
 
 
@@ -60,9 +63,9 @@ def _names(owner: Owner, page: wire.Page) -> set[str]:
     return {one.session_id for one in page.episodes if one.session_id is not None and one.user_id == owner.user_id}
 
 
-def _take_in(owner: Owner, name: str) -> bool:
-    """Whether the session was unknown and is the user's."""
-    if not _may_be_of(owner, name):
+def _register(owner: Owner, name: str) -> bool:
+    """Register the session, and return True if it was unknown and is the user's."""
+    if not _can_belong_to(owner, name):
         return False
     session = Session(
         user_id=owner.user_pk,
@@ -81,10 +84,10 @@ def _take_in(owner: Owner, name: str) -> bool:
         return True
 
 
-def _may_be_of(owner: Owner, name: str) -> bool:
+def _can_belong_to(owner: Owner, name: str) -> bool:
     try:
         check_session_id(name)
     except ValueError:
         return False
     named = parse_session_id(name).user_id
-    return named in {None, owner.user_id} and not _MADE_BY_US.fullmatch(name)
+    return named in {None, owner.user_id} and not _GATEWAY_ID.fullmatch(name)

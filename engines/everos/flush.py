@@ -1,8 +1,8 @@
-"""Flushing a session so that "done" is only said of what was seen to be there.
+"""Flush a session, and report success only after the memories were seen.
 
-EverOS empties a session's buffer before it extracts, so that after a failure a second flush says "no_extraction" of
-what is lost, or still under way. The list call decides then, and wherever "no_extraction" is said of a session in which
-the user spoke. Nothing is ever added again after a flush was sent.
+EverOS empties a session's buffer before it extracts. After a failure, a second flush therefore answers "no_extraction"
+for messages that are lost or still being extracted. The list call decides then, and whenever "no_extraction" is the
+answer for a session with user messages. Nothing is added again after a flush was sent.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from engines.everos.client.client import Client, FlushAnswer
 from engines.everos.client.failures import Lost, UpstreamFailed
 from engines.port import FlushResult
 from store.external import journal, sessions
-from store.external.journal import Waiting
+from store.external.journal import Buffered
 from store.models import Session
 from store.types import Owner
 
 logger = logging.getLogger("memory_gateway.upstream")
 
 SEARCHABLE_SECONDS = 20.0
-"""How long we look for what a flush made; EverOS says up to 15 s."""
-UNDER_WAY = timedelta(minutes=6)
-"""How long EverOS itself may work on a flush whose caller has gone."""
+"""Longest wait for the memories of a flush. EverOS documents up to 15 s."""
+MAX_EXTRACTION_TIME = timedelta(minutes=6)
+"""Longest time EverOS works on a flush whose caller disconnected."""
 _QUIET_SECONDS = 4.0
-"""How long nothing more has to come until we go on without."""
+"""Stop waiting after this long without a new memory."""
 _FIRST_PAUSE_SECONDS = 0.2
 _QUERY_CHARS = 300
 _BEST = 20
@@ -53,23 +53,28 @@ class _Flush:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A flush that the upstream answered, and what it took; `open_since`: when an earlier one went out of which nobody
-    knew the end."""
+    """An answered flush and the messages it took.
+
+    `open_since`: when an earlier, still unconfirmed flush was sent.
+    """
 
     run: _Flush
     answer: FlushAnswer
-    taken: Waiting
+    taken: Buffered
     open_since: datetime | None
 
 
 def send(
     client: Client, owner: Owner, session: Session, *, clock: Callable[[], datetime], sleep: Callable[[float], None]
 ) -> Sent:
-    """Has the upstream extract. Until this returns, nothing may be added to the session: nobody could say whether the
-    flush took it. Errors: those of the client."""
+    """Ask EverOS to extract a session, and return its answer for `settle`.
+
+    Nothing may be added to the session until this returns: the flush might take it or not. Raises: the errors of the
+    client.
+    """
     run = _Flush(client, owner, session, client.deadline(), clock, sleep)
-    before, taken = (session.flushed_at, session.searchable_at), journal.waiting(session)
-    open_since = sessions.note_flush_sent(session, clock())
+    before, taken = (session.flushed_at, session.searchable_at), journal.buffered(session)
+    open_since = sessions.mark_flush_sent(session, clock())
     is_done = partial(_is_listed, run, taken)
     try:
         if open_since is not None and session.kind == Session.Kind.RESOURCE and is_done():
@@ -79,19 +84,21 @@ def send(
     except OutcomeUnknown:
         raise
     except EngineError:
-        sessions.restore_flush(session, *before)  # it was never sent, or taken back whole
+        sessions.restore_flush(session, *before)  # it was not carried out
         raise
     return Sent(run, answer, taken, open_since)
 
 
 def settle(sent: Sent) -> FlushResult:
-    """Waits for what it made. Errors: `OutcomeUnknown` while that cannot be known, `Lost` when the upstream lost
-    what it had."""
+    """Wait for the memories of a flush, and return its result.
+
+    Raises: `OutcomeUnknown` while the result cannot be known, `Lost` if EverOS lost the messages.
+    """
     answer = sent.answer
-    is_doubtful = sent.open_since or answer.failed_before or sent.taken.said_ms is not None
-    if answer.is_verified or (answer.status == "no_extraction" and is_doubtful):
-        return _verified(sent)
-    return _done(sent)
+    needs_check = sent.open_since or answer.failed_before or sent.taken.last_user_ms is not None
+    if answer.is_verified or (answer.status == "no_extraction" and needs_check):
+        return _settle_verified(sent)
+    return _settle_reported(sent)
 
 
 def _payload(owner: Owner, session: Session) -> dict[str, str]:
@@ -99,119 +106,137 @@ def _payload(owner: Owner, session: Session) -> dict[str, str]:
 
 
 def look_again(client: Client, owner: Owner, session: Session, now: datetime) -> int:
-    """Copies what became visible since a flush of which nobody saw the end; how many. It has ended when all that was
-    flushed is there, or nothing can be under way any more. What still waits in the buffer is the next flush's to
-    decide. Errors: those of the client's list call."""
+    """Copy memories of an unconfirmed flush, and return how many were new.
+
+    The flush ends when all of its messages are covered or EverOS can no longer be extracting. Messages still in the
+    buffer are left to the next flush. Raises: the errors of the client's list call.
+    """
     count = mirror.pull(client, owner, session, client.deadline())
-    if session.flushed_at is None or journal.waiting(session).last_row is not None:
+    if session.flushed_at is None or journal.buffered(session).last_row is not None:
         return count
-    said_ms = journal.said_last_ms(session)
-    is_whole = said_ms is None or mirror.reaches(session, said_ms, unnoted=False)
-    if is_whole or now - session.flushed_at > UNDER_WAY:
-        sessions.note_flush_ended(session, now)
+    last_user_ms = journal.last_user_message_ms(session)
+    is_complete = last_user_ms is None or mirror.reaches(session, last_user_ms, unlinked=False)
+    if is_complete or now - session.flushed_at > MAX_EXTRACTION_TIME:
+        sessions.mark_flush_ended(session, now)
     return count
 
 
 def recover(client: Client, owner: Owner, session: Session, now: datetime) -> int:
-    """Copy what EverOS lists of a session that was settled as having no memories, and tie it to its messages. Returns
-    how many memories the session has. Errors: those of the client's list call."""
+    """Copy the memories of a session that was settled as having none, and return how many it has.
+
+    Links them to the session's messages. Raises: the errors of the client's list call.
+    """
     mirror.pull(client, owner, session, client.deadline())
     count = mirror.count(session)
     if count:
         with transaction.atomic():
-            journal.note_made(session)
-            sessions.note_flush_ended(session, now)
+            journal.link_late_memories(session)
+            sessions.mark_flush_ended(session, now)
     return count
 
 
-def _done(sent: Sent) -> FlushResult:
-    """The upstream's word is believed; we only wait until its memories can be found. Where some are still missing the
-    flush stays open, and is looked after."""
+def _settle_reported(sent: Sent) -> FlushResult:
+    """Trust EverOS's answer and wait only until its memories can be found.
+
+    The flush stays open, and is checked later, if some are still missing.
+    """
     answer, session = sent.answer, sent.run.session
-    is_expected = answer.status != "no_extraction" and sent.taken.said_ms is not None
-    count, is_found = _look(sent, is_expected=is_expected)
+    is_expected = answer.status != "no_extraction" and sent.taken.last_user_ms is not None
+    count, is_found = _wait_for_memories(sent, is_expected=is_expected)
     if is_expected and not is_found:
-        journal.note_flushed(session, answer.request_id, sent.taken)
+        journal.mark_flushed(session, answer.request_id, sent.taken)
         return FlushResult("extracted", count, answer.request_id, None)
-    return _ended(sent, count, is_extracted=answer.status == "extracted" or count > 0)
+    return _result(sent, count, is_extracted=answer.status == "extracted" or count > 0)
 
 
-def _verified(sent: Sent) -> FlushResult:
-    """Settle a flush by what the list call shows, or showed before it could be noted: "no_extraction" means nothing by
-    itself after a failure, and is never EverOS's answer to words that wait. Where nothing is owed, nothing was lost."""
+def _settle_verified(sent: Sent) -> FlushResult:
+    """Settle a flush by what the list call shows.
+
+    "no_extraction" proves nothing after a failure or for a session with unflushed user messages. If no memories are
+    expected, nothing was lost.
+    """
     run, failed = sent.run, sent.answer.failed_before
-    count = mirror.unnoted(run.session)
-    is_owed = journal.owes_memories(run.session) and not _is_whole(sent, count)
-    count += _look(sent, is_expected=is_owed)[0]
-    if not is_owed or _is_whole(sent, count):
-        return _ended(sent, count, is_extracted=count > 0)
+    count = mirror.count_unlinked(run.session)
+    is_pending = journal.expects_memories(run.session) and not _is_complete(sent, count)
+    count += _wait_for_memories(sent, is_expected=is_pending)[0]
+    if not is_pending or _is_complete(sent, count):
+        return _result(sent, count, is_extracted=count > 0)
     has_ended = bool(failed) and all(isinstance(error, UpstreamFailed) for error in failed)
-    is_old = sent.open_since is not None and run.clock() - sent.open_since > UNDER_WAY
+    is_old = sent.open_since is not None and run.clock() - sent.open_since > MAX_EXTRACTION_TIME
     if not has_ended and not is_old:
         raise OutcomeUnknown("The memory service may still be extracting this session.", retry_after_seconds=30)
     if count:
-        return _ended(sent, count, is_extracted=True)
-    _note_ended(sent)
+        return _result(sent, count, is_extracted=True)
+    _mark_ended(sent)
     raise Lost("The memory service failed while extracting and lost what it held of this session.")
 
 
-def _ended(sent: Sent, count: int, *, is_extracted: bool) -> FlushResult:
-    at = to_ms(_note_ended(sent))
+def _result(sent: Sent, count: int, *, is_extracted: bool) -> FlushResult:
+    at = to_ms(_mark_ended(sent))
     return FlushResult("extracted" if is_extracted else "no_extraction", count, sent.answer.request_id, at)
 
 
-def _note_ended(sent: Sent) -> datetime:
-    """Both or neither: a flush that is still open though nothing waits for it any more could not be verified. Returns
-    when."""
+def _mark_ended(sent: Sent) -> datetime:
+    """Mark messages and session as flushed in one transaction, and return the time.
+
+    An open flush without buffered messages could not be verified.
+    """
     now = sent.run.clock()
     with transaction.atomic():
-        journal.note_flushed(sent.run.session, sent.answer.request_id, sent.taken)
-        sessions.note_flush_ended(sent.run.session, now)
+        journal.mark_flushed(sent.run.session, sent.answer.request_id, sent.taken)
+        sessions.mark_flush_ended(sent.run.session, now)
     return now
 
 
-def _is_whole(sent: Sent, count: int) -> bool:
-    """Whether the copies that no flush was noted for, `count` of them, reach as far as what this one took. Where no
-    user spoke nothing tells how far that is, and one will do."""
+def _is_complete(sent: Sent, count: int) -> bool:
+    """Return True if the `count` unlinked copies cover the messages that the flush took.
+
+    Without a user message there is no time to compare, and one copy suffices.
+    """
     return _covers(sent.run, sent.taken, count)
 
 
-def _covers(run: _Flush, taken: Waiting, count: int) -> bool:
-    if taken.said_ms is None:
+def _covers(run: _Flush, taken: Buffered, count: int) -> bool:
+    if taken.last_user_ms is None:
         return count > 0
-    return mirror.reaches(run.session, taken.said_ms, unnoted=True)
+    return mirror.reaches(run.session, taken.last_user_ms, unlinked=True)
 
 
-def _is_listed(run: _Flush, taken: Waiting) -> bool:
-    """Return whether EverOS lists the memories of what a flush was to take, so that it need not be sent again."""
+def _is_listed(run: _Flush, taken: Buffered) -> bool:
+    """Return True if EverOS lists the memories of a flush, so that it need not be sent again."""
     if taken.last_row is None:
         return False
     _pull(run, run.deadline)
-    return _covers(run, taken, mirror.unnoted(run.session))
+    return _covers(run, taken, mirror.count_unlinked(run.session))
 
 
-def _look(sent: Sent, *, is_expected: bool) -> tuple[int, bool]:
-    """How many new memories there are, and whether all that are expected can be found. Waits for that, but not where
-    for some time no more come. A last look sees the later pieces of a file."""
+def _wait_for_memories(sent: Sent, *, is_expected: bool) -> tuple[int, bool]:
+    """Return how many new memories there are, and True if all that are expected can be found.
+
+    Stops early when no more arrive for a while.
+    """
     run = sent.run
-    patience = run.client.deadline(min(SEARCHABLE_SECONDS, max(run.deadline.left_seconds, 0.0)))
-    count = pulled = _pull(run, patience)
+    time_limit = run.client.deadline(min(SEARCHABLE_SECONDS, max(run.deadline.left_seconds, 0.0)))
+    count = pulled = _pull(run, time_limit)
     pause, quiet = _FIRST_PAUSE_SECONDS, 0.0
     while is_expected:
-        is_whole = _is_whole(sent, count)
-        if is_whole and not pulled and _is_found(run, patience):
+        is_complete = _is_complete(sent, count)
+        if is_complete and not pulled and _is_found(run, time_limit):
             return count, True
-        if pause >= patience.left_seconds or (count and not is_whole and quiet > _QUIET_SECONDS):
+        if pause >= time_limit.left_seconds or (count and not is_complete and quiet > _QUIET_SECONDS):
             return count, False
         run.sleep(pause)
-        pulled = _pull(run, patience)
+        pulled = _pull(run, time_limit)
         count, quiet = count + pulled, 0.0 if pulled else quiet + pause
         pause = min(pause * 1.5, _LONGEST_PAUSE_SECONDS)
     return count, True
 
 
 def _is_found(run: _Flush, deadline: Deadline) -> bool:
-    """Whether EverOS's search finds the latest copy by its own words: its list shows a memory some moments earlier."""
+    """Return True if EverOS's search finds the latest copy by its own text.
+
+    EverOS lists a memory some moments before its search finds it.
+    """
     latest = mirror.latest(run.session)
     if latest is None:
         return True
@@ -233,7 +258,7 @@ def _is_found(run: _Flush, deadline: Deadline) -> bool:
 
 
 def _pull(run: _Flush, deadline: Deadline) -> int:
-    """A listing that fails leaves the question open, not the flush undone."""
+    """Copy the session's memories and return how many were new; 0 if the listing fails, which decides nothing."""
     try:
         return mirror.pull(run.client, run.owner, run.session, deadline)
     except EngineError as error:

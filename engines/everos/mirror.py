@@ -1,4 +1,4 @@
-"""Our copy of what the upstream made of a session: pulled after each flush, which also shows what was stored."""
+"""Our copy of the episodes that EverOS made of a session, pulled after each flush."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _PAGE_SIZE = 100
 
 
 def pull(client: Client, owner: Owner, session: Session, deadline: Deadline) -> int:
-    """Copies the session's episodes, newest first, until all that are new are here. Returns how many were new.
+    """Copy the session's episodes, newest first, until all new ones are here; return how many were new.
 
-    Errors: those of the client's list call.
+    Raises: the errors of the client's list call.
     """
     known = _episodes(session).count()
     new = 0
@@ -34,25 +34,28 @@ def pull(client: Client, owner: Owner, session: Session, deadline: Deadline) -> 
 
 
 def count(session: Session) -> int:
-    """Return how many copies of a session's memories there are."""
+    """Return how many episodes of the session are copied."""
     return _episodes(session).count()
 
 
 def latest(session: Session) -> Memory | None:
-    """Of the copies that no flush was noted for that of what was said last."""
+    """Return the latest copy that is not linked to a flush."""
     return _episodes(session).filter(batch_id="").order_by("-created_at_ms", "-pk").first()
 
 
-def unnoted(session: Session) -> int:
-    """How many copies were made of which no flush was noted to have made them: its process was killed before."""
+def count_unlinked(session: Session) -> int:
+    """Return how many copies are not linked to a flush, because the process ended before it could link them."""
     return _episodes(session).filter(batch_id="").count()
 
 
-def reaches(session: Session, said_ms: int, *, unnoted: bool) -> bool:
-    """Whether there is a copy as late as what was said last: EverOS dates an episode by the last message in it, to the
-    second, and cuts a session in its order. `unnoted`: among those alone of which no flush was noted."""
-    late = _episodes(session).filter(created_at_ms__gte=said_ms // 1000 * 1000)
-    return (late.filter(batch_id="") if unnoted else late).exists()
+def reaches(session: Session, last_user_ms: int, *, unlinked: bool) -> bool:
+    """Return True if a copy is as late as the user's last message.
+
+    EverOS dates an episode by its last message, to the second, and extracts a session in order. `unlinked`: consider
+    only copies without a flush.
+    """
+    late = _episodes(session).filter(created_at_ms__gte=last_user_ms // 1000 * 1000)
+    return (late.filter(batch_id="") if unlinked else late).exists()
 
 
 def _question(owner: Owner, session: Session, number: int) -> dict[str, Any]:

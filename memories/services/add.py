@@ -224,7 +224,7 @@ def _drop_unattached(owner: Owner, written: Sequence[InlineFile]) -> None:
     with transaction.atomic():
         _lock_or_drop(owner, written)
         attached = Attachment.objects.filter(user_id=owner.user_pk, source=Attachment.Source.MEMORY_ADD)
-        is_open = {item.file for said in journal.unsettled_messages(owner.user_pk) for item in said.content}
+        is_open = {item.file for said in journal.unconfirmed_messages(owner.user_pk) for item in said.content}
         for file in written:
             if file.path not in is_open and not attached.filter(sha256=file.sha256).exists():
                 files.drop(file)

@@ -17,7 +17,7 @@ from memory_gateway.django_setup import application as django_application  # fir
 from django.conf import settings
 from django.db import connections
 
-from agents.rpc.connection_limits import Doors
+from agents.rpc.connection_limits import ConnectionLimiter
 from agents.rpc.consumer import RpcConsumer, Timing
 from core import cpu_affinity
 from core.request_context import choose_request_id, request_id
@@ -135,7 +135,7 @@ application = Router(
         client_key=client_key,
     ),
     RpcConsumer.as_asgi(
-        doors=Doors(requests_per_second=settings.RPC_REQUESTS_PER_SECOND),
+        limiter=ConnectionLimiter(requests_per_second=settings.RPC_REQUESTS_PER_SECOND),
         timing=Timing(handshake=settings.RPC_HANDSHAKE_SECONDS, tick=settings.RPC_TICK_SECONDS),
     ),
     monitor,

@@ -35,12 +35,12 @@ def forget_messages(owner: Owner, memory: Memory) -> None:
     if not is_made or memory.session is None:
         return
     rows = list(Memory.objects.filter(session=memory.session, origin=Memory.Origin.UPSTREAM).order_by("pk"))
-    told = [row for row in rows if journal.holds_words(row) and journal.is_flushed(row)]
+    told = [row for row in rows if journal.has_text(row) and journal.is_flushed(row)]
     made = _texts(row for row in rows if row.memory_type != Memory.Type.UNPROCESSED_MESSAGE)
     old = next(text for text in made if text.memory_id == memory.memory_id)
     names = to_forget(old, made, [Text(row.memory_id, row.text, row.batch_id) for row in told])
     for row in told:
-        message = journal.said(row)
+        message = journal.message_of(row)
         if row.memory_id in names or (row.batch_id == memory.batch_id and _has_files(message)):
             _leave_names(owner, memory.session, row, message)
             Memory.objects.filter(pk=row.pk).update(text="", payload={})

@@ -65,8 +65,8 @@ def _source(session: Session) -> _Source:
     rows = list(Memory.objects.filter(session=session, origin=Memory.Origin.UPSTREAM).order_by("pk"))
     said = [row for row in rows if row.memory_type == Memory.Type.UNPROCESSED_MESSAGE]
     return _Source(
-        [row for row in said if journal.holds_words(row)],
-        [row for row in said if not journal.holds_words(row)],
+        [row for row in said if journal.has_text(row)],
+        [row for row in said if not journal.has_text(row)],
         [row for row in rows if row.memory_type != Memory.Type.UNPROCESSED_MESSAGE],
     )
 
@@ -77,7 +77,7 @@ def _journalled_messages(session: Session, source: _Source) -> list[tuple[Messag
     resource = Resource.objects.select_related("user").filter(session_id=session.session_id, user_id=session.user_id)
     found = resource.filter(deleted_at__isnull=True).first()
     if found is None:
-        return [(journal.said(row), row.batch_id if journal.is_flushed(row) else "") for row in source.told]
+        return [(journal.message_of(row), row.batch_id if journal.is_flushed(row) else "") for row in source.told]
     if source.wordless:
         return []
     try:
@@ -89,7 +89,7 @@ def _journalled_messages(session: Session, source: _Source) -> list[tuple[Messag
 
 def _leave_upstream(session: Session) -> None:
     """What the upstream still holds of the session is nobody's from now on."""
-    residue.note_session(session)
+    residue.record_session(session)
     session.engine_session_id = fresh_engine_id(session)
     if session.searchable_at is None:
         session.flushed_at = None

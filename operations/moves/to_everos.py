@@ -93,7 +93,7 @@ def _staging(owner: Owner, session: Session, snapshot: _Snapshot, *, is_retry: b
     them."""
     staging = upstream_staging.staging_session(owner, session, timezone.now())
     is_doubtful = not is_retry and sessions.is_flush_open(staging)
-    if not is_doubtful and not upstream_staging.holds_others(staging, [*snapshot.flushed, *snapshot.waiting]):
+    if not is_doubtful and not upstream_staging.has_other_messages(staging, [*snapshot.flushed, *snapshot.waiting]):
         return staging
     upstream_staging.discard(staging)
     return upstream_staging.staging_session(owner, session, timezone.now())
@@ -106,7 +106,7 @@ def _is_as_before(session: Session, snapshot: _Snapshot) -> bool:
 
 
 def _publish(owner: Owner, session: Session, staging: Session, snapshot: _Snapshot) -> Moved:
-    _carry_categories(upstream_staging.made_of(staging), snapshot.rows)
+    _carry_categories(upstream_staging.memories_of(staging), snapshot.rows)
     detach(decided(owner, [row.memory_id for row in snapshot.rows]).values())  # what was undone is history
     storage.remove(owner, snapshot.rows)
     made = upstream_staging.publish(staging, session)

@@ -1,4 +1,4 @@
-"""Parse uploads as they stream in: text fields with a limit, one file straight to disk."""
+"""Parse uploads as they stream in: text fields with a limit, and one file written to disk."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FILE_FIELD = "file"
 MAX_FIELD_BYTES = 64 * 1024
 MAX_PARTS = 50
 MAX_HEADER_BYTES = 16 * 1024
-# Everything around the file: the fields, the headers of the parts, the boundaries.
+# Limit for everything except the file: fields, part headers, boundaries.
 MAX_OVERHEAD_BYTES = 1024 * 1024
 _CHUNK_BYTES = 64 * 1024
 _BOUNDARY = re.compile(r"[ -~]{0,69}[!-~]")
@@ -34,9 +34,9 @@ class _Source(Protocol):
 
 
 class UploadParser(BaseParser):
-    """`multipart/form-data` with at most one file, in the field `file`.
+    """Parse `multipart/form-data` with at most one file, in the field `file`.
 
-    Errors: 400 for a malformed or unfinished body, 413 for too much, 415 and 507 from the file, 422 for wrong fields.
+    Raises: 400 for a malformed or unfinished body, 413 for too large, 415 and 507 for the file, 422 for wrong fields.
     Nothing stays on disk after an error.
     """
 
@@ -136,7 +136,7 @@ class _Form:
 
     def _read_data(self, data: bytes, start: int, end: int) -> None:
         if self._name == FILE_FIELD:
-            # A part without a name and without data is what a page sends when no file was chosen.
+            # Browsers send a part without name and data when no file was chosen.
             incoming = self._incoming or self._begin_file()
             incoming.write(data[start:end])
             return
@@ -175,7 +175,7 @@ def _boundary(content_type: str) -> bytes:
 
 
 def _decoded(header: bytearray) -> str:
-    """Nearly every client sends file names as UTF-8, a Chinese Windows shell as GBK."""
+    """Decode a file name: UTF-8, or GBK as Chinese Windows shells send it."""
     try:
         return header.decode("utf-8")
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""Resources as the contract answers them: plain data in the documented order."""
+"""Render resources as plain data in the documented order."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from resources.models import Resource
 
 
 def answer(resource: Resource) -> dict[str, Any]:
-    """What uploading and deleting answer."""
+    """Return the answer of upload, register and delete."""
     return {
         "resource_id": resource.resource_id,
         "session_id": resource.session_id,
@@ -19,7 +19,7 @@ def answer(resource: Resource) -> dict[str, Any]:
 
 
 def item(resource: Resource) -> dict[str, Any]:
-    """One entry of a list: the documented fields, then ours."""
+    """Return a list entry: the documented fields, then the additional ones."""
     return {
         "resource_id": resource.resource_id,
         "user_id": resource.user.user_id,
@@ -42,6 +42,6 @@ def item(resource: Resource) -> dict[str, Any]:
 
 
 def status_of(resource: Resource) -> str:
-    """The contract knows one word for what is under way, begun or not."""
+    """Return the status of the contract, which has one value for pending and ingesting."""
     is_pending = resource.status == Resource.Status.PENDING
     return str(Resource.Status.INGESTING if is_pending else resource.status)

@@ -1,4 +1,4 @@
-"""Bodies and answers of `/resources`."""
+"""Request and response schemas of `/resources`."""
 
 from __future__ import annotations
 
@@ -51,20 +51,20 @@ Description = Annotated[str, Field(max_length=MAX_DESCRIPTION_CHARS), AfterValid
 
 
 class UploadFields(ScopedBody):
-    """The text fields beside the file."""
+    """The text fields of an upload."""
 
     title: Title | None = Field(None, description="What to call it; found by search too.")
     description: Description | None = Field(None, description="What it is about.")
 
 
 class UploadForm(UploadFields):
-    """The form as documented: the file arrives as a stream and is never a field of a model."""
+    """The upload form for the API documentation. The file is streamed and never a field of a model."""
 
     file: Annotated[str, WithJsonSchema({"type": "string", "format": "binary"})] = Field(description="The file itself.")
 
 
 class ExternalBody(ScopedBody):
-    """A file that lies elsewhere."""
+    """A file at an external address."""
 
     filename: Annotated[str, Field(min_length=1, max_length=MAX_FILENAME_CHARS)] = Field(
         description="Its name: memories that speak of it are tied to it by this, and its ending tells its type."

@@ -26,7 +26,7 @@ _PREFER = OpenApiParameter(
 
 
 class _Download(FileResponse):
-    """Each block costs a change of threads: Django's 4 KiB would be ten times slower."""
+    """Send blocks of 256 KiB: each block costs a thread switch, which makes Django's 4 KiB ten times slower."""
 
     block_size = 256 * 1024
 
@@ -55,14 +55,14 @@ class ResourceViewSet(ViewSet):
         if not isinstance(incoming, services.IncomingFile):
             raise InvalidInput.of_field(FILE_FIELD, "is required")
         is_async = _wants_async(request)
-        said = services.Upload(
+        metadata = services.Upload(
             app_id=fields.app_id,
             project_id=fields.project_id,
             title=fields.title or None,
             description=fields.description or None,
             wait_seconds=0.0 if is_async else None,
         )
-        return _taken_in(services.upload(caller(request), incoming, said), is_async=is_async)
+        return _accepted(services.upload(caller(request), incoming, metadata), is_async=is_async)
 
     @extend_schema(
         operation_id="list_resources",
@@ -122,7 +122,7 @@ class ResourceViewSet(ViewSet):
             filename=stored.filename,
             content_type=stored.mime_type,
             headers={
-                # What users uploaded is shown to users: it may never act as a page of ours.
+                # Uploaded content must never run as a page of this site.
                 "Content-Security-Policy": "sandbox; default-src 'none'",
                 "X-Content-Type-Options": "nosniff",
                 "Cache-Control": "private, no-store",
@@ -130,7 +130,7 @@ class ResourceViewSet(ViewSet):
         )
 
     def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:
-        """A download answers in the file's own type, whatever the caller accepts."""
+        """Ignore `Accept` for downloads, which have the file's own type."""
         return super().perform_content_negotiation(request, force=force or self.action == "content")
 
 
@@ -150,7 +150,7 @@ class ExternalViewSet(ViewSet):
     def register(self, request: Request) -> Response:
         body = parse(schemas.ExternalBody, request.data)
         is_async = _wants_async(request)
-        said = services.Registration(
+        registration = services.Registration(
             filename=body.filename,
             source_uri=body.source_uri,
             ingest_uri=body.ingest_uri,
@@ -164,10 +164,10 @@ class ExternalViewSet(ViewSet):
             project_id=body.project_id,
             wait_seconds=0.0 if is_async else None,
         )
-        return _taken_in(services.register(caller(request), said), is_async=is_async)
+        return _accepted(services.register(caller(request), registration), is_async=is_async)
 
 
-def _taken_in(resource: Resource, *, is_async: bool) -> Response:
+def _accepted(resource: Resource, *, is_async: bool) -> Response:
     answer = rendering.answer(resource)
     if not is_async:
         return Response(answer)
@@ -176,13 +176,16 @@ def _taken_in(resource: Resource, *, is_async: bool) -> Response:
 
 
 def _require_same_caller(request: Request) -> None:
-    """The header decides before the body is read; a form that speaks of somebody else is a mistake."""
+    """Check that form credentials, if any, name the caller of the `Authorization` header.
+
+    The header is checked before the body is read. Raises: `Unauthenticated`.
+    """
     if bearer(request) is None:
         return
     form = credentials_from(request.POST)
-    said = authenticate_credentials(request._request, form)  # noqa: SLF001
+    named = authenticate_credentials(request._request, form)  # noqa: SLF001
     principal = caller(request)
-    if (said and said.user_pk != principal.user_pk) or form.user_id not in {None, principal.user_id}:
+    if (named and named.user_pk != principal.user_pk) or form.user_id not in {None, principal.user_id}:
         raise Unauthenticated(REFUSAL)
 
 
@@ -191,5 +194,5 @@ def _wants_async(request: Request) -> bool:
 
 
 def _preferences(request: Request) -> set[str]:
-    """The preferences of RFC 7240, by name."""
+    """Return the names of the RFC 7240 preferences."""
     return {item.partition(";")[0].strip().lower() for item in request.headers.get("Prefer", "").split(",")}

@@ -1,4 +1,4 @@
-"""What can be done with resources; the modules of this package hold the rules."""
+"""Services of resources: upload, register, download, delete, retry."""
 
 from resources.services.deletion import delete, delete_as, finish_deletion
 from resources.services.downloading import StoredContent, content_of, open_content

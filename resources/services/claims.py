@@ -1,4 +1,4 @@
-"""One worker at a time per resource: claiming by a conditional update, renewing, and settling only while held."""
+"""Claims of resources: one worker at a time, by conditional updates, with leases that are renewed."""
 
 from __future__ import annotations
 
@@ -24,14 +24,16 @@ RESERVATION = timedelta(hours=1)
 FIRST_RETRY = timedelta(seconds=2)
 LONGEST_RETRY = timedelta(days=1)
 RETRIED_FOR = timedelta(days=7)
-"""How long after its first failure an ingestion is retried. Each try may cost LLM calls."""
+"""Stop retrying an ingestion this long after its first failure. Each try may cost LLM calls."""
 _UNDONE = (Resource.Status.PENDING, Resource.Status.INGESTING, Resource.Status.FAILED)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How an ingestion ended. `retry_at` is set when another try can help, with the time of the first failure;
-    `searchable_at` when that is known."""
+    """The result of an ingestion.
+
+    `retry_at` and `first_failed_at` are set if a retry can help, `searchable_at` if it is known.
+    """
 
     status: Resource.Status
     error_message: str = ""
@@ -42,8 +44,9 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Handover:
-    """A resource that is reserved for one worker, with the address it is to be read from this once (None: its
-    `source_uri`). The address lives in memory only: it may be a presigned one, which is a secret.
+    """A resource reserved for one worker, with its one-time address (None: use `source_uri`).
+
+    The address stays in memory: it may be a presigned URL, which is a secret.
     """
 
     holder: str
@@ -51,11 +54,9 @@ class Handover:
 
 
 def reserve(seen: Resource, now: datetime) -> str | None:
-    """Makes an unfinished resource owed again, as if it had just come, but to the holder alone; None if somebody works
-    on it.
+    """Reset an unfinished resource to pending for one holder; return the holder, or None while a worker has it.
 
-    Whoever reserves it has what nobody else has, so the reservation outlasts any queue; that its process ended is
-    noticed all the same.
+    Only the holder has the one-time address, so the reservation outlasts any queue, and ends when its process ends.
     """
     if seen.status not in _UNDONE or is_held(seen, now):
         return None
@@ -74,10 +75,10 @@ def reserve(seen: Resource, now: datetime) -> str | None:
 
 
 def claim(resource_id: str, now: datetime, reserved_by: str = "") -> Resource | None:
-    """Takes a resource to ingest it; None if it is done, deleted, unknown or in another worker's hands.
+    """Claim a resource for ingestion; return None if it is done, deleted, unknown or claimed by another worker.
 
-    The update names what was read, so of two workers that read the same one wins. For a failure that waited for an
-    operator the tries are counted from one.
+    The update is conditional on what was read, so one of two workers wins. Attempts restart at 1 for a failure that
+    waited for an operator.
     """
     seen = Resource.objects.select_related("user").filter(pk=resource_id, status__in=_UNDONE).first()
     if seen is None or (is_held(seen, now) and seen.lease_holder != reserved_by):
@@ -96,7 +97,7 @@ def claim(resource_id: str, now: datetime, reserved_by: str = "") -> Resource | 
 
 
 def reopen(resource_id: str, now: datetime) -> bool:
-    """Makes a failed resource owed again, as if it had just come; False if it had not failed."""
+    """Reset a failed resource to pending; return False if it had not failed."""
     failed = Resource.objects.filter(pk=resource_id, status=Resource.Status.FAILED)
     return bool(
         failed.update(
@@ -111,14 +112,14 @@ def reopen(resource_id: str, now: datetime) -> bool:
 
 
 def is_held(resource: Resource, now: datetime) -> bool:
-    """Whether somebody who still lives works on it."""
+    """Return True if a live worker holds the resource."""
     if resource.status != Resource.Status.INGESTING or resource.leased_until is None:
         return False
     return resource.leased_until >= now and not is_dead(resource.lease_holder)
 
 
 def settle(resource: Resource, outcome: Outcome, now: datetime) -> bool:
-    """Writes how it ended and gives the resource back; False if it was deleted or lost meanwhile."""
+    """Write the outcome and release the resource; return False if it was deleted or its lease was lost."""
     return bool(
         _held(resource).update(
             status=outcome.status,
@@ -134,14 +135,14 @@ def settle(resource: Resource, outcome: Outcome, now: datetime) -> bool:
 
 
 def heal_empty(resource: Resource, searchable_at: datetime | None, now: datetime) -> bool:
-    """Make an empty resource extracted, because it has memories after all; False if it changed meanwhile."""
+    """Mark an empty resource that has memories as extracted; return False if it changed meanwhile."""
     empty = Resource.objects.filter(pk=resource.pk, status=Resource.Status.EMPTY)
     values = {"status": Resource.Status.EXTRACTED, "searchable_at": searchable_at, "updated_at": now}
     return bool(empty.update(**values))
 
 
 def note_searchable(owner: Owner, session_id: str, at: datetime) -> None:
-    """Writes since when a file is found that was extracted before anybody could say so."""
+    """Record since when the memories of an extracted resource can be found."""
     rows = Resource.objects.filter(
         user_id=owner.user_pk, app_id=owner.app_id, project_id=owner.project_id, session_id=session_id
     )
@@ -149,21 +150,23 @@ def note_searchable(owner: Owner, session_id: str, at: datetime) -> None:
 
 
 def retry_delay(attempts: int, longest: timedelta = LONGEST_RETRY) -> timedelta:
-    """Return the exponential backoff after so many tries: from 2 s to `longest`, minus up to half at random, so that
-    what failed together does not return together."""
+    """Return the exponential backoff after so many attempts: from 2 s to `longest`.
+
+    Up to half of it is random, so that failures of one moment are not retried together.
+    """
     delay = min(FIRST_RETRY * (1 << max(0, min(attempts - 1, 20))), longest)
     return delay * random.uniform(0.5, 1.0)  # noqa: S311  spreads load, guards nothing
 
 
 def note_flush_sent(resource: Resource, now: datetime) -> bool:
-    """From now on it counts as given away; False if it was deleted or lost meanwhile."""
+    """Record that the file was handed to the engine; return False if the resource was deleted or lost."""
     resource.flush_sent_at = now
     return bool(_held(resource).update(flush_sent_at=now))
 
 
 @contextmanager
 def renewed(resource: Resource, clock: Callable[[], datetime], every: timedelta = LEASE / 3) -> Iterator[None]:
-    """Keeps the claim alive while a slow call runs."""
+    """Renew the claim while a slow call runs."""
     ended = threading.Event()
     keeper = threading.Thread(target=_renew, args=(resource, clock, every, ended), name="lease", daemon=True)
     keeper.start()
@@ -183,7 +186,7 @@ def _renew(resource: Resource, clock: Callable[[], datetime], every: timedelta, 
 
 
 def _renew_once(resource: Resource, now: datetime) -> None:
-    """A database that cannot write just now is asked again in time: the lease is three times as long."""
+    """Renew the lease once. A failed write is repeated; the lease lasts for three intervals."""
     try:
         _held(resource).update(leased_until=now + LEASE)
     except OperationalError as error:

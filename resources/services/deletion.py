@@ -1,4 +1,4 @@
-"""Deleting a resource for good: the row first, then what the engine keeps, then the file."""
+"""Delete a resource permanently: the row first, then its memories in the engine, then the file."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _LONGEST_RETRY = timedelta(hours=1)
 
 
 def delete(principal: Principal, resource_id: str, *, engine: Engine | None = None) -> Resource:
-    """Deletes one of the caller's resources; it cannot be restored.
+    """Delete one of the caller's resources permanently.
 
-    From the first commit it is gone for everybody; what a crash or an outage leaves of it stays owed in the row.
-    Errors: `NotFound` for unknown, deleted and other people's resources alike.
+    It is invisible from the first commit on. Cleanup that a crash or an outage interrupts stays pending in the row.
+    Raises: `NotFound` for unknown and deleted resources and those of other users.
     """
     return delete_as(principal.user_pk, principal.user_id, resource_id, actor=Actor.key(principal), engine=engine)
 
 
 def delete_as(user_pk: UUID, user_id: str, resource_id: str, *, actor: Actor, engine: Engine | None = None) -> Resource:
-    """The same in somebody's name. Errors: `NotFound`."""
+    """Delete a user's resource for an operator. Raises: `NotFound`."""
     with transaction.atomic():
         _mark_deleted(user_pk, resource_id, timezone.now())
         Attachment.objects.filter(resource_id=resource_id).delete()
@@ -42,11 +42,11 @@ def delete_as(user_pk: UUID, user_id: str, resource_id: str, *, actor: Actor, en
 
 
 def finish_deletion(resource_id: str, *, engine: Engine | None = None) -> Resource:
-    """Clears away what a deleted resource left; doing it twice is fine. A failure stays owed, with a time to retry."""
+    """Clean up a deleted resource; idempotent. A failure stays pending with a retry time."""
     resource = Resource.objects.select_related("user").get(pk=resource_id)
-    is_forgotten = _forget(resource, engine or get_engine())
+    is_deleted_in_engine = _delete_from_engine(resource, engine or get_engine())
     is_removed = _remove_file(resource)
-    if is_forgotten and is_removed:
+    if is_deleted_in_engine and is_removed:
         resource.cleanup_owed, resource.storage_path, resource.retry_at = False, "", None
     else:
         resource.attempts += 1
@@ -70,8 +70,8 @@ def _mark_deleted(user_pk: UUID, resource_id: str, now: datetime) -> None:
         raise NotFound("There is no such resource.")
 
 
-def _forget(resource: Resource, engine: Engine) -> bool:
-    """Whether nothing more is owed to the engine; what it refuses for good is not asked again."""
+def _delete_from_engine(resource: Resource, engine: Engine) -> bool:
+    """Delete the session in the engine; return False if this must be retried."""
     try:
         engine.delete(resource.owner, resource.session_id)
     except EngineError as error:

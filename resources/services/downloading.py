@@ -11,7 +11,7 @@ from resources import queries, storage
 
 @dataclass(frozen=True, slots=True)
 class StoredContent:
-    """An open file with the name and the type to give it back under. Who takes it closes the file."""
+    """An open file with its name and MIME type. The receiver closes the file."""
 
     file: BinaryIO
     filename: str
@@ -19,12 +19,12 @@ class StoredContent:
 
 
 def open_content(principal: Principal, resource_id: str) -> StoredContent:
-    """The bytes of one of the caller's uploads. Errors: `NotFound`, also for what lies elsewhere."""
+    """Open one of the caller's uploads. Raises: `NotFound`, also for registered external files."""
     return content_of(principal.user_pk, resource_id)
 
 
 def content_of(user_pk: UUID, resource_id: str) -> StoredContent:
-    """The same of a user's. Errors: `NotFound`."""
+    """Open a user's upload. Raises: `NotFound`."""
     resource = queries.live_resource(user_pk, resource_id).first()
     if resource is None:
         raise NotFound("There is no such resource.")

@@ -1,7 +1,7 @@
-"""A file that lies elsewhere, registered: its row, its attachment and its ingestion; no copy of it is kept.
+"""Register an external file: its row, attachment and ingestion. No copy of the file is kept.
 
-`source_uri` is where it really is and stays on record. `ingest_uri` is where it can be read this once, often a
-presigned address: it goes to the ingestion in memory and is written nowhere.
+`source_uri` is its permanent address and is recorded. `ingest_uri` is a one-time, often presigned address: it is passed
+to the ingestion in memory and never stored.
 """
 
 from __future__ import annotations
@@ -39,8 +39,10 @@ _UNDONE = {Resource.Status.PENDING, Resource.Status.INGESTING}
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """What the caller says about a file. `sha256` is hex or empty; `content_type` counts only where MIME type and file
-    name say nothing. `wait_seconds` is how long he waits for the ingestion (None: the setting).
+    """A caller's description of an external file.
+
+    `sha256` is hex or empty; `content_type` is used only if MIME type and file name are unknown. `wait_seconds` is how
+    long to wait for the ingestion (None: the setting).
     """
 
     filename: str
@@ -57,34 +59,36 @@ class Registration:
     wait_seconds: float | None = None
 
 
-def register(principal: Principal, said: Registration, *, pool: IngestionPool | None = None) -> Resource:
-    """Records the file and has it ingested; returns the row as it is when the wait ends.
+def register(principal: Principal, registration: Registration, *, pool: IngestionPool | None = None) -> Resource:
+    """Record the file and ingest it; return the row when the ingestion ends or the wait is over.
 
-    The same digest in the same scope is the same resource. One that failed is ingested again, from the new
-    `ingest_uri`. Errors: `InvalidInput` for addresses that must not be kept or reached, `UnsupportedType`, `Conflict`
-    where its session is in the trash.
+    The same digest in the same scope is the same resource. A failed one is ingested again, from the new `ingest_uri`.
+    Raises: `InvalidInput` for addresses that must not be stored or read, `UnsupportedType`, `Conflict` if its session
+    is in the trash.
     """
-    _check_addresses(said)
-    _check_type(said)
-    owner = Owner(principal.user_pk, principal.user_id, said.app_id, said.project_id)
-    resource, handover = _taken_in(principal, owner, said, timezone.now())
+    _check_addresses(registration)
+    _check_type(registration)
+    owner = Owner(principal.user_pk, principal.user_id, registration.app_id, registration.project_id)
+    resource, handover = _record_registration(principal, owner, registration, timezone.now())
     if resource.status not in _UNDONE:
         return resource
     given = () if handover is None else (handover,)
     future = (pool or ingestion_pool()).submit(resource.resource_id, owner.user_pk, *given)
-    seconds = settings.MEMORY_GATEWAY_BACKEND_TIMEOUT_SECONDS if said.wait_seconds is None else said.wait_seconds
+    seconds = registration.wait_seconds
+    if seconds is None:
+        seconds = settings.MEMORY_GATEWAY_BACKEND_TIMEOUT_SECONDS
     return wait_for_ingestion(resource.resource_id, future, seconds)
 
 
-def _check_addresses(said: Registration) -> None:
-    errors = list(_address_errors(said))
+def _check_addresses(registration: Registration) -> None:
+    errors = list(_address_errors(registration))
     if errors:
         raise InvalidInput("; ".join(f"{error.field}: {error.message}" for error in errors), errors=errors)
 
 
-def _address_errors(said: Registration) -> Iterator[FieldError]:
+def _address_errors(registration: Registration) -> Iterator[FieldError]:
     policy = AddressPolicy.from_settings()
-    for name, uri in (("source_uri", said.source_uri), ("ingest_uri", said.ingest_uri)):
+    for name, uri in (("source_uri", registration.source_uri), ("ingest_uri", registration.ingest_uri)):
         try:
             if uri is not None:
                 check_uri(uri, policy)
@@ -92,46 +96,46 @@ def _address_errors(said: Registration) -> Iterator[FieldError]:
             yield FieldError(name, str(error))
 
 
-def _check_type(said: Registration) -> None:
-    """What is known beforehand to be refused is refused at once; the bytes are looked at when they are read."""
-    known = _known_type(said)
+def _check_type(registration: Registration) -> None:
+    """Refuse a type that is known to be unsupported. The content is checked when it is read."""
+    known = _known_type(registration)
     if known is not None:
-        require_allowed(known, "mime_type" if mime_types.normalise(said.mime_type) else "filename")
+        require_allowed(known, "mime_type" if mime_types.normalise(registration.mime_type) else "filename")
 
 
-def _known_type(said: Registration) -> str | None:
-    return mime_types.normalise(said.mime_type) or mime_types.by_name(said.filename)
+def _known_type(registration: Registration) -> str | None:
+    return mime_types.normalise(registration.mime_type) or mime_types.by_name(registration.filename)
 
 
-def _taken_in(
-    principal: Principal, owner: Owner, said: Registration, now: datetime
+def _record_registration(
+    principal: Principal, owner: Owner, registration: Registration, now: datetime
 ) -> tuple[Resource, Handover | None]:
-    """The row, and what its ingestion needs unless there is nothing to do or somebody else does it.
+    """Return the row, and a handover unless it is done or another worker has it.
 
-    The lock on the user makes registrations at the same moment one after the other.
+    The lock on the user serializes concurrent registrations.
     """
     with transaction.atomic():
         user = lock_named(owner.user_pk, owner.user_id)
-        known = queries.registered(owner, said.source_uri, said.sha256)
+        known = queries.registered(owner, registration.source_uri, registration.sha256)
         if known:
             require_not_in_trash(known)
-        resource = known or _new_resource(user, said, now)
+        resource = known or _new_resource(user, registration, now)
         holder = reserve(known, now) if known else resource.lease_holder
         if holder is not None:
-            _write(resource, said, is_new=known is None)
+            _update(resource, registration, is_new=known is None)
             _record(principal, resource)
-    handover = None if holder is None else Handover(holder, said.ingest_uri)
+    handover = None if holder is None else Handover(holder, registration.ingest_uri)
     return Resource.objects.select_related("user").get(pk=resource.pk), handover
 
 
-def _new_resource(user: MemoryUser, said: Registration, now: datetime) -> Resource:
-    """Reserved from the first moment: whoever else found it would have no `ingest_uri`."""
+def _new_resource(user: MemoryUser, registration: Registration, now: datetime) -> Resource:
+    """Return a new row, already reserved: another worker would not have its `ingest_uri`."""
     resource_id = new_resource_id()
     return Resource(
         resource_id=resource_id,
         user=user,
-        app_id=said.app_id,
-        project_id=said.project_id,
+        app_id=registration.app_id,
+        project_id=registration.project_id,
         session_id=resource_session_id(user.user_id, resource_id),
         origin=Resource.Origin.EXTERNAL,
         status=Resource.Status.INGESTING,
@@ -140,37 +144,37 @@ def _new_resource(user: MemoryUser, said: Registration, now: datetime) -> Resour
     )
 
 
-def _write(resource: Resource, said: Registration, *, is_new: bool) -> None:
-    """The caller's latest words, unless the engine has the file under the former ones already."""
-    words = _words(said)
+def _update(resource: Resource, registration: Registration, *, is_new: bool) -> None:
+    """Store the caller's latest fields, unless the engine already received the file with the former ones."""
+    fields = _fields(registration)
     if is_new:
-        for name, value in words.items():
+        for name, value in fields.items():
             setattr(resource, name, value)
         resource.save(force_insert=True)
     elif resource.flush_sent_at is None:
-        Resource.objects.filter(pk=resource.pk).update(**words)
+        Resource.objects.filter(pk=resource.pk).update(**fields)
         Attachment.objects.filter(resource=resource).delete()
     else:
         return
-    _attach(resource, words)
+    _attach(resource, fields)
 
 
-def _words(said: Registration) -> dict[str, Any]:
-    filename = filenames.clean(said.filename, said.mime_type or "")
-    known = _known_type(said)
+def _fields(registration: Registration) -> dict[str, Any]:
+    filename = filenames.clean(registration.filename, registration.mime_type or "")
+    known = _known_type(registration)
     return {
         "filename": filename,
-        "title": said.title,
-        "description": said.description,
-        "content_type": content_type_of(known, filename) if known else said.content_type or "doc",
-        "mime_type": (said.mime_type or "").partition(";")[0].strip().lower() or None,
-        "size_bytes": said.size_bytes,
-        "sha256": said.sha256,
-        "source_uri": said.source_uri,
+        "title": registration.title,
+        "description": registration.description,
+        "content_type": content_type_of(known, filename) if known else registration.content_type or "doc",
+        "mime_type": (registration.mime_type or "").partition(";")[0].strip().lower() or None,
+        "size_bytes": registration.size_bytes,
+        "sha256": registration.sha256,
+        "source_uri": registration.source_uri,
     }
 
 
-def _attach(resource: Resource, words: dict[str, Any]) -> None:
+def _attach(resource: Resource, fields: dict[str, Any]) -> None:
     Attachment.objects.create(
         user_id=resource.user_id,
         app_id=resource.app_id,
@@ -178,10 +182,10 @@ def _attach(resource: Resource, words: dict[str, Any]) -> None:
         session_id=resource.session_id,
         resource=resource,
         source=Attachment.Source.EXTERNAL_RESOURCE,
-        type=words["content_type"],
-        name=words["filename"],
-        internal_uri=words["source_uri"],
-        sha256=words["sha256"],
+        type=fields["content_type"],
+        name=fields["filename"],
+        internal_uri=fields["source_uri"],
+        sha256=fields["sha256"],
     )
 
 

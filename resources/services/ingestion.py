@@ -1,4 +1,4 @@
-"""From a stored or registered file to memories: one claim, one add, one flush, one settled status."""
+"""Ingest a stored or registered file: claim, add, flush, settle."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ _REGISTER_AGAIN = "Register it again with a fresh ingest_uri."
 _LOST = "The memory service failed while extracting and now holds nothing of it: delete it and upload it again."
 
 
-class _NoLongerOurs(Exception):
-    """The resource was deleted, or another worker took it over."""
+class _LeaseLost(Exception):
+    """The resource was deleted, or another worker claimed it."""
 
 
 def ingest(
@@ -59,11 +59,11 @@ def ingest(
     sleep: Sleep = time.sleep,
     clock: Clock = timezone.now,
 ) -> Resource:
-    """Gives a resource's file to the engine, unless it is done or somebody else works on it; returns the row.
+    """Ingest a resource unless it is done or claimed by another worker; return the row.
 
-    With a handover, only for the one it was reserved for; without, a registered file is read from its `source_uri`.
-    Every failure of the engine ends in the row: `failed`, with `retry_at` if another try can help. What was deleted
-    meanwhile leaves nothing in the engine. Errors: Resource.DoesNotExist.
+    With a handover, only its holder may claim the resource; without, a registered file is read from its `source_uri`.
+    Failures of the engine end in the row: `failed`, with `retry_at` if a retry can help. A resource deleted meanwhile
+    leaves nothing in the engine. Raises: `Resource.DoesNotExist`.
     """
     try_ingest(resource_id, handover, engine=engine, sleep=sleep, clock=clock)
     return Resource.objects.select_related("user").get(pk=resource_id)
@@ -77,20 +77,20 @@ def try_ingest(
     sleep: Sleep = time.sleep,
     clock: Clock = timezone.now,
 ) -> bool:
-    """The same, and whether it was this call that worked on it."""
+    """Ingest a resource like `ingest`; return True if this call worked on it."""
     engine = engine or get_engine()
     resource = claim(resource_id, clock(), handover.holder if handover else "")
     if resource is None:
         return False
     work = _Work(engine, sleep, clock, handover.ingest_uri if handover else None)
-    if not _work(resource, work):
-        _forget_if_deleted(resource, engine)
+    if not _run(resource, work):
+        _clean_up_if_deleted(resource, engine)
     return True
 
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """What one ingestion is done with. `ingest_uri` is where a registered file is read from this once."""
+    """The parts of one ingestion. `ingest_uri` is the one-time address of a registered file."""
 
     engine: Engine
     sleep: Sleep
@@ -98,12 +98,12 @@ class _Work:
     ingest_uri: str | None = field(repr=False)
 
 
-def _work(resource: Resource, work: _Work) -> bool:
-    """Whether the outcome could be settled."""
+def _run(resource: Resource, work: _Work) -> bool:
+    """Ingest the claimed resource; return True if the outcome was settled."""
     try:
         with renewed(resource, work.clock):
-            outcome = _remember(resource, work)
-    except _NoLongerOurs:
+            outcome = _add_and_flush(resource, work)
+    except _LeaseLost:
         return False
     except EngineError as error:
         outcome = _failure(resource, error, work.clock())
@@ -113,28 +113,31 @@ def _work(resource: Resource, work: _Work) -> bool:
     return settle(resource, outcome, work.clock())
 
 
-def _remember(resource: Resource, work: _Work) -> Outcome:
-    """After a flush was sent a message is never added again, unless adding twice is the same as once."""
+def _add_and_flush(resource: Resource, work: _Work) -> Outcome:
+    """Add the message and flush its session.
+
+    After a flush was sent, the message is not added again, unless the engine is local, where adding twice is harmless.
+    """
     owner, session_id = resource.owner, resource.session_id
     was_flushed = resource.flush_sent_at is not None
-    can_be_read = work.ingest_uri is not None or _can_be_read_later(resource)
+    can_be_read = work.ingest_uri is not None or _has_durable_source(resource)
     can_add_again = not work.engine.is_external and can_be_read
     if can_add_again or not was_flushed:
         message = message_of(resource, work.ingest_uri)
-        _attempt(lambda: work.engine.add(owner, session_id, [message]), work)
+        _call_with_retries(lambda: work.engine.add(owner, session_id, [message]), work)
     if not note_flush_sent(resource, work.clock()):
-        raise _NoLongerOurs
-    flushed, failures = _attempt(lambda: work.engine.flush(owner, session_id), work)
+        raise _LeaseLost
+    flushed, failures = _call_with_retries(lambda: work.engine.flush(owner, session_id), work)
     if flushed.status == "no_extraction" and (was_flushed or failures):
-        return _after_lost_answer(resource, work.clock(), can_add_again=can_add_again)
+        return _outcome_after_failure(resource, work.clock(), can_add_again=can_add_again)
     return _outcome(flushed)
 
 
 def message_of(resource: Resource, ingest_uri: str | None = None) -> Message:
-    """The one message that a resource is; its time is the resource's own, so that sending it again is the same message.
+    """Return the resource as a message. Its time is the resource's, so that sending it again is the same message.
 
-    Errors: `Unreadable` if the file is gone, lies outside the folders that may be read, or where only an `ingest_uri`
-    can reach it and none is given.
+    Raises: `Unreadable` if the file is missing, outside the readable folders, or needs an `ingest_uri` that is not
+    given.
     """
     is_external = resource.origin == Resource.Origin.EXTERNAL
     source = Attachment.Source.EXTERNAL_RESOURCE if is_external else Attachment.Source.UPLOAD
@@ -148,7 +151,7 @@ def message_of(resource: Resource, ingest_uri: str | None = None) -> Message:
     item = ContentItem(content_type, name=resource.filename, mime_type=resource.mime_type or None, extras=extras)
     if not is_external:
         item = replace(item, file=_stored_file(resource))
-    elif ingest_uri is None and not _can_be_read_later(resource):
+    elif ingest_uri is None and not _has_durable_source(resource):
         raise Unreadable(_NEEDS_ADDRESS)
     else:
         item = replace(item, uri=resource.source_uri, ingest_uri=ingest_uri)
@@ -163,18 +166,18 @@ def _stored_file(resource: Resource) -> Path:
     return path
 
 
-def _can_be_read_later(resource: Resource) -> bool:
-    """Without its `ingest_uri`, which nobody keeps."""
+def _has_durable_source(resource: Resource) -> bool:
+    """Return True if the file can be read without its one-time `ingest_uri`."""
     return resource.origin == Resource.Origin.UPLOAD or not lies_in_a_store(resource.source_uri)
 
 
-def _attempt(call: Callable[[], _Result], work: _Work) -> tuple[_Result, int]:
-    """The answer of a call, tried as often as the settings say, and how often it failed before.
+def _call_with_retries(call: Callable[[], _Result], work: _Work) -> tuple[_Result, int]:
+    """Call with the configured attempts; return the answer and the number of failures before it.
 
-    An engine over the network repeats its calls itself: trying again here would multiply the two.
+    An external engine retries its calls itself.
     """
-    repeats_here = not work.engine.is_external
-    attempts: int = settings.MEMORY_GATEWAY_BACKEND_INGEST_ATTEMPTS if repeats_here else 1
+    is_local = not work.engine.is_external
+    attempts: int = settings.MEMORY_GATEWAY_BACKEND_INGEST_ATTEMPTS if is_local else 1
     for failures in range(attempts - 1):
         try:
             return call(), failures
@@ -190,25 +193,27 @@ def _outcome(flushed: FlushResult) -> Outcome:
     return Outcome(Resource.Status.EXTRACTED, searchable_at=None if at is None else from_ms(at))
 
 
-def _after_lost_answer(resource: Resource, now: datetime, *, can_add_again: bool) -> Outcome:
-    """An earlier flush may have emptied the buffer, so that "nothing extracted" says nothing: look what is there. The
-    engine may show it later."""
+def _outcome_after_failure(resource: Resource, now: datetime, *, can_add_again: bool) -> Outcome:
+    """Settle "no_extraction" after an earlier failure by the memories that exist.
+
+    The earlier flush may have emptied the buffer, and the engine may show its memories later.
+    """
     if queries.has_memories(resource.owner, resource.session_id):
         return Outcome(Resource.Status.EXTRACTED)
     return Outcome(Resource.Status.EMPTY) if can_add_again else _to_retry(resource, _LOST, now)
 
 
 def _failure(resource: Resource, error: EngineError, now: datetime) -> Outcome:
-    """Another try helps if the trouble may pass and there is still something to read, or nothing left to read."""
+    """Return the outcome of an error: retry if it may pass and the file was sent or can still be read."""
     has_arrived = resource.flush_sent_at is not None
-    if not error.is_permanent and (has_arrived or _can_be_read_later(resource)):
+    if not error.is_permanent and (has_arrived or _has_durable_source(resource)):
         return _to_retry(resource, error.detail, now, timedelta(seconds=error.retry_after_seconds or 0))
     is_external = resource.origin == Resource.Origin.EXTERNAL
     return Outcome(Resource.Status.FAILED, f"{error.detail} {_REGISTER_AGAIN}" if is_external else error.detail)
 
 
 def _to_retry(resource: Resource, message: str, now: datetime, at_least: timedelta = timedelta(0)) -> Outcome:
-    """Retry with backoff; seven days after the first failure, wait for an operator."""
+    """Return a retry with backoff; seven days after the first failure, wait for an operator."""
     since = resource.first_failed_at or now
     if now - since >= RETRIED_FOR:
         return Outcome(Resource.Status.FAILED, f"{message} {_GIVEN_UP.format(resource.attempts)}")
@@ -216,7 +221,7 @@ def _to_retry(resource: Resource, message: str, now: datetime, at_least: timedel
     return Outcome(Resource.Status.FAILED, message, retry_at=retry_at, first_failed_at=since)
 
 
-def _forget_if_deleted(resource: Resource, engine: Engine) -> None:
-    """Its deletion may have asked the engine before our add arrived there."""
+def _clean_up_if_deleted(resource: Resource, engine: Engine) -> None:
+    """Delete the message from the engine: the resource's deletion may have come before our add."""
     if Resource.objects.filter(pk=resource.pk, status=Resource.Status.DELETED).update(cleanup_owed=True):
         finish_deletion(resource.pk, engine=engine)

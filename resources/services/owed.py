@@ -1,4 +1,4 @@
-"""What is still to be ingested though nobody works on it."""
+"""Find pending ingestions that no worker has."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from resources.models import Resource
 
 
 class Kind(Enum):
-    """Why an ingestion is owed: never begun, its worker gone, due for another try; FAILED takes every failure."""
+    """Reasons why an ingestion is pending: not started, worker gone, retry due. FAILED takes every failure."""
 
     PENDING = "pending"
     STALE = "stale"
@@ -38,10 +38,10 @@ class Owed(NamedTuple):
 def owed_ingestions(
     now: datetime, limit: int, *, kinds: Collection[Kind] = OWED, user_id: str | None = None
 ) -> list[Owed]:
-    """At most `limit` resources of these kinds, with `user_id` only that user's: the oldest of each user, then the next
-    of each, so that one user's failures keep nobody waiting.
+    """Return at most `limit` pending resources of these kinds, round-robin by user, oldest first.
 
-    A worker is gone when its lease has lapsed, and at once when it was a process of this machine that has ended.
+    With `user_id`, only that user's. A worker is gone when its lease has expired, or when its process on this machine
+    has ended.
     """
     whose = Q() if user_id is None else Q(user__user_id=user_id)
     dead = _dead_holders(now) if Kind.STALE in kinds else []

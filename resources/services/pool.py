@@ -1,4 +1,4 @@
-"""A few ingestions at a time in this process, shared fairly: one user alone never takes every slot."""
+"""Ingest a few resources at a time in this process, fairly: one user never takes every slot."""
 
 from __future__ import annotations
 
@@ -28,10 +28,9 @@ class _Job:
 
 
 class IngestionPool:
-    """Runs `work(resource_id, *given)` in threads that end when nothing waits, and with them their connections to the
-    database.
+    """Run `work(resource_id, *given)` in threads, which end with their database connections when idle.
 
-    Users take turns. With two slots or more, a user's jobs hold at most all but one.
+    Users take turns. With two slots or more, a user's jobs use at most all but one.
     """
 
     def __init__(self, work: Callable[..., object], slots: int) -> None:
@@ -46,7 +45,7 @@ class IngestionPool:
         self._threads = 0
 
     def submit(self, resource_id: str, user_pk: UUID, *given: Hashable) -> Future[None]:
-        """Done when the work is; a resource that waits or runs already is not submitted twice with the same `given`."""
+        """Return a future of the job. A queued or running job with the same arguments is not submitted twice."""
         job = _Job(resource_id, user_pk, given)
         with self._lock:
             if known := self._jobs.get(job.key):
@@ -57,7 +56,7 @@ class IngestionPool:
             return job.future
 
     def wait_until_idle(self, timeout_seconds: float) -> bool:
-        """Whether everything that was submitted is done, and its threads have ended."""
+        """Return True once all jobs are done and their threads have ended, False at the timeout."""
         with self._is_idle:
             return self._is_idle.wait_for(lambda: not self._jobs and not self._threads, timeout_seconds)
 
@@ -67,7 +66,7 @@ class IngestionPool:
             threading.Thread(target=self._run, args=(job,), name="ingestion", daemon=True).start()
 
     def _next(self) -> _Job | None:
-        """Takes the next job of the user whose turn it is; the lock is held."""
+        """Take the next job of the user whose turn it is, or None; the lock is held."""
         for user_pk, jobs in self._waiting.items():
             if self._running[user_pk] < self._slots_per_user:
                 job = jobs.popleft()
@@ -94,7 +93,7 @@ class IngestionPool:
         try:
             self._work(job.resource_id, *job.given)
         except Exception:
-            # The row says that it is still owed; the sweeper comes back to it.
+            # The row is still pending; the worker retries it.
             logger.exception("The ingestion of %s broke off", job.resource_id)
 
     def _follow(self, done: _Job) -> _Job | None:
@@ -104,7 +103,7 @@ class IngestionPool:
                 del self._running[done.user_pk]
             del self._jobs[done.key]
             following = self._next()
-            # Another user's job may have become possible beside this one.
+            # Another user's job may be allowed to run now.
             self._start_threads()
         done.future.set_result(None)
         return following

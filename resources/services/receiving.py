@@ -1,4 +1,4 @@
-"""A file on its way in: counted, hashed and checked while it streams to disk, so that nothing is believed before."""
+"""Receive a file: count, hash and check it while it streams to disk."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from documents.sniff import TypeMismatch, sniff
 from resources import filenames, storage
 
 HEAD_BYTES = 8192
-# What clients send when they do not know.
+# The type that clients send when they do not know it.
 _UNSAID = {"", "application/octet-stream", "binary/octet-stream", "application/x-unknown"}
 
 
 class IncomingFile:
-    """`write()` each piece, then `finish()`; `close()` removes the file unless `keep_as()` moved it.
+    """A file that is being received: `write()` each chunk, then `finish()`; `close()` removes it unless kept.
 
-    After `finish()`: `size_bytes`, `sha256` (hex), `mime_type` (what the bytes are) and `filename` (cleaned).
-    Errors of making, writing and finishing: `TooLarge` 413, `UnsupportedType` 415, `NoSpace` 507.
+    After `finish()`: `size_bytes`, `sha256` (hex), `mime_type` (detected) and `filename` (cleaned). Raises: `TooLarge`
+    413, `UnsupportedType` 415, `NoSpace` 507.
     """
 
     def __init__(self, filename: str, claimed_type: str = "", expected_bytes: int = 0) -> None:
@@ -43,13 +43,13 @@ class IncomingFile:
         self.size_bytes += len(chunk)
         require_size(self.size_bytes)
         storage.require_free(len(chunk))
-        self._look_at(chunk)
+        self._check_head(chunk)
         self._hash.update(chunk)
         with storage.full_disk_is_no_space():
             storage.write_all(self._descriptor, chunk)
 
     def finish(self) -> None:
-        """Has the disk keep the bytes."""
+        """Write the file to disk durably and set the results."""
         if not self.mime_type:
             self._check_type()
         self.filename = filenames.clean(self._given_name, self.mime_type)
@@ -59,13 +59,13 @@ class IncomingFile:
         self._close_descriptor()
 
     def keep_as(self, path_below_root: str) -> None:
-        """Moves the finished file to where it stays."""
+        """Move the finished file to its place in the storage."""
         with storage.full_disk_is_no_space():
             storage.place(self._path, path_below_root)
         self._is_kept = True
 
     def take_back(self, path_below_root: str) -> None:
-        """Undoes `keep_as()`: the file waits again for where it stays."""
+        """Undo `keep_as()`."""
         storage.take_back(self._path, path_below_root)
         self._is_kept = False
 
@@ -74,8 +74,8 @@ class IncomingFile:
         if not self._is_kept:
             self._path.unlink(missing_ok=True)
 
-    def _look_at(self, chunk: bytes) -> None:
-        """A type that is not allowed is refused as soon as the head has come, not after the whole file."""
+    def _check_head(self, chunk: bytes) -> None:
+        """Check the type as soon as the first bytes are here, not after the whole file."""
         if len(self._head) < HEAD_BYTES:
             self._head += chunk[: HEAD_BYTES - len(self._head)]
             if len(self._head) == HEAD_BYTES:
@@ -91,15 +91,16 @@ class IncomingFile:
 
 
 def require_size(size_bytes: int) -> None:
-    """Errors: `TooLarge`."""
+    """Check the size limit of uploads. Raises: `TooLarge`."""
     limit: int = settings.MEMORY_GATEWAY_MAX_UPLOAD_BYTES
     if size_bytes > limit:
         raise TooLarge.of_field("file", f"must be at most {limit} bytes (MEMORY_GATEWAY_MAX_UPLOAD_BYTES)")
 
 
 def checked_type(head: bytes, filename: str, claimed_type: str) -> str:
-    """The MIME type that the first bytes show. Errors: `UnsupportedType` if it contradicts name or claim, or may not be
-    uploaded here.
+    """Return the MIME type that the first bytes show.
+
+    Raises: `UnsupportedType` if it contradicts the name or the claimed type, or may not be uploaded.
     """
     try:
         mime_type = sniff(head, filename, None if claimed_type in _UNSAID else claimed_type)
@@ -110,7 +111,7 @@ def checked_type(head: bytes, filename: str, claimed_type: str) -> str:
 
 
 def require_allowed(mime_type: str, field: str) -> None:
-    """Errors: `UnsupportedType` for a type that may not be given to this gateway; `field` is what shows the type."""
+    """Check that the type may be stored; `field` names its source. Raises: `UnsupportedType`."""
     allowed = settings.MEMORY_GATEWAY_ALLOWED_MIME_TYPES
     if not mime_types.is_allowed(mime_type, allowed):
         raise UnsupportedType.of_field(

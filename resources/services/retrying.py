@@ -1,4 +1,4 @@
-"""Another try of what failed, because somebody asks for it."""
+"""Retry failed ingestions on request."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_AT_ONCE: Final = 1000
 
 
 def retry(resources: QuerySet[Resource], *, actor: Actor) -> int:
-    """Makes the failed ones of these owed again, as if they had just come, at most a thousand at once; how many."""
+    """Reset at most 1,000 failed ones of these resources to pending, and return how many."""
     failed = resources.filter(status=Resource.Status.FAILED, deleted_at__isnull=True)
     with transaction.atomic():
         found = dict(failed.order_by("created_at").values_list("resource_id", "user__user_id")[:MAX_AT_ONCE])

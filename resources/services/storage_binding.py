@@ -1,7 +1,7 @@
-"""Which storage folder belongs to which database: both hold the same id, and processes refuse any other pair.
+"""Bind a storage folder to a database: both hold the same id, and processes refuse any other pair.
 
 The database holds it in `StorageIdentity`, the folder in the file `storage_id`. An id is written to the database first:
-where a crash leaves the folder without it, the next check writes it.
+after a crash in between, the next check writes it to the folder.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class StorageMismatch(Conflict):
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """How the files in the storage folder compare with the rows that refer to files."""
+    """A comparison of the stored files with the rows that refer to files."""
 
     rows: int
     files: int
@@ -102,12 +102,12 @@ def bind() -> None:
 
 
 def forget_storage_id() -> None:
-    """Take the id away from the storage folder, which the next `bind()` gives another."""
+    """Remove the id from the storage folder; the next `bind()` writes another."""
     (storage.root() / FILE).unlink(missing_ok=True)
 
 
 def adopt(actor: Actor) -> UUID:
-    """Give the storage folder and the database a new common id; others that held the old ones are refused."""
+    """Give the storage folder and the database a new common id; copies with the old one are refused."""
     new, before = uuid.uuid4(), {"database": database_id(), "storage": storage_id()}
     with transaction.atomic():
         StorageIdentity.objects.update_or_create(pk=1, defaults={"uuid": new})
@@ -130,7 +130,7 @@ def survey() -> Survey:
 
 
 def refusal() -> str:
-    """Return why the storage folder and the database do not belong together, or nothing. Binds nothing."""
+    """Return why the storage folder and the database do not belong together, empty if they do. Binds nothing."""
     theirs = storage_id()
     if theirs is not None and theirs == database_id():
         return ""
@@ -153,12 +153,12 @@ def refusal() -> str:
 
 
 def database_name() -> str:
-    """Return which database this is, without its password."""
-    told = connection.settings_dict
+    """Return the database's name without its password."""
+    parameters = connection.settings_dict
     if connection.vendor == "sqlite":
-        return str(told["NAME"])
-    place = f"{told['HOST'] or 'localhost'}:{told['PORT'] or 5432}"
-    return f"{told['NAME']} ({connection.vendor} at {place})"
+        return str(parameters["NAME"])
+    place = f"{parameters['HOST'] or 'localhost'}:{parameters['PORT'] or 5432}"
+    return f"{parameters['NAME']} ({connection.vendor} at {place})"
 
 
 def _needed() -> Iterator[str]:
@@ -171,8 +171,8 @@ def _needed() -> Iterator[str]:
     for user_pk, sha256, uri in rows.iterator():
         if f"/{storage.MESSAGE_FILES}/{sha256}/" in uri:
             yield f"{user_pk}/{storage.MESSAGE_FILES}/{sha256}"
-    for user_pk in journal.unsettled_users():
-        for message in journal.unsettled_messages(user_pk):
+    for user_pk in journal.users_with_unconfirmed():
+        for message in journal.unconfirmed_messages(user_pk):
             for item in message.content:
                 if item.file:
                     yield f"{user_pk}/{storage.MESSAGE_FILES}/{item.file.parent.name}"
@@ -190,7 +190,7 @@ def _is_file_present() -> bool:
 
 
 def _write(identity: UUID, *, replace: bool) -> None:
-    """Put the id in place whole; without `replace` whoever comes first wins."""
+    """Write the id atomically; without `replace` the first writer wins."""
     target = storage.root() / FILE
     data = f"{identity}\n".encode()
     with storage.full_disk_is_no_space():

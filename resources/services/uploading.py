@@ -1,4 +1,4 @@
-"""An upload: the file first, then the row, then its ingestion; one live resource per content."""
+"""Upload a file: the file first, then the row, then its ingestion; one undeleted resource per content."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from store.types import Owner
 
 POLL_SECONDS = 0.1
 LOCAL_INGESTION_SLOTS, EXTERNAL_INGESTION_SLOTS = 2, 8
-"""The embedded engine reads each document in a process that may take a core; an external engine is waited for."""
+"""The embedded engine reads documents in child processes that use a CPU core; an external engine only means waiting."""
 _MAX_RACES = 5
 _UNDONE = {Resource.Status.PENDING, Resource.Status.INGESTING}
 
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """What the caller says about a file. `wait_seconds` is how long he waits for its ingestion (None: the setting)."""
+    """A caller's description of an upload. `wait_seconds`: how long to wait for its ingestion (None: the setting)."""
 
     app_id: str = "default"
     project_id: str = "default"
@@ -48,7 +48,7 @@ class Upload:
 
 
 def ingestion_pool() -> IngestionPool:
-    """This process's pool, which ingests with the process's engine."""
+    """Return this process's pool, which ingests with the process's engine."""
     return _pool(EXTERNAL_INGESTION_SLOTS if get_engine().is_external else LOCAL_INGESTION_SLOTS)
 
 
@@ -58,34 +58,36 @@ def _pool(slots: int) -> IngestionPool:
 
 
 def upload(
-    principal: Principal, incoming: IncomingFile, said: Upload, *, pool: IngestionPool | None = None
+    principal: Principal, incoming: IncomingFile, metadata: Upload, *, pool: IngestionPool | None = None
 ) -> Resource:
-    """Stores a finished incoming file and has it ingested; returns the row as it is when the wait ends.
+    """Store a received file and ingest it; return the row when the ingestion ends or the wait is over.
 
-    The same bytes in the same scope are the same resource: the one that lives is returned, and ingested again if it
-    had failed. Errors: `NoSpace` for quotas and a full disk, `Conflict` where its session is in the trash,
-    `Unauthenticated` for a user who is erased meanwhile.
+    The same bytes in the same scope are the same resource: an existing one is returned, and ingested again if it
+    failed. Raises: `NoSpace` for quotas and a full disk, `Conflict` if its session is in the trash, `Unauthenticated`
+    for a user who was erased meanwhile.
     """
-    owner = Owner(principal.user_pk, principal.user_id, said.app_id, said.project_id)
-    return upload_as(owner, incoming, said, actor=Actor.key(principal), pool=pool)
+    owner = Owner(principal.user_pk, principal.user_id, metadata.app_id, metadata.project_id)
+    return upload_as(owner, incoming, metadata, actor=Actor.key(principal), pool=pool)
 
 
 def upload_as(
-    owner: Owner, incoming: IncomingFile, said: Upload, *, actor: Actor, pool: IngestionPool | None = None
+    owner: Owner, incoming: IncomingFile, metadata: Upload, *, actor: Actor, pool: IngestionPool | None = None
 ) -> Resource:
-    """The same in somebody's name, in the scope of `owner`."""
-    resource = _stored(actor, owner, incoming, said)
+    """Upload a file for a user, in the scope of `owner`."""
+    resource = _get_or_create(actor, owner, incoming, metadata)
     if not (reopen(resource.resource_id, timezone.now()) or resource.status in _UNDONE):
         return resource
     future = (pool or ingestion_pool()).submit(resource.resource_id, owner.user_pk)
-    seconds = settings.MEMORY_GATEWAY_BACKEND_TIMEOUT_SECONDS if said.wait_seconds is None else said.wait_seconds
+    seconds = metadata.wait_seconds
+    if seconds is None:
+        seconds = settings.MEMORY_GATEWAY_BACKEND_TIMEOUT_SECONDS
     return wait_for_ingestion(resource.resource_id, future, seconds)
 
 
 def wait_for_ingestion(
     resource_id: str, future: Future[None], seconds: float, *, clock: Callable[[], float] = time.monotonic
 ) -> Resource:
-    """The row once its ingestion has ended, here or in another process, or when the time is over."""
+    """Return the row once its ingestion has ended, in this or another process, or after `seconds`."""
     deadline = clock() + seconds
     wait([future], timeout=seconds)
     while True:
@@ -96,20 +98,20 @@ def wait_for_ingestion(
         time.sleep(min(POLL_SECONDS, remaining))
 
 
-def _stored(actor: Actor, owner: Owner, incoming: IncomingFile, said: Upload) -> Resource:
-    """The resource of these bytes: the one that lives, or a new one. The constraint decides between equals."""
+def _get_or_create(actor: Actor, owner: Owner, incoming: IncomingFile, metadata: Upload) -> Resource:
+    """Return the existing resource of these bytes or a new one. The unique constraint settles races."""
     for _ in range(_MAX_RACES):
         if (known := queries.same_content(owner, incoming.sha256)) is not None:
-            return _reused(known, incoming)
+            return _reuse(known, incoming)
         try:
-            return _create(actor, owner, incoming, said)
+            return _create(actor, owner, incoming, metadata)
         except IntegrityError:
             continue
     raise Conflict("This file is being uploaded and deleted again and again at this moment: try again.")
 
 
-def _reused(known: Resource, incoming: IncomingFile) -> Resource:
-    """A file that was lost from the disk is put back by the same bytes."""
+def _reuse(known: Resource, incoming: IncomingFile) -> Resource:
+    """Return the existing resource; restore its file if that is missing on disk."""
     require_not_in_trash(known)
     if not storage.resolve(known.storage_path).exists():
         incoming.keep_as(known.storage_path)
@@ -117,26 +119,28 @@ def _reused(known: Resource, incoming: IncomingFile) -> Resource:
 
 
 def require_not_in_trash(known: Resource) -> None:
-    """Who sends a file whose session is in the trash would take it for remembered, and it would go for good with the
-    trash. Errors: `Conflict`."""
+    """Check that the resource's session is not in the trash, where it would be purged.
+
+    Raises: `Conflict`.
+    """
     session = Session.objects.filter(owned_by(known.owner), session_id=known.session_id, hidden_at__isnull=False)
     if session.exists():
         raise Conflict(f"This file is in the trash with its session {known.session_id}: restore the session first.")
 
 
-def _create(actor: Actor, owner: Owner, incoming: IncomingFile, said: Upload) -> Resource:
-    resource = _new_resource(owner, incoming, said)
+def _create(actor: Actor, owner: Owner, incoming: IncomingFile, metadata: Upload) -> Resource:
+    resource = _new_resource(owner, incoming, metadata)
     require_quota(owner.user_pk, incoming.size_bytes)
     incoming.keep_as(resource.storage_path)
     try:
         return _insert(actor, owner, resource)
     except (IntegrityError, NoSpace, Unauthenticated):
-        # After any other failure the row may exist all the same; if not, the sweeper removes the file.
+        # After any other failure the row may exist; if not, the worker removes the file.
         incoming.take_back(resource.storage_path)
         raise
 
 
-def _new_resource(owner: Owner, incoming: IncomingFile, said: Upload) -> Resource:
+def _new_resource(owner: Owner, incoming: IncomingFile, metadata: Upload) -> Resource:
     resource_id = new_resource_id()
     return Resource(
         resource_id=resource_id,
@@ -145,8 +149,8 @@ def _new_resource(owner: Owner, incoming: IncomingFile, said: Upload) -> Resourc
         project_id=owner.project_id,
         session_id=resource_session_id(owner.user_id, resource_id),
         filename=incoming.filename,
-        title=said.title,
-        description=said.description,
+        title=metadata.title,
+        description=metadata.description,
         content_type=content_type_of(incoming.mime_type, incoming.filename),
         mime_type=incoming.mime_type,
         size_bytes=incoming.size_bytes,
@@ -157,7 +161,7 @@ def _new_resource(owner: Owner, incoming: IncomingFile, said: Upload) -> Resourc
 
 def _insert(actor: Actor, owner: Owner, resource: Resource) -> Resource:
     with transaction.atomic():
-        # The lock lets uploads of one user at once count one after the other.
+        # The lock serializes quota checks of one user's concurrent uploads.
         resource.user = lock_named(owner.user_pk, owner.user_id)
         require_quota(owner.user_pk, resource.size_bytes or 0)
         resource.save(force_insert=True)
@@ -188,7 +192,7 @@ def _attach(resource: Resource) -> None:
 
 
 def require_quota(user_pk: UUID, size_bytes: int, files: int = 1) -> None:
-    """Errors: `NoSpace` if so many more files of so many bytes in all are too much."""
+    """Check the quotas for `files` more files of `size_bytes` in all. Raises: `NoSpace`."""
     max_files: int = settings.MEMORY_GATEWAY_QUOTA_FILES
     max_bytes: int = settings.MEMORY_GATEWAY_QUOTA_BYTES
     if not max_files and not max_bytes:

@@ -1,4 +1,4 @@
-"""Ids that belong to one user here, but lie in one space shared by all users upstream."""
+"""Ids of one user's sessions and agents in EverOS, where all users share one id space."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MAX_SESSION_ID_CHARS = 128
 
 @dataclass(frozen=True, slots=True)
 class AgentNames:
-    """Two users' agents `main` are two agents: upstream each carries its user's key, which nobody else can guess.
+    """Agent ids with the user's key as a suffix, so that two users' agents `main` stay separate in EverOS.
 
     64 + 1 + 32 characters at most, below EverOS's limit of 128.
     """
@@ -26,24 +26,25 @@ class AgentNames:
         return f"{agent_id}{self.suffix}"
 
     def restore(self, text: str) -> str:
-        """The agent's own name again, also at the beginning of a longer id."""
+        """Return the text without the suffix, also where the agent id is the start of a longer id."""
         return text.replace(self.suffix, "")
 
 
 def is_kept_whole(session_id: str) -> bool:
-    """Whether the upstream reads the id back as it was given: it drops white space at both ends, and files what was
-    said under another session."""
+    """Return True if EverOS keeps the id unchanged.
+
+    EverOS strips white space at both ends, and files the messages under another session.
+    """
     return session_id == session_id.strip()
 
 
 def unique_session_id(session_id: str, user_pk: UUID) -> str:
-    """An engine id for a session whose own id another user already holds upstream, or which the upstream would not keep
-    whole."""
+    """Return an engine id for a session whose own id another user holds, or which EverOS would change."""
     return with_mark(session_id, f"+{user_pk.hex}")
 
 
 def with_mark(session_id: str, mark: str) -> str:
-    """An engine id that the upstream takes and keeps: the session's own and the mark, or its digest and the mark."""
+    """Return an engine id that EverOS keeps: the session id, or its digest if that is too long, and the mark."""
     marked = f"{session_id}{mark}"
     if len(marked) <= MAX_SESSION_ID_CHARS and is_kept_whole(marked):
         return marked

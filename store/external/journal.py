@@ -1,10 +1,9 @@
-"""What was given to the upstream, message by message: so that a repeated add is one message, and two are never taken
-for one.
+"""The journal of messages sent to an external engine, so that a repeated add stays one message.
 
-EverOS knows a message by session, time and position in the call, and silently drops the second of two that share them;
-after a flush it knows nothing any more. So each message gets a time of its own, and what is known to have arrived is
-never sent again. `Memory.batch_id` says how far it came: `sending:{when}-…` (the call that carries it, and the time in
-milliseconds at which it first went out), "" (it arrived), or the flush that took it.
+EverOS identifies a message by session, time and position in the call, and silently drops the second of two that share
+them; after a flush it forgets them. So each message gets a unique time, and a confirmed message is never sent again.
+`Memory.batch_id` holds the delivery state: `sending:{when}-…` (unconfirmed; the call, and the time in milliseconds when
+it was first sent), "" (confirmed and buffered), or the id of the flush that took it.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from core import sql
 from core.errors import TimestampOutOfRange
 from core.fairness import turn_of_user
 from core.times import from_ms, to_ms
-from store.external import sessions as upstream_sessions
+from store.external import sessions as external_sessions
 from store.inserting import insert
 from store.models import Memory, Session
 from store.types import FILE_SPAN_MS, ContentItem, Message, Owner, Role
@@ -43,17 +42,19 @@ _OF_SESSION = """
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
-    """Messages that a flush will take: the last of their rows, and when their user spoke last (None: never, and no
-    episode will come: EverOS files those under users who said something)."""
+class Buffered:
+    """Messages that the next flush takes: their last row, and the time of the last user message.
+
+    `last_user_ms` is None without a user message. Then no episode follows, because EverOS files episodes under users.
+    """
 
     last_row: int | None
-    said_ms: int | None
+    last_user_ms: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A message and the time under which the upstream knows it."""
+    """A message and the time that identifies it in EverOS."""
 
     message: Message
     timestamp_ms: int
@@ -61,71 +62,80 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Messages that go out together, always in this order. `is_new`: never sent before."""
+    """Messages that are sent in one call, always in this order. `is_new`: never sent before."""
 
     batch_id: str
     entries: tuple[Entry, ...]
     is_new: bool
 
 
-def take_in(owner: Owner, session_id: str, messages: Sequence[Message]) -> tuple[Session, list[Batch]]:
-    """Writes down the messages, and says which are still to be sent: those unknown so far, and with any whose arrival
-    is in doubt all that were sent with it. Errors: `EngineRefused` for a deleted session."""
-    named = _named(session_id, messages)  # which reads their files: before others have to wait
+def record_messages(owner: Owner, session_id: str, messages: Sequence[Message]) -> tuple[Session, list[Batch]]:
+    """Record the messages, and return the batches to send: new messages and unconfirmed batches.
+
+    Raises: `EngineRefused` for a deleted session, `TimestampOutOfRange`.
+    """
+    named = _by_memory_id(session_id, messages)  # hashes files, so before the transaction
     with transaction.atomic():
-        session = upstream_sessions.claim(owner, session_id)
-        return session, _note(session, named)
+        session = external_sessions.claim(owner, session_id)
+        return session, _append(session, named)
 
 
-def note(session: Session, messages: Sequence[Message]) -> list[Batch]:
-    """The same for a session that the caller holds. Call inside a transaction. Errors: `TimestampOutOfRange`."""
-    return _note(session, _named(session.session_id, messages))
+def append(session: Session, messages: Sequence[Message]) -> list[Batch]:
+    """Record messages of a session that the caller has locked, and return the batches to send.
+
+    Call inside a transaction. Raises: `TimestampOutOfRange`.
+    """
+    return _append(session, _by_memory_id(session.session_id, messages))
 
 
-def _named(session_id: str, messages: Sequence[Message]) -> dict[str, Message]:
-    """The messages by their names. Errors: `TimestampOutOfRange`."""
+def _by_memory_id(session_id: str, messages: Sequence[Message]) -> dict[str, Message]:
+    """Return the messages by memory id. Raises: `TimestampOutOfRange`."""
     if any(message.timestamp_ms < _FIRST_MS for message in messages):
         raise TimestampOutOfRange(
             "timestamp: EverOS holds no messages from before 9 September 2001; the embedded engine does."
         )
-    return {name_of(session_id, message): message for message in messages}
+    return {memory_id_of(session_id, message): message for message in messages}
 
 
-def _note(session: Session, wanted: Mapping[str, Message]) -> list[Batch]:
+def _append(session: Session, wanted: Mapping[str, Message]) -> list[Batch]:
     names = f"AND memory_id IN ({sql.slots(wanted)})"
     known = dict(_journalled("memory_id, batch_id", session, names, list(wanted)))
-    in_doubt = {batch_id for batch_id in known.values() if batch_id.startswith(_SENDING)}
-    batches = _batches(session, in_doubt, wanted) if in_doubt else []
+    unconfirmed_ids = {batch_id for batch_id in known.values() if batch_id.startswith(_SENDING)}
+    batches = _batches(session, unconfirmed_ids, wanted) if unconfirmed_ids else []
     new = {memory_id: message for memory_id, message in wanted.items() if memory_id not in known}
     if new:
         batches.append(_write(session, new))
     return batches
 
 
-def in_doubt(session: Session) -> list[Batch]:
-    """Everything of the session that was sent without an answer."""
+def unconfirmed(session: Session) -> list[Batch]:
+    """Return the session's batches that were sent without an answer."""
     waiting = _rows(session).filter(batch_id__startswith=_SENDING).order_by()
     return _batches(session, set(waiting.values_list("batch_id", flat=True).distinct()), {})
 
 
 def unconfirmed_sessions(since: datetime, before: datetime, now: datetime, limit: int) -> list[Session]:
-    """Return sessions with messages that went out within that time and are unconfirmed, and whose retry is due; with
-    their users, who take turns. The range, unlike the beginning alone, is found by the index of turns."""
+    """Return sessions with unconfirmed messages that were sent within that time and whose retry is due.
+
+    They come with their users, round-robin by user. The range on `batch_id`, unlike a prefix match, uses the index.
+    """
     sent = Memory.objects.filter(hidden_at__isnull=True, session__deleted_at__isnull=True)
     sent = sent.filter(batch_id__gte=f"{_SENDING}{to_ms(since)}", batch_id__lt=f"{_SENDING}{to_ms(before)}")
     sessions = Session.objects.filter(_is_due(now), pk__in=sent.values("session")).select_related("user")
     return list(sessions.annotate(turn=turn_of_user("pk")).order_by("turn", "pk")[:limit])
 
 
-def unsettled_users() -> list[UUID]:
-    """Return the users of messages whose upstream answer is still open."""
+def users_with_unconfirmed() -> list[UUID]:
+    """Return the keys of users who have unconfirmed messages."""
     sent = Memory.objects.filter(batch_id__gte="sending", batch_id__lt="sendinh")
     return list(sent.order_by().values_list("user_id", flat=True).distinct())
 
 
 def unconfirmed_flushes(since: datetime, before: datetime, now: datetime, limit: int) -> list[Session]:
-    """Return chats with a flush that went out within that time and is unconfirmed, whose messages still wait, and whose
-    retry is due; with their users, who take turns. Files are retried by their ingestion."""
+    """Return chats with an unconfirmed flush of that time, buffered messages, and a due retry.
+
+    They come with their users, round-robin by user. The flushes of files are retried by their ingestion.
+    """
     waiting = Memory.objects.filter(session=OuterRef("pk"), batch_id="", origin=Memory.Origin.UPSTREAM)
     waiting = waiting.filter(memory_type=Memory.Type.UNPROCESSED_MESSAGE)
     open_ones = Session.objects.filter(_is_due(now), searchable_at__isnull=True, deleted_at__isnull=True)
@@ -139,103 +149,106 @@ def _is_due(now: datetime) -> Q:
 
 
 def unconfirmed_since(session: Session) -> datetime | None:
-    """Return when the oldest unconfirmed message of a session first went out."""
+    """Return when the oldest unconfirmed message of a session was first sent."""
     sent = _rows(session).filter(batch_id__gte="sending", batch_id__lt="sendinh").order_by("batch_id")
     batch_id = sent.values_list("batch_id", flat=True).first()
     return None if batch_id is None else from_ms(_sent_ms(batch_id))
 
 
 def count_given_up(before: datetime) -> int:
-    """Return how many messages are unconfirmed that first went out before that time, and are not retried any more."""
+    """Return how many unconfirmed messages were first sent before that time, and are not retried any more."""
     sent = Memory.objects.filter(hidden_at__isnull=True, session__deleted_at__isnull=True)
     return sent.filter(batch_id__gte="sending", batch_id__lt=f"{_SENDING}{to_ms(before)}").count()
 
 
-def unsettled_messages(user_pk: UUID) -> list[Message]:
-    """All that a user said of which the upstream's answer is still owed."""
+def unconfirmed_messages(user_pk: UUID) -> list[Message]:
+    """Return all unconfirmed messages of a user."""
     sent = Memory.objects.filter(user_id=user_pk, batch_id__gte="sending", batch_id__lt="sendinh")
-    return [said(row) for row in sent]
+    return [message_of(row) for row in sent]
 
 
 def _sent_ms(batch_id: str) -> int:
     return int(batch_id.removeprefix(_SENDING).partition("-")[0])
 
 
-def note_arrived(session: Session, batch: Batch) -> None:
+def confirm(session: Session, batch: Batch) -> None:
     _rows(session).filter(batch_id=batch.batch_id).update(batch_id="")
 
 
 def has_arrived(session: Session, batch: Batch) -> bool:
-    """Return whether the batch was noted as arrived meanwhile, by another process."""
+    """Return True if another process confirmed the batch meanwhile."""
     return not _rows(session).filter(batch_id=batch.batch_id).exists()
 
 
 def drop(session: Session, batch: Batch) -> None:
-    """Forgets what the upstream surely does not have."""
+    """Delete a batch that EverOS does not have."""
     _rows(session).filter(batch_id=batch.batch_id).delete()
 
 
-def waiting(session: Session) -> Waiting:
-    """What lies in the upstream's buffer. One statement."""
+def buffered(session: Session) -> Buffered:
+    """Return the messages in the engine's buffer. One statement."""
     rows = _rows(session).filter(batch_id="")
-    said = Max("created_at_ms", filter=Q(category=_category("user")))
-    return Waiting(**rows.aggregate(last_row=Max("pk"), said_ms=said))
+    last_user_ms = Max("created_at_ms", filter=Q(category=_category("user")))
+    return Buffered(**rows.aggregate(last_row=Max("pk"), last_user_ms=last_user_ms))
 
 
-def note_flushed(session: Session, flush_id: str, flushed: Waiting) -> None:
-    """From now on these messages are a record of what was said, and no longer wait in the upstream's buffer; what was
-    added since the flush went out still does. What came of them carries the same name, so that each memory leads back
-    to its messages."""
+def mark_flushed(session: Session, flush_id: str, flushed: Buffered) -> None:
+    """Mark the messages that a flush took, and link its memories to them by the same `batch_id`.
+
+    Messages added after the flush was sent stay buffered.
+    """
     batch_id = flush_id[:64] or uuid4().hex
     taken = _rows(session).filter(batch_id="", pk__lte=flushed.last_row or 0)
-    taken.update(batch_id=batch_id, **_unkept(session))
-    _unnoted(session).update(batch_id=batch_id)
+    taken.update(batch_id=batch_id, **_cleared_fields(session))
+    _unlinked(session).update(batch_id=batch_id)
 
 
-def note_made(session: Session) -> None:
-    """Tie memories that came after their flush was settled to the flush that took the last messages."""
+def link_late_memories(session: Session) -> None:
+    """Link memories that arrived after their flush was settled to the flush that took the last messages."""
     taken = _rows(session).exclude(batch_id="").exclude(batch_id__startswith=_SENDING).order_by("-pk")
     batch_id = taken.values_list("batch_id", flat=True).first()
     if batch_id:
-        _unnoted(session).update(batch_id=batch_id)
+        _unlinked(session).update(batch_id=batch_id)
 
 
-def _unnoted(session: Session) -> QuerySet[Memory]:
+def _unlinked(session: Session) -> QuerySet[Memory]:
     return session.memories.filter(memory_type=Memory.Type.EPISODE, origin=Memory.Origin.UPSTREAM, batch_id="")
 
 
-def _unkept(session: Session) -> dict[str, Any]:
-    """What a chat leaves where the setting wants no record of it: that it was said, so that nothing is sent twice."""
+def _cleared_fields(session: Session) -> dict[str, Any]:
+    """Return the fields to clear for a chat if the settings keep no transcript; the row remains against duplicates."""
     is_chat = session.kind != Session.Kind.RESOURCE
-    is_unkept = is_chat and not settings.MEMORY_GATEWAY_FULL_CONTEXT_MEMORY
-    return {"text": "", "payload": {}} if is_unkept else {}
+    is_cleared = is_chat and not settings.MEMORY_GATEWAY_FULL_CONTEXT_MEMORY
+    return {"text": "", "payload": {}} if is_cleared else {}
 
 
-def holds_words(row: Memory) -> bool:
-    """Whether a row of the journal says what was said."""
+def has_text(row: Memory) -> bool:
+    """Return True if the row still holds its message."""
     return "message" in row.payload
 
 
-def waits_for_flush(session: Session, messages: Iterable[Message]) -> bool:
-    """Whether one of the messages lies in the upstream's buffer."""
-    memory_ids = [name_of(session.session_id, message) for message in messages]
+def is_buffered(session: Session, messages: Iterable[Message]) -> bool:
+    """Return True if one of the messages is in the engine's buffer."""
+    memory_ids = [memory_id_of(session.session_id, message) for message in messages]
     return _rows(session).filter(batch_id="", memory_id__in=memory_ids).exists()
 
 
-def said(row: Memory) -> Message:
-    """The message that a row of the journal holds."""
+def message_of(row: Memory) -> Message:
+    """Return the message of a journal row."""
     return _message(row.payload["message"])
 
 
 def is_flushed(row: Memory) -> bool:
-    """Whether the upstream has taken a message of the journal out of its buffer."""
+    """Return True if a flush took the row's message."""
     return bool(row.batch_id) and not row.batch_id.startswith(_SENDING)
 
 
-def rename(session: Session, rows: Iterable[Memory]) -> None:
-    """Gives rows of another session's journal to this one, as if their messages had been said in it. What this one
-    holds already stays the only one."""
-    named = {name_of(session.session_id, said(row)): row for row in rows if holds_words(row)}
+def reassign(session: Session, rows: Iterable[Memory]) -> None:
+    """Move rows of another session's journal to this session.
+
+    Messages that the session already has are not duplicated.
+    """
+    named = {memory_id_of(session.session_id, message_of(row)): row for row in rows if has_text(row)}
     known = set(_rows(session).filter(memory_id__in=list(named)).values_list("memory_id", flat=True))
     moved = [row for memory_id, row in named.items() if memory_id not in known]
     for memory_id, row in named.items():
@@ -243,14 +256,14 @@ def rename(session: Session, rows: Iterable[Memory]) -> None:
     Memory.objects.bulk_update(moved, ["memory_id", "session"], batch_size=_ROWS_AT_ONCE)
 
 
-def said_last_ms(session: Session) -> int | None:
-    """When the user spoke last of what was flushed; None where they never did."""
+def last_user_message_ms(session: Session) -> int | None:
+    """Return the time of the last user message of a session; None without one."""
     times = _rows(session).filter(category=_category("user")).order_by("-created_at_ms")
     return times.values_list("created_at_ms", flat=True).first()
 
 
-def owes_memories(session: Session) -> bool:
-    """Whether something waits for a flush, or was flushed and has brought no episode that we know of."""
+def expects_memories(session: Session) -> bool:
+    """Return True if a message is buffered, or was flushed and has no known episode yet."""
     made = session.memories.filter(memory_type=Memory.Type.EPISODE, origin=Memory.Origin.UPSTREAM)
     unseen = Q(category=_category("user")) & ~Q(batch_id__in=made.values("batch_id"))
     return _rows(session).filter(Q(batch_id="") | unseen).exists()
@@ -268,7 +281,7 @@ def _rows(session: Session) -> QuerySet[Memory]:
 
 
 def _journalled(columns: str, session: Session, further: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
-    """Columns of a session's rows. Plain, because whoever adds holds the place of all who write to SQLite."""
+    """Return columns of a session's rows. Plain SQL, because an add holds SQLite's write lock."""
     owner = [sql.uuid_value(session.user_id), session.app_id, session.project_id]
     return sql.rows(f"SELECT {columns} {_OF_SESSION} {further}", [*owner, session.pk, *values])
 
@@ -304,7 +317,7 @@ def _write(session: Session, messages: dict[str, Message]) -> Batch:
 
 
 def _free_times(session: Session, messages: Sequence[Message]) -> list[int]:
-    """For each message its own time, or the first after it that no other message of the session has."""
+    """Return for each message its own time, or the next time that no other message of the session occupies."""
     taken = _taken(session, min(message.timestamp_ms for message in messages))
     times = []
     for message in messages:
@@ -318,24 +331,26 @@ def _free_times(session: Session, messages: Sequence[Message]) -> list[int]:
 
 
 def _taken(session: Session, since_ms: int) -> list[tuple[int, int]]:
-    """The intervals that messages of the session occupy, in order, as far as they reach beyond a time."""
+    """Return the sorted intervals that the session's messages occupy after `since_ms`."""
     later = "AND created_at_ms > %s ORDER BY created_at_ms"
     rows = _journalled("created_at_ms, chunk_index", session, later, [since_ms - FILE_SPAN_MS])
     return [(start, start + (span or 1)) for start, span in rows]
 
 
-def _batches(session: Session, batch_ids: Iterable[str], at_hand: Mapping[str, Message]) -> list[Batch]:
-    """`at_hand` holds messages by memory id as they were given now, with the addresses that are not written down."""
+def _batches(session: Session, batch_ids: Iterable[str], given: Mapping[str, Message]) -> list[Batch]:
+    """Return the recorded batches. `given` holds messages by memory id, with addresses that are not stored."""
     found: dict[str, list[Entry]] = {}
     for row in _rows(session).filter(batch_id__in=list(batch_ids)).order_by("id"):
-        message = at_hand.get(row.memory_id) or _message(row.payload["message"])
+        message = given.get(row.memory_id) or _message(row.payload["message"])
         found.setdefault(row.batch_id, []).append(Entry(message, row.created_at_ms))
     return [Batch(batch_id, tuple(entries), is_new=False) for batch_id, entries in found.items()]
 
 
-def name_of(session_id: str, message: Message) -> str:
-    """The `memory_id` of a message: the same for the same (session, sender, role, time, content), whichever way its
-    files are called on disk."""
+def memory_id_of(session_id: str, message: Message) -> str:
+    """Return the `memory_id` of a message.
+
+    It depends on session, sender, role, time and content, and not on the paths of files.
+    """
     digest = hashlib.sha256()
     for item in message.content:
         plain = _plain_item(item) | {"file": _file_digest(item.file) if item.file else None}
@@ -345,7 +360,7 @@ def name_of(session_id: str, message: Message) -> str:
 
 
 def _file_digest(file: Path) -> str:
-    """Empty for a file that is gone: sending it will say so."""
+    """Return the SHA-256 of a file, empty if it is missing: sending it raises the error."""
     try:
         with file.open("rb") as source:
             return hashlib.file_digest(source, "sha256").hexdigest()
@@ -362,13 +377,13 @@ def _text(message: Message) -> str:
 
 
 def _plain(message: Message) -> dict[str, Any]:
-    """The message as JSON data; a file by its path."""
+    """Return the message as JSON data, with files as paths."""
     content = [_plain_item(item) | {"file": str(item.file) if item.file else None} for item in message.content]
     return {**asdict(message), "content": content}
 
 
 def _plain_item(item: ContentItem) -> dict[str, Any]:
-    """Without the address of this one call: it may be a secret."""
+    """Return the item without its one-time address, which may be a secret."""
     return {name: value for name, value in asdict(item).items() if name != "ingest_uri"}
 
 

@@ -1,7 +1,6 @@
-"""What an upstream that cannot delete still holds of erased people and of sessions that moved elsewhere: nobody comes
-to it by taking the same names.
+"""Names of erased users and moved sessions whose data an external engine cannot delete.
 
-Names are kept as digests only.
+A new user or session with the same name must not reach that data. Names are stored as digests only.
 """
 
 from __future__ import annotations
@@ -13,17 +12,17 @@ from typing import Final
 from store.models import LeftUpstream, Session
 
 HOLDS: Final = "SELECT 1 FROM store_leftupstream WHERE digest = %s"
-"""`holds_session` as a part of a statement, for `digest_of(session)`."""
+"""SQL of `holds_session`, for the parameter `digest_of(session)`."""
 
 
-def note(user_id: str, sessions: Iterable[Session]) -> None:
-    """Writes down the names under which an upstream knows an erased user and their sessions."""
-    _note({_digest("user", user_id), *map(digest_of, sessions)})
+def record_user(user_id: str, sessions: Iterable[Session]) -> None:
+    """Record the names under which the engine knows an erased user and their sessions."""
+    _record({_digest("user", user_id), *map(digest_of, sessions)})
 
 
-def note_session(session: Session) -> None:
-    """Writes down the name under which an upstream knows what a session of a living user has left there."""
-    _note({digest_of(session)})
+def record_session(session: Session) -> None:
+    """Record the name of a living user's session that left data in the engine."""
+    _record({digest_of(session)})
 
 
 def holds_user(user_id: str) -> bool:
@@ -31,7 +30,7 @@ def holds_user(user_id: str) -> bool:
 
 
 def holds_session(session: Session) -> bool:
-    """Whether the session has the name of one that an erased user wrote to."""
+    """Return True if the session has the name of a recorded one."""
     return LeftUpstream.objects.filter(digest=digest_of(session)).exists()
 
 
@@ -39,7 +38,7 @@ def digest_of(session: Session) -> str:
     return _digest("session", session.app_id, session.project_id, session.engine_session_id)
 
 
-def _note(digests: Collection[str]) -> None:
+def _record(digests: Collection[str]) -> None:
     LeftUpstream.objects.bulk_create([LeftUpstream(digest=digest) for digest in digests], ignore_conflicts=True)
 
 

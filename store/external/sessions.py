@@ -1,6 +1,6 @@
-"""Whose session is which upstream: there one id is one session, here it may be several users'.
+"""Sessions of an external engine, where one id is one session although several users may use it.
 
-Who wrote to an id first holds it there; everybody else's session of that id gets one made unique with their user's key.
+The first user of an id holds it in the engine; other users' sessions get an engine id made unique by their user key.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from store.models import Session, owned_by
 from store.owned import owner_values
 from store.types import Owner
 
-_BETWEEN: Final = "\x1e"  # stands in no id of a session
-# A row made under another engine may carry an id that somebody else holds upstream: the older row is the holder.
+_BETWEEN: Final = "\x1e"  # occurs in no session id
+# A row made under another engine may have an id that another user holds in EverOS: the older row is the holder.
 _OWN = """
     FROM store_session AS own
     WHERE own.user_id = %s AND own.app_id = %s AND own.project_id = %s
@@ -44,8 +44,10 @@ _NAMED = "SELECT 1 FROM accounts_memoryuser WHERE id = %s AND user_id = %s"
 
 
 def engine_ids(owner: Owner, session_ids: Collection[str]) -> tuple[dict[str, str], bool]:
-    """Which of these sessions the owner has, with the engine's ids, and whether our own index holds anything of the
-    owner's. One statement."""
+    """Return the engine ids of those sessions that the owner has, and True if the owner's local index has entries.
+
+    One statement.
+    """
     if not session_ids:
         return {}, keyword.is_filled(owner)
     live = _select(f"own.session_id || '{_BETWEEN}' || own.engine_session_id AS value", "own.session_id", session_ids)
@@ -58,8 +60,10 @@ def engine_ids(owner: Owner, session_ids: Collection[str]) -> tuple[dict[str, st
 
 
 def session_ids(owner: Owner, engine_session_ids: Collection[str]) -> tuple[dict[str, str], frozenset[str]]:
-    """Which of these engine ids are the owner's, with the owner's ids, and which were until the owner deleted them for
-    good. One statement."""
+    """Return the owner's session ids by engine id, and the engine ids of permanently deleted sessions.
+
+    One statement.
+    """
     if not engine_session_ids:
         return {}, frozenset()
     columns = "own.engine_session_id, own.session_id, own.deleted_at IS NULL"
@@ -74,15 +78,15 @@ def _select(columns: str, key: str, wanted: Collection[str]) -> str:
 
 
 def find(owner: Owner, session_id: str) -> Session | None:
-    """The owner's session, also a deleted one."""
+    """Return the owner's session, also a deleted one, or None."""
     return Session.objects.filter(owned_by(owner), session_id=session_id).first()
 
 
 def claim(owner: Owner, session_id: str) -> Session:
-    """The owner's session with an engine id that is the owner's alone; made if there is none yet.
+    """Return the owner's session, created if missing, with an engine id that no other user holds.
 
-    Call it inside a transaction: until that ends, nobody else claims the same id or writes to the same session.
-    Errors: `EngineRefused` for a deleted session and an erased user.
+    Call inside a transaction, which blocks other claims of the id and writers to the session until it ends. Raises:
+    `EngineRefused` for a deleted session and an erased user.
     """
     _lock(session_id)
     with connection.cursor() as cursor:
@@ -99,10 +103,10 @@ def claim(owner: Owner, session_id: str) -> Session:
 
 
 def _require_not_erased(owner: Owner) -> None:
-    """An erasure notes under which names the upstream holds something of its user, and takes the user's own name with
-    that: a session that began afterwards would be noted nowhere, and whoever takes both names would come to it.
+    """Check that the user still has the name under which erasure records residue.
 
-    Errors: `EngineRefused`.
+    A session created after an erasure would not be recorded, and a new user of both names could reach it. Raises:
+    `EngineRefused`.
     """
     if not sql.rows(_named_statement(), [sql.uuid_value(owner.user_pk), owner.user_id]):
         raise EngineRefused("This user was erased.")
@@ -114,22 +118,22 @@ def _named_statement() -> str:
 
 
 def _lock(session_id: str) -> None:
-    """SQLite's transactions are one at a time anyway."""
+    """Lock the session id on PostgreSQL. SQLite's write transactions are serial anyway."""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [session_id])
 
 
 def _is_taken(session: Session) -> bool:
-    """Whether another user held the session's engine id first, or one who was erased. One statement."""
+    """Return True if another or an erased user held the session's engine id first. One statement."""
     held_by = [session.engine_session_id, session.app_id, session.project_id]
     since = [session.pk, sql.uuid_value(session.user_id)]
     [(is_taken,)] = sql.rows(_TAKEN, [*held_by, *since, residue.digest_of(session)])
     return bool(is_taken)
 
 
-def note_flush_sent(session: Session, now: datetime) -> datetime | None:
-    """Writes down that a flush goes out now. When an earlier one's outcome is not known yet, returns its time."""
+def mark_flush_sent(session: Session, now: datetime) -> datetime | None:
+    """Record that a flush is being sent. Return the time of an earlier one that is unconfirmed, else None."""
     if is_flush_open(session):
         return session.flushed_at
     session.flushed_at, session.searchable_at = now, None
@@ -137,33 +141,35 @@ def note_flush_sent(session: Session, now: datetime) -> datetime | None:
     return None
 
 
-def note_flush_ended(session: Session, searchable_at: datetime) -> None:
+def mark_flush_ended(session: Session, searchable_at: datetime) -> None:
     session.searchable_at = searchable_at
     session.save(update_fields=["searchable_at"])
 
 
 def open_flushes(since: datetime, before: datetime, limit: int) -> list[Session]:
-    """Sessions whose last flush went out within that time and of which nobody knows what it brought, with their
-    users, who take turns; the latest of each first."""
+    """Return sessions with an unconfirmed flush sent within that time, round-robin by user, latest first.
+
+    They come with their users.
+    """
     unseen = Session.objects.filter(searchable_at__isnull=True, deleted_at__isnull=True)
     sent = unseen.filter(flushed_at__gte=since, flushed_at__lt=before).select_related("user")
     return list(sent.annotate(turn=turn_of_user("-flushed_at")).order_by("turn", "-flushed_at")[:limit])
 
 
 def is_flush_open(session: Session) -> bool:
-    """Whether a flush was sent of which nobody knows yet what it brought."""
+    """Return True if a flush was sent and its result is unknown."""
     return session.flushed_at is not None and session.searchable_at is None
 
 
-def note_retry(session: Session, at: datetime | None) -> None:
-    """Write down when the session's unconfirmed calls are retried; None: nothing failed."""
+def schedule_retry(session: Session, at: datetime | None) -> None:
+    """Record when the session's unconfirmed calls are retried. None: nothing failed."""
     if session.retry_at != at:
         session.retry_at = at
         session.save(update_fields=["retry_at"])
 
 
-def forget(owner: Owner, session_id: str, now: datetime) -> Session:
-    """Marks the session as deleted for good, so that late writes to it are refused and its hits are nobody's."""
+def mark_deleted(owner: Owner, session_id: str, now: datetime) -> Session:
+    """Mark the session as permanently deleted: it refuses late writes, and its hits are dropped."""
     session, _ = Session.objects.get_or_create(
         user_id=owner.user_pk,
         app_id=owner.app_id,
@@ -178,6 +184,6 @@ def forget(owner: Owner, session_id: str, now: datetime) -> Session:
 
 
 def restore_flush(session: Session, flushed_at: datetime | None, searchable_at: datetime | None) -> None:
-    """As if the last flush had never gone out."""
+    """Undo `mark_flush_sent`."""
     session.flushed_at, session.searchable_at = flushed_at, searchable_at
     session.save(update_fields=["flushed_at", "searchable_at"])

@@ -1,8 +1,8 @@
-"""Giving EverOS a session anew without anybody seeing it before it is whole.
+"""Re-ingest a session into EverOS, hidden until it is complete.
 
-A staging session stands in for the real one: it counts as deleted, so nothing of it is found, listed or shown, and it
-has an id upstream that nobody else has. One transaction then gives all that came of it to the real session. EverOS has
-no deletion: what it held of the session before stays there under an id that is nobody's any more.
+A staging session stands for the real one. It is marked as deleted, so nothing of it is found or listed, and has a
+unique engine id. One transaction then moves its memories to the real session. EverOS cannot delete: its former copy
+stays there under an id that no session uses.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from store.external.engine_ids import with_mark
 from store.models import Memory, Session
 from store.types import Message, Owner
 
-# No session that a caller names holds a control character.
+# Session ids of callers contain no control characters.
 _PREFIX = "\x1fmoving:"
 
 
 def staging_session(owner: Owner, session: Session, now: datetime) -> Session:
-    """The session's stand-in, made if there is none; one that a crash left is gone on with."""
+    """Return the session's staging session, created if missing; one left by a crash is reused."""
     staging, _ = Session.objects.get_or_create(
         user_id=owner.user_pk,
         app_id=owner.app_id,
@@ -39,25 +39,25 @@ def staging_session(owner: Owner, session: Session, now: datetime) -> Session:
 
 
 def fresh_engine_id(session: Session) -> str:
-    """An id for the session upstream that was never used, and that nobody can guess."""
+    """Return an engine id for the session that was never used and cannot be guessed."""
     return with_mark(session.session_id, f"~{secrets.token_hex(8)}")
 
 
-def holds_others(staging: Session, messages: Collection[Message]) -> bool:
-    """Whether the stand-in was given something else than these: then it is to be discarded."""
-    given = {journal.name_of(staging.session_id, message) for message in messages}
+def has_other_messages(staging: Session, messages: Collection[Message]) -> bool:
+    """Return True if the staging session holds messages other than these, and must be discarded."""
+    given = {journal.memory_id_of(staging.session_id, message) for message in messages}
     noted = set(_journal(staging).values_list("memory_id", flat=True))
     return not noted <= given
 
 
 def discard(staging: Session) -> None:
-    """Forgets the stand-in; what EverOS holds of it is nobody's."""
-    residue.note_session(staging)
+    """Delete the staging session, and record what EverOS still holds of it."""
+    residue.record_session(staging)
     _remove(staging)
 
 
-def discard_of(session: Session) -> None:
-    """The same for the stand-in that a move of the session left, if one was broken off."""
+def discard_for(session: Session) -> None:
+    """Delete the staging session that an interrupted move of the session left, if there is one."""
     named = Session.objects.filter(
         user_id=session.user_id,
         app_id=session.app_id,
@@ -74,21 +74,21 @@ def _remove(staging: Session) -> None:
 
 
 def publish(staging: Session, session: Session) -> int:
-    """Gives everything that came of the stand-in to the session that it stood for; how many memories that are.
+    """Move everything of the staging session to the session, and return how many memories that are.
 
-    Call inside the transaction that takes away what the session held before.
+    Call inside the transaction that deletes the session's former memories.
     """
     session.engine_session_id = staging.engine_session_id
     session.flushed_at, session.searchable_at = staging.flushed_at, staging.searchable_at
     session.save(update_fields=["engine_session_id", "flushed_at", "searchable_at"])
-    journal.rename(session, _journal(staging).order_by("pk"))
+    journal.reassign(session, _journal(staging).order_by("pk"))
     made = _made(staging).update(session=session)
     _remove(staging)
     return made
 
 
-def made_of(staging: Session) -> list[Memory]:
-    """The memories that EverOS made of the stand-in's messages."""
+def memories_of(staging: Session) -> list[Memory]:
+    """Return the memories that EverOS made of the staging session's messages."""
     return list(_made(staging).order_by("pk"))
 
 

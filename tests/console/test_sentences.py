@@ -29,7 +29,7 @@ SPOKEN = (
 UNSPOKEN = ("store/filters.py", "engines/embedded/llm", "memories/services/files.py")
 NAMED = {
     "Forbidden", "EngineRefused", "EngineUnavailable", "OutcomeUnknown", "Unreadable", "Refused", "UpstreamFailed",
-    "NotReached", "NoAnswer", "OddAnswer", "EndpointError", "TypeMismatch",
+    "NotReached", "NoAnswer", "InvalidResponse", "EndpointError", "TypeMismatch",
     *(name for module in (errors, http_client) for name, kind in vars(module).items() if isinstance(kind, type)),
 } - {"FieldError", "Unauthenticated"}  # fmt: skip
 

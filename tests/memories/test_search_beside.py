@@ -10,7 +10,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from accounts.audit import Actor
-from engines.everos.adapter import UpstreamEngine
+from engines.everos.adapter import EverOSEngine
 from memories.models import Tombstone
 from memories.services import decisions
 from memories.services.decisions import OverrideValues
@@ -31,7 +31,7 @@ def stub() -> Iterator[StubUpstream]:
 
 
 @pytest.fixture
-def engine(stub: StubUpstream) -> UpstreamEngine:
+def engine(stub: StubUpstream) -> EverOSEngine:
     return make_engine(stub)
 
 
@@ -62,7 +62,7 @@ def delete(person: Person, *memory_ids: str) -> None:
     )
 
 
-def ask(engine: UpstreamEngine, person: Person, query: str = "tea", **values: Any) -> SearchAnswer:
+def ask(engine: EverOSEngine, person: Person, query: str = "tea", **values: Any) -> SearchAnswer:
     command = SearchCommand(query=query, scopes=frozenset({"all_user_memory"}), **values)
     return search(person.owner, command, engine=engine)
 
@@ -77,7 +77,7 @@ def digest(stub: StubUpstream, person: Person, text: str) -> None:
     stub.store.agent_skills.append({"id": f"{agent}_skill", "agent_id": agent, "name": "", "content": text, **scope})
 
 
-def told_by_digests(engine: UpstreamEngine, person: Person, text: str) -> list[bool]:
+def told_by_digests(engine: EverOSEngine, person: Person, text: str) -> list[bool]:
     """Whether a search of the person's says it, and one of their agent's."""
     answers = (ask(engine, person, agent_id=agent_id) for agent_id in (None, "main"))
     return [text in str([found.hit for found in answer.results]) for answer in answers]
@@ -91,7 +91,7 @@ def asked(stub: StubUpstream) -> list[int]:
     return [body["top_k"] for body in stub.calls("search")]
 
 
-def test_deleted_hits_are_made_up_for(engine: UpstreamEngine, stub: StubUpstream, alice: Person) -> None:
+def test_deleted_hits_are_made_up_for(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
     ids = hold(stub, alice, 40)
     delete(alice, *ids[:9])
     answer = ask(engine, alice, top_k=4)
@@ -102,7 +102,7 @@ def test_deleted_hits_are_made_up_for(engine: UpstreamEngine, stub: StubUpstream
 
 
 def test_nobody_is_asked_again_where_nothing_is_missing(
-    engine: UpstreamEngine, stub: StubUpstream, alice: Person
+    engine: EverOSEngine, stub: StubUpstream, alice: Person
 ) -> None:
     ids = hold(stub, alice, 5)
     assert ids_of(ask(engine, alice, top_k=5)) == ids
@@ -111,7 +111,7 @@ def test_nobody_is_asked_again_where_nothing_is_missing(
     assert asked(stub) == [5, 8]
 
 
-def test_a_hundred_deleted_ones_exhaust_the_upstream(engine: UpstreamEngine, stub: StubUpstream, alice: Person) -> None:
+def test_a_hundred_deleted_ones_exhaust_the_upstream(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
     ids = hold(stub, alice, 120)
     delete(alice, *ids[:99])
     answer = ask(engine, alice, top_k=60)
@@ -120,9 +120,7 @@ def test_a_hundred_deleted_ones_exhaust_the_upstream(engine: UpstreamEngine, stu
     assert answer.scopes["all_user_memory"].exhausted
 
 
-def test_only_the_scope_that_lacks_some_is_asked_again(
-    engine: UpstreamEngine, stub: StubUpstream, alice: Person
-) -> None:
+def test_only_the_scope_that_lacks_some_is_asked_again(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
     engine.add(alice.owner, "chat:c1", [told(alice.owner, "tea")])
     engine.flush(alice.owner, "chat:c1")
     ids = hold(stub, alice, 3)
@@ -141,7 +139,7 @@ def test_only_the_scope_that_lacks_some_is_asked_again(
 
 
 def test_each_round_of_asking_costs_the_same_few_statements(
-    engine: UpstreamEngine, stub: StubUpstream, alice: Person
+    engine: EverOSEngine, stub: StubUpstream, alice: Person
 ) -> None:
     ids = hold(stub, alice, 40)
     delete(alice, *ids[:9])
@@ -151,7 +149,7 @@ def test_each_round_of_asking_costs_the_same_few_statements(
     assert len(queries) == 3 * 3
 
 
-def test_what_lies_beside_costs_two_statements_more(engine: UpstreamEngine, alice: Person) -> None:
+def test_what_lies_beside_costs_two_statements_more(engine: EverOSEngine, alice: Person) -> None:
     engine.add(alice.owner, "chat:c1", [told(alice.owner, "I like green tea")])
     engine.flush(alice.owner, "chat:c1")
     which = MemoryRef(Memory.objects.get(memory_type="episode").memory_id)
@@ -161,7 +159,7 @@ def test_what_lies_beside_costs_two_statements_more(engine: UpstreamEngine, alic
     assert len(queries) == 4  # and our index, what was reworded
 
 
-def test_a_correction_is_found_by_its_words_until_it_is_undone(engine: UpstreamEngine, alice: Person) -> None:
+def test_a_correction_is_found_by_its_words_until_it_is_undone(engine: EverOSEngine, alice: Person) -> None:
     engine.add(alice.owner, "chat:c1", [told(alice.owner, "I like green tea")])
     engine.flush(alice.owner, "chat:c1")
     which = MemoryRef(Memory.objects.get(memory_type="episode").memory_id)
@@ -180,7 +178,7 @@ def test_a_correction_is_found_by_its_words_until_it_is_undone(engine: UpstreamE
 # --- what the upstream made of memories that are deleted or corrected -------------------------------------------------
 
 
-def say(engine: UpstreamEngine, person: Person) -> list[str]:
+def say(engine: EverOSEngine, person: Person) -> list[str]:
     """Two sessions, one memory each; gives the ids of these."""
     for number, text in enumerate(("The walnut safe opens with 4711.", "I like tea.")):
         engine.add(person.owner, f"chat:c{number}", [told(person.owner, text)])
@@ -189,7 +187,7 @@ def say(engine: UpstreamEngine, person: Person) -> list[str]:
 
 
 def test_a_digest_is_left_out_while_a_memory_is_deleted(
-    engine: UpstreamEngine, stub: StubUpstream, alice: Person, bob: Person
+    engine: EverOSEngine, stub: StubUpstream, alice: Person, bob: Person
 ) -> None:
     """The upstream goes on telling what it wrote of the memory, and nothing makes it write that anew."""
     which = MemoryRef(say(engine, alice)[0])
@@ -203,7 +201,7 @@ def test_a_digest_is_left_out_while_a_memory_is_deleted(
     assert told_by_digests(engine, alice, "a walnut safe") == [True, True]
 
 
-def test_a_digest_costs_two_statements(engine: UpstreamEngine, stub: StubUpstream, alice: Person) -> None:
+def test_a_digest_costs_two_statements(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
     """Whether the upstream holds it of somebody erased, and whether anything is deleted or corrected."""
     say(engine, alice)
     counts = []
@@ -216,7 +214,7 @@ def test_a_digest_costs_two_statements(engine: UpstreamEngine, stub: StubUpstrea
 
 
 def test_a_digest_is_left_out_while_a_session_is_deleted(
-    engine: UpstreamEngine, stub: StubUpstream, alice: Person
+    engine: EverOSEngine, stub: StubUpstream, alice: Person
 ) -> None:
     say(engine, alice)
     digest(stub, alice, "a walnut safe and its tea")
@@ -228,7 +226,7 @@ def test_a_digest_is_left_out_while_a_session_is_deleted(
     assert told_by_digests(engine, alice, "walnut") == [False, False]
 
 
-def test_a_digest_is_left_out_while_other_words_hold(engine: UpstreamEngine, stub: StubUpstream, alice: Person) -> None:
+def test_a_digest_is_left_out_while_other_words_hold(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
     which = MemoryRef(say(engine, alice)[0])
     digest(stub, alice, "a walnut safe and its tea")
     decisions.override(alice.user_pk, which, OverrideValues(category="user_memory_fact"), actor=ACTOR, engine=engine)

@@ -77,7 +77,7 @@ def test_derived_memories_keep_their_sources_and_why_they_are_hidden(imported: d
 
 
 def test_the_journal_knows_what_is_confirmed(imported: dict[str, Person]) -> None:
-    unsettled = journal.unsettled_messages(imported["bob"].user_pk)
+    unsettled = journal.unconfirmed_messages(imported["bob"].user_pk)
     assert [message.content[0].text for message in unsettled] == ["Nobody confirmed this."]
     waiting = Memory.objects.get(text="The meeting is on Friday.")
     assert not journal.is_flushed(waiting)

@@ -1,4 +1,4 @@
-"""`manage.py mcp --user …`: one user's memories for an MCP client that starts its servers itself."""
+"""Serve one user's memories to an MCP client over stdin and stdout."""
 
 from __future__ import annotations
 

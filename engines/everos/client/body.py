@@ -1,4 +1,4 @@
-"""Request bodies: JSON in which files are packed as base64 while it is sent, never all in memory."""
+"""Request bodies: JSON with files encoded as base64 while they are sent, so that no file is held in memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PIECE_BYTES = 3 * 64 * 1024  # base64 packs three bytes into four characters
 
 
 class FileContent:
-    """A file that stands in a payload where its base64 is meant. Errors: `Unreadable` if it is gone."""
+    """A file in a payload, sent as base64. Raises: `Unreadable` if the file is gone."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -26,7 +26,7 @@ class FileContent:
             raise Unreadable("The stored file is missing: upload it again.") from None
 
     def __len__(self) -> int:
-        """How many characters its base64 has."""
+        """Return the length of the base64 text in characters."""
         return 4 * -(-self.size_bytes // 3)
 
     def __iter__(self) -> Iterator[bytes]:
@@ -36,19 +36,19 @@ class FileContent:
 
 
 class Body:
-    """A payload as JSON: it knows its length, and can be read as often as it has to be sent."""
+    """A payload as JSON with a known length, which can be read repeatedly for retries."""
 
     def __init__(self, payload: Mapping[str, Any]) -> None:
         files: dict[bytes, FileContent] = {}
 
-        def stand_in(value: Any) -> str:
+        def placeholder(value: Any) -> str:
             if not isinstance(value, FileContent):
-                raise TypeError(f"{type(value).__name__} has no place in JSON")
+                raise TypeError(f"{type(value).__name__} is not JSON serializable")
             mark = secrets.token_hex(16)
             files[mark.encode()] = value
             return mark
 
-        self._parts = list(_split(orjson.dumps(payload, default=stand_in), files))
+        self._parts = list(_split(orjson.dumps(payload, default=placeholder), files))
 
     def __len__(self) -> int:
         return sum(len(part) for part in self._parts)
@@ -62,7 +62,7 @@ class Body:
 
 
 def _split(json: bytes, files: Mapping[bytes, FileContent]) -> Iterator[bytes | FileContent]:
-    """The JSON between the files' marks, which stand in it in the order in which they were made."""
+    """Yield the JSON text and the files in place of their markers, in order."""
     for mark, file in files.items():
         before, _, json = json.partition(mark)
         yield before

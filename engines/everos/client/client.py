@@ -1,7 +1,7 @@
-"""The HTTP client of EverOS (1.0–1.5): every call bounded in time, size and number, every answer checked.
+"""HTTP client of EverOS 1.0 to 1.5 with limits on time, size and concurrency, and typed answers.
 
-Errors of every call are those of the port: `EngineUnavailable` and its children (temporary), `EngineRefused`
-(permanent). Answers are typed; the upstream's own error text is only logged.
+Raises on every call: `EngineUnavailable` and its subclasses (temporary), `EngineRefused` (permanent). The error text of
+EverOS is only logged.
 """
 
 from __future__ import annotations
@@ -19,17 +19,16 @@ from core.errors import EngineError, EngineRefused, EngineUnavailable, OutcomeUn
 from core.http_client import Deadline, HttpClient, HttpError, Response, TooLarge, Undecodable
 from engines.everos.client import failures, responses, wire
 from engines.everos.client.body import Body
-from engines.everos.client.resilience import Breaker, Lane, Retry
+from engines.everos.client.resilience import Breaker, Bulkhead, Retry
 from engines.everos.client.responses import Envelope
 
 READS_AT_ONCE = 32
 WRITES_AT_ONCE = 16
-_SHARE_OF_ONE_USER = 2  # half of them
+_PER_USER_DIVISOR = 2  # one user gets at most half
 SETTLE_SECONDS = 3.0
-"""How long a write whose outcome is unknown is left to end before EverOS is asked what became of it."""
+"""Wait after a write with an unknown outcome, before EverOS is asked whether it was carried out."""
 _MAX_VERIFIED_BYTES = 4 * 2**20
-"""EverOS's list of a buffer repeats its files: a larger message is sent again without looking, which EverOS keeps
-once."""
+"""EverOS's buffer listing includes file contents, so larger calls are repeated unchecked; EverOS keeps them once."""
 _TASK_POLL_SECONDS = 0.25
 _TASK_POLL_CAP_SECONDS = 2.0
 _TASK_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
@@ -41,7 +40,7 @@ _Data = TypeVar("_Data", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Where the upstream is and how patient we are. `timeout_seconds` bounds one call with all its tries."""
+    """Address, timeout and retry policy. `timeout_seconds` limits a call including its retries."""
 
     base_url: str
     timeout_seconds: float = 120.0
@@ -59,9 +58,12 @@ class AddAnswer:
 
 @dataclass(frozen=True, slots=True)
 class FlushAnswer:
-    """`status` None: done behind a queue, which does not say with what result. `failed_before` holds the failures of
-    earlier tries of this call: after one, "no_extraction" does not mean that there was nothing to extract.
-    `is_verified`: not asked again, because its memories were seen."""
+    """The answer of a flush.
+
+    `status` is None for a queued flush, which reports no result. `failed_before` holds the failures of earlier tries of
+    this call: after one, "no_extraction" does not mean that there was nothing to extract. `is_verified`: not sent
+    again, because its memories are listed.
+    """
 
     request_id: str
     status: Literal["extracted", "no_extraction"] | None
@@ -70,18 +72,18 @@ class FlushAnswer:
 
 
 class Client:
-    """One per process, and of it one for each user (`of`); threads share them."""
+    """One per process, with one view per user (`of`). Thread-safe."""
 
     def __init__(self, options: Options) -> None:
         self._options = options
         self._http = HttpClient(options.base_url, headers=_HEADERS, pool_size=READS_AT_ONCE + WRITES_AT_ONCE)
         self._breaker = Breaker(clock=options.clock)
-        self._reads = Lane(READS_AT_ONCE, READS_AT_ONCE // _SHARE_OF_ONE_USER)
-        self._writes = Lane(WRITES_AT_ONCE, WRITES_AT_ONCE // _SHARE_OF_ONE_USER)
+        self._reads = Bulkhead(READS_AT_ONCE, READS_AT_ONCE // _PER_USER_DIVISOR)
+        self._writes = Bulkhead(WRITES_AT_ONCE, WRITES_AT_ONCE // _PER_USER_DIVISOR)
         self._user: Hashable = None
 
     def of(self, user: Hashable) -> Client:
-        """The same for one user: calls that hang or fail for that user hold up nobody else's."""
+        """Return this client for one user: hanging or failing calls of that user do not block other users."""
         own = object.__new__(Client)
         own.__dict__.update(self.__dict__, _user=user)
         return own
@@ -94,8 +96,10 @@ class Client:
         return Deadline.after(self._options.timeout_seconds if seconds is None else seconds, self._options.clock)
 
     def require_closed(self) -> None:
-        """To be asked before anything is done that only a call would give a sense. Errors: `CircuitOpen` while none
-        would be sent."""
+        """Check that the circuit is closed, before work that only makes sense with a call.
+
+        Raises: `CircuitOpen`.
+        """
         self._breaker.require_closed(self._user)
 
     @property
@@ -116,17 +120,15 @@ class Client:
     ) -> AddAnswer:
         """Append messages. `is_repeat`: an earlier call with them has an unknown outcome.
 
-        Such a call is repeated only if neither `is_done` says that another process saw the messages arrive nor EverOS's
-        buffer holds them. Where the buffer cannot be seen it is repeated too: until a flush, EverOS takes the same
-        (session, timestamp, position) as the same message.
-
-        Errors: `OutcomeUnknown` if a try may have been carried out.
+        Such a call is repeated unless `is_done` reports that another process delivered the messages, or EverOS's buffer
+        holds them. If the buffer cannot be read it is repeated too: until a flush, EverOS treats the same (session,
+        timestamp, position) as the same message. Raises: `OutcomeUnknown` if a try may have been carried out.
         """
         body = Body(payload)
         failed: list[OutcomeUnknown] = []
 
         def once() -> AddAnswer:
-            if (failed or is_repeat) and (is_done() or self._holds(payload, len(body), deadline)):
+            if (failed or is_repeat) and (is_done() or self._is_buffered(payload, len(body), deadline)):
                 return AddAnswer("", "accumulated")
             status, envelope = self._write("/api/v1/memory/add", body, deadline)
             if status == 202:
@@ -140,20 +142,22 @@ class Client:
             if not all(isinstance(one, failures.UpstreamFailed) for one in failed):
                 raise
             try:
-                holds = self._holds(payload, len(body), deadline)
+                is_buffered = self._is_buffered(payload, len(body), deadline)
             except EngineUnavailable:
-                holds = None
-            if holds is None:
+                is_buffered = None
+            if is_buffered is None:
                 raise
-            if holds:
+            if is_buffered:
                 return AddAnswer("", "accumulated")
             raise EngineUnavailable(error.detail, retry_after_seconds=error.retry_after_seconds) from error
 
     def flush(
         self, payload: Mapping[str, Any], deadline: Deadline, is_done: Callable[[], bool] = lambda: False
     ) -> FlushAnswer:
-        """Ask for extraction of a session's buffer. After a try with an unknown outcome the call is repeated only if
-        `is_done` does not see its memories."""
+        """Ask EverOS to extract a session's buffer.
+
+        After a try with an unknown outcome, repeat the call only if `is_done` does not find its memories.
+        """
         body = orjson.dumps(payload)
         failed: list[OutcomeUnknown] = []
 
@@ -173,7 +177,7 @@ class Client:
         return self._call(once, deadline, failed)
 
     def _call(self, once: Callable[[], _T], deadline: Deadline, failed: list[OutcomeUnknown]) -> _T:
-        """Call `once` up to the configured attempts; tries with an unknown outcome are noted in `failed`."""
+        """Call `once` up to the configured attempts; append failures with an unknown outcome to `failed`."""
 
         def note(error: EngineUnavailable) -> None:
             if isinstance(error, OutcomeUnknown):
@@ -181,10 +185,10 @@ class Client:
 
         return self._options.retry.call(once, deadline, note, settle_seconds=self._options.settle_seconds)
 
-    def _holds(self, payload: Mapping[str, Any], size_bytes: int, deadline: Deadline) -> bool | None:
-        """Return whether EverOS's buffer holds all messages of an add, None where EverOS does not show it.
+    def _is_buffered(self, payload: Mapping[str, Any], size_bytes: int, deadline: Deadline) -> bool | None:
+        """Return True if EverOS's buffer holds all messages of an add, None if EverOS does not list it.
 
-        Errors: `EngineUnavailable` while EverOS cannot be asked.
+        Raises: `EngineUnavailable` while EverOS cannot be asked.
         """
         if size_bytes > _MAX_VERIFIED_BYTES:
             return None
@@ -201,7 +205,7 @@ class Client:
         try:
             envelope = self._read_once("/api/v1/memory/search", orjson.dumps(question), deadline)
             found = responses.checked(wire.Records, envelope.data)
-        except (EngineRefused, failures.OddAnswer) as error:
+        except (EngineRefused, failures.InvalidResponse) as error:
             failures.log("the buffer of a session cannot be listed", error.detail)
             return None
         return wanted <= {message.id for message in found.unprocessed_messages}
@@ -210,11 +214,11 @@ class Client:
         return self._read("/api/v1/memory/search", payload, deadline, wire.Records)
 
     def list(self, payload: Mapping[str, Any], deadline: Deadline) -> wire.Page:
-        """One page of a user's or an agent's memories of one type."""
+        """Return one page of a user's or an agent's memories of one type."""
         return self._read("/api/v1/memory/get", payload, deadline, wire.Page)
 
     def health(self, deadline: Deadline) -> tuple[wire.HealthAnswer, dict[str, Any]]:
-        """The checked answer, and all of it as it came. Asks even while the circuit is open."""
+        """Return the checked answer and its raw JSON. Ignores the circuit breaker."""
         data = self._exchange("GET", "/health", None, deadline, self._health)
         return responses.checked(wire.HealthAnswer, data), data
 
@@ -231,9 +235,9 @@ class Client:
 
         try:
             return self._options.retry.call(once, deadline)
-        except failures.OddAnswer:
+        except failures.InvalidResponse:
             raise
-        except OutcomeUnknown as error:  # nothing was to be changed, so nothing is owed
+        except OutcomeUnknown as error:  # a read changes nothing, so its outcome does not matter
             raise EngineUnavailable(error.detail, retry_after_seconds=error.retry_after_seconds) from error
 
     def _read_once(self, path: str, body: bytes | None, deadline: Deadline) -> Envelope:
@@ -242,7 +246,7 @@ class Client:
                 raise self._refusal(response)
             return responses.read_envelope(response)
 
-        with self._reads.place(deadline, self._user), self._breaker.guard(self._user):
+        with self._reads.slot(deadline, self._user), self._breaker.guard(self._user):
             return self._exchange("POST" if body else "GET", path, body, deadline, read)
 
     def _write(self, path: str, body: bytes | Body, deadline: Deadline) -> tuple[int, Envelope]:
@@ -251,11 +255,11 @@ class Client:
                 raise self._refusal(response)
             return response.status, responses.read_envelope(response)
 
-        with self._writes.place(deadline, self._user), self._breaker.guard(self._user):
+        with self._writes.slot(deadline, self._user), self._breaker.guard(self._user):
             return self._exchange("POST", path, body, deadline, read)
 
     def _refusal(self, response: Response) -> Exception:
-        """Return the error of an answer that is no success."""
+        """Return the error for a response that is not a success."""
         status = response.status
         code, text = responses.read_refusal(response)
         failures.log(f"{status} {code}"[:60], text)
@@ -264,22 +268,24 @@ class Client:
     def _exchange(
         self, method: str, path: str, body: bytes | Body | None, deadline: Deadline, read: Callable[[Response], _T]
     ) -> _T:
-        """Return what `read` makes of the response."""
+        """Send a request and return `read(response)`."""
         try:
             with self._http.send(method, path, body, deadline) as response:
                 return read(response)
         except (TooLarge, Undecodable) as error:
-            raise failures.odd_answer(str(error)) from None
+            raise failures.invalid_response(str(error)) from None
         except HttpError as error:
             failures.log(f"{method} {path}", f"{type(error).__name__}: {error}")
             raise (failures.no_answer() if error.was_sent else failures.not_reached()) from error
 
     def _wait_for_task(self, queued: Envelope, deadline: Deadline) -> None:
-        """Waits for a call that the upstream queued. Errors: `NoAnswer` when the deadline comes first or the task is
-        forgotten, `UpstreamFailed` or `EngineRefused` as the task ended."""
+        """Wait until a queued call ends.
+
+        Raises: `NoAnswer` at the deadline or if the task is unknown, `UpstreamFailed` or `EngineRefused` if it failed.
+        """
         responses.checked(wire.Queued, queued.data)
         if not _TASK_ID.fullmatch(queued.request_id):
-            raise failures.odd_answer("a task without a usable id")
+            raise failures.invalid_response("a task without a usable id")
         pause = _TASK_POLL_SECONDS
         while not (task := self._task(queued.request_id, deadline)).is_over:
             if pause >= deadline.left_seconds:
@@ -294,7 +300,7 @@ class Client:
     def _task(self, task_id: str, deadline: Deadline) -> wire.Task:
         try:
             return responses.checked(wire.Task, self._read_once(f"/api/v1/tasks/{task_id}", None, deadline).data)
-        except failures.OddAnswer:
+        except failures.InvalidResponse:
             raise
-        except EngineError as error:  # the call itself was taken: what became of it is what we do not know
+        except EngineError as error:  # the call was accepted; only its outcome is unknown
             raise failures.no_answer() from error

@@ -1,4 +1,4 @@
-"""Several calls at once for one caller, but never so many that the others wait."""
+"""Bounded parallel calls on a shared executor."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ from typing import TypeVar
 _T = TypeVar("_T")
 
 
-def in_window(executor: Executor, calls: Sequence[Callable[[], _T]], size: int) -> list[_T]:
-    """The results in order, at most `size` calls at a time. Errors: the first call's that fails; calls that have not
-    begun are not made then. A single call runs in the caller's own thread."""
+def run_bounded(executor: Executor, calls: Sequence[Callable[[], _T]], size: int) -> list[_T]:
+    """Run the calls, at most `size` at a time, and return their results in order.
+
+    A single call runs in the caller's thread. Raises: the error of the first call that fails; calls that have not
+    started are skipped then.
+    """
     if len(calls) == 1:
         return [calls[0]()]
     waiting = deque(enumerate(calls))

@@ -1,4 +1,4 @@
-"""What we are given to remember, as EverOS wants it: text cut into messages, files as base64 with their ending."""
+"""Convert messages to EverOS's shape: text cut into messages, files as base64 with their extension."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _SOUNDS = ("mp3", "wav", "m4a", "amr", "aiff", "aac", "ogg", "flac")
 _OFFICE = ("docx", "doc", "pptx", "ppt", "xlsx", "xls", "pages", "key", "numbers", "odt", "ods", "odp", "rtf")
 _TEXTS = ("pdf", "html", "htm", "eml", "txt", "md", "vtt", "csv", "tsv")
 _EXTENSIONS = frozenset(_IMAGES + _SOUNDS + _OFFICE + _TEXTS)
-"""What EverOS 1.0–1.5 has parsers for."""
+"""Extensions that EverOS 1.0 to 1.5 has parsers for."""
 _BRACES = str.maketrans("{}", "｛｝")
 _READERS = threading.BoundedSemaphore(2)
-"""Each document that we read ourselves takes a process of its own, and may take a core."""
+"""Each document is read in a child process that may use a whole CPU core."""
 
 WireMessage = dict[str, Any]
 
 
 def has_documents(message: Message) -> bool:
-    """Whether something was sent as a file that we could also read ourselves."""
+    """Return True if a file was sent as it is that the gateway could read itself."""
     return any(
         item.file and not _is_inline(item, inline_documents=False) and _is_document(item) for item in message.content
     )
@@ -40,10 +40,10 @@ def has_documents(message: Message) -> bool:
 def wire_messages(
     message: Message, sender_id: str, timestamp_ms: int, *, inline_documents: bool = False
 ) -> list[WireMessage]:
-    """One message for everything short, and one for each piece of a text file, a millisecond apart.
+    """Return one message for all short items, and one for each piece of a text file, 1 ms apart.
 
-    EverOS knows a message by session, time and position, so these must be the same at every try. With
-    `inline_documents` files whose text we can read ourselves go as text too. Errors: `Unreadable`.
+    EverOS identifies a message by session, time and position, so every try must produce the same ones. With
+    `inline_documents`, files that the gateway can read are sent as text. Raises: `Unreadable`.
     """
     contents: list[list[dict[str, Any]]] = []
     others = [_wire_item(item) for item in message.content if not _is_inline(item, inline_documents=inline_documents)]
@@ -54,9 +54,9 @@ def wire_messages(
             contents += [[{"type": "text", "text": piece}] for piece in _pieces(item.file, item)]
     head = {"sender_id": sender_id, "role": message.role}
     if sender_id != message.sender_id:
-        head["sender_name"] = message.sender_id  # what the extracted text calls them
+        head["sender_name"] = message.sender_id  # the name used in extracted text
     if message.role == "tool":
-        head["tool_call_id"] = f"call_{timestamp_ms}"  # EverOS refuses a tool's words without one (1.4 and later)
+        head["tool_call_id"] = f"call_{timestamp_ms}"  # required since EverOS 1.4
     return [
         {**head, "timestamp": timestamp_ms + position, "content": content}
         for position, content in enumerate(contents[:FILE_SPAN_MS])
@@ -64,8 +64,10 @@ def wire_messages(
 
 
 def without_unpaired_braces(text: str) -> str:
-    """EverOS loses a session's whole buffer when its extractor meets an unpaired brace (1.0–1.5), so a text with one
-    gets full-width braces instead."""
+    """Return the text with full-width braces if its braces are unbalanced.
+
+    EverOS 1.0 to 1.5 loses a session's buffer when its extractor meets an unpaired brace.
+    """
     depth = 0
     for char in text:
         depth += (char == "{") - (char == "}")
@@ -87,8 +89,10 @@ def _is_document(item: ContentItem) -> bool:
 
 
 def _pieces(file: Path, item: ContentItem) -> Iterator[str]:
-    """The file name stands in front of each: EverOS drops the name of a text, and only by it can a found memory be
-    tied to the file."""
+    """Yield the passages of a file, each starting with the file name.
+
+    EverOS drops the name of a text item, and a found memory is linked to its file only by that name.
+    """
     with _READERS if _is_document(item) else nullcontext():
         document = read_document(file, item.mime_type or mime_types.PLAIN)
     for passage in split(document, PIECE_CHARS):
@@ -109,7 +113,7 @@ def _wire_item(item: ContentItem) -> dict[str, Any]:
 
 
 def _extension(item: ContentItem) -> str:
-    """The ending, without which EverOS chooses no parser: the name's own if it knows that, else the type's."""
+    """Return the file extension, by which EverOS chooses its parser: the name's if EverOS knows it, else the type's."""
     name = item.name or (item.file.name if item.file else urlsplit(item.uri or "").path)
     own = name.rpartition(".")[2].lower() if "." in name else ""
     if own in _EXTENSIONS:

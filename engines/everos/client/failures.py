@@ -1,4 +1,4 @@
-"""What can go wrong with the upstream, in the port's words. Its own error text goes to our log, never to a caller."""
+"""Map failures of EverOS to the port's errors. The error text of EverOS is logged and never returned to a caller."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ADDRESS = re.compile(r"\b(?:https?|minio|s3|file)://[^\s\"'<>]+", re.IGNORECASE
 _BUSY = frozenset({408, 425, 429})
 _GATEWAY_STATUSES = frozenset({502, 504})
 _REFUSED = frozenset({413, 415, 422})
-"""What EverOS answers to content that it will never take. Any other status may pass: a proxy, a key, an address."""
+"""Statuses for content that EverOS will never accept. Any other may be temporary: a proxy, a key, an address."""
 _REASONS = {
     404: "it answered 404 (is the address right?)",
     413: "the content is too large for it",
@@ -28,15 +28,15 @@ _REASONS = {
 
 
 class CircuitOpen(EngineUnavailable):
-    """Not even tried: the last calls all failed, and the next try is due later."""
+    """Not sent: the last calls failed, and the next try is due later."""
 
 
 class NotReached(EngineUnavailable):
-    """No connection: certainly not carried out."""
+    """No connection: not carried out."""
 
 
 class Unserved(EngineUnavailable):
-    """EverOS itself answered 503: it lacks a service of its own. What an add brought was not stored."""
+    """EverOS answered 503 because a service it needs is missing. The messages of an add were not stored."""
 
 
 class Rejected(EngineUnavailable):
@@ -46,15 +46,15 @@ class Rejected(EngineUnavailable):
 
 
 class NoAnswer(OutcomeUnknown):
-    """Sent, but EverOS's own answer never came, or a proxy answered 502 or 504: it may be done or still going on."""
+    """Sent, but no answer of EverOS arrived, or a proxy answered 502 or 504: outcome unknown, may still be running."""
 
 
 class ProxyFailed(OutcomeUnknown):
-    """A 5xx without EverOS's error code, so a proxy sent it: the call may be done or still going on."""
+    """A 5xx without EverOS's error code, so a proxy sent it: outcome unknown, may still be running."""
 
 
 class UpstreamFailed(OutcomeUnknown):
-    """EverOS itself answered 500: parts may have been carried out, and nothing goes on any more."""
+    """EverOS answered 500: it may have been carried out in part, and is no longer running."""
 
 
 class Lost(EngineRefused):
@@ -63,18 +63,18 @@ class Lost(EngineRefused):
     is_permanent = False
 
 
-class OddAnswer(OutcomeUnknown):
-    """Whatever answered, it was not a memory service: HTML, wrong types, far too much."""
+class InvalidResponse(OutcomeUnknown):
+    """An answer that breaks EverOS's contract: HTML, wrong types, or too large."""
 
-    status, code, title = 502, "upstream_odd_answer", "The memory service answered with something else"
+    status, code, title = 502, "engine_invalid_response", "The memory service returned an unexpected response"
 
 
 class Unsupported(EngineRefused):
-    """The upstream cannot read this type of content (415), or lacks a program that it needs for it."""
+    """EverOS cannot read this file type (415), or lacks a program for it."""
 
 
 class NotConfigured(EngineRefused):
-    """The upstream lacks the model that this method of search needs."""
+    """EverOS lacks the model for this search method."""
 
     status, code, title = 422, "method_unavailable", "This method of search is not available"
 
@@ -87,14 +87,14 @@ def no_answer() -> NoAnswer:
     return NoAnswer("The memory service did not answer in time.")
 
 
-def odd_answer(why: str) -> OddAnswer:
-    """`why` is a sentence of ours for the log."""
-    log("odd answer", why)
-    return OddAnswer("The memory service gave an answer that is none of its own.")
+def invalid_response(why: str) -> InvalidResponse:
+    """Log `why` and return the error for the caller."""
+    log("invalid response", why)
+    return InvalidResponse("The memory service returned an unexpected response.")
 
 
 def of_status(status: int, code: str, retry_after_seconds: int | None) -> EngineError:
-    """Return the error that an HTTP status means. `code` is EverOS's own `error.code`, empty where a proxy answered."""
+    """Return the error for an HTTP status. `code` is EverOS's `error.code`, empty if a proxy answered."""
     if status == 503 and code == "CAPABILITY_UNAVAILABLE":
         return Unsupported(f"The memory service refused: {_REASONS[503]}.")
     if status == 422 and code == "PROVIDER_NOT_CONFIGURED":
@@ -109,7 +109,7 @@ def of_status(status: int, code: str, retry_after_seconds: int | None) -> Engine
 
 def _temporary(status: int, *, is_everos: bool) -> EngineUnavailable:
     if status < 300:
-        return odd_answer(f"an empty success, {status}")
+        return invalid_response(f"an empty success, {status}")
     if status in _GATEWAY_STATUSES:
         return NoAnswer(f"The memory service did not answer its proxy ({status}).")
     if status in _BUSY or (status == 503 and is_everos):
@@ -123,7 +123,7 @@ def _temporary(status: int, *, is_everos: bool) -> EngineUnavailable:
 
 
 def cause_of(error: BaseException) -> str:
-    """Return why EverOS could not be reached, for operators."""
+    """Return the reason why EverOS could not be reached, for operators."""
     seen: BaseException | None = error
     for _ in range(_MAX_CAUSES):
         if isinstance(seen, HttpError):
@@ -133,7 +133,9 @@ def cause_of(error: BaseException) -> str:
 
 
 def log(what: str, detail: str) -> None:
-    """One line in our log, without secrets and without end-of-line tricks. Addresses are left out: one that we had it
-    read may be a presigned one, and it repeats them in its texts."""
+    """Log one line without secrets, addresses and line breaks.
+
+    An address may be a presigned one that EverOS was asked to read and repeats in its error.
+    """
     plain = redact_text(_ADDRESS.sub("[ADDRESS]", detail))
     logger.warning("upstream: %s: %r", what, plain[:_MAX_LOGGED_CHARS])

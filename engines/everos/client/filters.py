@@ -1,4 +1,4 @@
-"""The caller's filters, checked by those above: what of them EverOS can answer, and the rest applied by us."""
+"""Split checked filters into the part that EverOS can apply and the part that the gateway applies to its hits."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from core.times import as_ms, from_ms
 from store.filters import parse
 from store.types import Hit
 
-_OURS = frozenset({"type"})
-_UNSEEN = frozenset({"parent_type", "parent_id"})  # EverOS filters by them and does not show them
+_LOCAL_FIELDS = frozenset({"type"})
+_NOT_RETURNED = frozenset({"parent_type", "parent_id"})  # EverOS filters by them but does not return them
 
 Tree = Mapping[str, Any]
 
 
 def session_ids_in(tree: Tree) -> set[str]:
-    """Every session id that the filters name."""
+    """Return every session id in the filters."""
     found: set[str] = set()
     for key, value in tree.items():
         if key in {"AND", "OR"}:
@@ -31,9 +31,9 @@ def session_ids_in(tree: Tree) -> set[str]:
 
 
 def for_upstream(tree: Tree, sessions: Mapping[str, str]) -> dict[str, Any]:
-    """The part that EverOS understands, never narrower than the whole, with the engine's own session ids.
+    """Return the filters that EverOS can apply, never narrower than the whole, with engine session ids.
 
-    An OR of which one branch is wholly ours becomes no condition at all.
+    An OR with a branch that EverOS cannot apply is left out.
     """
     translated: dict[str, Any] = {}
     for key, value in tree.items():
@@ -45,13 +45,16 @@ def for_upstream(tree: Tree, sessions: Mapping[str, str]) -> dict[str, Any]:
             translated[key] = _renamed(value, sessions)
         elif key == "timestamp":
             translated[key] = _as_iso(value)
-        elif key not in _OURS:
+        elif key not in _LOCAL_FIELDS:
             translated[key] = value
     return {key: value for key, value in translated.items() if value != []}
 
 
 def _as_iso(value: Any) -> Any:
-    """With its zone. EverOS reads milliseconds before September 2001 as seconds, and text without a zone in its own."""
+    """Return the time as ISO 8601 with its zone.
+
+    EverOS reads milliseconds before September 2001 as seconds, and text without a zone as local time.
+    """
     if isinstance(value, Mapping):
         return {operator: _as_iso(operand) for operator, operand in value.items()}
     if isinstance(value, list | tuple):
@@ -69,31 +72,32 @@ def _renamed(value: Any, sessions: Mapping[str, str]) -> Any:
 
 
 def needs_us(tree: Tree) -> bool:
-    """Whether EverOS cannot answer the filters alone."""
+    """Return True if EverOS cannot apply all of the filters."""
     return any(
-        key in _OURS or (key in {"AND", "OR"} and any(needs_us(part) for part in value)) for key, value in tree.items()
+        key in _LOCAL_FIELDS or (key in {"AND", "OR"} and any(needs_us(part) for part in value))
+        for key, value in tree.items()
     )
 
 
 def matches(tree: Tree, hit: Hit) -> bool:
-    """Whether a hit passes; what EverOS does not show was for EverOS to judge. A profile stands outside of filters."""
+    """Return True if a hit passes the filters on fields that EverOS returns. Profiles always pass."""
     if hit.memory_type == "profile":
         return True
-    condition = parse(_without_unseen(tree))
-    return any(condition.matches(_Seen(hit, sender)) for sender in _senders(hit))
+    condition = parse(_without_unreturned(tree))
+    return any(condition.matches(_FilterView(hit, sender)) for sender in _senders(hit))
 
 
-def _without_unseen(tree: Tree) -> dict[str, Any]:
+def _without_unreturned(tree: Tree) -> dict[str, Any]:
     return {
-        key: [_without_unseen(part) for part in value] if key in {"AND", "OR"} else value
+        key: [_without_unreturned(part) for part in value] if key in {"AND", "OR"} else value
         for key, value in tree.items()
-        if key not in _UNSEEN
+        if key not in _NOT_RETURNED
     }
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
-    """A hit as the filter language speaks of it, told by one of its senders."""
+class _FilterView:
+    """A hit with the field names of the filter language, for one of its senders."""
 
     hit: Hit
     sender_id: str

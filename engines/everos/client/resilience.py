@@ -1,4 +1,4 @@
-"""How long and how often the upstream is asked: retries, the circuit breaker, and how many calls run at once."""
+"""Retries, circuit breaker and concurrency limits for calls to EverOS."""
 
 from __future__ import annotations
 
@@ -13,21 +13,23 @@ from weakref import WeakValueDictionary
 
 from core.errors import EngineUnavailable, OutcomeUnknown
 from core.http_client import Deadline
-from engines.everos.client.failures import CircuitOpen, NoAnswer, NotReached, OddAnswer, UpstreamFailed
+from engines.everos.client.failures import CircuitOpen, InvalidResponse, NoAnswer, NotReached, UpstreamFailed
 
 RETRY_AFTER_SECONDS = 5
-"""What a caller is told to wait when the upstream itself says nothing."""
-MAX_NAMES = 20_000
-"""Of so many users it is known at most that the upstream fails for them."""
+"""`Retry-After` for callers when EverOS sends none."""
+MAX_TRACKED_USERS = 20_000
+"""Most users with failures that the breaker remembers."""
 _T = TypeVar("_T")
-_NEVER_REPEATED = (CircuitOpen, OddAnswer)
-_BREAKING = (NotReached, NoAnswer, OddAnswer)
+_NOT_RETRIED = (CircuitOpen, InvalidResponse)
+_COUNTED_FAILURES = (NotReached, NoAnswer, InvalidResponse)
 
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """Up to `attempts` tries; the wait doubles from `delay_seconds` to `cap_seconds`, with up to half of it random so
-    that many gateways do not come back together. A longer `Retry-After` is honoured."""
+    """Up to `attempts` tries with exponential backoff from `delay_seconds` to `cap_seconds`.
+
+    Up to half of each wait is random, so that many gateways do not retry together. A longer `Retry-After` is honoured.
+    """
 
     attempts: int = 3
     delay_seconds: float = 0.25
@@ -43,11 +45,10 @@ class Retry:
         *,
         settle_seconds: float = 0.0,
     ) -> _T:
-        """Return the first answer of `once`. After a try that may still be going on, the next one waits at least
-        `settle_seconds`.
+        """Return the first answer of `once`, waiting at least `settle_seconds` after a try that may still be running.
 
-        Errors: a permanent one at once; when no try or no time is left the last one, or an earlier one after which the
-        call may have been carried out.
+        Raises: a permanent error at once; otherwise, when no try or time is left, the last error, or an earlier one
+        after which the call may have been carried out.
         """
         unknown: OutcomeUnknown | None = None
         for attempt in range(1, self.attempts + 1):
@@ -61,9 +62,9 @@ class Retry:
                 wait = self._wait_seconds(attempt, error)
                 if isinstance(error, OutcomeUnknown) and not isinstance(error, UpstreamFailed):
                     wait = max(wait, settle_seconds)
-                is_last = attempt == self.attempts or isinstance(error, _NEVER_REPEATED)
+                is_last = attempt == self.attempts or isinstance(error, _NOT_RETRIED)
                 if is_last or wait >= deadline.left_seconds:
-                    raise _with_advice(unknown or error) from error.__cause__
+                    raise _with_retry_after(unknown or error) from error.__cause__
                 self.sleep(wait)
         raise AssertionError("at least one attempt is made")
 
@@ -72,14 +73,14 @@ class Retry:
         return max(backoff * (1 - self.jitter() / 2), error.retry_after_seconds or 0)
 
 
-def _with_advice(error: EngineUnavailable) -> EngineUnavailable:
+def _with_retry_after(error: EngineUnavailable) -> EngineUnavailable:
     error.retry_after_seconds = error.retry_after_seconds or RETRY_AFTER_SECONDS
     return error
 
 
 @dataclass(slots=True)
 class _Circuit:
-    """What failed in a row, and when somebody may try again where that was too much."""
+    """Consecutive failures, and the time of the next probe."""
 
     failures: int = 0
     next_try_at: float = 0.0
@@ -89,9 +90,12 @@ _NO_FAILURE = _Circuit()
 
 
 class Breaker:
-    """Stops asking an upstream that is down. After `threshold` calls of one user in a row that did not get through,
-    nothing of that user's is sent for `open_seconds`; then one call probes, and its outcome closes or opens the circuit
-    again. When that happened to `users` of them and nobody got through meanwhile, it is so for all."""
+    """A circuit breaker per user, and one for all users.
+
+    After `threshold` consecutive connection failures of one user, that user's calls fail for `open_seconds`; then one
+    call probes, and its outcome closes or reopens the circuit. When the circuits of `users` users have opened without a
+    successful call in between, all users' calls fail in the same way.
+    """
 
     def __init__(
         self,
@@ -105,27 +109,27 @@ class Breaker:
         self._users = users
         self._clock = clock
         self._lock = threading.Lock()
-        self._of_users: OrderedDict[Hashable, _Circuit] = OrderedDict()  # of those whose last call failed
-        self._of_all = _Circuit()
+        self._by_user: OrderedDict[Hashable, _Circuit] = OrderedDict()  # users whose last call failed
+        self._global = _Circuit()
 
     def guard(self, user: Hashable) -> _Guard:
-        """One call, made inside `with`. Errors at its beginning: `CircuitOpen`."""
+        """Return a context manager for one call. Raises on entry: `CircuitOpen`."""
         return _Guard(self, user)
 
     def require_closed(self, user: Hashable) -> None:
-        """Errors: `CircuitOpen` while a call of this user's would not be sent. Probing is left to the call itself."""
+        """Check that a call of this user would be sent, without probing. Raises: `CircuitOpen`."""
         with self._lock:
             self._due(user)
 
     def admit(self, user: Hashable) -> None:
         with self._lock:
-            for circuit in self._due(user):  # this call is the probe; the others go on waiting
+            for circuit in self._due(user):  # this call is the probe; others keep waiting
                 circuit.next_try_at = self._clock() + self._open_seconds
 
     def _due(self, user: Hashable) -> list[_Circuit]:
-        """The open circuits that are due to be probed; the lock is held. Errors: `CircuitOpen`."""
-        own = self._of_users.get(user, _NO_FAILURE)
-        asked = ((own, self._threshold), (self._of_all, self._users))
+        """Return the open circuits that are due to be probed; the lock is held. Raises: `CircuitOpen`."""
+        own = self._by_user.get(user, _NO_FAILURE)
+        asked = ((own, self._threshold), (self._global, self._users))
         stopped = [circuit for circuit, most in asked if circuit.failures >= most]
         if stopped:
             wait = max(circuit.next_try_at for circuit in stopped) - self._clock()
@@ -135,25 +139,24 @@ class Breaker:
 
     def failed(self, user: Hashable) -> None:
         with self._lock:
-            own = self._of_users.setdefault(user, _Circuit())
+            own = self._by_user.setdefault(user, _Circuit())
             own.failures += 1
-            self._of_all.failures += own.failures == self._threshold
-            own.next_try_at = self._of_all.next_try_at = self._clock() + self._open_seconds
-            self._of_users.move_to_end(user)
-            if len(self._of_users) > MAX_NAMES:
-                self._of_users.popitem(last=False)
+            self._global.failures += own.failures == self._threshold
+            own.next_try_at = self._global.next_try_at = self._clock() + self._open_seconds
+            self._by_user.move_to_end(user)
+            if len(self._by_user) > MAX_TRACKED_USERS:
+                self._by_user.popitem(last=False)
 
     def succeeded(self, user: Hashable) -> None:
         with self._lock:
-            if self._of_all.failures >= self._users:
-                self._of_users.clear()
-            self._of_users.pop(user, None)
-            self._of_all.failures = 0
+            if self._global.failures >= self._users:
+                self._by_user.clear()
+            self._by_user.pop(user, None)
+            self._global.failures = 0
 
 
 class _Guard:
-    """One call that the breaker lets through; how it ends is the breaker's to know. (As the places below no generator:
-    a search would cost a tenth more.)"""
+    """One call; its end is reported to the breaker. A class, because a generator would make a search 10 % slower."""
 
     __slots__ = ("_breaker", "_user")
 
@@ -165,66 +168,65 @@ class _Guard:
         self._breaker.admit(self._user)
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        if isinstance(error, _BREAKING):
+        if isinstance(error, _COUNTED_FAILURES):
             self._breaker.failed(self._user)
         else:
-            self._breaker.succeeded(self._user)  # it answered as a memory service does: also with a refusal it is there
+            self._breaker.succeeded(self._user)  # a refusal is an answer too
 
 
-class Shares:
-    """At most `size` calls at once of each name."""
+class PerKeyLimit:
+    """At most `size` calls at once for each key."""
 
     def __init__(self, size: int) -> None:
         self._size = size
         self._lock = threading.Lock()
-        self._of_names: WeakValueDictionary[Hashable, threading.Semaphore] = WeakValueDictionary()
+        self._by_key: WeakValueDictionary[Hashable, threading.Semaphore] = WeakValueDictionary()
 
-    def place(self, name: Hashable, until: Deadline) -> _Places:
-        """Errors at its beginning: `EngineUnavailable` when the time is over before there is one."""
-        return _Places((self.of(name),), until)
+    def slot(self, key: Hashable, deadline: Deadline) -> _Slot:
+        """Return a context manager. Raises on entry: `EngineUnavailable` if no slot is free before the deadline."""
+        return _Slot((self.semaphore_of(key),), deadline)
 
-    def of(self, name: Hashable) -> threading.Semaphore:
-        with self._lock:  # a semaphore is known as long as somebody holds a place or waits for one
-            places = self._of_names.get(name)
-            if places is None:
-                places = self._of_names[name] = threading.Semaphore(self._size)
-            return places
+    def semaphore_of(self, key: Hashable) -> threading.Semaphore:
+        with self._lock:  # a semaphore lives while a call holds or awaits it
+            semaphore = self._by_key.get(key)
+            if semaphore is None:
+                semaphore = self._by_key[key] = threading.Semaphore(self._size)
+            return semaphore
 
 
-class Lane:
-    """At most `size` calls at once, and at most `share` of one user, so that calls that hang leave room for others'.
+class Bulkhead:
+    """At most `size` calls at once, and at most `per_user` of one user, so that hanging calls leave room for others.
 
-    Who gets no place within half of its time is told to come back, since what is sent with the last of it would have
-    no known outcome.
+    A call without a slot after half of its time fails: sent later, it could time out with an unknown outcome.
     """
 
-    def __init__(self, size: int, share: int) -> None:
-        self._places = threading.Semaphore(size)
-        self._shares = Shares(share)
+    def __init__(self, size: int, per_user: int) -> None:
+        self._slots = threading.Semaphore(size)
+        self._per_user = PerKeyLimit(per_user)
 
-    def place(self, deadline: Deadline, user: Hashable) -> _Places:
-        """Errors at its beginning: `EngineUnavailable`."""
-        return _Places((self._shares.of(user), self._places), deadline.half())
+    def slot(self, deadline: Deadline, user: Hashable) -> _Slot:
+        """Return a context manager. Raises on entry: `EngineUnavailable`."""
+        return _Slot((self._per_user.semaphore_of(user), self._slots), deadline.half())
 
 
-class _Places:
-    """A place in each of the queues, one after the other, held inside `with`."""
+class _Slot:
+    """One permit of each semaphore, acquired in order and held inside `with`."""
 
-    __slots__ = ("_queues", "_until")
+    __slots__ = ("_deadline", "_semaphores")
 
-    def __init__(self, queues: Sequence[threading.Semaphore], until: Deadline) -> None:
-        self._queues = queues
-        self._until = until
+    def __init__(self, semaphores: Sequence[threading.Semaphore], deadline: Deadline) -> None:
+        self._semaphores = semaphores
+        self._deadline = deadline
 
     def __enter__(self) -> None:
-        for number, queue in enumerate(self._queues):
-            if not queue.acquire(timeout=max(self._until.left_seconds, 0)):
-                self._leave(number)
+        for number, semaphore in enumerate(self._semaphores):
+            if not semaphore.acquire(timeout=max(self._deadline.left_seconds, 0)):
+                self._release(number)
                 raise EngineUnavailable("The memory service has too much to do.", retry_after_seconds=1)
 
     def __exit__(self, *_: object) -> None:
-        self._leave(len(self._queues))
+        self._release(len(self._semaphores))
 
-    def _leave(self, number: int) -> None:
-        for queue in self._queues[:number]:
-            queue.release()
+    def _release(self, number: int) -> None:
+        for semaphore in self._semaphores[:number]:
+            semaphore.release()

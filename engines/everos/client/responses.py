@@ -1,4 +1,4 @@
-"""Reading what the upstream answers: bounded, JSON only, in one of its envelopes."""
+"""Read responses of EverOS: limited in size, JSON only, in one of its envelopes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import orjson
 from pydantic import BaseModel, ValidationError
 
 from core.http_client import Response
-from engines.everos.client.failures import odd_answer
+from engines.everos.client.failures import invalid_response
 
 MAX_ANSWER_BYTES = 16 * 2**20
 _MAX_ERROR_BYTES = 64 * 1024
@@ -27,7 +27,7 @@ class _Envelope(BaseModel):
 
 
 class _Refusal(BaseModel):
-    """Both shapes: `{"error": {...}}` of EverOS, `{"detail": …}` of its framework."""
+    """Both error shapes: `{"error": {...}}` of EverOS, `{"detail": …}` of FastAPI."""
 
     error: _Error | None = None
     detail: Any = None
@@ -35,31 +35,31 @@ class _Refusal(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """A successful answer: `data` as it came, checked by nobody yet."""
+    """A successful answer; `data` is not validated yet."""
 
     request_id: str
     data: Any
 
 
 def read_json(response: Response) -> Any:
-    """Errors: `OddAnswer` for anything but JSON."""
+    """Return the JSON body. Raises: `InvalidResponse` for anything else."""
     content_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if content_type != "application/json":
-        raise odd_answer(f"{response.status} as {content_type[:80] or 'nothing'}")
+        raise invalid_response(f"{response.status} as {content_type[:80] or 'nothing'}")
     try:
         return orjson.loads(response.body(MAX_ANSWER_BYTES))
     except orjson.JSONDecodeError as error:
-        raise odd_answer(f"no JSON: {error}") from None
+        raise invalid_response(f"no JSON: {error}") from None
 
 
 def read_envelope(response: Response) -> Envelope:
-    """`{"request_id": …, "data": …}`. Errors: `OddAnswer`."""
+    """Return `{"request_id": …, "data": …}`. Raises: `InvalidResponse`."""
     envelope = checked(_Envelope, read_json(response))
     return Envelope(envelope.request_id[:128], envelope.data)
 
 
 def read_refusal(response: Response) -> tuple[str, str]:
-    """The error's code and text, empty where it has none: proxies answer in other shapes, and their status counts."""
+    """Return the code and text of an error, empty if it has none, as the answers of proxies."""
     body = response.body(_MAX_ERROR_BYTES)
     try:
         refusal = _Refusal.model_validate(orjson.loads(body))
@@ -70,9 +70,12 @@ def read_refusal(response: Response) -> tuple[str, str]:
 
 
 def checked(model: type[_Model], data: Any) -> _Model:
-    """Data of the upstream as a typed value. Errors: `OddAnswer` (which values were wrong stays out of the log)."""
+    """Return EverOS's data as a typed value. Values stay out of the log.
+
+    Raises: `InvalidResponse`.
+    """
     try:
         return model.model_validate(data)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        raise odd_answer(f"{model.__name__}.{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        raise invalid_response(f"{model.__name__}.{'.'.join(map(str, first['loc']))}: {first['msg']}") from None

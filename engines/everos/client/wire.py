@@ -1,4 +1,4 @@
-"""EverOS's answers as typed values, for versions 1.0 to 1.5: what we use is checked, unknown keys are let through."""
+"""EverOS's answers as typed values, versions 1.0 to 1.5: used fields are validated, unknown keys are ignored."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pydantic import (
 
 def _only_text(value: Any) -> Any:
     if not isinstance(value, str):
-        raise ValueError("must be a time as text")  # noqa: TRY004  what pydantic turns into its own error
+        raise ValueError("must be a time as text")  # noqa: TRY004  pydantic expects ValueError
     return value
 
 
@@ -33,7 +33,7 @@ class _Wire(BaseModel):
 
 
 class Queued(_Wire):
-    """What a 202 carries; the task's id is the answer's request id."""
+    """The data of a 202. The request id of the answer is the task id."""
 
     status: Literal["queued"]
 
@@ -48,7 +48,7 @@ class Task(_Wire):
 
 
 class Added(_Wire):
-    """1.0.0 gives no `message_count`."""
+    """The data of an add. Version 1.0.0 sends no `message_count`."""
 
     status: Literal["accumulated", "extracted"]
     message_count: int | None = None
@@ -59,7 +59,7 @@ class Flushed(_Wire):
 
 
 class Record(_Wire):
-    """What the five kinds of memories share; `created_at_ms` is 0 where the kind has no time."""
+    """The fields that all five kinds of memories share. `created_at_ms` is 0 for a kind without a time."""
 
     id: _Id
     app_id: str = "default"
@@ -81,7 +81,7 @@ class _Timed(Record):
 
 
 class Episode(_Timed):
-    """`session_id` is null for a merged episode. `user_id` is whose it is."""
+    """An episode of `user_id`. `session_id` is null for a merged episode."""
 
     user_id: str | None
     episode: str
@@ -107,7 +107,7 @@ class Profile(Record):
 
     @property
     def text(self) -> str:
-        """The summary; where EverOS made none, what it holds for said."""
+        """Return the summary, or the descriptions if EverOS made none."""
         data = self.profile_data
         return data.summary or "\n".join(item.description for item in data.explicit_info if item.description)
 
@@ -131,7 +131,7 @@ class _Item(_Wire):
 
 
 class PendingMessage(_Timed):
-    """A message that no flush has turned into memories yet; `content` is a string or the items as they were sent."""
+    """A message that is not flushed yet. `content` is a string or the items as they were sent."""
 
     session_id: str
     sender_id: str
@@ -146,7 +146,7 @@ class PendingMessage(_Timed):
 
 
 class Records(_Wire):
-    """The five lists of a search, all records checked at once."""
+    """The five lists of a search answer, validated together."""
 
     episodes: list[Episode] = []
     profiles: list[Profile] = []
@@ -164,23 +164,23 @@ class Records(_Wire):
 
     @property
     def as_it_came(self) -> dict[str, list[_Json]]:
-        """The lists by their names, as hits keep their `raw`."""
+        """Return the raw lists by name, for the `raw` of hits."""
         return self._as_it_came
 
 
 class Page(Records):
-    """One page of a listing; `total_count` counts all pages."""
+    """One page of a listing. `total_count` counts all pages."""
 
     total_count: int
 
 
 class HealthAnswer(_Wire):
-    """`{"status": "ok"}` up to 1.1; later versions say what they are and can do."""
+    """`{"status": "ok"}` up to 1.1; later versions add version and capabilities."""
 
     status: str
     version: str | None = None
     capabilities: dict[str, bool] = {}
 
     def can(self, name: str) -> bool:
-        """Older versions do not say; what they lack shows when it is asked for."""
+        """Return the capability, True for older versions, which do not report any."""
         return self.capabilities.get(name, True)

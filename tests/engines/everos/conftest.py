@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import responses
 
-from engines.everos.adapter import UpstreamEngine
+from engines.everos.adapter import EverOSEngine
 from engines.everos.client.client import Client, Options
 from engines.everos.client.resilience import Retry
 from store.types import ContentItem, Message, Owner, Role
@@ -73,14 +73,14 @@ def client(stub: StubUpstream) -> Client:
     return make_client(stub)
 
 
-def make_engine(stub: StubUpstream, *, attempts: int = 1, timeout_seconds: float = 5.0) -> UpstreamEngine:
+def make_engine(stub: StubUpstream, *, attempts: int = 1, timeout_seconds: float = 5.0) -> EverOSEngine:
     """`sleep` lets the time of the stand-in pass: nothing there takes any."""
     client = make_client(stub, attempts=attempts, timeout_seconds=timeout_seconds)
-    return UpstreamEngine(client, batch_size=3, sleep=no_wait)
+    return EverOSEngine(client, batch_size=3, sleep=no_wait)
 
 
 @pytest.fixture
-def engine(stub: StubUpstream) -> UpstreamEngine:
+def engine(stub: StubUpstream) -> EverOSEngine:
     return make_engine(stub)
 
 

@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 
 from core.errors import EngineRefused, EngineUnavailable, OutcomeUnknown
-from engines.everos.adapter import UpstreamEngine
+from engines.everos.adapter import EverOSEngine
 from engines.everos.client.failures import CircuitOpen
 from store.external import journal
 from store.models import Memory, Session
@@ -32,7 +32,7 @@ def buffered(stub: StubUpstream) -> int:
 
 
 def test_nothing_is_read_or_written_for_what_would_not_be_sent(
-    engine: UpstreamEngine, stub: StubUpstream, alice: Person, django_assert_num_queries: Any
+    engine: EverOSEngine, stub: StubUpstream, alice: Person, django_assert_num_queries: Any
 ) -> None:
     engine.add(alice.owner, "chat:1", [told(alice.owner, "green tea")])
     stub.fault("add", Fault(status=502, body={}), times=5)
@@ -53,12 +53,12 @@ def test_writing_down_a_message_takes_few_statements(alice: Person, django_asser
     """On SQLite nobody else writes meanwhile."""
     around = 3 if connection.vendor == "postgresql" else 2  # a savepoint and its release, and a lock
     with django_assert_num_queries(7 + around):
-        journal.take_in(alice.owner, "chat:1", [told(alice.owner, "green tea")])
+        journal.record_messages(alice.owner, "chat:1", [told(alice.owner, "green tea")])
     with django_assert_num_queries(6 + around):
-        journal.take_in(alice.owner, "chat:1", [told(alice.owner, "black tea", NOON + 1)])
+        journal.record_messages(alice.owner, "chat:1", [told(alice.owner, "black tea", NOON + 1)])
 
 
-def test_a_message_goes_out_as_it_is(engine: UpstreamEngine, stub: StubUpstream, alice: Person) -> None:
+def test_a_message_goes_out_as_it_is(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
     result = engine.add(alice.owner, "chat:1", [told(alice.owner, "我喜欢绿茶")])
     assert (result.status, result.message_count) == ("accumulated", 1)
     assert result.request_id
@@ -82,7 +82,7 @@ def test_a_message_goes_out_as_it_is(engine: UpstreamEngine, stub: StubUpstream,
 
 @pytest.mark.parametrize("moment", [0, 631_152_000_000, 999_999_999_999])
 def test_a_message_from_before_the_upstreams_first_moment_is_refused_before_it_is_sent(
-    engine: UpstreamEngine, stub: StubUpstream, alice: Person, moment: int
+    engine: EverOSEngine, stub: StubUpstream, alice: Person, moment: int
 ) -> None:
     """It would be filed some thousand years ahead, or fail at each try without an end."""
     with pytest.raises(EngineRefused) as refused:
@@ -91,13 +91,13 @@ def test_a_message_from_before_the_upstreams_first_moment_is_refused_before_it_i
     assert (stub.calls("add"), Memory.objects.count(), Session.objects.count()) == ([], 0, 0)
 
 
-def test_a_forged_sender_is_filed_under_the_caller(engine: UpstreamEngine, stub: StubUpstream, alice: Person) -> None:
+def test_a_forged_sender_is_filed_under_the_caller(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
     engine.add(alice.owner, "chat:1", [told(alice.owner, "bob likes tea", sender_id="bob")])
     assert sent(stub)[0]["sender_id"] == "alice"
 
 
 def test_what_a_tool_said_is_taken_though_nobody_named_the_call(
-    engine: UpstreamEngine, stub: StubUpstream, alice: Person
+    engine: EverOSEngine, stub: StubUpstream, alice: Person
 ) -> None:
     said = [told(alice.owner, "one train at nine", NOON, "tool", "main"), told(alice.owner, "take it", NOON + 1)]
     engine.add(alice.owner, "chat:1", said)
@@ -105,7 +105,7 @@ def test_what_a_tool_said_is_taken_though_nobody_named_the_call(
 
 
 def test_two_users_agents_of_one_name_are_two(
-    engine: UpstreamEngine, stub: StubUpstream, alice: Person, bob: Person
+    engine: EverOSEngine, stub: StubUpstream, alice: Person, bob: Person
 ) -> None:
     for person in (alice, bob):
         engine.add(person.owner, "chat:1", [told(person.owner, "hi", role="assistant", sender_id="main")])
@@ -115,7 +115,7 @@ def test_two_users_agents_of_one_name_are_two(
 
 
 def test_a_session_id_that_another_holds_is_made_unique(
-    engine: UpstreamEngine, stub: StubUpstream, alice: Person, bob: Person
+    engine: EverOSEngine, stub: StubUpstream, alice: Person, bob: Person
 ) -> None:
     for person in (alice, bob, alice):
         engine.add(person.owner, "chat:1", [told(person.owner, f"of {person.user_id}", NOON + len(stub.requests))])
@@ -126,7 +126,7 @@ def test_a_session_id_that_another_holds_is_made_unique(
 
 
 def test_the_longest_session_id_stays_within_the_limit_when_made_unique(
-    engine: UpstreamEngine, stub: StubUpstream, alice: Person, bob: Person
+    engine: EverOSEngine, stub: StubUpstream, alice: Person, bob: Person
 ) -> None:
     for person in (alice, bob):
         engine.add(person.owner, "s" * 128, [told(person.owner, "hi")])
@@ -134,7 +134,7 @@ def test_the_longest_session_id_stays_within_the_limit_when_made_unique(
 
 
 def test_a_row_from_another_engine_does_not_share_the_holders_id(
-    engine: UpstreamEngine, stub: StubUpstream, alice: Person, bob: Person
+    engine: EverOSEngine, stub: StubUpstream, alice: Person, bob: Person
 ) -> None:
     for person in (alice, bob):
         Session.objects.create(user_id=person.user_pk, session_id="chat:1", engine_session_id="chat:1", kind="chat")
@@ -142,14 +142,14 @@ def test_a_row_from_another_engine_does_not_share_the_holders_id(
     assert stub.calls("add")[0]["session_id"] != "chat:1"
 
 
-def test_the_same_message_twice_is_one(engine: UpstreamEngine, stub: StubUpstream, alice: Person) -> None:
+def test_the_same_message_twice_is_one(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
     for _ in range(2):
         engine.add(alice.owner, "chat:1", [told(alice.owner, "hello"), told(alice.owner, "hello")])
     assert texts(stub) == ["hello"]
 
 
 def test_another_message_of_the_same_moment_is_not_lost(
-    engine: UpstreamEngine, stub: StubUpstream, alice: Person
+    engine: EverOSEngine, stub: StubUpstream, alice: Person
 ) -> None:
     for text in ("one", "two", "three"):
         engine.add(alice.owner, "chat:1", [told(alice.owner, text)])
@@ -159,7 +159,7 @@ def test_another_message_of_the_same_moment_is_not_lost(
 
 
 def test_a_message_repeated_after_the_flush_is_not_sent_again(
-    engine: UpstreamEngine, stub: StubUpstream, alice: Person
+    engine: EverOSEngine, stub: StubUpstream, alice: Person
 ) -> None:
     for _ in range(2):
         engine.add(alice.owner, "chat:1", [told(alice.owner, "hello")])
@@ -167,14 +167,14 @@ def test_a_message_repeated_after_the_flush_is_not_sent_again(
     assert len(stub.store.episodes) == 1
 
 
-def test_a_refused_add_leaves_no_row(engine: UpstreamEngine, stub: StubUpstream, alice: Person) -> None:
+def test_a_refused_add_leaves_no_row(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
     stub.fault("add", Fault(status=422, body={}))
     with pytest.raises(EngineRefused):
         engine.add(alice.owner, "chat:1", [told(alice.owner, "hello")])
     assert not Memory.objects.exists()
 
 
-def test_an_add_that_never_arrived_leaves_no_row(engine: UpstreamEngine, stub: StubUpstream, alice: Person) -> None:
+def test_an_add_that_never_arrived_leaves_no_row(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
     stub.fault("add", Fault(status=429, body={}))
     with pytest.raises(EngineUnavailable):
         engine.add(alice.owner, "chat:1", [told(alice.owner, "hello")])
@@ -183,7 +183,7 @@ def test_an_add_that_never_arrived_leaves_no_row(engine: UpstreamEngine, stub: S
 
 @pytest.mark.parametrize("acts", [True, False])
 def test_an_add_of_unknown_outcome_is_repeated_as_the_same_message(
-    engine: UpstreamEngine, stub: StubUpstream, alice: Person, acts: bool
+    engine: EverOSEngine, stub: StubUpstream, alice: Person, acts: bool
 ) -> None:
     messages = [told(alice.owner, "one"), told(alice.owner, "two")]
     stub.fault("add", Fault(reset=True, acts=acts))
@@ -195,7 +195,7 @@ def test_an_add_of_unknown_outcome_is_repeated_as_the_same_message(
     assert stub.store.episodes[0]["episode"].count(" said: ") == 3
 
 
-def test_a_flush_first_sends_what_is_in_doubt(engine: UpstreamEngine, stub: StubUpstream, alice: Person) -> None:
+def test_a_flush_first_sends_what_is_in_doubt(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
     stub.fault("add", Fault(reset=True))
     with pytest.raises(OutcomeUnknown):
         engine.add(alice.owner, "chat:1", [told(alice.owner, "hello")])
@@ -212,12 +212,12 @@ def test_an_unknown_try_stays_unknown_though_the_next_is_surely_not_done(stub: S
     assert Memory.objects.count() == 1
 
 
-def test_unpaired_braces_do_not_reach_the_extractor(engine: UpstreamEngine, stub: StubUpstream, alice: Person) -> None:
+def test_unpaired_braces_do_not_reach_the_extractor(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
     engine.add(alice.owner, "chat:1", [told(alice.owner, text) for text in ("if (x) {", "} else {", "{}")])
     assert texts(stub) == ["if (x) ｛", "｝ else ｛", "{}"]
 
 
-def test_a_deleted_session_takes_nothing_more(engine: UpstreamEngine, stub: StubUpstream, alice: Person) -> None:
+def test_a_deleted_session_takes_nothing_more(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
     engine.add(alice.owner, "chat:1", [told(alice.owner, "hello")])
     engine.delete(alice.owner, "chat:1")
     engine.delete(alice.owner, "chat:2")
@@ -235,7 +235,7 @@ def document(path: Path, mime_type: str, name: str | None = None, content_type: 
 
 
 def test_a_text_file_goes_out_in_named_pieces_a_millisecond_apart(
-    engine: UpstreamEngine, stub: StubUpstream, alice: Person, tmp_path: Path
+    engine: EverOSEngine, stub: StubUpstream, alice: Person, tmp_path: Path
 ) -> None:
     path = tmp_path / "0.bin"
     path.write_text("\n\n".join(f"Paragraph {number}: " + "word " * 100 for number in range(40)))
@@ -250,7 +250,7 @@ def test_a_text_file_goes_out_in_named_pieces_a_millisecond_apart(
 
 
 def test_a_long_text_file_is_split_over_several_calls(
-    engine: UpstreamEngine, stub: StubUpstream, alice: Person, tmp_path: Path
+    engine: EverOSEngine, stub: StubUpstream, alice: Person, tmp_path: Path
 ) -> None:
     path = tmp_path / "long.txt"
     path.write_text("\n\n".join(f"Paragraph {number}: " + "word " * 390 for number in range(620)))
@@ -260,7 +260,7 @@ def test_a_long_text_file_is_split_over_several_calls(
 
 
 def test_a_message_beside_a_document_does_not_take_one_of_its_times(
-    engine: UpstreamEngine, stub: StubUpstream, alice: Person, tmp_path: Path
+    engine: EverOSEngine, stub: StubUpstream, alice: Person, tmp_path: Path
 ) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("\n\n".join("word " * 390 for _ in range(5)))
@@ -271,7 +271,7 @@ def test_a_message_beside_a_document_does_not_take_one_of_its_times(
 
 
 def test_an_empty_text_file_is_nothing_to_send(
-    engine: UpstreamEngine, stub: StubUpstream, alice: Person, tmp_path: Path
+    engine: EverOSEngine, stub: StubUpstream, alice: Person, tmp_path: Path
 ) -> None:
     path = tmp_path / "empty.txt"
     path.touch()
@@ -290,7 +290,7 @@ def test_an_empty_text_file_is_nothing_to_send(
     ],
 )
 def test_other_files_go_out_whole_with_their_ending(
-    engine: UpstreamEngine, stub: StubUpstream, alice: Person, tmp_path: Path, mime_type: str, name: str, extension: str
+    engine: EverOSEngine, stub: StubUpstream, alice: Person, tmp_path: Path, mime_type: str, name: str, extension: str
 ) -> None:
     path = tmp_path / "stored"
     path.write_bytes(b"bytes")
@@ -301,7 +301,7 @@ def test_other_files_go_out_whole_with_their_ending(
 
 
 def test_a_document_that_the_upstream_cannot_read_is_read_by_us(
-    engine: UpstreamEngine, stub: StubUpstream, alice: Person, tmp_path: Path
+    engine: EverOSEngine, stub: StubUpstream, alice: Person, tmp_path: Path
 ) -> None:
     path = tmp_path / "page.html"
     path.write_text("<html><body><p>The rent is 700 euros.</p></body></html>")
@@ -312,7 +312,7 @@ def test_a_document_that_the_upstream_cannot_read_is_read_by_us(
 
 
 def test_a_picture_that_the_upstream_cannot_read_is_refused(
-    engine: UpstreamEngine, stub: StubUpstream, alice: Person, tmp_path: Path
+    engine: EverOSEngine, stub: StubUpstream, alice: Person, tmp_path: Path
 ) -> None:
     path = tmp_path / "a.gif"
     path.write_bytes(b"GIF89a")
@@ -321,7 +321,7 @@ def test_a_picture_that_the_upstream_cannot_read_is_refused(
         engine.add(alice.owner, "r", [Message("alice", "user", NOON, (document(path, "image/gif", None, "image"),))])
 
 
-def test_a_missing_file_is_said_plainly(engine: UpstreamEngine, alice: Person, tmp_path: Path) -> None:
+def test_a_missing_file_is_said_plainly(engine: EverOSEngine, alice: Person, tmp_path: Path) -> None:
     item = document(tmp_path / "gone.pdf", "application/pdf")
     with pytest.raises(EngineRefused, match="missing"):
         engine.add(alice.owner, "r", [Message("alice", "user", NOON, (item,))])

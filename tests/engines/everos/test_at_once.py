@@ -10,7 +10,7 @@ import pytest
 from django.db import connections
 
 from core.errors import OutcomeUnknown
-from engines.everos.adapter import UpstreamEngine
+from engines.everos.adapter import EverOSEngine
 from tests.conftest import Person
 from tests.engines.everos.conftest import NOON, told
 from tests.stub_upstream import Fault, StubUpstream
@@ -20,7 +20,7 @@ LOST = Fault(reset=True, acts=True)
 
 @pytest.mark.django_db(transaction=True)
 def test_a_message_added_beside_a_flush_is_told_once_though_its_answer_is_lost(
-    engine: UpstreamEngine, stub: StubUpstream, alice: Person
+    engine: EverOSEngine, stub: StubUpstream, alice: Person
 ) -> None:
     def add(text: str, timestamp_ms: int) -> None:
         with pytest.raises(OutcomeUnknown):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from engines.embedded.engine import EmbeddedEngine
-from engines.everos.adapter import UpstreamEngine
+from engines.everos.adapter import EverOSEngine
 from store.index import rebuild
 from store.models import IndexStatistics, Memory, Session
 from store.types import Hit, Owner, SearchRequest, Wording
@@ -20,23 +20,23 @@ from tests.stub_upstream import Fault, StubUpstream
 CHAT = "chat:1"
 
 
-def remember(engine: UpstreamEngine, person: Person, text: str, session_id: str = CHAT) -> str:
+def remember(engine: EverOSEngine, person: Person, text: str, session_id: str = CHAT) -> str:
     """The id of the memory that came of it."""
     engine.add(person.owner, session_id, [told(person.owner, text)])
     engine.flush(person.owner, session_id)
     return Memory.objects.get(user_id=person.user_pk, memory_type="episode", text__contains=text).memory_id
 
 
-def reword(engine: UpstreamEngine, owner: Owner, memory_id: str, text: str) -> None:
+def reword(engine: EverOSEngine, owner: Owner, memory_id: str, text: str) -> None:
     engine.replace(owner, {memory_id: Wording(text, "", None)})
 
 
-def ask(engine: UpstreamEngine, person: Person, query: str, **values: Any) -> list[Hit]:
+def ask(engine: EverOSEngine, person: Person, query: str, **values: Any) -> list[Hit]:
     [result] = engine.search(person.owner, [SearchRequest(query, **values)])
     return list(result.hits)
 
 
-def texts(engine: UpstreamEngine, person: Person, query: str, **values: Any) -> list[str]:
+def texts(engine: EverOSEngine, person: Person, query: str, **values: Any) -> list[str]:
     return [hit.text for hit in ask(engine, person, query, **values)]
 
 
@@ -58,7 +58,7 @@ def write_down(
 
 
 @pytest.fixture
-def reworded(engine: UpstreamEngine, alice: Person) -> str:
+def reworded(engine: EverOSEngine, alice: Person) -> str:
     """A memory of green tea that speaks of coffee now."""
     memory_id = remember(engine, alice, "I like green tea")
     reword(engine, alice.owner, memory_id, "I like coffee from Peru")
@@ -67,7 +67,7 @@ def reworded(engine: UpstreamEngine, alice: Person) -> str:
 
 @pytest.mark.parametrize("method", ["keyword", "vector", "hybrid", "agentic"])
 def test_a_reworded_memory_is_found_by_its_new_words_and_not_by_the_old(
-    engine: UpstreamEngine, alice: Person, reworded: str, method: str
+    engine: EverOSEngine, alice: Person, reworded: str, method: str
 ) -> None:
     [hit] = ask(engine, alice, "coffee Peru", method=method)
     assert (hit.memory_id, hit.text, hit.session_id) == (reworded, "I like coffee from Peru", CHAT)
@@ -79,17 +79,17 @@ def test_a_reworded_memory_is_found_by_its_new_words_and_not_by_the_old(
 
 
 def test_a_memory_that_old_and_new_words_answer_comes_once_with_the_new(
-    engine: UpstreamEngine, alice: Person, reworded: str
+    engine: EverOSEngine, alice: Person, reworded: str
 ) -> None:
     assert texts(engine, alice, "what do I like") == ["I like coffee from Peru"]
 
 
-def test_the_score_is_the_share_of_the_questions_words(engine: UpstreamEngine, alice: Person, reworded: str) -> None:
+def test_the_score_is_the_share_of_the_questions_words(engine: EverOSEngine, alice: Person, reworded: str) -> None:
     assert [hit.score for hit in ask(engine, alice, "coffee from Chile, Kenya and Peru")] == [0.5]
 
 
 def test_words_of_the_user_and_of_the_upstream_come_in_one_order(
-    engine: UpstreamEngine, alice: Person, reworded: str
+    engine: EverOSEngine, alice: Person, reworded: str
 ) -> None:
     remember(engine, alice, "I like cake", "chat:2")
     assert texts(engine, alice, "like coffee Peru") == ["I like coffee from Peru", "alice said: I like cake"]
@@ -97,9 +97,7 @@ def test_words_of_the_user_and_of_the_upstream_come_in_one_order(
     assert texts(engine, alice, "like cake", top_k=1) == ["alice said: I like cake"]
 
 
-def test_the_upstreams_own_words_given_back_leave_the_index(
-    engine: UpstreamEngine, alice: Person, reworded: str
-) -> None:
+def test_the_upstreams_own_words_given_back_leave_the_index(engine: EverOSEngine, alice: Person, reworded: str) -> None:
     assert_consistent(alice.owner)
     assert len(entries_of(alice.owner)) == 1
     reword(engine, alice.owner, reworded, "alice said: I like green tea")
@@ -109,14 +107,14 @@ def test_the_upstreams_own_words_given_back_leave_the_index(
     assert ask(engine, alice, "green tea")[0].legs["upstream"]["rank"] == 1
 
 
-def test_words_put_over_new_words_are_the_only_ones(engine: UpstreamEngine, alice: Person, reworded: str) -> None:
+def test_words_put_over_new_words_are_the_only_ones(engine: EverOSEngine, alice: Person, reworded: str) -> None:
     reword(engine, alice.owner, reworded, "I like cocoa")
     assert_consistent(alice.owner)
     assert texts(engine, alice, "cocoa") == ["I like cocoa"]
     assert ask(engine, alice, "coffee Peru") == []
 
 
-def test_a_category_alone_leaves_a_memory_to_the_upstream(engine: UpstreamEngine, alice: Person) -> None:
+def test_a_category_alone_leaves_a_memory_to_the_upstream(engine: EverOSEngine, alice: Person) -> None:
     memory_id = remember(engine, alice, "I like green tea")
     text = Memory.objects.get(memory_id=memory_id).text
     engine.replace(alice.owner, {memory_id: Wording(text, "preference", 0.5)})
@@ -139,22 +137,20 @@ def test_a_category_alone_leaves_a_memory_to_the_upstream(engine: UpstreamEngine
     ],
 )
 def test_the_new_words_are_found_in_the_part_that_is_asked(
-    engine: UpstreamEngine, alice: Person, reworded: str, values: dict[str, Any], is_found: bool
+    engine: EverOSEngine, alice: Person, reworded: str, values: dict[str, Any], is_found: bool
 ) -> None:
     remember(engine, alice, "tea", "chat:2")
     assert len(ask(engine, alice, "coffee", **values)) == is_found
 
 
-def test_nobody_finds_another_users_new_words(
-    engine: UpstreamEngine, alice: Person, bob: Person, reworded: str
-) -> None:
+def test_nobody_finds_another_users_new_words(engine: EverOSEngine, alice: Person, bob: Person, reworded: str) -> None:
     remember(engine, bob, "tea")
     assert ask(engine, bob, "coffee Peru") == []
     other = Owner(alice.user_pk, alice.user_id, "default", "another")
     assert engine.search(other, [SearchRequest("coffee Peru")])[0].hits == ()
 
 
-def test_rows_of_panel_and_tool_are_found_beside_the_upstreams(engine: UpstreamEngine, alice: Person) -> None:
+def test_rows_of_panel_and_tool_are_found_beside_the_upstreams(engine: EverOSEngine, alice: Person) -> None:
     remember(engine, alice, "my bicycle is red")
     session = Session.objects.get(session_id=CHAT)
     write_down(alice, "p1", "the bicycle stands in the cellar", Memory.Origin.PANEL)
@@ -166,12 +162,12 @@ def test_rows_of_panel_and_tool_are_found_beside_the_upstreams(engine: UpstreamE
     assert [hit.memory_id for hit in ask(engine, alice, "bicycle", agent_id="main")] == ["t1"]
 
 
-def test_what_the_embedded_engine_remembered_is_found_until_it_is_moved(engine: UpstreamEngine, alice: Person) -> None:
+def test_what_the_embedded_engine_remembered_is_found_until_it_is_moved(engine: EverOSEngine, alice: Person) -> None:
     EmbeddedEngine().add(alice.owner, "chat:before", [told(alice.owner, "my bicycle is red")])
     assert texts(engine, alice, "bicycle") == ["my bicycle is red"]
 
 
-def test_a_hidden_memory_is_not_found_by_its_new_words(engine: UpstreamEngine, alice: Person, reworded: str) -> None:
+def test_a_hidden_memory_is_not_found_by_its_new_words(engine: EverOSEngine, alice: Person, reworded: str) -> None:
     now = datetime(2026, 6, 11, tzinfo=UTC)
     engine.hide(alice.owner, [reworded], now)
     assert ask(engine, alice, "coffee") == []
@@ -180,7 +176,7 @@ def test_a_hidden_memory_is_not_found_by_its_new_words(engine: UpstreamEngine, a
     assert ask(engine, alice, "coffee") == []
 
 
-def test_a_deleted_session_leaves_nothing_in_the_index(engine: UpstreamEngine, alice: Person, reworded: str) -> None:
+def test_a_deleted_session_leaves_nothing_in_the_index(engine: EverOSEngine, alice: Person, reworded: str) -> None:
     remember(engine, alice, "I like cake", "chat:2")
     engine.delete(alice.owner, CHAT)
     assert entries_of(alice.owner) == {}
@@ -188,7 +184,7 @@ def test_a_deleted_session_leaves_nothing_in_the_index(engine: UpstreamEngine, a
     assert ask(engine, alice, "coffee") == []
 
 
-def test_new_words_outlive_a_rebuild_of_the_index(engine: UpstreamEngine, alice: Person, reworded: str) -> None:
+def test_new_words_outlive_a_rebuild_of_the_index(engine: EverOSEngine, alice: Person, reworded: str) -> None:
     remember(engine, alice, "I like cake", "chat:2")
     rebuild.empty()
     assert_consistent(alice.owner)
@@ -204,11 +200,11 @@ def test_both_engines_find_the_new_words(alice: Person, reworded: str) -> None:
 # --- where the upstream stopped ---------------------------------------------------------------------------------------
 
 
-def stopped_at(engine: UpstreamEngine, person: Person, query: str = "tea", **values: Any) -> int | None:
+def stopped_at(engine: EverOSEngine, person: Person, query: str = "tea", **values: Any) -> int | None:
     return engine.search(person.owner, [SearchRequest(query, **values)])[0].stopped_at
 
 
-def test_an_answer_with_fewer_than_were_asked_for_is_all_there_is(engine: UpstreamEngine, alice: Person) -> None:
+def test_an_answer_with_fewer_than_were_asked_for_is_all_there_is(engine: EverOSEngine, alice: Person) -> None:
     for number in range(3):
         remember(engine, alice, f"tea {number}", f"chat:{number}")
     assert stopped_at(engine, alice, top_k=4) is None
@@ -216,7 +212,7 @@ def test_an_answer_with_fewer_than_were_asked_for_is_all_there_is(engine: Upstre
     assert stopped_at(engine, alice, top_k=2) == 2
 
 
-def test_what_several_calls_brought_too_much_is_still_to_be_had(engine: UpstreamEngine, alice: Person) -> None:
+def test_what_several_calls_brought_too_much_is_still_to_be_had(engine: EverOSEngine, alice: Person) -> None:
     session_ids = tuple(f"chat:{number}" for number in range(6))
     for session_id in session_ids:
         remember(engine, alice, f"tea in {session_id}", session_id)
@@ -225,7 +221,7 @@ def test_what_several_calls_brought_too_much_is_still_to_be_had(engine: Upstream
 
 
 def test_an_answer_that_we_narrow_stopped_at_the_upstreams_limit(
-    engine: UpstreamEngine, stub: StubUpstream, alice: Person
+    engine: EverOSEngine, stub: StubUpstream, alice: Person
 ) -> None:
     common = {"user_id": "alice", "app_id": "default", "project_id": "default", "session_id": None, "score": 0.5}
     told_at = {"timestamp": "2026-11-20T08:42:18Z", "type": "Conversation", "episode": "tea"}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from core.errors import EngineRefused, OutcomeUnknown
-from engines.everos.adapter import UpstreamEngine
+from engines.everos.adapter import EverOSEngine
 from engines.everos.client.client import Client, Options
 from engines.everos.client.resilience import Retry
 from store.models import Memory, Session
@@ -31,8 +31,8 @@ def client(everos: EverOS) -> Client:
 
 
 @pytest.fixture
-def engine(client: Client) -> UpstreamEngine:
-    return UpstreamEngine(client)
+def engine(client: Client) -> EverOSEngine:
+    return EverOSEngine(client)
 
 
 @pytest.fixture
@@ -51,13 +51,13 @@ def chat() -> str:
     return f"chat:{secrets.token_hex(6)}"
 
 
-def remember(engine: UpstreamEngine, person: Person, session_id: str, *texts: str, **values: Any) -> str:
+def remember(engine: EverOSEngine, person: Person, session_id: str, *texts: str, **values: Any) -> str:
     messages = [told(person.owner, text, NOON + number, **values) for number, text in enumerate(texts)]
     engine.add(person.owner, session_id, messages)
     return engine.flush(person.owner, session_id).status
 
 
-def ask(engine: UpstreamEngine, person: Person, query: str, **values: Any) -> list[Hit]:
+def ask(engine: EverOSEngine, person: Person, query: str, **values: Any) -> list[Hit]:
     request = SearchRequest(**{"query": query, "method": "keyword", **values})
     return list(engine.search(person.owner, [request])[0].hits)
 
@@ -67,7 +67,7 @@ def episodes(person: Person) -> list[str]:
 
 
 @pytest.mark.parametrize("method", ["keyword", "vector", "hybrid", "agentic"])
-def test_what_was_said_is_found_by_every_method(engine: UpstreamEngine, alice: Person, chat: str, method: Any) -> None:
+def test_what_was_said_is_found_by_every_method(engine: EverOSEngine, alice: Person, chat: str, method: Any) -> None:
     assert remember(engine, alice, chat, "The invoice is payable within thirty days.") == "extracted"
     hits = ask(engine, alice, "invoice payable", method=method, session_ids=(chat,))
     assert [hit.session_id for hit in hits] == [chat]
@@ -76,7 +76,7 @@ def test_what_was_said_is_found_by_every_method(engine: UpstreamEngine, alice: P
     assert 0 <= hits[0].score <= 1
 
 
-def test_chinese_is_remembered_found_and_copied(engine: UpstreamEngine, alice: Person) -> None:
+def test_chinese_is_remembered_found_and_copied(engine: EverOSEngine, alice: Person) -> None:
     session_id = f"chat:会话-{secrets.token_hex(4)}"
     assert remember(engine, alice, session_id, "付款期限为收到发票后三十天内。") == "extracted"
     [hit] = ask(engine, alice, "付款期限", session_ids=(session_id,))
@@ -86,7 +86,7 @@ def test_chinese_is_remembered_found_and_copied(engine: UpstreamEngine, alice: P
 
 @pytest.mark.parametrize("method", ["keyword", "hybrid"])
 def test_a_corrected_memory_is_found_by_its_new_words_alone(
-    engine: UpstreamEngine, alice: Person, chat: str, method: str
+    engine: EverOSEngine, alice: Person, chat: str, method: str
 ) -> None:
     assert remember(engine, alice, chat, "I like green tea from Japan") == "extracted"
     remember(engine, alice, f"{chat}-2", "My bicycle stands in the cellar")
@@ -100,7 +100,7 @@ def test_a_corrected_memory_is_found_by_its_new_words_alone(
     assert memory.memory_id in {hit.memory_id for hit in ask(engine, alice, "green tea Japan", method=method)}
 
 
-def test_health_and_capabilities_are_told(engine: UpstreamEngine, everos: EverOS) -> None:
+def test_health_and_capabilities_are_told(engine: EverOSEngine, everos: EverOS) -> None:
     health = engine.health(2.0)
     assert (health.status, health.base_url, health.data["status"]) == ("ok", everos.url, "ok")
     assert engine.capabilities()["hybrid"]
@@ -111,7 +111,7 @@ def document(person: Person, path: Path, mime_type: str, content_type: Any) -> M
     return Message(person.user_id, "user", NOON, (item,))
 
 
-def test_a_long_text_file_is_found_in_its_middle(engine: UpstreamEngine, alice: Person, tmp_path: Path) -> None:
+def test_a_long_text_file_is_found_in_its_middle(engine: EverOSEngine, alice: Person, tmp_path: Path) -> None:
     path = tmp_path / "条款.txt"
     paragraphs = [f"Paragraph {number} speaks of nothing in particular." for number in range(300)]
     path.write_text("\n\n".join([*paragraphs[:150], "The zebra clause { is unbalanced.", *paragraphs[150:]]))
@@ -131,7 +131,7 @@ def test_a_long_text_file_is_found_in_its_middle(engine: UpstreamEngine, alice: 
     ],
 )
 def test_every_kind_of_file_is_ingested(
-    engine: UpstreamEngine, alice: Person, tmp_path: Path, name: str, mime_type: str, content_type: str
+    engine: EverOSEngine, alice: Person, tmp_path: Path, name: str, mime_type: str, content_type: str
 ) -> None:
     path = tmp_path / name
     path.write_text('{"rent": "700 euros", "due": "monthly"}' if name.endswith("json") else "<p>rent, 700 euros</p>")
@@ -141,7 +141,7 @@ def test_every_kind_of_file_is_ingested(
     assert any("700 euros" in text for text in episodes(alice))
 
 
-def test_word_documents_need_no_office_upstream(engine: UpstreamEngine, alice: Person) -> None:
+def test_word_documents_need_no_office_upstream(engine: EverOSEngine, alice: Person) -> None:
     path = next(iter(sorted((SHARED / "corpus").rglob("*.docx"))), None)
     if path is None:
         pytest.skip("needs ../shared/corpus")
@@ -152,7 +152,7 @@ def test_word_documents_need_no_office_upstream(engine: UpstreamEngine, alice: P
 
 
 def test_a_picture_of_an_unknown_kind_is_refused_for_good(
-    engine: UpstreamEngine, alice: Person, chat: str, tmp_path: Path
+    engine: EverOSEngine, alice: Person, chat: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "moving.gif"
     path.write_bytes(b"GIF89a\x01\x00\x01\x00")
@@ -161,7 +161,7 @@ def test_a_picture_of_an_unknown_kind_is_refused_for_good(
     assert not Memory.objects.exists()
 
 
-def test_hole_anothers_buffer_stays_closed(engine: UpstreamEngine, alice: Person, bob: Person, chat: str) -> None:
+def test_hole_anothers_buffer_stays_closed(engine: EverOSEngine, alice: Person, bob: Person, chat: str) -> None:
     engine.add(alice.owner, chat, [told(alice.owner, "my pin is 1234")])
     assert [hit.memory_type for hit in ask(engine, alice, "pin", session_ids=(chat,))] == ["unprocessed_message"]
     assert ask(engine, bob, "pin", session_ids=(chat,)) == []
@@ -171,7 +171,7 @@ def test_hole_anothers_buffer_stays_closed(engine: UpstreamEngine, alice: Person
 
 
 def test_hole_anothers_sender_id_writes_nothing_of_theirs(
-    engine: UpstreamEngine, alice: Person, bob: Person, chat: str, client: Client
+    engine: EverOSEngine, alice: Person, bob: Person, chat: str, client: Client
 ) -> None:
     remember(engine, alice, chat, "bob owes me money", sender_id=bob.user_id)
     listed = client.list({"user_id": bob.user_id, "memory_type": "episode"}, client.deadline())
@@ -180,7 +180,7 @@ def test_hole_anothers_sender_id_writes_nothing_of_theirs(
 
 
 def test_hole_narratives_are_not_shared_between_users_of_one_conversation_id(
-    engine: UpstreamEngine, alice: Person, bob: Person, chat: str
+    engine: EverOSEngine, alice: Person, bob: Person, chat: str
 ) -> None:
     engine.add(alice.owner, chat, [told(alice.owner, "alice has a secret garden")])
     engine.add(bob.owner, chat, [told(bob.owner, "bob has a plain garden")])
@@ -190,42 +190,42 @@ def test_hole_narratives_are_not_shared_between_users_of_one_conversation_id(
     assert "secret" not in str(ask(engine, bob, "secret garden"))
 
 
-def test_hole_messages_of_one_moment_are_all_kept(engine: UpstreamEngine, alice: Person, chat: str) -> None:
+def test_hole_messages_of_one_moment_are_all_kept(engine: EverOSEngine, alice: Person, chat: str) -> None:
     for text in ("I own a cat.", "I own a dog.", "I own a parrot."):
         engine.add(alice.owner, chat, [told(alice.owner, text)])
     engine.flush(alice.owner, chat)
     assert all(animal in " ".join(episodes(alice)) for animal in ("cat", "dog", "parrot"))
 
 
-def test_hole_a_replay_after_the_flush_makes_no_second_memory(engine: UpstreamEngine, alice: Person, chat: str) -> None:
+def test_hole_a_replay_after_the_flush_makes_no_second_memory(engine: EverOSEngine, alice: Person, chat: str) -> None:
     for _ in range(3):
         remember(engine, alice, chat, "I own a cat.")
     assert len(ask(engine, alice, "cat", session_ids=(chat,))) == len(episodes(alice)) == 1
 
 
 def test_hole_nothing_extracted_after_a_failure_is_a_failure(
-    engine: UpstreamEngine, alice: Person, chat: str, client: Client
+    engine: EverOSEngine, alice: Person, chat: str, client: Client
 ) -> None:
     engine.add(alice.owner, chat, [told(alice.owner, "I own a cat.")])
     session = Session.objects.get(user_id=alice.user_pk)
     broken = {"sender_id": alice.user_id, "role": "user", "timestamp": NOON + 9, "content": "if (x) { return"}
     payload = {"session_id": session.engine_session_id, "messages": [broken], "defer_extraction": True}
     client.add(payload, client.deadline())
-    hasty = UpstreamEngine(Client(Options(client.base_url, 15.0, Retry(attempts=2))))
+    hasty = EverOSEngine(Client(Options(client.base_url, 15.0, Retry(attempts=2))))
     with pytest.raises((EngineRefused, OutcomeUnknown)):
         hasty.flush(alice.owner, chat)
 
 
-def test_an_llm_that_is_down_loses_nothing(engine: UpstreamEngine, everos: EverOS, alice: Person, chat: str) -> None:
+def test_an_llm_that_is_down_loses_nothing(engine: EverOSEngine, everos: EverOS, alice: Person, chat: str) -> None:
     engine.add(alice.owner, chat, [told(alice.owner, "I own a cat."), told(alice.owner, "And a dog.", NOON + 5)])
-    hasty = UpstreamEngine(Client(Options(everos.url, 20.0, Retry(attempts=1))))
+    hasty = EverOSEngine(Client(Options(everos.url, 20.0, Retry(attempts=1))))
     with everos.failing_llm("500"), pytest.raises(OutcomeUnknown):
         hasty.flush(alice.owner, chat)
     assert engine.flush(alice.owner, chat).status == "extracted"
     assert "dog" in " ".join(episodes(alice))
 
 
-def test_hole_filters_narrow_and_never_widen(engine: UpstreamEngine, alice: Person, bob: Person, chat: str) -> None:
+def test_hole_filters_narrow_and_never_widen(engine: EverOSEngine, alice: Person, bob: Person, chat: str) -> None:
     other = f"{chat}-2"
     remember(engine, alice, chat, "I own a cat.")
     remember(engine, alice, other, "My other cat is black.")
@@ -244,7 +244,7 @@ def test_hole_filters_narrow_and_never_widen(engine: UpstreamEngine, alice: Pers
 
 
 def test_hole_agents_of_one_name_do_not_see_each_others_chats(
-    engine: UpstreamEngine, alice: Person, bob: Person, chat: str, client: Client
+    engine: EverOSEngine, alice: Person, bob: Person, chat: str, client: Client
 ) -> None:
     for person in (alice, bob):
         engine.add(
@@ -263,11 +263,11 @@ def test_hole_agents_of_one_name_do_not_see_each_others_chats(
     assert client.search({"agent_id": "main", "query": "train Rome"}, client.deadline()).agent_cases == []
 
 
-def test_a_search_over_many_sessions_is_whole(engine: UpstreamEngine, alice: Person, chat: str, client: Client) -> None:
+def test_a_search_over_many_sessions_is_whole(engine: EverOSEngine, alice: Person, chat: str, client: Client) -> None:
     session_ids = tuple(f"{chat}-{number}" for number in range(4))
     for session_id in session_ids:
         remember(engine, alice, session_id, "I own a cat.")
-    small = UpstreamEngine(client, batch_size=3)
+    small = EverOSEngine(client, batch_size=3)
 
     def found() -> set[str | None]:
         return {hit.session_id for hit in ask(small, alice, "cat", session_ids=session_ids)}

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from core.errors import EngineRefused, EngineUnavailable, OutcomeUnknown
-from engines.everos.adapter import UpstreamEngine
+from engines.everos.adapter import EverOSEngine
 from store.models import Memory, Session
 from tests.conftest import Person
 from tests.engines.everos.conftest import NOON, make_client, make_engine, no_wait, told
@@ -17,7 +17,7 @@ NOTHING_FOUND = Fault(body={"request_id": "x", "data": {"episodes": []}})
 NOTHING_LISTED = Fault(body={"request_id": "x", "data": {"episodes": [], "total_count": 0}})
 
 
-def add(engine: UpstreamEngine, person: Person, text: str = "I like tea", session_id: str = "chat:1") -> None:
+def add(engine: EverOSEngine, person: Person, text: str = "I like tea", session_id: str = "chat:1") -> None:
     engine.add(person.owner, session_id, [told(person.owner, text)])
 
 
@@ -25,7 +25,7 @@ def episodes(person: Person) -> list[Memory]:
     return list(Memory.objects.filter(user_id=person.user_pk, memory_type="episode"))
 
 
-def test_what_was_made_is_copied_and_counted(engine: UpstreamEngine, alice: Person) -> None:
+def test_what_was_made_is_copied_and_counted(engine: EverOSEngine, alice: Person) -> None:
     add(engine, alice)
     result = engine.flush(alice.owner, "chat:1")
     assert (result.status, result.memory_count) == ("extracted", 1)
@@ -38,7 +38,7 @@ def test_what_was_made_is_copied_and_counted(engine: UpstreamEngine, alice: Pers
     assert (copy.origin, copy.payload["session_id"]) == ("upstream", "chat:1")
 
 
-def test_the_copy_names_the_callers_session_not_the_engines(engine: UpstreamEngine, alice: Person, bob: Person) -> None:
+def test_the_copy_names_the_callers_session_not_the_engines(engine: EverOSEngine, alice: Person, bob: Person) -> None:
     for person in (alice, bob):
         add(engine, person)
     engine.flush(bob.owner, "chat:1")
@@ -46,26 +46,26 @@ def test_the_copy_names_the_callers_session_not_the_engines(engine: UpstreamEngi
     assert not episodes(alice)
 
 
-def test_an_unknown_session_makes_no_call(engine: UpstreamEngine, stub: StubUpstream, alice: Person) -> None:
+def test_an_unknown_session_makes_no_call(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
     assert engine.flush(alice.owner, "chat:never").status == "no_extraction"
     assert not stub.requests
 
 
 def test_a_strangers_session_is_not_flushed(
-    engine: UpstreamEngine, stub: StubUpstream, alice: Person, charlie: Person
+    engine: EverOSEngine, stub: StubUpstream, alice: Person, charlie: Person
 ) -> None:
     add(engine, alice)
     assert engine.flush(charlie.owner, "chat:1").status == "no_extraction"
     assert not stub.calls("flush")
 
 
-def test_a_second_flush_extracts_nothing(engine: UpstreamEngine, alice: Person) -> None:
+def test_a_second_flush_extracts_nothing(engine: EverOSEngine, alice: Person) -> None:
     add(engine, alice)
     engine.flush(alice.owner, "chat:1")
     assert engine.flush(alice.owner, "chat:1").status == "no_extraction"
 
 
-def test_it_waits_until_the_memories_can_be_found(engine: UpstreamEngine, stub: StubUpstream, alice: Person) -> None:
+def test_it_waits_until_the_memories_can_be_found(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
     add(engine, alice)
     stub.fault("get", NOTHING_LISTED, times=3)
     assert engine.flush(alice.owner, "chat:1").memory_count == 1
@@ -73,7 +73,7 @@ def test_it_waits_until_the_memories_can_be_found(engine: UpstreamEngine, stub: 
 
 
 def test_it_waits_until_a_search_finds_what_the_list_shows(
-    engine: UpstreamEngine, stub: StubUpstream, alice: Person
+    engine: EverOSEngine, stub: StubUpstream, alice: Person
 ) -> None:
     add(engine, alice)
     stub.fault("search", NOTHING_FOUND, times=2)
@@ -94,7 +94,7 @@ def test_what_no_search_finds_in_time_is_not_said_to_be_findable(stub: StubUpstr
     assert (result.status, result.memory_count, result.searchable_at_ms) == ("extracted", 1, None)
 
 
-def two_episodes(engine: UpstreamEngine, stub: StubUpstream, person: Person) -> Fault:
+def two_episodes(engine: EverOSEngine, stub: StubUpstream, person: Person) -> Fault:
     """Two messages of which EverOS makes an episode each at the next flush; a listing that shows the first alone."""
     for number in range(2):
         engine.add(person.owner, "chat:1", [told(person.owner, f"fact {number}", NOON + number * 1000)])
@@ -104,7 +104,7 @@ def two_episodes(engine: UpstreamEngine, stub: StubUpstream, person: Person) -> 
     return Fault(body={"request_id": "x", "data": first})
 
 
-def test_it_waits_for_the_last_of_several_memories(engine: UpstreamEngine, stub: StubUpstream, alice: Person) -> None:
+def test_it_waits_for_the_last_of_several_memories(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
     stub.fault("get", two_episodes(engine, stub, alice), times=4)
     result = engine.flush(alice.owner, "chat:1")
     assert result.memory_count == len(episodes(alice)) == 2
@@ -113,7 +113,7 @@ def test_it_waits_for_the_last_of_several_memories(engine: UpstreamEngine, stub:
 
 
 def test_what_does_not_show_in_time_leaves_the_flush_open_and_is_looked_for(
-    engine: UpstreamEngine, stub: StubUpstream, alice: Person
+    engine: EverOSEngine, stub: StubUpstream, alice: Person
 ) -> None:
     only_first = two_episodes(engine, stub, alice)
     stub.fault("get", only_first, times=1000)
@@ -129,7 +129,7 @@ def test_what_does_not_show_in_time_leaves_the_flush_open_and_is_looked_for(
 
 def test_what_never_shows_is_looked_for_as_long_as_it_may_be_under_way(stub: StubUpstream, alice: Person) -> None:
     now = [datetime(2026, 11, 20, tzinfo=UTC)]
-    engine = UpstreamEngine(make_client(stub), clock=lambda: now[0], sleep=no_wait)
+    engine = EverOSEngine(make_client(stub), clock=lambda: now[0], sleep=no_wait)
     stub.fault("get", two_episodes(engine, stub, alice), times=1000)
     engine.flush(alice.owner, "chat:1")
     now[0] += timedelta(minutes=7)
@@ -138,7 +138,7 @@ def test_what_never_shows_is_looked_for_as_long_as_it_may_be_under_way(stub: Stu
 
 
 def test_after_a_failure_a_part_of_the_memories_is_not_all(
-    engine: UpstreamEngine, stub: StubUpstream, alice: Person
+    engine: EverOSEngine, stub: StubUpstream, alice: Person
 ) -> None:
     """Its caller would never flush again, and what came later would be in no list."""
     only_first = two_episodes(engine, stub, alice)
@@ -157,7 +157,7 @@ def test_what_is_said_while_a_flush_waits_is_the_next_ones(stub: StubUpstream, a
         later.add(alice.owner, "chat:1", [told(alice.owner, "and cake", NOON + 60_000)])
 
     later = make_engine(stub)
-    engine = UpstreamEngine(make_client(stub), sleep=go_on_talking)
+    engine = EverOSEngine(make_client(stub), sleep=go_on_talking)
     add(engine, alice)
     stub.fault("get", NOTHING_LISTED, times=1)
     assert engine.flush(alice.owner, "chat:1").memory_count == 1
@@ -166,7 +166,7 @@ def test_what_is_said_while_a_flush_waits_is_the_next_ones(stub: StubUpstream, a
     assert (again.status, again.memory_count) == ("extracted", 1)
 
 
-def test_what_an_add_extracted_already_counts(engine: UpstreamEngine, stub: StubUpstream, alice: Person) -> None:
+def test_what_an_add_extracted_already_counts(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
     add(engine, alice)
     stub.store.flush({"session_id": "chat:1"})
     assert engine.flush(alice.owner, "chat:1").status == "extracted"
@@ -183,7 +183,7 @@ def test_a_lost_buffer_is_a_failure(stub: StubUpstream, alice: Person) -> None:
 
 def test_a_lost_buffer_is_a_failure_also_for_a_later_flush(stub: StubUpstream, alice: Person) -> None:
     now = [datetime(2026, 11, 20, tzinfo=UTC)]
-    engine = UpstreamEngine(make_client(stub, timeout_seconds=1.0), clock=lambda: now[0], sleep=no_wait)
+    engine = EverOSEngine(make_client(stub, timeout_seconds=1.0), clock=lambda: now[0], sleep=no_wait)
     add(engine, alice)
     stub.store.loses_next_flush = True
     for _ in range(2):  # the first fails, the second cannot know whether it goes on
@@ -205,7 +205,7 @@ def test_a_flush_that_answered_into_the_void_is_verified_not_repeated(stub: Stub
 
 
 def test_a_later_flush_verifies_what_an_earlier_one_did(
-    engine: UpstreamEngine, stub: StubUpstream, alice: Person
+    engine: EverOSEngine, stub: StubUpstream, alice: Person
 ) -> None:
     add(engine, alice)
     stub.fault("flush", Fault(acts=True, reset=True))
@@ -216,7 +216,7 @@ def test_a_later_flush_verifies_what_an_earlier_one_did(
 
 
 def test_a_flush_that_never_arrived_leaves_nothing_open(
-    engine: UpstreamEngine, stub: StubUpstream, alice: Person
+    engine: EverOSEngine, stub: StubUpstream, alice: Person
 ) -> None:
     engine.add(alice.owner, "chat:1", [told(alice.owner, "I like tea")])
     engine.flush(alice.owner, "chat:1")
@@ -227,7 +227,7 @@ def test_a_flush_that_never_arrived_leaves_nothing_open(
 
 
 def test_a_buffer_that_the_upstream_put_aside_is_refused(
-    engine: UpstreamEngine, stub: StubUpstream, alice: Person
+    engine: EverOSEngine, stub: StubUpstream, alice: Person
 ) -> None:
     add(engine, alice)
     stub.fault("flush", Fault(status=422, body={"error": {"code": "INVALID_INPUT", "message": "quarantine"}}))
@@ -236,7 +236,7 @@ def test_a_buffer_that_the_upstream_put_aside_is_refused(
 
 
 def test_agents_words_alone_make_no_episode_and_no_wait(
-    engine: UpstreamEngine, stub: StubUpstream, alice: Person
+    engine: EverOSEngine, stub: StubUpstream, alice: Person
 ) -> None:
     engine.add(alice.owner, "chat:1", [told(alice.owner, "hi", role="assistant", sender_id="main")])
     result = engine.flush(alice.owner, "chat:1")
@@ -244,7 +244,7 @@ def test_agents_words_alone_make_no_episode_and_no_wait(
     assert len(stub.calls("get")) == 1
 
 
-def test_more_than_a_page_of_memories_is_copied(engine: UpstreamEngine, stub: StubUpstream, alice: Person) -> None:
+def test_more_than_a_page_of_memories_is_copied(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
     for number in range(130):
         engine.add(alice.owner, "chat:1", [told(alice.owner, f"fact {number}", 1_781_172_177_000 + number)])
         stub.store.flush({"session_id": "chat:1"})
@@ -261,9 +261,7 @@ def test_an_extraction_that_shows_late_is_said_to_be_not_findable_yet(stub: Stub
     assert Session.objects.get().searchable_at is None
 
 
-def test_what_a_killed_flush_had_copied_already_counts(
-    engine: UpstreamEngine, stub: StubUpstream, alice: Person
-) -> None:
+def test_what_a_killed_flush_had_copied_already_counts(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
     """Killed after the copies were made and before the flush was noted: nothing new comes, and nothing was lost."""
     engine.add(alice.owner, "chat:1", [told(alice.owner, "I like green tea")])
     assert engine.flush(alice.owner, "chat:1").memory_count == 1
@@ -276,7 +274,7 @@ def test_what_a_killed_flush_had_copied_already_counts(
 
 
 def test_a_flush_killed_while_it_was_noted_is_verified_at_once(
-    stub: StubUpstream, engine: UpstreamEngine, alice: Person
+    stub: StubUpstream, engine: EverOSEngine, alice: Person
 ) -> None:
     """What waits and whether the flush is open is noted together: half of it would be in doubt for minutes."""
     add(engine, alice)
@@ -287,7 +285,7 @@ def test_a_flush_killed_while_it_was_noted_is_verified_at_once(
             return now
         raise KeyboardInterrupt  # the process ends when it asks the second time
 
-    killed = UpstreamEngine(make_client(stub), clock=clock, sleep=no_wait)
+    killed = EverOSEngine(make_client(stub), clock=clock, sleep=no_wait)
     with pytest.raises(KeyboardInterrupt):
         killed.flush(alice.owner, "chat:1")
     assert engine.flush(alice.owner, "chat:1").status == "extracted"
@@ -295,7 +293,7 @@ def test_a_flush_killed_while_it_was_noted_is_verified_at_once(
 
 
 def test_a_flush_with_nothing_to_flush_leaves_nothing_in_doubt(
-    engine: UpstreamEngine, stub: StubUpstream, alice: Person
+    engine: EverOSEngine, stub: StubUpstream, alice: Person
 ) -> None:
     add(engine, alice)
     engine.flush(alice.owner, "chat:1")

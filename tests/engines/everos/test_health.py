@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from engines.everos.adapter import UpstreamEngine
+from engines.everos.adapter import EverOSEngine
 from tests.engines.everos.conftest import make_client, make_engine
 from tests.stub_upstream import Fault, StubUpstream
 
@@ -53,7 +53,7 @@ def test_a_sick_upstream_is_unavailable_in_time(stub: StubUpstream, fault: Fault
 
 def test_capabilities_are_asked_for_at_most_twice_a_minute(stub: StubUpstream) -> None:
     now = [datetime(2026, 11, 20, tzinfo=UTC)]
-    engine = UpstreamEngine(make_client(stub), clock=lambda: now[0])
+    engine = EverOSEngine(make_client(stub), clock=lambda: now[0])
     assert engine.capabilities() == engine.capabilities()
     assert len(stub.calls("health")) == 1
     assert not engine.capabilities()["delete"]

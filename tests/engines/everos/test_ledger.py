@@ -13,7 +13,7 @@ import pytest
 from django.db import connections
 
 from core.errors import EngineUnavailable
-from engines.everos.adapter import UpstreamEngine
+from engines.everos.adapter import EverOSEngine
 from store.models import Session
 from tests.conftest import Person, make_person
 from tests.engines.everos.conftest import NOON, make_engine, told
@@ -90,7 +90,7 @@ def together(calls: list[Callable[[], object]]) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_users_who_open_one_conversation_id_at_the_same_moment_get_different_sessions(
-    engine: UpstreamEngine, stub: StubUpstream
+    engine: EverOSEngine, stub: StubUpstream
 ) -> None:
     people = [make_person(f"user{number}") for number in range(8)]
     together([lambda p=person: engine.add(p.owner, "chat:1", [told(p.owner, p.user_id)]) for person in people])

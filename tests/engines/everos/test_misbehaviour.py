@@ -16,7 +16,7 @@ import responses
 from core.errors import EngineError, EngineRefused, EngineUnavailable, OutcomeUnknown
 from core.http_client import Deadline
 from engines.everos.client.client import WRITES_AT_ONCE, Client, Options
-from engines.everos.client.failures import CircuitOpen, NotReached, OddAnswer
+from engines.everos.client.failures import CircuitOpen, InvalidResponse, NotReached
 from engines.everos.client.resilience import Retry
 from tests.engines.everos.conftest import EVEROS_URL, MockedEverOS, make_client
 from tests.engines.everos.test_client import add, flush, said
@@ -61,22 +61,24 @@ def hasty(stub: StubUpstream) -> Client:
 
 
 @pytest.mark.parametrize("answer", ODD_ANSWERS.values(), ids=ODD_ANSWERS.keys())
-def test_an_odd_answer_is_a_502_of_ours(mocked: MockedEverOS, answer: dict[str, Any]) -> None:
+def test_an_invalid_response_is_a_502_of_ours(mocked: MockedEverOS, answer: dict[str, Any]) -> None:
     mocked.add(responses.POST, ANY_CALL, **{"content_type": "application/json", **answer})
     client = make_client()
     for call in (lambda: add(client, said("a")), lambda: flush(client), lambda: search(client)):
-        with pytest.raises(OddAnswer) as odd:
+        with pytest.raises(InvalidResponse) as invalid:
             call()
-        assert (odd.value.status, odd.value.retry_after_seconds) == (502, 5)
+        assert (invalid.value.status, invalid.value.code) == (502, "engine_invalid_response")
+        assert invalid.value.retry_after_seconds == 5
 
 
 @pytest.mark.parametrize("fault", BAD_BODIES.values(), ids=BAD_BODIES.keys())
 def test_a_body_that_cannot_be_read_is_a_502_of_ours(client: Client, stub: StubUpstream, fault: Fault) -> None:
     for call in (lambda: add(client, said("a")), lambda: flush(client), lambda: search(client)):
         stub.fault("*", fault)
-        with pytest.raises(OddAnswer) as odd:
+        with pytest.raises(InvalidResponse) as invalid:
             call()
-        assert (odd.value.status, odd.value.retry_after_seconds) == (502, 5)
+        assert (invalid.value.status, invalid.value.code) == (502, "engine_invalid_response")
+        assert invalid.value.retry_after_seconds == 5
 
 
 @pytest.mark.parametrize("fault", BROKEN_OFF.values(), ids=BROKEN_OFF.keys())
@@ -194,7 +196,7 @@ def test_bombs_do_not_fill_the_memory(client: Client, stub: StubUpstream) -> Non
     stub.fault("*", A_GZIP_BOMB)
     tracemalloc.start()
     try:
-        with pytest.raises(OddAnswer):
+        with pytest.raises(InvalidResponse):
             search(client)
         _, peak = tracemalloc.get_traced_memory()
     finally:
@@ -228,7 +230,7 @@ def test_who_gets_what_no_memory_service_says_is_not_asked_on_either(stub: StubU
     client = make_client(stub)
     stub.fault("search", Fault(body=b"<html>", content_type="text/html"), times=6)
     for _ in range(5):
-        with pytest.raises(OddAnswer):
+        with pytest.raises(InvalidResponse):
             search(client)
     with pytest.raises(CircuitOpen):
         search(client)

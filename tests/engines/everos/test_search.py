@@ -9,8 +9,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from core.errors import EngineUnavailable
-from engines.everos.adapter import UpstreamEngine
-from engines.everos.client.failures import NotConfigured, OddAnswer
+from engines.everos.adapter import EverOSEngine
+from engines.everos.client.failures import InvalidResponse, NotConfigured
 from store.models import Session
 from store.types import Hit, ListRequest, SearchRequest
 from tests.conftest import Person
@@ -20,12 +20,12 @@ from tests.stub_upstream import Fault, StubUpstream
 CALLER = {"timestamp": {"gte": "2026-05-28T20:26:40+00:00"}}
 
 
-def remember(engine: UpstreamEngine, person: Person, session_id: str, text: str, **values: Any) -> None:
+def remember(engine: EverOSEngine, person: Person, session_id: str, text: str, **values: Any) -> None:
     engine.add(person.owner, session_id, [told(person.owner, text, **values)])
     engine.flush(person.owner, session_id)
 
 
-def ask(engine: UpstreamEngine, person: Person, **values: Any) -> list[Hit]:
+def ask(engine: EverOSEngine, person: Person, **values: Any) -> list[Hit]:
     request = SearchRequest(**{"query": "tea", **values})
     return list(engine.search(person.owner, [request])[0].hits)
 
@@ -55,12 +55,12 @@ def episode(person: Person, session_id: str | None = "chat:1", **values: Any) ->
 
 
 @pytest.fixture
-def chat(engine: UpstreamEngine, alice: Person) -> Session:
+def chat(engine: EverOSEngine, alice: Person) -> Session:
     engine.add(alice.owner, "chat:1", [told(alice.owner, "hello")])
     return Session.objects.get(user_id=alice.user_pk)
 
 
-def test_what_was_said_is_found(engine: UpstreamEngine, alice: Person) -> None:
+def test_what_was_said_is_found(engine: EverOSEngine, alice: Person) -> None:
     remember(engine, alice, "chat:1", "我喜欢绿茶 tea")
     [hit] = ask(engine, alice, query="绿茶", session_ids=("chat:1",))
     assert (hit.session_id, hit.memory_type, hit.created_at_ms) == ("chat:1", "episode", NOON)
@@ -70,14 +70,14 @@ def test_what_was_said_is_found(engine: UpstreamEngine, alice: Person) -> None:
 
 
 def test_one_session_is_asked_for_at_the_top_with_the_callers_filters_beside_it(
-    engine: UpstreamEngine, stub: StubUpstream, alice: Person, chat: Session
+    engine: EverOSEngine, stub: StubUpstream, alice: Person, chat: Session
 ) -> None:
     ask(engine, alice, session_ids=("chat:1",))
     ask(engine, alice, session_ids=("chat:1",), filters=CALLER)
     assert filters(stub) == [{"session_id": "chat:1"}, {"session_id": "chat:1", "AND": [CALLER]}]
 
 
-def test_moments_are_asked_for_with_their_zone(engine: UpstreamEngine, stub: StubUpstream, alice: Person) -> None:
+def test_moments_are_asked_for_with_their_zone(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
     for moment, asked in {
         946_684_800_000: "2000-01-01T00:00:00+00:00",
         NOON + 1: "2026-06-11T10:02:57.001000+00:00",
@@ -89,7 +89,7 @@ def test_moments_are_asked_for_with_their_zone(engine: UpstreamEngine, stub: Stu
         assert filters(stub)[-1] == {"AND": [{"timestamp": {"gte": asked}}]}
 
 
-def test_many_sessions_are_asked_for_in_batches(engine: UpstreamEngine, stub: StubUpstream, alice: Person) -> None:
+def test_many_sessions_are_asked_for_in_batches(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
     session_ids = tuple(f"resource:alice:r_{number}" for number in range(7))
     for session_id in session_ids:
         remember(engine, alice, session_id, "tea")
@@ -102,14 +102,14 @@ def test_many_sessions_are_asked_for_in_batches(engine: UpstreamEngine, stub: St
     assert [len(part["AND"][1]["session_id"]["in"]) for part in asked[1:]] == [3, 3]
 
 
-def test_no_session_is_no_call(engine: UpstreamEngine, stub: StubUpstream, alice: Person) -> None:
+def test_no_session_is_no_call(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
     assert ask(engine, alice, session_ids=()) == []
     assert ask(engine, alice, session_ids=("chat:never",)) == []
     assert not stub.requests
 
 
 def test_a_strangers_buffer_cannot_be_read(
-    engine: UpstreamEngine, stub: StubUpstream, alice: Person, charlie: Person
+    engine: EverOSEngine, stub: StubUpstream, alice: Person, charlie: Person
 ) -> None:
     engine.add(alice.owner, "chat:1", [told(alice.owner, "my pin is 1234")])
     assert ask(engine, charlie, session_ids=("chat:1",)) == []
@@ -119,7 +119,7 @@ def test_a_strangers_buffer_cannot_be_read(
     assert [hit.memory_type for hit in ask(engine, alice, session_ids=("chat:1",))] == ["unprocessed_message"]
 
 
-def test_two_users_of_one_session_id_find_their_own(engine: UpstreamEngine, alice: Person, bob: Person) -> None:
+def test_two_users_of_one_session_id_find_their_own(engine: EverOSEngine, alice: Person, bob: Person) -> None:
     for person in (alice, bob):
         remember(engine, person, "chat:1", f"{person.user_id} drinks tea")
     for person in (alice, bob):
@@ -130,7 +130,7 @@ def test_two_users_of_one_session_id_find_their_own(engine: UpstreamEngine, alic
 
 
 def test_what_is_not_the_callers_is_dropped_and_counted(
-    engine: UpstreamEngine,
+    engine: EverOSEngine,
     stub: StubUpstream,
     alice: Person,
     bob: Person,
@@ -165,7 +165,7 @@ def test_what_is_not_the_callers_is_dropped_and_counted(
 
 
 def test_another_users_agent_of_the_same_name_stays_hidden(
-    engine: UpstreamEngine, stub: StubUpstream, alice: Person, bob: Person
+    engine: EverOSEngine, stub: StubUpstream, alice: Person, bob: Person
 ) -> None:
     for person in (alice, bob):
         engine.add(
@@ -181,7 +181,7 @@ def test_another_users_agent_of_the_same_name_stays_hidden(
     assert alice.user_pk.hex not in str(hit)
 
 
-def test_an_agent_is_asked_once_and_without_filters(engine: UpstreamEngine, stub: StubUpstream, alice: Person) -> None:
+def test_an_agent_is_asked_once_and_without_filters(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
     remember(engine, alice, "chat:1", "tea", role="assistant", sender_id="main")
     remember(engine, alice, "chat:2", "tea", role="assistant", sender_id="main")
     requests = [
@@ -194,9 +194,7 @@ def test_an_agent_is_asked_once_and_without_filters(engine: UpstreamEngine, stub
     assert filters(stub) == [None]
 
 
-def test_the_profile_is_asked_for_once(
-    engine: UpstreamEngine, stub: StubUpstream, alice: Person, chat: Session
-) -> None:
+def test_the_profile_is_asked_for_once(engine: EverOSEngine, stub: StubUpstream, alice: Person, chat: Session) -> None:
     profile = {"id": "alice", "user_id": "alice", "profile_data": {"summary": "drinks tea"}, "score": None}
     stub.store.profiles.append({**profile, "app_id": "default", "project_id": "default"})
     requests = [
@@ -209,7 +207,7 @@ def test_the_profile_is_asked_for_once(
 
 
 def test_the_filter_that_the_upstream_does_not_know_is_applied_by_us(
-    engine: UpstreamEngine, stub: StubUpstream, alice: Person
+    engine: EverOSEngine, stub: StubUpstream, alice: Person
 ) -> None:
     remember(engine, alice, "chat:1", "tea")
     for tree, count in (
@@ -225,7 +223,7 @@ def test_the_filter_that_the_upstream_does_not_know_is_applied_by_us(
     assert "type" not in str(filters(stub))
 
 
-def test_no_filter_of_a_caller_widens_the_scope(engine: UpstreamEngine, stub: StubUpstream, alice: Person) -> None:
+def test_no_filter_of_a_caller_widens_the_scope(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
     remember(engine, alice, "chat:1", "tea one")
     remember(engine, alice, "chat:2", "tea two")
     stub.requests.clear()
@@ -241,7 +239,7 @@ def test_no_filter_of_a_caller_widens_the_scope(engine: UpstreamEngine, stub: St
 
 
 def test_files_never_leave_with_a_raw_message(
-    engine: UpstreamEngine, stub: StubUpstream, alice: Person, chat: Session
+    engine: EverOSEngine, stub: StubUpstream, alice: Person, chat: Session
 ) -> None:
     stub.store.buffers[("default", "default", "chat:1")]["m_chat:1_5_000"] = {
         "sender_id": "alice",
@@ -255,7 +253,7 @@ def test_files_never_leave_with_a_raw_message(
 
 
 def test_scores_lie_between_0_and_1_and_keep_their_order(
-    engine: UpstreamEngine, stub: StubUpstream, alice: Person, chat: Session
+    engine: EverOSEngine, stub: StubUpstream, alice: Person, chat: Session
 ) -> None:
     bm25 = answer(
         episodes=[episode(alice, number=number, score=score) for number, score in enumerate((0.0, 16.9, 2.0))]
@@ -267,7 +265,7 @@ def test_scores_lie_between_0_and_1_and_keep_their_order(
 
 
 def test_the_best_of_all_batches_come_first_and_top_k_counts(
-    engine: UpstreamEngine, stub: StubUpstream, alice: Person
+    engine: EverOSEngine, stub: StubUpstream, alice: Person
 ) -> None:
     for number in range(7):
         remember(engine, alice, f"s{number}", "green tea" if number == 6 else "tea")
@@ -276,7 +274,7 @@ def test_the_best_of_all_batches_come_first_and_top_k_counts(
     assert hits[0].session_id == "s6"
 
 
-def test_a_missing_score_sorts_last(engine: UpstreamEngine, stub: StubUpstream, alice: Person, chat: Session) -> None:
+def test_a_missing_score_sorts_last(engine: EverOSEngine, stub: StubUpstream, alice: Person, chat: Session) -> None:
     stub.fault("search", answer(episodes=[episode(alice, score=None), episode(alice, number=2, score=0.1)]))
     assert [hit.score for hit in ask(engine, alice)] == [0.1, None]
 
@@ -293,16 +291,16 @@ def test_a_missing_score_sorts_last(engine: UpstreamEngine, stub: StubUpstream, 
         {"user_id": ["alice"]},
     ],
 )
-def test_a_record_of_a_wrong_type_is_an_odd_answer(
-    engine: UpstreamEngine, stub: StubUpstream, alice: Person, chat: Session, wrong: dict[str, Any]
+def test_a_record_of_a_wrong_type_is_an_invalid_response(
+    engine: EverOSEngine, stub: StubUpstream, alice: Person, chat: Session, wrong: dict[str, Any]
 ) -> None:
     stub.fault("search", answer(episodes=[episode(alice, **wrong)]))
-    with pytest.raises(OddAnswer):
+    with pytest.raises(InvalidResponse):
         ask(engine, alice)
 
 
 def test_hybrid_without_embeddings_is_keyword_and_says_so(
-    engine: UpstreamEngine, stub: StubUpstream, alice: Person
+    engine: EverOSEngine, stub: StubUpstream, alice: Person
 ) -> None:
     remember(engine, alice, "chat:1", "tea")
     missing = Fault(status=422, body={"error": {"code": "PROVIDER_NOT_CONFIGURED", "message": "no embedding"}})
@@ -316,7 +314,7 @@ def test_hybrid_without_embeddings_is_keyword_and_says_so(
     assert refused.value.status == 422
 
 
-def test_one_failing_batch_fails_the_search(engine: UpstreamEngine, stub: StubUpstream, alice: Person) -> None:
+def test_one_failing_batch_fails_the_search(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
     for number in range(7):
         remember(engine, alice, f"s{number}", "tea")
     stub.fault("search", Fault(status=503, body={}))
@@ -324,7 +322,7 @@ def test_one_failing_batch_fails_the_search(engine: UpstreamEngine, stub: StubUp
         ask(engine, alice, session_ids=tuple(f"s{number}" for number in range(7)))
 
 
-def test_one_search_never_takes_every_place(engine: UpstreamEngine, stub: StubUpstream, alice: Person) -> None:
+def test_one_search_never_takes_every_place(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
     session_ids = tuple(f"s{number}" for number in range(60))
     Session.objects.bulk_create(
         Session(user_id=alice.user_pk, session_id=name, engine_session_id=name, kind="other") for name in session_ids
@@ -335,7 +333,7 @@ def test_one_search_never_takes_every_place(engine: UpstreamEngine, stub: StubUp
     assert 1 < stub.most_at_once["search"] <= 8
 
 
-def test_a_search_makes_two_statements_whatever_its_size(engine: UpstreamEngine, alice: Person) -> None:
+def test_a_search_makes_two_statements_whatever_its_size(engine: EverOSEngine, alice: Person) -> None:
     for number in range(9):
         remember(engine, alice, f"s{number}", "tea")
     requests = [SearchRequest("tea", session_ids=tuple(f"s{number}" for number in range(9))), SearchRequest("tea")]
@@ -348,7 +346,7 @@ def test_a_search_makes_two_statements_whatever_its_size(engine: UpstreamEngine,
 
 
 def test_a_deleted_sessions_memories_are_nobodys_and_no_alarm(
-    engine: UpstreamEngine, alice: Person, caplog: pytest.LogCaptureFixture
+    engine: EverOSEngine, alice: Person, caplog: pytest.LogCaptureFixture
 ) -> None:
     remember(engine, alice, "chat:1", "tea")
     engine.delete(alice.owner, "chat:1")
@@ -358,7 +356,7 @@ def test_a_deleted_sessions_memories_are_nobodys_and_no_alarm(
 
 
 def test_nor_is_what_a_session_left_under_an_id_that_it_has_no_more(
-    engine: UpstreamEngine, alice: Person, caplog: pytest.LogCaptureFixture
+    engine: EverOSEngine, alice: Person, caplog: pytest.LogCaptureFixture
 ) -> None:
     remember(engine, alice, "chat:1", "tea")
     Session.objects.update(engine_session_id="chat:1~moved")
@@ -368,7 +366,7 @@ def test_nor_is_what_a_session_left_under_an_id_that_it_has_no_more(
 
 @pytest.mark.parametrize("session_id", ["chat:1 ", " chat:1", " ", "chat:1\u3000", "\xa0chat:1", " " + "x" * 127])
 def test_what_was_said_in_a_session_whose_name_has_white_space_at_an_end_is_found_there(
-    engine: UpstreamEngine, alice: Person, session_id: str
+    engine: EverOSEngine, alice: Person, session_id: str
 ) -> None:
     """The upstream drops it, and would file the memory under another session, or under one that nobody knows."""
     remember(engine, alice, "chat:1", "green tea")

@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from engines.everos.client.concurrency import in_window
+from engines.everos.client.concurrency import run_bounded
 
 
 @pytest.fixture
@@ -39,16 +39,16 @@ class Busy:
 
 def test_results_come_in_the_order_of_the_calls_and_no_more_run_at_once(executor: ThreadPoolExecutor) -> None:
     busy = Busy()
-    assert in_window(executor, [partial(busy, number) for number in range(20)], 3) == list(range(20))
+    assert run_bounded(executor, [partial(busy, number) for number in range(20)], 3) == list(range(20))
     assert busy.most == 3
 
 
 def test_a_single_call_runs_in_the_callers_thread(executor: ThreadPoolExecutor) -> None:
-    assert in_window(executor, [threading.current_thread], 3) == [threading.current_thread()]
+    assert run_bounded(executor, [threading.current_thread], 3) == [threading.current_thread()]
 
 
 def test_no_calls_have_no_results(executor: ThreadPoolExecutor) -> None:
-    assert in_window(executor, [], 3) == []
+    assert run_bounded(executor, [], 3) == []
 
 
 def test_an_error_comes_at_once_and_stops_what_has_not_begun(executor: ThreadPoolExecutor) -> None:
@@ -60,7 +60,7 @@ def test_an_error_comes_at_once_and_stops_what_has_not_begun(executor: ThreadPoo
     calls: list[Callable[[], int]] = [lambda: int(hangs.wait(30)), fail, *(partial(busy, 1) for _ in range(50))]
     began = time.monotonic()
     with pytest.raises(LookupError):
-        in_window(executor, calls, 2)
+        run_bounded(executor, calls, 2)
     assert time.monotonic() - began < 10
     hangs.set()
     executor.shutdown()

@@ -163,7 +163,7 @@ def test_a_purged_session_leaves_nothing_to_a_move_that_was_broken_off(world: Wo
     session = Session.objects.get()
     staging = upstream_staging.staging_session(world.owner, session, timezone.now())
     message = Message("alice", "user", NOON, (ContentItem("text", "the bicycle is red"),))
-    journal.note(staging, [message])
+    journal.append(staging, [message])
     decisions.delete_session(world.owner, "chat:1", actor=ACTOR)
     purge_all()
     assert "bicycle" not in all_words()
