@@ -48,7 +48,7 @@ class UploadParser(BaseParser):
         meta: Mapping[str, Any] = (parser_context or {})["request"].META
         length = _content_length(meta)
         require_size(length - MAX_OVERHEAD_BYTES)
-        form = _Form(expected_bytes=min(length, settings.MEMORY_GATEWAY_MAX_UPLOAD_BYTES))
+        form = UploadForm(expected_bytes=min(length, settings.MEMORY_GATEWAY_MAX_UPLOAD_BYTES))
         try:
             form.read(stream, _boundary(meta.get("CONTENT_TYPE", "")))
         except BaseException:
@@ -57,14 +57,14 @@ class UploadParser(BaseParser):
         return DataAndFiles(form.fields, form.files)
 
 
-class _Form:
+class UploadForm:
     """The fields and the file so far, and the part that is being read."""
 
     def __init__(self, expected_bytes: int) -> None:
         self.fields = QueryDict(mutable=True)
         self.files: MultiValueDict[str, IncomingFile] = MultiValueDict()
         self._expected_bytes = expected_bytes
-        self._is_complete = False
+        self._is_complete = self._is_in_headers = False
         self._parts = 0
         self._header_name, self._header_value = bytearray(), bytearray()
         self._headers: dict[str, str] = {}
@@ -89,9 +89,12 @@ class _Form:
             },
             max_header_size=MAX_HEADER_BYTES,
         )
+        delimiter = b"--" + boundary
+        rest = b"\r\n"  # the first delimiter, too, begins a line
         try:
             while chunk := source.read(_CHUNK_BYTES):
-                parser.write(chunk)
+                rest = self._write(parser, rest + chunk, delimiter)
+            parser.write(rest)
         except MultipartParseError as error:
             raise BadRequest(f"The form cannot be read: {error}.") from None
         if not self._is_complete:
@@ -100,6 +103,34 @@ class _Form:
     def close(self) -> None:
         for incoming in self.files.getlist(FILE_FIELD):
             incoming.close()
+
+    def _write(self, parser: MultipartParser, data: bytes, delimiter: bytes) -> bytes:
+        """Write data to the parser, except for the end that needs what follows it, which is returned.
+
+        A part without a body ends with the empty line after its headers (RFC 2046, 5.1.1), which some clients send for
+        empty fields. The parser expects another line end before the next delimiter, so it gets one.
+        """
+        while True:
+            if self._is_in_headers:
+                end = data.find(b"\r\n\r\n") + 4
+                if end < 4 or len(data) < end + len(delimiter):
+                    if len(data) <= MAX_HEADER_BYTES:
+                        return data
+                    end = len(data)  # too large, or all there
+                self._is_in_headers = False
+                parser.write(data[:end])
+                data = data[end:]
+                if data.startswith(delimiter):
+                    data = b"\r\n" + data
+            line = b"\r\n" + delimiter + b"\r\n"
+            end = data.find(line) + len(line)
+            if end < len(line):
+                kept = min(len(line) - 1, len(data))
+                parser.write(data[: len(data) - kept])
+                return data[len(data) - kept :]
+            self._is_in_headers = True
+            parser.write(data[:end])
+            data = data[end:]
 
     def _begin_part(self) -> None:
         self._parts += 1
