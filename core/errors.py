@@ -1,10 +1,14 @@
-"""Every refusal that a caller can meet, and the one place that says its status and code.
+"""All errors that a caller can receive, with their HTTP status and public code.
 
 GatewayError
 ├── BadRequest 400, Unauthenticated 401, NotFound 404, Conflict 409, PreconditionFailed 412, TooLarge 413,
 │   UnsupportedType 415, InvalidInput 422, TooManyRequests 429
-├── UpstreamRefused 502, UpstreamUnavailable 503
-└── NoSpace 507
+├── NoSpace 507
+└── EngineError
+    ├── EngineUnavailable 503
+    │   └── OutcomeUnknown 503
+    └── EngineRefused 502
+        └── Unreadable 422, TimestampOutOfRange 422
 """
 
 from __future__ import annotations
@@ -84,32 +88,32 @@ class NoSpace(GatewayError):
 
 
 class EngineError(GatewayError):
-    """A call to the engine failed. `is_permanent`: the same call can never succeed."""
+    """A failed call to the engine. `is_permanent`: the same call can never succeed."""
 
     is_permanent = False
 
 
 class EngineUnavailable(EngineError):
-    """Temporary: worth another try."""
+    """A temporary failure: the call may be retried."""
 
     status, code, title = 503, "upstream_unavailable", "The memory service is unavailable"
 
 
 class OutcomeUnknown(EngineUnavailable):
-    """The call may have been carried out: it stays owed until that is known."""
+    """The call may have been carried out: it stays unconfirmed until that is known."""
 
     code = "upstream_outcome_unknown"
 
 
 class EngineRefused(EngineError):
-    """Permanent: the engine will never take this."""
+    """A permanent failure: the engine will never accept this content."""
 
     status, code, title = 502, "upstream_refused", "The memory service refused"
     is_permanent = True
 
 
 class Unreadable(EngineRefused):
-    """A document that cannot be read: damaged, encrypted, too large, of no known type. `detail` says it plainly."""
+    """A damaged, encrypted or too large document, or one of an unknown type. `detail` gives the reason."""
 
     status, code, title = 422, "unreadable_document", "The document cannot be read"
 

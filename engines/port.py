@@ -49,7 +49,7 @@ class Health:
 
 
 class Engine(Protocol):
-    """Errors of every call: `EngineUnavailable`, `EngineRefused` and their children, nothing else."""
+    """The calls of every engine. All raise `EngineUnavailable`, `EngineRefused` and their subclasses, nothing else."""
 
     label: str
     """"embedded" or "upstream", for pages and metrics."""
@@ -58,26 +58,26 @@ class Engine(Protocol):
     read there, and messages become memories under new ids."""
 
     def add(self, owner: Owner, session_id: str, messages: Sequence[Message]) -> AddResult:
-        """Appends to the session's buffer; the same (session, sender, role, time, content) is one message."""
+        """Append to the session's buffer. The same (session, sender, role, time, content) is one message."""
 
     def flush(self, owner: Owner, session_id: str) -> FlushResult:
-        """Turns the session's buffer into memories."""
+        """Turn the session's buffer into memories."""
 
     def search(self, owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResult]:
-        """Answers several questions of one user together, in their order."""
+        """Answer several queries of one user together, in their order."""
 
     def delete(self, owner: Owner, session_id: str) -> None:
-        """Forgets a session for good as far as the engine can; late writes to it are refused."""
+        """Delete a session permanently, as far as the engine can. Later writes to it are refused."""
 
     def list(self, owner: Owner, request: ListRequest) -> ListPage:
-        """The owner's live memories, newest first."""
+        """Return the owner's active memories, newest first."""
 
     def find(
         self, user_pk: UUID, memory_id: str, *, app_id: str | None = None, project_id: str | None = None
     ) -> Sequence[StoredMemory]:
-        """The user's memories of that id, hidden ones too: one for each scope that has it."""
+        """Return the user's memories of that id, hidden ones too: one for each scope that has it."""
 
-    # The next three call nothing outside this database, so that they can share the transaction of whoever decides.
+    # The next three use this database only, so they can run in the transaction of the decision.
 
     def hide(self, owner: Owner, memory_ids: Collection[str], at: datetime | None) -> None:
         """Leave memories out of every answer until they are shown again (`at` None)."""
@@ -92,10 +92,10 @@ class Engine(Protocol):
         """
 
     def health(self, timeout_seconds: float) -> Health:
-        """Whether the engine can be reached; never raises, never takes longer than the timeout."""
+        """Return whether the engine can be reached. Never raises, never exceeds the timeout."""
 
     def capabilities(self) -> Mapping[str, bool]:
-        """What works now: `keyword`, `vector`, `hybrid`, `agentic`, `llm`, `delete`."""
+        """Return what works now: `keyword`, `vector`, `hybrid`, `agentic`, `llm`, `delete`."""
 
 
 class ExternalEngine(Engine, Protocol):

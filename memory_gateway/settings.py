@@ -286,7 +286,7 @@ REST_FRAMEWORK = {
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "Memory Gateway",
-    "DESCRIPTION": "The memory layer one puts in front of AI agents.",
+    "DESCRIPTION": "A self-hosted memory service for AI agents.",
     "VERSION": "0.1.0",
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,

@@ -31,7 +31,7 @@ from store.types import Message, Owner
 logger = logging.getLogger("memory_gateway.worker")
 
 MARGIN: Final = timedelta(seconds=30)
-"""How much longer than any call of its own a message waits: while it is under way, its caller sees to it."""
+"""Time beyond the call's timeout before a message is sent again: until then its caller may still be waiting."""
 BATCH: Final = 50
 HEALTH_TIMEOUT_SECONDS: Final = 2.0
 LOOK_EVERY: Final = timedelta(seconds=30)
