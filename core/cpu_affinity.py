@@ -4,9 +4,8 @@ The GIL lets one thread compute at a time, and a request hands it over dozens of
 another core has to wake that core and fill its cache, which cost a third of the CPU time at eight concurrent requests.
 """
 
-from __future__ import annotations
-
 import os
+import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,22 +14,48 @@ from pathlib import Path
 _STAT_FILE = Path("/proc/thread-self/stat")
 _allowed_cpus: set[int] = set()
 """CPU cores that this process may use, once it is pinned to one of them."""
+_claims: list[int] = []
 
 
-def pin_to_current_cpu() -> None:
-    """Pin this thread, and those it starts from now on, to the core it runs on.
+def pin_to_free_cpu() -> None:
+    """Pin this thread, and those it starts from now on, to a core that no other worker of the same parent uses.
 
-    Do nothing where pinning is not possible.
+    Prefer the core it runs on, and use that one if all are taken. Do nothing where pinning is not possible.
     """
     if sys.platform != "linux":
         return
     try:
-        allowed, core = os.sched_getaffinity(0), _current()
-        if core in allowed:
+        allowed = os.sched_getaffinity(0)
+        # Field 39, see proc(5): the core that this thread ran on last.
+        current = int(_STAT_FILE.read_text().rpartition(")")[2].split()[36])
+        if current in allowed:
+            core = next(filter(_claim, [current, *sorted(allowed - {current})]), current)
             os.sched_setaffinity(0, {core})
             _allowed_cpus.update(allowed)
     except OSError:
         return
+
+
+def _claim(core: int) -> bool:
+    """Claim a core for this process; return False if another one has it.
+
+    The claim is a bound abstract socket, which the system releases when the process ends.
+    """
+    claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    try:
+        claim.bind(f"\0memory-gateway-{os.getppid()}-{core}")
+    except OSError:
+        claim.close()
+        return False
+    _claims.append(claim.detach())
+    return True
+
+
+def available_cpus() -> int:
+    """Return how many CPU cores this process and those it starts may use."""
+    if sys.platform != "linux":
+        return os.cpu_count() or 1
+    return len(_allowed_cpus or os.sched_getaffinity(0))
 
 
 @contextmanager
@@ -42,14 +67,9 @@ def original_affinity() -> Iterator[None]:
     if sys.platform != "linux" or not _allowed_cpus:
         yield
         return
-    own = os.sched_getaffinity(0)
+    pinned = os.sched_getaffinity(0)
     os.sched_setaffinity(0, _allowed_cpus)
     try:
         yield
     finally:
-        os.sched_setaffinity(0, own)
-
-
-def _current() -> int:
-    """Return the core that this thread ran on last: field 39 of proc(5)."""
-    return int(_STAT_FILE.read_text().rpartition(")")[2].split()[36])
+        os.sched_setaffinity(0, pinned)

@@ -3,8 +3,6 @@
 Keys are derived from `SECRET_KEY`; `SECRET_KEY_FALLBACKS` are accepted for decryption.
 """
 
-from __future__ import annotations
-
 import base64
 from functools import lru_cache
 

@@ -2,7 +2,7 @@
 
 GatewayError
 ├── BadRequest 400, Unauthenticated 401, NotFound 404, Conflict 409, PreconditionFailed 412, TooLarge 413,
-│   UnsupportedType 415, InvalidInput 422, TooManyRequests 429
+│   UnsupportedType 415, RangeNotSatisfiable 416, InvalidInput 422, TooManyRequests 429
 ├── NoSpace 507
 └── EngineError
     ├── EngineUnavailable 503
@@ -11,23 +11,24 @@ GatewayError
         └── Unreadable 422, TimestampOutOfRange 422
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
+
+from core.messages import Message, joined
+from core.messages import Message as _
 
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """One wrong field: its name as the caller wrote it (dots for nesting) and a sentence with the remedy."""
+    """One wrong field: its name as the caller wrote it (dots for nesting) and a message with the remedy."""
 
     field: str
     message: str
 
 
 class GatewayError(Exception):
-    """A refusal with a sentence for the caller. `retry_after_seconds` says that the same call may work later."""
+    """An error with a message for the caller. After `retry_after_seconds`, if set, the same call may succeed."""
 
     status: ClassVar[int] = 500
     code: ClassVar[str] = "internal_error"
@@ -42,49 +43,59 @@ class GatewayError(Exception):
         self.retry_after_seconds = retry_after_seconds
 
     @classmethod
-    def of_field(cls, field: str, message: str) -> GatewayError:
-        """The common case: one field is wrong, and the detail says so too."""
-        return cls(f"{field}: {message}", errors=[FieldError(field, message)])
+    def of_fields(cls, errors: Sequence[FieldError]) -> Self:
+        """Return the error for wrong fields. The detail repeats the first five; the error keeps fifty."""
+        details = [Message("%(field)s: %(message)s", field=item.field, message=item.message) for item in errors[:5]]
+        return cls(joined("; ", details), errors=errors[:50])
+
+    @classmethod
+    def of_field(cls, field: str, message: str) -> Self:
+        """Return the error for one wrong field."""
+        return cls.of_fields([FieldError(field, message)])
 
 
 class BadRequest(GatewayError):
-    status, code, title = 400, "bad_request", "Bad request"
+    status, code, title = 400, "bad_request", _("Bad request")
 
 
 class Unauthenticated(GatewayError):
-    status, code, title = 401, "unauthenticated", "Authentication failed"
+    status, code, title = 401, "unauthenticated", _("Authentication failed")
 
 
 class NotFound(GatewayError):
-    status, code, title = 404, "not_found", "Not found"
+    status, code, title = 404, "not_found", _("Not found")
 
 
 class Conflict(GatewayError):
-    status, code, title = 409, "conflict", "Conflict"
+    status, code, title = 409, "conflict", _("Conflict")
 
 
 class PreconditionFailed(GatewayError):
-    status, code, title = 412, "precondition_failed", "Precondition failed"
+    status, code, title = 412, "precondition_failed", _("Precondition failed")
 
 
 class TooLarge(GatewayError):
-    status, code, title = 413, "too_large", "Too large"
+    status, code, title = 413, "too_large", _("Too large")
 
 
 class UnsupportedType(GatewayError):
-    status, code, title = 415, "unsupported_type", "Unsupported type"
+    status, code, title = 415, "unsupported_type", _("Unsupported type")
+
+
+class RangeNotSatisfiable(GatewayError):
+    status, code, title = 416, "range_not_satisfiable", _("Range not satisfiable")
 
 
 class InvalidInput(GatewayError):
-    status, code, title = 422, "invalid_input", "Invalid input"
+    status, code, title = 422, "invalid_input", _("Invalid input")
 
 
 class TooManyRequests(GatewayError):
-    status, code, title = 429, "too_many_requests", "Too many requests"
+    status, code, title = 429, "too_many_requests", _("Too many requests")
 
 
 class NoSpace(GatewayError):
-    status, code, title = 507, "no_space", "No space left"
+    status, code, title = 507, "no_space", _("No space left")
 
 
 class EngineError(GatewayError):
@@ -96,7 +107,19 @@ class EngineError(GatewayError):
 class EngineUnavailable(EngineError):
     """A temporary failure: the call may be retried."""
 
-    status, code, title = 503, "upstream_unavailable", "The memory service is unavailable"
+    status, code, title = 503, "upstream_unavailable", _("The memory engine is unavailable")
+
+
+class DatabaseNotWritable(EngineUnavailable):
+    """The disk of the database is full or read-only."""
+
+    status, code, title = 507, "no_space", _("No space left")
+
+
+class DatabaseDamaged(EngineUnavailable):
+    """The database is damaged: nothing more is written to it."""
+
+    status, code, title = 503, "database_damaged", _("The database is damaged")
 
 
 class OutcomeUnknown(EngineUnavailable):
@@ -108,17 +131,17 @@ class OutcomeUnknown(EngineUnavailable):
 class EngineRefused(EngineError):
     """A permanent failure: the engine will never accept this content."""
 
-    status, code, title = 502, "upstream_refused", "The memory service refused"
+    status, code, title = 502, "upstream_refused", _("The memory engine refused the request")
     is_permanent = True
 
 
 class Unreadable(EngineRefused):
     """A damaged, encrypted or too large document, or one of an unknown type. `detail` gives the reason."""
 
-    status, code, title = 422, "unreadable_document", "The document cannot be read"
+    status, code, title = 422, "unreadable_document", _("Unreadable document")
 
 
 class TimestampOutOfRange(EngineRefused):
     """EverOS cannot hold the message: it reads milliseconds before September 2001 as seconds."""
 
-    status, code, title = 422, "timestamp_too_early", "The memory service cannot hold a message from that time"
+    status, code, title = 422, "timestamp_too_early", _("The memory engine cannot store messages from that time")

@@ -6,8 +6,6 @@ connections to given IP addresses only. The sockets enforce the limits, because 
 after the head has arrived.
 """
 
-from __future__ import annotations
-
 import gzip
 import http.client
 import socket
@@ -21,7 +19,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cache
 from http.cookiejar import DefaultCookiePolicy
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, Self, TypeVar, cast
 
 import requests
 from requests.adapters import HTTPAdapter
@@ -30,7 +28,32 @@ from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError, InvalidHeader
 
-from core.bounded import LimitExceeded, chunks
+from core.messages import Message as _
+from core.messages import MessageError
+
+CHUNK_BYTES = 256 * 1024
+
+
+class Readable(Protocol):
+    def read(self, size: int, /) -> bytes: ...
+
+
+class LimitExceeded(Exception):
+    """The input exceeds the allowed size."""
+
+
+def chunks(source: Readable, limit_bytes: int) -> Iterator[bytes]:
+    """Yield the source in chunks.
+
+    Raises: `LimitExceeded` as soon as more than `limit_bytes` have been read.
+    """
+    total = 0
+    while chunk := source.read(CHUNK_BYTES):
+        total += len(chunk)
+        if total > limit_bytes:
+            raise LimitExceeded(f"more than {limit_bytes} bytes")
+        yield chunk
+
 
 CONNECT_SECONDS = 3.0
 MAX_HEAD_BYTES = 64 * 1024
@@ -39,10 +62,10 @@ _MAX_LENGTH_DIGITS = 18
 _T = TypeVar("_T")
 
 
-class HttpError(Exception):
+class HttpError(MessageError):
     """A call without a usable response. The message gives the reason, without the address.
 
-    `was_sent` is False if certainly no byte of the request was sent.
+    `was_sent` is False only if no byte of the request can have been sent.
     """
 
     was_sent = True
@@ -78,22 +101,18 @@ class Undecodable(HttpError):
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """The time `at`, on `clock`, by which a call must end."""
+    """The time by which a call must end: `at` is in seconds of `clock`."""
 
     at: float
     clock: Callable[[], float] = field(default=time.monotonic, repr=False)
 
     @classmethod
-    def after(cls, seconds: float, clock: Callable[[], float] = time.monotonic) -> Deadline:
+    def after(cls, seconds: float, clock: Callable[[], float] = time.monotonic) -> Self:
         return cls(clock() + seconds, clock)
 
     @property
     def left_seconds(self) -> float:
         return self.at - self.clock()
-
-    def half(self) -> Deadline:
-        """Return a deadline after half of the remaining time."""
-        return Deadline.after(self.left_seconds / 2, self.clock)
 
 
 class Body(Protocol):
@@ -108,7 +127,8 @@ class Body(Protocol):
 class _Exchange:
     """Limits and state of one request and its response.
 
-    `addresses` None: connect to the addresses that the host resolves to.
+    `addresses` None: connect to the addresses that the host resolves to. `limit_error` is raised when the peer has sent
+    more than `receivable_bytes`.
     """
 
     deadline: Deadline
@@ -116,19 +136,16 @@ class _Exchange:
     was_sent: bool = False
     has_head: bool = False
     receivable_bytes: int = MAX_HEAD_BYTES
-    excess: HttpError = field(default_factory=lambda: NotHttp("The head of the response does not end"))
+    limit_error: HttpError = field(default_factory=lambda: NotHttp(_("The response headers are incomplete")))
 
     def left_seconds(self) -> float:
         if (left := self.deadline.left_seconds) <= 0:
-            raise TimedOut("No answer in time")
+            raise TimedOut(_("The response timed out"))
         return left
 
 
+# `exchange` is the one that `HttpClient.send` runs in this thread: `requests` cannot pass it to the connection.
 _current = threading.local()
-"""Its `exchange` is the one that `HttpClient.send` runs in this thread:
-
-`requests` passes nothing on to the connection.
-"""
 
 
 class _Socket(socket.socket):
@@ -146,10 +163,10 @@ class _Socket(socket.socket):
     def recv_into(self, *args: Any) -> int:
         count = self._timed(super().recv_into, *args)
         if not count and not self.exchange.has_head:  # http.client would accept half a head as a whole one
-            raise Disconnected("The connection was closed before the response")
+            raise Disconnected(_("The connection closed before the response arrived"))
         self.exchange.receivable_bytes -= count
         if self.exchange.receivable_bytes < 0:
-            raise self.exchange.excess
+            raise self.exchange.limit_error
         return count
 
     def _timed(self, operation: Callable[..., _T], *args: Any) -> _T:
@@ -157,7 +174,7 @@ class _Socket(socket.socket):
         try:
             return operation(*args)
         except TimeoutError:
-            raise TimedOut("No answer in time") from None
+            raise TimedOut(_("The response timed out")) from None
 
 
 class _TlsSocket(_Socket, ssl.SSLSocket):
@@ -165,7 +182,7 @@ class _TlsSocket(_Socket, ssl.SSLSocket):
 
 
 class _HttpResponse(http.client.HTTPResponse):
-    """A response that skips all 1xx responses, not only 100, and closes the connection after a 5xx.
+    """A response that skips every preceding 1xx response, not only 100, and closes the connection after a 5xx.
 
     EverOS closes the connection after a 5xx without announcing it.
     """
@@ -183,7 +200,7 @@ class _Connection(HTTPConnection):
     response_class = _HttpResponse
 
     def _new_conn(self) -> _Socket:
-        return _connected(self.host, self.port or self.default_port, _current.exchange)
+        return _connect(self.host, self.port or self.default_port, _current.exchange)
 
     def request(self, *args: Any, **kwargs: Any) -> None:
         if self.sock is None:
@@ -204,18 +221,15 @@ class _TlsPool(HTTPSConnectionPool):
     ConnectionCls = _TlsConnection
 
 
-def _connected(host: str, port: int, exchange: _Exchange) -> _Socket:
-    """Connect to the first address that accepts.
-
-    The TLS handshake may take as long as the connection.
-    """
+def _connect(host: str, port: int, exchange: _Exchange) -> _Socket:
+    """Return a socket connected to the first address that accepts. The TLS handshake gets the same timeout again."""
     names = [host] if exchange.addresses is None else exchange.addresses
-    failure: HttpError = NotConnected("The host name cannot be resolved")
+    failure: HttpError = NotConnected(_("The host name cannot be resolved"))
     try:
-        found = [one for name in names for one in socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)]
+        resolved = [entry for name in names for entry in socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)]
     except (OSError, UnicodeError):
         raise failure from None
-    for family, kind, protocol, _, address in found:
+    for family, kind, protocol, _name, address in resolved:
         sock = _Socket(family, kind, protocol)
         try:
             sock.settimeout(min(CONNECT_SECONDS, exchange.left_seconds()))
@@ -223,9 +237,11 @@ def _connected(host: str, port: int, exchange: _Exchange) -> _Socket:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             sock.settimeout(min(CONNECT_SECONDS, exchange.left_seconds()))
         except TimeoutError:
-            failure = TimedOut("No answer in time")
+            failure = TimedOut(_("The response timed out"))
+        except ConnectionRefusedError:
+            failure = NotConnected(_("Connection refused"))
         except OSError as error:
-            failure = NotConnected(error.strerror or "The connection failed")
+            failure = NotConnected(error.strerror or _("The connection failed"))
         except BaseException:
             sock.close()
             raise
@@ -254,7 +270,7 @@ class _Session(requests.Session):
 
 
 class HttpClient:
-    """Connections to one server, shared by threads. Up to `pool_size` of them stay open.
+    """A client of one server, shared by threads. It keeps up to `pool_size` connections open.
 
     Every request carries `headers` and the credentials of `base_url`. `addresses`: connect to these instead of the
     addresses that the host resolves to; TLS still verifies the host name.
@@ -286,13 +302,13 @@ class HttpClient:
         for prefix in ("http://", "https://"):
             self._session.mount(prefix, _Adapter(pool_size, tls))
 
-    def __enter__(self) -> HttpClient:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._session.close()
 
-    def send(self, method: str, path: str, body: bytes | Body | None, deadline: Deadline) -> Response:
+    def send(self, method: str, path: str, body: bytes | Body | None, deadline: Deadline) -> "Response":
         """Send a request and return the response with its body unread. Use it in a `with` block.
 
         The deadline includes reading the body. A pooled connection that the peer has closed is replaced before anything
@@ -314,7 +330,7 @@ class HttpClient:
             error.was_sent = exchange.was_sent
             raise
         except (requests.RequestException, HTTPError) as error:
-            failure = _failure(error)
+            failure = _as_http_error(error)
             failure.was_sent = exchange.was_sent
             raise failure from error
         return Response(received, exchange)
@@ -331,9 +347,9 @@ class Response:
         exchange.has_head = True
         if not self._is_framed():
             received.close()
-            raise NotHttp("The head of the response contradicts itself")
+            raise NotHttp(_("The response headers contradict each other"))
 
-    def __enter__(self) -> Response:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -351,20 +367,21 @@ class Response:
 
         Raises: `HttpError`; `TooLarge` as soon as more than `max_bytes` have arrived.
         """
-        self._exchange.excess = excess = TooLarge(f"The body is larger than {max_bytes} bytes")
+        too_large = TooLarge(_("The response body is larger than %(number)s bytes", number=max_bytes))
+        self._exchange.limit_error = too_large
         self._exchange.receivable_bytes = 2 * max_bytes + MAX_HEAD_BYTES  # for chunk headers and trailers
         if int(self.headers.get("content-length", 0)) > max_bytes:
-            raise excess
+            raise too_large
         try:
             yield from chunks(self._decoded(), max_bytes)
         except LimitExceeded:
-            raise excess from None
+            raise too_large from None
         except EOFError:
-            raise Disconnected("The compressed body ends early") from None
+            raise Disconnected(_("The compressed response body is incomplete")) from None
         except (gzip.BadGzipFile, zlib.error):
-            raise Undecodable("The compressed body is damaged") from None
+            raise Undecodable(_("The compressed response body is damaged")) from None
         except HTTPError as error:
-            raise _failure(error) from error
+            raise _as_http_error(error) from error
 
     def retry_after_seconds(self, now: datetime | None = None) -> int | None:
         """Return the `Retry-After` header in seconds, at most a day; None if it is missing or invalid."""
@@ -379,7 +396,7 @@ class Response:
         return min(max(int(seconds), 0), _MAX_RETRY_AFTER_SECONDS)
 
     def _is_framed(self) -> bool:
-        """Return False if the end of the body is undefined, or if it is the end of the head."""
+        """Return False if the headers leave the end of the body unclear, and for a 1xx response, which has no body."""
         length, coding = self.headers.get("content-length"), self.headers.get("transfer-encoding")
         if coding is not None:
             return length is None and coding.strip().lower() == "chunked"
@@ -391,7 +408,7 @@ class Response:
         if encoding in {"gzip", "x-gzip"}:
             return gzip.GzipFile(fileobj=self._received.raw)
         if encoding != "identity":
-            raise Undecodable(f"The body is compressed as {encoding[:40]}")
+            raise Undecodable(_("The compression %(encoding)s is not supported", encoding=encoding[:40]))
         return self._received.raw
 
 
@@ -406,20 +423,20 @@ def trusted_authorities() -> ssl.SSLContext:
     return context
 
 
-def _failure(error: BaseException) -> HttpError:
+def _as_http_error(error: BaseException) -> HttpError:
     """Return the `HttpError` for an error of `requests` or urllib3, by its first known cause."""
-    seen: BaseException | None = error
-    while seen is not None:
-        match seen:
+    cause: BaseException | None = error
+    while cause is not None:
+        match cause:
             case ssl.SSLCertVerificationError():
-                return CertificateRejected("The TLS certificate was not accepted")
+                return CertificateRejected(_("The TLS certificate is not valid"))
             case TimeoutError():
-                return TimedOut("No answer in time")
+                return TimedOut(_("The response timed out"))
             case ssl.SSLError():
-                return Disconnected("The TLS connection failed")
+                return Disconnected(_("The TLS connection failed"))
             case ConnectionError() | http.client.IncompleteRead():
-                return Disconnected("Connection reset")
+                return Disconnected(_("Connection reset"))
             case http.client.HTTPException() | InvalidHeader():
-                return NotHttp("The response is not HTTP")
-        seen = seen.__cause__ or seen.__context__
+                return NotHttp(_("The response is not HTTP"))
+        cause = cause.__cause__ or cause.__context__
     return Disconnected(type(error).__name__)

@@ -1,13 +1,13 @@
 """Identifiers: validation of given ones, generation of new ones, parsing of session ids."""
 
-from __future__ import annotations
-
 import re
 import secrets
 from functools import lru_cache
 from typing import Annotated, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field, StringConstraints
+
+from core.messages import Message as _
 
 _NAME = re.compile(r"[A-Za-z0-9_.@+-]{1,64}")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -20,7 +20,7 @@ def check_name(value: str) -> str:
     Raises: ValueError with the grammar.
     """
     if not _NAME.fullmatch(value) or value in {".", ".."}:
-        raise ValueError("must be 1 to 64 characters of A-Z a-z 0-9 _ . @ + - and not '.' or '..'")
+        raise ValueError(_("must be 1 to 64 characters of A-Z a-z 0-9 _ . @ + - and not '.' or '..'"))
     return value
 
 
@@ -30,7 +30,9 @@ def check_session_id(value: str) -> str:
     Raises: ValueError.
     """
     if not 1 <= len(value) <= MAX_SESSION_ID_CHARS or _CONTROL.search(value) or has_surrogates(value):
-        raise ValueError(f"must be 1 to {MAX_SESSION_ID_CHARS} characters without control characters")
+        raise ValueError(
+            _("must be 1 to %(number)s characters without control characters", number=MAX_SESSION_ID_CHARS)
+        )
     return value
 
 

@@ -1,7 +1,5 @@
 """Functions that walk plain JSON data of any shape, such as an engine's record of a memory."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterable
@@ -10,7 +8,7 @@ from typing import Any
 import orjson
 
 _BASE64_KEY = "base64"
-_MARK = b'"base64":'
+_BASE64_FIELD = b'"base64":'
 
 
 def without_base64(value: Any) -> Any:
@@ -19,7 +17,7 @@ def without_base64(value: Any) -> Any:
     Such values are file contents. Data without them is returned uncopied; nothing is changed in place.
     """
     # Every search result passes here, and serializing it costs less than walking its fields.
-    return _without_base64(value) if _MARK in orjson.dumps(value).lower() else value
+    return _without_base64(value) if _BASE64_FIELD in orjson.dumps(value).lower() else value
 
 
 def _without_base64(value: Any) -> Any:
@@ -32,10 +30,10 @@ def _without_base64(value: Any) -> Any:
 
 def holds_nul(value: Any) -> bool:
     """Return True if a text or a key contains a NUL character, which PostgreSQL cannot store."""
-    return place_of_nul(value) is not None
+    return path_of_nul(value) is not None
 
 
-def place_of_nul(value: Any) -> tuple[str, ...] | None:
+def path_of_nul(value: Any) -> tuple[str, ...] | None:
     """Return the path of keys and positions to the first text or key with a NUL character; None if there is none."""
     if isinstance(value, str):
         return () if "\x00" in value else None
@@ -46,12 +44,12 @@ def place_of_nul(value: Any) -> tuple[str, ...] | None:
     else:
         items = enumerate(value) if isinstance(value, list) else ()
     for name, item in items:
-        if (place := place_of_nul(item)) is not None:
-            return str(name), *place
+        if (path := path_of_nul(item)) is not None:
+            return str(name), *path
     return None
 
 
-def repeated_name(data: bytes) -> str | None:
+def repeated_key(data: bytes) -> str | None:
     """Return a key that an object of the JSON document repeats: a parser would silently keep the last value."""
     repeated: list[str] = []
 

@@ -1,19 +1,84 @@
-"""Lease holders: who works on a row, and whether that process still runs.
+"""Leases: claims of rows by processes. A claim expires unless renewed, and is void once its process has ended.
 
-A holder is `host:pid:random`. The host includes the process namespace, because a pid of another container means nothing
-here. The random part starts with a token of this process, which tells it from an earlier process with the same pid.
+A holder is `host:pid:random`. The host includes the process namespace, because a pid is unique only within its
+container. The random part starts with a token of the process, which distinguishes it from an earlier one with its pid.
 """
 
-from __future__ import annotations
-
+import logging
 import os
 import secrets
 import socket
-from datetime import datetime
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
+from typing import Any
 
-from django.db.models import Q
+from django.db import OperationalError, connections, models
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+logger = logging.getLogger("memory_gateway.worker")
+
+
+class Leased(models.Model):
+    """A row that one holder works on at a time. The lease ends when its holder stops renewing it or ends."""
+
+    lease_holder = models.CharField(_("lease holder"), max_length=128, blank=True)
+    leased_until = models.DateTimeField(_("leased until"), null=True, blank=True)
+
+    class Meta:
+        abstract = True
+
+    def is_held(self, now: datetime) -> bool:
+        """Return True if a live holder has the lease."""
+        is_expired = not self.lease_holder or self.leased_until is None or self.leased_until < now
+        return not is_expired and not is_dead(self.lease_holder)
+
+
+def is_free(seen: Leased, now: datetime) -> Q:
+    """Return the condition of a conditional update that takes the lease.
+
+    The lease has expired, or it still belongs to the holder that `seen` names, and that process has ended.
+    """
+    expired = Q(leased_until__lt=now)
+    return expired | Q(lease_holder=seen.lease_holder) if is_dead(seen.lease_holder) else expired
+
+
+@contextmanager
+def renewed(
+    rows: QuerySet[Any],
+    lasts: timedelta,
+    *,
+    clock: Callable[[], datetime] = timezone.now,
+    every: timedelta | None = None,
+) -> Iterator[None]:
+    """Renew the lease of `rows` inside the block, for work that takes longer than `lasts`.
+
+    `rows` must select by the holder. The default interval is a third of the lease, which allows for failed writes.
+    """
+    seconds, ended = (every or lasts / 3).total_seconds(), threading.Event()
+
+    def renew() -> None:
+        try:
+            while not ended.wait(seconds):
+                try:
+                    rows.update(leased_until=clock() + lasts)
+                except OperationalError as error:
+                    logger.warning("A lease could not be renewed: %s", error, extra={"cause": error})
+        finally:
+            connections.close_all()
+
+    renewing = threading.Thread(target=renew, name="lease", daemon=True)
+    renewing.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        renewing.join()
 
 
 def new_holder() -> str:
@@ -31,13 +96,6 @@ def is_dead(holder: str) -> bool:
     return not _is_running(int(pid))
 
 
-def is_free(seen_holder: str, now: datetime, *, expires: str = "leased_until") -> Q:
-    """Return the condition of a conditional update that takes a lease: the lease has expired, or it still belongs to
-    `seen_holder` and that process has ended. The fields are `holder` and the one named by `expires`."""
-    expired = Q(**{f"{expires}__lt": now})
-    return expired | Q(holder=seen_holder) if is_dead(seen_holder) else expired
-
-
 @cache
 def _host() -> str:
     namespace = Path("/proc/self/ns/pid")
@@ -47,24 +105,17 @@ def _host() -> str:
 
 @cache
 def _process_token(_pid: int) -> str:
-    """Per pid, because a forked child inherits this cache."""
+    """Return a random text of this process. A forked child inherits the cache; its other pid gets it a new text."""
     return secrets.token_hex(4)
 
 
 def _is_running(pid: int) -> bool:
+    """Return False also for a killed process whose parent has not noticed yet."""
     try:
         os.kill(pid, 0)
+        status = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except ProcessLookupError:
         return False
-    except PermissionError:
-        return True
-    return not _is_zombie(pid)
-
-
-def _is_zombie(pid: int) -> bool:
-    """Killed, but its parent has not noticed yet: it works on nothing any more."""
-    try:
-        status = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return False
-    return status.rpartition(")")[2].split()[:1] == ["Z"]
+        return True
+    return status.rpartition(")")[2].split()[:1] != ["Z"]

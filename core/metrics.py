@@ -1,7 +1,5 @@
 """Prometheus metrics of the gateway."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Final
 
@@ -14,17 +12,21 @@ REQUESTS: Final = Counter(
     "memory_gateway_requests", "Requests by route and status.", ["method", "route", "status"], registry=REGISTRY
 )
 REQUEST_SECONDS: Final = Histogram(
-    "memory_gateway_request_seconds", "How long they took.", ["route"], buckets=_SECONDS, registry=REGISTRY
+    "memory_gateway_request_seconds", "Duration of requests.", ["route"], buckets=_SECONDS, registry=REGISTRY
 )
 ENGINE_CALLS: Final = Counter(
-    "memory_gateway_engine_calls", "Calls of the engine by outcome.", ["engine", "call", "outcome"], registry=REGISTRY
+    "memory_gateway_engine_calls", "Engine calls by outcome.", ["engine", "call", "outcome"], registry=REGISTRY
 )
 ENGINE_SECONDS: Final = Histogram(
-    "memory_gateway_engine_seconds", "How long they took.", ["engine", "call"], buckets=_SECONDS, registry=REGISTRY
+    "memory_gateway_engine_seconds",
+    "Duration of engine calls.",
+    ["engine", "call"],
+    buckets=_SECONDS,
+    registry=REGISTRY,
 )
 
 
-# Looking up labels takes several times as long as counting.
+# Cached, because looking up labels takes several times as long as counting.
 _requests: Final = cache(REQUESTS.labels)
 _request_seconds: Final = cache(REQUEST_SECONDS.labels)
 

@@ -4,8 +4,7 @@ Every failure becomes an `EndpointError` whose message contains no secret. After
 pause that grows with each further failure.
 """
 
-from __future__ import annotations
-
+import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -16,18 +15,21 @@ import orjson
 
 from core.errors import GatewayError
 from core.http_client import Deadline, HttpClient, HttpError, TimedOut, TooLarge, Undecodable
+from core.messages import Message as _
+
+logger = logging.getLogger("memory_gateway.models")
 
 CONNECTIONS: Final = 8
-_MAX_ANSWER_BYTES: Final = 16 * 2**20
+_MAX_RESPONSE_BYTES: Final = 16 * 2**20
 _FIRST_PAUSE_SECONDS: Final = 2.0
 _LONGEST_PAUSE_SECONDS: Final = 60.0
-_REFUSED: Final = frozenset({400, 413, 422})
+_REJECTED_INPUT: Final = frozenset({400, 413, 422})
 
 
 class EndpointError(GatewayError):
     """A call to a model failed. `is_refusal`: the model rejects this input; it may accept another."""
 
-    status, code, title = 503, "model_unavailable", "A model's endpoint failed"
+    status, code, title = 503, "model_unavailable", _("Model endpoint failed")
 
     def __init__(self, detail: str, *, is_refusal: bool = False, retry_after_seconds: int | None = None) -> None:
         super().__init__(detail, retry_after_seconds=retry_after_seconds)
@@ -36,7 +38,7 @@ class EndpointError(GatewayError):
 
 @dataclass
 class Pause:
-    """The backoff state of an endpoint: `error` is the reason for the pause, None while the endpoint works."""
+    """The backoff of an endpoint. `error` is the reason for the last pause, None after a call that succeeded."""
 
     clock: Callable[[], float] = time.monotonic
     error: str | None = None
@@ -47,10 +49,16 @@ class Pause:
     def left_seconds(self) -> float:
         return max(self._until - self.clock(), 0.0) if self.error else 0.0
 
+    def recent_error(self) -> str | None:
+        """Return the error; None a minute after the pause, because calls of other processes may succeed by then."""
+        return self.error if self.clock() < self._until + _LONGEST_PAUSE_SECONDS else None
+
     def begin(self, error: EndpointError) -> None:
         with self._lock:
             if self.left_seconds():
                 return
+            if error.detail != self.error:  # one line for an outage, not one for each call
+                logger.warning("%s Calls are paused and retried with backoff.", error.detail)
             self._seconds = min(max(2 * self._seconds, _FIRST_PAUSE_SECONDS), _LONGEST_PAUSE_SECONDS)
             requested = min(error.retry_after_seconds or 0, _LONGEST_PAUSE_SECONDS)
             self._until, self.error = self.clock() + max(self._seconds, requested), error.detail
@@ -64,31 +72,38 @@ class Endpoint:
     """An endpoint shared by all threads of the process, one per address. `name` is its name in messages."""
 
     def __init__(self, base_url: str, api_key: str, name: str) -> None:
-        self._name = name
+        self.name = name
         headers = {"Content-Type": "application/json", "Accept": "application/json", "Accept-Encoding": "identity"}
         if api_key:
             headers["Authorization"] = f"Bearer {api_key}"
         self._http = HttpClient(base_url, headers=headers, pool_size=CONNECTIONS)
         self.pause = Pause()
 
+    def succeed(self) -> None:
+        """End the backoff. Call for every valid response."""
+        if self.pause.error:
+            logger.warning("%s is available again.", self.name)
+        self.pause.end()
+
     def post(self, path: str, body: Mapping[str, Any], deadline: Deadline) -> Any:
         """Send a JSON body and return the JSON of the response.
 
         Raises: `EndpointError`, at once during a pause.
         """
-        if left := self.pause.left_seconds():
-            raise EndpointError(f"{self.pause.error} It is asked again later.", retry_after_seconds=int(left) + 1)
+        if left_seconds := self.pause.left_seconds():
+            raise EndpointError(
+                _("%(said)s It is retried later.", said=self.pause.error), retry_after_seconds=int(left_seconds) + 1
+            )
         try:
-            answer = self._exchange(path, orjson.dumps(body), deadline)
+            return self._exchange(path, orjson.dumps(body), deadline)
         except EndpointError as error:
             if not error.is_refusal:
                 self.pause.begin(error)
             raise
-        return answer
 
-    def fail(self, detail: str) -> EndpointError:
-        """Start a pause and return the error for an invalid response."""
-        error = EndpointError(f"{self._name} {detail}")
+    def fail(self, template: str, **params: object) -> EndpointError:
+        """Start a pause and return the error for an invalid response. The template may name the `endpoint`."""
+        error = EndpointError(_(template, endpoint=self.name, **params))
         self.pause.begin(error)
         return error
 
@@ -96,21 +111,23 @@ class Endpoint:
         try:
             with self._http.send("POST", path, body, deadline) as response:
                 if response.status != 200:
-                    raise self._refusal(response.status, response.retry_after_seconds())
-                return orjson.loads(response.body(_MAX_ANSWER_BYTES))
+                    raise self._status_error(response.status, response.retry_after_seconds())
+                return orjson.loads(response.body(_MAX_RESPONSE_BYTES))
         except orjson.JSONDecodeError:
-            raise EndpointError(f"{self._name} did not answer in JSON.") from None
+            raise EndpointError(_("%(endpoint)s did not return JSON.", endpoint=self.name)) from None
         except (TooLarge, Undecodable):
-            raise EndpointError(f"{self._name} gave an answer that cannot be read.") from None
+            raise EndpointError(_("%(endpoint)s returned an unreadable response.", endpoint=self.name)) from None
         except TimedOut:
-            raise EndpointError(f"{self._name} took too long.") from None
+            raise EndpointError(_("%(endpoint)s timed out.", endpoint=self.name)) from None
         except HttpError as error:
-            raise EndpointError(f"{self._name} {'broke off' if error.was_sent else 'cannot be reached'}.") from None
+            closed = _("%(endpoint)s closed the connection early.", endpoint=self.name)
+            unreachable = _("%(endpoint)s cannot be reached.", endpoint=self.name)
+            raise EndpointError(closed if error.was_sent else unreachable) from None
 
-    def _refusal(self, status: int, after: int | None) -> EndpointError:
-        detail = f"{self._name} answered with status {status}."
+    def _status_error(self, status: int, retry_after_seconds: int | None) -> EndpointError:
+        detail = _("%(endpoint)s returned status %(status)s.", endpoint=self.name, status=status)
         if status in {401, 403}:
-            detail = f"{self._name} does not accept the key (status {status})."
+            detail = _("%(endpoint)s rejected the credentials (status %(status)s).", endpoint=self.name, status=status)
         elif status == 429:
-            detail = f"{self._name} wants fewer calls (status 429)."
-        return EndpointError(detail, is_refusal=status in _REFUSED, retry_after_seconds=after)
+            detail = _("%(endpoint)s limits the rate of calls (status 429).", endpoint=self.name)
+        return EndpointError(detail, is_refusal=status in _REJECTED_INPUT, retry_after_seconds=retry_after_seconds)

@@ -1,6 +1,4 @@
-"""Pagination cursors: opaque text, validated when a caller sends it back."""
-
-from __future__ import annotations
+"""Pagination cursors: opaque texts that hold a number and a name. They are validated when a caller sends them back."""
 
 import base64
 import binascii
@@ -8,6 +6,7 @@ import re
 from datetime import UTC, datetime, timedelta
 
 from core.errors import GatewayError, InvalidInput
+from core.messages import Message as _
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MAX_NUMBER = 2**63 - 1
@@ -28,7 +27,7 @@ def decode(cursor: str) -> tuple[int, str]:
     except (ValueError, binascii.Error):
         found = None
     if found is None or int(found[1]) > _MAX_NUMBER:
-        raise _refusal()
+        raise _invalid_cursor()
     return int(found[1]), found[2]
 
 
@@ -39,7 +38,7 @@ def decode_numbers(cursor: str) -> tuple[int, int]:
     """
     number, name = decode(cursor)
     if not name.isdecimal() or int(name) > _MAX_NUMBER:
-        raise _refusal()
+        raise _invalid_cursor()
     return number, int(name)
 
 
@@ -55,8 +54,8 @@ def moment(since_epoch: int) -> datetime:
     try:
         return _EPOCH + timedelta(microseconds=since_epoch)
     except OverflowError:
-        raise _refusal() from None
+        raise _invalid_cursor() from None
 
 
-def _refusal() -> GatewayError:
-    return InvalidInput.of_field("cursor", "must be the next_cursor of an earlier answer")
+def _invalid_cursor() -> GatewayError:
+    return InvalidInput.of_field("cursor", _("must be the next_cursor of an earlier response"))

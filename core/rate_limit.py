@@ -1,7 +1,6 @@
-"""How often a name may do something: token buckets in this process's memory, bounded however many names come."""
+"""Rate limits per name or client network, kept in a bounded part of this process's memory."""
 
-from __future__ import annotations
-
+import ipaddress
 import threading
 import time
 from collections import OrderedDict
@@ -11,12 +10,12 @@ MAX_NAMES = 20_000
 
 
 class TokenBuckets:
-    """One bucket per name: `burst` tokens at first (`per_minute` unless given), and `per_minute` more with every
-    minute, up to `burst` again; 0 per minute means no limit.
+    """Token buckets, one per name.
 
-    A bucket is one number, the time when it is full again (the generic cell rate algorithm, ITU-T I.371). Beyond
-    `max_names` the bucket that was used longest ago is forgotten, so that strangers cannot fill the memory. Threads may
-    share the object; a call takes about a microsecond.
+    A bucket starts with its maximum of `burst` tokens (default: `per_minute`) and gains `per_minute` tokens each
+    minute; 0 per minute means no limit. It is stored as one number, the time when it is full again (the generic cell
+    rate algorithm, ITU-T I.371). Beyond `max_names` the least recently used bucket is dropped, which bounds the memory.
+    Thread-safe; a call takes about a microsecond.
     """
 
     def __init__(
@@ -36,7 +35,7 @@ class TokenBuckets:
         self._lock = threading.Lock()
 
     def take(self, name: Hashable) -> float:
-        """Takes a token and returns 0.0, or takes none and returns the seconds until there is one."""
+        """Take a token and return 0.0, or take none and return the seconds until there is one."""
         if not self.per_minute:
             return 0.0
         with self._lock:
@@ -50,20 +49,20 @@ class TokenBuckets:
             return wait
 
     def wait_seconds(self, name: Hashable) -> float:
-        """What `take` would return, without taking anything."""
+        """Return what `take` would return, without taking a token."""
         if not self.per_minute:
             return 0.0
         now = self._clock()
         return self._wait(self._full_at.get(name, now), now)
 
     def _wait(self, full_at: float, now: float) -> float:
-        """Below one token: until the bucket is full again, more tokens than all but one have to come."""
+        """Return the seconds until the bucket holds a token: until it lacks no more than `burst` - 1 tokens."""
         wait = full_at - now - (self._burst - 1) * self._seconds_per_token
-        return wait if wait > 1e-6 else 0.0  # below: what adding up times rounds
+        return wait if wait > 1e-6 else 0.0  # smaller values are rounding errors
 
 
 class Recent:
-    """What was noted of names within the last `seconds`; of too many the newest. Threads may share it."""
+    """A cache of values by name, each valid for `seconds`; at most `max_names`, the newest. Thread-safe."""
 
     def __init__(
         self, seconds: float, *, max_names: int = MAX_NAMES, clock: Callable[[], float] = time.monotonic
@@ -79,13 +78,13 @@ class Recent:
         return noted is not None and self._clock() - noted[0] < self._seconds
 
     def get(self, name: Hashable, default: Hashable = None) -> Hashable:
-        """What was noted of the name, or else `default`."""
+        """Return the value stored under the name, or else `default`."""
         noted = self._noted.get(name)
         return noted[1] if noted is not None and self._clock() - noted[0] < self._seconds else default
 
-    def note(self, name: Hashable, what: Hashable = None) -> None:
+    def note(self, name: Hashable, value: Hashable = None) -> None:
         with self._lock:
-            self._noted[name] = (self._clock(), what)
+            self._noted[name] = (self._clock(), value)
             self._noted.move_to_end(name)
             if len(self._noted) > self._max_names:
                 self._noted.popitem(last=False)
@@ -93,3 +92,14 @@ class Recent:
     def forget(self, name: Hashable) -> None:
         with self._lock:
             self._noted.pop(name, None)
+
+
+def network_of(address: str) -> str:
+    """Return an IPv4 address (also for its IPv6-mapped form) or the /64 network of an IPv6 subscriber."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return "unknown"
+    if parsed.version == 4:
+        return str(parsed)
+    return str(parsed.ipv4_mapped or ipaddress.ip_network((parsed, 64), strict=False))

@@ -1,10 +1,10 @@
 """Redaction of secrets in logs: in fields, inside strings and in addresses."""
 
-from __future__ import annotations
-
 import logging
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 REDACTED = "[REDACTED]"
@@ -27,8 +27,8 @@ _SECRET_VALUE = re.compile(
     re.IGNORECASE,
 )
 
-# The names of the last alternative above; an equals sign or colon has to follow.
-_NAMES_IN_TEXT = ("sig", "user_key", "api_key", "apikey", "accesskey", "token", "secret", "password", "x-amz-")
+# Every alternative above contains one of these. Searching for them is cheaper than matching.
+_MARKS = ("uk_", "rpc_", "bearer", "basic", "://", "sig", "key", "token", "secret", "password", "x-amz-")
 
 
 def is_secret_name(name: str) -> bool:
@@ -38,94 +38,79 @@ def is_secret_name(name: str) -> bool:
 
 def redact_text(text: str) -> str:
     """Replace keys, bearer tokens, passwords in addresses and signed query parameters inside a text."""
-    return _SECRET_VALUE.sub(REDACTED, text) if _may_hold_secret(text.casefold()) else text
+    folded = text.casefold()
+    return _SECRET_VALUE.sub(REDACTED, text) if any(mark in folded for mark in _MARKS) else text
 
 
-def _may_hold_secret(folded: str) -> bool:
-    """Return False if no alternative of `_SECRET_VALUE` can match: a cheap check for marks."""
-    if "uk_" in folded or "rpc_" in folded or "bearer" in folded or "basic" in folded:
-        return True
-    if "@" in folded and "://" in folded:
-        return True
-    if "=" not in folded and ":" not in folded and "%3d" not in folded:
-        return False
-    for name in _NAMES_IN_TEXT:  # noqa: SIM110 - any() costs three times as much
-        if name in folded:
-            return True
-    return False
+def redact(value: Any, max_chars: int | None = None) -> Any:
+    """Return a redacted copy of plain JSON data, cut with `…` after about `max_chars` characters.
+
+    Data deeper than `MAX_DEPTH` is left out.
+    """
+    return _Redaction(max_chars).copy(value, 0)
 
 
-# Every alternative of the two expressions above contains one of these, which are fast to find in a long text.
-_MARKS = (
-    b"key",
-    b"token",
-    b"secret",
-    b"pass",
-    b"pwd",
-    b"auth",
-    b"credential",
-    b"cookie",
-    b"csrf",
-    b"ingest",
-    b"uk_",
-    b"rpc_",
-    b"bearer",
-    b"basic",
-    b"sig",
-    b"x-amz-",
-    b"://",
-)
-# Non-ASCII letters that equal an ASCII letter when case is ignored. The first byte alone is cheap to search for.
-_CASE_FOLDING = tuple((letter.encode()[:1], letter.encode()) for letter in "\u0130\u0131\u017f\u212a")
-_SPACE = rb"(?:\s|[\x80-\xff]|\\u[0-9a-f]{4}|\\[bfnrt])"  # non-ASCII bytes may be a space
-_MAY_BE_SECRET_VALUE = re.compile(
-    rb"uk_|rpc_|b(?:earer|asic)" + _SPACE + rb"|://[^/\s]*@"
-    rb"|(?:sig|key|token|secret|password|x-amz-)[a-z\-]*(?:=|%3d|(?:\\?\")?" + _SPACE + rb"*[:=])"
-)
-_REST_OF_STRING = re.compile(rb'(?:[^"\\]|\\.)*+"(:?)', re.DOTALL)
+# A secret that begins within the copied part may end behind it; it has to be complete to be recognized.
+_LOOKAHEAD_CHARS = 4 * 1024
+_LONG_NAME_CHARS = 64
+_CUT = "…"
 
 
-def may_hold_secret(json: bytes) -> bool:
-    """Return True if JSON as written by orjson may hold a secret, in a field or a string. False is certain."""
-    for first, letter in _CASE_FOLDING:
-        if first in json and letter in json:
-            return True
-    lower = json.lower()
-    for mark in _MARKS:  # noqa: SIM110 - any() costs more, and every line of the log comes by here
-        if mark in lower and _may_hold(lower, mark):
-            return True
-    return False
+class _Redaction:
+    """One redacted copy. `_left` is the number of characters that still fit."""
+
+    def __init__(self, max_chars: int | None) -> None:
+        self._left: float = math.inf if max_chars is None else max_chars
+
+    def copy(self, value: Any, depth: int) -> Any:
+        if isinstance(value, str):
+            return self._text(value)
+        if depth > MAX_DEPTH:
+            return "[TOO DEEP]"
+        if isinstance(value, Mapping):
+            return self._mapping(value, depth)
+        if isinstance(value, list | tuple):
+            return self._list(value, depth)
+        self._left -= 4
+        return value
+
+    def _text(self, text: str) -> str:
+        if self._left == math.inf:
+            return redact_text(text)
+        room = max(0, int(self._left))
+        shown = redact_text(text[: room + _LOOKAHEAD_CHARS])
+        self._left -= min(len(shown), room) + 2
+        return shown if len(shown) <= room else shown[:room] + _CUT
+
+    def _mapping(self, value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
+        copied: dict[str, Any] = {}
+        for key, item in value.items():
+            if self._left <= 0:
+                copied[_CUT] = f"{len(value)} in all"
+                break
+            name = str(key)
+            if len(name) <= _LONG_NAME_CHARS:
+                self._left -= len(name) + 2
+                shown, is_secret = _known_name(name)
+            else:
+                shown, is_secret = self._text(name), is_secret_name(name)
+            copied[shown] = REDACTED if is_secret and item is not None else self.copy(item, depth + 1)
+        return copied
+
+    def _list(self, value: Sequence[Any], depth: int) -> list[Any]:
+        copied: list[Any] = []
+        for item in value:
+            if self._left <= 0:
+                copied.append(f"{_CUT} {len(value)} in all")
+                break
+            copied.append(self.copy(item, depth + 1))
+        return copied
 
 
-def _may_hold(lower: bytes, mark: bytes) -> bool:
-    at, string_end = lower.find(mark), 0
-    while at >= 0:
-        if _MAY_BE_SECRET_VALUE.match(lower, at):
-            return True
-        if at >= string_end:
-            rest = _REST_OF_STRING.match(lower, at)
-            if rest is None or rest[1]:  # it ends like a name
-                return True
-            string_end = rest.end()
-        at = lower.find(mark, at + 1)
-    return False
-
-
-def redact(value: Any, depth: int = 0) -> Any:
-    """Return a copy of plain JSON data without secrets, at any depth; data deeper than `MAX_DEPTH` is cut."""
-    if depth > MAX_DEPTH:
-        return "[TOO DEEP]"
-    if isinstance(value, str):
-        return redact_text(value)
-    if isinstance(value, Mapping):
-        return {redact_text(str(name)): _redact_item(str(name), item, depth) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [redact(item, depth + 1) for item in value]
-    return value
-
-
-def _redact_item(name: str, item: Any, depth: int) -> Any:
-    return REDACTED if item is not None and is_secret_name(name) else redact(item, depth + 1)
+@lru_cache(maxsize=4096)
+def _known_name(name: str) -> tuple[str, bool]:
+    """Return a name as logged, and True if it names a secret. Cached: bodies repeat their few names for every item."""
+    return redact_text(name), is_secret_name(name)
 
 
 class RedactingFilter(logging.Filter):

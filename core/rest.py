@@ -1,7 +1,6 @@
 """Common parts of all REST endpoints: parsing by pydantic, rendering by orjson, RFC 9457 errors."""
 
-from __future__ import annotations
-
+import codecs
 import logging
 import re
 from collections.abc import Callable, Mapping
@@ -9,18 +8,23 @@ from typing import Any, TypeVar
 
 import orjson
 from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
-from django.db import InterfaceError, OperationalError
-from django.http import Http404, HttpResponse
+from django.db import DatabaseError, InterfaceError, OperationalError
+from django.http import Http404, HttpRequest, HttpResponse
 from django.http.request import RawPostDataException, UnreadablePostError
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from django.utils import translation
+from django.utils.translation import gettext_noop
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from rest_framework import exceptions
 from rest_framework.parsers import BaseParser
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from core import errors
-from core.json_data import place_of_nul, repeated_name
+from core import database_errors, errors
+from core.json_data import path_of_nul, repeated_key
+from core.localization import localized
+from core.messages import Message
+from core.messages import Message as _
 
 logger = logging.getLogger("memory_gateway.errors")
 
@@ -36,27 +40,29 @@ class Body(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-def _whole(value: object) -> object:
+def _integer_if_integral(value: object) -> object:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-WHOLE = BeforeValidator(_whole)
+WHOLE = BeforeValidator(_integer_if_integral)
 """Accepts integers as JSON Schema does, where 8.0 is 8. Put it last: `Annotated[int, Field(ge=0), WHOLE]`."""
 
 
 class Problem(BaseModel):
-    """RFC 9457 problem details with the gateway's error code and the invalid fields."""
+    """An error as RFC 9457 problem details, with an error code and the invalid fields."""
 
     class FieldProblem(BaseModel):
-        field: str
-        message: str
+        """An invalid field of a request."""
 
-    type: str
-    title: str
-    status: int
-    detail: str
-    code: str
-    errors: list[FieldProblem]
+        field: str = Field(description="The field's name. Dots separate nested names: `messages.0.content`.")
+        message: str = Field(description="Which values are valid, in the language of `Accept-Language`.")
+
+    type: str = Field(description="A URI of the error: `urn:memory-gateway:problem:` followed by `code`.")
+    title: str = Field(description="The error in a few words, in the language of `Accept-Language`.")
+    status: int = Field(description="The HTTP status code.")
+    detail: str = Field(description="What happened and what to do, in the language of `Accept-Language`.")
+    code: str = Field(description="The error for programs, such as `invalid_input`, in any language the same.")
+    errors: list[FieldProblem] = Field(description="The invalid fields; empty for errors that concern no field.")
 
 
 # An unterminated string runs to the end of the data, so that the scan stays linear for any bytes.
@@ -90,28 +96,29 @@ class JsonParser(BaseParser):
         limit = getattr(context.get("view"), "max_json_bytes", MAX_JSON_BYTES)
         data = stream.read(limit + 1) or b"{}"
         if len(data) > limit:
-            raise errors.TooLarge(f"The body must be at most {limit} bytes of JSON.")
+            raise errors.TooLarge(_("The body must be at most %(limit)s bytes of JSON.", limit=limit))
+        data = data.removeprefix(codecs.BOM_UTF8)  # which PowerShell sends, and RFC 8259 lets a parser ignore
         if json_depth_exceeds(data, MAX_JSON_DEPTH):
-            raise errors.TooLarge(f"The body must nest at most {MAX_JSON_DEPTH} levels deep.")
+            raise errors.TooLarge(_("The body must nest at most %(number)s levels deep.", number=MAX_JSON_DEPTH))
         try:
             value = orjson.loads(data)
         except orjson.JSONDecodeError as error:
-            raise errors.BadRequest(f"The body is not valid JSON: {error}.") from None
-        _require_sound(data, value)
+            raise errors.BadRequest(_("The body is not valid JSON: %(error)s.", error=error)) from None
+        _check_storable(data, value)
         if "request" in context:
             context["request"]._request.parsed_json = value  # noqa: SLF001 - for the request log, which cannot read it again
         return value
 
 
-def _require_sound(data: bytes, value: Any) -> None:
-    """Check for data that no database can store and for repeated fields, which would be lost silently.
+def _check_storable(data: bytes, value: Any) -> None:
+    """Refuse NUL characters, which PostgreSQL cannot store, and repeated fields, which the parser would drop.
 
     Raises: `InvalidInput`.
     """
-    if b"\\u0000" in data and (place := place_of_nul(value)) is not None:
-        raise errors.InvalidInput.of_field(".".join(place) or "body", "must not hold NUL characters (\\u0000)")
-    if (name := repeated_name(data)) is not None:
-        raise errors.InvalidInput.of_field(name, "is given twice: send it once")
+    if b"\\u0000" in data and (path := path_of_nul(value)) is not None:
+        raise errors.InvalidInput.of_field(".".join(path) or "body", _("must not contain NUL characters (\\u0000)"))
+    if (name := repeated_key(data)) is not None:
+        raise errors.InvalidInput.of_field(name, _("is given twice: send it once"))
 
 
 class JsonRenderer(BaseRenderer):
@@ -132,7 +139,7 @@ def parse(model: type[_Model], data: Any) -> _Model:
     Raises: `InvalidInput` with every wrong field and its remedy.
     """
     if not isinstance(data, Mapping):
-        raise errors.BadRequest("The body must be a JSON object.")
+        raise errors.BadRequest(_("The body must be a JSON object."))
     try:
         return model.model_validate(data)
     except ValidationError as error:
@@ -146,52 +153,71 @@ def parse_query(model: type[_Model], request: Request) -> _Model:
     """
     for name, values in request.query_params.lists():
         if len(set(values)) > 1:
-            raise errors.InvalidInput.of_field(name, "is given twice with different values: send it once")
+            raise errors.InvalidInput.of_field(name, _("is given twice with different values: send it once"))
     return parse(model, request.query_params.dict())
 
 
 def invalid_input(error: ValidationError) -> errors.InvalidInput:
     """Return pydantic's findings as field errors, without the rejected values."""
     found = [
-        errors.FieldError(".".join(str(part) for part in item["loc"]) or "body", _sentence(item))
-        for item in error.errors(include_url=False, include_context=False, include_input=False)
+        errors.FieldError(".".join(str(part) for part in item["loc"]) or "body", _message(item))
+        for item in error.errors(include_url=False, include_input=False)
     ]
-    return errors.InvalidInput("; ".join(f"{item.field}: {item.message}" for item in found[:5]), errors=found[:50])
+    return errors.InvalidInput.of_fields(found)
 
 
-_SENTENCES = {
-    "missing": "is required",
-    "extra_forbidden": "is not a field of this request",
-    "string_type": "must be text",
-    "list_type": "must be a list",
-    "dict_type": "must be an object",
-    "model_type": "must be an object",
-    "timezone_aware": "must name its time zone, such as 2027-01-31T12:00:00+00:00",
-    **dict.fromkeys(("bool_type", "bool_parsing"), "must be true or false"),
+_MESSAGES = {
+    "missing": _("is required"),
+    "extra_forbidden": _("is not a field of this request"),
+    "string_type": _("must be text"),
+    "list_type": _("must be a list"),
+    "dict_type": _("must be an object"),
+    "model_type": _("must be an object"),
+    "timezone_aware": _("must include its time zone, such as 2027-01-31T12:00:00+00:00"),
+    **dict.fromkeys(("bool_type", "bool_parsing"), _("must be true or false")),
     **dict.fromkeys(
-        ("datetime_parsing", "datetime_from_date_parsing"), "must be a time such as 2027-01-31T12:00:00+00:00"
+        ("datetime_parsing", "datetime_from_date_parsing"), _("must be a time such as 2027-01-31T12:00:00+00:00")
     ),
-    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "must be a whole number"),
-    **dict.fromkeys(("float_type", "float_parsing"), "must be a number"),
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), _("must be a whole number")),
+    **dict.fromkeys(("float_type", "float_parsing"), _("must be a number")),
+}
+# Templates with the parameters that pydantic provides.
+_TEMPLATES = {
+    "string_too_short": gettext_noop("must have at least %(min_length)s characters"),
+    "string_too_long": gettext_noop("must have at most %(max_length)s characters"),
+    "too_short": gettext_noop("must have at least %(min_length)s items"),
+    "too_long": gettext_noop("must have at most %(max_length)s items"),
+    "greater_than_equal": gettext_noop("must be greater than or equal to %(ge)s"),
+    "less_than_equal": gettext_noop("must be less than or equal to %(le)s"),
+    "literal_error": gettext_noop("must be %(expected)s"),
 }
 # Pydantic's messages begin with a subject ("String should have …"); here the field's name precedes them.
 _SUBJECT = re.compile(r"^[A-Z]\w+ should ")
 
 
-def _sentence(item: Any) -> str:
-    message = str(item["msg"]).removeprefix("Value error, ").partition(" after validation, not ")[0]
-    return _SENTENCES.get(item["type"]) or _SUBJECT.sub("must ", message)
+def _message(item: Any) -> str:
+    if item["type"] == "value_error":
+        message: str = item["ctx"]["error"].args[0]
+        return message
+    if item["type"] in {"string_too_short", "too_short"} and item["ctx"]["min_length"] == 1:
+        return _("must not be empty")
+    if template := _TEMPLATES.get(item["type"]):
+        return Message(
+            template,
+            **{name: f"{value:g}" if isinstance(value, float) else value for name, value in item["ctx"].items()},
+        )
+    return _MESSAGES.get(item["type"]) or _SUBJECT.sub("must ", item["msg"])
 
 
 def problem(error: errors.GatewayError) -> dict[str, Any]:
-    """Return the `application/problem+json` document of an error."""
+    """Return the `application/problem+json` document of an error in the active language."""
     return {
         "type": f"urn:memory-gateway:problem:{error.code}",
-        "title": error.title,
+        "title": localized(error.title),
         "status": error.status,
-        "detail": error.detail,
+        "detail": localized(error.detail),
         "code": error.code,
-        "errors": [{"field": item.field, "message": item.message} for item in error.errors],
+        "errors": [{"field": item.field, "message": localized(item.message)} for item in error.errors],
     }
 
 
@@ -204,64 +230,81 @@ def problem_headers(error: errors.GatewayError) -> dict[str, str]:
     return headers
 
 
-def problem_http_response(error: errors.GatewayError) -> HttpResponse:
+def _localized_problem(error: errors.GatewayError, request: HttpRequest) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the document and headers of an error in the language that the request accepts."""
+    language = translation.get_language_from_request(request)
+    with translation.override(language):
+        return problem(error), {
+            **problem_headers(error),
+            "Content-Language": language,
+            "Vary": "Accept-Language",
+        }
+
+
+def problem_http_response(error: errors.GatewayError, request: HttpRequest) -> HttpResponse:
     """Return an error response outside DRF: for middleware, unknown addresses and crashes."""
-    return HttpResponse(
-        orjson.dumps(problem(error)),
-        status=error.status,
-        content_type=PROBLEM_CONTENT_TYPE,
-        headers=problem_headers(error),
-    )
+    document, headers = _localized_problem(error, request)
+    return HttpResponse(orjson.dumps(document), status=error.status, content_type=PROBLEM_CONTENT_TYPE, headers=headers)
 
 
 class _MethodNotAllowed(errors.GatewayError):
-    status, code, title = 405, "method_not_allowed", "Method not allowed"
+    status, code, title = 405, "method_not_allowed", _("Method not allowed")
 
 
 class _NotAcceptable(errors.GatewayError):
-    status, code, title = 406, "not_acceptable", "Not acceptable"
+    status, code, title = 406, "not_acceptable", _("Not acceptable")
 
 
 class Forbidden(errors.GatewayError):
-    status, code, title = 403, "forbidden", "Forbidden"
+    status, code, title = 403, "forbidden", _("Forbidden")
 
 
 class DatabaseUnavailable(errors.GatewayError):
-    status, code, title = 503, "database_unavailable", "The database is unavailable"
+    status, code, title = 503, "database_unavailable", _("The database is unavailable")
 
 
 class RequestTimeout(errors.GatewayError):
-    status, code, title = 408, "request_timeout", "Request timeout"
-
-
-def _database_unavailable(_: str) -> errors.GatewayError:
-    """Return the error for a locked, full, read-only or unreachable database.
-
-    The database's own message goes to the log.
-    """
-    return DatabaseUnavailable(
-        "The database is busy, full or away, and nothing was done: try again.", retry_after_seconds=1
-    )
+    status, code, title = 408, "request_timeout", _("Request timeout")
 
 
 def _unsupported_media_type(media_type: str) -> errors.GatewayError:
-    return errors.UnsupportedType(f"The body must be {media_type}, and its Content-Type must say so.")
+    return errors.UnsupportedType(_("The body must be %(media_type)s, with this Content-Type.", media_type=media_type))
 
 
 # Translations of Django's and DRF's exceptions; the first matching class applies.
 _TRANSLATIONS: tuple[tuple[tuple[type[Exception], ...], Callable[[str], errors.GatewayError]], ...] = (
-    ((Http404, exceptions.NotFound), lambda _: errors.NotFound("Nothing is here.")),
+    (
+        (Http404, exceptions.NotFound),
+        lambda _detail: errors.NotFound(_("There is nothing at this address. Check the path.")),
+    ),
     (
         (exceptions.NotAuthenticated, exceptions.AuthenticationFailed),
-        lambda _: errors.Unauthenticated("Send a user key: Authorization: Bearer uk_…."),
+        lambda _detail: errors.Unauthenticated(
+            _("The request has no API key. Send the header Authorization: Bearer uk_….")
+        ),
     ),
-    ((PermissionDenied, exceptions.PermissionDenied), lambda _: Forbidden("This is not allowed.")),
+    (
+        (PermissionDenied, exceptions.PermissionDenied),
+        lambda _detail: Forbidden(_("You do not have permission for this. Ask the operator.")),
+    ),
     ((exceptions.MethodNotAllowed,), _MethodNotAllowed),
-    ((exceptions.NotAcceptable,), lambda _: _NotAcceptable("This endpoint answers application/json.")),
-    ((exceptions.UnsupportedMediaType,), lambda _: _unsupported_media_type("application/json")),
-    ((RequestDataTooBig,), lambda _: errors.TooLarge("The form fields are too large.")),
-    ((OperationalError, InterfaceError), _database_unavailable),
-    ((UnreadablePostError,), lambda _: RequestTimeout("The body did not arrive whole.")),
+    (
+        (exceptions.NotAcceptable,),
+        lambda _detail: _NotAcceptable(_("This endpoint returns application/json. Change the Accept header.")),
+    ),
+    ((exceptions.UnsupportedMediaType,), lambda _detail: _unsupported_media_type("application/json")),
+    ((RequestDataTooBig,), lambda _detail: errors.TooLarge(_("The form fields are too large. Send less text."))),
+    (
+        (OperationalError, InterfaceError),  # the database's own message goes to the log
+        lambda _detail: DatabaseUnavailable(
+            _("The database is busy or unreachable, and nothing was changed. Repeat the request."),
+            retry_after_seconds=1,
+        ),
+    ),
+    (
+        (UnreadablePostError,),
+        lambda _detail: RequestTimeout(_("The body did not arrive completely. Send the request again.")),
+    ),
     (
         (exceptions.ParseError, SuspiciousOperation, RawPostDataException),
         lambda message: errors.BadRequest(message or "The request is malformed."),
@@ -273,6 +316,8 @@ def as_gateway_error(error: Exception) -> errors.GatewayError | None:
     """Return the error equivalent to an exception; None if the exception is a defect of the gateway."""
     if isinstance(error, errors.GatewayError):
         return error
+    if isinstance(error, DatabaseError) and (refusal := database_errors.explain(error)):
+        return refusal
     for classes, translate in _TRANSLATIONS:
         if isinstance(error, classes):
             return translate(str(error))
@@ -287,12 +332,13 @@ def problem_response(error: Exception, context: Mapping[str, Any]) -> Response |
     if isinstance(error, exceptions.UnsupportedMediaType):
         known = _unsupported_media_type(context["view"].parser_classes[0].media_type)
     if known.status >= 500:
-        logger.warning("%s: %s", known.code, known.detail, exc_info=None if known is error else error)
+        extra = {"cause": error}
+        logger.warning("%s: %s", known.code, known.detail, exc_info=None if known is error else error, extra=extra)
     request: Request = context["request"]
     # Set both: an error may occur before DRF has chosen them.
     request.accepted_renderer = JsonRenderer()
     request.accepted_media_type = JsonRenderer.media_type
-    headers = problem_headers(known)
+    document, headers = _localized_problem(known, request._request)  # noqa: SLF001 - `Request` has no public way to it
     if isinstance(error, exceptions.MethodNotAllowed):
         headers["Allow"] = ", ".join(context["view"].allowed_methods)
-    return Response(problem(known), status=known.status, headers=headers, content_type=PROBLEM_CONTENT_TYPE)
+    return Response(document, status=known.status, headers=headers, content_type=PROBLEM_CONTENT_TYPE)

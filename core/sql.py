@@ -1,82 +1,39 @@
-"""Plain SQL for hot paths, where the ORM's overhead exceeds the cost of the statement."""
+"""Plain SQL for hot paths, where the ORM's overhead exceeds the cost of the statement, and SQLite's special cases."""
 
-from __future__ import annotations
-
-import re
-import sqlite3
-from collections.abc import Sequence, Sized
+from collections.abc import Callable, Iterator, Sequence, Sized
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
-from functools import cache, lru_cache
+from functools import cache
+from operator import attrgetter
 from typing import Any, Final
 from uuid import UUID
 
-from django.db import DEFAULT_DB_ALIAS, connections
-from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
+from django.db.models import (
+    BooleanField,
+    CharField,
+    DateTimeField,
+    Field,
+    FloatField,
+    ForeignKey,
+    IntegerField,
+    JSONField,
+    Model,
+    TextField,
+    UUIDField,
+    Window,
+)
+from django.db.models.functions import RowNumber
 
-_MARK: Final = re.compile("(?<!%)%s")
-
-
-def run(cursor: CursorWrapper, statement: str, values: Sequence[Any]) -> None:
-    """Execute a statement with `%s` placeholders.
-
-    For SQLite, Django converts the placeholders of every statement, which takes longer than to execute a short one.
-    While no statement wrapper or log is active, the statement goes to SQLite directly.
-    """
-    if not _is_direct(cursor):
-        cursor.execute(statement, values)
-        return
-    with cursor.db.wrap_database_errors:
-        sqlite3.Cursor.execute(cursor.cursor, _with_sqlite_placeholders(statement), values)
-
-
-def run_many(cursor: CursorWrapper, statement: str, values: Sequence[Sequence[Any]]) -> None:
-    """Execute a statement once for each of many value lists."""
-    if not _is_direct(cursor):
-        cursor.executemany(statement, values)
-        return
-    with cursor.db.wrap_database_errors:
-        sqlite3.Cursor.executemany(cursor.cursor, _with_sqlite_placeholders(statement), values)
-
-
-def _is_direct(cursor: CursorWrapper) -> bool:
-    """Return True if the cursor's statements may bypass Django; a logging cursor has another class."""
-    return type(cursor) is CursorWrapper and _bypasses_django(cursor.db)
-
-
-def _bypasses_django(db: BaseDatabaseWrapper) -> bool:
-    """Return True for SQLite without statement wrappers other than a log.
-
-    Raises: `TransactionManagementError` in a broken transaction.
-    """
-    if db.vendor != "sqlite" or db.execute_wrappers:
-        return False
-    db.validate_no_broken_transaction()
-    return True
-
-
-@lru_cache(maxsize=256)
-def _with_sqlite_placeholders(statement: str) -> str:
-    """Return the statement with SQLite's placeholders."""
-    return _MARK.sub("?", statement).replace("%%", "%")
+from core.concurrency import search_lock
 
 
 def rows(statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
-    """Return the rows of a query.
-
-    Raises: the errors of `django.db`.
-    """
-    # By alias: `django.db.connection` looks the connection up for each attribute.
-    db = connections[DEFAULT_DB_ALIAS]
-    found: list[tuple[Any, ...]]
-    if not db.queries_logged and _bypasses_django(db):
-        db.ensure_connection()
-        with db.wrap_database_errors:
-            found = db.connection.execute(_with_sqlite_placeholders(statement), values).fetchall()
-        return found
-    with db.cursor() as cursor:
+    """Return the rows of a query."""
+    with connection.cursor() as cursor:
         cursor.execute(statement, values)
-        found = cursor.fetchall()
+        found: list[tuple[Any, ...]] = cursor.fetchall()
     return found
 
 
@@ -87,29 +44,12 @@ def slots(values: Sized) -> str:
 
 def uuid_value(key: UUID) -> UUID | str:
     """Return a UUID as the database stores it: PostgreSQL as UUID, SQLite as text."""
-    return key if _has_uuids() else key.hex
+    return key if connection.features.has_native_uuid_field else key.hex
 
 
 def moment_value(moment: datetime) -> datetime | str:
     """Return an aware datetime as the database stores it: PostgreSQL as it is, SQLite as naive text in UTC."""
-    return moment if _has_moments() else str(moment.astimezone(UTC).replace(tzinfo=None))
-
-
-@cache
-def _has_moments() -> bool:
-    return connections[DEFAULT_DB_ALIAS].features.supports_timezones
-
-
-@cache
-def _has_uuids() -> bool:
-    """Return the cached feature flag: nearly every statement asks for it."""
-    return connections[DEFAULT_DB_ALIAS].features.has_native_uuid_field
-
-
-@cache
-def vendor() -> str:
-    """Return `sqlite` or `postgresql`, cached."""
-    return connections[DEFAULT_DB_ALIAS].vendor
+    return moment if connection.features.supports_timezones else str(moment.astimezone(UTC).replace(tzinfo=None))
 
 
 _SEPARATOR: Final = "\x1f"
@@ -121,6 +61,129 @@ def column(statement: str, values: Sequence[Any]) -> tuple[str, ...]:
     They are fetched as one row: a thread releases the GIL for each row that SQLite returns, and waits for it each time
     while other requests run.
     """
-    join = "string_agg" if vendor() == "postgresql" else "group_concat"
+    join = "string_agg" if connection.vendor == "postgresql" else "group_concat"
     [(joined,)] = rows(f"SELECT {join}(value, '{_SEPARATOR}') FROM ({statement}) AS found", values)
     return tuple(joined.split(_SEPARATOR)) if joined is not None else ()
+
+
+def turn_of_user(*order: str) -> Window:
+    """Return a window expression that numbers each user's rows from 1 in the given order.
+
+    Order rows with a `user` column by it to process users round-robin.
+    """
+    return Window(RowNumber(), partition_by="user_id", order_by=list(order))
+
+
+def search_lock_on_sqlite() -> AbstractContextManager[None]:
+    """Hold the search lock inside the block; do nothing on PostgreSQL.
+
+    A statement there is one wait on a socket, during which other threads may compute.
+    """
+    return search_lock.held() if connection.vendor == "sqlite" else nullcontext()
+
+
+@contextmanager
+def consistent_read() -> Iterator[CursorWrapper]:
+    """Read one snapshot of the database inside the block; writers do not wait."""
+    with connection.cursor() as cursor:
+        if connection.in_atomic_block:
+            yield cursor
+        elif connection.vendor == "postgresql":
+            with transaction.atomic():
+                cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+                yield cursor
+        else:
+            cursor.execute("BEGIN DEFERRED")  # Django's own transactions take the write lock immediately
+            try:
+                yield cursor
+            finally:
+                cursor.execute("ROLLBACK")
+
+
+@contextmanager
+def temporary_data_on_disk() -> Iterator[None]:
+    """Keep SQLite's temporary data on disk inside the block, for statements over whole tables.
+
+    Sorting, copying and rollback data then need not fit into memory. No effect within a transaction, where SQLite
+    cannot change the setting.
+    """
+    if connection.vendor != "sqlite" or connection.in_atomic_block:
+        yield
+        return
+    connection.ensure_connection()
+    database = connection.connection
+    # As a script, which is prepared each time: the setting takes effect during preparation.
+    database.executescript("PRAGMA temp_store = FILE")
+    try:
+        yield
+    finally:
+        database.executescript("PRAGMA temp_store = MEMORY")
+
+
+@contextmanager
+def fail_fast_writes() -> Iterator[None]:
+    """Make writes on SQLite fail at once (`OperationalError`) inside the block while another connection writes."""
+    if connection.vendor != "sqlite":
+        yield
+        return
+    connection.ensure_connection()
+    database = connection.connection
+    database.execute("PRAGMA busy_timeout = 0")
+    try:
+        yield
+    finally:
+        seconds = connection.settings_dict["OPTIONS"].get("timeout", 5.0)
+        database.execute(f"PRAGMA busy_timeout = {int(seconds * 1000)}")
+
+
+_PLAIN = (BooleanField, CharField, FloatField, IntegerField, TextField)
+"""Fields whose values need no conversion."""
+BATCH_ROWS = 200
+"""Rows per statement, because each statement is built in memory."""
+
+
+def insert(cursor: CursorWrapper, rows: Sequence[Model]) -> None:
+    """Save new rows of one model and set their primary keys. Sends no signals and saves no related objects.
+
+    One statement per batch, without the ORM's overhead per row: an add of 20 messages takes 10.7 ms of CPU time with it
+    and 12.3 ms with `bulk_create` (medians, embedded engine).
+    """
+    for start in range(0, len(rows), BATCH_ROWS):
+        batch = rows[start : start + BATCH_ROWS]
+        model = type(batch[0])
+        cursor.execute(_statement(model, len(batch)), [read(row) for row in batch for read in _readers(model)])
+        for row, (key,) in zip(batch, cursor.fetchall(), strict=True):
+            row.pk, row._state.adding, row._state.db = key, False, connection.alias  # noqa: SLF001  as the ORM does
+
+
+@cache
+def _fields(model: type[Model]) -> "tuple[Field[Any, Any], ...]":
+    return tuple(field for field in model._meta.concrete_fields if not field.primary_key)  # noqa: SLF001
+
+
+@cache
+def _statement(model: type[Model], count: int) -> str:
+    names = [str(field.column) for field in _fields(model)]
+    table = model._meta.db_table  # noqa: SLF001
+    key = model._meta.pk.column  # noqa: SLF001
+    values = ", ".join([f"({slots(names)})"] * count)
+    return f"INSERT INTO {table} ({', '.join(names)}) VALUES {values} RETURNING {key}"
+
+
+@cache
+def _readers(model: type[Model]) -> tuple[Callable[[Any], Any], ...]:
+    return tuple(_reader(field) for field in _fields(model))
+
+
+def _reader(field: "Field[Any, Any]") -> Callable[[Any], Any]:
+    """Return a function that reads a column's value from a row, because asking the field each time is slow."""
+    read, target = attrgetter(field.attname), field.target_field if isinstance(field, ForeignKey) else field
+    if isinstance(target, _PLAIN):
+        return read
+    if isinstance(target, JSONField):
+        return lambda row: connection.ops.adapt_json_value(read(row), target.encoder)
+    if isinstance(target, UUIDField) and not target.null:
+        return lambda row: uuid_value(read(row))
+    if isinstance(target, DateTimeField) and target.null:  # usually None in a new row
+        return lambda row: None if read(row) is None else field.get_db_prep_save(read(row), connection)
+    return lambda row: field.get_db_prep_save(field.pre_save(row, add=True), connection)

@@ -1,7 +1,5 @@
 """Times in the API: `2026-06-10T10:00:00+00:00` (UTC, whole seconds); messages carry Unix milliseconds."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 
@@ -13,12 +11,12 @@ def from_ms(milliseconds: int) -> datetime:
     return datetime.fromtimestamp(milliseconds / 1000, tz=UTC)
 
 
-_FIRST_MS = 100_000_000_000  # as milliseconds a time in 1973, as seconds in the year 5138
+_LEAST_MS = 100_000_000_000  # as milliseconds a time in 1973, as seconds one in the year 5138
 
 
 def as_ms(unix_time: int) -> int:
     """Return Unix milliseconds. A number too small for milliseconds is taken as seconds, as EverOS does."""
-    return unix_time if unix_time >= _FIRST_MS else unix_time * 1000
+    return unix_time if unix_time >= _LEAST_MS else unix_time * 1000
 
 
 def to_ms(moment: datetime) -> int:

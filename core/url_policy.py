@@ -4,17 +4,19 @@ The gateway or the engine fetches such an address from inside the operator's net
 unless the operator allows a host by name.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import re
 import socket
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from django.conf import settings
+
+from core.messages import Message as _
+from core.messages import MessageError
 
 MAX_URI_CHARS = 2048
 FILE_SCHEME = "file"
@@ -25,7 +27,7 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 Resolver = Callable[[str, int], Iterable[str]]
 
-# Parsers disagree about these: one reads as host what another reads as user name or path.
+# Parsers disagree about these characters: one reads a host where another reads a user name or a path.
 _AMBIGUOUS = re.compile(r"[\x00-\x20\x7f-\xa0\u2028\u2029\ufeff\\]")
 _NO_FILE_NAME = re.compile(r"[\x00-\x1f\x7f\\]")
 # Python's `is_global` accepts these: protocol assignments, deprecated 6to4 relays, unassigned IPv6.
@@ -35,7 +37,7 @@ _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _MASK_32 = 0xFFFFFFFF
 
 
-class BadAddress(ValueError):
+class BadAddress(MessageError):
     """An address that must not be stored or fetched. The message tells the caller why."""
 
 
@@ -50,7 +52,7 @@ class AddressPolicy:
     allowed_hosts: frozenset[str] = frozenset()
 
     @classmethod
-    def from_settings(cls) -> AddressPolicy:
+    def from_settings(cls) -> Self:
         hosts = frozenset(_normal_host(host) for host in settings.MEMORY_GATEWAY_ALLOWED_PRIVATE_HOSTS)
         return cls(file_roots=tuple(map(Path, settings.MEMORY_GATEWAY_FILE_URI_ROOTS)), allowed_hosts=hosts)
 
@@ -78,9 +80,11 @@ def check_uri(uri: str, policy: AddressPolicy, *, resolver: Resolver = resolve) 
     elif scheme in WEB_SCHEMES:
         reachable_addresses(uri, policy, resolver=resolver)
     elif scheme not in STORE_SCHEMES:
-        raise BadAddress(f"must start with {_schemes(policy)}")
+        allowed = ["https://", "http://", "minio://", "s3://", *(["file://"] if policy.file_roots else [])]
+        schemes = f"{', '.join(allowed[:-1])} or {allowed[-1]}"
+        raise BadAddress(_("must start with %(schemes)s", schemes=schemes))
     elif not parts.netloc:
-        raise BadAddress("must name a bucket or host")
+        raise BadAddress(_("must name a bucket or host"))
     return uri
 
 
@@ -97,10 +101,7 @@ def reachable_addresses(uri: str, policy: AddressPolicy, *, resolver: Resolver =
     if host in policy.allowed_hosts:
         return addresses
     if not all(is_public(ipaddress.ip_address(address.partition("%")[0])) for address in addresses):
-        raise BadAddress(
-            "must not lead into a private network; an operator may allow its host by name in "
-            "MEMORY_GATEWAY_ALLOWED_PRIVATE_HOSTS"
-        )
+        raise BadAddress(_("must not be in a private network; ask the operator to allow its host"))
     return addresses
 
 
@@ -117,8 +118,10 @@ def file_path(uri: str, policy: AddressPolicy) -> Path:
     if path is not None and any(path.is_relative_to(root.resolve()) for root in policy.file_roots):
         return path
     raise BadAddress(
-        "must be file:/// with a plain path below one of the folders of MEMORY_GATEWAY_FILE_URI_ROOTS; upload the file "
-        "instead, or ask an operator to add its folder"
+        _(
+            "must be file:/// with a plain path in a folder that the operator allows; upload the file instead, "
+            "or ask the operator to allow its folder"
+        )
     )
 
 
@@ -130,8 +133,8 @@ def is_file(uri: str) -> bool:
         return False
 
 
-def lies_in_a_store(uri: str) -> bool:
-    """Return True for an object in a store (minio, s3): it says where the file is stored, but cannot be fetched."""
+def is_in_object_store(uri: str) -> bool:
+    """Return True for an address in an object store (minio, s3), which cannot be fetched."""
     return urlsplit(uri).scheme.lower() in STORE_SCHEMES
 
 
@@ -155,32 +158,34 @@ def _unwrapped(address: IPAddress) -> IPAddress:
 
 def _split(uri: str) -> SplitResult:
     if not 1 <= len(uri) <= MAX_URI_CHARS:
-        raise BadAddress(f"must have 1 to {MAX_URI_CHARS} characters")
+        raise BadAddress(_("must have 1 to %(number)s characters", number=MAX_URI_CHARS))
     if _AMBIGUOUS.search(uri):
-        raise BadAddress("must not hold spaces, backslashes or control characters: percent-encode them")
+        raise BadAddress(_("must not contain spaces, backslashes or control characters: percent-encode them"))
     try:
         parts = urlsplit(uri)
-        _ = parts.port
+        parts.port  # noqa: B018  raises for a port that is no number
     except ValueError:
-        raise BadAddress("must be a valid address") from None
+        raise BadAddress(_("must be a valid address")) from None
     if "@" in parts.netloc:
-        raise BadAddress("must not hold a user name or password")
+        raise BadAddress(_("must not contain a user name or password"))
     return parts
 
 
 def _host(parts: SplitResult) -> str:
     host = parts.hostname or ""
     if not host or "%" in host:
-        raise BadAddress("must name a host")
+        raise BadAddress(_("must name a host"))
     return _normal_host(host)
 
 
 def _normal_host(host: str) -> str:
     """Return the host as it is looked up: IDNA-normalized, lower case, without the root's dot."""
     try:
-        return host.encode("idna").decode("ascii").lower().rstrip(".")
+        name = host.encode("idna").decode("ascii").lower().rstrip(".")
+        name.encode("idna")  # again, as a look-up does: normalization turns "…" into three dots
     except UnicodeError:
-        raise BadAddress("must name a valid host") from None
+        raise BadAddress(_("must name a valid host")) from None
+    return name
 
 
 def _plain_path(parts: SplitResult) -> Path | None:
@@ -195,8 +200,3 @@ def _plain_path(parts: SplitResult) -> Path | None:
         return Path(path).resolve()
     except (ValueError, RuntimeError, OSError):
         return None
-
-
-def _schemes(policy: AddressPolicy) -> str:
-    schemes = ["https://", "http://", "minio://", "s3://", *(["file://"] if policy.file_roots else [])]
-    return ", ".join(schemes[:-1]) + " or " + schemes[-1]

@@ -1,144 +1,108 @@
 """Checks on archives and PDFs before a parser reads them. They run in the sandbox, with the parser.
 
-Headers are not trusted: sizes are counted while inflating, and an XML parser looks for declarations.
+Headers are not trusted: sizes are counted while decompressing, and an XML parser looks for declarations.
 """
 
-from __future__ import annotations
-
+import contextlib
 import io
 import re
 import struct
+import sys
 import zipfile
 import zlib
-from collections.abc import Iterator
 from typing import Final
 from xml.parsers import expat
 
+from core.messages import Message, MessageError
+from core.messages import Message as _
 from documents import mime_types as mt
-from documents.limits import MIB, Limits
-from documents.signatures import OLE_MAGIC
+from documents.document import MIB, Limits
+from documents.sniff import OLE_MAGIC
 
-ENCRYPTED: Final = "The document is encrypted or protected by a password: remove the protection and send it again."
-DAMAGED: Final = (
-    "The document is damaged: open it in the program that it was made with, save it anew and send it again."
-)
-TOO_LARGE: Final = "The document unpacks to more than we read: send it in smaller parts."
+ENCRYPTED: Final = _("The document is encrypted or protected by a password: remove the protection and send it again.")
+DAMAGED: Final = _("The document is damaged: open it in the program that it was made with, save it again and send it.")
+TOO_LARGE: Final = _("The document is too large after decompression: send it in smaller parts.")
 
 _CHUNK: Final = 65_536
 _RATIO_FREE_BYTES: Final = 10 * MIB
-"""Below this size a high ratio is harmless, and common: empty sheets compress very well."""
-_LOCAL_HEADER: Final = struct.Struct("<4s22xHH")
+"""The decompressed size below which any ratio is allowed: empty sheets compress very well."""
 _MAX_OBJECT_NUMBER: Final = 8_388_607  # PDF 32000-1, annex C
 
 
-class Refused(Exception):
-    """The document cannot be read. The message says why and what to do."""
+class Refused(MessageError):
+    """Raised if a document must not or cannot be read. `message` gives the reason and what to do."""
+
+    message: Message
 
 
 def check_zip(data: bytes, mime: str, limits: Limits) -> None:
-    """Check an archive.
-
-    Raises: `Refused` if it is damaged, encrypted or a zip bomb, or if its XML declares a DTD.
-    """
+    """Check an archive. Raises: `Refused` if it is damaged, encrypted or a zip bomb, or if its XML declares a DTD."""
     if data.startswith(OLE_MAGIC):
         raise Refused(ENCRYPTED)  # Office's format for a .docx with a password
-    members = _members(data)
-    if len(members) > limits.zip_members:
-        raise Refused(f"The document has more than {limits.zip_members:,} parts inside, which no real one has.")
-    total = 0
-    for member in members:
-        total += _check_member(data, member, mime, limits, left=limits.zip_bytes - total)
-
-
-def _members(data: bytes) -> list[zipfile.ZipInfo]:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            return archive.infolist()
-    except (zipfile.BadZipFile, ValueError, OverflowError, NotImplementedError, struct.error) as error:
+            members = archive.infolist()
+            if len(members) > limits.zip_members:
+                raise Refused(
+                    _(
+                        "The document has more than %(number)s parts inside: save it again and send it.",
+                        number=f"{limits.zip_members:,}",
+                    )
+                )
+            left = limits.zip_bytes
+            for member in members:
+                left -= _check_member(archive, member, mime, limits, left)
+    except (zipfile.BadZipFile, zlib.error, ValueError, OverflowError, NotImplementedError, struct.error) as error:
         raise Refused(DAMAGED) from error
 
 
-def _check_member(data: bytes, member: zipfile.ZipInfo, mime: str, limits: Limits, *, left: int) -> int:
-    """Inflate one member and return its real size in bytes."""
+def _check_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, mime: str, limits: Limits, left: int) -> int:
+    """Decompress one member and return its real size in bytes. Raises: `Refused`."""
     if member.flag_bits & 1:
         raise Refused(ENCRYPTED)
+    if member.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
+        raise Refused(
+            _("The document is compressed in an unusual way. Save it again with an office program and upload it.")
+        )
+    member.file_size = sys.maxsize  # otherwise reading would stop at the size that the header claims
+    member.CRC = None  # type: ignore[assignment]
     prolog = _Prolog()
     size = 0
-    for chunk in _inflate(data, member):
-        size += len(chunk)
-        is_bomb = size > _RATIO_FREE_BYTES and size > limits.zip_ratio * max(1, member.compress_size)
-        if size > left or is_bomb:
-            raise Refused(TOO_LARGE)
-        prolog.feed(chunk)
+    with archive.open(member) as content, contextlib.suppress(EOFError):  # truncated: the document's parser reports it
+        while chunk := content.read(_CHUNK):
+            size += len(chunk)
+            is_bomb = size > _RATIO_FREE_BYTES and size > limits.zip_ratio * max(1, member.compress_size)
+            if size > left or is_bomb:
+                raise Refused(TOO_LARGE)
+            prolog.feed(chunk)
     if prolog.has_entities or (prolog.has_doctype and mime != mt.EPUB):  # EPUB's pages are XHTML with a doctype
-        raise Refused("The document declares XML entities or a document type, which no office program writes.")
+        raise Refused(
+            _("The document declares XML entities or a document type: save it again in an office program and send it.")
+        )
     return size
 
 
-def _inflate(data: bytes, member: zipfile.ZipInfo) -> Iterator[bytes]:
-    header = data[member.header_offset : member.header_offset + _LOCAL_HEADER.size]
-    if len(header) < _LOCAL_HEADER.size:
-        raise Refused(DAMAGED)
-    _, name_length, extra_length = _LOCAL_HEADER.unpack(header)
-    start = member.header_offset + _LOCAL_HEADER.size + name_length + extra_length
-    packed = memoryview(data)[start : start + member.compress_size]
-    if member.compress_type == zipfile.ZIP_STORED:
-        yield from (bytes(packed[at : at + _CHUNK]) for at in range(0, len(packed), _CHUNK))
-    elif member.compress_type == zipfile.ZIP_DEFLATED:
-        yield from _inflate_deflated(packed)
-    else:
-        raise Refused(
-            "The document is packed in a way that office programs do not use: save it anew and send it again."
-        )
-
-
-def _inflate_deflated(packed: memoryview) -> Iterator[bytes]:
-    inflater = zlib.decompressobj(-zlib.MAX_WBITS)
-    rest: bytes | memoryview = packed
-    while not inflater.eof:
-        try:
-            chunk = inflater.decompress(rest, _CHUNK)
-        except zlib.error as error:
-            raise Refused(DAMAGED) from error
-        rest = inflater.unconsumed_tail
-        if not chunk:
-            return
-        yield chunk
-
-
-class _RootReached(Exception):
-    """The root element of an XML document was reached."""
-
-
 class _Prolog:
-    """A reader of a member's declarations, up to its root element, if the member is XML under any name."""
+    """Finds declarations before the root element of a member, if it is XML, whatever its name."""
 
     def __init__(self) -> None:
-        self.has_doctype = False
-        self.has_entities = False
-        self._is_over = False
+        self.has_doctype = self.has_entities = self._is_over = False
         self._parser = expat.ParserCreate()
         self._parser.StartDoctypeDeclHandler = self._on_doctype
-        self._parser.StartElementHandler = self._on_root
-        self._parser.EntityDeclHandler = self._on_entity
+        self._parser.StartElementHandler = self._stop
 
     def feed(self, chunk: bytes) -> None:
-        if self._is_over:
-            return
         try:
-            self._parser.Parse(chunk)
-        except (expat.ExpatError, _RootReached):
-            self._is_over = True  # the document's parser will report XML that is not well-formed
+            if not self._is_over:
+                self._parser.Parse(chunk)
+        except expat.ExpatError:  # the root, or XML that is not well-formed, which the document's parser reports
+            self._is_over = True
 
     def _on_doctype(self, _name: str, _system: str | None, _public: str | None, has_subset: int) -> None:
-        self.has_doctype = True
-        self.has_entities = self.has_entities or bool(has_subset)
+        self.has_doctype, self.has_entities = True, bool(has_subset)
 
-    def _on_entity(self, *_declaration: object) -> None:
-        self.has_entities = True
-
-    def _on_root(self, _name: str, _attributes: dict[str, str]) -> None:
-        raise _RootReached
+    def _stop(self, _name: str, _attributes: dict[str, str]) -> None:
+        raise expat.ExpatError
 
 
 def is_broken_pdf(data: bytes) -> bool:

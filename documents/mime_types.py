@@ -1,7 +1,5 @@
 """Known file types: MIME types, file name extensions and content types."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from typing import Final, Literal
 
@@ -141,7 +139,7 @@ _SLIDES = "PowerPoint presentation slides 演示文稿 幻灯片"
 _SHEET = "Excel spreadsheet workbook 电子表格"
 _LETTER = "Word document 文档"
 _MAIL = "mail e-mail 邮件"
-_SPOKEN_OF: Final = {
+_SEARCH_WORDS: Final = {
     **dict.fromkeys((PPT, PPTX, ODP), _SLIDES),
     **dict.fromkeys((XLS, XLSX, ODS), _SHEET),
     **dict.fromkeys((DOC, DOCX, ODT, RTF), _LETTER),
@@ -152,10 +150,10 @@ _SPOKEN_OF: Final = {
 }
 
 
-def spoken_of_as(mime_type: str | None) -> str:
+def search_words_of(mime_type: str | None) -> str:
     """Return common words for a file type ("the PowerPoint about …"), in English and Chinese; empty for plain text."""
-    mime = normalise(mime_type) or ""
-    return _SPOKEN_OF.get(mime) or _SPOKEN_OF.get(mime.partition("/")[0], "")
+    mime = normalize(mime_type) or ""
+    return _SEARCH_WORDS.get(mime) or _SEARCH_WORDS.get(mime.partition("/")[0], "")
 
 
 def is_allowed(mime_type: str, allowed: Collection[str]) -> bool:
@@ -164,7 +162,7 @@ def is_allowed(mime_type: str, allowed: Collection[str]) -> bool:
     return any(name.lower() in {mime_type, family, "*/*"} for name in allowed)
 
 
-def normalise(mime_type: str | None) -> str | None:
+def normalize(mime_type: str | None) -> str | None:
     """Return the canonical name of a type, in lower case and without parameters; None for an empty one."""
     name = (mime_type or "").split(";", 1)[0].strip().lower()
     if not name or name in {OCTET_STREAM, "binary/octet-stream"}:

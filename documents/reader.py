@@ -1,23 +1,20 @@
-"""Reading of documents as text. Plain text is decoded here; other types are parsed in a child process.
+"""Read documents as text. Plain text is decoded in this process; other types are parsed in a child process.
 
-The child (`reader_child`) may crash, hang or use too much memory: it is then killed, and the document is `Unreadable`
-with a reason for the user. Plain text costs no process; a typical PDF of a few pages takes 0.25 s, of which 0.2 s start
-the child, and each further page of dense text about 6 ms.
+The child (`reader_child`) may crash, hang or use too much memory: then it is killed, and the document is `Unreadable`
+with a reason for the user. A typical PDF of a few pages takes 0.25 s (0.2 s to start the child), each further page of
+dense text about 6 ms.
 """
-
-from __future__ import annotations
 
 import contextlib
 import itertools
 import os
 import re
-import selectors
 import signal
 import subprocess  # nosec B404: the child is our own module
 import sys
-import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
+from contextvars import ContextVar
 from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any, Final
@@ -25,68 +22,89 @@ from typing import IO, Any, Final
 import orjson
 
 from core import cpu_affinity
+from core.concurrency import FairSemaphore
 from core.errors import EngineUnavailable, Unreadable
+from core.messages import Message
+from core.messages import Message as _
 from documents import mime_types as mt
 from documents.decoding import decode
-from documents.document import Block, BlockKind, Document
+from documents.document import DEFAULT_LIMITS, MIB, Block, BlockKind, Document, Limits
 from documents.guards import DAMAGED
-from documents.limits import DEFAULT, MIB, Limits
 
 PROJECT: Final = Path(__file__).resolve().parents[1]
 HEADING_CHARACTERS: Final = 200
-"""A heading is repeated with each of its passages; longer ones are cut there (not in the text)."""
+"""The longest heading that is stored with each passage; longer ones are cut, but not in the text."""
 
-_CHILDREN: Final = threading.BoundedSemaphore(2)
-"""Together they may use a gigabyte; further documents wait."""
+MAX_CHILDREN: Final = min(max(2, cpu_affinity.available_cpus()), 4)
+"""The most concurrent children: one per CPU core up to four, because each may use half a gigabyte of memory."""
+_slots: Final = FairSemaphore(MAX_CHILDREN)
+_user: Final[ContextVar[Hashable]] = ContextVar("user", default=None)
 _POLL_SECONDS: Final = 0.02
-_ENDING_SECONDS: Final = 1.0
-_ERROR_BYTES: Final = 4096
 _ENVIRONMENT: Final = {
     "TOKIO_WORKER_THREADS": "2",
     "RAYON_NUM_THREADS": "2",
     "MALLOC_ARENA_MAX": "2",
     "LANG": "C.UTF-8",
 }
-_NOT_STARTED: Final = "The process that reads documents could not be started."
+_NOT_STARTED: Final = _("The document reader process could not be started.")
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 _MARKDOWN_HEADING: Final = re.compile(r"#{1,6}\s+(.+?)\s*#*", re.DOTALL)
 
 
-def read_document(path: Path, mime_type: str, *, limits: Limits = DEFAULT) -> Document:
-    """Return the text of a file whose type `sniff` found. Images, audio and video have none.
+def read_document(path: Path, mime_type: str, *, limits: Limits = DEFAULT_LIMITS) -> Document:
+    """Return the text of a file of a type that `sniff` detected. Images, audio and video have none.
 
     Raises: Unreadable if the file is damaged, encrypted, too large, missing or of an unsupported type;
-    EngineUnavailable when the machine cannot read it now.
+    EngineUnavailable if the file cannot be read at the moment.
     """
     try:
-        return _read(path, mt.normalise(mime_type) or mt.OCTET_STREAM, limits)
+        return _read(path, mt.normalize(mime_type) or mt.OCTET_STREAM, limits)
     except FileNotFoundError as error:
-        raise Unreadable("The file is no longer in the storage.") from error
+        raise Unreadable(_("The stored file is missing. Upload it again.")) from error
     except OSError as error:
-        raise EngineUnavailable("The document could not be read just now.") from error
+        raise EngineUnavailable(_("The document could not be read. Try again later.")) from error
+
+
+@contextlib.contextmanager
+def reading_for(user: Hashable) -> Iterator[None]:
+    """Read documents inside the block on behalf of a user; users wait for children in round-robin order."""
+    token = _user.set(user)
+    try:
+        yield
+    finally:
+        _user.reset(token)
+
+
+def needs_parser(mime_type: str | None) -> bool:
+    """Return True if a file of this type needs one of the few child processes."""
+    return mt.normalize(mime_type) in mt.DOCUMENTS
 
 
 def _read(path: Path, mime: str, limits: Limits) -> Document:
     if mime.startswith(("image/", "audio/", "video/")) or path.stat().st_size == 0:
         return Document(())
     if mime in mt.DOCUMENTS:
-        return _in_child(path, mime, limits)
+        with _slots.slot(_user.get()), path.open("rb") as file, _child(file, mime, limits) as process:
+            answer = _answer_of(process, limits)
+        if refusal := answer.get("refused"):
+            template, params = refusal
+            raise Unreadable(Message(template, **params))
+        return Document(tuple(_blocks(answer["rows"])), truncated=answer["truncated"])
     if mime.startswith("text/") or mime in mt.INLINE_TEXTS:
         return _plain(path, mime, limits)
-    raise Unreadable(f"Files of type {mime} hold no text that can be read.")
+    raise Unreadable(_("Files of type %(type)s contain no text that can be read.", type=mime))
 
 
 def _plain(path: Path, mime: str, limits: Limits) -> Document:
     with path.open("rb") as file:
         data = file.read(limits.text_bytes + 1)
-    text = decode(data[: limits.text_bytes])
-    rows = _paragraphs(text, mime)
+    rows = _paragraphs(decode(data[: limits.text_bytes]), mime)
     blocks = tuple(_blocks(itertools.islice(rows, limits.blocks)))
     return Document(blocks, truncated=len(data) > limits.text_bytes or next(rows, None) is not None)
 
 
 def _paragraphs(text: str, mime: str) -> Iterator[tuple[str, None, str]]:
-    """Yield rows like the child's: paragraphs are separated by empty lines, a table of values is one table."""
+    """Yield rows (`reader_child.Row`) of plain text: empty lines separate paragraphs, a CSV file is one table."""
     if mime in {"text/csv", "text/tab-separated-values"}:
         yield "table", None, "\n".join(line for line in text.split("\n") if line.strip())
         return
@@ -101,7 +119,7 @@ def _paragraphs(text: str, mime: str) -> Iterator[tuple[str, None, str]]:
 
 
 def _blocks(rows: Iterable[tuple[str, int | None, str]]) -> Iterator[Block]:
-    """Yield blocks with their headings; the items of a list, one per line, form one paragraph."""
+    """Yield blocks with their headings; consecutive list items are joined to one paragraph, one per line."""
     heading: str | None = None
     items: list[str] = []
     items_page: int | None = None
@@ -121,14 +139,6 @@ def _blocks(rows: Iterable[tuple[str, int | None, str]]) -> Iterator[Block]:
 
 
 _KINDS: Final[dict[str, BlockKind]] = {"heading": "heading", "table": "table"}
-
-
-def _in_child(path: Path, mime: str, limits: Limits) -> Document:
-    with _CHILDREN, path.open("rb") as file, _child(file, mime, limits) as process:
-        answer = _ResultCollector(process, limits).answer()
-    if refusal := answer.get("refused"):
-        raise Unreadable(refusal)
-    return Document(tuple(_blocks(answer["rows"])), truncated=answer["truncated"])
 
 
 @contextlib.contextmanager
@@ -159,81 +169,40 @@ def _child(file: IO[bytes], mime: str, limits: Limits) -> Iterator[subprocess.Po
                 stream.close()
 
 
-class _ResultCollector:
-    """A collector of the child's result that stops when the child exceeds time, memory or size."""
+def _answer_of(process: subprocess.Popen[bytes], limits: Limits) -> dict[str, Any]:
+    """Return the child's result.
 
-    def __init__(self, process: subprocess.Popen[bytes], limits: Limits) -> None:
-        self._process = process
-        self._limits = limits
-        self._deadline = time.monotonic() + limits.seconds
-        self._output = bytearray()
-        self._errors = bytearray()
-
-    def answer(self) -> dict[str, Any]:
-        """Return the child's result.
-
-        Raises: Unreadable if the child failed on the document, EngineUnavailable if it did not start.
-        """
-        self._collect()
-        if not self._output:
-            raise EngineUnavailable(_NOT_STARTED)
+    Raises: Unreadable if the child failed on the document or exceeded time, memory or size, EngineUnavailable if it did
+    not start.
+    """
+    max_bytes = limits.text_bytes * 2 + limits.blocks * 32  # JSON escapes quotes and newlines
+    too_slow = _("Reading the document took longer than %(number)s seconds.", number=f"{limits.seconds:g}")
+    too_large = _("Reading the document needed more than %(number)s MB of memory.", number=limits.memory_bytes // MIB)
+    deadline = time.monotonic() + limits.seconds
+    while True:
         try:
-            answer: dict[str, Any] = orjson.loads(self._output)
-        except orjson.JSONDecodeError as error:
-            raise Unreadable(self._cause()) from error
-        return answer
-
-    def _collect(self) -> None:
-        """Read both pipes until the child closes its output."""
-        max_bytes = self._limits.text_bytes * 2 + self._limits.blocks * 32  # JSON escapes quotes and newlines
-        with selectors.DefaultSelector() as selector:
-            selector.register(_pipe(self._process.stdout), selectors.EVENT_READ, self._output)
-            selector.register(_pipe(self._process.stderr), selectors.EVENT_READ, self._errors)
-            while _pipe(self._process.stdout) in selector.get_map():
-                for key, _ in selector.select(_POLL_SECONDS):
-                    self._take(selector, key)
-                if len(self._output) > max_bytes:
-                    raise Unreadable("The document holds more text than we read: send it in smaller parts.")
-                self._check()
-
-    def _take(self, selector: selectors.BaseSelector, key: selectors.SelectorKey) -> None:
-        chunk = os.read(key.fd, 65_536)
-        if not chunk:
-            selector.unregister(key.fileobj)
-        buffer = key.data
-        buffer += chunk
-        if buffer is self._errors:
-            del buffer[:-_ERROR_BYTES]
-
-    def _check(self) -> None:
-        if time.monotonic() > self._deadline:
-            raise Unreadable(self._time_cause())
-        if resident_bytes(self._process.pid) > self._limits.memory_bytes:
-            raise Unreadable(self._memory_cause())
-
-    def _cause(self) -> str:
-        """Return the reason why the child ended without a result, from its error output or its exit signal."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(_ENDING_SECONDS)
-        if self._process.returncode == -signal.SIGXCPU:
-            return self._time_cause()
-        # A SIGKILL that we did not send came from the kernel's out-of-memory killer.
-        was_killed = self._process.returncode == -signal.SIGKILL
-        if was_killed or b"memory allocation of" in self._errors or b"MemoryError" in self._errors:
-            return self._memory_cause()
-        return DAMAGED
-
-    def _time_cause(self) -> str:
-        return f"Reading the document took longer than {self._limits.seconds:g} seconds."
-
-    def _memory_cause(self) -> str:
-        return f"Reading the document needed more than {self._limits.memory_bytes // MIB} MB of memory."
-
-
-def _pipe(stream: IO[bytes] | None) -> IO[bytes]:
-    if stream is None:
-        raise ValueError("the child was started without this pipe")
-    return stream
+            output, errors = process.communicate(timeout=_POLL_SECONDS)
+            break
+        except subprocess.TimeoutExpired as timeout:
+            if len(timeout.stdout or b"") + len(timeout.stderr or b"") > max_bytes:
+                raise Unreadable(_("The document has too much text: send it in smaller parts.")) from None
+            if time.monotonic() > deadline:
+                raise Unreadable(too_slow) from None
+            if resident_bytes(process.pid) > limits.memory_bytes:
+                raise Unreadable(too_large) from None
+    if not output:
+        raise EngineUnavailable(_NOT_STARTED)
+    try:
+        answer: dict[str, Any] = orjson.loads(output)
+    except orjson.JSONDecodeError as error:
+        seconds = f"{limits.page_seconds:g}"
+        too_slow_page = _("Reading the document took longer than %(number)s seconds a page.", number=seconds)
+        # This process sent no SIGKILL yet, so it came from the kernel's out-of-memory killer.
+        reasons = {-signal.SIGXCPU: too_slow, -signal.SIGALRM: too_slow_page, -signal.SIGKILL: too_large}
+        if b"memory allocation of" in errors or b"MemoryError" in errors:
+            raise Unreadable(too_large) from error
+        raise Unreadable(reasons.get(process.returncode, DAMAGED)) from error
+    return answer
 
 
 def resident_bytes(pid: int) -> int:

@@ -1,14 +1,14 @@
-"""Sandboxed process for parsers, one per document: `python -m documents.reader_child JOB`.
+"""Sandboxed process that parses one document: `python -m documents.reader_child JOB`.
 
-The document is read from standard input, so that no path is passed; JOB is JSON `{"mime": …, "parent": pid, "limits":
-{…}}`. Standard output gets a newline once the sandbox is ready, then JSON: `{"rows": [[kind, page, text], …],
-"truncated": bool}` or `{"refused": sentence}`. This module loads neither Django nor the gateway's settings.
+The document comes on standard input, so the process needs no path; JOB is JSON `{"mime": …, "parent": pid, "limits":
+{…}}`. Standard output receives a newline when the sandbox is ready, then JSON: `{"rows": [[kind, page, text], …],
+"truncated": bool}` or `{"refused": [template, params]}`. This module loads neither Django nor the gateway's settings.
 """
 
-from __future__ import annotations
-
 import asyncio
+import contextlib
 import ctypes
+import math
 import os
 import re
 import resource
@@ -22,11 +22,13 @@ import orjson
 import xberg
 from xberg._xberg import DocumentNode, ExtractedDocument
 
+from core.messages import Message
+from core.messages import Message as _
 from documents import guards
 from documents import mime_types as mt
 from documents.decoding import clean, decode
+from documents.document import MIB, Limits
 from documents.guards import Refused
-from documents.limits import MIB, Limits
 
 Row = tuple[str, int | None, str]
 """Kind ("heading", "table", "item" of a list or "paragraph"), page from 1, text."""
@@ -36,11 +38,11 @@ _PR_SET_NO_NEW_PRIVS: Final = 38
 _CLONE_NEWUSER: Final = 0x10000000
 _CLONE_NEWNET: Final = 0x40000000
 _MEMORY_RESERVE: Final = 256 * MIB
-"""Memory that may be reserved but not used: the parent kills the child by its resident memory."""
+"""Memory that may be reserved in addition to the limit, which the parent checks against resident memory only."""
 _OPEN_FILES: Final = 64
 
 _PAGED: Final = frozenset({mt.PDF, mt.PPT, mt.PPTX, mt.ODP})
-"""Page numbers of word processors exist only in print: those in their files are not reliable."""
+"""Types with reliable page numbers. Files of word processors have none, because pages depend on the printer."""
 _KINDS: Final = {"title": "heading", "heading": "heading", "list_item": "item", "table": "table"}
 _SHEETS: Final = frozenset({mt.XLS, mt.XLSX, mt.ODS})
 _CHARSET: Final = re.compile(rb"<meta[^>]+charset\s*=\s*[\"']?\s*([\w:.-]{1,40})", re.IGNORECASE)
@@ -52,19 +54,19 @@ def main() -> None:
     job = orjson.loads(sys.argv[1])
     limits = Limits(**job["limits"])
     enter_sandbox(job["parent"], limits)
-    sys.stdout.buffer.write(b"\n")  # from here on, a failure is caused by the document
+    sys.stdout.buffer.write(b"\n")  # later failures are caused by the document
     sys.stdout.buffer.flush()
     try:
         answer = read(sys.stdin.buffer.read(), job["mime"], limits)
     except Refused as refusal:
-        answer = {"refused": str(refusal)}
+        answer = {"refused": [refusal.message.template, refusal.message.params]}
     sys.stdout.buffer.write(orjson.dumps(answer))
     sys.stdout.buffer.flush()
     os._exit(0)  # do not wait for the parser's threads
 
 
 def enter_sandbox(parent: int, limits: Limits) -> None:
-    """Drop what a parser does not need: writing files, the network, and outliving the gateway."""
+    """Give up rights that a parser does not need: writing files, the network, running longer than the gateway."""
     if sys.platform == "linux":
         _enter_linux_sandbox(parent)
     for name, value in (
@@ -85,43 +87,38 @@ def _enter_linux_sandbox(parent: int) -> None:
     if os.getppid() != parent:
         os._exit(1)  # the parent died before the death signal was set
     libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-    # When memory runs out, the kernel must kill this process before the gateway.
+    # If memory runs out, the kernel must kill this process before the gateway.
     Path("/proc/self/oom_score_adj").write_text("1000")
-    # Without a user namespace only root may drop the network; if the kernel allows neither, the sandbox keeps it.
+    # Without a user namespace only root may drop the network. If the kernel refuses both, the network stays.
     if libc.unshare(_CLONE_NEWUSER | _CLONE_NEWNET) != 0:
         libc.unshare(_CLONE_NEWNET)
 
 
 def read(data: bytes, mime: str, limits: Limits) -> dict[str, Any]:
-    """Check and parse one document.
-
-    Raises: `Refused`.
-    """
+    """Check and parse one document. Raises: `Refused`."""
+    # The parser reports no progress: SIGALRM ends the process if pages take longer than `page_seconds` on average.
+    pages = math.ceil(len(data) / limits.page_bytes)
+    if mime == mt.PDF:
+        signal.setitimer(signal.ITIMER_REAL, limits.page_seconds)
+        with contextlib.suppress(RuntimeError, ValueError):  # the extraction reports the error
+            pages = xberg.pdf_page_count(data)
+    signal.setitimer(signal.ITIMER_REAL, limits.page_seconds * max(1, pages))
     if mime in mt.ZIP_DOCUMENTS:
         guards.check_zip(data, mime, limits)
     elif mime == mt.HTML:
-        data = _as_utf8(data)
-    extracted = _extract(data, mime, limits)
-    rows, is_truncated = _bounded(_rows(extracted, mime), limits)
-    if mime == mt.PDF and not rows and guards.is_broken_pdf(data):
-        raise Refused(guards.DAMAGED)
-    return {"rows": rows, "truncated": is_truncated}
-
-
-def _as_utf8(html: bytes) -> bytes:
-    declared = _CHARSET.search(html[:4096])
-    return decode(html, declared=declared.group(1).decode() if declared else None).encode()
-
-
-def _extract(data: bytes, mime: str, limits: Limits) -> ExtractedDocument:
+        declared = _CHARSET.search(data[:4096])
+        data = decode(data, declared=declared.group(1).decode() if declared else None).encode()
     source = xberg.ExtractInput(kind="bytes", bytes=data, mime_type=mime)
     try:
         result = asyncio.run(xberg.extract(source, _config(mime, limits)))
-    except (RuntimeError, ValueError) as error:  # all that xberg raises, distinguished only by its message
+    except (RuntimeError, ValueError) as error:  # xberg's only errors, distinguished by their messages
         raise Refused(_reason(str(error))) from error
     if result.errors or not result.results:
         raise Refused(_reason(" ".join(error.message for error in result.errors)))
-    return result.results[0]
+    rows, is_truncated = _bounded(_rows(result.results[0], mime), limits)
+    if mime == mt.PDF and not rows and guards.is_broken_pdf(data):
+        raise Refused(guards.DAMAGED)
+    return {"rows": rows, "truncated": is_truncated}
 
 
 def _config(mime: str, limits: Limits) -> xberg.ExtractionConfig:
@@ -130,7 +127,7 @@ def _config(mime: str, limits: Limits) -> xberg.ExtractionConfig:
         use_cache=False,
         enable_quality_processing=False,
         disable_ocr=True,
-        # A large sheet as a tree of cells takes three times the memory of its rows as lines.
+        # For a large sheet a tree of cells takes three times the memory of lines.
         include_document_structure=not is_sheet,
         output_format="markdown" if is_sheet else "plain",
         escape_markdown=False,
@@ -143,19 +140,19 @@ def _config(mime: str, limits: Limits) -> xberg.ExtractionConfig:
         security_limits=xberg.SecurityLimits(
             max_pages=limits.pdf_pages,
             max_archive_size=limits.zip_bytes,
-            max_compression_ratio=limits.zip_ratio * 6,  # ours is stricter, but allows high ratios in small members
+            max_compression_ratio=limits.zip_ratio * 6,  # `guards` is stricter, but allows high ratios of small members
             max_files_in_archive=limits.zip_members,
             max_table_cells=limits.table_cells,
         ),
     )
 
 
-def _reason(message: str) -> str:
+def _reason(message: str) -> Message:
     words = message.lower()
     if "encrypt" in words or "password" in words:
         return guards.ENCRYPTED
     if "too many pages" in words:
-        return "The document has more pages than we read: send it in smaller parts."
+        return _("The document has too many pages: send it in smaller parts.")
     if "security violation" in words or "exceed" in words:
         return guards.TOO_LARGE
     return guards.DAMAGED
@@ -180,18 +177,15 @@ def _rows(extracted: ExtractedDocument, mime: str) -> Iterator[Row]:
     title = _tidy(extracted.metadata.title or "", mime) if mime == mt.HTML else ""
     if title:
         yield "heading", None, title
-    if extracted.document and extracted.document.nodes:
-        source = _of_nodes(extracted.document.nodes)
-    else:
-        source = _of_markdown(extracted.content)
-    for kind, page, text in source:
+    nodes = extracted.document.nodes if extracted.document else []
+    for kind, page, text in _of_nodes(nodes) if nodes else _of_markdown(extracted.content):
         tidied = _tidy(text, mime)
         if tidied and (kind, tidied) != ("heading", title):
             yield kind, page if mime in _PAGED else None, tidied
 
 
 def _tidy(text: str, mime: str) -> str:
-    """Return clean text without the parser's own marks: image links in HTML, comment numbers in Word."""
+    """Return clean text without marks that the parser adds: image links in HTML, comment numbers in Word."""
     if mime in {mt.HTML, mt.EPUB}:
         text = _IMAGE.sub(r"\1", text)
     elif mime == mt.DOCX:
@@ -211,37 +205,29 @@ def _of_nodes(nodes: Iterable[DocumentNode]) -> Iterator[Row]:
 def _text_of(content: dict[str, Any]) -> str:
     match content["node_type"]:
         case "table":
-            return _table(content["grid"])
+            lines: dict[int, list[str]] = {}
+            for cell in content["grid"]["cells"]:
+                lines.setdefault(cell["row"], []).append(" ".join(cell["content"].split()))
+            return "\n".join(" | ".join(cells).rstrip(" |") for cells in lines.values() if any(cells))
         case "definition_item":
             return f"{content['term']}: {content['definition']}"
         case "metadata_block":
             return "\n".join(f"{entry['key']}: {entry['value']}" for entry in content["entries"])
-        case "group" | "image" | "raw_block":  # repeated headings, images and markup are no text
+        case "group" | "image" | "raw_block":  # repeated headings, images and markup
             return ""
     return content.get("text") or ""
 
 
-def _table(grid: dict[str, Any]) -> str:
-    lines: dict[int, list[str]] = {}
-    for cell in grid["cells"]:
-        lines.setdefault(cell["row"], []).append(" ".join(cell["content"].split()))
-    return "\n".join(" | ".join(cells).rstrip(" |") for cells in lines.values() if any(cells))
-
-
 def _of_markdown(content: str) -> Iterator[Row]:
-    """Yield sheets written as "## name" and "| cell | cell |"; for other content the paragraphs."""
+    """Yield the rows of sheets, written as "## name" and "| cell | cell |", or the paragraphs of other content."""
     for part in re.split(r"\n\s*\n", content):
         if part.startswith("## "):
             yield "heading", None, part.removeprefix("## ")
         elif part.lstrip().startswith("|"):
-            yield "table", None, _of_pipes(part)
+            lines = (line.strip().removeprefix("|").rstrip(" |").lstrip() for line in part.split("\n"))
+            yield "table", None, "\n".join(line for line in lines if line.strip("|- "))
         else:
             yield "paragraph", None, part
-
-
-def _of_pipes(table: str) -> str:
-    rows = (line.strip().removeprefix("|").rstrip(" |").lstrip() for line in table.split("\n"))
-    return "\n".join(row for row in rows if row.strip("|- "))
 
 
 if __name__ == "__main__":

@@ -1,12 +1,17 @@
-"""Detection of file types by their first bytes. The file's name and sender may only refine the result."""
+"""Detect file types by their first bytes, with `filetype` and rules for Office and media containers.
 
-from __future__ import annotations
+The file name and the client's type may only refine the result.
+"""
 
 import re
 from typing import Final
 
+import filetype
+from filetype.types import archive, audio, document, image
+
+from core.messages import Message as _
+from core.messages import MessageError
 from documents import mime_types as mt
-from documents import signatures
 from documents.decoding import decode, is_text
 from documents.mime_types import ContentType
 
@@ -30,7 +35,7 @@ _COMPATIBLE: Final = (
     frozenset({mt.EML, mt.PLAIN}),
     mt.PLAIN_TEXTS,
 )
-"""Types that are easily confused: within a set, a different name is accepted and the bytes decide."""
+"""Sets of types that are easily confused: if name and bytes are of one set, the bytes decide."""
 
 _MARKUP: Final = re.compile(rb"<script[\s>/]|<html[\s>/]|<!doctype html|<iframe[\s>]|<svg[\s>]", re.IGNORECASE)
 _PROLOG: Final = re.compile(r"(?:\s+|<!--.*?-->|<\?.*?\?>)*", re.DOTALL)
@@ -44,8 +49,8 @@ _HEADER_FIELD: Final = re.compile(
 )
 
 
-class TypeMismatch(ValueError):
-    """The bytes contradict the file's name or the sender's type. The message says how."""
+class TypeMismatch(MessageError):
+    """Raised if the bytes contradict the file name or the client's type. The message has the details."""
 
 
 def sniff(head: bytes, filename: str, claimed: str | None) -> str:
@@ -57,45 +62,53 @@ def sniff(head: bytes, filename: str, claimed: str | None) -> str:
     hints = _hints(filename, claimed)
     if not head:
         return hints[0] if hints else mt.PLAIN
-    found = signatures.find_type(head, frozenset(hints))
+    found = _find_type(head, frozenset(hints))
     if found is None:
         found = _text_type(head, hints) if is_text(head) else mt.OCTET_STREAM
-    else:
-        _refuse_polyglot(head, found)
-    _refuse_contradiction(found, hints)
+    elif found == mt.PDF or found.startswith(("image/", "audio/")):
+        # A file that is also a web page is an attack. Text inside a PDF's objects may mention HTML.
+        searched = re.split(rb"\d+ \d+ obj\b", head, maxsplit=1)[0] if found == mt.PDF else head
+        if _MARKUP.search(searched):
+            raise TypeMismatch(
+                _("The file is %(type)s and contains a web page as well: send one or the other.", type=found)
+            )
+    for hint in hints:
+        if found != hint and not any(found in kinds and hint in kinds for kinds in _COMPATIBLE):
+            raise TypeMismatch(
+                _(
+                    "The file's content is %(type)s, but its name or the type sent with it says %(said)s: "
+                    "send it under the name and type that it has.",
+                    type=_("of an unknown binary type") if found == mt.OCTET_STREAM else found,
+                    said=hint,
+                )
+            )
     return found
 
 
 def content_type_of(mime_type: str | None, filename: str) -> ContentType:
-    """Return the engine's content type of a MIME type; by the name's extension if the type is unknown."""
-    mime = mt.normalise(mime_type) or mt.by_name(filename) or mt.OCTET_STREAM
+    """Return the engine's content type of a MIME type; if that is unknown, of the file name's extension."""
+    mime = mt.normalize(mime_type) or mt.by_name(filename) or mt.OCTET_STREAM
+    known: dict[str, ContentType] = {"image": "image", "audio": "audio", mt.PDF: "pdf", mt.HTML: "html"}
     family = mime.partition("/")[0]
-    if family == "image":
-        return "image"
-    if family == "audio":
-        return "audio"
-    if mime == mt.PDF:
-        return "pdf"
-    if mime == mt.HTML:
-        return "html"
-    return "text" if family == "text" or mime in mt.INLINE_TEXTS else "doc"
+    is_text = family == "text" or mime in mt.INLINE_TEXTS
+    return known.get(mime) or known.get(family) or ("text" if is_text else "doc")
 
 
 def extension_of(mime_type: str) -> str:
-    """Return the canonical extension of a type, with its dot: always a constant, never the caller's text."""
-    mime = mt.normalise(mime_type)
+    """Return the canonical extension of a type, with its dot; always a constant, never a part of the input."""
+    mime = mt.normalize(mime_type)
     if mime in mt.EXTENSIONS:
         return mt.EXTENSIONS[mime][0]
     return ".txt" if mime and mime.startswith("text/") else ".bin"
 
 
 def _hints(filename: str, claimed: str | None) -> tuple[str, ...]:
-    """Return the known types given by the name and the sender, the name's first.
+    """Return the known types given by the file name and the client, the name's first.
 
-    Senders use tables of their system: Windows sends a .csv as an Excel sheet, others send a .docx as zip. Such a claim
-    does not contradict the extension.
+    Clients use their system's types: Windows sends a .csv as an Excel sheet, others send a .docx as zip. These are
+    ignored, because they do not contradict the extension.
     """
-    named, sent = mt.by_name(filename), mt.normalise(claimed)
+    named, sent = mt.by_name(filename), mt.normalize(claimed)
     is_loose = (named in mt.PLAIN_TEXTS and sent == mt.XLS) or (named in mt.ZIP_DOCUMENTS and sent == mt.ZIP)
     if sent not in mt.EXTENSIONS or is_loose:
         sent = None
@@ -106,8 +119,7 @@ def _text_type(head: bytes, hints: tuple[str, ...]) -> str:
     text = decode(head)
     if text.lstrip().startswith("{\\rtf"):
         return mt.RTF
-    markup = _markup_type(text, hints)
-    if markup:
+    if markup := _markup_type(text, hints):
         return markup
     if mt.EML in hints and len(_HEADER_FIELD.findall(text[:4096])) > 1:
         return mt.EML
@@ -130,25 +142,89 @@ def _markup_type(text: str, hints: tuple[str, ...]) -> str | None:
     return None
 
 
-def _refuse_polyglot(head: bytes, found: str) -> None:
-    """Check that an image, audio file or PDF is not a web page too, which only an attacker needs.
+OLE_MAGIC: Final = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_PDF_JUNK_BYTES: Final = 1024
+_MATCHERS: Final = (
+    *(image.Png(), image.Jpeg(), image.Gif(), image.Webp(), image.Tiff(), image.Ico(), image.Heic(), image.Avif()),
+    image.Bmp(),
+    *(audio.Mp3(), audio.Aac(), audio.Wav(), audio.Flac(), audio.Ogg(), audio.Amr(), audio.Aiff()),
+    *(archive.Pdf(), archive.Epub(), document.Odt(), document.Ods(), document.Odp(), archive.Zip()),
+)
+"""Matchers of the library in order of precedence, for the types that may be uploaded."""
+_WEAK_SIGNATURES: Final = frozenset({"image/bmp", "audio/mpeg", "audio/aac"})
+"""Types whose signature has only two or three bytes, with which a text may begin too."""
+_BRANDS: Final = {
+    b"avis": "image/avif",
+    **dict.fromkeys((b"heix", b"heim", b"heis", b"hevc", b"mif1", b"msf1"), "image/heic"),
+}
+_OLE_STREAMS: Final = {
+    "WordDocument": mt.DOC,
+    "Workbook": mt.XLS,
+    "PowerPoint Document": mt.PPT,
+    "__properties_version1.0": mt.MSG,
+    "__substg1.0_": mt.MSG,
+    "__nameid_version1.0": mt.MSG,
+}
+_OOXML: Final = frozenset({mt.DOCX, mt.XLSX, mt.PPTX})
+_PACKAGE_PARTS: Final = {
+    b"word/": frozenset({mt.DOCX}),
+    b"xl/": frozenset({mt.XLSX}),
+    b"ppt/": frozenset({mt.PPTX}),
+    b"META-INF/container.xml": frozenset({mt.EPUB}),
+    b"META-INF/manifest.xml": frozenset({mt.ODT, mt.ODS, mt.ODP}),
+    b"[Content_Types].xml": _OOXML,
+    b"_rels/": _OOXML,
+    b"docProps/": _OOXML,
+}
 
-    Raises: `TypeMismatch`.
+
+def _find_type(head: bytes, expected: frozenset[str]) -> str | None:
+    """Return the MIME type of a binary file; None if its first bytes have no known signature.
+
+    `expected` are the types given by the file's name and the client. They decide only if the bytes are ambiguous:
+    Office formats share a container, audio and video do too.
     """
-    if found == mt.PDF:
-        # Only the part before the objects: the objects themselves may contain text about HTML.
-        head = re.split(rb"\d+ \d+ obj\b", head, maxsplit=1)[0]
-    elif not found.startswith(("image/", "audio/")):
-        return
-    if _MARKUP.search(head):
-        raise TypeMismatch(f"The file is {found} and contains a web page as well: send one or the other.")
+    kind = filetype.match(head, _MATCHERS)
+    found = mt.normalize(kind.mime) if kind else _type_by_rules(head, expected)
+    if found == mt.ZIP:
+        return _package_type(head, expected)
+    if found in _WEAK_SIGNATURES and is_text(head):
+        return None
+    if found == "audio/ogg" and b"theora" in head[:512]:
+        return "video/ogg"
+    if found in {"video/mp4", "video/webm"} and (audio_type := found.replace("video", "audio")) in expected:
+        return audio_type
+    return found
 
 
-def _refuse_contradiction(found: str, hints: tuple[str, ...]) -> None:
-    for hint in hints:
-        if found != hint and not any(found in kinds and hint in kinds for kinds in _COMPATIBLE):
-            what = "of an unknown binary type" if found == mt.OCTET_STREAM else found
-            raise TypeMismatch(
-                f"The file's content is {what}, but its name or the type sent with it says {hint}: "
-                "send it under the name and type that it has."
-            )
+def _type_by_rules(head: bytes, expected: frozenset[str]) -> str | None:
+    if head.startswith((b"\xff\xe2", b"\xff\xe3", b"\xff\xfa")):  # MPEG 2.5, and frames with a checksum
+        return "audio/mpeg"
+    if head.startswith(b"\x1aE\xdf\xa3"):
+        return "video/webm"
+    if head[4:8] == b"ftyp":  # images and audio in the MPEG-4 container
+        brands = head[8 : min(int.from_bytes(head[:4]), 256)]
+        is_sound = b"M4A " in brands or b"M4B " in brands
+        return _BRANDS.get(head[8:12]) or ("audio/mp4" if is_sound else "video/mp4")
+    if head.startswith(OLE_MAGIC):
+        return _ole_type(head, expected)
+    # PDF readers accept up to 1 KB of other bytes first. A text that mentions `%PDF-` has no PDF objects after it.
+    place = head.find(b"%PDF-", 0, _PDF_JUNK_BYTES)
+    return mt.PDF if place > 0 and re.search(rb"\d+ \d+ obj\b", head[place:]) else None
+
+
+def _ole_type(head: bytes, expected: frozenset[str]) -> str:
+    """Return the type of an OLE container (old Office) by stream names, if its directory is in the head."""
+    found = {mime for name, mime in _OLE_STREAMS.items() if name.encode("utf-16-le") in head}
+    if len(found) == 1:
+        return found.pop()
+    # An encrypted .docx is an OLE container too; the reader reports the encryption.
+    return min(expected & (_OOXML | set(_OLE_STREAMS.values())), default=mt.OLE)
+
+
+def _package_type(head: bytes, expected: frozenset[str]) -> str:
+    """Return the type of a ZIP package by its entries; if they are ambiguous, the expected type."""
+    for part, family in _PACKAGE_PARTS.items():
+        if re.search(rb"PK\x03\x04.{26}" + re.escape(part), head, re.DOTALL):
+            return min(family if len(family) == 1 else expected & family, default=mt.ZIP)
+    return mt.ZIP
