@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from django import forms
 from django.contrib import admin
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
@@ -13,16 +11,11 @@ from django.template.response import TemplateResponse
 from django.utils.translation import gettext_lazy as _
 
 from accounts.audit import Actor, record
-from core.errors import GatewayError
-from core.sentences import told
 
 if TYPE_CHECKING:
     BaseAdmin = admin.ModelAdmin[Any]
 else:
     BaseAdmin = admin.ModelAdmin
-
-
-_Result = TypeVar("_Result")
 
 
 class ReadOnlyAdmin(BaseAdmin):
@@ -43,31 +36,21 @@ class ReadOnlyAdmin(BaseAdmin):
         return False
 
 
-class ServiceFormAdmin(ReadOnlyAdmin):
-    """A read-only page with actions. Each action is a form that calls one service."""
-
-    def form_page(self, request: HttpRequest, form: forms.Form, title: str, **context: Any) -> HttpResponse:
-        page = {**self.admin_site.each_context(request), "opts": self.opts, "title": title, "form": form, **context}
-        return TemplateResponse(request, "admin/accounts/form.html", page)
-
-    def show_once(self, request: HttpRequest, issued: Any, *, template: str, title: str) -> HttpResponse:
-        """Return the secret in the response to the POST: no address, cookie or message holds it."""
-        page = {**self.admin_site.each_context(request), "opts": self.opts, "title": title, "issued": issued}
-        return TemplateResponse(request, template, page)
-
-
 class PersonalAdmin(ReadOnlyAdmin):
-    """Rows with users' text or files, each with a `user`; every view is recorded in the audit trail.
+    """A read-only page of rows with a `user` and this user's text or files. The audit trail records each view.
 
     Search compares whole identifiers only: these pages are not for searching users' text.
     """
 
-    search_help_text = _("A user id or another id, whole.")
+    search_help_text = _("Exact user ID or other ID.")
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         response = super().changelist_view(request, extra_context)
         if isinstance(response, TemplateResponse) and response.context_data:
-            self._record_list(request, response.context_data["cl"].result_list)
+            users = sorted({row.user.user_id for row in response.context_data["cl"].result_list})
+            if users:
+                only_user = users[0] if len(users) == 1 else ""
+                self._record(request, "list", subject_id="", user_id=only_user, detail={"users": users})
         return response
 
     def change_view(
@@ -79,12 +62,6 @@ class PersonalAdmin(ReadOnlyAdmin):
             self._record(request, "view", subject_id=str(shown.pk), user_id=shown.user.user_id)
         return response
 
-    def _record_list(self, request: HttpRequest, rows: Iterable[Any]) -> None:
-        users = sorted({row.user.user_id for row in rows})
-        if users:
-            detail = {"users": users}
-            self._record(request, "list", subject_id="", user_id=users[0] if len(users) == 1 else "", detail=detail)
-
     def _record(self, request: HttpRequest, verb: str, **subject: Any) -> None:
         name = str(self.opts.model_name)
         record(actor_of(request), f"{name}.{verb}", subject_type=name, **subject)
@@ -93,12 +70,3 @@ class PersonalAdmin(ReadOnlyAdmin):
 def actor_of(request: HttpRequest) -> Actor:
     """Return the signed-in operator."""
     return Actor.operator(request.user.get_username())
-
-
-def attempt(form: forms.Form, operation: Callable[[], _Result]) -> _Result | None:
-    """Call a service and return its result; if it refuses, add the reason to the form and return None."""
-    try:
-        return operation()
-    except GatewayError as error:
-        form.add_error(None, told(error.detail))
-        return None

@@ -1,13 +1,10 @@
 """Audit trail of changes and reads: actor, action and subject, without memory text and keys."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
-from accounts.models import AuditEvent
-from accounts.principal import Principal
+from accounts.models import AuditEvent, Principal
 from core.request_context import request_id
 
 
@@ -22,24 +19,24 @@ class Actor:
     name: str
 
     @classmethod
-    def key(cls, principal: Principal) -> Actor:
+    def key(cls, principal: Principal) -> Self:
         return cls(AuditEvent.ActorKind.KEY, str(principal.key_id))
 
     @classmethod
-    def operator(cls, username: str) -> Actor:
+    def operator(cls, username: str) -> Self:
         return cls(AuditEvent.ActorKind.OPERATOR, username)
 
     @classmethod
-    def command(cls, name: str) -> Actor:
+    def command(cls, name: str) -> Self:
         return cls(AuditEvent.ActorKind.COMMAND, name)
 
     @classmethod
-    def provisioning(cls) -> Actor:
+    def provisioning(cls) -> Self:
         """Return the actor that creates users: anyone under `local`, else the bearer of the provisioning token."""
         return cls(AuditEvent.ActorKind.PROVISIONING, "")
 
     @classmethod
-    def system(cls, name: str) -> Actor:
+    def system(cls, name: str) -> Self:
         return cls(AuditEvent.ActorKind.SYSTEM, name)
 
 

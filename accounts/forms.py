@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,7 +9,6 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts import services, sign_in, tokens
 from core.errors import TooManyRequests
-from core.sentences import told
 
 
 class OperatorSignInForm(AdminAuthenticationForm):
@@ -26,11 +23,8 @@ class OperatorSignInForm(AdminAuthenticationForm):
             sign_in.begin(username, address)
         except TooManyRequests as error:
             minutes = -(-(error.retry_after_seconds or 0) // 60)
-            message = f"Too many failed attempts: try again in {minutes} minutes."
-            raise forms.ValidationError(told(message)) from None
-        return self._check_password(username, address)
-
-    def _check_password(self, username: str, address: str) -> dict[str, Any]:
+            message = _("Too many failed attempts. Try again in %(minutes)s minutes.")
+            raise forms.ValidationError(message, params={"minutes": minutes}) from None
         try:
             cleaned = super().clean()
         except forms.ValidationError:
@@ -42,7 +36,7 @@ class OperatorSignInForm(AdminAuthenticationForm):
 
 class CreateUserForm(forms.Form):
     user_id = forms.CharField(
-        max_length=64, strip=False, label=_("User id"), help_text=_("1 to 64 characters of A-Z a-z 0-9 _ . @ + -")
+        max_length=64, strip=False, label=_("User ID"), help_text=_("1 to 64 characters of A-Z a-z 0-9 _ . @ + -")
     )
 
 
@@ -52,7 +46,7 @@ def _days_field() -> forms.IntegerField:
         max_value=services.MAX_LIFETIME.days,
         required=False,
         label=_("Expires after (days)"),
-        help_text=_("Empty: never."),
+        help_text=_("Leave empty to never expire."),
     )
 
 
@@ -63,37 +57,37 @@ def expiry_of(form: forms.Form) -> datetime | None:
 
 
 class IssueKeyForm(forms.Form):
-    user_id = forms.CharField(max_length=64, label=_("User id"))
+    user_id = forms.CharField(max_length=64, label=_("User ID"))
     label = forms.CharField(
         max_length=services.MAX_LABEL_CHARS,
         label=_("Label"),
         required=False,
-        help_text=_("What the key is for, in your words."),
+        help_text=_("For your reference, for example the application's name."),
     )
     days = _days_field()
 
 
 class IssueTokenForm(forms.Form):
     label = forms.CharField(
-        max_length=services.MAX_LABEL_CHARS, label=_("Label"), help_text=_("Who or what connects with it.")
+        max_length=services.MAX_LABEL_CHARS, label=_("Label"), help_text=_("The person or program that uses the token.")
     )
     operator = forms.ModelChoiceField(
         User.objects.filter(is_active=True, is_staff=True).order_by("username"),
         required=False,
         label=_("Operator"),
-        help_text=_("Sees all users. What is added goes to the user openclaw."),
+        help_text=_("Can access all users. New memories belong to the user openclaw."),
     )
     user_id = forms.CharField(
-        max_length=64, required=False, label=_("Or user id"), help_text=_("Sees this user alone.")
+        max_length=64, required=False, label=_("Or user ID"), help_text=_("Can access only this user.")
     )
     scopes = forms.MultipleChoiceField(
         choices=[
-            (tokens.ADMIN, _("operator.admin: everything")),
-            (tokens.WRITE, _("operator.write: the tools")),
+            (tokens.ADMIN, _("operator.admin: full access")),
+            (tokens.WRITE, _("operator.write: agent tools")),
             (tokens.READ, _("operator.read: health only")),
         ],
         initial=[tokens.ADMIN],
-        label=_("Scopes"),
+        label=_("Token scopes"),
         widget=forms.CheckboxSelectMultiple,
     )
     days = _days_field()
@@ -104,10 +98,6 @@ class RotateKeyForm(forms.Form):
         min_value=0,
         max_value=services.MAX_GRACE.days * 24,
         initial=int(services.DEFAULT_GRACE.total_seconds() // 3600),
-        label=_("Old key works for (hours)"),
-        help_text=_("Time to put the new key into the applications. 0 ends the old key at once."),
+        label=_("Grace period (hours)"),
+        help_text=_("The old key keeps working during this time. 0 revokes it at once."),
     )
-
-
-class RevokeForm(forms.Form):
-    """A form that only asks for confirmation."""

@@ -1,6 +1,7 @@
-from __future__ import annotations
-
 import uuid
+from dataclasses import dataclass
+from typing import ClassVar
+from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.db import models
@@ -8,13 +9,21 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
 
-class MemoryUser(models.Model):
-    """A person whose memories we keep. Operators are Django users, not these."""
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """The caller: the user whose API key was presented. `request.user` in every API view."""
 
-    id = models.UUIDField(_("id"), primary_key=True, default=uuid.uuid4, editable=False)
-    user_id = models.CharField(
-        _("user id"), max_length=64, unique=True, help_text=_("The id that the application gave.")
-    )
+    user_pk: UUID
+    user_id: str
+    key_id: UUID
+    is_authenticated: ClassVar[bool] = True
+
+
+class MemoryUser(models.Model):
+    """A user whose memories are stored. Operators are Django's `User` instead."""
+
+    id = models.UUIDField(_("ID"), primary_key=True, default=uuid.uuid4, editable=False)
+    user_id = models.CharField(_("user ID"), max_length=64, unique=True, help_text=_("Chosen by the application."))
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
 
     class Meta:
@@ -28,13 +37,13 @@ class MemoryUser(models.Model):
 
 
 class UserKey(models.Model):
-    """A key `uk_…` of a user: found by digest, kept encrypted because the contract returns an existing key again."""
+    """An API key `uk_…`. It is found by digest and stored encrypted, because `POST /users` returns it again."""
 
-    id = models.UUIDField(_("id"), primary_key=True, default=uuid.uuid4, editable=False)
+    id = models.UUIDField(_("ID"), primary_key=True, default=uuid.uuid4, editable=False)
     user = models.ForeignKey(MemoryUser, models.CASCADE, verbose_name=_("user"), related_name="keys")
     label = models.CharField(_("label"), max_length=100, blank=True)
     prefix = models.CharField(
-        _("prefix"), max_length=12, editable=False, help_text=_("The first characters, to tell keys apart.")
+        _("prefix"), max_length=12, editable=False, help_text=_("First characters, to tell keys apart.")
     )
     digest = models.CharField(_("digest"), max_length=64, unique=True, editable=False)
     ciphertext = models.TextField(_("ciphertext"), editable=False)
@@ -44,8 +53,8 @@ class UserKey(models.Model):
     last_used_at = models.DateTimeField(_("last used at"), null=True, blank=True, editable=False)
 
     class Meta:
-        verbose_name = _("user key")
-        verbose_name_plural = _("user keys")
+        verbose_name = _("API key")
+        verbose_name_plural = _("API keys")
         ordering = ("-created_at",)
         default_permissions = ("add", "view", "rotate", "revoke")
         indexes = [models.Index(fields=["user", "created_at"], name="key_of_user")]
@@ -57,7 +66,7 @@ class UserKey(models.Model):
 class RpcToken(models.Model):
     """A token `rpc_…` for OpenClaw's WebSocket protocol, of an operator or of one user; found by its digest."""
 
-    id = models.UUIDField(_("id"), primary_key=True, default=uuid.uuid4, editable=False)
+    id = models.UUIDField(_("ID"), primary_key=True, default=uuid.uuid4, editable=False)
     label = models.CharField(_("label"), max_length=100, blank=True)
     operator = models.ForeignKey(
         User, models.CASCADE, verbose_name=_("operator"), null=True, blank=True, related_name="+"
@@ -65,9 +74,9 @@ class RpcToken(models.Model):
     user = models.ForeignKey(
         MemoryUser, models.CASCADE, verbose_name=_("user"), null=True, blank=True, related_name="rpc_tokens"
     )
-    scopes = models.CharField(_("scopes"), max_length=100, help_text=_("What it may do, separated by spaces."))
+    scopes = models.CharField(_("scopes"), max_length=100, help_text=_("Granted permissions, separated by spaces."))
     prefix = models.CharField(
-        _("prefix"), max_length=12, editable=False, help_text=_("The first characters, to tell tokens apart.")
+        _("prefix"), max_length=12, editable=False, help_text=_("First characters, to tell tokens apart.")
     )
     digest = models.CharField(_("digest"), max_length=64, unique=True, editable=False)
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
@@ -93,32 +102,32 @@ class RpcToken(models.Model):
 
     @property
     def holder(self) -> str:
-        """Whose it is, in words."""
+        """Return the operator or user, for display."""
         return f"operator {self.operator}" if self.operator else f"user {self.user}"
 
 
 class AuditEvent(models.Model):
-    """Who did what to which subject, and when. Never memory text, never a key."""
+    """An event of the audit trail: actor, action, subject and time, without memory text and keys."""
 
     class ActorKind(models.TextChoices):
-        KEY = "key", _("Key")
+        KEY = "key", _("API key")
         TOKEN = "token", _("Token")
         OPERATOR = "operator", _("Operator")
         COMMAND = "command", _("Command")
         PROVISIONING = "provisioning", _("Provisioning")
         SYSTEM = "system", _("System")
 
-    at = models.DateTimeField(_("at"), db_default=Now())
-    actor_kind = models.CharField(_("actor kind"), max_length=16, choices=ActorKind)
+    at = models.DateTimeField(_("time"), db_default=Now())
+    actor_kind = models.CharField(_("actor type"), max_length=16, choices=ActorKind)
     actor = models.CharField(
-        _("actor"), max_length=150, blank=True, help_text=_("Key or token id, operator name or command.")
+        _("actor"), max_length=150, blank=True, help_text=_("API key or token ID, operator name or command.")
     )
     action = models.CharField(_("action"), max_length=64)
-    # No foreign keys: the trail outlives what it speaks of.
-    user_id = models.CharField(_("user id"), max_length=64, blank=True)
+    # No foreign keys: events remain when their user and subject are deleted.
+    user_id = models.CharField(_("user ID"), max_length=64, blank=True)
     subject_type = models.CharField(_("subject type"), max_length=32)
-    subject_id = models.CharField(_("subject id"), max_length=256)
-    request_id = models.CharField(_("request id"), max_length=64, blank=True)
+    subject_id = models.CharField(_("subject ID"), max_length=256)
+    request_id = models.CharField(_("request ID"), max_length=64, blank=True)
     detail = models.JSONField(_("detail"), default=dict, blank=True)
 
     class Meta:
@@ -136,9 +145,9 @@ class AuditEvent(models.Model):
 
 
 class SignInThrottle(models.Model):
-    """How often somebody failed to sign in as an operator: one row per name and network, one more per network alone.
+    """The failed sign-ins of operators: one row per name and network, and one per network.
 
-    The name is kept as a digest only, since people type passwords into the wrong field.
+    Names are stored only as digests, because people type passwords into the wrong field.
     """
 
     network = models.CharField(_("network"), max_length=64)

@@ -1,6 +1,4 @@
-"""How often one may try to sign in as an operator. The counts are rows, so that all processes share them."""
-
-from __future__ import annotations
+"""Limits on failed sign-ins of operators. The counts are database rows, which all processes share."""
 
 import hashlib
 import hmac
@@ -13,48 +11,59 @@ from django.utils import timezone
 from accounts.audit import Actor, record
 from accounts.models import SignInThrottle
 from core.errors import TooManyRequests
-from core.networks import network_of
+from core.messages import Message as _
+from core.rate_limit import network_of
 
 FAILURES_PER_NAME = 5
 FAILURES_PER_NETWORK = 50
 WINDOW = timedelta(minutes=15)
-_EVERY_NAME = ""
+_ALL_NAMES = ""
 
 
 def begin(username: str, address: str) -> None:
-    """Counts an attempt before the password is looked at, so that simultaneous guesses are counted too.
+    """Count an attempt before its password is checked: concurrent guesses are counted too.
 
-    A name is locked for a quarter of an hour after five failures from one network, everything from a network after
-    fifty. Errors: `TooManyRequests`, the same for names that exist and names that do not.
+    After five failures from one network a name is locked for 15 minutes, after fifty all names are. The error is the
+    same for names that exist and names that do not. Raises: `TooManyRequests`.
     """
     now = timezone.now()
     network = network_of(address)
     with transaction.atomic():
         SignInThrottle.objects.filter(counted_since__lt=now - 2 * WINDOW).delete()
-        whole = _row(network, _EVERY_NAME, now)
-        single = _row(network, _digest(username), now)
-        _refuse_if_locked(whole, now)
-        _refuse_if_locked(single, now)
-        _count(whole, FAILURES_PER_NETWORK, now)
-        _count(single, FAILURES_PER_NAME, now)
+        of_network = _row(network, _ALL_NAMES, now)
+        of_name = _row(network, _digest(username), now)
+        for row in (of_network, of_name):
+            if row.locked_until is not None and row.locked_until > now:
+                seconds = int((row.locked_until - now).total_seconds()) + 1
+                raise TooManyRequests(_("Too many failed attempts. Try again later."), retry_after_seconds=seconds)
+        for row, limit in ((of_network, FAILURES_PER_NETWORK), (of_name, FAILURES_PER_NAME)):
+            if row.counted_since <= now - WINDOW or row.locked_until is not None:
+                row.failures, row.counted_since, row.locked_until = 0, now, None
+            row.failures += 1
+            if row.failures >= limit:
+                row.locked_until = now + WINDOW
+            row.save()
 
 
 def succeed(username: str, address: str) -> None:
-    """Forgets the failures of a name once its password was right."""
+    """Reset the failures of a name after a sign-in, and unlock its network."""
     network = network_of(address)
     with transaction.atomic():
-        single = SignInThrottle.objects.filter(network=network, name_digest=_digest(username)).first()
-        if single is not None:
-            _forgive(network, single.failures)
-            single.delete()
+        of_name = SignInThrottle.objects.filter(network=network, name_digest=_digest(username)).first()
+        if of_name is not None:
+            of_network = _row(network, _ALL_NAMES, timezone.now())
+            of_network.failures = max(0, of_network.failures - of_name.failures)
+            of_network.locked_until = None
+            of_network.save()
+            of_name.delete()
         record(Actor.operator(username), "operator.sign_in", subject_type="operator", subject_id=username)
 
 
 def fail(username: str, address: str) -> None:
-    """Writes down a lock-out when this failure brought one. What was typed as a name may be a password: not kept."""
+    """Record a lock-out if this failure caused one. The name is not recorded, because it may be a password."""
     network = network_of(address)
-    single = SignInThrottle.objects.filter(network=network, name_digest=_digest(username)).first()
-    if single is not None and single.failures == FAILURES_PER_NAME:
+    of_name = SignInThrottle.objects.filter(network=network, name_digest=_digest(username)).first()
+    if of_name is not None and of_name.failures == FAILURES_PER_NAME:
         record(Actor.system("sign-in"), "operator.lock_out", subject_type="network", subject_id=network)
 
 
@@ -63,29 +72,6 @@ def _row(network: str, name_digest: str, now: datetime) -> SignInThrottle:
     return SignInThrottle.objects.select_for_update().get(network=network, name_digest=name_digest)
 
 
-def _refuse_if_locked(row: SignInThrottle, now: datetime) -> None:
-    if row.locked_until is not None and row.locked_until > now:
-        seconds = int((row.locked_until - now).total_seconds()) + 1
-        raise TooManyRequests("Too many failed attempts: try again later.", retry_after_seconds=seconds)
-
-
-def _count(row: SignInThrottle, limit: int, now: datetime) -> None:
-    if row.counted_since <= now - WINDOW or row.locked_until is not None:
-        row.failures, row.counted_since, row.locked_until = 0, now, None
-    row.failures += 1
-    if row.failures >= limit:
-        row.locked_until = now + WINDOW
-    row.save()
-
-
-def _forgive(network: str, failures: int) -> None:
-    """The whole network's count without these; its lock goes too, since somebody there knew a password."""
-    whole = _row(network, _EVERY_NAME, timezone.now())
-    whole.failures = max(0, whole.failures - failures)
-    whole.locked_until = None
-    whole.save()
-
-
 def _digest(username: str) -> str:
-    """Keyed, so that the table cannot be tried against a list of names."""
+    """Return a keyed digest: without the secret key, the table cannot be compared with a list of names."""
     return hmac.new(settings.SECRET_KEY.encode(), username.casefold().encode(), hashlib.sha256).hexdigest()

@@ -1,55 +1,44 @@
 """Tokens for OpenClaw's WebSocket protocol: creation, authentication, revocation.
 
-A token belongs to an operator, who sees all users' memories, or to one user, who sees only their own. Unlike an API key
-it is shown once, so only its digest is stored.
+A token gives access to the memories of all users, if it belongs to an operator, or of its user. Unlike an API key it is
+shown once, so only its digest is stored.
 """
 
-from __future__ import annotations
-
-import hashlib
 import hmac
-import logging
 import re
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Final
 from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.db import OperationalError, transaction
+from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
 from accounts.audit import Actor, record
 from accounts.models import AuditEvent, MemoryUser, RpcToken
-from accounts.services import check_expiry, check_label
+from accounts.services import check_expiry, check_label, digest_of, is_live_key, record_use
 from core.errors import InvalidInput, NotFound, Unauthenticated
-from core.waiting import fail_fast_writes
-
-logger = logging.getLogger("memory_gateway.accounts")
+from core.messages import Message as _
 
 READ: Final = "operator.read"
 WRITE: Final = "operator.write"
 ADMIN: Final = "operator.admin"
 SCOPES: Final = (READ, WRITE, ADMIN)
 SETTING: Final = "MEMORY_GATEWAY_RPC_TOKEN"
-_USE_INTERVAL = timedelta(minutes=1)
 _TOKEN = re.compile(r"rpc_[A-Za-z0-9_-]{43}")
 
 
 @dataclass(frozen=True, slots=True)
 class IssuedToken:
-    """A token with its plaintext, which only its holder may see."""
+    """A token and its plaintext, which only its holder may see."""
 
     token: RpcToken
-    plaintext: str
-
-    def __repr__(self) -> str:
-        """Return a text without the plaintext, for tracebacks and debug output."""
-        return f"IssuedToken({self.token!r})"
+    plaintext: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +64,7 @@ class TokenPrincipal:
         return Actor(AuditEvent.ActorKind.TOKEN, self.name)
 
 
-def implied(scopes: Sequence[str], scope: str) -> bool:
+def includes_scope(scopes: Sequence[str], scope: str) -> bool:
     """Return True if the scopes include `scope`: an administrator has all, a writer may read."""
     return scope in scopes or (ADMIN in scopes and scope.startswith("operator.")) or (scope == READ and WRITE in scopes)
 
@@ -91,16 +80,17 @@ def issue(
 ) -> IssuedToken:
     """Issue a token for an operator or for a user.
 
-    Raises: `InvalidInput` unless exactly one of both is given, for an operator who may not sign in, for label, scopes
-    and expiry.
+    Raises: `InvalidInput` unless exactly one of both is given; for an operator who may not sign in; for an invalid
+    label, scope or expiry.
     """
     check_label(label)
     check_expiry(expires_at)
-    _check_scopes(scopes)
+    if not scopes or not set(scopes) <= set(SCOPES):
+        raise InvalidInput.of_field("scopes", _("must be one or more of %(choices)s", choices=", ".join(SCOPES)))
     if (operator is None) == (user is None):
-        raise InvalidInput("A token belongs either to an operator or to a user.")
+        raise InvalidInput(_("A token belongs either to an operator or to a user."))
     if operator is not None and not (operator.is_active and operator.is_staff):
-        raise InvalidInput.of_field("operator", "must be an active member of the staff")
+        raise InvalidInput.of_field("operator", _("must be an active operator"))
     plaintext = f"rpc_{secrets.token_urlsafe(32)}"
     with transaction.atomic():
         token = RpcToken.objects.create(
@@ -109,7 +99,7 @@ def issue(
             user=user,
             scopes=" ".join(scope for scope in SCOPES if scope in scopes),
             prefix=plaintext[:8],
-            digest=_digest(plaintext),
+            digest=digest_of(plaintext),
             expires_at=expires_at,
         )
         _record(actor, "token.issue", token, holder=token.holder, scopes=token.scopes)
@@ -123,7 +113,7 @@ def find_operator(username: str) -> User:
     """
     operator = User.objects.filter(username=username).first()
     if operator is None:
-        raise NotFound("There is no such operator.")
+        raise NotFound(_("There is no such operator."))
     return operator
 
 
@@ -135,7 +125,7 @@ def revoke(token_id: UUID, *, actor: Actor) -> RpcToken:
     with transaction.atomic():
         token = RpcToken.objects.select_for_update(of=("self",)).filter(pk=token_id).first()
         if token is None:
-            raise NotFound("There is no such token.")
+            raise NotFound(_("There is no such token."))
         if token.revoked_at is None:
             token.revoked_at = timezone.now()
             token.save(update_fields=["revoked_at"])
@@ -148,15 +138,16 @@ def authenticate(plaintext: str) -> TokenPrincipal:
 
     Raises: `Unauthenticated`, with the same message in all cases.
     """
-    if _is_configured_token(plaintext):
+    configured = settings.MEMORY_GATEWAY_RPC_TOKEN
+    if configured and hmac.compare_digest(plaintext.encode("utf-8", "surrogatepass"), configured.encode()):
         return TokenPrincipal(None, SETTING, None, None, (ADMIN,))
     token = None
     if _TOKEN.fullmatch(plaintext):
-        live = RpcToken.objects.filter(is_live_token(), digest=_digest(plaintext))
+        live = RpcToken.objects.filter(is_live_token(), digest=digest_of(plaintext))
         token = live.select_related("operator", "user").first()
     if token is None:
-        raise Unauthenticated("This token is unknown, expired or revoked.")
-    _record_use(token)
+        raise Unauthenticated(_("This token is unknown, expired or revoked."))
+    record_use(RpcToken.objects.filter(pk=token.pk))
     return TokenPrincipal(
         token_id=token.pk,
         operator=token.operator.get_username() if token.operator else None,
@@ -166,7 +157,7 @@ def authenticate(plaintext: str) -> TokenPrincipal:
     )
 
 
-def still_works(principal: TokenPrincipal) -> bool:
+def is_still_valid(principal: TokenPrincipal) -> bool:
     """Return True if the token has not expired or been revoked since it was presented. One statement."""
     if principal.token_id is None:
         return bool(settings.MEMORY_GATEWAY_RPC_TOKEN)
@@ -179,38 +170,10 @@ def is_any_configured() -> bool:
 
 
 def is_live_token() -> Q:
-    """Return the condition that a token is live: an operator's token also ends when the operator may not sign in."""
-    unexpired = Q(expires_at__isnull=True) | Q(expires_at__gt=timezone.now())
-    has_holder = Q(user__isnull=False) | Q(operator__is_active=True, operator__is_staff=True)
-    return unexpired & has_holder & Q(revoked_at__isnull=True)
-
-
-def _is_configured_token(plaintext: str) -> bool:
-    expected = settings.MEMORY_GATEWAY_RPC_TOKEN
-    return bool(expected) and hmac.compare_digest(plaintext.encode("utf-8", "surrogatepass"), expected.encode())
-
-
-def _record_use(token: RpcToken) -> None:
-    """Record the last use, at most once a minute. A failed write is logged and does not fail the sign-in."""
-    now = timezone.now()
-    due = Q(last_used_at__isnull=True) | Q(last_used_at__lt=now - _USE_INTERVAL)
-    try:
-        with fail_fast_writes():
-            RpcToken.objects.filter(due, pk=token.pk).update(last_used_at=now)
-    except OperationalError as error:
-        logger.warning("The last use of token %s was not noted: %s", token.pk, error)
-
-
-def _check_scopes(scopes: Sequence[str]) -> None:
-    if not scopes or not set(scopes) <= set(SCOPES):
-        raise InvalidInput.of_field("scopes", f"must be one or more of {', '.join(SCOPES)}")
+    """Return the condition that a token is live. An operator's token also ends when the operator may not sign in."""
+    return is_live_key() & (Q(user__isnull=False) | Q(operator__is_active=True, operator__is_staff=True))
 
 
 def _record(actor: Actor, action: str, token: RpcToken, **detail: str) -> None:
     user_id = token.user.user_id if token.user else ""
     record(actor, action, subject_type="token", subject_id=str(token.pk), user_id=user_id, detail=detail)
-
-
-def _digest(plaintext: str) -> str:
-    """Return the SHA-256 digest. No salt: 256 random bits cannot be guessed, and the digest must be searchable."""
-    return hashlib.sha256(plaintext.encode()).hexdigest()

@@ -3,43 +3,47 @@
 Django REST framework imports this module while it reads its settings: import no drf-spectacular, generics or viewsets.
 """
 
-from __future__ import annotations
-
+import hmac
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, cast
 
+from django.conf import settings
 from django.http import HttpRequest
+from django.utils import timezone
 from django.utils.datastructures import MultiValueDict
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
+from rest_framework.response import Response
 
-from accounts import provisioning, services
+from accounts import services
 from accounts.api import limits
-from accounts.principal import Principal
+from accounts.audit import Actor, record
+from accounts.models import AuditEvent, MemoryUser, Principal
+from accounts.services import INVALID_KEY
+from core import rest
 from core.errors import BadRequest, InvalidInput, Unauthenticated
+from core.messages import Message as _
 
-# Bodies that a view parses completely anyway. A multipart body is read for credentials only without a header.
+# Views parse these bodies completely. A multipart body is read for credentials only without a header.
 _SMALL_BODIES = ("application/json", "application/x-www-form-urlencoded")
-
-
-@dataclass(frozen=True, slots=True)
-class Credentials:
-    """The credentials in one place of a request; None if absent."""
-
-    user_id: str | None = None
-    user_key: str | None = None
+_REFUSAL_INTERVAL = timedelta(minutes=1)
 
 
 class UserKeyAuthentication(BaseAuthentication):
     """`Authorization: Bearer uk_…` (preferred), or `user_id` and `user_key` in body, form or query.
 
-    Raises: `Unauthenticated`; `BadRequest` if two places of the request disagree; `TooManyRequests`.
+    The header is checked before the body is read. Raises: `Unauthenticated`; `BadRequest` if two parts of the request
+    differ; `TooManyRequests`.
     """
 
     def authenticate(self, request: Request) -> tuple[Principal, None] | None:
         try:
-            principal = self._principal(request)
+            key = bearer(request)
+            principal = limits.authenticate(address_of(request), key) if key else None
+            media_type = (request.content_type or "").partition(";")[0].strip().lower()
+            body = request.data if key is None or media_type in _SMALL_BODIES else None
+            principal = check_credentials(request._request, body, request.query_params, principal=principal, key=key)  # noqa: SLF001
         except Unauthenticated:
             limits.count_anonymous(address_of(request))
             raise
@@ -48,38 +52,40 @@ class UserKeyAuthentication(BaseAuthentication):
             return None
         return principal, None
 
-    def _principal(self, request: Request) -> Principal | None:
-        header = bearer(request)
-        query = credentials_from(request.query_params) if request.META.get("QUERY_STRING") else Credentials()
-        if header is None:
-            return authenticate_credentials(request._request, credentials_from(request.data), query)  # noqa: SLF001
-        principal = limits.authenticate(address_of(request), header)
-        _require_same(principal, header, self._redundant_credentials(request, query))
-        return principal
-
     def authenticate_header(self, request: Request) -> str:
         return "Bearer"
 
-    def _redundant_credentials(self, request: Request, query: Credentials) -> list[Credentials]:
-        is_small = (request.content_type or "").partition(";")[0].strip().lower() in _SMALL_BODIES
-        seen = [query, credentials_from(request.data)] if is_small else [query]
-        _mark_deprecated(request._request, seen)  # noqa: SLF001
-        return seen
-
 
 class ProvisioningAuthentication(BaseAuthentication):
-    """Authentication of the provisioner, who may create users. It sets no user.
+    """Authentication of clients that may create users. It sets no user.
+
+    Without a provisioning token, the profile `local` lets every client create users: the gateway is on loopback only.
 
     Raises: `Unauthenticated`, `TooManyRequests`.
     """
 
     def authenticate(self, request: Request) -> None:
-        if not provisioning.is_open() and not provisioning.is_token(bearer(request)):
-            limits.count_failure(address_of(request))
-            provisioning.refuse(address=address_of(request))
+        is_open = not settings.MEMORY_GATEWAY_PROVISIONING_TOKEN and not settings.IS_PRODUCTION
+        if is_open or is_provisioning_token(bearer(request)):
+            return
+        address, action = address_of(request), "provisioning.refuse"
+        limits.count_failure(address)
+        since = timezone.now() - _REFUSAL_INTERVAL  # a flood must not fill the audit trail
+        if not AuditEvent.objects.filter(at__gt=since, action=action, subject_id=address).exists():
+            record(Actor.provisioning(), action, subject_type="address", subject_id=address)
+        raise Unauthenticated(_("Creating users needs the provisioning token: Authorization: Bearer <token>."))
 
     def authenticate_header(self, request: Request) -> str:
         return "Bearer"
+
+
+def is_provisioning_token(presented: str | None) -> bool:
+    """Return True for the provisioning token.
+
+    It is checked before the user id is read, so a refusal does not reveal which users exist.
+    """
+    expected = settings.MEMORY_GATEWAY_PROVISIONING_TOKEN
+    return bool(expected) and hmac.compare_digest((presented or "").encode(), expected.encode())
 
 
 def caller(request: Request) -> Principal:
@@ -100,64 +106,73 @@ def bearer(request: Request | HttpRequest) -> str | None:
     header: str = request.META.get("HTTP_AUTHORIZATION", "")
     if not header:
         return None
-    scheme, _, token = header.partition(" ")
+    scheme, _space, token = header.partition(" ")
     token = token.strip()
     if scheme.lower() != "bearer" or not token or " " in token:
-        raise Unauthenticated("The Authorization header must read: Bearer uk_….")
+        raise Unauthenticated(_("The Authorization header must read: Bearer uk_…."))
     return token
 
 
-def credentials_from(fields: Any) -> Credentials:
-    """Return `user_id` and `user_key` of a JSON object, a form or a query.
+def check_credentials(
+    request: HttpRequest, *parts: Any, principal: Principal | None, key: str | None = None
+) -> Principal | None:
+    """Return the caller by `user_id` and `user_key` in JSON objects, forms and queries; None if none has a key.
 
-    Raises: `BadRequest` if one is given twice with different values, `InvalidInput` if it is not text.
+    `principal` is the caller by the `key` of the header: the parts may repeat these credentials but not contain others.
+    A key in one of them marks the request; its response then has a `Deprecation` header.
+
+    Raises: `BadRequest` if the parts differ, `InvalidInput` for a value that is not text, `Unauthenticated` without a
+    user id or with wrong credentials, `TooManyRequests`.
     """
-    if not isinstance(fields, Mapping):
-        return Credentials()
-    return Credentials(_text(fields, "user_id"), _text(fields, "user_key"))
-
-
-def authenticate_credentials(request: HttpRequest, *places: Credentials) -> Principal | None:
-    """Return the caller by the credentials of several places; None if no place has a key.
-
-    Raises: `BadRequest` if they disagree, `Unauthenticated` without a user id or with wrong credentials,
-    `TooManyRequests`.
-    """
-    _mark_deprecated(request, places)
-    user_id = _agreed("user_id", (place.user_id for place in places))
-    user_key = _agreed("user_key", (place.user_key for place in places))
+    user_id, user_key = _single_value("user_id", parts), _single_value("user_key", parts)
+    if user_key is not None:
+        request.key_in_url_or_body = True  # type: ignore[attr-defined]
+    if principal is not None:
+        if user_key not in {None, key}:
+            raise _different_values("user_key")
+        if user_id not in {None, principal.user_id}:
+            raise Unauthenticated(services.INVALID_KEY)
+        return principal
     if user_key is None:
         return None
     if user_id is None:
-        raise Unauthenticated("Send user_id beside user_key, or the header Authorization: Bearer uk_… alone.")
+        raise Unauthenticated(_("Send user_id with user_key, or the header Authorization: Bearer uk_… alone."))
     return limits.authenticate(address_of(request), user_key, user_id)
 
 
-def _require_same(principal: Principal, header: str, places: Iterable[Credentials]) -> None:
-    for place in places:
-        _agreed("user_key", (header, place.user_key))
-    user_id = _agreed("user_id", (place.user_id for place in places))
-    if user_id is not None and user_id != principal.user_id:
-        raise Unauthenticated(services.REFUSAL)
+def _single_value(name: str, parts: Iterable[Any]) -> str | None:
+    """Return the value of a field in the parts of a request; None if absent.
+
+    Raises: `BadRequest` if the parts give different values, `InvalidInput` for a value that is not text.
+    """
+    values: set[str] = set()
+    for part in parts:
+        if isinstance(part, MultiValueDict):
+            values.update(part.getlist(name))
+        elif isinstance(part, Mapping) and (value := part.get(name)) is not None:
+            if not isinstance(value, str):
+                raise InvalidInput.of_field(name, _("must be text"))
+            values.add(value)
+    if len(values) > 1:
+        raise _different_values(name)
+    return values.pop() if values else None
 
 
-def _mark_deprecated(request: HttpRequest, places: Iterable[Credentials]) -> None:
-    """Mark the request, so that the response says that keys outside the header are deprecated."""
-    if any(place.user_key is not None for place in places):
-        request.key_in_url_or_body = True  # type: ignore[attr-defined]
+def _different_values(name: str) -> BadRequest:
+    return BadRequest(_("%(name)s is given twice with different values: send it once.", name=name))
 
 
-def _agreed(name: str, values: Iterable[str | None]) -> str | None:
-    given = {value for value in values if value is not None}
-    if len(given) > 1:
-        raise BadRequest(f"{name} is given twice with different values: send it once.")
-    return next(iter(given), None)
+def problem_response(error: Exception, context: Mapping[str, Any]) -> Response | None:
+    """Handle exceptions for DRF. A caller who was erased during the request gets 401.
 
-
-def _text(fields: Mapping[str, Any], name: str) -> str | None:
-    if isinstance(fields, MultiValueDict):
-        return _agreed(name, fields.getlist(name))
-    value = fields.get(name)
-    if value is not None and not isinstance(value, str):
-        raise InvalidInput.of_field(name, "must be text")
-    return value
+    An unexpected error or a 502 is then a consequence: the caller's rows were deleted.
+    """
+    known = rest.as_gateway_error(error)
+    if known is None or known.status == 502:
+        user = context["request"].user
+        if (
+            isinstance(user, Principal)
+            and not MemoryUser.objects.filter(pk=user.user_pk, user_id=user.user_id).exists()
+        ):
+            error = Unauthenticated(INVALID_KEY)
+    return rest.problem_response(error, context)

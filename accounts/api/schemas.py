@@ -1,28 +1,42 @@
 """Common parts of request bodies and queries, and the bodies and responses of `/users`."""
 
-from __future__ import annotations
-
 from typing import Annotated
+from uuid import UUID
 
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 
 from accounts.services import DEFAULT_GRACE, MAX_GRACE, MAX_LABEL_CHARS
 from core.ids import Name
-from core.rest import Body
+from core.messages import Message as _
+from core.rest import WHOLE, Body
 
-_USER_ID = "Whose key is sent. Needed beside `user_key`, not beside the header `Authorization: Bearer uk_…`."
-_USER_KEY = "The user's key, where no header can be sent. Prefer the header `Authorization: Bearer uk_…`."
+_USER_ID = "The caller's user id. Required with `user_key` only."
+_USER_KEY = "The caller's API key. Send the header `Authorization: Bearer uk_…` instead where you can."
+
+# The parts of bodies, queries, paths and responses that several endpoints share.
+Time = Annotated[str, Field(json_schema_extra={"format": "date-time"}, examples=["2026-06-10T10:00:00+00:00"])]
+UserId = Annotated[str, Field(description="The user's id.", examples=["u_123"])]
+UserKey = Annotated[
+    str, Field(description="The API key in plain text.", examples=["uk_4pXn2Zr8Tq6vWs1Yb3Kd5Mf7Hj9Lc0Ga2Ne4Ru6Ti8o"])
+]
+KeyId = Annotated[UUID, Field(description="The id of the API key.", examples=["0b6f3f0e-6f0c-4d6e-9a51-2f4f5a8f0c11"])]
+AppId = Annotated[str, Field(description="The application of the scope.", examples=["default"])]
+ProjectId = Annotated[str, Field(description="The project of the scope.", examples=["default"])]
+ChatId = Annotated[str, Field(description="The id of the session.", examples=["chat:c_456"])]
+NextCursor = Annotated[
+    str | None, Field(description="The `cursor` of the next page; null on the last page.", examples=[None])
+]
 
 
 class _Credentials(BaseModel):
-    """Credentials in a body or query. The authentication reads them, views do not."""
+    """Credentials in a body or query. Authentication reads them; views ignore them."""
 
     user_id: str | None = Field(None, description=_USER_ID)
     user_key: str | None = Field(None, description=_USER_KEY, json_schema_extra={"deprecated": True})
 
 
 class _Scope(BaseModel):
-    app_id: Name = Field("default", description="The application whose memories these are.")
+    app_id: Name = Field("default", description="The application. With `project_id` it names the scope of the data.")
     project_id: Name = Field("default", description="The project within the application.")
 
 
@@ -48,70 +62,92 @@ class ScopedQuery(AuthenticatedQuery, _Scope):
 
 
 def _require_text(value: object) -> object:
-    """Check that a time is not a number, whose unit would be ambiguous."""
+    """Return a time given as text. Raises: ValueError for a number, because its unit would be ambiguous."""
     if isinstance(value, str):
         return value
-    raise ValueError("must be a time such as 2027-01-31T12:00:00+00:00")
+    raise ValueError(_("must be a time such as 2027-01-31T12:00:00+00:00"))
 
 
 Moment = Annotated[AwareDatetime, Field(strict=False), BeforeValidator(_require_text)]
 
 
 class CreateUserBody(Body):
-    user_id: Name = Field(description="1 to 64 characters of A-Z a-z 0-9 _ . @ + -")
+    """The user to create."""
 
-
-class CreatedUser(BaseModel):
-    user_id: str
-    user_key: str = Field(description="To be kept by the caller: it proves every further call.")
-    created_at: str
-
-
-class IssueKeyBody(AuthenticatedBody):
-    label: str = Field("", max_length=MAX_LABEL_CHARS, description="What the key is for, in your words.")
-    expires_at: Moment | None = Field(None, description="When the key ends by itself; never unless given.")
-
-
-class RotateKeyBody(AuthenticatedBody):
-    grace_seconds: int = Field(
-        int(DEFAULT_GRACE.total_seconds()),
-        ge=0,
-        le=int(MAX_GRACE.total_seconds()),
-        description="How long the presented key goes on working beside the new one.",
+    user_id: Name = Field(
+        description="An id of your choice: 1 to 64 characters of A-Z a-z 0-9 _ . @ + -", examples=["u_123"]
     )
 
 
-class KeyView(BaseModel):
-    """A key without its plaintext."""
+class CreatedUser(BaseModel):
+    """A user with an API key."""
 
-    key_id: str
-    prefix: str = Field(description="Its first characters, to tell keys apart.")
-    label: str
-    created_at: str
-    expires_at: str | None
-    revoked_at: str | None
-    last_used_at: str | None = Field(description="To the minute.")
-    is_live: bool
-    is_current: bool = Field(description="Whether this request was made with it.")
+    user_id: UserId
+    user_key: UserKey = Field(description="The user's API key. Store it: every other request needs it.")
+    created_at: Time = Field(description="When the user was created.")
+
+
+class IssueKeyBody(AuthenticatedBody):
+    """The label and the expiry of a new key."""
+
+    label: str = Field(
+        "", max_length=MAX_LABEL_CHARS, description="A name that tells this key from others.", examples=["laptop"]
+    )
+    expires_at: Moment | None = Field(None, description="When the key expires, within ten years. Absent: never.")
+
+
+class RotateKeyBody(AuthenticatedBody):
+    """The grace period of the rotated key."""
+
+    grace_seconds: Annotated[int, Field(ge=0, le=int(MAX_GRACE.total_seconds())), WHOLE] = Field(
+        int(DEFAULT_GRACE.total_seconds()),
+        description="Seconds that the old key still works, unless it expires earlier.",
+        examples=[3600],
+    )
+
+
+class _Key(BaseModel):
+    key_id: KeyId
+    label: str = Field(description="The label given when the key was made; may be empty.", examples=["laptop"])
+    created_at: Time = Field(description="When the key was made.")
+    expires_at: Time | None = Field(description="When the key expires; null for never.", examples=[None])
+
+
+class KeyView(_Key):
+    """An API key without its plain text."""
+
+    prefix: str = Field(description="The first characters of the key.", examples=["uk_4pXn"])
+    revoked_at: Time | None = Field(description="When the key was revoked; null if it was not.", examples=[None])
+    last_used_at: Time | None = Field(
+        description="When the key was last used, to the minute; null for never.", examples=[None]
+    )
+    is_live: bool = Field(description="True unless the key is expired or revoked.", examples=[True])
+    is_current: bool = Field(description="True for the key of this request.", examples=[False])
 
 
 class KeyList(BaseModel):
-    keys: list[KeyView]
+    """The caller's API keys."""
+
+    keys: list[KeyView] = Field(description="The keys, newest first, with expired and revoked ones.")
 
 
-class NewKey(BaseModel):
-    key_id: str
-    user_key: str = Field(description="Shown this once.")
-    label: str
-    created_at: str
-    expires_at: str | None
+class NewKey(_Key):
+    """A new API key."""
+
+    user_key: UserKey = Field(description="The API key in plain text. Store it: it is not shown again.")
 
 
 class RotatedKey(NewKey):
-    previous_key_id: str
-    previous_expires_at: str = Field(description="Until then the presented key works too.")
+    """A new API key, and the key that it replaces."""
+
+    previous_key_id: KeyId = Field(
+        description="The id of the old key.", examples=["5d0c1f52-3a0e-4c53-8d4b-9f7b1f0e7a02"]
+    )
+    previous_expires_at: Time = Field(description="When the old key stops working.")
 
 
 class RevokedKey(BaseModel):
-    key_id: str
-    status: str = Field(description="`revoked`")
+    """A revoked API key."""
+
+    key_id: KeyId
+    status: str = Field(description="Always `revoked`.", examples=["revoked"])

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from django.urls import path
 
 from accounts.api.views import KeyViewSet, UserViewSet

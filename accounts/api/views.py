@@ -1,6 +1,5 @@
-from __future__ import annotations
-
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from drf_spectacular.utils import extend_schema
@@ -10,11 +9,14 @@ from rest_framework.response import Response
 from rest_framework.viewsets import ViewSet
 
 from accounts import services
-from accounts.api import rendering, schemas
+from accounts.api import schemas
 from accounts.api.authentication import ProvisioningAuthentication, caller
-from accounts.api.openapi import problems, query_parameters
+from accounts.api.openapi import path_parameter, problems, query_parameters, request_body, success
 from accounts.audit import Actor
+from accounts.models import UserKey
+from accounts.services import IssuedKey
 from core.rest import parse, parse_query
+from core.times import isoformat
 
 
 @extend_schema(tags=["users"])
@@ -24,13 +26,21 @@ class UserViewSet(ViewSet):
 
     @extend_schema(
         operation_id="create_user",
-        summary="Create a user, or get an existing one's key again",
-        request=schemas.CreateUserBody,
-        responses={200: schemas.CreatedUser, **problems(400, 401, 409, 422)},
+        summary="Create a user",
+        request=request_body(schemas.CreateUserBody),
+        responses={200: success(schemas.CreatedUser, "The user and an API key."), **problems(409, 422)},
     )
     def create(self, request: Request) -> Response:
+        """Create a user with an API key, or return the newest valid key of an existing user.
+
+        Ask the operator whether the gateway requires the provisioning token for this request.
+        """
         body = parse(schemas.CreateUserBody, request.data)
-        return Response(rendering.created_user(services.create_user(body.user_id, actor=Actor.provisioning())))
+        issued = services.create_user(body.user_id, actor=Actor.provisioning())
+        user = issued.key.user
+        return Response(
+            {"user_id": user.user_id, "user_key": issued.plaintext, "created_at": isoformat(user.created_at)}
+        )
 
 
 @extend_schema(tags=["keys"])
@@ -39,50 +49,88 @@ class KeyViewSet(ViewSet):
 
     @extend_schema(
         operation_id="list_keys",
-        summary="Your keys, newest first, without their plaintext",
+        summary="List API keys",
         parameters=query_parameters(schemas.AuthenticatedQuery),
-        responses={200: schemas.KeyList, **problems(400, 401, 422)},
+        responses={200: success(schemas.KeyList, "The caller's keys, newest first."), **problems(422)},
     )
     def list_keys(self, request: Request) -> Response:
+        """List the caller's API keys without their plain text."""
         parse_query(schemas.AuthenticatedQuery, request)
         principal = caller(request)
         keys = services.keys_of(principal.user_pk)
-        return Response({"keys": [rendering.key(key, current=principal.key_id) for key in keys]})
+        return Response({"keys": [_key(key, current=principal.key_id) for key in keys]})
 
     @extend_schema(
         operation_id="issue_key",
-        summary="Make one more key",
-        request=schemas.IssueKeyBody,
-        responses={200: schemas.NewKey, **problems(400, 401, 409, 422)},
+        summary="Create an API key",
+        request=request_body(schemas.IssueKeyBody),
+        responses={200: success(schemas.NewKey, "The new key."), **problems(409, 422)},
     )
     def create(self, request: Request) -> Response:
+        """Create a further API key for the caller, for example for another device. At most 100 keys are valid."""
         body = parse(schemas.IssueKeyBody, request.data)
         principal = caller(request)
         issued = services.issue_key(
             principal.user_pk, label=body.label, expires_at=body.expires_at, actor=Actor.key(principal)
         )
-        return Response(rendering.new_key(issued))
+        return Response(_new_key(issued))
 
     @extend_schema(
         operation_id="rotate_key",
-        summary="Put a new key in the place of the one you present",
-        request=schemas.RotateKeyBody,
-        responses={200: schemas.RotatedKey, **problems(400, 401, 409, 422)},
+        summary="Rotate the API key of this request",
+        request=request_body(schemas.RotateKeyBody),
+        responses={200: success(schemas.RotatedKey, "The new key.", label=""), **problems(409, 422)},
     )
     def rotate(self, request: Request) -> Response:
+        """Replace the API key of this request by a new one. The old key works until the grace period ends."""
         body = parse(schemas.RotateKeyBody, request.data)
         principal = caller(request)
         grace = timedelta(seconds=body.grace_seconds)
         rotation = services.rotate_key(principal.user_pk, principal.key_id, grace=grace, actor=Actor.key(principal))
-        return Response(rendering.rotated_key(rotation))
+        return Response(
+            {
+                **_new_key(rotation.new),
+                "previous_key_id": str(rotation.old.pk),
+                "previous_expires_at": _time(rotation.old.expires_at),
+            }
+        )
 
     @extend_schema(
         operation_id="revoke_key",
-        summary="End one of your keys at once",
-        parameters=query_parameters(schemas.AuthenticatedQuery),
-        responses={200: schemas.RevokedKey, **problems(400, 401, 404, 409)},
+        summary="Revoke an API key",
+        parameters=[path_parameter("key_id", schemas.KeyId), *query_parameters(schemas.AuthenticatedQuery)],
+        responses={200: success(schemas.RevokedKey, "The key does not work any longer."), **problems(404, 409)},
     )
     def destroy(self, request: Request, key_id: UUID) -> Response:
+        """Revoke one of the caller's API keys at once. The last valid key cannot be revoked."""
         principal = caller(request)
         key = services.revoke_key(principal.user_pk, key_id, actor=Actor.key(principal))
         return Response({"key_id": str(key.pk), "status": "revoked"})
+
+
+def _key(item: UserKey, *, current: UUID) -> dict[str, Any]:
+    return {
+        "key_id": str(item.pk),
+        "prefix": item.prefix,
+        "label": item.label,
+        "created_at": isoformat(item.created_at),
+        "expires_at": _time(item.expires_at),
+        "revoked_at": _time(item.revoked_at),
+        "last_used_at": _time(item.last_used_at),
+        "is_live": services.is_live(item),
+        "is_current": item.pk == current,
+    }
+
+
+def _new_key(issued: IssuedKey) -> dict[str, Any]:
+    return {
+        "key_id": str(issued.key.pk),
+        "user_key": issued.plaintext,
+        "label": issued.key.label,
+        "created_at": isoformat(issued.key.created_at),
+        "expires_at": _time(issued.key.expires_at),
+    }
+
+
+def _time(moment: datetime | None) -> str | None:
+    return isoformat(moment) if moment else None

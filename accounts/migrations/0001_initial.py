@@ -17,8 +17,8 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='MemoryUser',
             fields=[
-                ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False, verbose_name='id')),
-                ('user_id', models.CharField(help_text='The id that the application gave.', max_length=64, unique=True, verbose_name='user id')),
+                ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False, verbose_name='ID')),
+                ('user_id', models.CharField(help_text='Chosen by the application.', max_length=64, unique=True, verbose_name='user ID')),
                 ('created_at', models.DateTimeField(auto_now_add=True, verbose_name='created at')),
             ],
             options={
@@ -32,14 +32,14 @@ class Migration(migrations.Migration):
             name='AuditEvent',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), verbose_name='at')),
-                ('actor_kind', models.CharField(choices=[('key', 'Key'), ('token', 'Token'), ('operator', 'Operator'), ('command', 'Command'), ('provisioning', 'Provisioning'), ('system', 'System')], max_length=16, verbose_name='actor kind')),
-                ('actor', models.CharField(blank=True, help_text='Key or token id, operator name or command.', max_length=150, verbose_name='actor')),
+                ('at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), verbose_name='time')),
+                ('actor_kind', models.CharField(choices=[('key', 'API key'), ('token', 'Token'), ('operator', 'Operator'), ('command', 'Command'), ('provisioning', 'Provisioning'), ('system', 'System')], max_length=16, verbose_name='actor type')),
+                ('actor', models.CharField(blank=True, help_text='API key or token ID, operator name or command.', max_length=150, verbose_name='actor')),
                 ('action', models.CharField(max_length=64, verbose_name='action')),
-                ('user_id', models.CharField(blank=True, max_length=64, verbose_name='user id')),
+                ('user_id', models.CharField(blank=True, max_length=64, verbose_name='user ID')),
                 ('subject_type', models.CharField(max_length=32, verbose_name='subject type')),
-                ('subject_id', models.CharField(max_length=256, verbose_name='subject id')),
-                ('request_id', models.CharField(blank=True, max_length=64, verbose_name='request id')),
+                ('subject_id', models.CharField(max_length=256, verbose_name='subject ID')),
+                ('request_id', models.CharField(blank=True, max_length=64, verbose_name='request ID')),
                 ('detail', models.JSONField(blank=True, default=dict, verbose_name='detail')),
             ],
             options={
@@ -72,10 +72,10 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='RpcToken',
             fields=[
-                ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False, verbose_name='id')),
+                ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False, verbose_name='ID')),
                 ('label', models.CharField(blank=True, max_length=100, verbose_name='label')),
-                ('scopes', models.CharField(help_text='What it may do, separated by spaces.', max_length=100, verbose_name='scopes')),
-                ('prefix', models.CharField(editable=False, help_text='The first characters, to tell tokens apart.', max_length=12, verbose_name='prefix')),
+                ('scopes', models.CharField(help_text='Granted permissions, separated by spaces.', max_length=100, verbose_name='scopes')),
+                ('prefix', models.CharField(editable=False, help_text='First characters, to tell tokens apart.', max_length=12, verbose_name='prefix')),
                 ('digest', models.CharField(editable=False, max_length=64, unique=True, verbose_name='digest')),
                 ('created_at', models.DateTimeField(auto_now_add=True, verbose_name='created at')),
                 ('expires_at', models.DateTimeField(blank=True, null=True, verbose_name='expires at')),
@@ -95,9 +95,9 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='UserKey',
             fields=[
-                ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False, verbose_name='id')),
+                ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False, verbose_name='ID')),
                 ('label', models.CharField(blank=True, max_length=100, verbose_name='label')),
-                ('prefix', models.CharField(editable=False, help_text='The first characters, to tell keys apart.', max_length=12, verbose_name='prefix')),
+                ('prefix', models.CharField(editable=False, help_text='First characters, to tell keys apart.', max_length=12, verbose_name='prefix')),
                 ('digest', models.CharField(editable=False, max_length=64, unique=True, verbose_name='digest')),
                 ('ciphertext', models.TextField(editable=False, verbose_name='ciphertext')),
                 ('created_at', models.DateTimeField(auto_now_add=True, verbose_name='created at')),
@@ -107,8 +107,8 @@ class Migration(migrations.Migration):
                 ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='keys', to='accounts.memoryuser', verbose_name='user')),
             ],
             options={
-                'verbose_name': 'user key',
-                'verbose_name_plural': 'user keys',
+                'verbose_name': 'API key',
+                'verbose_name_plural': 'API keys',
                 'ordering': ('-created_at',),
                 'default_permissions': ('add', 'view', 'rotate', 'revoke'),
                 'indexes': [models.Index(fields=['user', 'created_at'], name='key_of_user')],

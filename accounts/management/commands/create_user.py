@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -10,10 +8,10 @@ from core.errors import GatewayError
 
 
 class Command(BaseCommand):
-    help = "Create a memory user, or find an existing one, and print the key."
+    help = "Create a user, or find an existing one, and print the API key."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("user_id", help="1 to 64 characters of A-Z a-z 0-9 _ . @ + -")
+        parser.add_argument("user_id", help="user ID: 1 to 64 characters of A-Z a-z 0-9 _ . @ + -")
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:

@@ -1,14 +1,17 @@
-from __future__ import annotations
-
 import contextlib
 import ipaddress
+import secrets
 from typing import Any
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError
+from django.db import IntegrityError, transaction
 
-from accounts.audit import Actor
-from accounts.operators import ensure_operator
+from accounts.audit import Actor, record
+
+# The second name is for databases in which a user who is no superuser has the first.
+_NAMES = ("admin", "gateway-admin")
 
 
 class Command(BaseCommand):
@@ -16,18 +19,19 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            made = ensure_operator(actor=Actor.command("ensure_operator"))
+            created = ensure_operator(actor=Actor.command("ensure_operator"))
         except RuntimeError as error:
             raise CommandError(str(error)) from None
-        if made is None:
+        if created is None:
             return
+        username, password = created
         self.stdout.write(
             "\n"
-            "  Memory Gateway made its first operator. The password is shown this once.\n"
+            "  Created an operator. The password is shown only once.\n"
             "\n"
             f"    sign in   {_sign_in_url()}\n"
-            f"    user      {made.username}\n"
-            f"    password  {made.password}\n"
+            f"    user      {username}\n"
+            f"    password  {password}\n"
         )
 
 
@@ -38,3 +42,26 @@ def _sign_in_url() -> str:
     with contextlib.suppress(ValueError):
         host = "127.0.0.1" if ipaddress.ip_address(host).is_unspecified else host
     return f"http://{f'[{host}]' if ':' in host else host}:{settings.MEMORY_GATEWAY_PORT}/admin/"
+
+
+def ensure_operator(*, actor: Actor) -> tuple[str, str] | None:
+    """Create a superuser and return the name and a random password of 144 bits; None if an active superuser exists.
+
+    Concurrent calls create one superuser: names are unique, and the call that comes second finds the first one's.
+
+    Raises: `RuntimeError` if both names belong to users who are no active superusers.
+    """
+    for username in _NAMES:
+        if User.objects.filter(is_superuser=True, is_active=True).exists():
+            return None
+        password = secrets.token_urlsafe(18)
+        try:
+            with transaction.atomic():
+                User.objects.create_superuser(username, password=password)
+                record(actor, "operator.create", subject_type="operator", subject_id=username)
+        except IntegrityError:
+            continue
+        return username, password
+    if User.objects.filter(is_superuser=True, is_active=True).exists():
+        return None
+    raise RuntimeError("The user names admin and gateway-admin are taken. Run `manage.py createsuperuser`.")

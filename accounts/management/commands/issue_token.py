@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -12,15 +10,17 @@ from core.errors import GatewayError
 
 
 class Command(BaseCommand):
-    help = "Make a token for OpenClaw clients, of an operator or of one user, and print it: it is shown this once."
+    help = "Issue an OpenClaw token for an operator or a user, and print it. The token is shown only once."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("label", help="who or what connects with it")
+        parser.add_argument("label", help="name of the client that uses the token")
         holder = parser.add_mutually_exclusive_group(required=True)
-        holder.add_argument("--operator", help="an operator's name: the token sees all users")
-        holder.add_argument("--user", help="a user id: the token sees this user alone")
-        parser.add_argument("--scope", action="append", choices=tokens.SCOPES, help="default: operator.admin")
-        parser.add_argument("--days", type=int, help="how long it works; without: for ever")
+        holder.add_argument("--operator", help="operator's user name; the token can access all users")
+        holder.add_argument("--user", help="user ID; the token can access only this user")
+        parser.add_argument(
+            "--scope", action="append", choices=tokens.SCOPES, help="token scope, repeatable (default: operator.admin)"
+        )
+        parser.add_argument("--days", type=int, help="days until the token expires (default: never)")
 
     def handle(self, *args: Any, label: str, operator: str | None, user: str | None, **options: Any) -> None:
         try:
@@ -35,7 +35,7 @@ class Command(BaseCommand):
         except GatewayError as error:
             raise CommandError(error.detail, returncode=2) from None
         self.stdout.write(issued.plaintext)
-        self.stderr.write(f"revoke it with: manage.py revoke_token {issued.token.pk}")
+        self.stderr.write(f"To revoke the token, run: manage.py revoke_token {issued.token.pk}")
 
 
 def _expiry(days: int | None) -> datetime | None:
