@@ -4,24 +4,41 @@
 module and `engines.registry` only.
 """
 
-from __future__ import annotations
-
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, Protocol
+from functools import wraps
+from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar
 from uuid import UUID
 
+from core.database_errors import database_errors
+from core.errors import GatewayError, Unreadable
+from core.messages import Message as _
+from core.metrics import ENGINE_CALLS, ENGINE_SECONDS
+from core.url_policy import AddressPolicy, BadAddress, file_path, is_file
 from store.models import Memory, Session
 from store.storage import Draft
-from store.types import ListPage, ListRequest, Message, Owner, SearchRequest, SearchResult, StoredMemory, Wording
+from store.types import (
+    ContentItem,
+    ListPage,
+    ListRequest,
+    Message,
+    Owner,
+    SearchRequest,
+    SearchResult,
+    StoredMemory,
+    Wording,
+)
 
 FlushStatus = Literal["extracted", "no_extraction"]
+HEALTH_TIMEOUT_SECONDS = 2.0
+"""The timeout of health checks by background tasks."""
 
 
 @dataclass(frozen=True, slots=True)
 class AddResult:
-    """`status` is the engine's own word ("accumulated", "extracted"), `request_id` the engine's trace id."""
+    """The result of an add. `status` is "accumulated" or "extracted", `request_id` the engine's trace id."""
 
     status: str
     message_count: int
@@ -30,7 +47,7 @@ class AddResult:
 
 @dataclass(frozen=True, slots=True)
 class FlushResult:
-    """`searchable_at_ms` is when the new memories can be found (None: not known yet)."""
+    """The result of a flush. `searchable_at_ms` (Unix time) is when search finds the memories; None: not yet known."""
 
     status: FlushStatus
     memory_count: int
@@ -40,7 +57,7 @@ class FlushResult:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """`status` is "ok" or "unavailable"; `data` is the engine's own answer, `error` a cause a person understands."""
+    """The state of an engine. `data` is the engine's own report, `error` the cause in words for operators."""
 
     status: Literal["ok", "unavailable"]
     base_url: str | None
@@ -49,16 +66,22 @@ class Health:
 
 
 class Engine(Protocol):
-    """The calls of every engine. All raise `EngineUnavailable`, `EngineRefused` and their subclasses, nothing else."""
+    """The methods of every engine. They raise `EngineUnavailable`, `EngineRefused` and their subclasses only."""
 
     label: str
     """"embedded" or "upstream", for pages and metrics."""
     is_external: bool
-    """True if memories are kept outside this database: outcomes can be unknown and are confirmed later, documents are
-    read there, and messages become memories under new ids."""
+    """True if the engine stores memories outside this database: outcomes of calls can be unknown until confirmed, the
+    engine reads documents itself, and memories have other ids than their messages."""
 
     def add(self, owner: Owner, session_id: str, messages: Sequence[Message]) -> AddResult:
-        """Append to the session's buffer. The same (session, sender, role, time, content) is one message."""
+        """Append messages to the session's buffer. Equal (session, sender, role, time, content) is one message."""
+
+    def describe(self, owner: Owner, session_id: str, message: Message) -> bool:
+        """Store title and description of a file that cannot be read, until `add` can.
+
+        Return False if the file has neither, or the engine stores nothing without the file.
+        """
 
     def flush(self, owner: Owner, session_id: str) -> FlushResult:
         """Turn the session's buffer into memories."""
@@ -75,59 +98,59 @@ class Engine(Protocol):
     def find(
         self, user_pk: UUID, memory_id: str, *, app_id: str | None = None, project_id: str | None = None
     ) -> Sequence[StoredMemory]:
-        """Return the user's memories of that id, hidden ones too: one for each scope that has it."""
+        """Return the user's memories with that id, hidden ones too: at most one per scope."""
 
     # The next three use this database only, so they can run in the transaction of the decision.
 
     def hide(self, owner: Owner, memory_ids: Collection[str], at: datetime | None) -> None:
-        """Leave memories out of every answer until they are shown again (`at` None)."""
+        """Hide memories from searches and lists; `at` None shows them again."""
 
     def hide_sessions(self, owner: Owner, session_ids: Collection[str], at: datetime | None) -> Set[str]:
-        """Do the same for whole sessions. Return the ids of those that exist."""
+        """Hide or show whole sessions; return the ids of those that exist."""
 
     def replace(self, owner: Owner, wordings: Mapping[str, Wording]) -> None:
-        """Give memories, by memory id, another wording and index it in place of the old one.
+        """Replace the wording of memories, given by memory id, in rows and index.
 
         Raises: KeyError for a memory that the owner does not have.
         """
 
     def health(self, timeout_seconds: float) -> Health:
-        """Return whether the engine can be reached. Never raises, never exceeds the timeout."""
+        """Return the state of the engine. Never raises, never exceeds the timeout."""
 
     def capabilities(self) -> Mapping[str, bool]:
-        """Return what works now: `keyword`, `vector`, `hybrid`, `agentic`, `llm`, `delete`."""
+        """Return which of `keyword`, `vector`, `hybrid`, `agentic`, `llm` and `delete` are available now."""
 
 
 class ExternalEngine(Engine, Protocol):
-    """An engine outside this database. What it is sent is journalled first and confirmed afterwards."""
+    """An engine outside this database. Messages are recorded in the journal before they are sent."""
 
     def find_sessions(self, owner: Owner) -> Iterator[int]:
-        """Record sessions of the owner that the engine had before the gateway. Yield counts as it goes."""
+        """Record the owner's sessions that only the engine has; yield the number of new ones after each step."""
 
     def copy_memories(self, owner: Owner, session: Session) -> int:
-        """Copy what the engine made of a session and the store lacks. Return how many memories were copied."""
+        """Copy the engine's memories of a session that the store lacks; return their number."""
 
     def resend(self, owner: Owner, session: Session) -> Sequence[Message]:
-        """Send unconfirmed messages again. Return those that are confirmed now. Raises: `EngineUnavailable`."""
+        """Send unconfirmed messages again; return those that are confirmed now. Raises: `EngineUnavailable`."""
 
-    def look_again(self, owner: Owner, session: Session) -> int:
-        """Copy what the engine shows by now of a flush whose outcome is unknown. Return how many memories."""
+    def check_flush(self, owner: Owner, session: Session) -> int:
+        """Copy new memories of an unconfirmed flush and end it if it is complete; return the number of copies."""
 
     def recover(self, owner: Owner, session: Session) -> int:
-        """Copy what the engine lists of a session that was settled as having no memories. Return how many it has."""
+        """Copy the memories of a session whose flush ended without any; return how many it has."""
 
-    def stage(self, owner: Owner, staging: Session, messages: Sequence[Message], waiting: Sequence[Message]) -> int:
-        """Add and flush `messages` in a staging session, then add `waiting`. Return about how many calls it took.
+    def stage(self, owner: Owner, staging: Session, messages: Sequence[Message], waiting: Sequence[Message]) -> None:
+        """Add and flush `messages` in a staging session, then add `waiting`, which stay buffered.
 
-        Raises: `EngineRefused` if the engine makes nothing of the messages.
+        Raises: `EngineRefused` if the engine makes no memories of the messages.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """A message as unsaved memories. `batch_id` is its flush, empty for none.
+    """The unsaved memories of a message. `batch_id` is its flush, empty if it was not flushed.
 
-    `is_whole` is False if something was left out, as pictures, sounds and unreadable files are.
+    `is_whole` is False if content was left out: images, sounds and unreadable files.
     """
 
     batch_id: str
@@ -155,9 +178,57 @@ class LocalEngine(Engine, Protocol):
         """Make copies of an external engine's memories local under their ids. Call inside a transaction."""
 
     def queue_extraction(self, user_pk: UUID | None = None) -> None:
-        """Queue every flushed message that no memory was derived from for extraction."""
+        """Queue flushed messages without derived memories for extraction, of one user or of all."""
 
     def extract(
         self, seconds: float, *, clock: Callable[[], datetime] = ..., should_end: Callable[[], bool] = ...
     ) -> int:
         """Extract pending messages for about `seconds`. Return how many answers of the model were used."""
+
+
+def require_allowed_file(item: ContentItem) -> None:
+    """Check the item's `file://` address at the moment of use.
+
+    Rows of the journal, of resources and of imported archives may contain addresses that requests could not bring now:
+    settings change, and older versions accepted others. Raises: `Unreadable` for a file outside the allowed folders.
+    """
+    uri = item.ingest_uri or item.uri or ""
+    if item.file is not None or not is_file(uri):
+        return
+    try:
+        file_path(uri, AddressPolicy.from_settings())
+    except BadAddress as error:
+        raise Unreadable(_("The address %(cause)s.", cause=error.message)) from None
+
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+_Engine = TypeVar("_Engine", bound=Engine)
+
+
+def engine_call(method: Callable[Concatenate[_Engine, _P], _R]) -> Callable[Concatenate[_Engine, _P], _R]:
+    """Count and time the calls of a method in the metrics. Raises: `EngineUnavailable` if the database fails.
+
+    The outcome label is `ok` or the code of the error.
+    """
+    call = method.__name__
+
+    @wraps(method)
+    def measured(self: _Engine, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        started_at, outcome = time.perf_counter(), "ok"
+        try:
+            with database_errors():
+                return method(self, *args, **kwargs)
+        except GatewayError as error:
+            outcome = error.code
+            raise
+        except Exception:
+            outcome = "error"
+            raise
+        finally:
+            ENGINE_CALLS.labels(self.label, call, outcome).inc()
+            ENGINE_SECONDS.labels(self.label, call).observe(time.perf_counter() - started_at)
+
+    return measured

@@ -1,6 +1,4 @@
-"""Choose the engine by the settings: one of each kind per process."""
-
-from __future__ import annotations
+"""Create the engines that the settings name, one of each kind per process."""
 
 from functools import cache
 
@@ -8,13 +6,13 @@ from django.conf import settings
 
 from engines.embedded.engine import EmbeddedEngine
 from engines.everos.adapter import EverOSEngine
-from engines.everos.client.client import Client, Options
+from engines.everos.client.client import Client
 from engines.everos.client.resilience import Retry
 from engines.port import Engine, ExternalEngine, LocalEngine
 
 
 def get_engine() -> Engine:
-    """Return the process's engine: EverOS if the settings name one, otherwise the embedded one."""
+    """Return the engine in use: EverOS if the settings name one, otherwise the embedded one."""
     return external_engine() or local_engine()
 
 
@@ -33,7 +31,7 @@ def external_engine() -> ExternalEngine | None:
 
 @cache
 def local_engine() -> LocalEngine:
-    """Return the embedded engine. It keeps its rows here even while an external engine is in use."""
+    """Return the embedded engine. Its memories stay in this database while an external engine is in use."""
     return EmbeddedEngine()
 
 
@@ -42,5 +40,5 @@ def _everos(
     base_url: str, timeout_seconds: float, attempts: int, delay_seconds: float, batch_size: int
 ) -> ExternalEngine:
     """Return the engine for these settings: connections, circuit breaker and limits belong to the process."""
-    options = Options(base_url, timeout_seconds, Retry(attempts, delay_seconds))
-    return EverOSEngine(Client(options), batch_size=batch_size)
+    client = Client(base_url, timeout_seconds=timeout_seconds, retry=Retry(attempts, delay_seconds))
+    return EverOSEngine(client, batch_size=batch_size)

@@ -1,164 +1,193 @@
 """Search by method `agentic`: a language model splits the query into parts and rates the hits of all parts.
 
-A memory's score over the parts is half its best and half its mean, so that a full answer to one part ranks with a
-partial answer to all. With ratings, the score is a quarter of that plus three quarters of the rating, 0 for hits that
-the model was not shown. All scores are between 0 and 1.
+The fused score of a memory is the mean of its best and its average score over the parts: a full answer to one part
+ranks with a partial answer to all. With ratings, the score is a quarter of that plus three quarters of the rating; the
+rating is 0 for hits that the model was not shown. All scores are between 0 and 1.
 """
-
-from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from django.utils import timezone
+from pydantic import AfterValidator, Field
 
-from core import turns
+from core.concurrency import search_lock
+from core.messages import Message as _
+from core.messages import joined
 from core.model_endpoint import EndpointError
 from core.times import from_ms
-from engines.embedded.llm import client as llm
-from engines.embedded.llm.questions import queries_of, ratings_of
+from engines.embedded import llm
+from engines.embedded.llm import RULE, Answer
 from store.search import search as store_search
 from store.types import UNCOUNTED_TYPES, Hit, Owner, SearchRequest, SearchResult
 
-REWRITE_SECONDS: Final = 6.0
-JUDGE_SECONDS: Final = 12.0
-JUDGED: Final = 20
-"""The number of best hits that the model rates."""
-_OWN_SHARE: Final = 0.25
+SPLIT_SECONDS: Final = 6.0
+RATE_SECONDS: Final = 12.0
+MAX_RATED: Final = 20
+"""The most hits that the model rates."""
+_MAX_PARTS: Final = 4
+"""The most parts of a query. The query itself is the first part."""
+_MAX_PART_CHARS: Final = 300
+_MAX_QUERY_CHARS: Final = 2000
+_MAX_RATED_CHARS: Final = 600
+_MAX_RATING: Final = 10.0
+_FUSED_WEIGHT: Final = 0.25
+
+_SPLIT_PROMPT: Final = (
+    "You prepare a search in a person's memories: notes of what they said and of documents that they gave. You get a "
+    f"question and today's date. Write 1 to {_MAX_PARTS - 1} short search queries, in the language of the question, "
+    "that together find what answers it: in the words that such notes would use, each of one topic, a question about "
+    "several things split up, names kept, 'yesterday' and the like as dates. "
+    'The answer\'s form: {"queries": ["…"]}. '
+) + RULE
+_RATE_PROMPT: Final = (
+    "You judge memories found for a question. The first line of the data is the question; each other one is a memory "
+    "with its number. Give each memory a number from 0 (says nothing about the question) to 10 (answers it). "
+    'The answer\'s form: {"ratings": [{"number": 1, "rating": 7}]}. '
+) + RULE
 
 
-@dataclass(frozen=True, slots=True)
-class _Split:
-    """The parts of a query; `failed` is the model's error, the query is then its only part."""
-
-    queries: list[str]
-    failed: str | None = None
+class _Queries(Answer):
+    queries: Annotated[list[str], Field(min_length=1, max_length=50)]
 
 
-@dataclass(frozen=True, slots=True)
-class _Rated:
-    """Ratings by memory id; `failed` is the model's error."""
+class _Rating(Answer):
+    number: int
+    rating: Annotated[
+        float, Field(allow_inf_nan=False), AfterValidator(lambda value: min(max(value, 0.0), _MAX_RATING))
+    ]
 
-    ratings: Mapping[str, float]
-    failed: str | None = None
+
+class _Ratings(Answer):
+    ratings: Annotated[list[_Rating], Field(min_length=1, max_length=1000)]
+
+
+@dataclass(slots=True)
+class _Question:
+    """A query of `agentic` requests, its parts, and the model's ratings by memory id.
+
+    `split_error` and `rating_error` are errors of the model, None if it succeeded.
+    """
+
+    query: str
+    parts: list[str]
+    split_error: str | None = None
+    shown: dict[str, Hit] = field(default_factory=dict)
+    ratings: dict[str, float] | None = None
+    rating_error: str | None = None
 
 
 def search(owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResult]:
     """Answer all requests with one search of the store, in which `agentic` ones become `hybrid` parts.
 
-    If the model fails, the result is that of `hybrid` and `degraded` says so. Raises: the errors of the store search.
+    If the model fails, the result is that of `hybrid`, with the reason in `degraded`. Raises: the errors of the store
+    search.
     """
-    splits = _splits(requests)
-    parts = [list(_parts(request, splits)) for request in requests]
+    queries = dict.fromkeys(request.query for request in requests if request.method == "agentic")
+    questions = {query: _split(query) for query in queries}
+    by_request = [questions[request.query] if request.method == "agentic" else None for request in requests]
+    parts = [list(_parts(request, question)) for request, question in zip(requests, by_request, strict=True)]
     results = iter(store_search.search(owner, list(chain.from_iterable(parts))))
     answers = [list(islice(results, len(of_request))) for of_request in parts]
-    fused = {
-        number: _fuse(splits[request.query].queries, answers[number])
-        for number, request in enumerate(requests)
-        if request.method == "agentic" and not splits[request.query].failed
-    }
-    rated = _rate(requests, fused)
-    return [
-        _result(request, splits, fused.get(number), rated, answers[number]) for number, request in enumerate(requests)
-    ]
+    fused: list[list[Hit]] = []
+    for request, question, found in zip(requests, by_request, answers, strict=True):
+        hits = _fuse(question.parts, found) if question and not question.split_error else []
+        fused.append(hits)
+        if question and request.enable_llm_rerank:
+            counted = (hit for hit in hits if hit.memory_type not in UNCOUNTED_TYPES)
+            question.shown |= {hit.memory_id: hit for hit in islice(counted, MAX_RATED)}
+    for question in questions.values():
+        if question.shown:  # one call for the hits of all scopes
+            _rate(question)
+    return [_result(*args) for args in zip(requests, by_request, fused, answers, strict=True)]
 
 
-def _splits(requests: Iterable[SearchRequest]) -> dict[str, _Split]:
-    return {query: _split(query) for query in dict.fromkeys(one.query for one in requests if one.method == "agentic")}
-
-
-def _split(question: str) -> _Split:
+def _split(query: str) -> _Question:
+    lines = [{"question": query[:_MAX_QUERY_CHARS], "today": timezone.now().date().isoformat()}]
     try:
-        with turns.searching.lent():
-            return _Split(queries_of(llm.client(), question, timezone.now().date(), REWRITE_SECONDS))
+        with search_lock.released():
+            answer = llm.client().ask(_SPLIT_PROMPT, lines, _Queries, SPLIT_SECONDS)
     except EndpointError as error:
-        return _Split([question], error.detail)
+        return _Question(query, [query], error.detail)
+    rewritten = [" ".join(part.split())[:_MAX_PART_CHARS] for part in answer.queries]
+    return _Question(query, list(dict.fromkeys([query, *filter(None, rewritten)]))[:_MAX_PARTS])
 
 
-def _parts(request: SearchRequest, splits: Mapping[str, _Split]) -> Iterable[SearchRequest]:
-    if request.method != "agentic":
+def _parts(request: SearchRequest, question: _Question | None) -> Iterable[SearchRequest]:
+    if question is None:
         yield request
         return
-    split = splits[request.query]
-    wanted = request.top_k if split.failed else max(request.top_k, JUDGED)
-    for place, query in enumerate(split.queries):
+    top_k = request.top_k if question.split_error else max(request.top_k, MAX_RATED)
+    for place, query in enumerate(question.parts):
         has_profile = request.include_profile and place == 0
-        yield replace(request, query=query, method="hybrid", top_k=wanted, include_profile=has_profile)
+        yield replace(request, query=query, method="hybrid", top_k=top_k, include_profile=has_profile)
 
 
 def _fuse(queries: Sequence[str], results: Sequence[SearchResult]) -> list[Hit]:
-    """Return each memory once, the best first; hits without a score stay as they are."""
+    """Return each memory once, best first, with its fused score; hits without a score are unchanged."""
     found: defaultdict[str, list[tuple[str, Hit]]] = defaultdict(list)
     for query, result in zip(queries, results, strict=True):
         for hit in result.hits:
             found[hit.memory_id].append((query, hit))
-    return _sorted(_fuse_hits(hits, len(queries)) for hits in found.values())
+    fused = []
+    for hits in found.values():
+        best = max((hit for _query, hit in hits), key=lambda hit: hit.score or 0.0)
+        if best.score is not None:
+            mean = sum(hit.score or 0.0 for _query, hit in hits) / len(queries)
+            legs = {"queries": [{"query": query, "score": hit.score} for query, hit in hits]}
+            best = _scored(best, (best.score + mean) / 2, legs)
+        fused.append(best)
+    return _sorted(fused)
 
 
-def _fuse_hits(hits: Sequence[tuple[str, Hit]], parts: int) -> Hit:
-    best = max((hit for _, hit in hits), key=lambda hit: hit.score or 0.0)
-    if best.score is None:
-        return best
-    scores = [hit.score or 0.0 for _, hit in hits]
-    queries = [{"query": query, "score": hit.score} for query, hit in hits]
-    total = (max(scores) + sum(scores) / parts) / 2
-    return _scored(best, total, {"queries": queries})
-
-
-def _rate(requests: Sequence[SearchRequest], fused: Mapping[int, Sequence[Hit]]) -> dict[str, _Rated]:
-    """Rate the best hits of each query, those of all scopes in one call."""
-    shown: defaultdict[str, dict[str, Hit]] = defaultdict(dict)
-    for number, hits in fused.items():
-        if requests[number].enable_llm_rerank:
-            counted = (hit for hit in hits if hit.memory_type not in UNCOUNTED_TYPES)
-            shown[requests[number].query] |= {hit.memory_id: hit for hit in islice(counted, JUDGED)}
-    return {question: _ask_for_ratings(question, hits) for question, hits in shown.items() if hits}
-
-
-def _ask_for_ratings(question: str, hits: Mapping[str, Hit]) -> _Rated:
-    memories = [{"text": hit.text, "day": from_ms(hit.created_at_ms).date().isoformat()} for hit in hits.values()]
+def _rate(question: _Question) -> None:
+    """Have the model rate the shown hits. Hits that its answer omits have no rating."""
+    lines: list[dict[str, Any]] = [{"question": question.query[:_MAX_QUERY_CHARS]}]
+    for number, hit in enumerate(question.shown.values(), start=1):
+        day = from_ms(hit.created_at_ms).date().isoformat()
+        lines.append({"number": number, "text": hit.text[:_MAX_RATED_CHARS], "day": day})
     try:
-        with turns.searching.lent():
-            ratings = ratings_of(llm.client(), question, memories, JUDGE_SECONDS)
+        with search_lock.released():
+            answer = llm.client().ask(_RATE_PROMPT, lines, _Ratings, RATE_SECONDS)
     except EndpointError as error:
-        return _Rated({}, error.detail)
-    ids = list(hits)
-    return _Rated({ids[place]: rating for place, rating in ratings.items()})
+        question.rating_error = error.detail
+        return
+    ids = dict(enumerate(question.shown, start=1))
+    question.ratings = {ids[one.number]: one.rating / _MAX_RATING for one in answer.ratings if one.number in ids}
 
 
 def _result(
-    request: SearchRequest,
-    splits: Mapping[str, _Split],
-    fused: Sequence[Hit] | None,
-    rated: Mapping[str, _Rated],
-    results: Sequence[SearchResult],
+    request: SearchRequest, question: _Question | None, hits: Sequence[Hit], results: Sequence[SearchResult]
 ) -> SearchResult:
+    if question is None:
+        return results[0]
     degraded = results[0].degraded
-    if fused is None:
-        failed = splits[request.query].failed if request.method == "agentic" else None
-        return replace(results[0], degraded=_join(f"{failed} Searched without it." if failed else None, degraded))
-    rating = rated.get(request.query)
-    if rating is None or not request.enable_llm_rerank:
-        return SearchResult(_cut(fused, request.top_k), "agentic", degraded)
-    if rating.failed:
-        reason = f"{rating.failed} What was found is in the order in which it was found."
-        return SearchResult(_cut(fused, request.top_k), "agentic", _join(reason, degraded))
-    hits = _sorted(_blend(hit, rating.ratings.get(hit.memory_id)) for hit in fused)
-    return SearchResult(_cut(hits, request.top_k), "agentic", degraded)
+    if question.split_error:
+        reason = _("%(said)s The search ran without it.", said=question.split_error)
+        return replace(results[0], degraded=_join(reason, degraded))
+    if request.enable_llm_rerank and question.rating_error:
+        reason = _("%(said)s The results keep the order of the search.", said=question.rating_error)
+        degraded = _join(reason, degraded)
+    elif request.enable_llm_rerank and question.ratings is not None:
+        hits = _sorted(_blend(hit, question.ratings.get(hit.memory_id)) for hit in hits)
+    counted = [hit for hit in hits if hit.memory_type not in UNCOUNTED_TYPES][: request.top_k]
+    pending = [hit for hit in hits if hit.memory_type == "unprocessed_message"][: request.top_k]
+    profiles = [hit for hit in hits if hit.memory_type == "profile"]
+    return SearchResult((*_sorted([*counted, *pending]), *profiles), "agentic", degraded)
 
 
-def _join(*sentences: str | None) -> str | None:
-    return " ".join(filter(None, sentences)) or None
+def _join(reason: str, degraded: str | None) -> str:
+    return joined(" ", [reason, degraded]) if degraded else reason
 
 
 def _blend(hit: Hit, rating: float | None) -> Hit:
     if hit.score is None:
         return hit
     legs = {} if rating is None else {"rerank": {"score": rating}}
-    return _scored(hit, _OWN_SHARE * hit.score + (1 - _OWN_SHARE) * (rating or 0.0), legs)
+    return _scored(hit, _FUSED_WEIGHT * hit.score + (1 - _FUSED_WEIGHT) * (rating or 0.0), legs)
 
 
 def _scored(hit: Hit, score: float, legs: Mapping[str, Any]) -> Hit:
@@ -168,11 +197,3 @@ def _scored(hit: Hit, score: float, legs: Mapping[str, Any]) -> Hit:
 
 def _sorted(hits: Iterable[Hit]) -> list[Hit]:
     return sorted(hits, key=lambda hit: hit.sort_key)
-
-
-def _cut(hits: Sequence[Hit], top_k: int) -> tuple[Hit, ...]:
-    """Keep `top_k` memories, as many unprocessed messages and all profiles."""
-    counted = [hit for hit in hits if hit.memory_type not in UNCOUNTED_TYPES][:top_k]
-    pending = [hit for hit in hits if hit.memory_type == "unprocessed_message"][:top_k]
-    profiles = [hit for hit in hits if hit.memory_type == "profile"]
-    return (*_sorted([*counted, *pending]), *profiles)

@@ -1,6 +1,4 @@
-"""The embedded engine: memories in this database, found by keyword; no other service, no network."""
-
-from __future__ import annotations
+"""The embedded engine: memories in this database. Without model endpoints it needs no network."""
 
 import logging
 import uuid
@@ -10,16 +8,14 @@ from datetime import datetime
 from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
+from core.errors import EngineRefused
 from core.times import to_ms
-from documents.reader import read_document
-from engines.embedded import agentic, extraction_fill, ingest, replay
+from documents.reader import read_document, reading_for
+from engines.embedded import agentic, extraction, health, ingest, llm
 from engines.embedded.fetching import Fetch, Fetcher
-from engines.embedded.health import check
-from engines.embedded.llm import client as llm
-from engines.measuring import measured
-from engines.port import AddResult, FlushResult, Health, Replay
+from engines.port import AddResult, FlushResult, Replay, engine_call
 from store import derived_memories, sessions, storage
-from store.errors import database_errors
+from store.index import keyword
 from store.models import Memory, Session, owned_by
 from store.search.search import search
 from store.table import MemoryTable
@@ -30,13 +26,13 @@ from store.vectors.client import wanted_model
 logger = logging.getLogger("memory_gateway.embeddings")
 Clock = Callable[[], datetime]
 
-_BATCH_ROWS = 500
-EMBED_SECONDS = 5.0
-"""A flush waits no longer for the vectors of what it made."""
+_ROWS_AT_ONCE = 500
+_EMBED_SECONDS = 5.0
+"""The longest wait of a flush for the vectors of its memories."""
 
 
 class EmbeddedEngine(MemoryTable):
-    """Implements `engines.port.Engine`. Every write is one transaction with its index entries and statistics."""
+    """Implements `engines.port.LocalEngine`. Every write is one transaction with its index entries and statistics."""
 
     label = "embedded"
     is_external = False
@@ -52,91 +48,129 @@ class EmbeddedEngine(MemoryTable):
         self._fetch = fetch or Fetcher()
         self._clock = clock
 
-    @measured
+    @engine_call
     def add(self, owner: Owner, session_id: str, messages: Sequence[Message]) -> AddResult:
-        """Buffers messages, searchable at once. Documents are fetched and read before the transaction begins.
+        """Append messages, searchable at once. Documents are fetched and read before the transaction begins.
 
-        Errors: `EngineRefused` for a deleted session, `Unreadable`, `EngineUnavailable`.
+        Raises: `EngineRefused` for a deleted session, `Unreadable`, `EngineUnavailable`.
         """
-        with database_errors():
-            parts = {part.first_id: part for part in ingest.parts_of(owner, session_id, messages)}
-            # What is here already need not be read again; what was said costs nothing to prepare.
-            known = storage.known(owner, [first_id for first_id, part in parts.items() if part.item is not None])
+        parts = {part.first_id: part for part in ingest.parts_of(owner, session_id, messages)}
+        # Skip documents that are stored already, because reading is slow. Preparing a text again is cheap.
+        known = storage.known(owner, [first_id for first_id, part in parts.items() if part.item is not None])
+        with reading_for(owner.user_pk):
             drafts = [
                 storage.Draft.of(first_id, ingest.rows_of(part, self._read, self._fetch))
                 for first_id, part in parts.items()
                 if first_id not in known
             ]
-            with transaction.atomic(), connection.cursor() as cursor:
-                storage.append(cursor, owner, sessions.lock(cursor, owner, session_id), drafts)
-        return AddResult("accumulated", len(messages), _request_id())
+        self._append(owner, session_id, drafts, [part for part in parts.values() if part.item and part.item.uri])
+        return AddResult("accumulated", len(messages), uuid.uuid4().hex)
 
-    @measured
+    @engine_call
+    def describe(self, owner: Owner, session_id: str, message: Message) -> bool:
+        parts = ingest.parts_of(owner, session_id, [message])
+        drafts = [
+            storage.Draft.of(memory.memory_id, [memory]) for part in parts for memory in ingest.description_of(part)
+        ]
+        if drafts:
+            self._append(owner, session_id, drafts, parts)
+        return bool(drafts)
+
+    def _append(
+        self, owner: Owner, session_id: str, drafts: Sequence[storage.Draft], described: Sequence[ingest.Part]
+    ) -> None:
+        """Append to a session, and remove the descriptions of these parts."""
+        former = [ingest.description_id(part) for part in described]
+        with transaction.atomic(), connection.cursor() as cursor:
+            session = sessions.lock(cursor, owner, session_id)
+            if former:
+                storage.remove(owner, list(Memory.objects.filter(owned_by(owner), memory_id__in=former)))
+            storage.append(cursor, owner, session, drafts)
+
+    @engine_call
     def flush(self, owner: Owner, session_id: str) -> FlushResult:
-        """Turns the session's buffer into episodes in place: each keeps its id. Errors: `EngineUnavailable`.
+        """Turn the session's buffer into episodes in place: each keeps its id. Raises: `EngineUnavailable`.
 
-        A resource's session answers again what it answered before: who asks after a crash learns what became of it.
+        If nothing is buffered in the session of a resource, return the number of its memories again, for a caller that
+        repeats the call after a crash.
         """
-        request_id = _request_id()
-        now = self._clock()
-        with database_errors(), transaction.atomic():
+        request_id, now, count = uuid.uuid4().hex, self._clock(), 0
+        with transaction.atomic():
             session = sessions.live(owner, session_id)
-            count = _flush(session, request_id, now) if session else 0
-        if not count:
+            if session is not None:
+                buffered = session.memories.filter(memory_type=Memory.Type.UNPROCESSED_MESSAGE)
+                count = buffered.update(memory_type=Memory.Type.EPISODE, batch_id=request_id)
+                if count:
+                    extraction.queue_batch(session, request_id)
+                    session.flushed_at = session.searchable_at = now
+                    session.save(update_fields=["flushed_at", "searchable_at"])
+                elif session.kind == Session.Kind.RESOURCE:
+                    count = session.memories.count()
+        if session is None or not count:
             return FlushResult("no_extraction", 0, request_id, None)
-        if session:
-            _embed(session)
+        try:
+            fill.fill(_EMBED_SECONDS, session=session.pk)  # the background task computes the rest
+        except DatabaseError:
+            logger.exception("The vectors of a session could not be written. They stay pending.")
         return FlushResult("extracted", count, request_id, to_ms(now))
 
-    @measured
+    @engine_call
     def search(self, owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResult]:
-        """Answer all requests with two statements. Raises: `InvalidInput`, `EngineUnavailable`."""
-        with database_errors():
-            if any(request.method == "agentic" for request in requests) and llm.is_set():
-                return agentic.search(owner, requests)
-            return search(owner, requests)
+        """Answer all requests with two SQL statements. Raises: `InvalidInput`, `EngineUnavailable`."""
+        if any(request.method == "agentic" for request in requests) and llm.is_set():
+            return agentic.search(owner, requests)
+        return search(owner, requests)
 
-    @measured
+    @engine_call
     def delete(self, owner: Owner, session_id: str) -> None:
-        """Removes the session's memories and index entries; a mark stays, so that late writes are refused.
+        """Delete the session's memories and index entries; its row stays, marked as deleted, to refuse late writes.
 
-        From the mark on nothing is found; if the removal is cut short, the same call ends it.
+        Searches find nothing from the start of the call. A second call completes an interrupted deletion.
         """
-        with database_errors():
-            session = sessions.mark_deleted(owner, session_id, self._clock())
-            derived_memories.forget_sessions(owner, [session_id])
-            memories = Memory.objects.filter(owned_by(owner), session=session).order_by("pk")
-            while batch := list(memories[:_BATCH_ROWS]):
-                storage.remove(owner, batch)
+        session = sessions.mark_deleted(owner, session_id, self._clock())
+        derived_memories.forget_sessions(owner, [session_id])
+        memories = Memory.objects.filter(owned_by(owner), session=session).order_by("pk")
+        while batch := list(memories[:_ROWS_AT_ONCE]):
+            storage.remove(owner, batch)
 
     def memory_ids(self, owner: Owner, session_id: str, message: Message) -> Sequence[str]:
-        """Return the first memory id of each part of a message."""
         return [part.first_id for part in ingest.parts_of(owner, session_id, [message])]
 
     def replay(self, owner: Owner, session_id: str, message: Message, batch_id: str) -> Replay:
-        """Read a message's documents and prepare its memories, outside a transaction. Raises: `EngineUnavailable`."""
-        return replay.prepare(owner, session_id, message, batch_id, read=self._read, fetch=self._fetch)
+        drafts, is_whole = [], True
+        for part in ingest.parts_of(owner, session_id, [message]):
+            try:
+                with reading_for(owner.user_pk):
+                    memories = ingest.rows_of(part, self._read, self._fetch)
+            except EngineRefused:
+                is_whole = False
+                continue
+            is_whole = is_whole and (part.item is None or part.item.type not in {"image", "audio"})
+            for memory in memories:
+                memory.batch_id = batch_id
+                if batch_id:
+                    memory.memory_type = Memory.Type.EPISODE
+            drafts.append(storage.Draft.of(part.first_id, memories))
+        return Replay(batch_id, tuple(drafts), is_whole)
 
     def save_replays(self, owner: Owner, session: Session, replays: Iterable[Replay]) -> None:
-        replay.save(owner, session, replays)
+        with connection.cursor() as cursor:
+            storage.append(cursor, owner, session.pk, [draft for item in replays for draft in item.drafts])
 
     def adopt(self, owner: Owner, memories: Sequence[Memory]) -> None:
-        replay.adopt(owner, memories)
+        entries = {memory: keyword.entry_of(memory) for memory in memories}
+        keyword.remove(owner, {memory.pk: entry for memory, entry in entries.items() if memory.is_indexed})
+        for memory, entry in entries.items():
+            memory.origin, memory.is_indexed, memory.token_count = Memory.Origin.EMBEDDED, True, entry.length
+        Memory.objects.bulk_update(memories, ["origin", "is_indexed", "token_count"], batch_size=200)
+        keyword.add(owner, entries)
 
-    def queue_extraction(self, user_pk: uuid.UUID | None = None) -> None:
-        extraction_fill.owe_unread(user_pk)
-
-    def extract(
-        self, seconds: float, *, clock: Clock = timezone.now, should_end: Callable[[], bool] = lambda: False
-    ) -> int:
-        return extraction_fill.fill(seconds, clock=clock, should_end=should_end)
-
-    def health(self, timeout_seconds: float) -> Health:
-        """Whether the database answers and the index is of this version. Never raises."""
-        return check(timeout_seconds)
+    queue_extraction = staticmethod(extraction.queue_missing)
+    extract = staticmethod(extraction.run)
+    health = staticmethod(health.check)
 
     def capabilities(self) -> Mapping[str, bool]:
-        """Vectors need an endpoint: without one `hybrid` is answered by keyword alone, and says so."""
+        """Return the available methods. Without an embedding endpoint, `hybrid` searches by keyword and reports it."""
         has_vectors, has_llm = wanted_model() is not None, llm.is_set()
         return {
             "keyword": True,
@@ -146,28 +180,3 @@ class EmbeddedEngine(MemoryTable):
             "llm": has_llm,
             "delete": True,
         }
-
-
-def _embed(session: Session) -> None:
-    """Gives the session's memories their vectors, if that is quick; what is left comes in the background."""
-    try:
-        fill.fill(EMBED_SECONDS, session=session.pk)
-    except DatabaseError:
-        logger.exception("The vectors of a session were not written; they are still owed")
-
-
-def _flush(session: Session, request_id: str, now: datetime) -> int:
-    """How many memories came of it."""
-    buffered = session.memories.filter(memory_type=Memory.Type.UNPROCESSED_MESSAGE)
-    count = buffered.update(memory_type=Memory.Type.EPISODE, batch_id=request_id)
-    if count:
-        extraction_fill.owe(session, request_id)
-        session.flushed_at = session.searchable_at = now
-        session.save(update_fields=["flushed_at", "searchable_at"])
-    elif session.kind == Session.Kind.RESOURCE:
-        count = session.memories.count()
-    return count
-
-
-def _request_id() -> str:
-    return uuid.uuid4().hex

@@ -1,21 +1,232 @@
-"""What is made of a message without an LLM: it stays whole, and rules say under what it is filed.
+"""Extract memories from flushed messages with a language model, in the background, a window of messages at a time.
 
-With an LLM endpoint messages are filed by who said them, and `engines.embedded.extraction_fill` makes short memories.
+A flush queues its batch and does not wait. The memories of a window and the progress in its batch are written in one
+transaction, so an interrupted process neither repeats nor skips messages. A failing endpoint is retried for days; a
+window that the model refuses is given up after a few tries, and the rules choose the categories of its messages.
 """
 
-from __future__ import annotations
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
 
-from engines.embedded import extraction_rules
-from engines.embedded.llm import client as llm
-from store.types import Role
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Exists, OuterRef, Q
+from django.utils import timezone
 
-_CATEGORIES: dict[Role, str] = {
-    "user": "full_context_user",
-    "assistant": "full_context_assistant",
-    "tool": "full_context_tool",
-}
+from accounts.models import MemoryUser
+from core.database_errors import database_errors
+from core.model_endpoint import EndpointError
+from engines.embedded import extraction_rows, extraction_rules, extraction_windows, llm
+from engines.embedded.extraction_prompts import Described, Extracted, describe, extract
+from engines.embedded.extraction_windows import Window
+from store import sessions
+from store.derived_memories import queue_profile
+from store.models import DeliveryState, Memory, PendingExtraction, Session
+from store.types import Owner
+
+logger = logging.getLogger("memory_gateway.llm")
+
+CALL_SECONDS: Final = 90.0
+MAX_CALLS: Final = 4
+MAX_REFUSALS: Final = 5
+MAX_ATTEMPTS: Final = 200
+_POLL_SECONDS: Final = 0.2
+_MIN_WAIT: Final = timedelta(seconds=5)
+_MAX_WAIT: Final = timedelta(hours=1)
+_HARMLESS_LINES: Final = (
+    {"person": "ann"},
+    {"message": 1, "role": "user", "speaker": "ann", "at": "2026-01-01T12:00+00:00", "text": "I live in Oslo."},
+)
+_SKIPPED_KINDS: Final = frozenset({Session.Kind.RESOURCE, Session.Kind.MEMORY_EDIT})
+_Answer = Extracted | Described | EndpointError
 
 
-def category_of(role: Role, text: str) -> str:
-    """The category under which what was said in a role is browsed."""
-    return (not llm.is_set() and extraction_rules.category(role, text)) or _CATEGORIES[role]
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """A prepared call of the model for a pending extraction: of a window, or of the facts for a profile."""
+
+    pending: PendingExtraction
+    owner: Owner
+    ask: Callable[[], Extracted | Described]
+    window: Window | None = None
+    facts: Sequence[Memory] = ()
+
+
+def queue_batch(session: Session, batch_id: str) -> None:
+    """Queue a flushed batch for extraction if an LLM is configured. Call inside the flush's transaction."""
+    if llm.is_set() and session.kind not in _SKIPPED_KINDS:
+        PendingExtraction.objects.create(
+            user_id=session.user_id,
+            app_id=session.app_id,
+            project_id=session.project_id,
+            session=session,
+            batch_id=batch_id,
+        )
+
+
+def queue_missing(user_pk: UUID | None = None) -> None:
+    """Queue batches without derived memories and batches that were given up, of one user or of all.
+
+    Batches of a session with a purged memory are left out: the model could derive the purged content again.
+    """
+    of_user = Q() if user_pk is None else Q(user_id=user_pk)
+    batch = {"session": OuterRef("session"), "batch_id": OuterRef("batch_id")}
+    flushed = Memory.objects.filter(
+        of_user,
+        extraction_windows.IS_MESSAGE,
+        memory_type=Memory.Type.EPISODE,
+        session__hidden_at=None,
+        session__deleted_at=None,
+    ).exclude(Q(batch_id="") | Q(session__kind__in=_SKIPPED_KINDS))
+    missing = flushed.filter(
+        ~Exists(Memory.objects.filter(origin=Memory.Origin.EXTRACTED, **batch)),
+        ~Exists(Memory.objects.filter(session=OuterRef("session"), delivery_state=DeliveryState.PURGED)),
+        ~Exists(PendingExtraction.objects.filter(**batch)),
+    )
+    rows = missing.order_by().values("user_id", "app_id", "project_id", "session_id", "batch_id").distinct()
+    with database_errors(), transaction.atomic():
+        given_up = PendingExtraction.objects.filter(of_user, given_up_at__isnull=False)
+        given_up.update(given_up_at=None, retry_at=None, last_error="", attempts=0, refusals=0)
+        PendingExtraction.objects.bulk_create(PendingExtraction(**row) for row in rows)
+
+
+def run(
+    seconds: float,
+    *,
+    clock: Callable[[], datetime] = timezone.now,
+    should_end: Callable[[], bool] = lambda: False,
+    call_seconds: float = CALL_SECONDS,
+) -> int:
+    """Process pending extractions, starting none after `seconds`; return the number of model answers that were used.
+
+    A failing endpoint ends the run without an error; `/health` reports it. Calls in progress are abandoned when
+    `should_end` returns True. Their extractions stay pending.
+    """
+    deadline, done = time.monotonic() + seconds, 0
+    while llm.is_set() and time.monotonic() < deadline and not llm.client().endpoint.pause.left_seconds():
+        with database_errors():
+            due = _due(clock())
+            if not due or should_end():
+                break
+            tasks = [task for pending in due if (task := _task(pending, call_seconds)) is not None]
+            for task, answer in _answers(tasks, call_seconds, should_end):
+                with transaction.atomic():
+                    pending = _locked(task)
+                    if isinstance(answer, EndpointError):
+                        if pending is not None:
+                            _schedule_retry(pending, task.window, answer, clock())
+                        continue
+                    done += 1
+                    if pending is not None:
+                        _write(pending, task, answer, clock())
+    return done
+
+
+def _due(now: datetime) -> list[PendingExtraction]:
+    """Return the oldest due extraction of each of some owners: the next one needs the memories of the one before."""
+    due = PendingExtraction.objects.filter(Q(retry_at=None) | Q(retry_at__lte=now), given_up_at=None)
+    found: dict[Any, PendingExtraction] = {}
+    oldest = due.select_related("session", "user").order_by("pk")[: 50 * MAX_CALLS]
+    # Profiles last, because they use the results of the others.
+    for extraction in sorted(oldest, key=lambda extraction: extraction.session is None):
+        found.setdefault((extraction.user_id, extraction.app_id, extraction.project_id), extraction)
+    return list(found.values())[:MAX_CALLS]
+
+
+def _task(pending: PendingExtraction, seconds: float) -> _Task | None:
+    """Return the next call of an extraction; if no messages are left, delete the extraction and return None."""
+    owner = Owner(pending.user_id, pending.user.user_id, pending.app_id, pending.project_id)
+    if pending.session is None:
+        facts = extraction_rows.facts_of(owner)
+        if facts:
+            lines = list(extraction_rows.lines_of(facts))
+            return _Task(pending, owner, lambda: describe(llm.client(), lines, seconds), facts=facts)
+    elif (window := extraction_windows.next_window(owner, pending)) is not None:
+        lines = list(extraction_windows.lines_of(owner, window))
+        of_agents: bool = settings.MEMORY_GATEWAY_SELF_IMPROVING_MEMORY
+        return _Task(pending, owner, lambda: extract(llm.client(), lines, seconds, of_agents=of_agents), window)
+    pending.delete()
+    return None
+
+
+def _answers(tasks: Sequence[_Task], seconds: float, should_end: Callable[[], bool]) -> Iterator[tuple[_Task, _Answer]]:
+    """Make all calls in parallel. The threads only call the model, and do not keep the process from ending."""
+    answers: dict[int, _Answer] = {}
+
+    def ask(place: int) -> None:
+        try:
+            answers[place] = tasks[place].ask()
+        except EndpointError as error:
+            decisive = error
+            if error.is_refusal and tasks[place].pending.refusals + 1 >= MAX_REFUSALS:
+                try:  # if the model refuses even a harmless message, the endpoint fails, not the text
+                    extract(llm.client(), _HARMLESS_LINES, seconds, of_agents=False)
+                except EndpointError as failure:
+                    decisive = EndpointError(failure.detail)
+                    llm.client().endpoint.pause.begin(decisive)
+            answers[place] = decisive
+
+    threads = [threading.Thread(target=ask, args=(place,), name="llm", daemon=True) for place in range(len(tasks))]
+    for thread in threads:
+        thread.start()
+    for place, thread in enumerate(threads):
+        while thread.is_alive() and not should_end():
+            thread.join(_POLL_SECONDS)
+        if place in answers:
+            yield tasks[place], answers[place]
+
+
+def _locked(task: _Task) -> PendingExtraction | None:
+    """Lock the user and the extraction. Return None if it was deleted or another process has continued it."""
+    if not MemoryUser.objects.select_for_update(no_key=True).filter(pk=task.owner.user_pk).exists():
+        return None
+    unchanged = PendingExtraction.objects.filter(pk=task.pending.pk, after_seq=task.pending.after_seq)
+    return unchanged.select_for_update().first()
+
+
+def _write(pending: PendingExtraction, task: _Task, answer: Extracted | Described, now: datetime) -> None:
+    """Write an answer. If messages or memories that the model was shown have changed, the extraction stays pending."""
+    if isinstance(answer, Described):
+        if extraction_rows.write_profile(task.owner, task.facts, answer, now) is not None:
+            pending.delete()
+        return
+    if task.window is None:
+        return
+    session = sessions.live(task.owner, pending.session.session_id) if pending.session else None
+    if session is None or session.hidden_at is not None:
+        pending.delete()
+    elif task.window.is_current():
+        rows = extraction_rows.write(task.owner, session, task.window, answer, now)
+        if any(row.category.startswith("user_") for row in rows):
+            queue_profile(task.owner)
+        pending.after_seq, pending.attempts, pending.refusals = task.window.messages[-1].seq, 0, 0
+        pending.retry_at, pending.last_error = None, ""
+        pending.save()
+
+
+def _schedule_retry(pending: PendingExtraction, window: Window | None, error: EndpointError, now: datetime) -> None:
+    """Schedule another try. After the last try give up the window and continue after it."""
+    pending.attempts += 1
+    pending.refusals += error.is_refusal
+    wait = min(_MIN_WAIT * 2 ** min(pending.attempts - 1, 20), _MAX_WAIT)
+    pending.retry_at, pending.last_error = now + wait, error.detail
+    if pending.refusals >= MAX_REFUSALS or pending.attempts >= MAX_ATTEMPTS:
+        pending.given_up_at = now
+        logger.warning("An extraction was given up: %s", error.detail)
+        if window is not None:  # give up this window only: queue the rest, categorize its messages by rules
+            last = window.messages[-1].seq
+            columns = ("user_id", "app_id", "project_id", "session_id", "batch_id")
+            batch = {name: getattr(pending, name) for name in columns}
+            PendingExtraction.objects.create(**batch, after_seq=last, until_seq=pending.until_seq)
+            pending.until_seq = last
+            for row in window.messages:
+                category = extraction_rules.category(row.payload.get("role", "user"), row.text)
+                if category and row.category.startswith("full_context_"):
+                    Memory.objects.filter(pk=row.pk, category=row.category).update(category=category)
+    pending.save()

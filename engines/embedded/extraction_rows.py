@@ -1,24 +1,27 @@
-"""What a model said of a window of messages, as memories: said once, not deleted by their user, the replaced set aside.
+"""Save the items that a model extracted from a window, except duplicates and items that the user deleted.
 
-A memory's id is made of its words, so that the same words are the same memory, whenever and wherever they are said
-again; a memory that its user deleted or reworded keeps its id, and so keeps the words from coming back.
+A memory's id is a hash of its words, so equal words are one memory. A memory that the user deleted or overrode keeps
+its id, so the same words are not stored again. The user's profile is one memory that a model derives from the
+extracted facts whenever they change.
 """
-
-from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
 import orjson
+from django.db.models import QuerySet
 from django.db.models.functions import Length
 
-from engines.embedded.llm.extraction import CATEGORY_OF, MAX_REPLACED, Extracted, is_of_user
+from core.times import from_ms, to_ms
+from engines.embedded.extraction_prompts import CATEGORY_OF, MAX_REPLACED, Described, Extracted, is_of_user
+from engines.embedded.extraction_windows import Window
 from store import storage
-from store.derived_memories import HIDDEN_AS, hide
+from store.categories import TABS
+from store.derived_memories import supersede
 from store.index import keyword
 from store.models import Memory, Session, owned_by
 from store.text.normalize import fold
@@ -28,106 +31,90 @@ _NAMESPACE: Final = uuid.UUID("0d7f6f0c-58c5-4f5e-9d5e-1f4a2c8f7b63")
 _WORDS: Final = re.compile(r"\w+")
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
-    """The messages that a model was given under the numbers 1, 2, …, under numbers too what was known already, and
-    without a number what was said before."""
-
-    messages: Sequence[Memory]
-    known: Sequence[Memory]
-    before: Sequence[Memory] = ()
-
-    def is_current(self) -> bool:
-        """Whether nothing of it was deleted or corrected since: a model may have had its words from any line, whatever
-        it names as its source."""
-        shown = {row.pk: row.text for row in (*self.messages, *self.known, *self.before)}
-        live = Memory.objects.filter(
-            pk__in=list(shown), hidden_at=None, session__hidden_at=None, session__deleted_at=None
-        )
-        return dict(live.values_list("pk", "text")) == shown
-
-
 @dataclass(slots=True)
-class _Made:
-    """A new memory and the known ones that it replaces."""
+class _Draft:
+    """A new memory and the known memories that it replaces."""
 
     memory: Memory
     replaces: Sequence[Memory] = ()
 
 
 def write(owner: Owner, session: Session, window: Window, extracted: Extracted, now: datetime) -> list[Memory]:
-    """Saves what is new in what was extracted; returns it. Call inside a transaction that holds user and session, where
-    the window is current."""
-    made = _without_known(owner, _once(_made(owner, window, extracted)), window.known)
+    """Save the extracted items that are new, and return them.
+
+    Call inside a transaction that has locked user and session, with a current window.
+    """
+    first_by_id: dict[str, _Draft] = {}
+    for draft in _drafts_of(owner, window, extracted):
+        first_by_id.setdefault(draft.memory.memory_id, draft)
+    drafts = _new(owner, list(first_by_id.values()), window.known)
     replaced: dict[int, Memory] = {}
-    for one in made:
-        one.memory.session = session
-        one.replaces = [row for row in one.replaces if row.pk not in replaced][: MAX_REPLACED - len(replaced)]
-        replaced |= {row.pk: row for row in one.replaces}
-        one.memory.payload["supersedes"] = [row.memory_id for row in one.replaces]
-    rows = [one.memory for one in made]
+    for draft in drafts:
+        draft.memory.session = session
+        draft.replaces = [row for row in draft.replaces if row.pk not in replaced][: MAX_REPLACED - len(replaced)]
+        replaced |= {row.pk: row for row in draft.replaces}
+        draft.memory.supersedes = [row.memory_id for row in draft.replaces]
+    rows = [draft.memory for draft in drafts]
     storage.insert(owner, rows, [keyword.entry_of(row) for row in rows])
-    for one in made:
-        _supersede(one, now)
+    for draft in drafts:
+        supersede(draft.replaces, draft.memory, now)
     return rows
 
 
 def normal(text: str) -> str:
-    """A text as it is compared with others: its words alone."""
+    """Return the folded words of a text, to compare texts."""
     return " ".join(_WORDS.findall(fold(text)))
 
 
-def memory_id(owner: Owner, *names: str) -> str:
-    """The id of what is made of these words."""
-    named = [str(owner.user_pk), owner.app_id, owner.project_id, *map(normal, names)]
-    return str(uuid.uuid5(_NAMESPACE, orjson.dumps(named).decode()))
-
-
-def _made(owner: Owner, window: Window, extracted: Extracted) -> Iterator[_Made]:
-    yield from _sentences(owner, window, extracted)
+def _drafts_of(owner: Owner, window: Window, extracted: Extracted) -> Iterator[_Draft]:
+    yield from _statements(owner, window, extracted)
     for case in extracted.cases:
         sources = _sources(window, case.messages)
         if agent := _agent(window, sources):
             text = f"{case.task_intent}\n{case.approach}"
-            own = {"key_insight": case.key_insight, "quality_score": case.quality}
-            yield _Made(_row(owner, sources, "agent_case", text, agent=agent, importance=case.quality, own=own))
+            payload = {"key_insight": case.key_insight, "quality_score": case.quality}
+            row = _row(owner, sources, "agent_case", text, agent=agent, importance=case.quality, payload=payload)
+            yield _Draft(row)
     for skill in extracted.skills:
         sources = _sources(window, skill.messages)
         if agent := _agent(window, sources):
-            own = {"name": skill.name, "description": skill.description}
-            row = _row(owner, sources, "agent_skill", skill.content, agent=agent, own=own)
-            yield _Made(row, tuple(_same_skill(owner, agent, skill.name, row.memory_id)))
+            payload = {"name": skill.name, "description": skill.description}
+            row = _row(owner, sources, "agent_skill", skill.content, agent=agent, payload=payload)
+            live = Memory.objects.filter(
+                owned_by(owner), memory_type=Memory.Type.AGENT_SKILL, agent_id=agent, hidden_at__isnull=True
+            ).exclude(memory_id=row.memory_id)
+            same_name = [one for one in live if normal(str(one.payload.get("name"))) == normal(skill.name)]
+            yield _Draft(row, [one for one in same_name if not one.is_edited])
 
 
-def _sentences(owner: Owner, window: Window, extracted: Extracted) -> Iterator[_Made]:
-    """What is said of the user has to come from the user; what an agent learned is that agent's."""
-    for told in extracted.memories:
-        sources, of_user = _sources(window, told.messages), is_of_user(told.kind)
-        if not sources or (of_user and not any(_role(row) == "user" for row in sources)):
+def _statements(owner: Owner, window: Window, extracted: Extracted) -> Iterator[_Draft]:
+    """Yield short memories. Those about the user need a message of the user as a source; others are the agent's."""
+    for statement in extracted.memories:
+        sources, of_user = _sources(window, statement.messages), is_of_user(statement.kind)
+        if not sources or (of_user and not any(row.payload.get("role", "user") == "user" for row in sources)):
             continue
         agent = "" if of_user else _agent(window, sources) or ""
-        category = CATEGORY_OF[told.kind]
-        weight = told.importance
-        row = _row(owner, sources, "episode", told.text, agent=agent, importance=weight, category=category)
-        yield _Made(row, tuple(_replaceable(window.known, told.replaces, category)))
+        category, importance = CATEGORY_OF[statement.kind], statement.importance
+        row = _row(owner, sources, "episode", statement.text, agent=agent, importance=importance, category=category)
+        # A statement may replace known memories of its kind that a model wrote and no user edited.
+        numbers = (number for number in dict.fromkeys(statement.replaces) if 1 <= number <= len(window.known))
+        named = (window.known[number - 1] for number in numbers)
+        ours = (one for one in named if one.origin == Memory.Origin.EXTRACTED and not one.is_edited)
+        yield _Draft(row, [one for one in ours if one.category.startswith(category.partition("_")[0])])
 
 
 def _sources(window: Window, numbers: Iterable[int]) -> list[Memory]:
-    """The messages that were named, in their order."""
+    """Return the messages with these numbers, sorted."""
     places = sorted({number for number in numbers if 1 <= number <= len(window.messages)})
     return [window.messages[place - 1] for place in places]
 
 
-def _role(message: Memory) -> str:
-    return str(message.payload.get("role", "user"))
-
-
 def _agent(window: Window, sources: Sequence[Memory]) -> str | None:
-    """The agent that the sources are of, else the last that spoke; None where none did, or nothing was named."""
+    """Return the agent of the last source that has one, else the last agent in the window; None without sources."""
     if not sources:
         return None
-    spoke = [row.agent_id for row in (*window.messages, *sources) if row.agent_id]
-    return spoke[-1] if spoke else None
+    agents = [row.agent_id for row in (*window.messages, *sources) if row.agent_id]
+    return agents[-1] if agents else None
 
 
 def _row(
@@ -139,82 +126,111 @@ def _row(
     agent: str = "",
     importance: float | None = None,
     category: str = "",
-    own: Mapping[str, Any] | None = None,
+    payload: Mapping[str, Any] | None = None,
 ) -> Memory:
-    """Without owner and session. It stands where its last source stands, and is as old."""
+    """Return an unsaved memory without owner and session, with the position and time of its last source."""
     last = sources[-1]
+    names = [str(owner.user_pk), owner.app_id, owner.project_id, *map(normal, (agent, memory_type, text))]
     return Memory(
-        memory_id=memory_id(owner, agent, memory_type, text),
+        memory_id=str(uuid.uuid5(_NAMESPACE, orjson.dumps(names).decode())),
         memory_type=memory_type,
         category=category,
         agent_id=agent,
         sender_id=last.sender_id,
         speaker=last.speaker,
         text=text,
+        original_text=text,
         importance=importance,
         batch_id=last.batch_id,
         seq=last.seq,
         created_at_ms=last.created_at_ms,
         origin=Memory.Origin.EXTRACTED,
-        payload={
-            "said": text,
-            "agent_id": agent,
-            "sources": [row.memory_id for row in sources],
-            **(own or {}),
-        },
+        sources=[row.memory_id for row in sources],
+        payload=dict(payload or {}),
     )
 
 
-def _replaceable(known: Sequence[Memory], numbers: Iterable[int], category: str) -> Iterator[Memory]:
-    """What a model made itself and its user left as it was: people's own words are never replaced."""
-    named = [known[number - 1] for number in dict.fromkeys(numbers) if 1 <= number <= len(known)]
-    tab = category.partition("_")[0]
-    ours = (row for row in named if row.origin == Memory.Origin.EXTRACTED and row.text == row.payload.get("said"))
-    yield from (row for row in ours if row.category.startswith(tab))
+def _new(owner: Owner, drafts: Sequence[_Draft], known: Sequence[Memory]) -> list[_Draft]:
+    """Return the drafts without stored memories and texts that the user deleted.
+
+    Memories that were superseded or hidden with their source are removed and stored as new ones.
+    """
+    if not drafts:
+        return []
+    ids = [one.memory.memory_id for one in drafts]
+    stored = {row.memory_id: row for row in Memory.objects.filter(owned_by(owner), memory_id__in=ids)}
+    returning = [row for row in stored.values() if row.hidden_reason and not row.is_edited]
+    if returning:
+        storage.remove(owner, returning)
+    known_ids = set(stored) - {row.memory_id for row in returning}
+    longest = 2 * max(len(one.memory.text) for one in drafts)  # twice the length allows for more white space
+    hidden = Memory.objects.filter(owned_by(owner), hidden_at__isnull=False, hidden_reason="", is_indexed=True)
+    texts = hidden.annotate(length=Length("text")).filter(length__lte=longest).values_list("text", flat=True)
+    unwanted = {*map(normal, texts), *(normal(row.text) for row in known)}
+    return [one for one in drafts if one.memory.memory_id not in known_ids and normal(one.memory.text) not in unwanted]
 
 
-def _same_skill(owner: Owner, agent: str, name: str, new_id: str) -> Iterator[Memory]:
-    """The agent's skill of that name as it was: the new words stand for it."""
-    skills = Memory.objects.filter(
-        owned_by(owner), memory_type=Memory.Type.AGENT_SKILL, agent_id=agent, hidden_at__isnull=True
+MAX_FACTS: Final = 80
+_MAX_FORMER: Final = 5
+"""The most former profiles that are kept as history."""
+
+
+def facts_of(owner: Owner) -> list[Memory]:
+    """Return the user's most important facts, preferences and decisions, oldest first."""
+    found = _live().filter(owned_by(owner), category__in=TABS["user"], origin=Memory.Origin.EXTRACTED)
+    best = found.order_by("-importance", "-created_at_ms", "-pk")[:MAX_FACTS]
+    return sorted(best, key=lambda row: (row.created_at_ms, row.pk))
+
+
+def lines_of(facts: Sequence[Memory]) -> Iterator[Mapping[str, Any]]:
+    """Yield the facts as lines of a prompt."""
+    for row in facts:
+        yield {
+            "memory": row.text,
+            "kind": row.category.rpartition("_")[2],
+            "day": from_ms(row.created_at_ms).date().isoformat(),
+        }
+
+
+def write_profile(owner: Owner, facts: Sequence[Memory], described: Described, now: datetime) -> Memory | None:
+    """Replace the profile and return it. Return None if a fact has changed, or its session was deleted, meanwhile.
+
+    Call inside a transaction that has locked the user.
+    """
+    current = _live().filter(pk__in=[row.pk for row in facts])
+    if dict(current.values_list("pk", "text")) != {row.pk: row.text for row in facts}:
+        return None
+    superseded = [profile for profile in _profiles(owner) if profile.hidden_at is None]
+    explicit = [{"category": fact.category, "description": fact.text, "evidence": fact.memory_id} for fact in facts]
+    traits = [
+        {"trait": trait.trait, "description": trait.trait, "basis": trait.basis, "evidence": ""}
+        for trait in described.traits
+    ]
+    row = Memory(
+        memory_id=str(uuid.uuid4()),
+        memory_type=Memory.Type.PROFILE,
+        sender_id=owner.user_id,
+        speaker=owner.user_id,
+        text=described.summary,
+        original_text=described.summary,
+        created_at_ms=to_ms(now),
+        origin=Memory.Origin.EXTRACTED,
+        sources=[fact.memory_id for fact in facts],
+        supersedes=[profile.memory_id for profile in superseded],
+        payload={"explicit_info": explicit, "implicit_traits": traits},
     )
-    for row in skills.exclude(memory_id=new_id):
-        if normal(str(row.payload.get("name"))) == normal(name) and row.text == row.payload.get("said"):
-            yield row
+    storage.insert(owner, [row], [keyword.entry_of(row)])
+    supersede(superseded, row, now)
+    former = [profile for profile in _profiles(owner) if profile.hidden_reason]
+    if len(former) > _MAX_FORMER:
+        storage.remove(owner, former[:-_MAX_FORMER])
+    return row
 
 
-def _once(made: Iterable[_Made]) -> list[_Made]:
-    """The first of those that say the same."""
-    found: dict[str, _Made] = {}
-    for one in made:
-        found.setdefault(one.memory.memory_id, one)
-    return list(found.values())
+def _live() -> QuerySet[Memory]:
+    return Memory.objects.filter(hidden_at=None, session__hidden_at=None, session__deleted_at=None)
 
 
-def _without_known(owner: Owner, made: Sequence[_Made], known: Sequence[Memory]) -> list[_Made]:
-    """Leaves out what is remembered already, and what the user deleted. What was superseded and is said again comes
-    back as new."""
-    ids = [one.memory.memory_id for one in made]
-    held = {row.memory_id: row for row in Memory.objects.filter(owned_by(owner), memory_id__in=ids)}
-    again = [row for row in held.values() if HIDDEN_AS in row.payload and row.text == row.payload.get("said")]
-    if again:
-        storage.remove(owner, again)
-    gone = set(held) - {row.memory_id for row in again}
-    unwanted = _deleted(owner, made) | {normal(row.text) for row in known}
-    return [one for one in made if one.memory.memory_id not in gone and normal(one.memory.text) not in unwanted]
-
-
-def _deleted(owner: Owner, made: Collection[_Made]) -> set[str]:
-    """The texts that the user deleted, whoever had written them."""
-    if not made:
-        return set()
-    longest = 2 * max(len(one.memory.text) for one in made)  # the same words in a longer text have odd spaces
-    hidden = Memory.objects.filter(owned_by(owner), hidden_at__isnull=False, is_indexed=True)
-    rows = hidden.annotate(length=Length("text")).filter(length__lte=longest).values_list("text", "payload")
-    return {normal(text) for text, payload in rows if HIDDEN_AS not in payload}
-
-
-def _supersede(made: _Made, now: datetime) -> None:
-    for row in made.replaces:
-        row.payload["superseded_by"] = made.memory.memory_id
-    hide(made.replaces, "superseded", now)
+def _profiles(owner: Owner) -> list[Memory]:
+    found = Memory.objects.filter(owned_by(owner), memory_type=Memory.Type.PROFILE, origin=Memory.Origin.EXTRACTED)
+    return list(found.order_by("pk"))

@@ -1,16 +1,13 @@
-"""What a language model is shown of a conversation at a time, and what it has to know to understand it."""
-
-from __future__ import annotations
+"""Choose the messages of one extraction call, with known memories and earlier messages as context."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from django.db.models import Q
 
 from core.times import from_ms
-from engines.embedded.extraction_rows import Window
-from store.extraction_models import OwedExtraction
-from store.models import Memory, Session, owned_by
+from store.models import Memory, PendingExtraction, owned_by
 from store.search.search import rank
 from store.types import MAX_TOP_K, Owner, SearchRequest
 
@@ -18,62 +15,68 @@ WINDOW_MESSAGES: Final = 40
 WINDOW_CHARS: Final = 8000
 MAX_MESSAGE_CHARS: Final = 2000
 CONTEXT_MESSAGES: Final = 4
-KNOWN: Final = 30
+MAX_KNOWN: Final = 30
 _KNOWN_ORIGINS: Final = (Memory.Origin.EXTRACTED, Memory.Origin.TOOL, Memory.Origin.PANEL)
+_IN_LIVE_SESSION: Final = Q(session__hidden_at=None, session__deleted_at=None)
+
+IS_MESSAGE: Final = Q(origin=Memory.Origin.EMBEDDED, chunk_index=None, hidden_at=None)
+"""Messages that are not deleted. Memories are not extracted from documents."""
 
 
-SAID: Final = Q(origin=Memory.Origin.EMBEDDED, chunk_index=None, hidden_at=None)
-"""What people and agents said and nobody deleted; documents speak for themselves."""
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Messages to extract from and known memories, both numbered from 1, and earlier messages (`before`) as context."""
+
+    messages: Sequence[Memory]
+    known: Sequence[Memory]
+    before: Sequence[Memory]
+
+    def is_current(self) -> bool:
+        """Return True if no message or memory in it was deleted or overridden meanwhile.
+
+        All lines count, because the model may have used others than those that it names as sources.
+        """
+        shown = {row.pk: row.text for row in (*self.messages, *self.known, *self.before)}
+        live = Memory.objects.filter(_IN_LIVE_SESSION, pk__in=list(shown), hidden_at=None)
+        return dict(live.values_list("pk", "text")) == shown
 
 
-def next_of(owner: Owner, owed: OwedExtraction) -> Window | None:
-    """The next messages of what is owed, with what is known; None where nothing is left."""
-    messages = _messages(owed)
-    return Window(messages, _known(owner, messages), _before(owed, messages)) if messages else None
-
-
-def _said(session: Session | None) -> Any:
-    return Memory.objects.filter(SAID, session=session, session__hidden_at=None, session__deleted_at=None)
-
-
-def _messages(owed: OwedExtraction) -> list[Memory]:
-    """The next window: at least one message, and no more than a model reads with care."""
-    rows = _said(owed.session).filter(batch_id=owed.batch_id, seq__gt=owed.after_seq)
-    if owed.until_seq is not None:
-        rows = rows.filter(seq__lte=owed.until_seq)
-    found: list[Memory] = []
+def next_window(owner: Owner, pending: PendingExtraction) -> Window | None:
+    """Return the next window of an extraction, with at least one message; None if no messages are left."""
+    session_messages = Memory.objects.filter(IS_MESSAGE, _IN_LIVE_SESSION, session=pending.session)
+    rows = session_messages.filter(batch_id=pending.batch_id, seq__gt=pending.after_seq)
+    if pending.until_seq is not None:
+        rows = rows.filter(seq__lte=pending.until_seq)
+    messages: list[Memory] = []
     chars = 0
     for row in rows.order_by("seq")[:WINDOW_MESSAGES]:
         chars += min(len(row.text), MAX_MESSAGE_CHARS)
-        if found and chars > WINDOW_CHARS:
+        if messages and chars > WINDOW_CHARS:
             break
-        found.append(row)
-    return found
-
-
-def _before(owed: OwedExtraction, messages: Sequence[Memory]) -> list[Memory]:
-    """What was said last before the messages."""
-    if owed.refusals:  # it may be these that the model will not take
-        return []
-    said = _said(owed.session).filter(seq__lt=messages[0].seq)
-    return list(reversed(said.order_by("-seq")[:CONTEXT_MESSAGES]))
+        messages.append(row)
+    if not messages:
+        return None
+    before: list[Memory] = []
+    if not pending.refusals:  # after a refusal without context, which may be the refused part
+        before = list(session_messages.filter(seq__lt=messages[0].seq).order_by("-seq")[:CONTEXT_MESSAGES])[::-1]
+    return Window(messages, _known(owner, messages), before)
 
 
 def _known(owner: Owner, messages: Sequence[Memory]) -> list[Memory]:
-    """What is remembered already of what the messages speak of, then what came last."""
+    """Return the memories that match the messages, then the latest ones."""
     text = "\n".join(row.text[:MAX_MESSAGE_CHARS] for row in messages)
     [best] = rank(owner, [SearchRequest(text, method="keyword", top_k=MAX_TOP_K)])
-    written = Memory.objects.filter(
-        owned_by(owner), origin__in=_KNOWN_ORIGINS, hidden_at=None, session__hidden_at=None, session__deleted_at=None
+    memories = Memory.objects.filter(
+        owned_by(owner), _IN_LIVE_SESSION, origin__in=_KNOWN_ORIGINS, hidden_at=None
     ).exclude(memory_type=Memory.Type.PROFILE)
-    near = {row.pk: row for row in written.filter(pk__in=[pk for pk, _ in best])}
-    last = {row.pk: row for row in written.order_by("-created_at_ms", "-pk")[:KNOWN]}
-    ranked = {pk: near[pk] for pk, _ in best if pk in near}
-    return list((ranked | last).values())[:KNOWN]
+    by_pk = {row.pk: row for row in memories.filter(pk__in=[pk for pk, _score in best])}
+    ranked = {pk: by_pk[pk] for pk, _score in best if pk in by_pk}
+    latest = {row.pk: row for row in memories.order_by("-created_at_ms", "-pk")[:MAX_KNOWN]}
+    return list((ranked | latest).values())[:MAX_KNOWN]
 
 
 def lines_of(owner: Owner, window: Window) -> Iterator[Mapping[str, Any]]:
-    """The window as a model is shown it."""
+    """Yield the window as lines of a prompt."""
     yield {"person": owner.user_id}
     for number, row in enumerate(window.known, start=1):
         yield {"known": number, "kind": row.category.rpartition("_")[2], "text": row.text[:500]}

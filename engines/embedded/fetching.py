@@ -1,28 +1,41 @@
-"""What lies at an address, as a file at hand while it is read: this engine is its own reader of `uri` items.
+"""Fetch the file of a `uri` item, which the embedded engine reads itself.
 
-An address from a caller is reached from inside the operator's network, so it is checked again at the moment it is
-read, and what comes is held to the same bounds as an upload: size, and the type that the bytes show.
+The gateway reads a caller's address from inside the operator's network, so the address is checked again at this time
+and the file must meet the limits of an upload: its size, and the type detected from its bytes. Connections are made to
+the checked IP addresses only, because the host name may resolve to others next time; TLS still verifies the host name.
+No error message contains the address, which may be a secret.
 """
-
-from __future__ import annotations
 
 import os
 import ssl
 import stat
 import tempfile
 import threading
-from collections.abc import Callable, Generator, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import replace
+from http import HTTPStatus
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 from urllib.parse import urlsplit
 
 from django.conf import settings
 
-from core.bounded import LimitExceeded, chunks
-from core.errors import EngineUnavailable, Unreadable
-from core.http_client import Deadline
+from core.errors import EngineError, EngineUnavailable, Unreadable
+from core.http_client import (
+    CertificateRejected,
+    Deadline,
+    Disconnected,
+    HttpClient,
+    HttpError,
+    LimitExceeded,
+    NotHttp,
+    TimedOut,
+    TooLarge,
+    Undecodable,
+    chunks,
+)
+from core.messages import Message as _
 from core.url_policy import (
     WEB_SCHEMES,
     AddressPolicy,
@@ -36,25 +49,25 @@ from core.url_policy import (
 )
 from documents import mime_types
 from documents.sniff import HEAD_BYTES, TypeMismatch, content_type_of, sniff
-from engines.embedded.download import download
 from store.types import ContentItem
 
 Fetch = Callable[[ContentItem], AbstractContextManager[ContentItem]]
 
 SECONDS = 60.0
-"""For one file, from the connection to its last byte."""
-AT_ONCE = 4
-"""Files on their way in this process; more wait for `QUEUE_SECONDS` and are then refused for now."""
+"""Time limit for one file, from the connection to its last byte."""
+MAX_FETCHES = 4
+"""The most concurrent fetches of this process; others wait for `QUEUE_SECONDS` and then fail as unavailable."""
 QUEUE_SECONDS = 10.0
 INCOMING = ".incoming"
-"""The folder of the storage where files arrive: what a crash leaves there is cleared away with broken uploads."""
+"""The folder of the storage for incomplete files. After a crash they are removed with interrupted uploads."""
+_HEADERS = {"Accept": "*/*", "Accept-Encoding": "identity", "Connection": "close"}
+_TEMPORARY = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS}
 
 
 class Fetcher:
-    """Calling it gives an item whose `uri` is replaced by a `file`, and its claimed type by what the bytes are.
+    """Calls return a context manager: an item with a temporary `file` instead of its `uri`, and the detected type.
 
-    The file is gone when the block ends. Errors: `Unreadable` where another try cannot help, `EngineUnavailable` where
-    it may; no sentence repeats the address, which may be a secret.
+    The file is deleted when the block ends. Raises: `Unreadable` (permanent), `EngineUnavailable` (temporary).
     """
 
     def __init__(
@@ -69,23 +82,38 @@ class Fetcher:
         self._tls = tls
         self._seconds = seconds
         self._queue_seconds = queue_seconds
-        self._slots = threading.BoundedSemaphore(AT_ONCE)
+        self._slots = threading.BoundedSemaphore(MAX_FETCHES)
 
     @contextmanager
     def __call__(self, item: ContentItem) -> Iterator[ContentItem]:
-        with _temporary_file() as file:
-            self._store(item.ingest_uri or item.uri or "", file)
-            yield _as_file(item, Path(file.name), _head_of(file))
-
-    def _store(self, uri: str, file: BinaryIO) -> None:
-        if not self._slots.acquire(timeout=self._queue_seconds):
-            raise EngineUnavailable("Too many files are being fetched at this moment.", retry_after_seconds=5)
-        try:
-            with closing(self._pieces(uri)) as pieces:
-                for piece in pieces:
-                    _write(file, piece)
-        finally:
-            self._slots.release()
+        folder = Path(settings.MEMORY_GATEWAY_STORAGE_DIR) / INCOMING
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=folder, buffering=0) as temporary:
+            file = cast("BinaryIO", temporary)
+            if not self._slots.acquire(timeout=self._queue_seconds):
+                raise EngineUnavailable(_("Too many files are being fetched. Try again later."), retry_after_seconds=5)
+            try:
+                with closing(self._pieces(item.ingest_uri or item.uri or "")) as pieces:
+                    for piece in pieces:
+                        _write(file, piece)
+            finally:
+                self._slots.release()
+            file.seek(0)
+            try:
+                mime_type = sniff(file.read(HEAD_BYTES), item.name or "", item.mime_type)
+            except TypeMismatch as error:
+                raise Unreadable(error.message) from None
+            allowed = settings.MEMORY_GATEWAY_ALLOWED_MIME_TYPES
+            if not mime_types.is_allowed(mime_type, allowed):
+                raise Unreadable(
+                    _(
+                        "The file is of type %(type)s, which is not accepted; accepted types are %(types)s.",
+                        type=mime_type,
+                        types=", ".join(allowed),
+                    )
+                )
+            kind, path = content_type_of(mime_type, item.name or ""), Path(temporary.name)
+            yield replace(item, type=kind, file=path, uri=None, ingest_uri=None, mime_type=mime_type)
 
     def _pieces(self, uri: str) -> Generator[bytes]:
         policy = AddressPolicy.from_settings()
@@ -94,48 +122,90 @@ class Fetcher:
             scheme = urlsplit(uri).scheme.lower()
             if scheme in WEB_SCHEMES:
                 addresses = reachable_addresses(uri, policy, resolver=self._resolver)
-                deadline = Deadline.after(self._seconds)
-                return download(uri, addresses, deadline=deadline, max_bytes=max_bytes, tls=self._tls)
+                return _web_pieces(uri, addresses, Deadline.after(self._seconds), max_bytes, self._tls)
             if is_file(uri):
                 return _local_pieces(file_path(uri, policy), max_bytes)
             check_uri(uri, policy)
         except BadAddress as error:
-            raise Unreadable(f"The address {error}.") from None
-        raise Unreadable(f"An address of {scheme}:// cannot be read: an https:// address of the file is needed.")
+            raise Unreadable(_("The address %(cause)s.", cause=error.message)) from None
+        raise Unreadable(
+            _("Files at %(scheme)s:// addresses cannot be read. Give an https:// address of the file.", scheme=scheme)
+        )
 
 
 def _local_pieces(path: Path, max_bytes: int) -> Generator[bytes]:
-    """A file of this machine, from the folders that the operator opened for that."""
-    with _opened(path) as file:
+    """Yield the bytes of a file in a folder that the settings allow."""
+    with ExitStack() as opened:
+        try:
+            file = opened.enter_context(open(path, "rb", opener=_open_regular_file))
+        except OSError:
+            raise Unreadable(_("The file does not exist, or the gateway may not read it.")) from None
         try:
             yield from chunks(file, max_bytes)
         except LimitExceeded:
-            raise Unreadable(f"The file is larger than {max_bytes} bytes (MEMORY_GATEWAY_MAX_UPLOAD_BYTES).") from None
+            raise _too_large(max_bytes) from None
 
 
-@contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
+def _open_regular_file(path: str, flags: int) -> int:
+    # Without O_NONBLOCK, opening a pipe would wait for its writer.
+    descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    raise Unreadable(_("The address does not point to a file."))
+
+
+def _web_pieces(
+    uri: str, addresses: Sequence[str], deadline: Deadline, max_bytes: int, tls: ssl.SSLContext | None
+) -> Generator[bytes]:
+    """Yield the bytes of a file over http or https from one of the checked IP `addresses`."""
+    parts = urlsplit(uri)
+    host = (parts.hostname or "").encode("idna").decode("ascii")
+    name = f"[{host}]" if ":" in host else host
+    base_url = f"{parts.scheme}://{name}{f':{parts.port}' if parts.port else ''}"
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     try:
-        # Without O_NONBLOCK a pipe would hold us until somebody writes to it.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        raise Unreadable("There is no such file that the gateway may read.") from None
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise Unreadable("The address names something that is not a file.")
-        with os.fdopen(descriptor, "rb", closefd=False) as file:
-            yield file
-    finally:
-        os.close(descriptor)
+        with (
+            HttpClient(base_url, headers=_HEADERS, addresses=addresses, tls=tls) as client,
+            client.send("GET", path, None, deadline) as response,
+        ):
+            _require_file(response.status)
+            try:
+                yield from response.pieces(max_bytes)
+            except Disconnected:
+                raise EngineUnavailable(_("The connection ended before the file was complete.")) from None
+    except (HttpError, ValueError) as error:  # `from None`: the causes may contain the address
+        raise _error_of(error, max_bytes) from None
 
 
-@contextmanager
-def _temporary_file() -> Iterator[BinaryIO]:
-    """Readable by this account alone, and removed at the end."""
-    folder = Path(settings.MEMORY_GATEWAY_STORAGE_DIR) / INCOMING
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=folder, buffering=0) as file:
-        yield file  # type: ignore[misc]  # the wrapper has every method of the file
+def _require_file(status: int) -> None:
+    # The standard phrase: the server's own phrase is untrusted text.
+    named = f"{status} {HTTPStatus(status).phrase}" if status in set(HTTPStatus) else str(status)
+    if status in _TEMPORARY or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        raise EngineUnavailable(_("The address returned status %(status)s.", status=named))
+    if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
+        raise Unreadable(_("The address redirects to another one. Give the file's final address."))
+    if status != HTTPStatus.OK:
+        raise Unreadable(_("The address returned status %(status)s.", status=named))
+
+
+def _error_of(error: HttpError | ValueError, max_bytes: int) -> EngineError:
+    match error:
+        case TooLarge():
+            return _too_large(max_bytes)
+        case CertificateRejected():
+            return Unreadable(_("The TLS certificate of the address is not valid for its host."))
+        case NotHttp() | ValueError():
+            return Unreadable(_("The response of the address is not valid HTTP."))
+        case Undecodable():
+            return Unreadable(_("The address sends the file with an unsupported compression."))
+        case TimedOut():
+            return EngineUnavailable(_("The address did not respond in time."))
+    return EngineUnavailable(_("The address cannot be reached."))
+
+
+def _too_large(max_bytes: int) -> Unreadable:
+    return Unreadable(_("The file is larger than the limit of %(number)s bytes.", number=max_bytes))
 
 
 def _write(file: BinaryIO, piece: bytes) -> None:
@@ -144,23 +214,4 @@ def _write(file: BinaryIO, piece: bytes) -> None:
         while rest:
             rest = rest[file.write(rest) :]
     except OSError:
-        raise EngineUnavailable("The file could not be kept for reading: the disk of this gateway is full.") from None
-
-
-def _head_of(file: BinaryIO) -> bytes:
-    file.seek(0)
-    return file.read(HEAD_BYTES)
-
-
-def _as_file(item: ContentItem, path: Path, head: bytes) -> ContentItem:
-    name = item.name or ""
-    try:
-        mime_type = sniff(head, name, item.mime_type)
-    except TypeMismatch as error:
-        raise Unreadable(str(error)) from None
-    allowed = settings.MEMORY_GATEWAY_ALLOWED_MIME_TYPES
-    if not mime_types.is_allowed(mime_type, allowed):
-        raise Unreadable(f"The file is {mime_type}, which is not taken here; allowed are {', '.join(allowed)}.")
-    return replace(
-        item, type=content_type_of(mime_type, name), file=path, uri=None, ingest_uri=None, mime_type=mime_type
-    )
+        raise EngineUnavailable(_("The file could not be read because the disk of the gateway is full.")) from None

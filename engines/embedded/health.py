@@ -1,6 +1,4 @@
-"""Whether the embedded engine can work: the database answers in time, and the index fits the tokens of this version."""
-
-from __future__ import annotations
+"""Check the database, the keyword index and the model endpoints."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,34 +6,43 @@ from typing import Any
 
 from django.db import DatabaseError, connection, transaction
 
-from engines.embedded import extraction_health
-from engines.embedded.llm import client as llm
+from core.messages import Message as _
+from engines.embedded import llm
 from engines.port import Health
+from store.derived_memories import extraction_backlog
 from store.index import keyword
-from store.models import Memory, OwedEmbedding
+from store.models import Memory, PendingEmbedding, PendingExtraction
 from store.text.tokens import TOKENIZER_VERSION
 from store.vectors import spaces
 from store.vectors.client import Model, client, wanted_model
 
-_MOST_COUNTED = 10_000
-"""Of more that is owed, `/health` says this."""
+_MAX_COUNTED = 10_000
+"""The most pending vectors that are counted, to keep the check fast."""
 
 
 def check(timeout_seconds: float) -> Health:
-    """Never raises. `data` names the database and the state of the index: "ok", "rebuilding" or "rebuild_needed"; where
-    an embedding endpoint is set, also that of the vectors: "ok", "filling", "reembed_needed" or "failing", and why;
-    where an LLM endpoint is set, also what it has still to read: "ok", "reading" or "failing", and why."""
+    """Return the state of the engine. Never raises.
+
+    `data` names the database. `data["index"]`, `data["embeddings"]` and `data["llm"]`, the latter two if an endpoint is
+    set, each have a `status`: "ok"; for the index "rebuilding" or "rebuild_needed"; for embeddings "filling",
+    "reembed_needed" or "failing"; for the LLM "reading" or "failing". A failing one has an `error`.
+    """
     data: dict[str, Any] = {"engine": "embedded", "status": "ok", "database": connection.vendor}
     try:
-        with _at_most(timeout_seconds):
-            data["index"] = _index_state()
+        with _statement_timeout(timeout_seconds):
+            built_by, state = keyword.version(), "ok"
+            if built_by is not None and built_by != TOKENIZER_VERSION:
+                state = "rebuild_needed"
+            elif Memory.objects.filter(keyword.PENDING).exists():
+                state = "rebuilding"
+            data["index"] = {"status": state, "tokenizer": TOKENIZER_VERSION, "built_by": built_by}
             if (wanted := wanted_model()) is not None:
                 data["embeddings"] = _embedding_state(wanted)
             if llm.is_set():
-                data["llm"] = extraction_health.state()
+                data["llm"] = _llm_state()
     except DatabaseError:
         return Health(
-            "unavailable", None, data | {"status": "unavailable"}, error="The memory database does not answer."
+            "unavailable", None, data | {"status": "unavailable"}, error=_("The memory database does not respond.")
         )
     is_failing = any(data.get(name, {}).get("status") == "failing" for name in ("embeddings", "llm"))
     if data["index"]["status"] == "rebuild_needed" or is_failing:
@@ -43,34 +50,34 @@ def check(timeout_seconds: float) -> Health:
     return Health("ok", None, data)
 
 
-def _index_state() -> dict[str, Any]:
-    built_by = keyword.version()
-    if built_by is not None and built_by != TOKENIZER_VERSION:
-        state = "rebuild_needed"
-    else:
-        state = "rebuilding" if Memory.objects.filter(keyword.OWED).exists() else "ok"
-    return {"status": state, "tokenizer": TOKENIZER_VERSION, "built_by": built_by}
-
-
 def _embedding_state(wanted: Model) -> dict[str, Any]:
     space = spaces.active()
-    owed = OwedEmbedding.objects.order_by().values("pk")[:_MOST_COUNTED].count()
-    error = client().endpoint.pause.error or (space.last_error if space else "")
-    status = "filling" if owed else "ok"
-    if space and not spaces.is_of(space, wanted):
+    pending = PendingEmbedding.objects.order_by().values("pk")[:_MAX_COUNTED].count()
+    error = client().endpoint.pause.recent_error() or (space.last_error if space else "")
+    status = "filling" if pending else "ok"
+    if space and not spaces.is_for(space, wanted):
         status = "reembed_needed"
     state: dict[str, Any] = {
         "status": "failing" if error else status,
         "model": space.model if space else wanted.name,
         "dimensions": (space.dimensions if space else wanted.dimensions) or None,
-        "owed": owed,
+        "pending": pending,
     }
     return state | {"error": error} if error else state
 
 
+def _llm_state() -> dict[str, Any]:
+    backlog = extraction_backlog()
+    failed = PendingExtraction.objects.filter(given_up_at__isnull=True).exclude(last_error="").order_by("-pk")
+    error = llm.client().endpoint.pause.recent_error() or failed.values_list("last_error", flat=True).first()
+    status = "failing" if error else "reading" if backlog["pending"] else "ok"
+    state: dict[str, Any] = {"status": status, "model": llm.client().model, **backlog}
+    return state | {"error": error} if error else state
+
+
 @contextmanager
-def _at_most(timeout_seconds: float) -> Iterator[None]:
-    """Bounds how long the statements inside may wait for others."""
+def _statement_timeout(timeout_seconds: float) -> Iterator[None]:
+    """Limit the time that SQL statements inside may wait for locks."""
     milliseconds = max(int(timeout_seconds * 1000), 1)
     if connection.vendor == "postgresql":
         with transaction.atomic(), connection.cursor() as cursor:

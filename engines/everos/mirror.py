@@ -1,109 +1,139 @@
-"""Our copy of the episodes that EverOS made of a session, pulled after each flush."""
+"""Copy EverOS's episodes into the store after each flush, and its sessions that the gateway does not have.
 
-from __future__ import annotations
+A session in EverOS belongs to the user if it has an episode of the user, unless its id names another user, another user
+has it in the store, or it is left from an erased user or a move to another engine (`store.external.sessions`).
+"""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from django.db import transaction
 from django.db.models import QuerySet
 
 from core.http_client import Deadline
+from core.ids import check_session_id, parse_session_id
 from engines.everos.client import wire
 from engines.everos.client.client import Client
 from engines.everos.client.hits import Names, hits_of
+from store.external import sessions
 from store.external.engine_ids import AgentNames
-from store.models import Memory, Session
-from store.types import Hit, Owner
+from store.models import Memory, Session, owned_by, owner_columns
+from store.types import Owner
 
 _PAGE_SIZE = 100
+_MAX_PAGES = 100
+# Ids that the gateway created: of a moved session (`store.external.staging`), or for a second user of the same id.
+_GATEWAY_ID = re.compile(r".+(~[0-9a-f]{16}|\+[0-9a-f]{32})")
 
 
 def pull(client: Client, owner: Owner, session: Session, deadline: Deadline) -> int:
-    """Copy the session's episodes, newest first, until all new ones are here; return how many were new.
+    """Copy the session's episodes, newest first, until all new ones are copied; return the number of new ones.
 
     Raises: the errors of the client's list call.
     """
-    known = _episodes(session).count()
+    known = episodes(session).count()
     new = 0
-    for number in range(1, 1 + 10_000 // _PAGE_SIZE):
-        page = client.list(_question(owner, session, number), deadline)
-        new += _keep(owner, session, page)
+    conditions = {"filters": {"session_id": session.engine_session_id}}
+    for number in range(1, 1 + _MAX_PAGES):
+        page = _page(client, owner, number, deadline, conditions)
+        new += _copy_page(owner, session, page)
         if known + new >= page.total_count or number * _PAGE_SIZE >= page.total_count:
             break
     return new
 
 
-def count(session: Session) -> int:
-    """Return how many episodes of the session are copied."""
-    return _episodes(session).count()
+def episodes(session: Session) -> QuerySet[Memory]:
+    """Return the session's copies."""
+    return Memory.objects.filter(session=session, memory_type=Memory.Type.EPISODE, origin=Memory.Origin.UPSTREAM)
 
 
-def latest(session: Session) -> Memory | None:
-    """Return the latest copy that is not linked to a flush."""
-    return _episodes(session).filter(batch_id="").order_by("-created_at_ms", "-pk").first()
+def unlinked(session: Session) -> QuerySet[Memory]:
+    """Return the copies that are not linked to a flush yet."""
+    return episodes(session).filter(batch_id="")
 
 
-def count_unlinked(session: Session) -> int:
-    """Return how many copies are not linked to a flush, because the process ended before it could link them."""
-    return _episodes(session).filter(batch_id="").count()
+def are_complete(copies: QuerySet[Memory], last_user_ms: int) -> bool:
+    """Return True if a copy is at least as new as the user's last message, so that the copies are complete.
 
-
-def reaches(session: Session, last_user_ms: int, *, unlinked: bool) -> bool:
-    """Return True if a copy is as late as the user's last message.
-
-    EverOS dates an episode by its last message, to the second, and extracts a session in order. `unlinked`: consider
-    only copies without a flush.
+    EverOS dates an episode by its last message, to the second, and extracts messages in order.
     """
-    late = _episodes(session).filter(created_at_ms__gte=last_user_ms // 1000 * 1000)
-    return (late.filter(batch_id="") if unlinked else late).exists()
+    return copies.filter(created_at_ms__gte=last_user_ms // 1000 * 1000).exists()
 
 
-def _question(owner: Owner, session: Session, number: int) -> dict[str, Any]:
-    return {
+def find_sessions(client: Client, owner: Owner) -> Iterator[int]:
+    """Record the user's sessions that EverOS has episodes of; yield the number of new ones after each page.
+
+    Raises: the errors of the client's list call.
+    """
+    if sessions.is_erased_user(owner.user_id):
+        return
+    number, seen, total = 1, 0, 1
+    while seen < total:
+        order = {"sort_by": "timestamp", "sort_order": "asc"}
+        page = _page(client, owner, number, client.deadline(), order)
+        names = {one.session_id for one in page.episodes if one.session_id and one.filed_under == owner.user_id}
+        yield sum(_record(owner, name) for name in names)
+        number, seen, total = number + 1, seen + _PAGE_SIZE, page.total_count
+
+
+def _page(client: Client, owner: Owner, number: int, deadline: Deadline, conditions: Mapping[str, Any]) -> wire.Page:
+    query = {
         "user_id": owner.user_id,
         "app_id": owner.app_id,
         "project_id": owner.project_id,
         "memory_type": "episode",
         "page": number,
         "page_size": _PAGE_SIZE,
-        "filters": {"session_id": session.engine_session_id},
+        **conditions,
     }
+    return client.list(query, deadline)
 
 
-def _keep(owner: Owner, session: Session, page: wire.Page) -> int:
-    names = Names({session.engine_session_id: session.session_id}, AgentNames.of(owner.user_pk))
-    hits, _ = hits_of(page, owner, names, None, is_bounded=True)
-    known = set(
-        _episodes(session).filter(memory_id__in=[hit.memory_id for hit in hits]).values_list("memory_id", flat=True)
-    )
-    new = [hit for hit in hits if hit.memory_id not in known]
-    Memory.objects.bulk_create(_rows(owner, session, new), ignore_conflicts=True)
-    return len(new)
-
-
-def _episodes(session: Session) -> QuerySet[Memory]:
-    return Memory.objects.filter(
-        user_id=session.user_id,
-        app_id=session.app_id,
-        project_id=session.project_id,
-        session=session,
-        memory_type=Memory.Type.EPISODE,
-        origin=Memory.Origin.UPSTREAM,
-    )
-
-
-def _rows(owner: Owner, session: Session, hits: Iterable[Hit]) -> Iterable[Memory]:
-    for hit in hits:
-        yield Memory(
-            user_id=owner.user_pk,
-            app_id=owner.app_id,
-            project_id=owner.project_id,
+def _copy_page(owner: Owner, session: Session, page: wire.Page) -> int:
+    names = Names({session.engine_session_id: session.session_id}, AgentNames(owner.user_pk))
+    hits, _foreign = hits_of(page, owner, names, None, is_bounded=True)
+    copied = episodes(session).filter(memory_id__in=[hit.memory_id for hit in hits])
+    known = set(copied.values_list("memory_id", flat=True))
+    new = [
+        Memory(
+            **owner_columns(owner),
             memory_id=hit.memory_id,
             session=session,
             memory_type=Memory.Type.EPISODE,
             sender_id=owner.user_id,
             text=hit.text,
+            original_text=hit.text,
             payload=hit.raw,
             created_at_ms=hit.created_at_ms,
             origin=Memory.Origin.UPSTREAM,
         )
+        for hit in hits
+        if hit.memory_id not in known
+    ]
+    Memory.objects.bulk_create(new, ignore_conflicts=True)
+    return len(new)
+
+
+def _record(owner: Owner, name: str) -> bool:
+    """Record a session if it is new and belongs to the user; return True if so."""
+    try:
+        check_session_id(name)
+    except ValueError:
+        return False
+    named = parse_session_id(name)
+    if named.user_id not in {None, owner.user_id} or _GATEWAY_ID.fullmatch(name):
+        return False
+    session = Session(
+        **owner_columns(owner),
+        session_id=name,
+        engine_session_id=name,
+        kind=named.kind,
+    )
+    with transaction.atomic():
+        held = Session.objects.filter(engine_session_id=name, app_id=owner.app_id, project_id=owner.project_id)
+        known = Session.objects.filter(owned_by(owner), session_id=name)
+        if held.exists() or known.exists() or sessions.is_left_session(session):
+            return False
+        session.save()
+        return True

@@ -1,37 +1,88 @@
-"""Convert messages to EverOS's shape: text cut into messages, files as base64 with their extension."""
+"""Convert messages to EverOS's format: text files as several messages, other files as base64, encoded while sent."""
 
-from __future__ import annotations
-
-import threading
-from collections.abc import Iterator
-from contextlib import nullcontext
+import base64
+import secrets
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import orjson
+
+from core.errors import Unreadable
+from core.messages import Message as _
 from documents import mime_types
-from documents.chunks import split
+from documents.document import split
 from documents.reader import read_document
-from engines.everos.client.body import FileContent
 from store.types import FILE_SPAN_MS, ContentItem, Message
 
 MAX_MESSAGES_PER_CALL = 500
-PIECE_CHARS = 2000
+_PASSAGE_CHARS = 2000
+_PIECE_BYTES = 3 * 64 * 1024  # base64 packs three bytes into four characters
 _IMAGES = ("png", "jpg", "jpeg", "webp", "tiff", "tif", "bmp", "svg")
 _SOUNDS = ("mp3", "wav", "m4a", "amr", "aiff", "aac", "ogg", "flac")
 _OFFICE = ("docx", "doc", "pptx", "ppt", "xlsx", "xls", "pages", "key", "numbers", "odt", "ods", "odp", "rtf")
 _TEXTS = ("pdf", "html", "htm", "eml", "txt", "md", "vtt", "csv", "tsv")
 _EXTENSIONS = frozenset(_IMAGES + _SOUNDS + _OFFICE + _TEXTS)
-"""Extensions that EverOS 1.0 to 1.5 has parsers for."""
+"""File name extensions that EverOS 1.0 to 1.5 has parsers for."""
 _BRACES = str.maketrans("{}", "｛｝")
-_READERS = threading.BoundedSemaphore(2)
-"""Each document is read in a child process that may use a whole CPU core."""
 
 WireMessage = dict[str, Any]
 
 
+class FileContent:
+    """A file in a payload, sent as base64. Raises: `Unreadable` if the file is missing."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self.size_bytes = path.stat().st_size
+        except FileNotFoundError:
+            raise Unreadable(_("The stored file is missing. Upload it again.")) from None
+
+    def __len__(self) -> int:
+        """Return the length of the base64 text in characters."""
+        return 4 * -(-self.size_bytes // 3)
+
+    def __iter__(self) -> Iterator[bytes]:
+        with self.path.open("rb") as file:
+            while piece := file.read(_PIECE_BYTES):
+                yield base64.b64encode(piece)
+
+
+class Body:
+    """A payload as JSON with a known length, which can be read repeatedly for retries."""
+
+    def __init__(self, payload: Mapping[str, Any]) -> None:
+        files: dict[bytes, FileContent] = {}
+
+        def placeholder(value: Any) -> str:
+            if not isinstance(value, FileContent):
+                raise TypeError(f"{type(value).__name__} is not JSON serializable")
+            mark = secrets.token_hex(16)
+            files[mark.encode()] = value
+            return mark
+
+        rest = orjson.dumps(payload, default=placeholder)
+        self._parts: list[bytes | FileContent] = []
+        for mark, file in files.items():
+            before, _mark, rest = rest.partition(mark)
+            self._parts += [before, file]
+        self._parts.append(rest)
+
+    def __len__(self) -> int:
+        return sum(len(part) for part in self._parts)
+
+    def __iter__(self) -> Iterator[bytes]:
+        for part in self._parts:
+            if isinstance(part, bytes):
+                yield part
+            else:
+                yield from part
+
+
 def has_documents(message: Message) -> bool:
-    """Return True if a file was sent as it is that the gateway could read itself."""
+    """Return True if a document of the message was sent as a file although the gateway could read its text."""
     return any(
         item.file and not _is_inline(item, inline_documents=False) and _is_document(item) for item in message.content
     )
@@ -45,13 +96,19 @@ def wire_messages(
     EverOS identifies a message by session, time and position, so every try must produce the same ones. With
     `inline_documents`, files that the gateway can read are sent as text. Raises: `Unreadable`.
     """
-    contents: list[list[dict[str, Any]]] = []
-    others = [_wire_item(item) for item in message.content if not _is_inline(item, inline_documents=inline_documents)]
-    if others:
-        contents.append(others)
+    others: list[dict[str, Any]] = []
+    pieces: list[list[dict[str, Any]]] = []
     for item in message.content:
         if item.file is not None and _is_inline(item, inline_documents=inline_documents):
-            contents += [[{"type": "text", "text": piece}] for piece in _pieces(item.file, item)]
+            # EverOS drops the name of a text item, but only the name links a found memory to its file.
+            name = f"[TEXT: {item.name or item.file.name}]"
+            for passage in split(read_document(item.file, item.mime_type or mime_types.PLAIN), _PASSAGE_CHARS):
+                heading = f" {passage.heading}" if passage.heading else ""
+                text = _without_unpaired_braces(f"{name}{heading}\n{passage.text}")
+                pieces.append([{"type": "text", "text": text}])
+        else:
+            others.append(_wire_item(item))
+    contents = [others, *pieces] if others else pieces
     head = {"sender_id": sender_id, "role": message.role}
     if sender_id != message.sender_id:
         head["sender_name"] = message.sender_id  # the name used in extracted text
@@ -63,10 +120,10 @@ def wire_messages(
     ]
 
 
-def without_unpaired_braces(text: str) -> str:
+def _without_unpaired_braces(text: str) -> str:
     """Return the text with full-width braces if its braces are unbalanced.
 
-    EverOS 1.0 to 1.5 loses a session's buffer when its extractor meets an unpaired brace.
+    EverOS 1.0 to 1.5 loses a session's buffer if its extractor reads an unpaired brace.
     """
     depth = 0
     for char in text:
@@ -88,21 +145,9 @@ def _is_document(item: ContentItem) -> bool:
     return item.file is not None and item.mime_type in mime_types.DOCUMENTS
 
 
-def _pieces(file: Path, item: ContentItem) -> Iterator[str]:
-    """Yield the passages of a file, each starting with the file name.
-
-    EverOS drops the name of a text item, and a found memory is linked to its file only by that name.
-    """
-    with _READERS if _is_document(item) else nullcontext():
-        document = read_document(file, item.mime_type or mime_types.PLAIN)
-    for passage in split(document, PIECE_CHARS):
-        heading = f" {passage.heading}" if passage.heading else ""
-        yield without_unpaired_braces(f"[TEXT: {item.name or file.name}]{heading}\n{passage.text}")
-
-
 def _wire_item(item: ContentItem) -> dict[str, Any]:
     if item.text is not None:
-        return {"type": "text", "text": without_unpaired_braces(item.text)}
+        return {"type": "text", "text": _without_unpaired_braces(item.text)}
     wire: dict[str, Any] = {"type": "doc" if item.type == "text" else item.type}
     if item.file is not None:
         wire["base64"] = FileContent(item.file)
@@ -113,10 +158,10 @@ def _wire_item(item: ContentItem) -> dict[str, Any]:
 
 
 def _extension(item: ContentItem) -> str:
-    """Return the file extension, by which EverOS chooses its parser: the name's if EverOS knows it, else the type's."""
+    """Return the extension for EverOS, which chooses a parser by it: the name's if EverOS knows it, else the type's."""
     name = item.name or (item.file.name if item.file else urlsplit(item.uri or "").path)
-    own = name.rpartition(".")[2].lower() if "." in name else ""
-    if own in _EXTENSIONS:
-        return own
-    usual = [ending.lstrip(".") for ending in mime_types.EXTENSIONS.get(item.mime_type or "", ())]
-    return next((ending for ending in usual if ending in _EXTENSIONS), usual[0] if usual else own)
+    extension = name.rpartition(".")[2].lower() if "." in name else ""
+    if extension in _EXTENSIONS:
+        return extension
+    of_type = [one.lstrip(".") for one in mime_types.EXTENSIONS.get(item.mime_type or "", ())]
+    return next((one for one in of_type if one in _EXTENSIONS), of_type[0] if of_type else extension)

@@ -1,117 +1,137 @@
-"""EverOS's records as hits of one owner: checked, named as the caller knows them, the rest dropped."""
+"""Map EverOS's records to hits: keep the owner's, restore session and agent ids, apply filters, keep the best."""
 
-from __future__ import annotations
-
-from collections.abc import Collection, Iterable, Iterator, Mapping
+import logging
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 from core.json_data import without_base64
 from engines.everos.client import wire
+from engines.everos.client.queries import Tree, needs_gateway
 from store.external.engine_ids import AgentNames
-from store.types import Hit, MemoryType, Owner
+from store.filters import Filter, Filterable, parse
+from store.types import UNCOUNTED_TYPES, Hit, Owner, SearchRequest, SearchResult
 
+logger = logging.getLogger("memory_gateway.upstream")
+
+_UNRETURNED_FIELDS = frozenset({"parent_type", "parent_id"})  # EverOS filters by them but does not return them
 _Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What the caller calls ids of the engine. `sessions` holds the caller's own only: engine id → session id, and
-    `given_up` the engine ids of those that the caller deleted for good, which EverOS cannot."""
+    """The user's ids for engine ids. `sessions` maps the engine ids of the user's own sessions to session ids.
+
+    `deleted` are engine ids of sessions that the user deleted permanently, which EverOS cannot delete.
+    """
 
     sessions: Mapping[str, str]
     agents: AgentNames
-    given_up: Collection[str] = ()
+    deleted: Collection[str] = ()
 
 
-class _Found(NamedTuple):
-    """A checked record before its names are translated; `whose` is the user or agent that EverOS filed it under."""
+def collect_hits(request: SearchRequest, answers: Iterable[wire.Records], owner: Owner, names: Names) -> list[Hit]:
+    """Return the owner's hits that the request covers, each once, unordered.
 
-    record: wire.Record
-    memory_type: MemoryType
-    whose: str | None
-    text: str
-    raw: _Json
+    Records of sessions that are not in `names` are dropped, and counted in the log if they belong to other users.
+    """
+    session_ids = None if request.session_ids is None else {None, *request.session_ids}
+    filters: Tree = request.filters or {}
+    is_filtered_here = request.agent_id is not None or needs_gateway(filters)
+    condition = parse(_without_unreturned(filters)) if filters and is_filtered_here else None
+    best: dict[str, Hit] = {}
+    dropped = 0
+    for records in answers:
+        hits, foreign = hits_of(records, owner, names, request.agent_id, is_bounded=request.method != "keyword")
+        dropped += foreign
+        for hit in hits:
+            is_covered = session_ids is None or hit.session_id in session_ids
+            known = best.get(hit.memory_id)
+            if is_covered and _matches(condition, hit) and (known is None or hit.sort_key < known.sort_key):
+                best[hit.memory_id] = hit
+    if dropped:
+        logger.error("EverOS: dropped %d records of other users", dropped)
+    return list(best.values())
 
 
-def session_ids_of(records: wire.Records) -> set[str]:
-    """Every engine session id that the records name."""
-    named: Iterable[wire.Record] = chain(records.episodes, records.agent_cases, records.unprocessed_messages)
-    return {record.session_id for record in named if record.session_id}
+def build_result(request: SearchRequest, hits: Iterable[Hit], full_at: int | None) -> SearchResult:
+    """Keep at most `top_k` hits, best first, not counting profiles and unprocessed messages.
+
+    `full_at` is the `top_k` of the calls if one of them returned as many, else None.
+    """
+    best = sorted(hits, key=lambda hit: hit.sort_key)
+    counted = [hit for hit in best if hit.memory_type not in UNCOUNTED_TYPES]
+    excess = {hit.memory_id for hit in counted[request.top_k :]}
+    chosen = tuple(hit for hit in best if hit.memory_id not in excess)
+    return SearchResult(chosen, request.method, stopped_at=request.top_k if excess else full_at)
 
 
 def hits_of(
     records: wire.Records, owner: Owner, names: Names, agent_id: str | None, *, is_bounded: bool
 ) -> tuple[list[Hit], int]:
-    """The owner's hits in EverOS's order, and how many of the records dropped are filed under somebody else.
+    """Return the owner's hits in EverOS's order, and how many of the dropped records belong to other users.
 
-    `is_bounded` says whether scores lie in 0..1 already (not so for keyword: BM25).
+    `is_bounded`: scores are between 0 and 1 already (False for keyword: BM25).
     """
-    whose = names.agents.engine_id(agent_id) if agent_id else owner.user_id
-    found = list(_found(records))
-    filed = [item for item in found if _is_filed_under(item, owner, whose, names)]
-    own = [item for item in filed if item.record.session_id is None or item.record.session_id in names.sessions]
-    return [_hit(item, rank, names, is_bounded=is_bounded) for rank, item in enumerate(own, 1)], len(found) - len(filed)
+    user_or_agent = names.agents.engine_id(agent_id) if agent_id else owner.user_id
+    hits: list[Hit] = []
+    foreign = 0
+    for record, raw in records.all():
+        # EverOS separates memories by scope and by user or agent; an unprocessed message belongs to its session's user.
+        is_own = record.filed_under == user_or_agent
+        if isinstance(record, wire.PendingMessage):
+            is_own = record.session_id in names.sessions or record.session_id in names.deleted
+        if not is_own or (record.app_id, record.project_id) != (owner.app_id, owner.project_id):
+            foreign += 1
+        elif record.session_id is None or record.session_id in names.sessions:
+            hits.append(_hit(record, raw, len(hits) + 1, names, is_bounded=is_bounded))
+    return hits, foreign
 
 
-def _found(records: wire.Records) -> Iterator[_Found]:
-    came = records.as_it_came
-    for episode, raw in zip(records.episodes, came.get("episodes", ()), strict=True):
-        yield _Found(episode, "episode", episode.user_id, episode.episode, raw)
-    for case, raw in zip(records.agent_cases, came.get("agent_cases", ()), strict=True):
-        yield _Found(case, "agent_case", case.agent_id, f"{case.task_intent}\n{case.approach}", raw)
-    for skill, raw in zip(records.agent_skills, came.get("agent_skills", ()), strict=True):
-        yield _Found(skill, "agent_skill", skill.agent_id, skill.content, raw)
-    for profile, raw in zip(records.profiles, came.get("profiles", ()), strict=True):
-        yield _Found(profile, "profile", profile.user_id, profile.text, raw)
-    for message, raw in zip(records.unprocessed_messages, came.get("unprocessed_messages", ()), strict=True):
-        yield _Found(message, "unprocessed_message", None, message.text, raw)
-
-
-def _is_filed_under(found: _Found, owner: Owner, whose: str, names: Names) -> bool:
-    """EverOS files by user or agent and by scope; a raw message belongs to whoever holds its session. Of the owner's it
-    also finds what lies in a session that was deleted, or moved to another id: it has no deletion."""
-    record = found.record
-    if record.app_id != owner.app_id or record.project_id != owner.project_id:
-        return False
-    if found.memory_type == "unprocessed_message":
-        return record.session_id in names.sessions or record.session_id in names.given_up
-    return found.whose == whose
-
-
-def _hit(found: _Found, rank: int, names: Names, *, is_bounded: bool) -> Hit:
-    record = found.record
+def _hit(record: wire.AnyRecord, sent: _Json, rank: int, names: Names, *, is_bounded: bool) -> Hit:
     session_id = names.sessions[record.session_id] if record.session_id is not None else None
-    # Raw messages alone hold the files that came with them.
-    bare: _Json = without_base64(found.raw) if found.memory_type == "unprocessed_message" else found.raw
-    raw = _renamed({**bare}, record.session_id, session_id, names.agents)
+    # Only unprocessed messages contain files.
+    raw: _Json = {**(without_base64(sent) if isinstance(record, wire.PendingMessage) else sent)}
+    score = record.score
+    if score is not None:  # between 0 and 1 in the same order, comparable over several calls of one method
+        score = max(score, 0.0)
+        score = min(score, 1.0) if is_bounded else score / (1.0 + score)
+    if session_id is not None and session_id != record.session_id:
+        raw["session_id"] = session_id
+        prefix = f"m_{record.session_id}_"  # the start of an unprocessed message's id
+        if raw["id"].startswith(prefix):
+            raw["id"] = f"m_{session_id}_{raw['id'].removeprefix(prefix)}"
+    for key in ("id", "agent_id", "sender_id"):
+        if isinstance(named := raw.get(key), str):
+            raw[key] = names.agents.restore(named)
+    if isinstance(senders := raw.get("sender_ids"), list):
+        raw["sender_ids"] = [names.agents.restore(item) if isinstance(item, str) else item for item in senders]
     return Hit(
         memory_id=raw["id"],
-        memory_type=found.memory_type,
+        memory_type=record.memory_type,
         session_id=session_id,
-        text=found.text,
-        score=None if record.score is None else _in_unit(record.score, is_bounded=is_bounded),
+        text=record.text,
+        score=score,
         created_at_ms=record.created_at_ms,
         raw=raw,
         legs={"upstream": {"score": record.score, "rank": rank}},
     )
 
 
-def _in_unit(score: float, *, is_bounded: bool) -> float:
-    """0..1 in the same order; scores of one method stay comparable over several calls."""
-    score = max(score, 0.0)
-    return min(score, 1.0) if is_bounded else score / (1.0 + score)
+def _without_unreturned(tree: Tree) -> _Json:
+    return {
+        key: [_without_unreturned(part) for part in value] if key in {"AND", "OR"} else value
+        for key, value in tree.items()
+        if key not in _UNRETURNED_FIELDS
+    }
 
 
-def _renamed(raw: _Json, engine_session_id: str | None, session_id: str | None, agents: AgentNames) -> _Json:
-    if session_id is not None and session_id != engine_session_id:
-        raw["session_id"] = session_id
-        prefix = f"m_{engine_session_id}_"  # how EverOS names a raw message
-        raw["id"] = raw["id"].replace(prefix, f"m_{session_id}_", 1) if raw["id"].startswith(prefix) else raw["id"]
-    for key in ("id", "agent_id", "sender_id"):
-        if isinstance(named := raw.get(key), str) and agents.suffix in named:
-            raw[key] = agents.restore(named)
-    if isinstance(senders := raw.get("sender_ids"), list):
-        raw["sender_ids"] = [agents.restore(item) if isinstance(item, str) else item for item in senders]
-    return raw
+def _matches(condition: Filter | None, hit: Hit) -> bool:
+    """Return True if a hit passes the filters on fields that EverOS returns. Profiles always pass."""
+    if condition is None or hit.memory_type == "profile":
+        return True
+    is_message = hit.memory_type == "unprocessed_message"
+    kind = "Conversation" if is_message else str(hit.raw.get("type", hit.memory_type))
+    senders = hit.raw.get("sender_ids") or [hit.raw.get("sender_id") or hit.raw.get("agent_id")]
+    views = (Filterable(hit.session_id, hit.created_at_ms, str(sender), kind) for sender in senders)
+    return any(map(condition.matches, views))

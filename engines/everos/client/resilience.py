@@ -1,24 +1,28 @@
-"""Retries, circuit breaker and concurrency limits for calls to EverOS."""
-
-from __future__ import annotations
+"""Retries and circuit breaker for calls to EverOS."""
 
 import random
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
-from weakref import WeakValueDictionary
 
 from core.errors import EngineUnavailable, OutcomeUnknown
 from core.http_client import Deadline
+from core.messages import Message as _
 from engines.everos.client.failures import CircuitOpen, InvalidResponse, NoAnswer, NotReached, UpstreamFailed
 
 RETRY_AFTER_SECONDS = 5
 """`Retry-After` for callers when EverOS sends none."""
+OPEN_SECONDS = 5.0
+MAX_FAILURES = 5
+"""Consecutive connection failures of one user that open that user's circuit."""
+MAX_FAILING_USERS = 2
+"""Users whose circuits opened, without a successful call in between, that open the circuit of all users."""
 MAX_TRACKED_USERS = 20_000
-"""Most users with failures that the breaker remembers."""
+"""The most users with failures that the breaker tracks."""
 _T = TypeVar("_T")
 _NOT_RETRIED = (CircuitOpen, InvalidResponse)
 _COUNTED_FAILURES = (NotReached, NoAnswer, InvalidResponse)
@@ -28,7 +32,7 @@ _COUNTED_FAILURES = (NotReached, NoAnswer, InvalidResponse)
 class Retry:
     """Up to `attempts` tries with exponential backoff from `delay_seconds` to `cap_seconds`.
 
-    Up to half of each wait is random, so that many gateways do not retry together. A longer `Retry-After` is honoured.
+    Up to half of each wait is random, so that many gateways do not retry together. A longer `Retry-After` is honored.
     """
 
     attempts: int = 3
@@ -38,44 +42,30 @@ class Retry:
     jitter: Callable[[], float] = random.random
 
     def call(
-        self,
-        once: Callable[[], _T],
-        deadline: Deadline,
-        on_failure: Callable[[EngineUnavailable], None] | None = None,
-        *,
-        settle_seconds: float = 0.0,
+        self, once: Callable[[], _T], deadline: Deadline, unknown: list[OutcomeUnknown], *, settle_seconds: float = 0.0
     ) -> _T:
         """Return the first answer of `once`, waiting at least `settle_seconds` after a try that may still be running.
 
-        Raises: a permanent error at once; otherwise, when no try or time is left, the last error, or an earlier one
-        after which the call may have been carried out.
+        Failures with an unknown outcome are appended to `unknown`. Raises: a permanent error at once; otherwise, when
+        no try or time is left, the last of `unknown`, or the last error if there is none.
         """
-        unknown: OutcomeUnknown | None = None
         for attempt in range(1, self.attempts + 1):
             try:
                 return once()
             except EngineUnavailable as error:
+                backoff = min(self.delay_seconds * 2.0 ** (attempt - 1), self.cap_seconds)
+                wait_seconds = max(backoff * (1 - self.jitter() / 2), error.retry_after_seconds or 0)
                 if isinstance(error, OutcomeUnknown):
-                    unknown = error
-                if on_failure:
-                    on_failure(error)
-                wait = self._wait_seconds(attempt, error)
-                if isinstance(error, OutcomeUnknown) and not isinstance(error, UpstreamFailed):
-                    wait = max(wait, settle_seconds)
+                    unknown.append(error)
+                    if not isinstance(error, UpstreamFailed):
+                        wait_seconds = max(wait_seconds, settle_seconds)
                 is_last = attempt == self.attempts or isinstance(error, _NOT_RETRIED)
-                if is_last or wait >= deadline.left_seconds:
-                    raise _with_retry_after(unknown or error) from error.__cause__
-                self.sleep(wait)
+                if is_last or wait_seconds >= deadline.left_seconds:
+                    decisive = unknown[-1] if unknown else error
+                    decisive.retry_after_seconds = decisive.retry_after_seconds or RETRY_AFTER_SECONDS
+                    raise decisive from error.__cause__
+                self.sleep(wait_seconds)
         raise AssertionError("at least one attempt is made")
-
-    def _wait_seconds(self, attempt: int, error: EngineUnavailable) -> float:
-        backoff = min(self.delay_seconds * 2.0 ** (attempt - 1), self.cap_seconds)
-        return max(backoff * (1 - self.jitter() / 2), error.retry_after_seconds or 0)
-
-
-def _with_retry_after(error: EngineUnavailable) -> EngineUnavailable:
-    error.retry_after_seconds = error.retry_after_seconds or RETRY_AFTER_SECONDS
-    return error
 
 
 @dataclass(slots=True)
@@ -86,147 +76,62 @@ class _Circuit:
     next_try_at: float = 0.0
 
 
-_NO_FAILURE = _Circuit()
-
-
 class Breaker:
     """A circuit breaker per user, and one for all users.
 
-    After `threshold` consecutive connection failures of one user, that user's calls fail for `open_seconds`; then one
-    call probes, and its outcome closes or reopens the circuit. When the circuits of `users` users have opened without a
-    successful call in between, all users' calls fail in the same way.
+    While a circuit is open, its calls fail. After `OPEN_SECONDS` one call is sent as a probe, and its outcome closes or
+    reopens the circuit.
     """
 
-    def __init__(
-        self,
-        threshold: int = 5,
-        open_seconds: float = 5.0,
-        users: int = 2,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._threshold = threshold
-        self._open_seconds = open_seconds
-        self._users = users
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._lock = threading.Lock()
-        self._by_user: OrderedDict[Hashable, _Circuit] = OrderedDict()  # users whose last call failed
         self._global = _Circuit()
-
-    def guard(self, user: Hashable) -> _Guard:
-        """Return a context manager for one call. Raises on entry: `CircuitOpen`."""
-        return _Guard(self, user)
+        self._by_user: OrderedDict[Hashable, _Circuit] = OrderedDict()
+        self._lock = threading.Lock()
 
     def require_closed(self, user: Hashable) -> None:
-        """Check that a call of this user would be sent, without probing. Raises: `CircuitOpen`."""
+        """Check that a call of the user would be sent, without probing. Raises: `CircuitOpen`."""
         with self._lock:
             self._due(user)
 
-    def admit(self, user: Hashable) -> None:
+    @contextmanager
+    def guard(self, user: Hashable) -> Iterator[None]:
+        """Make one call inside the block and count its outcome. Raises on entry: `CircuitOpen`."""
         with self._lock:
-            for circuit in self._due(user):  # this call is the probe; others keep waiting
-                circuit.next_try_at = self._clock() + self._open_seconds
+            for circuit in self._due(user):  # this call is the probe; others still fail
+                circuit.next_try_at = self._clock() + OPEN_SECONDS
+        try:
+            yield
+        except _COUNTED_FAILURES:
+            with self._lock:
+                own = self._by_user.setdefault(user, _Circuit())
+                own.failures += 1
+                self._global.failures += own.failures == MAX_FAILURES
+                own.next_try_at = self._global.next_try_at = self._clock() + OPEN_SECONDS
+                self._by_user.move_to_end(user)
+                if len(self._by_user) > MAX_TRACKED_USERS:
+                    self._by_user.popitem(last=False)
+            raise
+        except BaseException:
+            self._record_success(user)  # a refusal is an answer too
+            raise
+        self._record_success(user)
 
     def _due(self, user: Hashable) -> list[_Circuit]:
         """Return the open circuits that are due to be probed; the lock is held. Raises: `CircuitOpen`."""
-        own = self._by_user.get(user, _NO_FAILURE)
-        asked = ((own, self._threshold), (self._global, self._users))
-        stopped = [circuit for circuit, most in asked if circuit.failures >= most]
-        if stopped:
-            wait = max(circuit.next_try_at for circuit in stopped) - self._clock()
-            if wait > 0:
-                raise CircuitOpen("The memory service cannot be reached.", retry_after_seconds=max(1, round(wait)))
-        return stopped
+        own = self._by_user.get(user, _Circuit())
+        limits = ((own, MAX_FAILURES), (self._global, MAX_FAILING_USERS))
+        opened = [circuit for circuit, limit in limits if circuit.failures >= limit]
+        wait_seconds = max((circuit.next_try_at for circuit in opened), default=0.0) - self._clock()
+        if opened and wait_seconds > 0:
+            raise CircuitOpen(
+                _("The memory engine cannot be reached."), retry_after_seconds=max(1, round(wait_seconds))
+            )
+        return opened
 
-    def failed(self, user: Hashable) -> None:
+    def _record_success(self, user: Hashable) -> None:
         with self._lock:
-            own = self._by_user.setdefault(user, _Circuit())
-            own.failures += 1
-            self._global.failures += own.failures == self._threshold
-            own.next_try_at = self._global.next_try_at = self._clock() + self._open_seconds
-            self._by_user.move_to_end(user)
-            if len(self._by_user) > MAX_TRACKED_USERS:
-                self._by_user.popitem(last=False)
-
-    def succeeded(self, user: Hashable) -> None:
-        with self._lock:
-            if self._global.failures >= self._users:
+            if self._global.failures >= MAX_FAILING_USERS:
                 self._by_user.clear()
             self._by_user.pop(user, None)
             self._global.failures = 0
-
-
-class _Guard:
-    """One call; its end is reported to the breaker. A class, because a generator would make a search 10 % slower."""
-
-    __slots__ = ("_breaker", "_user")
-
-    def __init__(self, breaker: Breaker, user: Hashable) -> None:
-        self._breaker = breaker
-        self._user = user
-
-    def __enter__(self) -> None:
-        self._breaker.admit(self._user)
-
-    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        if isinstance(error, _COUNTED_FAILURES):
-            self._breaker.failed(self._user)
-        else:
-            self._breaker.succeeded(self._user)  # a refusal is an answer too
-
-
-class PerKeyLimit:
-    """At most `size` calls at once for each key."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._lock = threading.Lock()
-        self._by_key: WeakValueDictionary[Hashable, threading.Semaphore] = WeakValueDictionary()
-
-    def slot(self, key: Hashable, deadline: Deadline) -> _Slot:
-        """Return a context manager. Raises on entry: `EngineUnavailable` if no slot is free before the deadline."""
-        return _Slot((self.semaphore_of(key),), deadline)
-
-    def semaphore_of(self, key: Hashable) -> threading.Semaphore:
-        with self._lock:  # a semaphore lives while a call holds or awaits it
-            semaphore = self._by_key.get(key)
-            if semaphore is None:
-                semaphore = self._by_key[key] = threading.Semaphore(self._size)
-            return semaphore
-
-
-class Bulkhead:
-    """At most `size` calls at once, and at most `per_user` of one user, so that hanging calls leave room for others.
-
-    A call without a slot after half of its time fails: sent later, it could time out with an unknown outcome.
-    """
-
-    def __init__(self, size: int, per_user: int) -> None:
-        self._slots = threading.Semaphore(size)
-        self._per_user = PerKeyLimit(per_user)
-
-    def slot(self, deadline: Deadline, user: Hashable) -> _Slot:
-        """Return a context manager. Raises on entry: `EngineUnavailable`."""
-        return _Slot((self._per_user.semaphore_of(user), self._slots), deadline.half())
-
-
-class _Slot:
-    """One permit of each semaphore, acquired in order and held inside `with`."""
-
-    __slots__ = ("_deadline", "_semaphores")
-
-    def __init__(self, semaphores: Sequence[threading.Semaphore], deadline: Deadline) -> None:
-        self._semaphores = semaphores
-        self._deadline = deadline
-
-    def __enter__(self) -> None:
-        for number, semaphore in enumerate(self._semaphores):
-            if not semaphore.acquire(timeout=max(self._deadline.left_seconds, 0)):
-                self._release(number)
-                raise EngineUnavailable("The memory service has too much to do.", retry_after_seconds=1)
-
-    def __exit__(self, *_: object) -> None:
-        self._release(len(self._semaphores))
-
-    def _release(self, number: int) -> None:
-        for semaphore in self._semaphores[:number]:
-            semaphore.release()

@@ -1,10 +1,11 @@
-"""EverOS's answers as typed values, versions 1.0 to 1.5: used fields are validated, unknown keys are ignored."""
+"""Validate answers of EverOS 1.0 to 1.5 as typed values: limited size, JSON only, unknown keys ignored."""
 
-from __future__ import annotations
+from collections.abc import Iterator
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from typing import Annotated, Any, Literal, Self
-
+import orjson
 from pydantic import (
+    AfterValidator,
     AwareDatetime,
     BaseModel,
     BeforeValidator,
@@ -12,8 +13,17 @@ from pydantic import (
     Field,
     ModelWrapValidatorHandler,
     PrivateAttr,
+    ValidationError,
     model_validator,
 )
+
+from core.http_client import Response
+from engines.everos.client.failures import invalid_response
+from store.types import MemoryType
+
+_MAX_ANSWER_BYTES = 16 * 2**20
+_MAX_ERROR_BYTES = 64 * 1024
+_MAX_REQUEST_ID_CHARS = 128
 
 
 def _only_text(value: Any) -> Any:
@@ -31,6 +41,34 @@ _Json = dict[str, Any]
 class _Wire(BaseModel):
     model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
 
+    @classmethod
+    def checked(cls, data: Any) -> Self:
+        """Return EverOS's data as a typed value. Raises: `InvalidResponse`, whose log line contains no values."""
+        try:
+            return cls.model_validate(data)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+            raise invalid_response(f"{cls.__name__}.{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+
+
+class Envelope(_Wire):
+    """A successful answer; `data` is not validated yet."""
+
+    request_id: Annotated[str, AfterValidator(lambda text: text[:_MAX_REQUEST_ID_CHARS])] = ""
+    data: Any = None
+
+
+class _Error(_Wire):
+    code: str = ""
+    message: str = ""
+
+
+class _Refusal(_Wire):
+    """An error, as `{"error": {...}}` of EverOS or `{"detail": …}` of FastAPI."""
+
+    error: _Error | None = None
+    detail: Any = None
+
 
 class Queued(_Wire):
     """The data of a 202. The request id of the answer is the task id."""
@@ -42,16 +80,9 @@ class Task(_Wire):
     status: Literal["pending", "queued", "processing", "success", "failed"]
     error_code: str | None = None
 
-    @property
-    def is_over(self) -> bool:
-        return self.status in {"success", "failed"}
-
 
 class Added(_Wire):
-    """The data of an add. Version 1.0.0 sends no `message_count`."""
-
     status: Literal["accumulated", "extracted"]
-    message_count: int | None = None
 
 
 class Flushed(_Wire):
@@ -61,6 +92,7 @@ class Flushed(_Wire):
 class Record(_Wire):
     """The fields that all five kinds of memories share. `created_at_ms` is 0 for a kind without a time."""
 
+    memory_type: ClassVar[MemoryType]
     id: _Id
     app_id: str = "default"
     project_id: str = "default"
@@ -80,11 +112,15 @@ class _Timed(Record):
         return int(self.timestamp.timestamp() * 1000)
 
 
-class Episode(_Timed):
-    """An episode of `user_id`. `session_id` is null for a merged episode."""
+# `filed_under` is the user or agent that the memory belongs to.
 
-    user_id: str | None
-    episode: str
+
+class Episode(_Timed):
+    """An episode. `session_id` is null for a merged episode."""
+
+    memory_type = "episode"
+    filed_under: str | None = Field(alias="user_id")
+    text: str = Field(alias="episode")
 
 
 class _Statement(_Wire):
@@ -98,7 +134,8 @@ class _ProfileData(_Wire):
 
 
 class Profile(Record):
-    user_id: str | None
+    memory_type = "profile"
+    filed_under: str | None = Field(alias="user_id")
     profile_data: _ProfileData
 
     @property
@@ -113,29 +150,33 @@ class Profile(Record):
 
 
 class AgentCase(_Timed):
-    agent_id: str
+    memory_type = "agent_case"
+    filed_under: str = Field(alias="agent_id")
     task_intent: str
     approach: str
 
+    @property
+    def text(self) -> str:
+        return f"{self.task_intent}\n{self.approach}"
+
 
 class AgentSkill(Record):
-    agent_id: str
-    name: str
-    content: str
+    memory_type = "agent_skill"
+    filed_under: str = Field(alias="agent_id")
+    text: str = Field(alias="content")
 
 
 class _Item(_Wire):
-    type: str
     text: str | None = None
     name: str | None = None
 
 
 class PendingMessage(_Timed):
-    """A message that is not flushed yet. `content` is a string or the items as they were sent."""
+    """A message that is not flushed yet. `content` is a text, or the items of the message."""
 
+    memory_type = "unprocessed_message"
+    filed_under: ClassVar[None] = None
     session_id: str
-    sender_id: str
-    role: str
     content: str | list[_Item]
 
     @property
@@ -143,6 +184,9 @@ class PendingMessage(_Timed):
         if isinstance(self.content, str):
             return self.content
         return "\n".join(item.text or item.name or "" for item in self.content)
+
+
+AnyRecord = Episode | Profile | AgentCase | AgentSkill | PendingMessage
 
 
 class Records(_Wire):
@@ -153,19 +197,20 @@ class Records(_Wire):
     agent_cases: list[AgentCase] = []
     agent_skills: list[AgentSkill] = []
     unprocessed_messages: list[PendingMessage] = []
-    _as_it_came: dict[str, list[_Json]] = PrivateAttr()
+
+    _data: dict[str, list[_Json]] = PrivateAttr()
 
     @model_validator(mode="wrap")
     @classmethod
     def _keep(cls, data: Any, check: ModelWrapValidatorHandler[Self]) -> Self:
         records = check(data)
-        records._as_it_came = data  # noqa: SLF001
+        records._data = data  # noqa: SLF001
         return records
 
-    @property
-    def as_it_came(self) -> dict[str, list[_Json]]:
-        """Return the raw lists by name, for the `raw` of hits."""
-        return self._as_it_came
+    def all(self) -> Iterator[tuple[AnyRecord, _Json]]:
+        """Yield each record with the JSON that EverOS sent."""
+        for name in ("episodes", "agent_cases", "agent_skills", "profiles", "unprocessed_messages"):
+            yield from zip(getattr(self, name), self._data.get(name, ()), strict=True)
 
 
 class Page(Records):
@@ -175,12 +220,33 @@ class Page(Records):
 
 
 class HealthAnswer(_Wire):
-    """`{"status": "ok"}` up to 1.1; later versions add version and capabilities."""
+    """`{"status": "ok"}` up to 1.1; later versions add capabilities."""
 
     status: str
-    version: str | None = None
     capabilities: dict[str, bool] = {}
 
     def can(self, name: str) -> bool:
         """Return the capability, True for older versions, which do not report any."""
         return self.capabilities.get(name, True)
+
+
+def read_json(response: Response) -> Any:
+    """Return the JSON body. Raises: `InvalidResponse` for anything else."""
+    content_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if content_type != "application/json":
+        raise invalid_response(f"{response.status} as {content_type[:80] or 'nothing'}")
+    try:
+        return orjson.loads(response.body(_MAX_ANSWER_BYTES))
+    except orjson.JSONDecodeError as error:
+        raise invalid_response(f"not valid JSON: {error}") from None
+
+
+def read_refusal(response: Response) -> tuple[str, str]:
+    """Return the code and text of an error; the code is empty for answers of proxies."""
+    body = response.body(_MAX_ERROR_BYTES)
+    try:
+        refusal = _Refusal.model_validate_json(body)
+    except ValidationError:
+        return "", body.decode("utf-8", "replace")
+    error = refusal.error or _Error(message=str(refusal.detail or ""))
+    return error.code, error.message

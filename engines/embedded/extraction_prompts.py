@@ -1,25 +1,21 @@
-"""What a language model makes of a conversation: short memories, what agents learned, and who the user is.
+"""Ask a language model to extract memories and agent skills from a conversation, and to write the user's profile.
 
-Each thing that it says is checked by itself: one that is odd is left out, and the others stay.
+Each item of an answer is validated separately; invalid items are left out.
 """
 
-from __future__ import annotations
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Annotated, Any, Final, Literal
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal, TypeVar
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 
-from pydantic import AfterValidator, Field, ValidationError
-
-from engines.embedded.llm.client import Answer, ChatClient
-from engines.embedded.llm.framing import RULE, framed
+from engines.embedded.llm import RULE, Answer, ChatClient
 
 MAX_MEMORIES: Final = 30
 MAX_OF_AGENTS: Final = 3
 MAX_REPLACED: Final = 5
-"""So much at most comes of one answer: a text that makes a model say anything must neither flood a memory nor empty
-it."""
 MAX_TRAITS: Final = 20
+# Limits of one answer, because a prompt injection must neither flood a user's memories nor replace most of them.
 
 Kind = Literal["fact", "preference", "decision", "lesson", "error", "feature_request"]
 CATEGORY_OF: Final[Mapping[Kind, str]] = {
@@ -31,7 +27,7 @@ CATEGORY_OF: Final[Mapping[Kind, str]] = {
     "feature_request": "self_improving_feature_requests",
 }
 
-_OF_USERS: Final = """\
+_USER_PROMPT: Final = """\
 You keep a person's memory. You get a conversation between that person (role user) and agents, memories that are known
 already (with `known`), and messages from before (with `context`: only to understand the others). From the numbered
 messages take what will be worth knowing in later conversations.
@@ -42,36 +38,32 @@ of "yesterday" (each message has its time). kind is one of
 - preference: what they like, dislike, want to be treated like;
 - decision: what they have decided or agreed on;
 """
-_OF_AGENTS: Final = """\
+_AGENT_PROMPT: Final = """\
 - lesson: what an agent found out to work, to be done so the next time;
 - error: a mistake of an agent, with its cause and the way out;
 - feature_request: how the person wishes agents to behave, or what they should be able to do.
 cases: a task that an agent worked on here: task_intent, approach (the steps that worked), key_insight, quality 0..1.
 skills: a way of doing things that will work again elsewhere: name, description, content (the steps).
 """
-_FORM: Final = """\
+_RULES_PROMPT: Final = """\
 importance: 0 (a trifle) to 1 (must never be forgotten). messages: the numbers of the messages that say it. replaces:
 the numbers of known memories that are no longer true because of it; nothing that still holds. Leave out what is known
 already, small talk, questions, what an agent supposes, and secrets such as passwords. Empty lists are a good answer.
 """
-_ANSWER: Final = (
+_ANSWER_FORM: Final = (
     'The answer\'s form: {"memories": [{"kind": "fact", "text": "…", "importance": 0.6, "messages": [1], '
     '"replaces": []}]%s}. '
 )
-_ANSWER_OF_AGENTS: Final = (
+_AGENT_ANSWER_FORM: Final = (
     ', "cases": [{"task_intent": "…", "approach": "…", "key_insight": "…", "quality": 0.8, "messages": [1, 2]}], '
     '"skills": [{"name": "…", "description": "…", "content": "…", "messages": [2]}]'
 )
-_PROFILE: Final = (
+_PROFILE_PROMPT: Final = (
     "You describe a person by what is remembered of them, for agents that work for them. Each line of the data is one "
     "memory. Write a summary of 1 to 5 sentences in the language of most memories: who they are, what they do, what "
     "they like, what is going on; and traits that several memories show, each with what it rests on. Say nothing that "
     'the memories do not say. The answer\'s form: {"summary": "…", "traits": [{"trait": "…", "basis": "…"}]}. '
 ) + RULE
-
-
-def _unit(value: float) -> float:
-    return min(max(value, 0.0), 1.0)
 
 
 def _stripped(value: str) -> str:
@@ -80,14 +72,14 @@ def _stripped(value: str) -> str:
     return value
 
 
-_Unit = Annotated[float, Field(allow_inf_nan=False), AfterValidator(_unit)]
+_Unit = Annotated[float, Field(allow_inf_nan=False), AfterValidator(lambda value: min(max(value, 0.0), 1.0))]
 _Numbers = Annotated[list[int], Field(max_length=100)]
 _Short = Annotated[str, Field(max_length=200), AfterValidator(_stripped)]
 _Sentence = Annotated[str, Field(max_length=500), AfterValidator(_stripped)]
 _Long = Annotated[str, Field(max_length=4000), AfterValidator(_stripped)]
 
 
-class Told(Answer):
+class Statement(Answer):
     """A short memory."""
 
     kind: Kind
@@ -98,7 +90,7 @@ class Told(Answer):
 
 
 class Case(Answer):
-    """How an agent did a task."""
+    """A task that an agent did, and its steps."""
 
     task_intent: _Sentence
     approach: _Long
@@ -108,7 +100,7 @@ class Case(Answer):
 
 
 class Skill(Answer):
-    """What an agent can do again."""
+    """A method that an agent can use again."""
 
     name: _Short
     description: Annotated[str, Field(max_length=1000)] = ""
@@ -121,68 +113,54 @@ class Trait(Answer):
     basis: Annotated[str, Field(max_length=1000)] = ""
 
 
-class _Extracted(Answer):
-    memories: list[Any]
-    cases: list[Any] = []
-    skills: list[Any] = []
+def _valid(shape: type[Answer]) -> BeforeValidator:
+    """Return a validator of lists that leaves out items without the shape."""
+
+    def validate(items: Any) -> Any:
+        if not isinstance(items, list):
+            return items
+        valid = []
+        for item in items:
+            with suppress(ValidationError):
+                valid.append(shape.model_validate(item))
+        return valid
+
+    return BeforeValidator(validate)
 
 
-class _Described(Answer):
+class Extracted(Answer):
+    """The valid items of an answer, before they are compared with stored memories."""
+
+    memories: Annotated[list[Statement], _valid(Statement)]
+    cases: Annotated[list[Case], _valid(Case)] = []
+    skills: Annotated[list[Skill], _valid(Skill)] = []
+
+
+class Described(Answer):
     summary: _Long
-    traits: list[Any] = []
-
-
-@dataclass(frozen=True, slots=True)
-class Extracted:
-    """What is left of an answer after all checks but those that need our rows."""
-
-    memories: Sequence[Told]
-    cases: Sequence[Case]
-    skills: Sequence[Skill]
-
-
-@dataclass(frozen=True, slots=True)
-class Described:
-    summary: str
-    traits: Sequence[Trait]
-
-
-_Shape = TypeVar("_Shape", bound=Answer)
+    traits: Annotated[list[Trait], _valid(Trait), AfterValidator(lambda traits: traits[:MAX_TRAITS])] = []
 
 
 def extract(client: ChatClient, lines: Iterable[Mapping[str, Any]], seconds: float, *, of_agents: bool) -> Extracted:
-    """What the model makes of messages (with `message`, `role`, `speaker`, `at`, `text`), known memories (with `known`,
-    `text`) and context. `of_agents`: what agents learned, too. Errors: `EndpointError`."""
-    form = _ANSWER % (_ANSWER_OF_AGENTS if of_agents else "")
-    task = _OF_USERS + (_OF_AGENTS if of_agents else "") + _FORM + form + RULE
-    answer = client.ask(task, framed(lines), _Extracted, seconds)
-    memories = [told for told in _checked(Told, answer.memories) if of_agents or told.kind in _KINDS_OF_USERS]
+    """Return the items that the model extracts from a window; with `of_agents` also those about agents.
+
+    Raises: `EndpointError`.
+    """
+    form = _ANSWER_FORM % (_AGENT_ANSWER_FORM if of_agents else "")
+    task = _USER_PROMPT + (_AGENT_PROMPT if of_agents else "") + _RULES_PROMPT + form + RULE
+    answer = client.ask(task, lines, Extracted, seconds)
     return Extracted(
-        memories[:MAX_MEMORIES],
-        _checked(Case, answer.cases)[:MAX_OF_AGENTS] if of_agents else (),
-        _checked(Skill, answer.skills)[:MAX_OF_AGENTS] if of_agents else (),
+        memories=[one for one in answer.memories if of_agents or is_of_user(one.kind)][:MAX_MEMORIES],
+        cases=answer.cases[:MAX_OF_AGENTS] if of_agents else [],
+        skills=answer.skills[:MAX_OF_AGENTS] if of_agents else [],
     )
 
 
-def describe(client: ChatClient, memories: Iterable[Mapping[str, Any]], seconds: float) -> Described:
-    """The user as the memories show them. Errors: `EndpointError`."""
-    answer = client.ask(_PROFILE, framed(memories), _Described, seconds)
-    return Described(answer.summary, _checked(Trait, answer.traits)[:MAX_TRAITS])
-
-
-_KINDS_OF_USERS: Final = frozenset({"fact", "preference", "decision"})
+def describe(client: ChatClient, lines: Iterable[Mapping[str, Any]], seconds: float) -> Described:
+    """Return the model's profile of a user from lines of memories. Raises: `EndpointError`."""
+    return client.ask(_PROFILE_PROMPT, lines, Described, seconds)
 
 
 def is_of_user(kind: Kind) -> bool:
-    """Whether it says something about the user, for which only the user's own words are a source."""
-    return kind in _KINDS_OF_USERS
-
-
-def _checked(shape: type[_Shape], given: Sequence[Any]) -> list[_Shape]:
-    found = []
-    for one in given:
-        try:
-            found.append(shape.model_validate(one))
-        except ValidationError:
-            continue
-    return found
+    """Return True for kinds that describe the user: only the user's own messages are sources for them."""
+    return CATEGORY_OF[kind].startswith("user_")
