@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from django.contrib import admin
 from django.utils.translation import gettext_lazy as _
 
@@ -13,8 +11,8 @@ from store.models import (
     IndexVersion,
     LeftUpstream,
     Memory,
-    OwedEmbedding,
-    OwedExtraction,
+    PendingEmbedding,
+    PendingExtraction,
     Session,
     SessionCount,
     VectorPage,
@@ -25,13 +23,12 @@ from store.models import (
 class SessionAdmin(PersonalAdmin):
     list_display = ("session_id", "user", "app_id", "project_id", "kind", "created_at", "flushed_at", "deleted_at")
     list_filter = ("kind", ("flushed_at", admin.EmptyFieldListFilter), ("deleted_at", admin.EmptyFieldListFilter))
-    list_select_related = ("user",)
     search_fields = ("user__user_id__exact", "session_id__exact", "engine_session_id__exact")
 
 
 @admin.register(Memory)
 class MemoryAdmin(PersonalAdmin):
-    """The list shows no text: it is read one memory at a time."""
+    """Omit texts from the list. Each memory's own page shows its text, and that view is audited."""
 
     list_display = ("memory_id", "user", "session", "memory_type", "category", "origin", "is_indexed", "hidden_at")
     list_filter = ("memory_type", "origin", "is_indexed", ("hidden_at", admin.EmptyFieldListFilter))
@@ -39,13 +36,15 @@ class MemoryAdmin(PersonalAdmin):
     search_fields = ("user__user_id__exact", "memory_id__exact", "session__session_id__exact")
 
 
+class _ScopedAdmin(ReadOnlyAdmin):
+    search_fields = ("user__user_id__exact", "app_id__exact", "project_id__exact")
+    search_help_text = _("Exact user ID, app ID or project ID.")
+
+
 @admin.register(IndexStatistics)
-class IndexStatisticsAdmin(ReadOnlyAdmin):
+class IndexStatisticsAdmin(_ScopedAdmin):
     list_display = ("user", "app_id", "project_id", "documents", "tokens")
     list_filter = ("app_id",)
-    list_select_related = ("user",)
-    search_fields = ("user__user_id__exact", "app_id__exact", "project_id__exact")
-    search_help_text = _("A user id, app id or project id, whole.")
 
 
 @admin.register(IndexVersion)
@@ -56,24 +55,18 @@ class IndexVersionAdmin(ReadOnlyAdmin):
 
 
 @admin.register(FactPage)
-class FactPageAdmin(ReadOnlyAdmin):
-    """Numbers, which say nothing to a person but whose they are."""
+class FactPageAdmin(_ScopedAdmin):
+    """Show the owner of a page only: its facts are packed numbers."""
 
     exclude = ("names",)
     list_display = ("user", "app_id", "project_id", "number")
     list_filter = ("app_id",)
-    list_select_related = ("user",)
-    search_fields = ("user__user_id__exact", "app_id__exact", "project_id__exact")
-    search_help_text = _("A user id, app id or project id, whole.")
 
 
 @admin.register(VectorPage)
-class VectorPageAdmin(ReadOnlyAdmin):
+class VectorPageAdmin(_ScopedAdmin):
     list_display = ("user", "app_id", "project_id", "space", "number")
     list_filter = ("space", "app_id")
-    list_select_related = ("user", "space")
-    search_fields = ("user__user_id__exact", "app_id__exact", "project_id__exact")
-    search_help_text = _("A user id, app id or project id, whole.")
 
 
 @admin.register(EmbeddingSpace)
@@ -87,32 +80,30 @@ class EmbeddingSpaceAdmin(ReadOnlyAdmin):
 class EmbeddingAdmin(ReadOnlyAdmin):
     list_display = ("memory", "space")
     list_filter = ("space",)
-    list_select_related = ("memory", "space")
     search_fields = ("memory__memory_id__exact",)
 
 
-@admin.register(OwedEmbedding)
-class OwedEmbeddingAdmin(ReadOnlyAdmin):
+@admin.register(PendingEmbedding)
+class PendingEmbeddingAdmin(ReadOnlyAdmin):
     list_display = ("memory",)
     list_filter = ("memory__memory_type",)
-    list_select_related = ("memory",)
     search_fields = ("memory__memory_id__exact",)
 
 
-@admin.register(OwedExtraction)
-class OwedExtractionAdmin(ReadOnlyAdmin):
+@admin.register(PendingExtraction)
+class PendingExtractionAdmin(ReadOnlyAdmin):
     list_display = ("user", "session", "created_at", "attempts", "retry_at", "given_up_at", "last_error")
     list_filter = (("given_up_at", admin.EmptyFieldListFilter),)
     list_select_related = ("user", "session")
     search_fields = ("user__user_id__exact", "session__session_id__exact")
-    search_help_text = _("A user id or session id, whole.")
+    search_help_text = _("Exact user ID or session ID.")
 
 
 @admin.register(HourCount)
 class HourCountAdmin(ReadOnlyAdmin):
-    list_display = ("slice", "key", "span", "start", "member", "category", "memories")
-    list_filter = ("slice", "span")
-    search_fields = ("key__exact", "member__exact", "category__exact")
+    list_display = ("span", "owner", "start", "agent_id", "category", "memories")
+    list_filter = ("span",)
+    search_fields = ("owner__exact", "agent_id__exact", "category__exact")
 
 
 @admin.register(SessionCount)

@@ -1,6 +1,4 @@
-"""The categories of memories, the three tabs under which they are browsed, and what they are called."""
-
-from __future__ import annotations
+"""The categories of memories, their labels, and the three tabs that group them."""
 
 from typing import Final
 
@@ -21,13 +19,29 @@ TABS: Final[dict[str, tuple[str, ...]]] = {
 }
 CATEGORIES: Final = tuple(category for categories in TABS.values() for category in categories)
 
+MEANINGS: Final[dict[str, str]] = {
+    "user_memory_fact": "a fact about the user",
+    "user_memory_preference": "what the user likes or wants",
+    "user_memory_decision": "a decision of the user",
+    "self_improving_learnings": "a practice that works for the agent",
+    "self_improving_errors": "a mistake of the agent and its lesson",
+    "self_improving_feature_requests": "a behavior that the user wants from the agent",
+    "full_context_user": "a whole message of the user",
+    "full_context_assistant": "a whole message of the agent",
+    "full_context_system": "a whole system message",
+    "full_context_tool": "a tool call",
+    "full_context_tool_result": "the result of a tool call",
+    "full_context_others": "any other message",
+}
+"""The purpose of each category, as tools tell language models."""
+
 _LABELS: Final[dict[str, str | Promise]] = {
     "user_memory_fact": _("Fact"),
     "user_memory_preference": _("Preference"),
     "user_memory_decision": _("Decision"),
     "self_improving_learnings": _("Best practice"),
     "self_improving_errors": _("Error lesson"),
-    "self_improving_feature_requests": _("Behaviour request"),
+    "self_improving_feature_requests": _("Behavior request"),
     "full_context_memory": _("Full context"),
     "full_context_user": _("Full context · user message"),
     "full_context_assistant": _("Full context · assistant message"),
@@ -41,10 +55,10 @@ _TAB_OF: Final = {category: tab for tab, categories in TABS.items() for category
 
 
 def label(category: str) -> str | Promise:
-    """What a category is called in the reader's language; one that we do not know is called by its id."""
+    """Return a category's name in the reader's language; its id if it is unknown."""
     return _LABELS.get(category, category)
 
 
 def tab_of(category: str) -> str:
-    """`user`, `self` or `full`; empty for a category that no tab shows."""
+    """Return `user`, `self` or `full`; empty for a category that no tab shows."""
     return _TAB_OF.get(category, "")

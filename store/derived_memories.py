@@ -1,15 +1,12 @@
-"""What becomes of memories that a model made when their users decide about what they were made of.
+"""Apply users' decisions about messages to the memories that a model derived from them.
 
-A memory goes with each message that it rests on, and comes back with it. One whose message was corrected is set aside
-until a model has read the corrected words. A profile, which rests on many, goes at the first of them and is written
-anew from what is left.
+A derived memory is hidden with any of its sources, and shown again with them. If a source is edited, the memory is
+hidden and the edited text is extracted again. A profile is derived from many memories: any decision about one of them
+removes the profile, and a new one is written.
 """
-
-from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import Final, Literal
 
 from django.conf import settings
 from django.db import transaction
@@ -17,130 +14,128 @@ from django.db.models import Count, Max, Min, Q
 from django.utils import timezone
 
 from store import sessions, storage
-from store.extraction_models import OwedExtraction
-from store.models import Memory, owned_by
+from store.models import Memory, PendingExtraction, owned_by, owner_columns
 from store.types import Owner
 
-HIDDEN_AS: Final = "hidden_as"
-"""Where a payload says why a memory is hidden that no user deleted."""
-Reason = Literal["superseded", "with_source", "reworded"]
+_Reason = Memory.HiddenReason
 
 
-def follow(owner: Owner, memory_ids: Collection[str], at: datetime | None) -> None:
-    """Hide or show what was made of memories that were just hidden or shown. One statement where nothing was made."""
-    made = _made_in_sessions_of(owner, memory_ids)
-    if not made:
+def apply_visibility(owner: Owner, memory_ids: Collection[str], at: datetime | None) -> None:
+    """Hide or show the memories derived from ones just hidden or shown. One SQL statement if there are none."""
+    candidates = _derived_in_sessions_of(owner, memory_ids)
+    if not candidates:
         return
     decided = set(memory_ids)
-    own = [one for one in made if one.memory_id in decided and one.payload.pop(HIDDEN_AS, None)]
-    Memory.objects.bulk_update(own, ["payload"])  # from now on they are their user's decision
     derived = [
-        one for one in made if one.memory_id not in decided and not decided.isdisjoint(one.payload.get("sources", ()))
+        memory for memory in candidates if memory.memory_id not in decided and not decided.isdisjoint(memory.sources)
     ]
     if at is not None:
-        hide([one for one in derived if one.hidden_at is None], "with_source", at)
+        hide([memory for memory in derived if memory.hidden_at is None], _Reason.WITH_SOURCE, at)
     else:
-        waiting = [one for one in derived if one.payload.get(HIDDEN_AS) == "with_source"]
-        sources = {name for one in waiting for name in one.payload["sources"]}
-        still = Memory.objects.filter(owned_by(owner), memory_id__in=sources, hidden_at__isnull=False)
-        hidden = set(still.values_list("memory_id", flat=True))
-        show([one for one in waiting if hidden.isdisjoint(one.payload["sources"])])
-    put_profile_aside(owner)
+        hidden = [memory for memory in derived if memory.hidden_reason == _Reason.WITH_SOURCE]
+        sources = {name for memory in hidden for name in memory.sources}
+        still_hidden = Memory.objects.filter(owned_by(owner), memory_id__in=sources, hidden_at__isnull=False)
+        hidden_sources = set(still_hidden.values_list("memory_id", flat=True))
+        shown = [memory.pk for memory in hidden if hidden_sources.isdisjoint(memory.sources)]
+        Memory.objects.filter(pk__in=shown).update(hidden_at=None, hidden_reason="")
+    replace_profile(owner)
 
 
-def reword(owner: Owner, memory_ids: Collection[str]) -> None:
-    """Put the profile aside where it may rest on memories that their user just edited."""
-    if _made_in_sessions_of(owner, memory_ids):
-        put_profile_aside(owner)
+def apply_edits(owner: Owner, memory_ids: Collection[str]) -> None:
+    """Remove a profile that may be derived from memories that their user just edited."""
+    if _derived_in_sessions_of(owner, memory_ids):
+        replace_profile(owner)
 
 
-def read_again(owner: Owner, memory: Memory) -> None:
-    """Sets aside what a model made of a memory whose words its user just changed, and has it read the new ones: what
-    still holds is said again. What its user corrected themselves stays."""
-    made = [one for one in _made_in_sessions_of(owner, [memory.memory_id]) if _rests_on(one, memory.memory_id)]
-    stale = [one for one in made if one.hidden_at is None or one.payload.get(HIDDEN_AS) == "with_source"]
+def extract_again(owner: Owner, memory: Memory) -> None:
+    """Hide what a model derived from a memory that its user just edited, and queue the new text for extraction.
+
+    Derived memories that the user edited stay.
+    """
+    stale = [
+        derived
+        for derived in _derived_in_sessions_of(owner, [memory.memory_id])
+        if memory.memory_id in derived.sources and not derived.is_edited
+        and (derived.hidden_at is None or derived.hidden_reason == _Reason.WITH_SOURCE)
+    ]  # fmt: skip
     if not stale:
         return
-    hide(stale, "reworded", timezone.now())
-    sources = {name for one in stale for name in one.payload["sources"]}
-    places = Memory.objects.filter(owned_by(owner), memory_id__in=sources).aggregate(first=Min("seq"), last=Max("seq"))
-    OwedExtraction.objects.create(
-        user_id=owner.user_pk,
-        app_id=owner.app_id,
-        project_id=owner.project_id,
+    hide(stale, _Reason.REWORDED, timezone.now())
+    sources = {name for derived in stale for name in derived.sources}
+    span = Memory.objects.filter(owned_by(owner), memory_id__in=sources).aggregate(first=Min("seq"), last=Max("seq"))
+    PendingExtraction.objects.create(
+        **owner_columns(owner),
         session_id=memory.session_id,
         batch_id=memory.batch_id,
-        after_seq=places["first"] - 1,
-        until_seq=places["last"],
+        after_seq=span["first"] - 1,
+        until_seq=span["last"],
     )
 
 
-def _rests_on(made: Memory, memory_id: str) -> bool:
-    return memory_id in made.payload.get("sources", ()) and made.text == made.payload.get("said")
+def replace_profile(owner: Owner) -> None:
+    """Delete the owner's profile with its history, and queue a new one unless the user deleted it.
 
-
-def put_profile_aside(owner: Owner) -> None:
-    """Forgets the owner's profile with its history, what lies in the trash of it too, and owes a new one unless it was
-    its user who deleted it. Call where something that it may rest on was deleted or corrected."""
+    Call after a memory that it may be derived from was deleted or edited.
+    """
     profiles = Memory.objects.filter(owned_by(owner), memory_type=Memory.Type.PROFILE, origin=Memory.Origin.EXTRACTED)
     rows = list(profiles)
     if rows:
         storage.remove(owner, rows)
-    if any(row.hidden_at is None or HIDDEN_AS in row.payload for row in rows):
-        owe_profile(owner)
+    if any(row.hidden_at is None or row.hidden_reason for row in rows):
+        queue_profile(owner)
 
 
-def owe_profile(owner: Owner) -> None:
-    """Has the profile written anew, once, however often it is owed."""
+def queue_profile(owner: Owner) -> None:
+    """Queue a new profile, once."""
     if settings.MEMORY_GATEWAY_LLM_BASE_URL:
-        OwedExtraction.objects.update_or_create(
-            user_id=owner.user_pk,
-            app_id=owner.app_id,
-            project_id=owner.project_id,
+        PendingExtraction.objects.update_or_create(
+            **owner_columns(owner),
             session=None,
             defaults={"attempts": 0, "refusals": 0, "retry_at": None, "last_error": "", "given_up_at": None},
         )
 
 
 def purge(owner: Owner, memory_id: str) -> None:
-    """Deletes for good what rests on a memory. Call before that goes for good, inside its transaction."""
-    made = _made_in_sessions_of(owner, [memory_id])
-    resting = [one for one in made if memory_id in one.payload.get("sources", ())]
-    if resting:
-        storage.remove(owner, resting)
+    """Purge the memories derived from a memory. Call before that memory is purged, inside its transaction."""
+    derived = [one for one in _derived_in_sessions_of(owner, [memory_id]) if memory_id in one.sources]
+    if derived:
+        storage.remove(owner, derived)
 
 
-def _made_in_sessions_of(owner: Owner, memory_ids: Collection[str]) -> list[Memory]:
+def _derived_in_sessions_of(owner: Owner, memory_ids: Collection[str]) -> list[Memory]:
     sessions = Memory.objects.filter(owned_by(owner), memory_id__in=memory_ids).values("session_id")
     return list(Memory.objects.filter(session_id__in=sessions, origin=Memory.Origin.EXTRACTED).order_by("pk"))
 
 
-def hide(memories: Sequence[Memory], reason: Reason, at: datetime) -> None:
-    for memory in memories:
-        memory.hidden_at, memory.payload[HIDDEN_AS] = at, reason
-    Memory.objects.bulk_update(memories, ["hidden_at", "payload"])
+def hide(memories: Sequence[Memory], reason: Memory.HiddenReason, at: datetime) -> None:
+    """Hide derived memories for a reason other than their user's decision."""
+    Memory.objects.filter(pk__in=[one.pk for one in memories]).update(hidden_at=at, hidden_reason=reason)
 
 
-def show(memories: Sequence[Memory]) -> None:
-    for memory in memories:
-        memory.hidden_at = None
-        memory.payload.pop(HIDDEN_AS, None)
-    Memory.objects.bulk_update(memories, ["hidden_at", "payload"])
+def supersede(memories: Sequence[Memory], newer: Memory, at: datetime) -> None:
+    """Hide derived memories that a newer one replaces."""
+    Memory.objects.filter(pk__in=[one.pk for one in memories]).update(
+        hidden_at=at, hidden_reason=_Reason.SUPERSEDED, superseded_by=newer.memory_id
+    )
 
 
 def forget_sessions(owner: Owner, session_ids: Collection[str]) -> None:
-    """Put the profile aside where sessions that are gone had a part in it. A profile that is being written waits, and
-    then finds the sessions gone."""
-    made = Memory.objects.filter(owned_by(owner), session__session_id__in=session_ids, origin=Memory.Origin.EXTRACTED)
-    if made.exists():
+    """Remove a profile that may be derived from sessions that were just deleted.
+
+    A profile that is being written waits for the lock, and then finds the sessions deleted.
+    """
+    derived = Memory.objects.filter(
+        owned_by(owner), session__session_id__in=session_ids, origin=Memory.Origin.EXTRACTED
+    )
+    if derived.exists():
         with transaction.atomic():
             sessions.lock_decisions(owner)
-            put_profile_aside(owner)
+            replace_profile(owner)
 
 
 def extraction_backlog() -> dict[str, int]:
-    """Return how many extractions are pending (`owed`) and how many failed for the last time (`given_up`)."""
+    """Return how many extractions are `pending`, and how many were `given_up`."""
     is_given_up = Q(given_up_at__isnull=False)
-    return OwedExtraction.objects.aggregate(
-        owed=Count("pk", filter=~is_given_up), given_up=Count("pk", filter=is_given_up)
+    return PendingExtraction.objects.aggregate(
+        pending=Count("pk", filter=~is_given_up), given_up=Count("pk", filter=is_given_up)
     )

@@ -1,26 +1,25 @@
-"""The filter language of search: parsed once into typed conditions, applied to memories, never handed to a database.
+"""The filter language of search: parsed into typed conditions that are evaluated in Python, never in a database.
 
     {"session_id": "chat:c1", "AND": [{"timestamp": {"gte": 1780000000000}}, {"OR": [{"sender_id": "u1"}, …]}]}
 
-The fields of one node and its `AND` hold together; a plain value means equal; `AND: []` is no condition.
+All fields of one node and its `AND` must match; a plain value means equal; `AND: []` and `OR: []` are no condition.
 """
 
-from __future__ import annotations
-
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from core.errors import InvalidInput
+from core.messages import Message as _
 from core.times import as_ms, to_ms
 
 MAX_DEPTH: Final = 8
 MAX_NODES: Final = 200
 MAX_LIST: Final = 1000
 MAX_MS: Final = 253_402_300_799_999
-"""The end of the year 9999: beyond it no clock of ours and no upstream can go."""
+"""The end of the year 9999, the latest time that Python and EverOS represent (Unix milliseconds)."""
 _MAX_TEXT: Final = 512
 
 _ALL = ("eq", "ne", "gt", "gte", "lt", "lte", "in")
@@ -43,21 +42,18 @@ _COMPARE: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
 }
 
 
-class Filterable(Protocol):
-    """What conditions speak of; `timestamp` in Unix milliseconds, `type` "Conversation" of episodes."""
+class Filterable(NamedTuple):
+    """The fields of a memory that filters compare. `timestamp` is Unix milliseconds.
 
-    @property
-    def session_id(self) -> str | None: ...
-    @property
-    def parent_type(self) -> str | None: ...
-    @property
-    def parent_id(self) -> str | None: ...
-    @property
-    def timestamp(self) -> int: ...
-    @property
-    def sender_id(self) -> str: ...
-    @property
-    def type(self) -> str: ...
+    `type` is "Conversation" for episodes. The parent is the resource, or else the session.
+    """
+
+    session_id: str | None
+    timestamp: int
+    sender_id: str
+    type: str
+    parent_type: str | None = None
+    parent_id: str | None = None
 
 
 class Filter(Protocol):
@@ -66,7 +62,7 @@ class Filter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One field compared with a value (with `in`: a frozenset)."""
+    """A comparison of one field with a value, for `in` a frozenset of values."""
 
     field: str
     operator: str
@@ -78,74 +74,79 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True)
-class AllOf:
+class Group:
+    """Conditions that must all match, or any of them: `must` is `all` or `any`."""
+
     parts: tuple[Filter, ...]
+    must: Callable[[Iterable[bool]], bool] = all
 
     def matches(self, memory: Filterable) -> bool:
-        return all(part.matches(memory) for part in self.parts)
-
-
-@dataclass(frozen=True, slots=True)
-class AnyOf:
-    parts: tuple[Filter, ...]
-
-    def matches(self, memory: Filterable) -> bool:
-        return any(part.matches(memory) for part in self.parts)
+        return self.must(part.matches(memory) for part in self.parts)
 
 
 def parse(tree: Mapping[str, Any] | None) -> Filter:
-    """The caller's tree as conditions; None and {} match everything. Errors: `InvalidInput` naming the node."""
+    """Return the conditions of a filter tree; None and {} match everything. Raises: `InvalidInput` naming the node."""
     return _Parser().node(tree or {}, "filters", 1)
 
 
 class _Parser:
-    """Counts while it descends: what is too deep or too large is refused before it is built."""
+    """Counts levels and nodes while it descends, so a tree that is too deep or too large is refused early."""
 
     def __init__(self) -> None:
         self._nodes = 0
 
     def node(self, tree: Any, path: str, depth: int) -> Filter:
         if not isinstance(tree, Mapping):
-            raise InvalidInput.of_field(path, "must be an object of conditions")
+            raise InvalidInput.of_field(path, _("must be an object of conditions"))
         if depth > MAX_DEPTH:
-            raise InvalidInput.of_field("filters", f"must nest at most {MAX_DEPTH} levels deep")
+            raise InvalidInput.of_field("filters", _("must nest at most %(number)s levels deep", number=MAX_DEPTH))
         self._nodes += 1
         if self._nodes > MAX_NODES:
-            raise InvalidInput.of_field("filters", f"must hold at most {MAX_NODES} objects of conditions")
+            raise InvalidInput.of_field(
+                "filters", _("must have at most %(number)s objects of conditions", number=MAX_NODES)
+            )
         parts: list[Filter] = []
         for name, value in tree.items():
             if name in {"AND", "OR"}:
                 parts += self._group(name, value, f"{path}.{name}", depth)
             else:
                 parts += self._field(str(name), value, path)
-        return parts[0] if len(parts) == 1 else AllOf(tuple(parts))
+        return parts[0] if len(parts) == 1 else Group(tuple(parts))
 
     def _group(self, name: str, value: Any, path: str, depth: int) -> list[Filter]:
         if not isinstance(value, list):
-            raise InvalidInput.of_field(path, "must be a list of conditions")
+            raise InvalidInput.of_field(path, _("must be a list of conditions"))
         parts = [self.node(item, f"{path}.{number}", depth + 1) for number, item in enumerate(value)]
-        if not parts:
-            return []
-        return [AllOf(tuple(parts)) if name == "AND" else AnyOf(tuple(parts))]
+        return [Group(tuple(parts), all if name == "AND" else any)] if parts else []
 
     def _field(self, name: str, value: Any, path: str) -> list[Filter]:
         if name not in OPERATORS:
             allowed = ", ".join([*OPERATORS, "AND", "OR"])
-            raise InvalidInput.of_field(path, f"{name[:64]!r} is not a field of filters; allowed are {allowed}")
+            raise InvalidInput.of_field(
+                path,
+                _("%(name)s is not a field of filters; allowed are %(allowed)s", name=repr(name[:64]), allowed=allowed),
+            )
         path = f"{path}.{name}"
         if not isinstance(value, Mapping):
             return [Condition(name, "eq", _value(name, value, path))]
         if not value:
-            raise InvalidInput.of_field(path, "must name an operator")
+            raise InvalidInput.of_field(path, _("must name an operator"))
         return [self._comparison(name, str(op), operand, path) for op, operand in value.items()]
 
     def _comparison(self, name: str, op: str, operand: Any, path: str) -> Condition:
         if op not in OPERATORS[name]:
-            raise InvalidInput.of_field(path, f"{op[:64]!r} is no operator; allowed are {', '.join(OPERATORS[name])}")
+            raise InvalidInput.of_field(
+                path,
+                _(
+                    "%(op)s is not an operator; allowed are %(operators)s",
+                    op=repr(op[:64]),
+                    operators=", ".join(OPERATORS[name]),
+                ),
+            )
         if op != "in":
             return Condition(name, op, _value(name, operand, path))
         if not isinstance(operand, list) or not 1 <= len(operand) <= MAX_LIST:
-            raise InvalidInput.of_field(path, f"'in' must be a list of 1 to {MAX_LIST} values")
+            raise InvalidInput.of_field(path, _("'in' must be a list of 1 to %(number)s values", number=MAX_LIST))
         return Condition(name, op, frozenset(_value(name, item, path) for item in operand))
 
 
@@ -153,22 +154,22 @@ def _value(name: str, value: Any, path: str) -> str | int:
     if name == "timestamp":
         return _milliseconds(value, path)
     if not isinstance(value, str) or len(value) > _MAX_TEXT:
-        raise InvalidInput.of_field(path, f"must be text of at most {_MAX_TEXT} characters")
+        raise InvalidInput.of_field(path, _("must be text of at most %(number)s characters", number=_MAX_TEXT))
     return value
 
 
 def _milliseconds(value: Any, path: str) -> int:
-    """Unix milliseconds, or an ISO 8601 time (UTC where it names no zone)."""
+    """Return Unix milliseconds, also for an ISO 8601 time, which is UTC if it names no zone."""
     if isinstance(value, float) and value.is_integer():
-        value = int(value)  # JSON knows no integers: 8.0 is the same number as 8
+        value = int(value)  # JSON has one type of numbers: 8.0 equals 8
     if isinstance(value, int) and not isinstance(value, bool):
         if not 0 <= value <= MAX_MS:
-            raise InvalidInput.of_field(path, f"must lie between 0 and {MAX_MS}")
+            raise InvalidInput.of_field(path, _("must be between 0 and %(number)s", number=MAX_MS))
         return as_ms(value)
     if not isinstance(value, str):
-        raise InvalidInput.of_field(path, "must be Unix milliseconds or an ISO 8601 time")
+        raise InvalidInput.of_field(path, _("must be Unix milliseconds or an ISO 8601 time"))
     try:
         moment = datetime.fromisoformat(value)
         return to_ms(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
     except ValueError:
-        raise InvalidInput.of_field(path, "must be Unix milliseconds or an ISO 8601 time") from None
+        raise InvalidInput.of_field(path, _("must be Unix milliseconds or an ISO 8601 time")) from None

@@ -1,27 +1,52 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from typing import Any, Final
+from uuid import UUID
 
 from django.db import models
+from django.db.models import Q, TextChoices
 from django.utils.translation import gettext_lazy as _
 
 from accounts.models import MemoryUser
-from store.extraction_models import OwedExtraction
-from store.index_models import Embedding, EmbeddingSpace, FactPage, OwedEmbedding, VectorPage
-from store.rollup_models import HourCount, SessionCount
+from core.localization import MessageField
+from core.sql import uuid_value
+from store.types import Owner
 
-if TYPE_CHECKING:
-    from store.types import Owner
 
-__all__ = [
-    "BARE", "WRITTEN_DOWN", "Embedding", "EmbeddingSpace", "FactPage", "HourCount", "IndexStatistics", "IndexVersion",
-    "Memory", "OwedEmbedding", "OwedExtraction", "Session", "SessionCount", "VectorPage", "owned_by",
-]  # fmt: skip
+class DeliveryState(TextChoices):
+    """The states of journal entries, which are messages recorded for an external engine; empty for other memories.
+
+    `PURGED`: an empty row that a purge leaves, so that the same memory is not stored again.
+    """
+
+    UNCONFIRMED = "unconfirmed", _("Unconfirmed")
+    BUFFERED = "buffered", _("Buffered")
+    FLUSHED = "flushed", _("Flushed")
+    PURGED = "purged", _("Purged")
+
+
+_SETTLED: Final = (DeliveryState.FLUSHED, DeliveryState.PURGED)
+IS_JOURNAL_ENTRY: Final = ~Q(delivery_state="")
+IS_SETTLED: Final = Q(delivery_state__in=_SETTLED)
+"""Journal entries that are not listed: purged ones, and those that EverOS has turned into memories."""
+
+
+def is_settled_sql(row: str) -> str:
+    """Return `IS_SETTLED` as SQL for rows of `store_memory` with that alias."""
+    return f"{row}.delivery_state IN ({', '.join(repr(state.value) for state in _SETTLED)})"
 
 
 def owned_by(owner: Owner) -> models.Q:
-    """The condition that every query of an engine table starts from."""
+    """Return the condition on user and scope, which every query of memories and sessions needs."""
     return models.Q(user_id=owner.user_pk, app_id=owner.app_id, project_id=owner.project_id)
+
+
+def owner_columns(owner: Owner) -> dict[str, Any]:
+    """Return the columns by which rows belong to the owner."""
+    return {"user_id": owner.user_pk, "app_id": owner.app_id, "project_id": owner.project_id}
+
+
+def owner_values(owner: Owner) -> list[UUID | str]:
+    """Return the values of `user_id = %s AND app_id = %s AND project_id = %s`."""
+    return [uuid_value(owner.user_pk), owner.app_id, owner.project_id]
 
 
 class Session(models.Model):
@@ -30,20 +55,20 @@ class Session(models.Model):
     class Kind(models.TextChoices):
         CHAT = "chat", _("Chat")
         RESOURCE = "resource", _("Resource")
-        MEMORY_EDIT = "memory_edit", _("Memory Edit")
+        MEMORY_EDIT = "memory_edit", _("Memory edit")
         OTHER = "other", _("Other")
 
-    # No index of its own: others begin with it. So do those of a memory's user and session.
+    # No separate index, because others begin with this column. The same holds for a memory's user and session.
     user = models.ForeignKey(
         MemoryUser, models.CASCADE, verbose_name=_("user"), related_name="sessions", db_index=False
     )
-    app_id = models.CharField(_("app id"), max_length=64, default="default")
-    project_id = models.CharField(_("project id"), max_length=64, default="default")
-    session_id = models.CharField(_("session id"), max_length=128)
+    app_id = models.CharField(_("app ID"), max_length=64, default="default")
+    project_id = models.CharField(_("project ID"), max_length=64, default="default")
+    session_id = models.CharField(_("session ID"), max_length=128)
     engine_session_id = models.CharField(
-        _("engine session id"),
+        _("engine session ID"),
         max_length=128,
-        help_text=_("The engine's own id: the same, unless another user already holds that id upstream."),
+        help_text=_("Equals the session ID, unless another user already has that ID in the engine."),
     )
     kind = models.CharField(_("kind"), max_length=12, choices=Kind)
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
@@ -53,10 +78,10 @@ class Session(models.Model):
         _("retry at"), null=True, blank=True, help_text=_("When unconfirmed calls are retried.")
     )
     deleted_at = models.DateTimeField(
-        _("deleted at"), null=True, blank=True, help_text=_("Set for good: late writes are refused.")
+        _("deleted at"), null=True, blank=True, help_text=_("Set when permanently deleted; later writes are refused.")
     )
     hidden_at = models.DateTimeField(
-        _("hidden at"), null=True, blank=True, help_text=_("Deleted by its user; restorable until purged.")
+        _("hidden at"), null=True, blank=True, help_text=_("Set when deleted by a user; restorable until purged.")
     )
 
     class Meta:
@@ -84,9 +109,12 @@ class Session(models.Model):
     def __str__(self) -> str:
         return self.session_id
 
+    @property
+    def owner(self) -> Owner:
+        """Return the user and scope of the session. Select `user` with the session to save a query."""
+        return Owner(self.user_id, self.user.user_id, self.app_id, self.project_id)
 
-BARE = "purged"
-"""The `batch_id` of rows that a purge left: they hold a name alone."""
+
 _SHOWN = models.Q(hidden_at__isnull=True)
 _BROWSED_BY: dict[str, list[str]] = {
     "time": [],
@@ -103,18 +131,20 @@ _BROWSED_BY: dict[str, list[str]] = {
 
 
 class Memory(models.Model):
-    """What is remembered. Authoritative under the embedded engine, a mirror under an upstream.
+    """A memory of one user: authoritative under the embedded engine, a copy under an external one.
 
-    `seq` orders a session's memories, `created_at_ms` is when it was said (Unix milliseconds). `is_indexed` says that
-    the keyword index holds its tokens, `token_count` how many.
+    `seq` orders a session's memories, `created_at_ms` is when the message was sent (Unix milliseconds). `batch_id` is
+    the call or flush that groups memories. `is_indexed`: the keyword index holds its tokens, `token_count` of them.
+    Derived memories name their `sources` and the memories that they replace (`supersedes`), both by memory id;
+    `original_text` is what the model wrote. `payload` is the engine's own data.
     """
 
     class Type(models.TextChoices):
         EPISODE = "episode", _("Episode")
         PROFILE = "profile", _("Profile")
-        AGENT_CASE = "agent_case", _("Agent Case")
-        AGENT_SKILL = "agent_skill", _("Agent Skill")
-        UNPROCESSED_MESSAGE = "unprocessed_message", _("Unprocessed Message")
+        AGENT_CASE = "agent_case", _("Agent case")
+        AGENT_SKILL = "agent_skill", _("Agent skill")
+        UNPROCESSED_MESSAGE = "unprocessed_message", _("Unprocessed message")
 
     class Origin(models.TextChoices):
         EMBEDDED = "embedded", _("Embedded")
@@ -123,12 +153,19 @@ class Memory(models.Model):
         TOOL = "tool", _("Tool")
         EXTRACTED = "extracted", _("Extracted")
 
+    class HiddenReason(models.TextChoices):
+        """The gateway's reasons to hide a derived memory that no user deleted."""
+
+        SUPERSEDED = "superseded", _("Superseded")
+        WITH_SOURCE = "with_source", _("Source deleted")
+        REWORDED = "reworded", _("Source edited")
+
     user = models.ForeignKey(
         MemoryUser, models.CASCADE, verbose_name=_("user"), related_name="memories", db_index=False
     )
-    app_id = models.CharField(_("app id"), max_length=64, default="default")
-    project_id = models.CharField(_("project id"), max_length=64, default="default")
-    memory_id = models.CharField(_("memory id"), max_length=256)
+    app_id = models.CharField(_("app ID"), max_length=64, default="default")
+    project_id = models.CharField(_("project ID"), max_length=64, default="default")
+    memory_id = models.CharField(_("memory ID"), max_length=256)
     session = models.ForeignKey(
         Session,
         models.CASCADE,
@@ -138,32 +175,55 @@ class Memory(models.Model):
         related_name="memories",
         db_index=False,
     )
-    agent_id = models.CharField(_("agent id"), max_length=64, blank=True)
+    agent_id = models.CharField(_("agent ID"), max_length=64, blank=True)
     memory_type = models.CharField(_("memory type"), max_length=20, choices=Type)
     category = models.CharField(_("category"), max_length=40, blank=True)
-    sender_id = models.CharField(_("sender id"), max_length=128, blank=True)
+    sender_id = models.CharField(_("sender ID"), max_length=128, blank=True)
     speaker = models.CharField(
-        _("speaker"), max_length=64, blank=True, help_text=_("Who says it, as questions name them.")
+        _("speaker"), max_length=64, blank=True, help_text=_("The speaker's name as questions use it.")
     )
     text = models.TextField(_("text"))
+    original_text = models.TextField(
+        _("original text"), blank=True, help_text=_("Text written by a model; empty for other memories.")
+    )
     importance = models.FloatField(_("importance"), null=True, blank=True)
-    batch_id = models.CharField(_("batch id"), max_length=64, blank=True)
+    batch_id = models.CharField(_("batch ID"), max_length=64, blank=True)
+    delivery_state = models.CharField(
+        _("delivery state"),
+        max_length=12,
+        choices=DeliveryState,
+        blank=True,
+        help_text=_("Only for messages recorded for an external engine."),
+    )
+    sent_at = models.DateTimeField(
+        _("sent at"), null=True, blank=True, help_text=_("When an unconfirmed message was first sent.")
+    )
     seq = models.IntegerField(_("seq"), default=0)
     chunk_index = models.IntegerField(_("chunk index"), null=True, blank=True)
+    sources = models.JSONField(_("sources"), default=list, blank=True)
+    supersedes = models.JSONField(_("supersedes"), default=list, blank=True)
+    superseded_by = models.CharField(_("superseded by"), max_length=256, blank=True)
     payload = models.JSONField(_("payload"), default=dict, blank=True)
     created_at_ms = models.BigIntegerField(_("created at ms"))
     origin = models.CharField(_("origin"), max_length=10, choices=Origin, default=Origin.EMBEDDED)
     is_indexed = models.BooleanField(_("is indexed"), default=False)
     token_count = models.IntegerField(_("token count"), default=0)
     hidden_at = models.DateTimeField(
-        _("hidden at"), null=True, blank=True, help_text=_("Deleted by its user; restorable until purged.")
+        _("hidden at"), null=True, blank=True, help_text=_("Set when deleted by a user; restorable until purged.")
+    )
+    hidden_reason = models.CharField(
+        _("hidden reason"),
+        max_length=12,
+        choices=HiddenReason,
+        blank=True,
+        help_text=_("Empty if not hidden, or if deleted by a user."),
     )
 
     class Meta:
         verbose_name = _("memory")
         verbose_name_plural = _("memories")
         ordering = ("-id",)
-        # The id first: an operator's token knows no owner, and a user's own request no scope.
+        # The id comes first: operators look memories up without user, users without scope.
         constraints = [
             models.UniqueConstraint(fields=["memory_id", "user", "app_id", "project_id"], name="memory_of_one_user")
         ]
@@ -185,7 +245,7 @@ class Memory(models.Model):
                 ),
                 name="memory_set_apart",
             ),
-            # What operators browse, newest or oldest first, under one condition each; without what is in the trash.
+            # For browsing by operators, newest or oldest first, with one condition each; without the trash.
             *(
                 models.Index(fields=[*fields, "created_at_ms", "id"], condition=_SHOWN, name=f"memory_browsed_{name}")
                 for name, fields in _BROWSED_BY.items()
@@ -198,37 +258,58 @@ class Memory(models.Model):
             models.Index(
                 fields=["created_at_ms", "id"], condition=models.Q(hidden_at__isnull=False), name="memory_in_trash"
             ),
+            *(
+                models.Index(
+                    fields=[field],
+                    condition=models.Q(delivery_state=DeliveryState.UNCONFIRMED),
+                    name=f"memory_unconfirmed_{field}",
+                )
+                for field in ("user", "sent_at")
+            ),
         ]
 
     def __str__(self) -> str:
         return self.memory_id
 
+    @property
+    def is_edited(self) -> bool:
+        """Return True if a user edited the text of a derived memory."""
+        return self.text != self.original_text
 
-WRITTEN_DOWN = (Memory.Origin.PANEL, Memory.Origin.TOOL)
-"""What nobody said: an operator or a tool wrote it down. Where it names an agent, it is for that agent alone."""
+
+MANUAL_ORIGINS = (Memory.Origin.PANEL, Memory.Origin.TOOL)
+"""Origins of memories that an operator or a tool wrote. If such a memory names an agent, only that agent finds it."""
+
+
+class Owned(models.Model):
+    """A row about the memories of one user and scope."""
+
+    user = models.ForeignKey(MemoryUser, models.CASCADE, verbose_name=_("user"), related_name="+")
+    app_id = models.CharField(_("app ID"), max_length=64)
+    project_id = models.CharField(_("project ID"), max_length=64)
+
+    class Meta:
+        abstract = True
 
 
 class LeftUpstream(models.Model):
-    """The digest of a name under which an upstream still holds something of an erased user: a user id or a session."""
+    """The digest of an erased user id or session whose data an external engine still holds."""
 
     digest = models.CharField(_("digest"), primary_key=True, max_length=64)
     noted_at = models.DateTimeField(_("noted at"), auto_now_add=True)
 
     class Meta:
-        verbose_name = _("name left upstream")
-        verbose_name_plural = _("names left upstream")
+        verbose_name = _("retained engine name")
+        verbose_name_plural = _("retained engine names")
         default_permissions = ("view",)
 
     def __str__(self) -> str:
         return self.digest
 
 
-class IndexStatistics(models.Model):
-    """How much of one user and scope the keyword index holds: BM25 weighs words by these, never by others' text."""
+class IndexStatistics(Owned):
+    """The size of the keyword index of one user and scope. BM25 uses no other user's text."""
 
-    user = models.ForeignKey(MemoryUser, models.CASCADE, verbose_name=_("user"), related_name="+")
-    app_id = models.CharField(_("app id"), max_length=64)
-    project_id = models.CharField(_("project id"), max_length=64)
     documents = models.BigIntegerField(_("documents"), default=0)
     tokens = models.BigIntegerField(_("tokens"), default=0)
 
@@ -242,7 +323,7 @@ class IndexStatistics(models.Model):
 
 
 class IndexVersion(models.Model):
-    """Which tokenizer built the keyword index: one row. Another version in the code means a rebuild."""
+    """The tokenizer that built the keyword index: one row. Another version in the code requires a rebuild."""
 
     tokenizer = models.CharField(_("tokenizer"), max_length=32)
     built_at = models.DateTimeField(_("built at"), auto_now=True)
@@ -253,3 +334,226 @@ class IndexVersion(models.Model):
 
     def __str__(self) -> str:
         return self.tokenizer
+
+
+# Pages of 256 memories that a search reads as a whole, vectors, and the backlogs of embedding and extraction.
+
+
+class FactPage(Owned):
+    """The facts that rank up to 256 indexed memories of one user and scope; written by `store.index.pages`."""
+
+    number = models.IntegerField(_("number"))
+    facts = models.BinaryField(_("facts"))
+    names = models.TextField(_("names"))
+
+    class Meta:
+        verbose_name = _("fact page")
+        verbose_name_plural = _("fact pages")
+        constraints = [
+            models.UniqueConstraint(fields=["user", "app_id", "project_id", "number"], name="fact_page_of_one_user")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user_id} {self.app_id}/{self.project_id} {self.number}"
+
+
+class EmbeddingSpace(models.Model):
+    """The vectors of one model with one number of dimensions. Searches use the active space only.
+
+    `knows_other_scripts`: a test showed that the model distinguishes Chinese sentences; None before the test.
+    """
+
+    model = models.CharField(_("model"), max_length=200)
+    dimensions = models.IntegerField(
+        _("dimensions"), help_text=_("0 until the first vector arrives, if the settings give no number.")
+    )
+    sends_dimensions = models.BooleanField(
+        _("sends dimensions"), default=False, help_text=_("Whether requests ask the model for this number.")
+    )
+    is_active = models.BooleanField(_("is active"), default=False)
+    knows_other_scripts = models.BooleanField(_("supports other scripts"), null=True)
+    last_error = MessageField(_("last error"), blank=True)
+    failed_at = models.DateTimeField(_("failed at"), null=True, blank=True)
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
+
+    class Meta:
+        verbose_name = _("embedding space")
+        verbose_name_plural = _("embedding spaces")
+        constraints = [
+            models.UniqueConstraint(
+                fields=["is_active"], condition=models.Q(is_active=True), name="one_active_embedding_space"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.model} ({self.dimensions})"
+
+
+class Embedding(models.Model):
+    """A memory's vector of length 1, as half-precision floats, and the digest of the text that it was computed from.
+
+    `vector` is empty if the model does not support the script of the text, or refused the text.
+    """
+
+    memory = models.ForeignKey(Memory, models.CASCADE, verbose_name=_("memory"), related_name="+")
+    space = models.ForeignKey(EmbeddingSpace, models.CASCADE, verbose_name=_("space"), related_name="+")
+    digest = models.BinaryField(_("digest"), max_length=16)
+    vector = models.BinaryField(_("vector"))
+
+    class Meta:
+        verbose_name = _("embedding")
+        verbose_name_plural = _("embeddings")
+        constraints = [models.UniqueConstraint(fields=["memory", "space"], name="embedding_of_one_memory")]
+        indexes = [models.Index(fields=["space", "digest"], name="embedding_by_text")]
+
+    def __str__(self) -> str:
+        return f"{self.memory_id} in {self.space_id}"
+
+
+class VectorPage(Owned):
+    """Up to 256 vectors of one user and scope, a byte per dimension; written by `store.vectors.pages`."""
+
+    space = models.ForeignKey(EmbeddingSpace, models.CASCADE, verbose_name=_("space"), related_name="+")
+    number = models.IntegerField(_("number"))
+    rows = models.BinaryField(_("rows"))
+    codes = models.BinaryField(_("codes"))
+
+    class Meta:
+        verbose_name = _("vector page")
+        verbose_name_plural = _("vector pages")
+        constraints = [
+            models.UniqueConstraint(
+                fields=["user", "app_id", "project_id", "space", "number"], name="vector_page_of_one_user"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user_id} {self.app_id}/{self.project_id} {self.space_id}/{self.number}"
+
+
+class PendingEmbedding(models.Model):
+    """A memory without a vector: created with the memory, deleted when the vector is stored."""
+
+    memory = models.OneToOneField(Memory, models.CASCADE, verbose_name=_("memory"), primary_key=True, related_name="+")
+
+    class Meta:
+        verbose_name = _("pending embedding")
+        verbose_name_plural = _("pending embeddings")
+
+    def __str__(self) -> str:
+        return str(self.memory_id)
+
+
+class PendingExtraction(Owned):
+    """Messages of a session that are pending for extraction; without a session, a user's profile to write again.
+
+    `after_seq` is the last message that was extracted, `until_seq` the last to extract (None: the end of the batch).
+    `attempts` counts failures of the endpoint, `refusals` its refusals of the text; after `given_up_at`, no retries.
+    """
+
+    session = models.ForeignKey(Session, models.CASCADE, verbose_name=_("session"), null=True, related_name="+")
+    batch_id = models.CharField(_("batch ID"), max_length=64, blank=True)
+    after_seq = models.IntegerField(_("after seq"), default=-1)
+    until_seq = models.IntegerField(_("until seq"), null=True)
+    attempts = models.IntegerField(_("attempts"), default=0)
+    refusals = models.IntegerField(_("refusals"), default=0)
+    retry_at = models.DateTimeField(_("retry at"), null=True)
+    last_error = MessageField(_("last error"), blank=True)
+    given_up_at = models.DateTimeField(_("given up at"), null=True)
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
+
+    class Meta:
+        verbose_name = _("pending extraction")
+        verbose_name_plural = _("pending extractions")
+        ordering = ("id",)
+        constraints = [
+            models.UniqueConstraint(
+                fields=["user", "app_id", "project_id"],
+                condition=Q(session__isnull=True),
+                name="one_pending_profile_per_user",
+            )
+        ]
+        indexes = [
+            models.Index(fields=["id"], condition=Q(given_up_at__isnull=True), name="extraction_pending"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user_id} {self.session_id} {self.batch_id}"
+
+
+# Counts of live memories: written by the triggers of `store.rollups`, read by `store.browse`.
+
+
+class HourCount(models.Model):
+    """The number of memories of an agent and a category in a period, of one user or of all users (`owner` "").
+
+    The period is `span` hours long and begins `start` × `span` hours after 1970 (UTC); see `store.rollups`.
+
+    On PostgreSQL a change is a separate row, numbered by `delta`, until `store.rollups.settle` adds it to the row whose
+    `delta` is 0: so writers never wait for each other. Readers sum up all rows.
+    """
+
+    span = models.IntegerField(_("span"))
+    owner = models.CharField(_("owner"), max_length=32)
+    start = models.IntegerField(_("start"))
+    agent_id = models.CharField(_("agent ID"), max_length=64)
+    category = models.CharField(_("category"), max_length=40)
+    origin = models.CharField(_("origin"), max_length=10)
+    app_id = models.CharField(_("app ID"), max_length=64)
+    project_id = models.CharField(_("project ID"), max_length=64)
+    delta = models.BigIntegerField(_("delta"), default=0)
+    memories = models.BigIntegerField(_("memories"))
+    low = models.BigIntegerField(_("low"), help_text=_("Memories with importance below 0.34."))
+    mid = models.BigIntegerField(_("mid"))
+    high = models.BigIntegerField(_("high"), help_text=_("Memories with importance of 0.67 or more."))
+    weight = models.BigIntegerField(_("weight"), help_text=_("Sum of importance, in millionths."))
+
+    class Meta:
+        verbose_name = _("hour count")
+        verbose_name_plural = _("hour counts")
+        default_permissions = ("view",)
+        constraints = [
+            models.UniqueConstraint(
+                fields=["span", "owner", "start", "agent_id", "category", "origin", "app_id", "project_id", "delta"],
+                name="hour_count_once",
+            )
+        ]
+        indexes = [
+            models.Index(fields=["span", "start"], name="hour_count_of_all_users"),
+            models.Index(fields=["id"], condition=models.Q(memories__lte=0), name="hour_count_empty"),
+            models.Index(fields=["id"], condition=~models.Q(delta=0), name="hour_count_unsettled"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.span} {self.owner} {self.start} {self.agent_id} {self.category}"
+
+
+class SessionCount(models.Model):
+    """The number of a session's memories, of all agents or of one (`of_agent`), with first and last time."""
+
+    # No foreign key: during a cascade the triggers would count rows that are about to be deleted.
+    session_row = models.BigIntegerField(_("session row"))
+    of_agent = models.BooleanField(_("of agent"))
+    agent_id = models.CharField(_("agent ID"), max_length=64)
+    memories = models.BigIntegerField(_("memories"))
+    first_ms = models.BigIntegerField(_("first ms"))
+    last_ms = models.BigIntegerField(_("last ms"))
+
+    class Meta:
+        verbose_name = _("session count")
+        verbose_name_plural = _("session counts")
+        default_permissions = ("view",)
+        constraints = [
+            models.UniqueConstraint(fields=["session_row", "of_agent", "agent_id"], name="session_count_once")
+        ]
+        indexes = [
+            models.Index(
+                fields=["of_agent", "agent_id", "-memories", "-session_row", "first_ms", "last_ms"],
+                name="session_count_most",
+            ),
+            models.Index(fields=["of_agent", "agent_id", "last_ms", "first_ms", "memories"], name="session_count_ends"),
+            models.Index(fields=["id"], condition=models.Q(memories__lte=0), name="session_count_empty"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.session_row} {self.agent_id}"

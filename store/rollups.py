@@ -1,166 +1,262 @@
 """The rollups: counts of live memories by spans of UTC hours, and by session.
 
-`store.rollup_triggers` writes them with the rows; here they are settled and, where they are not trusted, made anew.
+Triggers update them in the transaction of every write to memories and sessions: views define which memories count, and
+in which cells; a row's cells are subtracted before a change and added after it. SQLite cannot rebuild a table that a
+view or the trigger of another table uses: a migration that rebuilds `store_memory` or `store_session` calls `remove`
+before and `install` after.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from enum import IntEnum
-from typing import Final
-from uuid import UUID
+from typing import Any, Final
 
 from django.db import connection, transaction
-from django.db.backends.utils import CursorWrapper
 
-from core.spilling import on_disk
-from store.models import HourCount, Session, SessionCount
-from store.rollup_triggers import ADD_SESSIONS, EMPTY_CELLS, ONTO_HOURS, ONTO_SESSIONS
+from core.sql import temporary_data_on_disk
+from store.models import HourCount, is_settled_sql
 
+# The only view that reads `store_memory`, with the conditions of `store.table.visible`. Importance is summed in
+# millionths, because integers are subtracted without rounding errors.
+_COUNTED_VIEW: Final = """
+CREATE VIEW store_counted_memory AS
+SELECT m.id AS memory_row, m.session_id AS session_row, m.user_id, {owner} AS owner, m.agent_id, m.category, m.app_id,
+    m.project_id, m.origin, m.memory_type, m.importance, m.created_at_ms,
+    (m.created_at_ms - ((m.created_at_ms % 3600000) + 3600000) % 3600000) / 3600000 AS hour,
+    CASE WHEN m.importance < 0.34 AND m.importance >= -1000 THEN 1 ELSE 0 END AS low,
+    CASE WHEN m.importance >= 0.34 AND m.importance < 0.67 THEN 1 ELSE 0 END AS mid,
+    CASE WHEN m.importance >= 0.67 AND m.importance <= 1000 THEN 1 ELSE 0 END AS high,
+    CASE WHEN m.importance >= -1000 AND m.importance <= 1000 THEN {weight} ELSE 0 END AS weight
+FROM store_memory m LEFT JOIN store_session s ON s.id = m.session_id
+WHERE m.hidden_at IS NULL AND s.hidden_at IS NULL AND s.deleted_at IS NULL AND NOT ({settled})
+"""
 HOUR_MS: Final = 3_600_000
-DAY_HOURS: Final = 24
-EIGHT_DAYS_HOURS: Final = 192
-LONG_HOURS: Final = 768
+DAY, EIGHT_DAYS, THIRTY_TWO_DAYS = 24, 192, 768
+ALL_TIME: Final = THIRTY_TWO_DAYS * 360_000
+"""Lengths of spans in hours. Any time is in period 0 of the longest one, or in period -1 before 1970.
+
+Hours and eight days are counted for all users together, 32 days per user and without categories, days and all time both
+ways. Only counts of all time are separated by origin.
+"""
+_HOUR_CELL_VIEW: Final = f"""
+CREATE VIEW store_hour_cell AS
+SELECT c.memory_row, c.session_row, p.span, CASE p.of_user WHEN 1 THEN c.owner ELSE '' END AS owner,
+    (c.hour - ((c.hour % p.span) + p.span) % p.span) / p.span AS start, c.agent_id,
+    CASE p.span WHEN {THIRTY_TWO_DAYS} THEN '' ELSE c.category END AS category,
+    CASE p.span WHEN {ALL_TIME} THEN c.origin ELSE '' END AS origin,
+    c.app_id, c.project_id, c.low, c.mid, c.high, c.weight
+FROM store_counted_memory c CROSS JOIN (
+    SELECT 1 AS span, 0 AS of_user
+    UNION ALL SELECT {DAY}, 0
+    UNION ALL SELECT {EIGHT_DAYS}, 0
+    UNION ALL SELECT {ALL_TIME}, 0
+    UNION ALL SELECT {DAY}, 1
+    UNION ALL SELECT {THIRTY_TWO_DAYS}, 1
+    UNION ALL SELECT {ALL_TIME}, 1
+) p
+"""
+_SESSION_CELL_VIEW: Final = """
+CREATE VIEW store_session_cell AS
+SELECT c.memory_row, c.session_row, p.of_agent, CASE p.of_agent WHEN {true} THEN c.agent_id ELSE '' END AS agent_id,
+    c.created_at_ms
+FROM store_counted_memory c CROSS JOIN (SELECT {false} AS of_agent UNION ALL SELECT {true}) p
+WHERE c.session_row IS NOT NULL
+"""
+_VENDOR_SQL: Final = {
+    "sqlite": {
+        "owner": "m.user_id",
+        "weight": "CAST(round(m.importance * 1000000) AS integer)",
+        "true": "1",
+        "false": "0",
+    },
+    "postgresql": {
+        "owner": "replace(CAST(m.user_id AS text), '-', '')",
+        "weight": "CAST(round(m.importance * 1000000) AS bigint)",
+        "true": "true",
+        "false": "false",
+    },
+}
+HOUR_KEY: Final = "span, owner, start, agent_id, category, origin, app_id, project_id"
+_SESSION_KEY: Final = "session_row, of_agent, agent_id"
+ADD_HOURS: Final = f"""
+INSERT INTO store_hourcount ({HOUR_KEY}, delta, memories, low, mid, high, weight)
+SELECT {HOUR_KEY}, {{delta}}, {{sign}} * count(*), {{sign}} * sum(low), {{sign}} * sum(mid), {{sign}} * sum(high),
+    {{sign}} * sum(weight)
+FROM store_hour_cell WHERE {{where}} GROUP BY {HOUR_KEY}
+"""
+ADD_SESSIONS: Final = f"""
+INSERT INTO store_sessioncount ({_SESSION_KEY}, memories, first_ms, last_ms)
+SELECT {_SESSION_KEY}, {{sign}} * count(*), min(created_at_ms), max(created_at_ms)
+FROM store_session_cell WHERE {{where}} GROUP BY {_SESSION_KEY}
+"""
+MERGE_HOURS: Final = f"""
+ON CONFLICT ({HOUR_KEY}, delta) DO UPDATE SET memories = store_hourcount.memories + excluded.memories,
+    low = store_hourcount.low + excluded.low, mid = store_hourcount.mid + excluded.mid,
+    high = store_hourcount.high + excluded.high, weight = store_hourcount.weight + excluded.weight
+"""
+# Updated in place on PostgreSQL too: a writer to a session holds the lock of its row anyway.
+_MERGE_SESSIONS: Final = f"""
+ON CONFLICT ({_SESSION_KEY}) DO UPDATE SET memories = store_sessioncount.memories + excluded.memories,
+    first_ms = {{least}}(store_sessioncount.first_ms, excluded.first_ms),
+    last_ms = {{greatest}}(store_sessioncount.last_ms, excluded.last_ms)
+"""
+# Counts become negative if memories are deleted after their counts. SQLite uses a partial index only if the condition
+# is written the same.
+_DROP_EMPTY: Final = (
+    "DELETE FROM store_hourcount WHERE memories <= 0; DELETE FROM store_sessioncount WHERE memories <= 0"
+)
+_COUNTED_COLUMNS: Final = (
+    "user_id", "app_id", "project_id", "session_id", "agent_id", "category", "importance", "created_at_ms", "hidden_at",
+    "origin",
+)  # fmt: skip
+_TRIGGER_COLUMNS: Final = ", ".join((*_COUNTED_COLUMNS, "delivery_state"))
+_VISIBILITY_CHANGED: Final = (
+    "(OLD.hidden_at IS NULL AND OLD.deleted_at IS NULL) <> (NEW.hidden_at IS NULL AND NEW.deleted_at IS NULL)"
+)
+_TABLE_TRIGGERS: Final = {
+    "store_memory": ("insert", "before_update", "after_update", "delete"),
+    "store_session": ("before_update", "after_update"),
+}
+
+
+def install(schema_editor: Any) -> None:
+    """Create the views and triggers. Memories written before must be counted with `store.rollups.recount`."""
+    vendor = schema_editor.connection.vendor
+    vendor_sql = {**_VENDOR_SQL[vendor], "settled": is_settled_sql("m")}
+    views = [view.format(**vendor_sql) for view in (_COUNTED_VIEW, _HOUR_CELL_VIEW, _SESSION_CELL_VIEW)]
+    for statement in [*views, *(_sqlite() if vendor == "sqlite" else _postgresql())]:
+        schema_editor.execute(statement, params=None)
+
+
+def remove(schema_editor: Any) -> None:
+    is_sqlite = schema_editor.connection.vendor == "sqlite"
+    for table, names in _TABLE_TRIGGERS.items():
+        for name in names:
+            on = "" if is_sqlite else f" ON {table}"
+            schema_editor.execute(f"DROP TRIGGER {table}_count_{name}{on}", params=None)
+    if not is_sqlite:
+        for function in ("store_count_added", "store_count_row", "store_count_session"):
+            schema_editor.execute(f"DROP FUNCTION {function}()", params=None)
+        schema_editor.execute("DROP SEQUENCE store_delta", params=None)
+    for view in ("store_session_cell", "store_hour_cell", "store_counted_memory"):
+        schema_editor.execute(f"DROP VIEW {view}", params=None)
+
+
+def _changed(differs: str) -> str:
+    """Return the condition under which a change may move a memory to other cells."""
+    columns = " OR ".join(f"OLD.{name} {differs} NEW.{name}" for name in _COUNTED_COLUMNS)
+    return f"{columns} OR ({is_settled_sql('OLD')}) <> ({is_settled_sql('NEW')})"
+
+
+def _sqlite() -> list[str]:
+    update = f"UPDATE OF {_TRIGGER_COLUMNS} ON store_memory WHEN {_changed('IS NOT')}"
+    hide = f"UPDATE OF hidden_at, deleted_at ON store_session WHEN {_VISIBILITY_CHANGED}"
+
+    def trigger(name: str, event: str, where: str) -> str:
+        is_subtracting = event.startswith("BEFORE")
+        sign = -1 if is_subtracting else 1
+        hours = ADD_HOURS.format(delta=0, sign=sign, where=where) + MERGE_HOURS
+        sessions = ADD_SESSIONS.format(sign=sign, where=where) + _MERGE_SESSIONS.format(least="min", greatest="max")
+        steps = [hours, sessions, _DROP_EMPTY] if is_subtracting else [hours, sessions]
+        return f"CREATE TRIGGER {name} {event} BEGIN {'; '.join(steps)}; END"
+
+    return [
+        trigger("store_memory_count_insert", "AFTER INSERT ON store_memory", "memory_row = NEW.id"),
+        trigger("store_memory_count_before_update", f"BEFORE {update}", "memory_row = OLD.id"),
+        trigger("store_memory_count_after_update", f"AFTER {update}", "memory_row = NEW.id"),
+        trigger("store_memory_count_delete", "BEFORE DELETE ON store_memory", "memory_row = OLD.id"),
+        trigger("store_session_count_before_update", f"BEFORE {hide}", "session_row = OLD.id"),
+        trigger("store_session_count_after_update", f"AFTER {hide}", "session_row = NEW.id"),
+    ]
+
+
+def _postgresql() -> list[str]:
+    def function(name: str, before: str, after: str) -> str:
+        """Return a trigger function. `before` and `after` select the rows to subtract and to add."""
+
+        def add(where: str, sign: int) -> str:
+            hours = ADD_HOURS.format(delta="number", sign=sign, where=where)
+            sessions = ADD_SESSIONS.format(sign=sign, where=where)
+            return f"{hours}; {sessions} {_MERGE_SESSIONS.format(least='least', greatest='greatest')};"
+
+        return f"""
+            CREATE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $$
+            DECLARE number bigint := nextval('store_delta');
+            BEGIN
+                IF TG_WHEN = 'BEFORE' THEN {add(before, -1)}
+                ELSE {add(after, 1)}
+                END IF;
+                IF TG_OP = 'DELETE' THEN RETURN OLD; END IF;
+                RETURN NEW;
+            END $$
+        """
+
+    def row(table: str, name: str, event: str, call: str, condition: str = "") -> str:
+        when = f"WHEN ({condition})" if condition else ""
+        return f"CREATE TRIGGER {table}_count_{name} {event} ON {table} FOR EACH ROW {when} EXECUTE FUNCTION {call}()"
+
+    changed = _changed("IS DISTINCT FROM")
+    update, hide = f"UPDATE OF {_TRIGGER_COLUMNS}", "UPDATE OF hidden_at, deleted_at"
+    inserted = row("store_memory", "insert", "AFTER INSERT", "store_count_added")
+    return [
+        "CREATE SEQUENCE store_delta",
+        function("store_count_added", "false", "memory_row = ANY (ARRAY (SELECT id FROM added))"),
+        function("store_count_row", "memory_row = OLD.id", "memory_row = NEW.id"),
+        function("store_count_session", "session_row = OLD.id", "session_row = NEW.id"),
+        inserted.replace("FOR EACH ROW", "REFERENCING NEW TABLE AS added FOR EACH STATEMENT"),
+        row("store_memory", "before_update", f"BEFORE {update}", "store_count_row", changed),
+        row("store_memory", "after_update", f"AFTER {update}", "store_count_row", changed),
+        row("store_memory", "delete", "BEFORE DELETE", "store_count_row"),
+        row("store_session", "before_update", f"BEFORE {hide}", "store_count_session", _VISIBILITY_CHANGED),
+        row("store_session", "after_update", f"AFTER {hide}", "store_count_session", _VISIBILITY_CHANGED),
+    ]
+
+
 Report = Callable[[str, int, int], None]
-"""`report(step, done, total)`."""
-
-
-class Slice(IntEnum):
-    """A way of asking: what is in `HourCount.key`, what in `member`, whether by category, in which spans.
-
-    Each has few rows in one piece of the index where another way of asking would walk all users' rows.
-    """
-
-    ALL = 0
-    """Everything, by category: 1, 24 and 192 hours."""
-    OF_AGENT = 1
-    """Of one agent, all users, by category: 1, 24 and 192 hours."""
-    OF_USER = 2
-    """Of one user, by agent and category: 1, 24 and 192 hours."""
-    AGENTS = 3
-    """Everything, by agent: 1, 24 and 768 hours."""
-    USERS = 4
-    """Everything, by user: 1, 24 and 768 hours."""
-    USERS_OF_AGENT = 5
-    """Of one agent, by user: 1, 24 and 768 hours."""
-    ORIGINS = 6
-    """Everything, and of one user, by origin: 768 hours."""
-
-
-_CELL: Final = "slice, key, span, start, member, category, app_id, project_id"
-_SUMS: Final = "sum(memories), sum(low), sum(mid), sum(high), sum(weight)"
-_INSERT: Final = f"INSERT INTO store_hourcount ({_CELL}, delta, memories, low, mid, high, weight) "
-_GROUP: Final = "GROUP BY 1, 2, 3, 4, 5, 6, 7, 8"
-_SETTLE_HOURS: Final = f"""
+"""A callback for progress: `report(step, done, total)`."""
+_SETTLE: Final = (
+    f"""
     WITH fresh AS (DELETE FROM store_hourcount WHERE delta <> 0 RETURNING *)
-    INSERT INTO store_hourcount ({_CELL}, delta, memories, low, mid, high, weight)
-    SELECT {_CELL}, 0, {_SUMS} FROM fresh GROUP BY {_CELL}
-{ONTO_HOURS}"""
-_SETTLE_SESSIONS: Final = f"""
-    WITH fresh AS (DELETE FROM store_sessioncount WHERE delta <> 0 RETURNING *)
-    INSERT INTO store_sessioncount (session_row, of_agent, agent_id, delta, memories, first_ms, last_ms)
-    SELECT session_row, of_agent, agent_id, 0, sum(memories), min(first_ms), max(last_ms)
-    FROM fresh GROUP BY session_row, of_agent, agent_id
-{ONTO_SESSIONS.format(least="least", greatest="greatest")}"""
-# One at a time: two would wait for each other's rows.
-_TURN: Final = "SELECT pg_try_advisory_xact_lock(7201960)"
-_OWN_TURN: Final = "SELECT pg_advisory_xact_lock(7201960) IS NOT NULL"
+    INSERT INTO store_hourcount ({HOUR_KEY}, delta, memories, low, mid, high, weight)
+    SELECT {HOUR_KEY}, 0, sum(memories), sum(low), sum(mid), sum(high), sum(weight) FROM fresh GROUP BY {HOUR_KEY}
+    {MERGE_HOURS}""",
+    "DELETE FROM store_hourcount WHERE memories = 0",
+    # Rows that a writer has locked may be in use again; the next run deletes them if not.
+    """
+    DELETE FROM store_sessioncount WHERE id IN (
+        SELECT id FROM store_sessioncount WHERE memories <= 0 FOR UPDATE SKIP LOCKED
+    )""",
+)
+# Advisory locks: two processes that settle at once would wait for each other's rows.
+_TRY_LOCK: Final = "SELECT pg_try_advisory_xact_lock(7201960)"
+_WAIT_FOR_LOCK: Final = "SELECT pg_advisory_xact_lock(7201960) IS NOT NULL"
 
 
 def settle(*, is_final: bool = False) -> bool:
-    """Adds up what changed on PostgreSQL since the last time; whether there was anything. Writers need not wait.
+    """Add pending changes to the counts on PostgreSQL; return True if there were any. Writers do not wait.
 
-    Leaves it to whoever does so already, unless it `is_final`: then everything committed before is surely added up.
+    If another process is doing so, leave the changes to it. With `is_final`, wait for it and then add up the rest.
     """
-    if connection.vendor != "postgresql" or not _is_unsettled():
+    if connection.vendor != "postgresql" or not HourCount.objects.exclude(delta=0).exists():
         return False
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(_OWN_TURN if is_final else _TURN)
+        cursor.execute(_WAIT_FOR_LOCK if is_final else _TRY_LOCK)
         if cursor.fetchone()[0]:
-            for statement in (_SETTLE_HOURS, _SETTLE_SESSIONS, *EMPTY_CELLS):
+            for statement in _SETTLE:
                 cursor.execute(statement)
     return True
 
 
-def recount(user_pk: UUID | None = None, *, report: Report = lambda *_: None) -> None:
-    """Makes the rollups anew from the rows: all, or one user's and with them the sums over all users.
-
-    Writers wait meanwhile.
-    """
-    owner = None if user_pk is None else user_pk.hex
-    steps = [_forget, _count_hours, _count_sums, _count_sessions]
-    with on_disk(), transaction.atomic(), connection.cursor() as cursor:
+def recount(*, report: Report = lambda *_: None) -> None:
+    """Rebuild the rollups from all rows. Writers wait meanwhile."""
+    steps = (
+        "DELETE FROM store_hourcount",
+        "DELETE FROM store_sessioncount",
+        ADD_HOURS.format(delta=0, sign=1, where="true"),
+        ADD_SESSIONS.format(sign=1, where="true"),
+    )
+    with temporary_data_on_disk(), transaction.atomic(), connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             cursor.execute("LOCK TABLE store_memory, store_session IN SHARE MODE")
-        for done, step in enumerate(steps):
-            report("rollups", done, len(steps))
-            step(cursor, owner)
-    report("rollups", len(steps), len(steps))
-
-
-def _forget(cursor: CursorWrapper, owner: str | None) -> None:
-    if owner is None:
-        cursor.execute("DELETE FROM store_hourcount")
-        cursor.execute("DELETE FROM store_sessioncount")
-        return
-    of_users = (Slice.OF_USER, Slice.ORIGINS)
-    HourCount.objects.exclude(slice__in=of_users).delete()
-    HourCount.objects.filter(slice__in=of_users, key__in=[owner, ""]).delete()
-    sessions = Session.objects.filter(user_id=UUID(owner)).values("pk")
-    SessionCount.objects.filter(session_row__in=sessions).delete()
-
-
-def _count_hours(cursor: CursorWrapper, owner: str | None) -> None:
-    """What is kept of each user."""
-    counted = "count(*), sum(low), sum(mid), sum(high), sum(weight)"
-    for of, span, start, member, category in (
-        (Slice.OF_USER, 1, "hour", "agent_id", "category"),
-        (Slice.OF_USER, DAY_HOURS, _part("hour", DAY_HOURS), "agent_id", "category"),
-        (Slice.OF_USER, EIGHT_DAYS_HOURS, _part("hour", EIGHT_DAYS_HOURS), "agent_id", "category"),
-        (Slice.ORIGINS, LONG_HOURS, _part("hour", LONG_HOURS), "origin", "''"),
-    ):
-        cells = f"{of:d}, owner, {span}, {start}, {member}, {category}, app_id, project_id"
-        where = f"WHERE owner = '{owner}'" if owner else ""
-        cursor.execute(_INSERT + f"SELECT {cells}, 0, {counted} FROM store_counted_memory {where} {_GROUP}")
-
-
-def _count_sums(cursor: CursorWrapper, _owner: str | None) -> None:
-    """What is kept of all users together, from what is kept of each."""
-    for of, key, span, start, member, category, source, source_span in (
-        (Slice.ALL, "''", 1, "start", "''", "category", Slice.OF_USER, 1),
-        (Slice.ALL, "''", DAY_HOURS, "start", "''", "category", Slice.OF_USER, DAY_HOURS),
-        (Slice.ALL, "''", EIGHT_DAYS_HOURS, "start", "''", "category", Slice.OF_USER, EIGHT_DAYS_HOURS),
-        (Slice.OF_AGENT, "member", 1, "start", "''", "category", Slice.OF_USER, 1),
-        (Slice.OF_AGENT, "member", DAY_HOURS, "start", "''", "category", Slice.OF_USER, DAY_HOURS),
-        (Slice.OF_AGENT, "member", EIGHT_DAYS_HOURS, "start", "''", "category", Slice.OF_USER, EIGHT_DAYS_HOURS),
-        (Slice.AGENTS, "''", 1, "start", "member", "''", Slice.OF_USER, 1),
-        (Slice.AGENTS, "''", DAY_HOURS, "start", "member", "''", Slice.OF_USER, DAY_HOURS),
-        (Slice.AGENTS, "''", LONG_HOURS, _LONG, "member", "''", Slice.AGENTS, DAY_HOURS),
-        (Slice.USERS, "''", 1, "start", "key", "''", Slice.OF_USER, 1),
-        (Slice.USERS, "''", DAY_HOURS, "start", "key", "''", Slice.OF_USER, DAY_HOURS),
-        (Slice.USERS, "''", LONG_HOURS, _LONG, "member", "''", Slice.USERS, DAY_HOURS),
-        (Slice.USERS_OF_AGENT, "member", 1, "start", "key", "''", Slice.OF_USER, 1),
-        (Slice.USERS_OF_AGENT, "member", DAY_HOURS, "start", "key", "''", Slice.OF_USER, DAY_HOURS),
-        (Slice.USERS_OF_AGENT, "key", LONG_HOURS, _LONG, "member", "''", Slice.USERS_OF_AGENT, DAY_HOURS),
-        (Slice.ORIGINS, "''", LONG_HOURS, "start", "member", "''", Slice.ORIGINS, LONG_HOURS),
-    ):
-        cells = f"{of:d}, {key}, {span}, {start}, {member}, {category}, app_id, project_id"
-        where = f"WHERE slice = {source:d} AND span = {source_span}"
-        cursor.execute(_INSERT + f"SELECT {cells}, 0, {_SUMS} FROM store_hourcount {where} {_GROUP}")
-
-
-def _count_sessions(cursor: CursorWrapper, owner: str | None) -> None:
-    of_owner = f"session_row IN (SELECT session_row FROM store_counted_memory WHERE owner = '{owner}')"
-    cursor.execute(ADD_SESSIONS.format(delta=0, sign=1, where=of_owner if owner else "true"))
-
-
-def _part(start: str, hours: int) -> str:
-    """The number of the span of so many hours that an hour lies in; negative before 1970."""
-    return f"({start} - (({start} % {hours}) + {hours}) % {hours}) / {hours}"
-
-
-def _is_unsettled() -> bool:
-    return HourCount.objects.exclude(delta=0).exists() or SessionCount.objects.exclude(delta=0).exists()
-
-
-_LONG: Final = _part("start", LONG_HOURS // DAY_HOURS)
+        for done, statement in enumerate(steps):
+            report("Recounting", done, len(steps))
+            cursor.execute(statement)
+    report("Recounting", len(steps), len(steps))

@@ -1,10 +1,7 @@
-"""Sessions of one user: made at first use, locked while they are written, refused once they are deleted."""
-
-from __future__ import annotations
+"""Sessions of one user: created on first use, locked by their writers, closed to writes once deleted."""
 
 from datetime import datetime
 from functools import cache
-from typing import Any
 
 from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
@@ -13,44 +10,47 @@ from django.utils import timezone
 from accounts.models import MemoryUser
 from core.errors import EngineRefused
 from core.ids import parse_session_id
-from core.sql import moment_value, run
-from store.models import Session, owned_by
-from store.owned import owner_values
+from core.messages import Message as _
+from core.sql import moment_value
+from store.models import Session, owned_by, owner_columns, owner_values
 from store.types import Owner
 
-# Plain, because every message that is added waits for it.
+# Plain SQL, because every add waits for it.
 _OPEN = """
     SELECT id FROM store_session WHERE user_id = %s AND app_id = %s AND project_id = %s AND session_id = %s
         AND deleted_at IS NULL AND hidden_at IS NULL
 """
-_MAKE = """
+_CREATE = """
     INSERT INTO store_session (user_id, app_id, project_id, session_id, engine_session_id, kind, created_at)
     VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING RETURNING id
 """
 
 
 def lock(cursor: CursorWrapper, owner: Owner, session_id: str) -> int:
-    """Locks the session until the transaction ends, made if need be: its row id.
+    """Lock the session until the transaction ends, creating it if needed, and return its row id.
 
-    Errors: `EngineRefused` for a deleted one.
+    Raises: `EngineRefused` for a deleted one.
     """
-    pk = _open_or_made(cursor, owner, session_id)
-    return _not_deleted(_there(owner, session_id)).pk if pk is None else pk
+    pk = _get_or_create(cursor, owner, session_id)
+    return _not_deleted(_get_locked(owner, session_id)).pk if pk is None else pk
 
 
 def locked(owner: Owner, session_id: str) -> Session:
-    """The same session with its name. What else there is to it is read when it is used."""
+    """Return the session, locked and created if needed; fields outside its key are loaded on access.
+
+    Raises: `EngineRefused` for a deleted one.
+    """
     return _not_deleted(_locked(owner, session_id))
 
 
 def live(owner: Owner, session_id: str) -> Session | None:
-    """The session, locked, if it was ever written to and is not deleted."""
+    """Return the session, locked, if it exists and is not deleted."""
     found = Session.objects.select_for_update().filter(owned_by(owner), session_id=session_id, deleted_at__isnull=True)
     return found.first()
 
 
 def mark_deleted(owner: Owner, session_id: str, now: datetime) -> Session:
-    """Marks the session for good, also one that nothing was written to yet: a late write then finds the mark."""
+    """Mark the session as deleted, also one that does not exist yet, so that late writes are refused."""
     with transaction.atomic():
         lock_decisions(owner)
         session = _locked(owner, session_id)
@@ -61,53 +61,46 @@ def mark_deleted(owner: Owner, session_id: str, now: datetime) -> Session:
 
 
 def lock_decisions(owner: Owner) -> None:
-    """Waits for the user's decisions under way: a memory that is hidden while its session goes would leave the counts
-    twice."""
+    """Lock the user's decisions until the transaction ends.
+
+    If a memory were hidden while its session is deleted, the rollups would subtract it twice.
+    """
     MemoryUser.objects.select_for_update(no_key=True).filter(pk=owner.user_pk).first()
 
 
 def _not_deleted(session: Session) -> Session:
     if session.deleted_at is not None:
-        raise EngineRefused("This session was deleted; what comes later is not taken.")
+        raise EngineRefused(_("This session was deleted permanently: choose another session_id."))
     return session
 
 
 def _locked(owner: Owner, session_id: str) -> Session:
     with connection.cursor() as cursor:
-        pk = _open_or_made(cursor, owner, session_id)
+        pk = _get_or_create(cursor, owner, session_id)
     if pk is None:
-        return _there(owner, session_id)
-    known = {"id": pk, **_named(owner, session_id), "deleted_at": None, "hidden_at": None}
-    return Session.from_db(connection.alias, list(known), list(known.values()))
+        return _get_locked(owner, session_id)
+    fields = {"id": pk, **owner_columns(owner), "session_id": session_id, "deleted_at": None, "hidden_at": None}
+    return Session.from_db(connection.alias, list(fields), list(fields.values()))
 
 
-def _there(owner: Owner, session_id: str) -> Session:
-    """A session that somebody closed, or that another made at the same moment, locked."""
-    return Session.objects.select_for_update().get(**_named(owner, session_id))
+def _get_locked(owner: Owner, session_id: str) -> Session:
+    """Return a session that was closed, or created at the same moment by another process, locked."""
+    return Session.objects.select_for_update().get(owned_by(owner), session_id=session_id)
 
 
-def _named(owner: Owner, session_id: str) -> dict[str, Any]:
-    return {
-        "user_id": owner.user_pk,
-        "app_id": owner.app_id,
-        "project_id": owner.project_id,
-        "session_id": session_id,
-    }
-
-
-def make(cursor: CursorWrapper, owner: Owner, session_id: str) -> int | None:
-    """The row id of a new session, which is locked; None if there is one already."""
+def create(cursor: CursorWrapper, owner: Owner, session_id: str) -> int | None:
+    """Return the row id of a new, locked session; None if it exists already."""
     kind = parse_session_id(session_id).kind
-    run(cursor, _MAKE, [*owner_values(owner), session_id, session_id, kind, moment_value(timezone.now())])
+    cursor.execute(_CREATE, [*owner_values(owner), session_id, session_id, kind, moment_value(timezone.now())])
     row = cursor.fetchone()
     return row[0] if row else None
 
 
-def _open_or_made(cursor: CursorWrapper, owner: Owner, session_id: str) -> int | None:
-    """The row id of the session, locked; None if somebody closed it, or made it at the same moment."""
-    run(cursor, _open_statement(), [*owner_values(owner), session_id])
+def _get_or_create(cursor: CursorWrapper, owner: Owner, session_id: str) -> int | None:
+    """Return the row id of the session, locked; None if another process closed or created it at the same moment."""
+    cursor.execute(_open_statement(), [*owner_values(owner), session_id])
     row = cursor.fetchone()
-    return row[0] if row else make(cursor, owner, session_id)
+    return row[0] if row else create(cursor, owner, session_id)
 
 
 @cache

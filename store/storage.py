@@ -1,22 +1,19 @@
-"""Rows, index entries and statistics, written and removed together."""
-
-from __future__ import annotations
+"""Write and remove memories together with their index entries and statistics."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 
-from core.sql import run, slots
-from store import inserting
+from core import sql
 from store.index import keyword
 from store.index.keyword import Entry
-from store.models import Memory, owned_by
-from store.owned import owner_values
+from store.models import Memory, owned_by, owner_values
 from store.types import Owner
 
-_END = """
+_SESSION_STATE = """
     SELECT COALESCE(MAX(seq) + 1, 0) AS number, '' AS memory_id, 0 AS part FROM store_memory WHERE session_id = %s
     UNION ALL SELECT 0, memory_id, 1 FROM store_memory
         WHERE user_id = %s AND app_id = %s AND project_id = %s AND memory_id IN ({slots})
@@ -27,19 +24,22 @@ _END = """
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """Memories that come together or not at all, with their index entries: prepared before the transaction."""
+    """Memories that are stored together or not at all, with index entries computed before the transaction.
+
+    If `first_id` exists already, the draft was stored before.
+    """
 
     first_id: str
     memories: Sequence[Memory]
     entries: Sequence[Entry]
 
     @classmethod
-    def of(cls, first_id: str, memories: Sequence[Memory]) -> Draft:
+    def of(cls, first_id: str, memories: Sequence[Memory]) -> Self:
         return cls(first_id, memories, [keyword.entry_of(memory) for memory in memories])
 
 
 def known(owner: Owner, memory_ids: Iterable[str]) -> set[str]:
-    """Which of the ids exist already. No statement where none are asked for."""
+    """Return the memory ids that exist already. No SQL statement for an empty list."""
     wanted = list(memory_ids)
     if not wanted:
         return set()
@@ -48,41 +48,41 @@ def known(owner: Owner, memory_ids: Iterable[str]) -> set[str]:
 
 
 def append(cursor: CursorWrapper, owner: Owner, session: int, drafts: Sequence[Draft]) -> None:
-    """Adds to the end of a session (its row id) that the caller has locked; what is known already is left out."""
+    """Append drafts to a session (row id) that the caller has locked; leave out drafts that exist already."""
     if not drafts:
         return
-    seq, seen, taken = _end_of(cursor, owner, session, drafts)
-    memories, entries = _new(drafts, seen, taken)
+    seq, existing, occupied = _session_state(cursor, owner, session, drafts)
+    memories, entries = _new_memories(drafts, existing, occupied)
     for number, memory in enumerate(memories, start=seq):
         memory.session_id, memory.seq = session, number
     _insert(cursor, owner, memories, entries)
 
 
 def insert(owner: Owner, memories: Sequence[Memory], entries: Sequence[Entry]) -> None:
-    """Saves new memories of an owner and indexes them. Call inside a transaction."""
+    """Save new memories of an owner and index them. Call inside a transaction."""
     with connection.cursor() as cursor:
         _insert(cursor, owner, memories, entries)
 
 
 def remove(owner: Owner, memories: Sequence[Memory]) -> None:
-    """Deletes memories of an owner with their index entries, in a transaction of its own."""
+    """Delete memories of an owner with their index entries, in a separate transaction."""
     prepared = keyword.Prepared(memories)
     with transaction.atomic():
-        # Looked up again under the lock: another may have deleted or changed some of them since.
-        alive = list(Memory.objects.select_for_update().filter(owned_by(owner), pk__in=[one.pk for one in memories]))
-        keyword.remove(owner, {memory.pk: prepared.entry_of(memory) for memory in alive if memory.is_indexed})
-        Memory.objects.filter(owned_by(owner), pk__in=[memory.pk for memory in alive]).delete()
+        # Read again under the lock: another process may have deleted or changed some of them.
+        locked = list(Memory.objects.select_for_update().filter(owned_by(owner), pk__in=[one.pk for one in memories]))
+        keyword.remove(owner, {memory.pk: prepared.entry_of(memory) for memory in locked if memory.is_indexed})
+        Memory.objects.filter(owned_by(owner), pk__in=[memory.pk for memory in locked]).delete()
 
 
-def _new(drafts: Sequence[Draft], seen: set[str], taken: set[int]) -> tuple[list[Memory], list[Entry]]:
-    """What drafts that are not yet seen bring, each at a time that is free."""
+def _new_memories(drafts: Sequence[Draft], existing: set[str], occupied: set[int]) -> tuple[list[Memory], list[Entry]]:
+    """Return the memories and entries of new drafts, each draft at a free time."""
     entries: list[Entry] = []
     memories: list[Memory] = []
     for draft in drafts:
-        if draft.first_id in seen or not draft.memories:
+        if draft.first_id in existing or not draft.memories:
             continue
-        seen.add(draft.first_id)
-        entries += _timed(draft, taken)
+        existing.add(draft.first_id)
+        entries += _with_free_time(draft, occupied)
         memories += draft.memories
     return memories, entries
 
@@ -91,22 +91,24 @@ def _insert(cursor: CursorWrapper, owner: Owner, memories: Sequence[Memory], ent
     for memory, entry in zip(memories, entries, strict=True):
         memory.user_id, memory.app_id, memory.project_id = owner.user_pk, owner.app_id, owner.project_id
         memory.is_indexed, memory.token_count = True, entry.length
-    inserting.insert(cursor, memories)
+    sql.insert(cursor, memories)
     keyword.put(cursor, owner, list(zip(memories, entries, strict=True)))
 
 
-def _end_of(
+def _session_state(
     cursor: CursorWrapper, owner: Owner, session: int, drafts: Sequence[Draft]
 ) -> tuple[int, set[str], set[int]]:
-    """Where the session goes on, which of the drafts it holds already, and which times are taken where they want to
-    stand. One statement: every message that is added waits for it. Times are looked up among the user's, whose index
-    has them in order: a long session is not walked."""
+    """Return the next `seq` of the session, the drafts that exist already, and the occupied times near the new ones.
+
+    One SQL statement, because every add waits for it. Times are read by the user's index, which is sorted by them,
+    instead of scanning a long session.
+    """
     ids = [draft.first_id for draft in drafts]
     wanted = [memory.created_at_ms for draft in drafts for memory in draft.memories[:1]] or [0]
-    statement = _END.format(slots=slots(ids))
+    statement = _SESSION_STATE.format(slots=sql.slots(ids))
     between = [min(wanted), max(wanted) + len(wanted)]
     owned = owner_values(owner)
-    run(cursor, statement, [session, *owned, *ids, *owned, *between, session])
+    cursor.execute(statement, [session, *owned, *ids, *owned, *between, session])
     rows = cursor.fetchall()
     return (
         next(number for number, memory_id, part in rows if part == 0),
@@ -115,12 +117,12 @@ def _end_of(
     )
 
 
-def _timed(draft: Draft, taken: set[int]) -> Sequence[Entry]:
-    """Moves a draft to the next free millisecond: two messages of one moment are still two, in their order."""
+def _with_free_time(draft: Draft, occupied: set[int]) -> Sequence[Entry]:
+    """Move a draft to the next free millisecond, so that messages of one time keep their order; return its entries."""
     first = wanted = draft.memories[0].created_at_ms
-    while first in taken:
+    while first in occupied:
         first += 1
-    taken.add(first)
+    occupied.add(first)
     if first == wanted:
         return draft.entries
     for memory in draft.memories:

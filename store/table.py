@@ -1,10 +1,9 @@
-"""The table of memories that both engines keep here: listed, hidden and reworded as their users decide."""
-
-from __future__ import annotations
+"""List, hide and edit memories in the table that both engines share."""
 
 from collections.abc import Collection, Mapping, Sequence, Set
+from dataclasses import fields
 from datetime import datetime
-from typing import cast
+from typing import Final
 from uuid import UUID
 
 from django.db import transaction
@@ -12,22 +11,19 @@ from django.db.models import Q, QuerySet
 
 from store import derived_memories
 from store.index import keyword
-from store.models import Memory, Session, owned_by
-from store.types import ListPage, ListRequest, MemoryType, Owner, Position, StoredMemory, Wording
-
-# What an upstream was given is kept as a record: once flushed, the memories made of it speak for it.
-_RECORD = Q(origin=Memory.Origin.UPSTREAM, memory_type=Memory.Type.UNPROCESSED_MESSAGE) & ~(
-    Q(batch_id="") | Q(batch_id__startswith="sending:")
-)
+from store.models import IS_SETTLED, MANUAL_ORIGINS, Memory, Session, owned_by
+from store.types import ListPage, ListRequest, Owner, Position, StoredMemory, Wording
 
 
 class MemoryTable:
-    """The part of `engines.port.Engine` that is the same whatever engine stands behind."""
+    """The methods of `engines.port.Engine` that all engines share."""
 
     def list(self, owner: Owner, request: ListRequest) -> ListPage:
-        live = visible(Memory.objects.filter(owned_by(owner), hidden_at__isnull=True, session__hidden_at__isnull=True))
-        live = live.filter(_conditions(request))
-        rows = list(live.order_by("-created_at_ms", "-pk")[: request.limit + 1])
+        # `hidden_reason` says why the gateway hid a memory; it is empty for those that the user deleted.
+        shown = Q(hidden_at__isnull=False, hidden_reason="") if request.is_deleted else Q(hidden_at__isnull=True)
+        found = visible(Memory.objects.filter(owned_by(owner), shown, session__hidden_at__isnull=True))
+        found = found.filter(_conditions(request))
+        rows = list(found.order_by("-created_at_ms", "-pk")[: request.limit + 1])
         page = rows[: request.limit]
         following = Position(page[-1].created_at_ms, page[-1].pk) if len(rows) > request.limit else None
         return ListPage(tuple(stored(row) for row in page), following)
@@ -43,8 +39,8 @@ class MemoryTable:
         return list(map(stored, rows.order_by("app_id", "project_id")))
 
     def hide(self, owner: Owner, memory_ids: Collection[str], at: datetime | None) -> None:
-        Memory.objects.filter(owned_by(owner), memory_id__in=memory_ids).update(hidden_at=at)
-        derived_memories.follow(owner, memory_ids, at)
+        Memory.objects.filter(owned_by(owner), memory_id__in=memory_ids).update(hidden_at=at, hidden_reason="")
+        derived_memories.apply_visibility(owner, memory_ids, at)
 
     def hide_sessions(self, owner: Owner, session_ids: Collection[str], at: datetime | None) -> Set[str]:
         live = Session.objects.filter(owned_by(owner), session_id__in=session_ids, deleted_at__isnull=True)
@@ -59,17 +55,17 @@ class MemoryTable:
             memories = {memory.memory_id: memory for memory in locked.order_by("pk")}
             removed: dict[int, keyword.Entry] = {}
             added: dict[Memory, keyword.Entry] = {}
-            reworded: list[Memory] = []
+            edited: list[Memory] = []
             for memory_id, wording in wordings.items():
                 memory = memories[memory_id]
                 was_indexed, old_entry = memory.is_indexed, keyword.entry_of(memory)
-                has_new_words = wording.text != memory.text
+                is_text_new = wording.text != memory.text
                 memory.text, memory.category, memory.importance = wording
-                memory.is_indexed = _is_found_here(memory)
-                if has_new_words:
-                    reworded.append(memory)
+                memory.is_indexed = _belongs_in_index(memory)
+                if is_text_new:
+                    edited.append(memory)
                 elif memory.is_indexed == was_indexed:
-                    continue  # the index knows neither category nor importance
+                    continue  # the index contains neither category nor importance
                 if was_indexed:
                     removed[memory.pk] = old_entry
                 memory.token_count = 0
@@ -81,20 +77,20 @@ class MemoryTable:
                 keyword.add(owner, added)
             fields = ["text", "category", "importance", "is_indexed", "token_count"]
             Memory.objects.bulk_update(memories.values(), fields)
-            for memory in reworded:
-                derived_memories.read_again(owner, memory)
-            derived_memories.reword(owner, wordings)
+            for memory in edited:
+                derived_memories.extract_again(owner, memory)
+            derived_memories.apply_edits(owner, wordings)
 
 
 def visible(memories: QuerySet[Memory]) -> QuerySet[Memory]:
-    """Without records, and without what was deleted for good. The owner and the session come in the same statement."""
-    return memories.filter(session__deleted_at__isnull=True).exclude(_RECORD).select_related("user", "session")
+    """Return the memories without settled journal entries and permanently deleted sessions, with user and session."""
+    return memories.filter(session__deleted_at__isnull=True).exclude(IS_SETTLED).select_related("user", "session")
 
 
-def _is_found_here(memory: Memory) -> bool:
-    """Whether our keyword index finds a memory: an upstream finds its own words itself, but knows no others."""
+def _belongs_in_index(memory: Memory) -> bool:
+    """Return True if the keyword index must contain the memory. EverOS finds its own texts, except edited ones."""
     if memory.origin == Memory.Origin.UPSTREAM:
-        return memory.memory_type == Memory.Type.EPISODE and memory.text != memory.payload.get("episode")
+        return memory.memory_type == Memory.Type.EPISODE and memory.is_edited
     return memory.is_indexed
 
 
@@ -108,31 +104,24 @@ def _conditions(request: ListRequest) -> Q:
         "created_at_ms__lt": request.until_ms,
     }
     wanted = Q(**{name: value for name, value in named.items() if value is not None})
+    if request.reader is not None:
+        wanted &= ~Q(origin__in=MANUAL_ORIGINS) | Q(agent_id__in=["", request.reader])
     if request.after is None:
         return wanted
     at, row = request.after
     return wanted & (Q(created_at_ms__lt=at) | Q(created_at_ms=at, pk__lt=row))
 
 
+_CALCULATED: Final = {"owner", "row", "session_id", "is_session_hidden"}
+_COPIED: Final = [field.name for field in fields(StoredMemory) if field.name not in _CALCULATED]
+
+
 def stored(row: Memory) -> StoredMemory:
-    """A row, read with its user and session, as services see it."""
+    """Convert a row, selected with its user and session, into the type that services use."""
     return StoredMemory(
         owner=Owner(row.user_id, row.user.user_id, row.app_id, row.project_id),
         row=row.pk,
-        memory_id=row.memory_id,
-        memory_type=cast("MemoryType", row.memory_type),
         session_id=row.session.session_id if row.session else None,
-        category=row.category,
-        sender_id=row.sender_id,
-        agent_id=row.agent_id,
-        text=row.text,
-        importance=row.importance,
-        created_at_ms=row.created_at_ms,
-        hidden_at=row.hidden_at,
         is_session_hidden=row.session is not None and row.session.hidden_at is not None,
-        origin=row.origin,
-        batch_id=row.batch_id,
-        seq=row.seq,
-        chunk_index=row.chunk_index,
-        payload=row.payload,
+        **{name: getattr(row, name) for name in _COPIED},
     )

@@ -1,8 +1,6 @@
 """Value types of memories that the store, the engines and the services share."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -19,11 +17,12 @@ MAX_TOP_K: Final = 100
 UNCOUNTED_TYPES: Final = frozenset({"profile", "unprocessed_message"})
 """Hits of these types do not count toward `top_k`."""
 FILE_SPAN_MS: Final = 10_000
+"""Milliseconds reserved in a session for the parts of one file, as each part needs a separate time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Whose memories: one user in one scope. Every call carries it; nothing is ever looked up without."""
+    """The owner of memories: one user in one scope. Every query of memories is limited to an owner."""
 
     user_pk: UUID
     user_id: str
@@ -35,9 +34,9 @@ class Owner:
 class ContentItem:
     """One part of a message: `text`, a local `file`, or a `uri` that the engine reads itself.
 
-    `name` is the file name as the user gave it, `mime_type` what the bytes were found to be. `ingest_uri` is where the
-    file of `uri` can be read this once. It may be a secret (a presigned address), so it is never kept, logged or
-    repeated in a sentence, and it is no part of what the message says.
+    `name` is the file name that the user gave, `mime_type` the type detected from the bytes. `ingest_uri` is a one-time
+    address of the file of `uri`. It may be a secret (a presigned address), so it is never stored, logged or repeated in
+    a message, and it is not part of the content that comparisons and memory ids use.
     """
 
     type: ContentType
@@ -52,7 +51,7 @@ class ContentItem:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What was said, or a document that was given. `timestamp_ms` is Unix time in milliseconds."""
+    """A message or a document. `timestamp_ms` is Unix time in milliseconds."""
 
     sender_id: str
     role: Role
@@ -61,18 +60,18 @@ class Message:
 
     @property
     def span_ms(self) -> int:
-        """Milliseconds of the session that belong to this message alone: each piece of a file needs its own time."""
+        """Return the milliseconds of the session that this message occupies."""
         return FILE_SPAN_MS if any(item.file for item in self.content) else 1
 
 
 @dataclass(frozen=True, slots=True)
 class SearchRequest:
-    """One question to one part of a user's memories.
+    """A query over a part of a user's memories.
 
-    `session_ids` None asks all of the user's memory; an empty tuple is never sent (nothing asked, nothing found).
-    `reader` is one of the user's agents: what was written down for another of them is left out.
-    `top_k` is 1–100. `filters` is the checked filter tree of the contract. `with_hidden` ranks among the rest what the
-    user hid, for those who ask why it is missing: it says nothing of how an engine answers otherwise.
+    `session_ids` None searches all sessions; an empty tuple is not allowed, because it finds nothing. `reader` is one
+    of the user's agents: manual memories for other agents are left out. `top_k` is 1–100. `filters` is a validated
+    filter tree (`store.filters`). `with_hidden` includes memories that the user hid, to explain why they are missing
+    from results.
     """
 
     query: str
@@ -89,10 +88,10 @@ class SearchRequest:
 
 
 class Hit(NamedTuple):
-    """A memory that was found. `score` is 0..1 within one method, None where the engine gives none.
+    """A memory that was found. `score` is 0..1, comparable within one method; None if the engine gives none.
 
-    `raw` is the engine's own record, in EverOS's shape under both engines. `legs` says why it came:
-    score and rank per leg, matched terms.
+    `raw` is the engine's record, in the format of EverOS for both engines. `legs` explains the hit: score and rank per
+    leg, and matched terms.
     """
 
     memory_id: str
@@ -106,16 +105,16 @@ class Hit(NamedTuple):
 
     @property
     def sort_key(self) -> tuple[bool, float, int, str]:
-        """Sort the best hit first, hits without a score last, newer before older."""
+        """Return a key that sorts the best hit first, newer hits before older ones, hits without a score last."""
         return self.score is None, -(self.score or 0.0), -self.created_at_ms, self.memory_id
 
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """`method` is what was really done; `degraded` says in a sentence why it differs from what was asked.
+    """The hits of a request. `method` is the method used; `degraded` explains why it differs from the requested one.
 
-    `stopped_at` is the `top_k` at which the engine stopped though there may be more; None: it found no more, or what it
-    left out can never be missed.
+    `stopped_at` is the `top_k` at which the engine stopped although there may be more hits; None if there are no more,
+    or none that a caller needs.
     """
 
     hits: tuple[Hit, ...]
@@ -134,11 +133,10 @@ class Wording(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StoredMemory:
-    """A memory as our own table has it: authoritative under the embedded engine, a mirror under an upstream.
+    """A row of `store.models.Memory`, which describes most fields.
 
-    `row` is its key in that table. `hidden_at`: deleted by its user. `is_session_hidden`: its whole session is.
-    `batch_id` names the turn that it came with, `seq` its place in the session, `chunk_index` its place in a document;
-    `payload` is the engine's own record.
+    `row` is its primary key. `is_session_hidden`: its whole session is deleted. `batch_id` names its turn, `seq` its
+    position in the session, `chunk_index` its position in a document.
     """
 
     owner: Owner
@@ -156,18 +154,24 @@ class StoredMemory:
     is_session_hidden: bool
     origin: str = "embedded"
     batch_id: str = ""
+    delivery_state: str = ""
     seq: int = 0
     chunk_index: int | None = None
+    original_text: str = ""
+    sources: Sequence[str] = ()
+    supersedes: Sequence[str] = ()
+    superseded_by: str = ""
+    hidden_reason: str = ""
     payload: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def turn(self) -> tuple[Owner, str | None, str]:
-        """What its turn is known by: names come from engines and archives, and two people's may be the same."""
+        """Return the key of the memory's turn, because two users may have equal batch ids."""
         return self.owner, self.session_id, self.batch_id
 
 
 class Position(NamedTuple):
-    """Where a page of a newest-first list ended."""
+    """The end of a page of a newest-first list."""
 
     created_at_ms: int
     row: int
@@ -175,7 +179,11 @@ class Position(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ListRequest:
-    """Which memories to list, newest first; None is no condition. `limit` is 1–100, times are Unix milliseconds."""
+    """A query for a list of memories, newest first; None is no condition.
+
+    `limit` is 1–100, times are Unix milliseconds. `reader` is one of the user's agents: manual memories for other
+    agents are left out. `is_deleted` lists the memories in the trash instead of the others.
+    """
 
     session_id: str | None = None
     memory_type: MemoryType | None = None
@@ -183,13 +191,15 @@ class ListRequest:
     agent_id: str | None = None
     since_ms: int | None = None
     until_ms: int | None = None
+    reader: str | None = None
+    is_deleted: bool = False
     after: Position | None = None
     limit: int = 20
 
 
 @dataclass(frozen=True, slots=True)
 class ListPage:
-    """`following` is where the next page begins, None on the last one."""
+    """A page of a list. `following` is the position that the next page begins at, None on the last one."""
 
     memories: tuple[StoredMemory, ...]
     following: Position | None

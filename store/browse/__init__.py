@@ -1,5 +1,4 @@
-"""Looking through memories, one user's or everybody's: for operators, over the rows of `store.models` and their
-rollups."""
+"""Browsing of memories for operators, of one user or of all users, over the rows and their rollups."""
 
 from store.browse.counts import BANDS, Count, Dashboard, Facets, count, dashboard, facets
 from store.browse.pages import BrowsePage, Turn, TurnPage, get, get_many, keys, lengths, offset_page, page, turn_page

@@ -1,6 +1,4 @@
-"""How many memories there are of what: totals, facets, dashboards."""
-
-from __future__ import annotations
+"""Counts of memories: totals, facets, dashboards."""
 
 from bisect import bisect_right
 from collections import Counter
@@ -10,24 +8,20 @@ from typing import Any, Literal
 from uuid import UUID
 
 from accounts.models import MemoryUser
-from store.browse import ledger
-from store.browse.ledger import Tally
+from store.browse import rollup_queries, words
+from store.browse.rollup_queries import ALL_TIME_MS, Tally
 from store.browse.selection import Selection, rows_of
-from store.browse.sessions import labelled, sessions_ever, top_sessions
-from store.browse.spans import FIRST_MS, LAST_MS
+from store.browse.sessions import labeled, sessions_of_all_time, top_sessions
 from store.categories import label, tab_of
-from store.models import HourCount
-from store.rollups import Slice
 
 BANDS = ((0.0, 0.34), (0.34, 0.67), (0.67, 1.0))
-_ALWAYS = (FIRST_MS, LAST_MS)
 Top = Literal["users", "agents", "sessions"]
 TOPS: tuple[Top, ...] = ("users", "agents", "sessions")
 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How many memories something has. `user_id` says whose session it is: two users' `chat:c1` are two."""
+    """The number of memories of a value. `user_id` is set for sessions: two users' `chat:c1` are two sessions."""
 
     key: str
     label: str
@@ -37,7 +31,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Facets:
-    """What memories can be narrowed by, most first. The key of a user is the UUID."""
+    """The values that memories can be filtered by, most frequent first. The key of a user is their UUID."""
 
     users: list[Count]
     agents: list[Count]
@@ -48,10 +42,11 @@ class Facets:
 
 @dataclass(frozen=True, slots=True)
 class Dashboard:
-    """The live memories between the first edge and the last. `buckets[n]` lies between edge n and edge n + 1.
+    """The figures of the live memories between the first and the last edge.
 
-    `importance_bands` are (from, to, count); memories without importance are in no band. `top_…` are bounded,
-    `unique_…` are not; agents without a name are in neither.
+    `buckets[n]` counts the memories between edge n and edge n + 1 by category. `importance_bands` are (from, to,
+    count); memories without importance are in no band. `top_…` lists are cut off at the limit, `unique_…` counts are
+    not; agents without a name are in neither.
     """
 
     total: int
@@ -69,81 +64,91 @@ class Dashboard:
 
 
 def count(selection: Selection, *, at_most: int | None = None) -> int:
-    """How many are selected. From the rollups where they know all conditions; else the rows are counted, but only up
-    to `at_most`."""
-    if ledger.is_rolled_up(selection):
-        return sum(row.memories for row in ledger.tally(selection, ledger.by_category(selection), _ALWAYS))
-    rows = rows_of(selection)
+    """Return how many memories are selected.
+
+    The rollups are summed if they cover all conditions; else the rows are counted, up to `at_most` unless the selection
+    has words that few memories contain.
+    """
+    if rollup_queries.is_rolled_up(selection):
+        return sum(row.memories for row in rollup_queries.tally(selection, ALL_TIME_MS))
+    if selection.words and words.are_in_few(selection.words, words.COUNTED):
+        return rows_of(selection, begins_with_words=True).count()
+    rows = rows_of(selection, begins_with_words=False)
     return (rows if at_most is None else rows[:at_most]).count()
 
 
 def facets(selection: Selection, *, limit: int = 200) -> Facets:
-    """What there is of the selection's user, agent and scope at any time: its other conditions are left aside, so that
-    a filter can be changed for another."""
+    """Return the counts of the selection's user, agent and scope at any time.
+
+    Its other conditions are ignored, so that a filter can be changed for another.
+    """
     base = Selection(
         user_pk=selection.user_pk,
         app_id=selection.app_id,
         project_id=selection.project_id,
         agent_id=selection.agent_id,
     )
-    users, _ = ledger.top(base, ledger.by_user(base), _ALWAYS, limit)
-    agents, _ = ledger.top(base, ledger.by_agent(base), _ALWAYS, limit)
-    by_category = _by_category(ledger.tally(base, ledger.by_category(base), _ALWAYS))
+    users, _ = rollup_queries.top_users(base, ALL_TIME_MS, limit)
+    tallies = rollup_queries.tally(base, ALL_TIME_MS)
     return Facets(
-        users=_users(users),
-        agents=[Count(name, name, number) for name, number in agents],
-        sessions=_sessions(sessions_ever(base, limit)),
-        categories=[Count(name, str(label(name)), number) for name, number in by_category.most_common()],
-        origins=_origins(base),
+        users=_user_counts(users),
+        agents=_top_counts(_agents(tallies), limit),
+        sessions=_session_counts(sessions_of_all_time(base, limit)),
+        categories=[
+            Count(name, str(label(name)), number) for name, number in _sum_by(tallies, "category").most_common()
+        ],
+        origins=_top_counts(_sum_by(tallies, "origin"), limit),
     )
 
 
 def dashboard(
     selection: Selection, edges_ms: Sequence[int], *, limit: int = 10, tops: Collection[Top] = TOPS
 ) -> Dashboard:
-    """A constant number of statements, for up to sixty edges. `tops` says which are wanted: others are empty and 0.
+    """Return the dashboard's figures in a constant number of SQL statements, for up to sixty edges.
 
-    Errors: ValueError for fewer than two edges, or edges that do not rise.
+    `edges_ms` are Unix milliseconds. `tops` names the wanted lists: others are empty and 0. Raises: ValueError for
+    fewer than two edges, or unsorted ones.
     """
     if len(edges_ms) < 2 or list(edges_ms) != sorted(set(edges_ms)):
         raise ValueError("a dashboard needs two edges or more, in rising order")
-    tallies = ledger.tally(selection, ledger.by_category(selection), edges_ms)
-    by_category = _by_category(tallies)
-    nothing: tuple[list[Any], int] = ([], 0)
-    by_user, by_agent = ledger.by_user(selection), ledger.by_agent(selection)
-    users, unique_users = ledger.top(selection, by_user, edges_ms, limit) if "users" in tops else nothing
-    agents, unique_agents = ledger.top(selection, by_agent, edges_ms, limit) if "agents" in tops else nothing
-    sessions, unique_sessions = top_sessions(selection, edges_ms, limit) if "sessions" in tops else nothing
+    tallies = rollup_queries.tally(selection, edges_ms)
+    by_category, agents = _sum_by(tallies, "category"), _agents(tallies)
+    by_tab: Counter[str] = Counter()
+    for category, number in by_category.items():
+        by_tab[tab_of(category)] += number
+    unwanted: tuple[list[Any], int] = ([], 0)
+    users, unique_users = rollup_queries.top_users(selection, edges_ms, limit) if "users" in tops else unwanted
+    sessions, unique_sessions = top_sessions(selection, edges_ms, limit) if "sessions" in tops else unwanted
     bands = [sum(row.low for row in tallies), sum(row.mid for row in tallies), sum(row.high for row in tallies)]
     weight = sum(row.weight for row in tallies)
     return Dashboard(
         total=by_category.total(),
         by_category=dict(by_category.most_common()),
-        by_tab=_by_tab(by_category),
+        by_tab=dict(by_tab),
         buckets=_buckets(tallies, edges_ms),
         importance_bands=[(low, high, number) for (low, high), number in zip(BANDS, bands, strict=True)],
         average_importance=weight / 1_000_000 / sum(bands) if sum(bands) else None,
-        top_users=_users(users),
-        top_agents=[Count(name, name, number) for name, number in agents],
-        top_sessions=_sessions(sessions),
+        top_users=_user_counts(users),
+        top_agents=_top_counts(agents, limit) if "agents" in tops else [],
+        top_sessions=_session_counts(sessions),
         unique_users=unique_users,
-        unique_agents=unique_agents,
+        unique_agents=len(agents) if "agents" in tops else 0,
         unique_sessions=unique_sessions,
     )
 
 
-def _by_category(tallies: Iterable[Tally]) -> Counter[str]:
+def _sum_by(tallies: Iterable[Tally], name: Literal["category", "agent_id", "origin"]) -> Counter[str]:
     counted: Counter[str] = Counter()
     for row in tallies:
-        counted[row.category] += row.memories
+        counted[getattr(row, name)] += row.memories
     return +counted
 
 
-def _by_tab(by_category: Counter[str]) -> dict[str, int]:
-    counted: Counter[str] = Counter()
-    for category, number in by_category.items():
-        counted[tab_of(category)] += number
-    return dict(counted)
+def _agents(tallies: Iterable[Tally]) -> Counter[str]:
+    """Sum up by agent, without memories that name no agent."""
+    agents = _sum_by(tallies, "agent_id")
+    del agents[""]
+    return agents
 
 
 def _buckets(tallies: Iterable[Tally], edges_ms: Sequence[int]) -> list[dict[str, int]]:
@@ -153,25 +158,19 @@ def _buckets(tallies: Iterable[Tally], edges_ms: Sequence[int]) -> list[dict[str
     return [dict(+bucket) for bucket in buckets]
 
 
-def _users(found: Iterable[tuple[str, int]]) -> list[Count]:
+def _top_counts(counted: Counter[str], limit: int) -> list[Count]:
+    top = sorted(counted.items(), key=lambda item: (-item[1], item[0]))[:limit]
+    return [Count(name, name, number) for name, number in top]
+
+
+def _user_counts(found: Iterable[tuple[str, int]]) -> list[Count]:
     numbers = {UUID(owner): number for owner, number in found}
     names = MemoryUser.objects.filter(pk__in=numbers).values_list("pk", "user_id")
     counts = [Count(str(pk), user_id, numbers[pk]) for pk, user_id in names]
     return sorted(counts, key=lambda item: (-item.count, item.label))
 
 
-def _sessions(found: Sequence[tuple[int, int]]) -> list[Count]:
-    named = labelled([row for row, _ in found])
+def _session_counts(found: Sequence[tuple[int, int]]) -> list[Count]:
+    named = labeled([row for row, _ in found])
     counts = [(*named[row], number) for row, number in found if row in named]
     return [Count(session_id, session_id, number, user_id) for session_id, user_id, number in counts]
-
-
-def _origins(base: Selection) -> list[Count]:
-    """Of a user or of all: agents are left aside."""
-    given = {"app_id": base.app_id, "project_id": base.project_id}
-    scope = {name: value for name, value in given.items() if value is not None}
-    rows = HourCount.objects.filter(slice=Slice.ORIGINS, key=base.user_pk.hex if base.user_pk else "", **scope)
-    counted: Counter[str] = Counter()
-    for origin, number in rows.values_list("member", "memories"):
-        counted[origin] += number
-    return [Count(origin, origin, number) for origin, number in (+counted).most_common()]

@@ -1,10 +1,8 @@
-"""Pages of memories: by key, so that the last page is as quick as the first; whole turns; one by one."""
-
-from __future__ import annotations
+"""Pages of memories and of whole turns, by key: the last page is as fast as the first. Single memories by row id."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from django.core.exceptions import EmptyResultSet
 from django.db import connection
@@ -12,21 +10,23 @@ from django.db.models import Exists, OuterRef, Q, QuerySet, Value
 from django.db.models.functions import Coalesce, Length
 
 from core.errors import NotFound
-from store.browse.ledger import skipped
-from store.browse.selection import Selection, of_turns, rows_of
+from core.messages import Message as _
+from store.browse import words
+from store.browse.rollup_queries import skip_days
+from store.browse.selection import Selection, rows_of, unindexed_rows_of
 from store.models import Memory
 from store.table import stored, visible
 from store.types import Position, StoredMemory
 
-_MAX_ROW: Final = 2**63 - 1  # what a database has; of a larger number it makes an error
+_MAX_ROW: Final = 2**63 - 1  # the largest bigint; a larger number would be a database error
 
 
 @dataclass(frozen=True, slots=True)
 class BrowsePage:
-    """`newer` and `older` are where the neighbouring pages begin, None where there is none.
+    """A page of memories. `newer` and `older` are the positions that neighboring pages begin at, None if there is none.
 
-    Newest first: `after=page.older` is the next page, `before=page.newer` the one before; oldest first the other way
-    round (`after=page.newer`, `before=page.older`).
+    Newest first, `after=page.older` is the next page and `before=page.newer` the previous one; oldest first,
+    `after=page.newer` is the next page and `before=page.older` the previous one.
     """
 
     memories: tuple[StoredMemory, ...]
@@ -36,7 +36,7 @@ class BrowsePage:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """The memories that came together, in their order. One that came alone has no `batch_id`."""
+    """Memories that were added together, in their order. A memory that was added alone has no `batch_id`."""
 
     batch_id: str
     memories: tuple[StoredMemory, ...]
@@ -44,17 +44,9 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class TurnPage:
-    """`newer` and `older` as for `BrowsePage`."""
+    """A page of turns. `newer` and `older` as in `BrowsePage`."""
 
     turns: tuple[Turn, ...]
-    newer: Position | None
-    older: Position | None
-
-
-class _Window(NamedTuple):
-    """A page's rows in the order in which they are shown, and the positions that lead on."""
-
-    keys: Sequence[Position]
     newer: Position | None
     older: Position | None
 
@@ -67,9 +59,9 @@ def page(
     limit: int = 50,
     oldest_first: bool = False,
 ) -> BrowsePage:
-    """The memories that follow `after`, or those that come before `before`, in the order shown. Two statements."""
-    window = _window(_parts(selection), after, before, limit, oldest_first=oldest_first)
-    return BrowsePage(tuple(get_many([key.row for key in window.keys])), window.newer, window.older)
+    """Return the memories after `after`, or those before `before`, in display order. Two SQL statements."""
+    keys, newer, older = _window(_parts(selection), after, before, limit, oldest_first=oldest_first)
+    return BrowsePage(tuple(get_many([key.row for key in keys])), newer, older)
 
 
 def turn_page(
@@ -80,56 +72,49 @@ def turn_page(
     limit: int = 25,
     oldest_first: bool = False,
 ) -> TurnPage:
-    """The same in whole turns, of which each stands where its newest memory does (oldest first: its oldest).
-
-    Three statements.
-    """
-    same = of_turns(selection)
+    """Return a page of whole turns, each sorted by its newest memory (oldest first: oldest). Three SQL statements."""
+    same = unindexed_rows_of(selection)
     parts = [_heads(part, same, oldest_first=oldest_first) for part in _parts(selection)]
-    window = _window(parts, after, before, limit, oldest_first=oldest_first)
-    heads = get_many([key.row for key in window.keys])
-    return TurnPage(_turns(heads, same), window.newer, window.older)
+    keys, newer, older = _window(parts, after, before, limit, oldest_first=oldest_first)
+    return TurnPage(_turns(get_many([key.row for key in keys]), same), newer, older)
 
 
 def offset_page(selection: Selection, *, offset: int, limit: int, oldest_first: bool = False) -> list[StoredMemory]:
-    """A page by its number, for those who cannot page by key. What lies before it is skipped by the rollups' days."""
-    rest = skipped(selection, offset, oldest_first=oldest_first) if offset else (selection, 0)
+    """Return a page by its offset. The rollups of days tell how far to skip."""
+    rest = skip_days(selection, offset, oldest_first=oldest_first) if offset else (selection, 0)
     if rest is None:
         return []
     selection, offset = rest
-    found = _found(_parts(selection), offset + limit, ascending=oldest_first)
+    found = _first_keys(_parts(selection), offset + limit, ascending=oldest_first)
     return get_many([key.row for key in found[offset:]])
 
 
 def keys(
     selection: Selection, *, after: Position | None, limit: int, up_to_row: int, rows: Collection[int] | None = None
 ) -> list[Position]:
-    """Where the next memories stand, oldest first, leaving out rows beyond `up_to_row`; of `rows` alone if given.
-
-    One statement.
-    """
+    """Return the positions of the next memories, oldest first: row ids up to `up_to_row`, and in `rows` if given."""
     found = rows_of(selection).filter(pk__lte=up_to_row)
     if rows is not None:
         found = found.filter(pk__in=rows)
-    return list(_window([found], after, None, limit, oldest_first=True).keys)
+    return _window([found], after, None, limit, oldest_first=True)[0]
 
 
 def lengths(selection: Selection) -> list[tuple[int, int]]:
-    """The memories' rows in the order of time, each with how many characters its text has. One statement, no text."""
+    """Return the row id and text length in characters of each memory, oldest first. One SQL statement."""
     measured = rows_of(selection).order_by("created_at_ms", "pk").annotate(characters=Length("text"))
     return list(measured.values_list("pk", "characters"))
 
 
 def get(row: int) -> StoredMemory:
-    """A memory by its row, a deleted one too. Errors: `NotFound`."""
+    """Return a memory by its row id, even if it is deleted. Raises: `NotFound`."""
     found = get_many([row]) if row <= _MAX_ROW else []
     if not found:
-        raise NotFound("There is no such memory.")
+        raise NotFound(_("There is no such memory."))
     return found[0]
 
 
 def get_many(rows: Collection[int]) -> list[StoredMemory]:
-    """Memories by their rows in the order given, deleted ones too; what is gone is left out. One statement."""
+    """Return memories by row id in the given order, even if deleted; missing rows are left out. One SQL statement."""
     if not rows:
         return []
     found = {memory.pk: memory for memory in visible(Memory.objects.filter(pk__in=rows))}
@@ -137,11 +122,13 @@ def get_many(rows: Collection[int]) -> list[StoredMemory]:
 
 
 def _parts(selection: Selection) -> list[QuerySet[Memory]]:
-    """The selected rows in parts of which an index has each in order: one of many categories has not."""
-    categories = selection.wanted_categories()
-    if categories is None or len(categories) < 2 or selection.session_id is not None or selection.in_trash:
-        return [rows_of(selection)]
-    return [rows_of(replace(selection, tab=None, categories=(category,))) for category in categories]
+    """Split a selection into parts that an index sorts: no index sorts several categories together."""
+    categories, begins_with_words = selection.wanted_categories(), words.come_first(selection.words)
+    is_one_part = selection.session_id is not None or selection.in_trash or begins_with_words
+    if categories is None or len(categories) < 2 or is_one_part:
+        return [rows_of(selection, begins_with_words=begins_with_words)]
+    each = (replace(selection, tab=None, categories=(category,)) for category in categories)
+    return [rows_of(part, begins_with_words=False) for part in each]
 
 
 def _window(
@@ -151,12 +138,15 @@ def _window(
     limit: int,
     *,
     oldest_first: bool,
-) -> _Window:
-    """The keys of a page. A page before a position is read backwards from there."""
+) -> tuple[list[Position], Position | None, Position | None]:
+    """Return the keys of a page in display order, and the positions of the newer and the older page.
+
+    A page before a position is read backwards from there.
+    """
     is_backwards = before is not None
     ascending = oldest_first != is_backwards
     beyond = [_beyond(part, before or after, ascending=ascending) for part in parts]
-    keys = _found(beyond, limit + 1, ascending=ascending)
+    keys = _first_keys(beyond, limit + 1, ascending=ascending)
     has_more = len(keys) > limit
     del keys[limit:]
     if is_backwards:
@@ -164,11 +154,11 @@ def _window(
     previous = keys[0] if keys and (has_more if is_backwards else after is not None) else None
     following = keys[-1] if keys and (is_backwards or has_more) else None
     newer, older = (following, previous) if oldest_first else (previous, following)
-    return _Window(keys, newer, older)
+    return keys, newer, older
 
 
-def _found(parts: Sequence[QuerySet[Memory]], limit: int, *, ascending: bool) -> list[Position]:
-    """The first keys of all parts together. One statement, in which each part gives no more than is wanted."""
+def _first_keys(parts: Sequence[QuerySet[Memory]], limit: int, *, ascending: bool) -> list[Position]:
+    """Return the first keys of all parts together, in one SQL statement that limits each part."""
     order = ("created_at_ms", "pk") if ascending else ("-created_at_ms", "-pk")
     wanted = [part.order_by(*order).values_list("created_at_ms", "pk")[:limit] for part in parts]
     if len(wanted) == 1:
@@ -188,7 +178,7 @@ def _found(parts: Sequence[QuerySet[Memory]], limit: int, *, ascending: bool) ->
 
 
 def _beyond(rows: QuerySet[Memory], position: Position | None, *, ascending: bool) -> QuerySet[Memory]:
-    """The first condition is for the index, which cannot use a choice of two."""
+    """Return the rows beyond a position. The comparison of times is repeated outside the OR for the index."""
     if position is None:
         return rows
     at, row = position
@@ -198,10 +188,10 @@ def _beyond(rows: QuerySet[Memory], position: Position | None, *, ascending: boo
 
 
 def _heads(part: QuerySet[Memory], rows: QuerySet[Memory], *, oldest_first: bool) -> QuerySet[Memory]:
-    """Of each turn the row that decides where it stands: of `part`, with none of its turn's `rows` ahead of it."""
-    # An expression, so that no index of sessions is taken: the turn's own is the one to use.
-    same = rows.alias(plain_session=Coalesce("session_id", Value(0))).filter(
-        batch_id=OuterRef("batch_id"), plain_session=Coalesce(OuterRef("session_id"), Value(0))
+    """Return for each turn the row it is sorted by: the row of `part` that no other of its turn's `rows` precedes."""
+    # Expressions keep the database from the index of sessions: the index of turns is faster.
+    same = rows.alias(unindexed_session=Coalesce("session_id", Value(0))).filter(
+        batch_id=OuterRef("batch_id"), unindexed_session=Coalesce(OuterRef("session_id"), Value(0))
     )
     ahead = Q(created_at_ms=OuterRef("created_at_ms"), pk__gt=OuterRef("pk"))
     ahead |= Q(created_at_ms__gt=OuterRef("created_at_ms"))
@@ -212,7 +202,7 @@ def _heads(part: QuerySet[Memory], rows: QuerySet[Memory], *, oldest_first: bool
 
 
 def _turns(heads: Sequence[StoredMemory], rows: QuerySet[Memory]) -> tuple[Turn, ...]:
-    """The turns of the heads, each with those of `rows` that belong to it, in their order."""
+    """Return the turns of the heads, each with its rows in their order."""
     members: dict[Any, list[StoredMemory]] = {head.turn: [] for head in heads if head.batch_id}
     names = {head.batch_id for head in heads if head.batch_id}
     for row in rows.filter(batch_id__in=names).order_by("created_at_ms", "seq", "pk") if names else ():

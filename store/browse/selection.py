@@ -1,32 +1,30 @@
-"""Which memories are meant: what a list shows, a dashboard counts and a bulk action takes."""
-
-from __future__ import annotations
+"""The selection of memories that a list shows, a dashboard counts and a bulk action changes."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Self
 from uuid import UUID
 
 from django.db.models import F, Q, QuerySet, Value
 from django.db.models.functions import Coalesce
 
+from store.browse import words
 from store.categories import TABS
-from store.derived_memories import HIDDEN_AS
 from store.models import Memory
 from store.table import visible
 from store.types import MemoryType
 
-_SET_ASIDE: Final = Q(origin=Memory.Origin.EXTRACTED, payload__has_key=HIDDEN_AS)
+_HIDDEN_BY_GATEWAY: Final = ~Q(hidden_reason="")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Conditions that all hold; None and an empty tuple are no condition. Times are Unix milliseconds:
-    `since_ms` ≤ time < `until_ms`; importance lies between both ends, which belong to it.
+    """Conditions that memories must all meet; None and an empty tuple are no condition.
 
-    For operators: without `user_pk` it spans all users. `in_trash` selects among the memories that are hidden one by
-    one instead of among the living: of them those that a person deleted (`hidden_by` user), or those that the gateway
-    set aside itself, as superseded or with their source.
+    Times are Unix milliseconds: `since_ms` ≤ time < `until_ms`; both bounds of importance are inclusive. It is for
+    operators: without `user_pk` it spans all users. `in_trash` selects hidden memories whose session is not hidden:
+    those that a user deleted (`hidden_by` user), or that the gateway hid, as superseded or with their source.
+    `words` are tokens; a memory must contain all of them.
     """
 
     user_pk: UUID | None = None
@@ -40,97 +38,105 @@ class Selection:
     origin: str | None = None
     importance_min: float | None = None
     importance_max: float | None = None
+    words: tuple[str, ...] = ()
     since_ms: int | None = None
     until_ms: int | None = None
     in_trash: bool = False
     hidden_by: Literal["user", "gateway"] | None = None
 
     def wanted_categories(self) -> tuple[str, ...] | None:
-        """The categories that tab and choice leave; None for any."""
+        """Return the categories that both `tab` and `categories` allow; None for any."""
         if self.tab is None:
             return self.categories or None
         of_tab = TABS.get(self.tab, ())
         return tuple(category for category in of_tab if not self.categories or category in self.categories)
 
     def as_json(self) -> dict[str, Any]:
-        """The conditions that are set, as plain JSON data."""
+        """Return the conditions that are set, as plain JSON data."""
         given = {name: value for name, value in asdict(self).items() if value not in {None, (), False}}
-        return {name: _plain(value) for name, value in given.items()}
+        return {name: _as_json_value(value) for name, value in given.items()}
+
+    def as_record(self) -> dict[str, Any]:
+        """Return the conditions for the audit trail: of words only their number."""
+        return self.as_json() | ({"words": len(self.words)} if self.words else {})
 
     @classmethod
-    def from_json(cls, given: Mapping[str, Any]) -> Selection:
-        """The selection of which `as_json` spoke."""
+    def from_json(cls, given: Mapping[str, Any]) -> Self:
+        """Return the selection from the data that `as_json` returned."""
         fields = dict(given)
         if "user_pk" in fields:
             fields["user_pk"] = UUID(fields["user_pk"])
-        return cls(**fields | {"categories": tuple(fields.get("categories", ()))})
+        lists = {name: tuple(fields.get(name, ())) for name in ("categories", "words")}
+        return cls(**fields | lists)
 
 
-def rows_of(selection: Selection) -> QuerySet[Memory]:
-    """The selected memories, neither deleted nor mere records, in no order.
+def rows_of(selection: Selection, *, begins_with_words: bool | None = None) -> QuerySet[Memory]:
+    """Return the selected memories, unordered, without deleted ones and settled journal entries.
 
-    Where a session is named, its index is the one to use.
+    If a session is named, the index of sessions is used; if `begins_with_words`, the word index (None: as for a page).
     """
+    if begins_with_words is None:
+        begins_with_words = words.come_first(selection.words)
+    of = {"user_id": selection.user_pk, "app_id": selection.app_id, "project_id": selection.project_id}
     if selection.session_id is not None:
-        return of_turns(selection).filter(
-            **_given(
-                session__session_id=selection.session_id,
-                session__user_id=selection.user_pk,
-                session__app_id=selection.app_id,
-                session__project_id=selection.project_id,
-            )
+        of_session = {f"session__{name}": value for name, value in of.items()}
+        return unindexed_rows_of(selection).filter(
+            **_without_none(session__session_id=selection.session_id, **of_session)
         )
+    if begins_with_words:
+        return unindexed_rows_of(selection, begins_with_words=True).filter(**_without_none(**of))
     return _shown(selection).filter(
-        **_given(
-            user_id=selection.user_pk,
-            app_id=selection.app_id,
-            project_id=selection.project_id,
+        **_without_none(
             category__in=selection.wanted_categories(),
             memory_type=selection.memory_type,
             agent_id=selection.agent_id,
             origin=selection.origin,
+            **of,
         )
     )
 
 
-def of_turns(selection: Selection) -> QuerySet[Memory]:
-    """Of memories whose turn or session is settled otherwise, and with it whose they are, those that are selected.
+def unindexed_rows_of(selection: Selection, *, begins_with_words: bool = False) -> QuerySet[Memory]:
+    """Return the selected memories with conditions that use no index.
 
-    No index serves these conditions, so that a database does not take the wrong one.
+    For a caller that restricts them to turns or a session, whose index the database should use.
     """
     names = ("category", "memory_type", "agent_id", "origin")
-    plain = {f"plain_{name}": Coalesce(F(name), Value("")) for name in names}
+    unindexed = {f"unindexed_{name}": Coalesce(F(name), Value("")) for name in names}
     return (
-        _shown(selection)
-        .alias(**plain)
+        _shown(selection, begins_with_words=begins_with_words)
+        .alias(**unindexed)
         .filter(
-            **_given(
-                plain_category__in=selection.wanted_categories(),
-                plain_memory_type=selection.memory_type,
-                plain_agent_id=selection.agent_id,
-                plain_origin=selection.origin,
+            **_without_none(
+                unindexed_category__in=selection.wanted_categories(),
+                unindexed_memory_type=selection.memory_type,
+                unindexed_agent_id=selection.agent_id,
+                unindexed_origin=selection.origin,
             )
         )
     )
 
 
-def _shown(selection: Selection) -> QuerySet[Memory]:
+def _shown(selection: Selection, *, begins_with_words: bool = False) -> QuerySet[Memory]:
     state = {"hidden_at__isnull": not selection.in_trash, "session__hidden_at__isnull": True}
-    bounds = _given(
+    bounds = _without_none(
         importance__gte=selection.importance_min,
         importance__lte=selection.importance_max,
         created_at_ms__gte=selection.since_ms,
         created_at_ms__lt=selection.until_ms,
     )
-    by = {"user": ~_SET_ASIDE, "gateway": _SET_ASIDE, None: Q()}[selection.hidden_by]
-    return visible(Memory.objects.filter(by, **state, **bounds)).order_by()
+    by = {"user": ~_HIDDEN_BY_GATEWAY, "gateway": _HIDDEN_BY_GATEWAY, None: Q()}[selection.hidden_by]
+    shown = visible(Memory.objects.filter(by, **state, **bounds)).order_by()
+    if selection.words:
+        shown = shown.filter(words.condition(selection.words, comes_first=begins_with_words))
+    return shown
 
 
-def _given(**conditions: Any) -> dict[str, Any]:
+def _without_none(**conditions: Any) -> dict[str, Any]:
     return {name: value for name, value in conditions.items() if value is not None}
 
 
-def _plain(value: Any) -> Any:
+def _as_json_value(value: Any) -> Any:
     if isinstance(value, UUID):
         return str(value)
     return list(value) if isinstance(value, tuple) else value

@@ -1,7 +1,5 @@
 """Ids of one user's sessions and agents in EverOS, where all users share one id space."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass
 from uuid import UUID
@@ -16,11 +14,11 @@ class AgentNames:
     64 + 1 + 32 characters at most, below EverOS's limit of 128.
     """
 
-    suffix: str
+    user_pk: UUID
 
-    @classmethod
-    def of(cls, user_pk: UUID) -> AgentNames:
-        return cls(f"+{user_pk.hex}")
+    @property
+    def suffix(self) -> str:
+        return f"+{self.user_pk.hex}"
 
     def engine_id(self, agent_id: str) -> str:
         return f"{agent_id}{self.suffix}"
@@ -39,7 +37,7 @@ def is_kept_whole(session_id: str) -> bool:
 
 
 def unique_session_id(session_id: str, user_pk: UUID) -> str:
-    """Return an engine id for a session whose own id another user holds, or which EverOS would change."""
+    """Return an engine id for a session whose id another user holds in EverOS, or which EverOS would change."""
     return with_mark(session_id, f"+{user_pk.hex}")
 
 

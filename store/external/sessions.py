@@ -1,11 +1,12 @@
 """Sessions of an external engine, where one id is one session although several users may use it.
 
 The first user of an id holds it in the engine; other users' sessions get an engine id made unique by their user key.
+Of erased users and moved sessions, whose data the engine cannot delete, digests of the names are kept: a new user or
+session of the same name must not reach that data.
 """
 
-from __future__ import annotations
-
-from collections.abc import Collection
+import hashlib
+from collections.abc import Collection, Iterable
 from datetime import datetime
 from functools import cache
 from typing import Final
@@ -14,19 +15,16 @@ from django.db import connection
 
 from core import sql
 from core.errors import EngineRefused
-from core.fairness import turn_of_user
-from core.ids import parse_session_id
+from core.messages import Message as _
 from store import sessions
-from store.external import residue
 from store.external.engine_ids import is_kept_whole, unique_session_id
 from store.index import keyword
-from store.models import Session, owned_by
-from store.owned import owner_values
+from store.models import LeftUpstream, Session, owned_by, owner_values
 from store.types import Owner
 
-_BETWEEN: Final = "\x1e"  # occurs in no session id
-# A row made under another engine may have an id that another user holds in EverOS: the older row is the holder.
-_OWN = """
+_SEPARATOR: Final = "\x1e"  # occurs in no session id
+# Sessions created under the embedded engine may share an engine id: the older row holds the id in EverOS.
+_FROM_OWN = """
     FROM store_session AS own
     WHERE own.user_id = %s AND own.app_id = %s AND own.project_id = %s
       AND NOT EXISTS (
@@ -34,35 +32,36 @@ _OWN = """
         WHERE other.engine_session_id = own.engine_session_id AND other.app_id = own.app_id
           AND other.project_id = own.project_id AND other.user_id <> own.user_id AND other.id < own.id)
 """
-_TAKEN = f"""
+_IS_LEFT: Final = "SELECT 1 FROM store_leftupstream WHERE digest = %s"
+_IS_HELD_BY_OTHER = f"""
     SELECT EXISTS (
         SELECT 1 FROM store_session
         WHERE engine_session_id = %s AND app_id = %s AND project_id = %s AND id < %s AND user_id <> %s)
-    OR EXISTS ({residue.HOLDS})
+    OR EXISTS ({_IS_LEFT})
 """
-_NAMED = "SELECT 1 FROM accounts_memoryuser WHERE id = %s AND user_id = %s"
+_HAS_NAME = "SELECT 1 FROM accounts_memoryuser WHERE id = %s AND user_id = %s"
 
 
 def engine_ids(owner: Owner, session_ids: Collection[str]) -> tuple[dict[str, str], bool]:
-    """Return the engine ids of those sessions that the owner has, and True if the owner's local index has entries.
+    """Return the engine ids of the owner's sessions among these, and True if the owner's local index has entries.
 
-    One statement.
+    One SQL statement.
     """
     if not session_ids:
         return {}, keyword.is_filled(owner)
-    live = _select(f"own.session_id || '{_BETWEEN}' || own.engine_session_id AS value", "own.session_id", session_ids)
+    live = _select(f"own.session_id || '{_SEPARATOR}' || own.engine_session_id AS value", "own.session_id", session_ids)
     values = owner_values(owner)
     found = sql.column(
         f"{live} AND own.deleted_at IS NULL UNION ALL SELECT '' WHERE EXISTS ({keyword.IS_FILLED})",
         [*values, *session_ids, *values],
     )
-    return dict(pair.split(_BETWEEN) for pair in found if pair), "" in found
+    return dict(pair.split(_SEPARATOR) for pair in found if pair), "" in found
 
 
 def session_ids(owner: Owner, engine_session_ids: Collection[str]) -> tuple[dict[str, str], frozenset[str]]:
     """Return the owner's session ids by engine id, and the engine ids of permanently deleted sessions.
 
-    One statement.
+    One SQL statement.
     """
     if not engine_session_ids:
         return {}, frozenset()
@@ -74,7 +73,7 @@ def session_ids(owner: Owner, engine_session_ids: Collection[str]) -> tuple[dict
 
 
 def _select(columns: str, key: str, wanted: Collection[str]) -> str:
-    return f"SELECT {columns} {_OWN} AND {key} IN ({sql.slots(wanted)})"
+    return f"SELECT {columns} {_FROM_OWN} AND {key} IN ({sql.slots(wanted)})"
 
 
 def find(owner: Owner, session_id: str) -> Session | None:
@@ -85,51 +84,32 @@ def find(owner: Owner, session_id: str) -> Session | None:
 def claim(owner: Owner, session_id: str) -> Session:
     """Return the owner's session, created if missing, with an engine id that no other user holds.
 
-    Call inside a transaction, which blocks other claims of the id and writers to the session until it ends. Raises:
+    Call inside a transaction: until it ends, other claims of the id and writers to the session wait. Raises:
     `EngineRefused` for a deleted session and an erased user.
     """
-    _lock(session_id)
     with connection.cursor() as cursor:
-        is_new = sessions.make(cursor, owner, session_id) is not None
-    if is_new:
-        _require_not_erased(owner)
+        if connection.vendor == "postgresql":  # SQLite runs one write transaction at a time anyway
+            cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [session_id])
+        is_new = sessions.create(cursor, owner, session_id) is not None
+    # The user must still have the name under which an erasure notes what EverOS keeps: it would not note a session
+    # created after it, and a new user of both names could reach its data.
+    if is_new and not sql.rows(_has_name_statement(), [sql.uuid_value(owner.user_pk), owner.user_id]):
+        raise EngineRefused(_("This user was erased."))
     session = Session.objects.get(owned_by(owner), session_id=session_id)
     if session.deleted_at is not None:
-        raise EngineRefused("This session was deleted for good: choose another session_id.")
-    if not is_kept_whole(session.engine_session_id) or _is_taken(session):
+        raise EngineRefused(_("This session was deleted permanently: choose another session_id."))
+    same_id = [session.engine_session_id, session.app_id, session.project_id]
+    older_of_other = [session.pk, sql.uuid_value(session.user_id)]
+    held = [*same_id, *older_of_other, _digest_of(session)]
+    if not is_kept_whole(session.engine_session_id) or sql.rows(_IS_HELD_BY_OTHER, held)[0][0]:
         session.engine_session_id = unique_session_id(session_id, owner.user_pk)
         session.save(update_fields=["engine_session_id"])
     return session
 
 
-def _require_not_erased(owner: Owner) -> None:
-    """Check that the user still has the name under which erasure records residue.
-
-    A session created after an erasure would not be recorded, and a new user of both names could reach it. Raises:
-    `EngineRefused`.
-    """
-    if not sql.rows(_named_statement(), [sql.uuid_value(owner.user_pk), owner.user_id]):
-        raise EngineRefused("This user was erased.")
-
-
 @cache
-def _named_statement() -> str:
-    return f"{_NAMED} FOR NO KEY UPDATE" if connection.features.has_select_for_no_key_update else _NAMED
-
-
-def _lock(session_id: str) -> None:
-    """Lock the session id on PostgreSQL. SQLite's write transactions are serial anyway."""
-    if connection.vendor == "postgresql":
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [session_id])
-
-
-def _is_taken(session: Session) -> bool:
-    """Return True if another or an erased user held the session's engine id first. One statement."""
-    held_by = [session.engine_session_id, session.app_id, session.project_id]
-    since = [session.pk, sql.uuid_value(session.user_id)]
-    [(is_taken,)] = sql.rows(_TAKEN, [*held_by, *since, residue.digest_of(session)])
-    return bool(is_taken)
+def _has_name_statement() -> str:
+    return f"{_HAS_NAME} FOR NO KEY UPDATE" if connection.features.has_select_for_no_key_update else _HAS_NAME
 
 
 def mark_flush_sent(session: Session, now: datetime) -> datetime | None:
@@ -147,13 +127,13 @@ def mark_flush_ended(session: Session, searchable_at: datetime) -> None:
 
 
 def open_flushes(since: datetime, before: datetime, limit: int) -> list[Session]:
-    """Return sessions with an unconfirmed flush sent within that time, round-robin by user, latest first.
+    """Return sessions with an unconfirmed flush sent in that period, round-robin by user, latest first.
 
     They come with their users.
     """
-    unseen = Session.objects.filter(searchable_at__isnull=True, deleted_at__isnull=True)
-    sent = unseen.filter(flushed_at__gte=since, flushed_at__lt=before).select_related("user")
-    return list(sent.annotate(turn=turn_of_user("-flushed_at")).order_by("turn", "-flushed_at")[:limit])
+    unconfirmed = Session.objects.filter(searchable_at__isnull=True, deleted_at__isnull=True)
+    sent = unconfirmed.filter(flushed_at__gte=since, flushed_at__lt=before).select_related("user")
+    return list(sent.annotate(turn=sql.turn_of_user("-flushed_at")).order_by("turn", "-flushed_at")[:limit])
 
 
 def is_flush_open(session: Session) -> bool:
@@ -162,28 +142,39 @@ def is_flush_open(session: Session) -> bool:
 
 
 def schedule_retry(session: Session, at: datetime | None) -> None:
-    """Record when the session's unconfirmed calls are retried. None: nothing failed."""
+    """Record when the session's unconfirmed calls are retried next; None if no call failed."""
     if session.retry_at != at:
         session.retry_at = at
         session.save(update_fields=["retry_at"])
 
 
-def mark_deleted(owner: Owner, session_id: str, now: datetime) -> Session:
-    """Mark the session as permanently deleted: it refuses late writes, and its hits are dropped."""
-    session, _ = Session.objects.get_or_create(
-        user_id=owner.user_pk,
-        app_id=owner.app_id,
-        project_id=owner.project_id,
-        session_id=session_id,
-        defaults={"engine_session_id": session_id, "kind": parse_session_id(session_id).kind, "deleted_at": now},
-    )
-    if session.deleted_at is None:
-        session.deleted_at = now
-        session.save(update_fields=["deleted_at"])
-    return session
+def note_erased_user(user_id: str, sessions: Iterable[Session]) -> None:
+    """Record the names that the engine still has of an erased user and their sessions."""
+    _record({_digest("user", user_id), *map(_digest_of, sessions)})
 
 
-def restore_flush(session: Session, flushed_at: datetime | None, searchable_at: datetime | None) -> None:
-    """Undo `mark_flush_sent`."""
-    session.flushed_at, session.searchable_at = flushed_at, searchable_at
-    session.save(update_fields=["flushed_at", "searchable_at"])
+def note_left_session(session: Session) -> None:
+    """Record the name of a living user's session that left data in the engine."""
+    _record({_digest_of(session)})
+
+
+def is_erased_user(user_id: str) -> bool:
+    """Return True if an erased user had this name."""
+    return LeftUpstream.objects.filter(digest=_digest("user", user_id)).exists()
+
+
+def is_left_session(session: Session) -> bool:
+    """Return True if a moved session, or one of an erased user, had this name."""
+    return LeftUpstream.objects.filter(digest=_digest_of(session)).exists()
+
+
+def _digest_of(session: Session) -> str:
+    return _digest("session", session.app_id, session.project_id, session.engine_session_id)
+
+
+def _record(digests: Collection[str]) -> None:
+    LeftUpstream.objects.bulk_create([LeftUpstream(digest=digest) for digest in digests], ignore_conflicts=True)
+
+
+def _digest(*names: str) -> str:
+    return hashlib.sha256("\0".join(names).encode()).hexdigest()

@@ -1,11 +1,9 @@
 """Re-ingest a session into EverOS, hidden until it is complete.
 
-A staging session stands for the real one. It is marked as deleted, so nothing of it is found or listed, and has a
-unique engine id. One transaction then moves its memories to the real session. EverOS cannot delete: its former copy
-stays there under an id that no session uses.
+Messages are sent for a staging session: it is marked as deleted, so no search or list returns its memories, and has a
+unique engine id. One transaction then moves its memories to the real session. EverOS cannot delete: the session's
+former copy stays there under an id that no session uses.
 """
-
-from __future__ import annotations
 
 import secrets
 from collections.abc import Collection
@@ -13,9 +11,9 @@ from datetime import datetime
 
 from django.db.models import QuerySet
 
-from store.external import journal, residue
+from store.external import journal, sessions
 from store.external.engine_ids import with_mark
-from store.models import Memory, Session
+from store.models import Memory, Session, owner_columns
 from store.types import Message, Owner
 
 # Session ids of callers contain no control characters.
@@ -25,9 +23,7 @@ _PREFIX = "\x1fmoving:"
 def staging_session(owner: Owner, session: Session, now: datetime) -> Session:
     """Return the session's staging session, created if missing; one left by a crash is reused."""
     staging, _ = Session.objects.get_or_create(
-        user_id=owner.user_pk,
-        app_id=owner.app_id,
-        project_id=owner.project_id,
+        **owner_columns(owner),
         session_id=f"{_PREFIX}{session.pk}",
         defaults={
             "engine_session_id": fresh_engine_id(session),
@@ -46,13 +42,13 @@ def fresh_engine_id(session: Session) -> str:
 def has_other_messages(staging: Session, messages: Collection[Message]) -> bool:
     """Return True if the staging session holds messages other than these, and must be discarded."""
     given = {journal.memory_id_of(staging.session_id, message) for message in messages}
-    noted = set(_journal(staging).values_list("memory_id", flat=True))
-    return not noted <= given
+    recorded = set(journal.entries(staging).values_list("memory_id", flat=True))
+    return not recorded <= given
 
 
 def discard(staging: Session) -> None:
     """Delete the staging session, and record what EverOS still holds of it."""
-    residue.record_session(staging)
+    sessions.note_left_session(staging)
     _remove(staging)
 
 
@@ -74,27 +70,23 @@ def _remove(staging: Session) -> None:
 
 
 def publish(staging: Session, session: Session) -> int:
-    """Move everything of the staging session to the session, and return how many memories that are.
+    """Move all memories and journal entries of the staging session to the session; return the number of memories.
 
     Call inside the transaction that deletes the session's former memories.
     """
     session.engine_session_id = staging.engine_session_id
     session.flushed_at, session.searchable_at = staging.flushed_at, staging.searchable_at
     session.save(update_fields=["engine_session_id", "flushed_at", "searchable_at"])
-    journal.reassign(session, _journal(staging).order_by("pk"))
-    made = _made(staging).update(session=session)
+    journal.reassign(session, journal.entries(staging).order_by("pk"))
+    moved = _episodes(staging).update(session=session)
     _remove(staging)
-    return made
+    return moved
 
 
 def memories_of(staging: Session) -> list[Memory]:
-    """Return the memories that EverOS made of the staging session's messages."""
-    return list(_made(staging).order_by("pk"))
+    """Return the memories that EverOS derived from the staging session's messages."""
+    return list(_episodes(staging).order_by("pk"))
 
 
-def _journal(staging: Session) -> QuerySet[Memory]:
-    return Memory.objects.filter(session=staging, memory_type=Memory.Type.UNPROCESSED_MESSAGE)
-
-
-def _made(staging: Session) -> QuerySet[Memory]:
+def _episodes(staging: Session) -> QuerySet[Memory]:
     return Memory.objects.filter(session=staging, memory_type=Memory.Type.EPISODE)

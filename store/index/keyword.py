@@ -1,30 +1,26 @@
-"""The keyword index of the user's memories, whatever the database: what is put in, taken out and looked up.
+"""The keyword index: adds and removes memories on either database.
 
-Every token carries a short hash of its user and scope in front, so that a lookup reads that user's postings alone; and
-the statistics, kept in the same transaction as the entries, are that user's own.
+Every token begins with a short hash of its user and scope, so a lookup reads the postings of that user only. Statistics
+are kept per user and scope too, and change in the same transaction as the entries.
 """
-
-from __future__ import annotations
 
 import base64
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple, Protocol
-from uuid import UUID
+from typing import NamedTuple, Self
 
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
 from django.db.models import Q
 
 from core.errors import EngineUnavailable
-from core.sql import run
+from core.messages import Message as _
 from core.times import from_ms
-from documents.mime_types import spoken_of_as
-from store.index import pages, postgresql, sqlite
-from store.models import IndexVersion, Memory
-from store.owned import owner_values
+from documents.mime_types import search_words_of
+from store.index import VENDORS, pages, words
+from store.models import IndexVersion, Memory, owner_values
 from store.text.tokens import TOKENIZER_VERSION, day_tokens, tokenize, weight
 from store.types import Owner
 from store.vectors import fill, spaces
@@ -33,27 +29,16 @@ PREFIX_CHARS = 12
 _BATCH_ROWS = 200
 _DAY_MS = 86_400_000
 MAX_COUNT = 255
-"""Beyond this a term counts no further: its weight in BM25 has long ceased to grow."""
-OWED = Q(is_indexed=False) & ~Q(origin=Memory.Origin.UPSTREAM)
-"""The memories that the index should hold and does not yet: while it is being rebuilt."""
+"""The highest count stored of a term in a memory: its weight in BM25 hardly grows beyond."""
+PENDING = Q(is_indexed=False) & ~Q(origin=Memory.Origin.UPSTREAM)
+"""Memories that still have to be indexed while the index is being rebuilt."""
 
 
-class _Vendor(Protocol):
-    """What a database does in its own way."""
-
-    def add(self, cursor: CursorWrapper, prefix: str, rows: Sequence[tuple[int, str]]) -> None: ...
-
-    def remove(self, cursor: CursorWrapper, prefix: str, rows: Sequence[tuple[int, str]]) -> None: ...
-
-    def clear(self) -> None: ...
-
-
-_VENDORS: Mapping[str, _Vendor] = {"sqlite": sqlite, "postgresql": postgresql}
 IS_FILLED = """
     SELECT 1 FROM store_indexstatistics WHERE user_id = %s AND app_id = %s AND project_id = %s AND documents > 0
 """
-"""Of `owner_values`: a row if the index holds anything of the owner's."""
-_COUNT = """
+"""SQL with the parameters `owner_values`: returns a row if the index has an entry of the owner."""
+_UPDATE_STATISTICS = """
     INSERT INTO store_indexstatistics (user_id, app_id, project_id, documents, tokens)
     SELECT %s, %s, %s, %s, %s WHERE EXISTS (SELECT 1 FROM store_indexversion WHERE tokenizer = %s)
     ON CONFLICT (user_id, app_id, project_id) DO UPDATE SET
@@ -64,26 +49,26 @@ _COUNT = """
 
 
 class Entry(NamedTuple):
-    """A memory's part of the index: its tokens, and what its text weighs in ranking.
+    """A memory's tokens in the index, and the length of its text for ranking.
 
-    Packed into one text, each token as often as it counts, because a large document has thousands of entries at once.
+    The tokens are packed into one string, each repeated by its count: a large document has thousands of entries.
     """
 
     packed: str
     length: int
 
     @classmethod
-    def of(cls, tokens: Mapping[str, int], length: int) -> Entry:
+    def of(cls, tokens: Mapping[str, int], length: int) -> Self:
         return cls(" ".join(" ".join([token] * count) for token, count in tokens.items()), length)
 
     @property
     def tokens(self) -> dict[str, int]:
-        """How often each token stands in the memory."""
+        """Return the count of each token."""
         return Counter(self.packed.split(" ") if self.packed else ())
 
 
 def entry_of(memory: Memory) -> Entry:
-    """What a memory is found by: a pure function of its row, so that it can be taken out again."""
+    """Return the index entry of a memory. It depends on its row alone: removing needs the same tokens again."""
     tokens = _tokens_of(memory)
     length = weight(tokens)
     if len(tokens) <= MAX_COUNT:
@@ -92,76 +77,74 @@ def entry_of(memory: Memory) -> Entry:
 
 
 class Prepared:
-    """Entries worked out before a transaction begins, so that it stays short; a row that changed since is done anew."""
+    """Entries computed before a transaction begins, to keep it short; a row that changed since is computed again."""
 
     def __init__(self, memories: Iterable[Memory]) -> None:
-        self._entries = {memory.pk: (_source(memory), entry_of(memory)) for memory in memories}
+        self._entries = {memory.pk: (_content_of(memory), entry_of(memory)) for memory in memories}
 
     def entry_of(self, memory: Memory) -> Entry:
-        """`memory` as it was read under the lock."""
-        source, entry = self._entries[memory.pk]
-        return entry if source == _source(memory) else entry_of(memory)
-
-
-def prefix_of(owner: Owner) -> str:
-    """The first characters of all of the owner's tokens: 60 bits of a hash of user and scope."""
-    return _prefix(owner.user_pk, owner.app_id, owner.project_id)
+        """Return the entry of `memory`, as it was read under the lock."""
+        content, entry = self._entries[memory.pk]
+        return entry if content == _content_of(memory) else entry_of(memory)
 
 
 @lru_cache(maxsize=4096)
-def _prefix(user_pk: UUID, app_id: str, project_id: str) -> str:
-    name = "\0".join((str(user_pk), app_id, project_id))
+def prefix_of(owner: Owner) -> str:
+    """Return the first characters of all of the owner's tokens: 60 bits of a hash of user and scope."""
+    name = "\0".join((str(owner.user_pk), owner.app_id, owner.project_id))
     digest = hashlib.blake2b(name.encode(), digest_size=8).digest()
     return base64.b32encode(digest).decode().lower()[:PREFIX_CHARS]
 
 
 def add(owner: Owner, entries: Mapping[Memory, Entry]) -> None:
-    """Puts saved memories into the index. Call inside the transaction that writes their rows, after that."""
+    """Add saved memories to the index. Call inside the transaction that writes their rows, after that."""
     with connection.cursor() as cursor:
         put(cursor, owner, list(entries.items()))
 
 
 def put(cursor: CursorWrapper, owner: Owner, entries: Sequence[tuple[Memory, Entry]]) -> None:
-    """The same over a cursor that is open."""
+    """Add saved memories by an open cursor."""
     if not entries:
         return
-    weighed = [(memory, entry.length) for memory, entry in entries]
-    has_vectors = _count(cursor, owner, len(entries), sum(length for _, length in weighed))
+    with_lengths = [(memory, entry.length) for memory, entry in entries]
+    has_vectors = _update_statistics(cursor, owner, len(entries), sum(length for _, length in with_lengths))
     by_row = {memory.id: entry for memory, entry in entries}
     for rows in _batches(by_row):
-        _vendor().add(cursor, prefix_of(owner), rows)
-    pages.add(cursor, owner, weighed)
+        VENDORS[connection.vendor].add(cursor, prefix_of(owner), rows)
+    words.put(cursor, {row: entry.packed for row, entry in by_row.items()})
+    pages.add(cursor, owner, with_lengths)
     if has_vectors:
-        spaces.owe(cursor, by_row)
+        spaces.mark_pending(cursor, by_row)
 
 
 def remove(owner: Owner, entries: Mapping[int, Entry]) -> None:
-    """Takes memories (by row id) out of the index. Call inside the transaction that deletes or changes their rows."""
+    """Remove memories (by row id) from the index. Call inside the transaction that deletes or changes their rows."""
     if not entries:
         return
     with connection.cursor() as cursor:
-        _count(cursor, owner, -len(entries), -sum(entry.length for entry in entries.values()))
+        _update_statistics(cursor, owner, -len(entries), -sum(entry.length for entry in entries.values()))
         for rows in _batches(entries):
-            _vendor().remove(cursor, prefix_of(owner), rows)
+            VENDORS[connection.vendor].remove(cursor, prefix_of(owner), rows)
     pages.remove(owner, entries)
     fill.forget(owner, entries)
 
 
 def is_filled(owner: Owner) -> bool:
-    """Whether the index holds anything of the owner's. One statement."""
+    """Return True if the index has an entry of the owner. One SQL statement."""
     with connection.cursor() as cursor:
         cursor.execute(IS_FILLED, owner_values(owner))
         return cursor.fetchone() is not None
 
 
 def clear() -> None:
-    """Empties the index of all users."""
-    _vendor().clear()
+    """Empty the index of all users."""
+    VENDORS[connection.vendor].clear()
+    words.clear()
     pages.clear()
 
 
 def version() -> str | None:
-    """Which tokenizer built the index; None while nothing has been indexed."""
+    """Return the version of the tokenizer that built the index; None for an empty index."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT tokenizer FROM store_indexversion ORDER BY id LIMIT 1")
         row = cursor.fetchone()
@@ -169,64 +152,59 @@ def version() -> str | None:
 
 
 def require_current_version() -> None:
-    """Refuses to mix tokens of two tokenizers in one index. Errors: `EngineUnavailable` naming the remedy."""
+    """Raise `EngineUnavailable` if another tokenizer built the index; record this one for an empty index."""
     built_by = version()
     if built_by is None:
         IndexVersion.objects.create(tokenizer=TOKENIZER_VERSION)
     elif built_by != TOKENIZER_VERSION:
-        raise EngineUnavailable("The keyword index was built by another version: run `manage.py rebuild_index`.")
+        raise EngineUnavailable(_("The keyword index was built by another version. Run `manage.py rebuild_index`."))
 
 
 def _batches(entries: Mapping[int, Entry]) -> Iterator[list[tuple[int, str]]]:
-    """A large document's tokens take several times its own size once they have their prefix."""
+    """Return batches of rows: prefixed tokens take several times the size of the text."""
     rows = [(pk, entry.packed) for pk, entry in entries.items()]
     return (rows[start : start + _BATCH_ROWS] for start in range(0, len(rows), _BATCH_ROWS))
 
 
-def _source(memory: Memory) -> tuple[object, ...]:
-    """All that an entry is made of."""
+def _content_of(memory: Memory) -> tuple[object, ...]:
+    """Return the values that the entry of a memory depends on."""
     return memory.text, memory.chunk_index, memory.created_at_ms, memory.payload
 
 
 def _tokens_of(memory: Memory) -> list[str]:
-    """The text's tokens; then once each, where the text lacks them, those of what it belongs to.
+    """Return the tokens of the text, then once each the tokens of its context that the text lacks.
 
-    A passage answers to its document's name, title and heading, and the first passage a little more, so that the name
-    alone brings the document's beginning; so does what people call a file of its kind. A turn of a conversation answers
-    to its day.
+    The context of a message is its day; that of a passage is the name, title and heading of its document. The first
+    passage repeats the name and adds words for the file type: a search for the document ranks its beginning first.
     """
     tokens = tokenize(memory.text)
     if memory.chunk_index is None:
-        return tokens + [token for token in _of_day(memory.created_at_ms // _DAY_MS) if token not in tokens]
-    around = " \n ".join(str(memory.payload.get(name) or "") for name in ("filename", "title", "heading"))
-    held = set(tokens)
-    tokens += [token for token in dict.fromkeys(tokenize(around)) if token not in held]
+        return tokens + [token for token in _tokens_of_day(memory.created_at_ms // _DAY_MS) if token not in tokens]
+    context = " \n ".join(str(memory.payload.get(name) or "") for name in ("filename", "title", "heading"))
+    known = set(tokens)
+    tokens += [token for token in dict.fromkeys(tokenize(context)) if token not in known]
     if memory.chunk_index == 0:
         names = " \n ".join(str(memory.payload.get(name) or "") for name in ("filename", "title", "description"))
-        tokens += tokenize(names) + tokenize(spoken_of_as(memory.payload.get("mime_type")))
+        tokens += tokenize(names) + tokenize(search_words_of(memory.payload.get("mime_type")))
     return tokens
 
 
 @lru_cache(maxsize=1024)
-def _of_day(number: int) -> tuple[str, ...]:
-    """The tokens of a day, counted from 1970 in UTC."""
+def _tokens_of_day(number: int) -> tuple[str, ...]:
+    """Return the tokens of a day, given in days since 1970 in UTC."""
     return tuple(day_tokens(from_ms(number * _DAY_MS).date()))
 
 
-def _count(cursor: CursorWrapper, owner: Owner, documents: int, tokens: int) -> bool:
-    """Counts in an index of this tokenizer alone; whether there are vectors, which each memory is to have.
+def _update_statistics(cursor: CursorWrapper, owner: Owner, documents: int, tokens: int) -> bool:
+    """Update the statistics of an index of this tokenizer; return True if vectors are in use.
 
-    Errors: `EngineUnavailable` for an index that another tokenizer built.
+    Raises: `EngineUnavailable` for an index of another tokenizer.
     """
     values = [*owner_values(owner), documents, tokens, TOKENIZER_VERSION]
-    run(cursor, _COUNT, values)
+    cursor.execute(_UPDATE_STATISTICS, values)
     counted = cursor.fetchone()
     if counted is None:
         require_current_version()
-        run(cursor, _COUNT, values)
+        cursor.execute(_UPDATE_STATISTICS, values)
         counted = cursor.fetchone()
     return counted is not None and bool(counted[0])
-
-
-def _vendor() -> _Vendor:
-    return _VENDORS[connection.vendor]

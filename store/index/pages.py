@@ -1,14 +1,8 @@
-"""What ranking knows of each indexed memory, in pages of 256 per user and scope: one read instead of thousands.
-
-A page is one array of records. Whoever writes has counted the user's statistics first, which locks them: pages are
-written by one at a time.
-"""
-
-from __future__ import annotations
+"""The facts that rank each indexed memory, in pages of 256 per user and scope: a search reads few rows."""
 
 import struct
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +10,7 @@ import orjson
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
-from core.sql import run
-from store.models import Memory
-from store.owned import owner_values
+from store.models import Memory, owner_values
 from store.types import Owner
 
 PAGE_ROWS: Final = 256
@@ -28,9 +20,9 @@ FACTS: Final = np.dtype([
     ("speaker", "<u4"), ("sender", "<u4"), ("agent", "<u4"), ("origin", "u1"), ("is_turn", "?"),
 ])  # fmt: skip
 _FACT: Final = struct.Struct("<qqqiiIIIB?")
-"""A record of `FACTS`: numpy takes longer to begin with a few than to write them."""
+"""A record of `FACTS`. For a few records it is faster than numpy."""
 NAMED: Final = ("speaker", "sender", "agent")
-"""The fields that point into a page's names."""
+"""The fields that are indexes into the names of their page."""
 Facts = npt.NDArray[np.void]
 
 _OF_OWNER = "WHERE user_id = %s AND app_id = %s AND project_id = %s"
@@ -43,59 +35,55 @@ _WRITE = """
 _DELETE = f"DELETE FROM store_factpage {_OF_OWNER} AND number = %s"
 
 
-def add(cursor: CursorWrapper, owner: Owner, weighed: Iterable[tuple[Memory, int]]) -> None:
-    """Notes saved memories, each with the weight of its text; another owner's are none of these pages'."""
+def add(cursor: CursorWrapper, owner: Owner, with_lengths: Iterable[tuple[Memory, int]]) -> None:
+    """Add saved memories of one owner, each with the length of its text in tokens; ignore memories of others."""
     owned = owner_values(owner)
-    whose = (owner.user_pk, owner.app_id, owner.project_id)
-    rows = [row for row in weighed if (row[0].user_id, row[0].app_id, row[0].project_id) == whose]
+    key = (owner.user_pk, owner.app_id, owner.project_id)
+    rows = [row for row in with_lengths if (row[0].user_id, row[0].app_id, row[0].project_id) == key]
     rows.sort(key=lambda row: row[0].id)
-    run(cursor, _LAST, owned)
-    number, facts, listed = cursor.fetchone() or (0, b"", "[]")
-    facts, names = bytes(facts), orjson.loads(listed)
+    cursor.execute(_LAST, owned)
+    number, facts, names = cursor.fetchone() or (0, b"", "[]")
+    facts, names = bytes(facts), orjson.loads(names)
     while rows:
         if len(facts) >= PAGE_ROWS * FACTS.itemsize:
             number, facts, names = number + 1, b"", []
         room = PAGE_ROWS - len(facts) // FACTS.itemsize
-        facts += _records(rows[:room], names)
+        facts += _pack(rows[:room], names)
         rows = rows[room:]
-        run(cursor, _WRITE, [*owned, number, facts, orjson.dumps(names).decode()])
+        cursor.execute(_WRITE, [*owned, number, facts, orjson.dumps(names).decode()])
 
 
 def remove(owner: Owner, pks: Collection[int]) -> None:
-    """Forgets memories (by row id)."""
-    owned, gone = owner_values(owner), np.fromiter(pks, "<i8")
+    """Remove memories (by row id)."""
+    owned, removed = owner_values(owner), np.fromiter(pks, "<i8")
     with connection.cursor() as cursor:
         cursor.execute(_ALL, owned)
-        for page in cursor.fetchall():
-            number, facts, names = _page(page)
-            kept = facts[~np.isin(facts["pk"], gone)]
-            if not len(kept):
+        for number, packed, names in cursor.fetchall():
+            facts = np.frombuffer(packed, FACTS)
+            remaining = facts[~np.isin(facts["pk"], removed)]
+            if not len(remaining):
                 cursor.execute(_DELETE, [*owned, number])
-            elif len(kept) < len(facts):
-                names = _used(kept, names)
-                cursor.execute(_WRITE, [*owned, number, kept.tobytes(), orjson.dumps(names).decode()])
+            elif len(remaining) < len(facts):
+                used = _compact_names(remaining, orjson.loads(names))
+                cursor.execute(_WRITE, [*owned, number, remaining.tobytes(), orjson.dumps(used).decode()])
 
 
 def clear() -> None:
-    """Forgets the memories of all users."""
+    """Remove the memories of all users."""
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM store_factpage")
 
 
-def _page(row: Sequence[Any]) -> tuple[int, Facts, list[str]]:
-    return row[0], np.frombuffer(row[1], FACTS), orjson.loads(row[2])
-
-
-def _used(facts: Facts, names: Sequence[str]) -> list[str]:
-    """The names that are still pointed at; the records are changed to point into these."""
+def _compact_names(facts: Facts, names: Sequence[str]) -> list[str]:
+    """Return the names in use, and change the indexes in `facts` accordingly."""
     used, places = np.unique(np.stack([facts[field] for field in NAMED]), return_inverse=True)
     for field, column in zip(NAMED, places.reshape(len(NAMED), -1), strict=True):
         facts[field] = column
     return [names[place] for place in used]
 
 
-def _records(weighed: Iterable[tuple[Memory, int]], names: list[str]) -> bytes:
-    """`names` grows by those that it lacks."""
+def _pack(with_lengths: Iterable[tuple[Memory, int]], names: list[str]) -> bytes:
+    """Return the packed records of memories; append names that are new to `names`."""
     places = {name: place for place, name in enumerate(names)}
 
     def place_of(name: str) -> int:
@@ -110,5 +98,5 @@ def _records(weighed: Iterable[tuple[Memory, int]], names: list[str]) -> bytes:
             place_of(one.speaker), place_of(one.sender_id), place_of(one.agent_id), ORIGINS.index(one.origin),
             one.chunk_index is None and one.origin != Memory.Origin.EXTRACTED,
         )
-        for one, length in weighed
+        for one, length in with_lengths
     )  # fmt: skip

@@ -1,10 +1,8 @@
 """The keyword index on PostgreSQL: a `tsvector` per memory behind a GIN index.
 
-A lexeme's position is not where it stands but how often: one number per lexeme instead of one per occurrence, and the
-count does not depend on the text's length (positions end at 16,383).
+The position of a lexeme stores its count: one number per lexeme instead of one per occurrence. Real positions would end
+at 16,383 in a long text.
 """
-
-from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
@@ -13,37 +11,37 @@ from typing import Any
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
-ANY_OF = "SELECT jsonb_array_elements_text(%s::jsonb)"
-"""A list of texts given as one parameter: JSON."""
-# setweight and ts_filter leave only the lexemes that were asked for: a long document is not unpacked whole.
-FOUND = """
+JSON_LIST = "SELECT jsonb_array_elements_text(%s::jsonb)"
+"""A subquery of the texts in one parameter, a JSON list."""
+# setweight and ts_filter keep only the requested lexemes, so a long document is not unpacked entirely.
+POSTINGS = """
     SELECT array_position(%s::text[], u.lexeme) - 1 AS number,
         ltrim(string_agg(repeat(',' || k.memory_id, u.positions[1]), '' ORDER BY k.memory_id), ',') AS docs
     FROM store_keywords k CROSS JOIN LATERAL unnest(ts_filter(setweight(k.tokens, 'A', %s::text[]), '{a}')) u
     WHERE k.tokens @@ %s::tsquery
     GROUP BY u.lexeme
 """
-"""For each of the prefixed terms, by its number in the list: the memories that hold it, each as often as it does."""
+"""The memories of each prefixed term, by its number in the list; each memory is repeated by the term's count."""
 _ADD = "INSERT INTO store_keywords (memory_id, tokens) SELECT * FROM unnest(%s::bigint[], %s::text[]::tsvector[])"
 
 
-def joined(column: str) -> str:
-    """An aggregate: numbers as one text with commas between them."""
+def joined_ids(column: str) -> str:
+    """Return the aggregate of a column of numbers as one text, separated by commas."""
     return f"string_agg({column}::text, ',')"
 
 
-def of_terms(terms: Sequence[str]) -> list[Any]:
-    """The parameters of `FOUND`."""
+def postings_values(terms: Sequence[str]) -> list[Any]:
+    """Return the parameters of `POSTINGS`."""
     return [list(terms), list(terms), " | ".join(_quoted(term) for term in terms)]
 
 
 def add(cursor: CursorWrapper, prefix: str, rows: Sequence[tuple[int, str]]) -> None:
-    """Indexes memories: row id and tokens, each as often as it counts; `prefix` comes in front of every token."""
+    """Index memories, given as row id and tokens (each repeated by its count); `prefix` is put before every token."""
     cursor.execute(_ADD, [[pk for pk, _ in rows], [_vector(prefix, tokens) for _, tokens in rows]])
 
 
 def remove(cursor: CursorWrapper, _prefix: str, rows: Sequence[tuple[int, str]]) -> None:
-    """Takes memories out of the index."""
+    """Remove memories from the index."""
     cursor.execute("DELETE FROM store_keywords WHERE memory_id = ANY(%s)", [[pk for pk, _ in rows]])
 
 

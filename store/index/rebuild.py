@@ -1,20 +1,18 @@
-"""Making the keyword index anew: after an update that changes the tokens, or where an index is not trusted any more.
+"""Rebuilds of both indexes of words, after an update that changes the tokens or if an index may be damaged.
 
-It begins by emptying the index in one transaction and goes on in short ones, each leaving index, rows and statistics in
-agreement: it may be stopped at any point and started again. What is indexed already is found meanwhile.
+One transaction empties the index, short ones fill it again; after each of them index, rows and statistics agree. So a
+rebuild may be stopped at any point and started again, and searches find indexed rows meanwhile.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
-from django.db import transaction
+from django.db import connection, transaction
 
-from core.spilling import on_disk
-from store.errors import database_errors
-from store.index import keyword
-from store.models import IndexStatistics, IndexVersion, Memory
+from core.database_errors import database_errors
+from core.sql import temporary_data_on_disk
+from store.index import keyword, words
+from store.models import IS_SETTLED, IndexStatistics, IndexVersion, Memory
 from store.text.tokens import TOKENIZER_VERSION
 from store.types import Owner
 
@@ -22,43 +20,64 @@ BATCH_ROWS = 500
 
 
 def is_needed() -> bool:
-    """Whether the index was built by another tokenizer."""
+    """Return True if the index was built by another tokenizer."""
     return keyword.version() not in {None, TOKENIZER_VERSION}
 
 
 def empty() -> None:
-    """Takes everything out of the index and marks all memories as owed to it.
+    """Empty the index and mark all memories as pending.
 
-    But an upstream's memories that their users reworded, which are few, go back at once: once they were out, nothing
-    would tell them from those that only the upstream finds.
+    EverOS memories with an override (few) are indexed again at once: only `is_indexed` distinguishes them from those
+    that EverOS alone finds.
     """
-    with database_errors(), on_disk(), transaction.atomic():
-        reworded = Memory.objects.filter(is_indexed=True, origin=Memory.Origin.UPSTREAM).select_related("user")
-        kept = {memory: keyword.entry_of(memory) for memory in reworded.select_for_update(of=("self",))}
+    with database_errors(), temporary_data_on_disk(), transaction.atomic():
+        overridden = Memory.objects.filter(is_indexed=True, origin=Memory.Origin.UPSTREAM).select_related("user")
+        entries = {memory: keyword.entry_of(memory) for memory in overridden.select_for_update(of=("self",))}
         keyword.clear()
         IndexStatistics.objects.all().delete()
         Memory.objects.filter(is_indexed=True).update(is_indexed=False, token_count=0)
         IndexVersion.objects.all().delete()
         IndexVersion.objects.create(tokenizer=TOKENIZER_VERSION)
-        _put(kept)
+        words.queue_all()
+        _put(entries)
 
 
-def owed() -> int:
-    """How many memories wait for their place in the index."""
-    return Memory.objects.filter(keyword.OWED).count()
+def pending_count() -> int:
+    """Return how many memories are not yet in the index."""
+    return Memory.objects.filter(keyword.PENDING).count()
 
 
 def fill(batch_rows: int = BATCH_ROWS) -> Iterator[int]:
-    """Indexes all that is owed, yielding after each batch how many memories it held. Errors: `EngineUnavailable`."""
-    while batch := _next_batch(batch_rows):
+    """Index all pending memories, yielding the size of each batch. Raises: `EngineUnavailable`."""
+    pending = Memory.objects.filter(keyword.PENDING).select_related("user").order_by("pk")[:batch_rows]
+    while True:
         with database_errors():
+            batch = list(pending.all())
+            if not batch:
+                return
             _index(batch)
         yield len(batch)
 
 
-def _next_batch(batch_rows: int) -> list[Memory]:
-    with database_errors():
-        return list(Memory.objects.filter(keyword.OWED).select_related("user").order_by("pk")[:batch_rows])
+def fill_words(batch_rows: int = BATCH_ROWS) -> Iterator[int]:
+    """Add all queued memories to the word index, yielding the size of each batch."""
+    while True:
+        with database_errors():
+            waiting = words.pending(batch_rows)
+            if not waiting:
+                return
+            _index_words(waiting)
+        yield len(waiting)
+
+
+def _index_words(waiting: Sequence[int]) -> None:
+    memories = Memory.objects.exclude(IS_SETTLED).filter(pk__in=waiting)
+    prepared = keyword.Prepared(memories)
+    with transaction.atomic(), connection.cursor() as cursor:
+        # Looked up again under the lock: some may have been deleted or changed since.
+        locked = memories.select_for_update().order_by("pk")
+        words.put(cursor, {memory.pk: prepared.entry_of(memory).packed for memory in locked})
+        words.dequeue(cursor, waiting)
 
 
 def _index(memories: list[Memory]) -> None:
@@ -66,12 +85,12 @@ def _index(memories: list[Memory]) -> None:
     with transaction.atomic():
         # Looked up again under the lock: some may have been deleted, changed, or indexed by another process.
         keys = [memory.pk for memory in memories]
-        locked = Memory.objects.select_for_update(of=("self",)).filter(keyword.OWED, pk__in=keys)
+        locked = Memory.objects.select_for_update(of=("self",)).filter(keyword.PENDING, pk__in=keys)
         _put({memory: prepared.entry_of(memory) for memory in locked.select_related("user")})
 
 
 def _put(entries: Mapping[Memory, keyword.Entry]) -> None:
-    """Indexes locked memories of whatever owners."""
+    """Index locked memories of any owners."""
     by_owner: defaultdict[Owner, dict[Memory, keyword.Entry]] = defaultdict(dict)
     for memory, entry in entries.items():
         memory.is_indexed, memory.token_count = True, entry.length

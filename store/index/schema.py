@@ -1,21 +1,21 @@
-"""The tables of the keyword index, for which Django has no model: FTS5 on SQLite, tsvector with GIN on PostgreSQL.
+"""The tables of the indexes for which Django has no model: FTS5 on SQLite, arrays and tsvector with GIN on PostgreSQL.
 
-Both hold the gateway's own tokens, each with a prefix for its user and scope, so a lookup reads one user's postings.
-There is no foreign key to the memories: Django empties tables with TRUNCATE, which PostgreSQL refuses for a table that
-an unknown table refers to.
+The keyword index holds the gateway's own tokens, each with a prefix for its user and scope, so a lookup reads one
+user's postings; the word index holds them without a prefix. There is no foreign key to the memories: Django empties
+tables with TRUNCATE, which PostgreSQL refuses for a table that an unknown table refers to.
 """
 
-from __future__ import annotations
+from typing import Any, Final
 
-from typing import Any
+from store.models import is_settled_sql
 
 # Every character that a token may hold; only the space separates tokens.
 CHARACTERS = "!\"\"#$%&''()*+,-./:;<=>?@[\\]^_`{|}~"
 
-_FTS5_OPTIONS = f"content='', columnsize=0, tokenize=\"ascii tokenchars '{CHARACTERS}'\""
+_TOKENIZER = f"columnsize=0, tokenize=\"ascii tokenchars '{CHARACTERS}'\""
 _CREATE = {
     "sqlite": (
-        f"CREATE VIRTUAL TABLE store_keywords USING fts5(tokens, {_FTS5_OPTIONS})",
+        f"CREATE VIRTUAL TABLE store_keywords USING fts5(tokens, content='', {_TOKENIZER})",
         "CREATE VIRTUAL TABLE store_keyword_postings USING fts5vocab('store_keywords', 'instance')",
     ),
     "postgresql": (
@@ -40,3 +40,77 @@ def remove(schema_editor: Any) -> None:
     """Drop the tables."""
     for statement in _DROP[schema_editor.connection.vendor]:
         schema_editor.execute(statement, params=None)
+
+
+_WORDS: Final = {
+    # With its content, so that a trigger can remove an entry by its row.
+    "sqlite": f"CREATE VIRTUAL TABLE store_words USING fts5(tokens, detail=none, {_TOKENIZER})",
+    "postgresql": "CREATE TABLE store_words (memory_id bigint PRIMARY KEY, tokens text[] NOT NULL)",
+}
+# Few pages search words, so writes may use the pending list. It is short, because the write that fills it empties it.
+_WORDS_INDEX: Final = (
+    "CREATE INDEX store_words_tokens ON store_words USING gin (tokens) WITH (gin_pending_list_limit = 256)"
+)
+_IS_QUEUED: Final = f"NOT NEW.is_indexed AND NOT ({is_settled_sql('NEW')})"
+_IS_REWORDED: Final = f"""
+    NOT NEW.is_indexed AND (OLD.is_indexed OR OLD.text <> NEW.text OR OLD.created_at_ms <> NEW.created_at_ms
+    OR ({is_settled_sql("OLD")}) <> ({is_settled_sql("NEW")}))
+"""
+_REMOVE_WORDS: Final = """
+    DELETE FROM store_words WHERE {key} = OLD.id;
+    DELETE FROM store_words_pending WHERE memory_id = OLD.id;
+"""
+_QUEUE: Final = f"INSERT INTO store_words_pending SELECT NEW.id WHERE {_IS_QUEUED};"
+_TRIGGERS: Final = {
+    "insert": ("INSERT", _IS_QUEUED),
+    "update": ("UPDATE OF text, created_at_ms, is_indexed, delivery_state", _IS_REWORDED),
+    "indexed": ("UPDATE OF is_indexed", "NEW.is_indexed AND NOT OLD.is_indexed"),
+    "delete": ("DELETE", ""),
+}
+
+
+def install_words(schema_editor: Any) -> None:
+    """Create the word index and the triggers that maintain it. The caller queues existing memories."""
+    vendor = schema_editor.connection.vendor
+    pending = "CREATE TABLE store_words_pending (memory_id bigint PRIMARY KEY)"
+    for statement in (_WORDS[vendor], pending, *(_sqlite() if vendor == "sqlite" else _postgresql())):
+        schema_editor.execute(statement, params=None)
+
+
+def remove_words(schema_editor: Any) -> None:
+    is_sqlite = schema_editor.connection.vendor == "sqlite"
+    for name in _TRIGGERS:
+        schema_editor.execute(f"DROP TRIGGER store_memory_words_{name}{'' if is_sqlite else ' ON store_memory'}")
+    for name in () if is_sqlite else _TRIGGERS:
+        schema_editor.execute(f"DROP FUNCTION store_words_{name}()")
+    for table in ("store_words", "store_words_pending"):
+        schema_editor.execute(f"DROP TABLE {table}")
+
+
+def _steps(name: str, key: str) -> str:
+    if name == "insert":
+        return _QUEUE
+    if name == "indexed":
+        return "DELETE FROM store_words_pending WHERE memory_id = NEW.id;"
+    return _REMOVE_WORDS.format(key=key) + (_QUEUE if name == "update" else "")
+
+
+def _sqlite() -> list[str]:
+    return [
+        f"CREATE TRIGGER store_memory_words_{name} AFTER {event} ON store_memory "
+        f"{f'WHEN {condition}' if condition else ''} BEGIN {_steps(name, 'rowid')} END"
+        for name, (event, condition) in _TRIGGERS.items()
+    ]
+
+
+def _postgresql() -> list[str]:
+    statements = [_WORDS_INDEX]
+    for name, (event, condition) in _TRIGGERS.items():
+        function, when = f"store_words_{name}()", f"WHEN ({condition})" if condition else ""
+        body = f"BEGIN {_steps(name, 'memory_id')} RETURN NULL; END"
+        trigger = f"CREATE TRIGGER store_memory_words_{name} AFTER {event} ON store_memory FOR EACH ROW {when}"
+        statements += [
+            f"CREATE FUNCTION {function} RETURNS trigger LANGUAGE plpgsql AS $$ {body} $$",
+            f"{trigger} EXECUTE FUNCTION {function}",
+        ]
+    return statements

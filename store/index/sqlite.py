@@ -1,9 +1,7 @@
-"""The keyword index on SQLite: FTS5 without content; its postings are read as a table, never by a search expression.
+"""The keyword index on SQLite: contentless FTS5, whose postings are read as a table instead of by MATCH.
 
-SQLite's own rank is not used: it weighs words by the rows of all users.
+SQLite's own rank is not used, because it weighs words by the rows of all users.
 """
-
-from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,37 +10,34 @@ import orjson
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
-from core.sql import run_many
-
-ANY_OF = "SELECT value FROM json_each(%s)"
-"""A list of texts given as one parameter: JSON."""
-# A subquery for each term, and no IN: SQLite would sort all that it finds to group it again.
-FOUND = """
+JSON_LIST = "SELECT value FROM json_each(%s)"
+"""A subquery of the texts in one parameter, a JSON list."""
+# A subquery for each term: with IN and GROUP BY SQLite would sort all postings that it finds.
+POSTINGS = """
     SELECT t.key AS number, (SELECT group_concat(doc) FROM store_keyword_postings WHERE term = t.value) AS docs
     FROM json_each(%s) t
 """
-"""For each of the prefixed terms, by its number in the list: the memories that hold it, each as often as it does."""
+"""The memories of each prefixed term, by its number in the list; each memory is repeated by the term's count."""
 
 
-def joined(column: str) -> str:
-    """An aggregate: numbers as one text with commas between them."""
+def joined_ids(column: str) -> str:
+    """Return the aggregate of a column of numbers as one text, separated by commas."""
     return f"group_concat({column})"
 
 
-def of_terms(terms: Sequence[str]) -> list[Any]:
-    """The parameters of `FOUND`."""
+def postings_values(terms: Sequence[str]) -> list[Any]:
+    """Return the parameters of `POSTINGS`."""
     return [orjson.dumps(terms).decode()]
 
 
 def add(cursor: CursorWrapper, prefix: str, rows: Sequence[tuple[int, str]]) -> None:
-    """Indexes memories: row id and tokens, each as often as it counts; `prefix` comes in front of every token."""
-    run_many(cursor, "INSERT INTO store_keywords (rowid, tokens) VALUES (%s, %s)", _prefixed(prefix, rows))
+    """Index memories, given as row id and tokens (each repeated by its count); `prefix` is put before every token."""
+    cursor.executemany("INSERT INTO store_keywords (rowid, tokens) VALUES (%s, %s)", _prefixed(prefix, rows))
 
 
 def remove(cursor: CursorWrapper, prefix: str, rows: Sequence[tuple[int, str]]) -> None:
-    """Takes memories out of the index: the tokens must be the very ones that they were indexed with."""
-    run_many(
-        cursor,
+    """Remove memories from the index; the tokens must be those that they were indexed with."""
+    cursor.executemany(
         "INSERT INTO store_keywords (store_keywords, rowid, tokens) VALUES ('delete', %s, %s)",
         _prefixed(prefix, rows),
     )

@@ -1,81 +1,90 @@
 """Select the memories that a request covers, by its sessions, agents and filters."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from core.ids import parse_session_id
 from store import filters
+from store.filters import Filterable
+from store.index import keyword
 from store.index.pages import ORIGINS
-from store.models import WRITTEN_DOWN
+from store.models import MANUAL_ORIGINS
+from store.search import snapshot
 from store.search.ranking import Flags
 from store.search.records import RECORD_TYPE
 from store.search.snapshot import Numbers, Snapshot
-from store.types import SearchRequest
-
-
-@dataclass(frozen=True, slots=True)
-class _Filterable:
-    """A document as filters see it. Its parent is the resource it comes from, else its session."""
-
-    session_id: str | None
-    parent_type: str | None
-    parent_id: str | None
-    timestamp: int
-    sender_id: str
-    type: str
+from store.text.tokens import tokenize, without_stop_words
+from store.types import Owner, SearchRequest
 
 
 def sessions_of(requests: Iterable[SearchRequest]) -> list[str] | None:
-    """Return the sessions that requests name, None for all: filters may name any session."""
+    """Return the sessions that the requests name; None for all, because filters may name any session."""
     if any(request.filters for request in requests):
         return None
     return list(dict.fromkeys(one for request in requests for one in request.session_ids or ()))
 
 
 def candidate_mask(request: SearchRequest, snapshot: Snapshot) -> Flags:
-    """Return which documents the request covers."""
+    """Return a mask of the documents that the request covers."""
     facts = snapshot.facts
     mask = np.ones(len(facts), np.bool_)
     if request.session_ids is not None:
         sessions = [snapshot.sessions[name] for name in request.session_ids if name in snapshot.sessions]
         mask &= np.isin(facts["session"], sessions)
     if request.agent_id is not None:
-        mask &= of_agents(snapshot, {request.agent_id})
+        mask &= agent_mask(snapshot, {request.agent_id})
     if request.reader is not None:
-        mask &= ~is_written_down(snapshot) | of_agents(snapshot, {"", request.reader})
+        mask &= ~manual_mask(snapshot) | agent_mask(snapshot, {"", request.reader})
     if request.filters:
-        mask &= _passing(request.filters, snapshot, np.flatnonzero(mask))
+        mask &= _filter_mask(request.filters, snapshot, np.flatnonzero(mask))
     return mask
 
 
-def of_agents(snapshot: Snapshot, agent_ids: Collection[str]) -> Flags:
+def agent_mask(snapshot: Snapshot, agent_ids: Collection[str]) -> Flags:
     agents = [place for place, name in enumerate(snapshot.names) if name in agent_ids]
     return np.isin(snapshot.facts["agent"], agents)
 
 
-def is_written_down(snapshot: Snapshot) -> Flags:
-    return np.isin(snapshot.facts["origin"], [ORIGINS.index(origin) for origin in WRITTEN_DOWN])
+def manual_mask(snapshot: Snapshot) -> Flags:
+    return np.isin(snapshot.facts["origin"], [ORIGINS.index(origin) for origin in MANUAL_ORIGINS])
 
 
-def _passing(tree: Mapping[str, Any], snapshot: Snapshot, documents: Numbers) -> Flags:
+def _filter_mask(tree: Mapping[str, Any], snapshot: Snapshot, documents: Numbers) -> Flags:
     condition = filters.parse(tree)
     sessions = {pk: name for name, pk in snapshot.sessions.items()}
-    passing = np.zeros(len(snapshot.facts), np.bool_)
+    passes = np.zeros(len(snapshot.facts), np.bool_)
     rows = snapshot.facts[documents]
     columns = (documents.tolist(), rows["session"].tolist(), rows["at"].tolist(), rows["sender"].tolist())
     for document, session, at, sender in zip(*columns, strict=True):
-        passing[document] = condition.matches(_filterable(sessions.get(session), at, snapshot.names[sender]))
-    return passing
+        passes[document] = condition.matches(_filterable(sessions.get(session), at, snapshot.names[sender]))
+    return passes
 
 
-def _filterable(session_id: str | None, at: int, sender_id: str) -> _Filterable:
-    parent_type: str | None = "session" if session_id else None
-    parent_id = session_id
-    if session_id and (name := parse_session_id(session_id)).kind == "resource":
-        parent_type, parent_id = "resource", name.rest
-    return _Filterable(session_id, parent_type, parent_id, at, sender_id, RECORD_TYPE)
+def _filterable(session_id: str | None, at: int, sender_id: str) -> Filterable:
+    name = parse_session_id(session_id) if session_id else None
+    if name is None:
+        return Filterable(None, at, sender_id, RECORD_TYPE)
+    parent = ("resource", name.rest) if name.kind == "resource" else ("session", session_id)
+    return Filterable(session_id, at, sender_id, RECORD_TYPE, *parent)
+
+
+MAX_TERMS: Final = 2048
+_DAY_TOKENS: Final = 4
+"""The most tokens that a message has besides its text: those of its day."""
+
+
+def find_similar_notes(owner: Owner, text: str, agent_id: str) -> list[int]:
+    """Return the row ids of an agent's live notes that may have the same text: all its words, and about as many.
+
+    One SQL statement.
+    """
+    words = without_stop_words(tokenize(text))
+    terms = list(dict.fromkeys(words))[:MAX_TERMS]
+    seen = snapshot.read(owner, terms, keyword.prefix_of(owner))
+    lengths = seen.facts["length"]
+    found = manual_mask(seen) & agent_mask(seen, {agent_id})
+    matched = np.bincount(seen.postings.documents, minlength=len(seen.facts))  # terms in each memory
+    found &= (lengths >= len(words)) & (lengths <= len(words) + _DAY_TOKENS) & (matched == len(terms))
+    return [int(pk) for pk in seen.facts["pk"][found]]

@@ -3,26 +3,21 @@
 Requests by `agentic` arrive here only without an LLM endpoint: with one, `engines.embedded.agentic` sends `hybrid`.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from core import turns
+from core.concurrency import search_lock
 from core.errors import EngineUnavailable, InvalidInput
+from core.messages import Message as _
 from store.types import Method, SearchRequest
-from store.vectors import scripts, spaces
+from store.vectors import spaces
 from store.vectors.client import EndpointError, Model, Vectors, client, wanted_model
 from store.vectors.spaces import Serving
 
-DEGRADED: Final = "No embedding endpoint is set (MEMORY_GATEWAY_EMBEDDING_BASE_URL): searched by keyword alone."
-UNKNOWN_SCRIPT: Final = "The embedding model does not know the question's script: searched by keyword alone."
+DEGRADED: Final = _("No embedding model is configured: searched by keyword only.")
+UNKNOWN_SCRIPT: Final = _("The embedding model does not support the script of the query: searched by keyword only.")
 _OF_VECTORS: Final = frozenset({"vector", "hybrid"})
-_NEEDS: Final[Mapping[Method, str]] = {
-    "vector": "MEMORY_GATEWAY_EMBEDDING_BASE_URL",
-    "agentic": "MEMORY_GATEWAY_LLM_BASE_URL",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +32,8 @@ class SearchPlan:
 def space_for(requests: Sequence[SearchRequest]) -> Serving | None:
     """Return the embedding space of the requests, None if no request uses vectors or no endpoint is set.
 
-    No statement if the vectors of all queries are cached: the reader of the memories' vectors then checks that the
-    space still serves. The endpoint is asked only about a space that was looked up.
+    No SQL statement if the vectors of all queries are cached: then the snapshot checks that the space is still active.
+    The endpoint is called only for a space that was just read.
     """
     queries = [request.query for request in requests if request.method in _OF_VECTORS]
     if not queries or wanted_model() is None:
@@ -50,34 +45,38 @@ def space_for(requests: Sequence[SearchRequest]) -> Serving | None:
 
 
 def _has_vector(query: str, space: Serving) -> bool:
-    if scripts.is_foreign(query) and not space.knows_other_scripts:
+    if spaces.is_foreign(query) and not space.knows_other_scripts:
         return False
-    return client().kept(spaces.model_of(space), query) is not None
+    return client().cached_query(spaces.model_of(space), query) is not None
 
 
 def plan_for(request: SearchRequest, space: Serving | None) -> SearchPlan:
-    """Raises: `InvalidInput` for a method without endpoint, `EngineUnavailable` if that of `vector` fails."""
+    """Return the plan of a search.
+
+    Raises: `InvalidInput` for a method without endpoint, `EngineUnavailable` if the endpoint of `vector` fails.
+    """
     wanted = wanted_model()
     if request.method == "keyword":
         return SearchPlan("keyword")
     if request.method == "agentic" or (wanted is None and request.method == "vector"):
         raise InvalidInput.of_field(
-            "method", f"{request.method} needs the setting {_NEEDS[request.method]}; use keyword or hybrid"
+            "method",
+            _("%(method)s needs a model that is not configured; use keyword or hybrid", method=request.method),
         )
     if wanted is None:
         return SearchPlan("keyword", degraded=DEGRADED)
-    if scripts.is_foreign(request.query) and not (space and space.knows_other_scripts):
+    if spaces.is_foreign(request.query) and not (space and space.knows_other_scripts):
         return SearchPlan("keyword", degraded=UNKNOWN_SCRIPT)
     return _with_vector(request, spaces.model_of(space) if space else wanted)
 
 
 def _with_vector(request: SearchRequest, model: Model) -> SearchPlan:
-    if (kept := client().kept(model, request.query)) is not None:
-        return SearchPlan(request.method, kept)
+    if (vector := client().cached_query(model, request.query)) is not None:
+        return SearchPlan(request.method, vector)
     try:
-        with turns.searching.lent():
-            return SearchPlan(request.method, client().question(model, request.query))
+        with search_lock.released():
+            return SearchPlan(request.method, client().embed_query(model, request.query))
     except EndpointError as error:
         if request.method == "hybrid":
-            return SearchPlan("keyword", degraded=f"{error.detail} Searched by keyword alone.")
+            return SearchPlan("keyword", degraded=_("%(said)s Searched by keyword only.", said=error.detail))
         raise EngineUnavailable(error.detail, retry_after_seconds=error.retry_after_seconds or 5) from error

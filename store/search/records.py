@@ -1,24 +1,106 @@
-"""Memories as EverOS writes them, so that a client reads both engines alike."""
+"""Read the memories that a search found, in plain SQL, and render them in the format of EverOS, for both engines."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from store.search.queries import Row
-from store.types import Owner
+import orjson
+from django.db import connection
+
+from core import sql
+from store.models import owner_values
+from store.types import MemoryType, Owner
+
+_ROWS = """
+    SELECT CAST(m.payload AS text), CAST(m.sources AS text), CAST(m.supersedes AS text), m.id, m.memory_id,
+        s.session_id, m.chunk_index, m.memory_type, m.category, m.agent_id, m.sender_id, m.speaker, m.text,
+        m.text <> m.original_text, m.created_at_ms{vector}
+    FROM store_memory m LEFT JOIN store_session s ON s.id = m.session_id {embedding}
+    WHERE {plus}m.user_id = %s AND m.app_id = %s AND m.project_id = %s AND s.deleted_at IS NULL AND {shown} AND {which}
+"""
+_PLUS = {"sqlite": "+", "postgresql": ""}
+"""Keeps SQLite from scanning the index by user or origin to find a few memories by their ids."""
+_EMBEDDING = "LEFT JOIN store_embedding e ON e.memory_id = m.id AND e.space_id = %s"
+_IS_SHOWN = "m.hidden_at IS NULL AND s.hidden_at IS NULL"
+_OVERRIDDEN = "{plus}m.origin = 'upstream' AND m.is_indexed AND m.memory_id IN ({slots})"
+
+
+class Row(NamedTuple):
+    """A memory and, if requested, its vector: half-precision floats, empty or None for none.
+
+    `is_edited`: see `store.models.Memory.is_edited`.
+    """
+
+    payload: dict[str, Any]
+    sources: list[str]
+    supersedes: list[str]
+    pk: int
+    memory_id: str
+    session_id: str | None
+    chunk_index: int | None
+    memory_type: MemoryType
+    category: str
+    agent_id: str
+    sender_id: str
+    speaker: str
+    text: str
+    is_edited: bool
+    created_at_ms: int
+    vector: bytes | None = None
+
+
+def rows(owner: Owner, pks: Collection[int], *, with_hidden: bool = False, space: int | None = None) -> dict[int, Row]:
+    """Return the owner's live memories by row id, optionally hidden ones too, with their vectors of a space.
+
+    One SQL statement, none for an empty collection.
+    """
+    if not pks:
+        return {}
+    return _fetch(owner, f"m.id IN ({_slots(pks)})", pks, with_hidden=with_hidden, space=space)
+
+
+def rows_and_overridden(
+    owner: Owner, pks: Collection[int], memory_ids: Collection[str], *, with_hidden: bool = False
+) -> dict[int, Row]:
+    """Return memories by row id, and those of the given EverOS memories that have an override.
+
+    One SQL statement, none if both collections are empty.
+    """
+    if not pks and not memory_ids:
+        return {}
+    overridden = _OVERRIDDEN.format(plus=_PLUS[connection.vendor], slots=_slots(memory_ids))
+    which = f"(m.id IN ({_slots(pks)}) OR ({overridden}))"
+    return _fetch(owner, which, [*pks, *memory_ids], with_hidden=with_hidden)
+
+
+def _fetch(
+    owner: Owner, which: str, values: Collection[int | str], *, with_hidden: bool, space: int | None = None
+) -> dict[int, Row]:
+    statement = _ROWS.format(
+        vector="" if space is None else ", e.vector",
+        embedding="" if space is None else _EMBEDDING,
+        plus=_PLUS[connection.vendor],
+        which=which,
+        shown="TRUE" if with_hidden else _IS_SHOWN,
+    )
+    found = sql.rows(statement, [*([] if space is None else [space]), *owner_values(owner), *values])
+    rows = (Row(*map(orjson.loads, row[:3]), *row[3:]) for row in found)
+    return {row.pk: row for row in rows}
+
+
+def _slots(values: Collection[int | str]) -> str:
+    return sql.slots(values) or "NULL"
+
 
 RECORD_TYPE = "Conversation"
-"""What `filters.type` speaks of: EverOS says it of every episode, whether told in a chat or read in a file."""
-_OF_MADE = ("sources", "supersedes")
-_OF_DOCUMENTS = ("filename", "title", "page", "heading", "position", "mime_type", "resource_id")
+"""The type of every episode in EverOS, also of documents; `filters.type` compares it."""
+_PASSAGE_FIELDS = ("filename", "title", "page", "heading", "position", "mime_type", "resource_id")
 
 
 def raw_of(owner: Owner, row: Row, score: float | None) -> dict[str, Any]:
-    """EverOS's record of a memory; passages of documents say where they stand too, what a model made what it is of."""
-    shared = {
+    """Return EverOS's record of a memory, with the position of passages and the sources of derived memories."""
+    shared: dict[str, Any] = {
         "id": row.memory_id,
         "app_id": owner.app_id,
         "project_id": owner.project_id,
@@ -26,20 +108,19 @@ def raw_of(owner: Owner, row: Row, score: float | None) -> dict[str, Any]:
         "timestamp": _timestamp(row.created_at_ms),
     }
     if row.chunk_index is not None:
-        shared |= {name: row.payload.get(name) for name in _OF_DOCUMENTS}
+        shared |= {name: row.payload.get(name) for name in _PASSAGE_FIELDS}
     if row.memory_type == "unprocessed_message":
         return shared | _message(row)
-    for name in _OF_MADE:
-        if name in row.payload:
-            shared[name] = row.payload[name]
-    return shared | _KINDS.get(row.memory_type, _episode)(owner, row, score)
+    if row.sources:
+        shared |= {"sources": row.sources, "supersedes": row.supersedes}
+    return shared | _RENDERERS.get(row.memory_type, _episode)(owner, row, score)
 
 
 def _episode(owner: Owner, row: Row, score: float | None) -> dict[str, Any]:
     return {
         "user_id": owner.user_id,
         "sender_ids": [row.sender_id] if row.sender_id else [],
-        # Nothing shorter than the text: no model has told it in other words.
+        # Not summarized by a model: the text itself.
         "summary": row.text,
         "subject": _subject(row),
         "episode": row.text,
@@ -53,20 +134,20 @@ def _episode(owner: Owner, row: Row, score: float | None) -> dict[str, Any]:
 def _case(_: Owner, row: Row, score: float | None) -> dict[str, Any]:
     task_intent, *approach = row.text.split("\n", 1)
     return {
-        "agent_id": row.payload.get("agent_id"),
+        "agent_id": row.agent_id,
         "task_intent": task_intent,
         "approach": "".join(approach),
         "quality_score": row.payload.get("quality_score"),
-        "key_insight": _unless_reworded(row, "key_insight", None),
+        "key_insight": _unless_edited(row, "key_insight", None),
         "score": score,
     }
 
 
 def _skill(_: Owner, row: Row, score: float | None) -> dict[str, Any]:
     return {
-        "agent_id": row.payload.get("agent_id"),
+        "agent_id": row.agent_id,
         "name": row.payload.get("name"),
-        "description": _unless_reworded(row, "description", ""),
+        "description": _unless_edited(row, "description", ""),
         "content": row.text,
         "confidence": None,
         "maturity_score": None,
@@ -80,20 +161,20 @@ def _profile(owner: Owner, row: Row, score: float | None) -> dict[str, Any]:
         "user_id": owner.user_id,
         "profile_data": {
             "summary": row.text,
-            "explicit_info": _unless_reworded(row, "explicit_info", []),
-            "implicit_traits": _unless_reworded(row, "implicit_traits", []),
+            "explicit_info": _unless_edited(row, "explicit_info", []),
+            "implicit_traits": _unless_edited(row, "implicit_traits", []),
             "profile_timestamp_ms": row.created_at_ms,
         },
         "score": score,
     }
 
 
-def _unless_reworded(row: Row, name: str, otherwise: Any) -> Any:
-    """A part of what a model wrote: it would say again what its user corrected."""
-    return row.payload.get(name, otherwise) if row.text == row.payload.get("said") else otherwise
+def _unless_edited(row: Row, name: str, default: Any) -> Any:
+    """Return a field that a model wrote; `default` if the user edited the memory: it may repeat the old text."""
+    return default if row.is_edited else row.payload.get(name, default)
 
 
-_KINDS: Final[Mapping[str, Callable[[Owner, Row, float | None], dict[str, Any]]]] = {
+_RENDERERS: Final[Mapping[str, Callable[[Owner, Row, float | None], dict[str, Any]]]] = {
     "agent_case": _case,
     "agent_skill": _skill,
     "profile": _profile,
@@ -112,7 +193,7 @@ def _message(row: Row) -> dict[str, Any]:
 
 
 def _subject(row: Row) -> str:
-    """A document's name; of a turn, who said it and on which day."""
+    """Return a document's name; for a turn, its speaker and day."""
     if row.chunk_index is not None:
         return str(row.payload.get("filename") or row.payload.get("title") or "")
     day = _timestamp(row.created_at_ms)[:10]

@@ -1,9 +1,7 @@
-"""Answer search requests in two statements, however many there are; everything between the two is in memory.
+"""Answer any number of search requests with two SQL statements; requests are ranked in memory between them.
 
 A third statement looks up the embedding space if the vector of a query is not cached.
 """
-
-from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
@@ -12,11 +10,10 @@ from typing import Any, Final
 import numpy as np
 
 from store.index import keyword
-from store.search import queries, ranking, snapshot
+from store.search import ranking, records, snapshot
 from store.search.candidates import candidate_mask, sessions_of
 from store.search.plan import SearchPlan, plan_for, space_for
-from store.search.ranking import Flags, Keywords, Score
-from store.search.records import raw_of
+from store.search.ranking import Flags, KeywordScores, Score
 from store.search.snapshot import Numbers, Postings, Reals, Snapshot
 from store.text.tokens import query_tokens
 from store.types import Hit, Owner, SearchRequest, SearchResult
@@ -31,21 +28,21 @@ Ranked = tuple[int, Score]
 def search(owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResult]:
     """Return the best memories for each request: `top_k`, as many unprocessed messages, and the profile if requested.
 
-    One request `with_hidden` applies to all. `radius` cuts hits of vectors, never keyword evidence. Raises:
+    If one request is `with_hidden`, all are. `radius` limits matches by vector, never by keyword. Raises:
     `InvalidInput` for a method without its endpoint, `EngineUnavailable` if the endpoint of `vector` fails.
     """
     space = space_for(requests)
     plans = [plan_for(request, space) for request in requests]
     try:
         ranker = _ranker(owner, requests, plans, space)
-    except snapshot.OtherSpace:
+    except snapshot.EmbeddingSpaceChanged:
         spaces.serving()  # updates the cached space
         return search(owner, requests)
     if ranker is None:
         return [SearchResult((), plan.method, plan.degraded) for plan in plans]
     best = [ranker.best(request, plan) for request, plan in zip(requests, plans, strict=True)]
     profiles = [ranker.profiles(request) for request in requests]
-    rows = queries.rows(
+    rows = records.rows(
         owner,
         {pk for ranked in chain(best, profiles) for pk, _ in ranked},
         with_hidden=any(request.with_hidden for request in requests),
@@ -62,13 +59,13 @@ def search(owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResult
 
 
 def rank(owner: Owner, requests: Sequence[SearchRequest]) -> list[list[Ranked]]:
-    """Return the best memories for each request by keyword, best first. At most one statement."""
+    """Return the best memories for each request by keyword, best first. At most one SQL statement."""
     plan = SearchPlan("keyword")
     ranker = _ranker(owner, requests, [plan] * len(requests), None)
     return [ranker.best(request, plan) if ranker else [] for request in requests]
 
 
-def hits_of(owner: Owner, ranked: Iterable[Ranked], rows: Mapping[int, queries.Row]) -> Iterable[Hit]:
+def hits_of(owner: Owner, ranked: Iterable[Ranked], rows: Mapping[int, records.Row]) -> Iterable[Hit]:
     """Yield ranked memories as hits; `rows` by row id. Memories deleted since the snapshot are left out."""
     for pk, score in ranked:
         if row := rows.get(pk):
@@ -79,15 +76,18 @@ def hits_of(owner: Owner, ranked: Iterable[Ranked], rows: Mapping[int, queries.R
                 text=row.text,
                 score=score.total,
                 created_at_ms=row.created_at_ms,
-                raw=raw_of(owner, row, score.total),
+                raw=records.raw_of(owner, row, score.total),
                 legs=score.legs,
             )
 
 
 def _ranker(
     owner: Owner, requests: Sequence[SearchRequest], plans: Sequence[SearchPlan], space: Serving | None
-) -> _Ranker | None:
-    """Read the snapshot that the requests need; None if they have neither terms nor vectors. Raises: `OtherSpace`."""
+) -> "_Ranker | None":
+    """Read the snapshot that the requests need; None if they have neither terms nor vectors.
+
+    Raises: `EmbeddingSpaceChanged`.
+    """
     by_keyword = [request.query for request, plan in zip(requests, plans, strict=True) if plan.method != "vector"]
     terms = {query: query_tokens(query)[:MAX_TERMS] for query in dict.fromkeys(by_keyword)}
     all_terms = list(dict.fromkeys(chain.from_iterable(terms.values())))
@@ -102,7 +102,7 @@ def _ranker(
 
 
 class _Ranker:
-    """Ranks one snapshot for several requests; what depends on the query alone is computed once per query."""
+    """Ranks one snapshot for several requests. Scores that depend only on the query are computed once per query."""
 
     def __init__(self, snapshot: Snapshot, terms: Mapping[str, Sequence[str]], all_terms: Sequence[str]) -> None:
         self._snapshot, self._all_terms = snapshot, all_terms
@@ -111,7 +111,7 @@ class _Ranker:
         self._cosines: dict[str, Reals] = {}
 
     def best(self, request: SearchRequest, plan: SearchPlan) -> list[Ranked]:
-        """Return the best memories, best first; by `vector` the candidates that `rescore` chooses from."""
+        """Return the best memories, best first; for `vector`, the candidates that `rescore` ranks."""
         mask = candidate_mask(request, self._snapshot)
         if plan.method == "vector":
             return self._vector_candidates(request, plan, mask)
@@ -130,9 +130,9 @@ class _Ranker:
         return [(pk, Score(None, {})) for pk in self._snapshot.profiles]
 
     def rescore(
-        self, request: SearchRequest, plan: SearchPlan, ranked: list[Ranked], rows: Mapping[int, queries.Row]
+        self, request: SearchRequest, plan: SearchPlan, ranked: list[Ranked], rows: Mapping[int, records.Row]
     ) -> list[Ranked]:
-        """Rank the candidates of `vector` by the exact vectors in `rows`; other methods are ranked already."""
+        """Rank the candidates of `vector` by the exact vectors in `rows`; return those of other methods unchanged."""
         if plan.method != "vector" or plan.vector is None or not ranked:
             return ranked
         near = self._snapshot.places_of(np.array([pk for pk, _ in ranked], np.int64))
@@ -144,7 +144,7 @@ class _Ranker:
         return self._scored(chosen, cosines, legs)
 
     def _vector_candidates(self, request: SearchRequest, plan: SearchPlan, mask: Flags) -> list[Ranked]:
-        """Return what may be among the best by exact vector, judged by quantized codes."""
+        """Return the documents that may be among the best by exact vector, judged by their quantized vectors."""
         cosines, margin = self._similarities(request, plan), pages.margin(self._snapshot)
         documents = np.flatnonzero(mask & (cosines > -margin))
         parts = self._split_pending(documents)
@@ -155,12 +155,14 @@ class _Ranker:
         if len(documents) > limit:
             values = cosines[documents]
             documents = documents[values >= np.partition(values, -limit)[-limit] - margin]
-        most = max(limit, pages.RESCORED)
-        return documents if len(documents) <= most else ranking.best(self._snapshot.facts, documents, cosines, most)
+        count = max(limit, pages.RESCORED)
+        return documents if len(documents) <= count else ranking.best(self._snapshot.facts, documents, cosines, count)
 
-    def _hybrid(self, request: SearchRequest, plan: SearchPlan, keywords: Keywords, documents: Numbers) -> list[Ranked]:
+    def _hybrid(
+        self, request: SearchRequest, plan: SearchPlan, keywords: KeywordScores, documents: Numbers
+    ) -> list[Ranked]:
         cosines, named = self._similarities(request, plan), self._named[request.query]
-        fused = ranking.fused(self._snapshot.facts, keywords, cosines, named)
+        fused = ranking.fuse(self._snapshot.facts, keywords, cosines, named)
         is_found = (fused.keywords.totals[documents] > 0) | (fused.cosines[documents] > 0)
         chosen = self._select(documents[is_found], fused.totals, request.top_k)
         return self._scored(chosen, fused.totals, fused.legs(chosen))
@@ -174,26 +176,26 @@ class _Ranker:
         cosines = self._cosines[request.query]
         return cosines if request.radius is None else np.where(cosines >= request.radius, cosines, np.nan)
 
-    def _keywords_of(self, query: str, terms: Sequence[str]) -> Keywords:
-        """Weigh one query; `terms` are its own of all terms in the snapshot's postings."""
+    def _keywords_of(self, query: str, terms: Sequence[str]) -> KeywordScores:
+        """Score one query. `terms` are those of the query, a part of the terms of the snapshot's postings."""
         postings = self._snapshot.postings
         if len(terms) < len(self._all_terms):
-            place = {term: number for number, term in enumerate(terms)}
-            own = np.array([place.get(term, -1) for term in self._all_terms])[postings.terms]
-            order = np.flatnonzero(own >= 0)
-            order = order[np.argsort(own[order], kind="stable")]
-            postings = Postings(own[order], postings.documents[order], postings.counts[order])
-        return ranking.keywords(self._snapshot, terms, postings, self._named[query])
+            numbers = {term: number for number, term in enumerate(terms)}
+            own_terms = np.array([numbers.get(term, -1) for term in self._all_terms])[postings.terms]
+            order = np.flatnonzero(own_terms >= 0)
+            order = order[np.argsort(own_terms[order], kind="stable")]
+            postings = Postings(own_terms[order], postings.documents[order], postings.counts[order])
+        return ranking.score_keywords(self._snapshot, terms, postings, self._named[query])
 
     def _select(self, documents: Numbers, totals: Reals, limit: int) -> Numbers:
-        """Return the best memories and the best unprocessed messages, in one order."""
+        """Return the best memories and the best unprocessed messages, sorted together."""
         chosen = [ranking.best(self._snapshot.facts, part, totals, limit) for part in self._split_pending(documents)]
         if len(chosen) == 1:
             return chosen[0]
         return ranking.best(self._snapshot.facts, np.concatenate(chosen), totals, 2 * limit)
 
     def _split_pending(self, documents: Numbers) -> list[Numbers]:
-        """Separate memories and unprocessed messages, which have separate limits."""
+        """Split documents into memories and unprocessed messages, which have separate limits."""
         pending = self._snapshot.pending[documents]
         return [documents[~pending], documents[pending]] if pending.any() else [documents]
 

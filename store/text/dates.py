@@ -1,10 +1,8 @@
-"""Dates in typed forms, so that `2026-05-01`, `1 May 2026`, `May 2026` and `2026年5月1日` meet.
+"""Convert dates to tokens, so that `2026-05-01`, `1 May 2026`, `May 2026` and `2026年5月1日` match each other.
 
-A date gives `d:2026-05-01`, `md:05-01`, `m:2026-05`, `mo:05` and `y:2026`, as far as it is known. All functions take
-text that `normalize.fold` has folded.
+A date becomes `d:2026-05-01`, `md:05-01`, `m:2026-05`, `mo:05` and `y:2026`, as far as its parts are known. All
+functions take text that `normalize.fold` has folded.
 """
-
-from __future__ import annotations
 
 import re
 from datetime import date
@@ -22,7 +20,7 @@ _MONTHS: Final = {
     for name in names.split()
 }  # fmt: skip
 _NAME = f"(?P<name>{'|'.join(sorted(_MONTHS, key=len, reverse=True))})\\.?"
-# "may" and "march" are words of their own, the short forms too: alone they count as months only where a month fits.
+# "may", "march" and short forms have other meanings too: alone they count as months only where a month is likely.
 _PLAIN_NAMES = "january|february|april|june|july|august|september|october|november|december"
 _YEAR = r"(?P<year>(?:19|20)\d\d)"
 _DAY_ENGLISH = r"(?P<day>[0-3]?\d)(?:st|nd|rd|th)?"
@@ -49,47 +47,43 @@ _PATTERNS: Final = tuple(
     )
 )
 
-# Each alternative begins with a plain character, so that a search passes over all others at once. It may find too much.
+# A fast check for possible dates: each alternative begins with a literal character. False positives are harmless.
 _HINT = re.compile("|".join([r"19\d\d", r"20\d\d", "年", "月", *(rf"{name}(?!\w)" for name in _MONTHS)]))
 _LEAP_YEAR = 2000
-_TAKEN = "\uffff"
+_BLANK = "\uffff"
 
 
 def extract(text: str) -> tuple[list[str], str]:
-    """The typed tokens of every date in a text, and the text with those dates blanked."""
+    """Return the tokens of every date in a text, and the text with those dates blanked."""
     found: list[str] = []
 
-    def take(match: re.Match[str]) -> str:
-        tokens = _tokens_of(match)
+    def blank(match: re.Match[str]) -> str:
+        tokens = _tokens_of_match(match)
         found.extend(tokens)
-        return _TAKEN * len(match[0]) if tokens else match[0]
+        return _BLANK * len(match[0]) if tokens else match[0]
 
     if not _HINT.search(text):
         return [], text
-    for pattern in _PATTERNS:  # the fuller forms first: what they took is gone for the others
-        text = pattern.sub(take, text)
-    return found, text.replace(_TAKEN, " ")
+    for pattern in _PATTERNS:  # complete dates first: their text is blanked for later patterns
+        text = pattern.sub(blank, text)
+    return found, text.replace(_BLANK, " ")
 
 
-def tokens_of(day: date) -> list[str]:
-    """The typed tokens of a day."""
-    return _typed(day.year, day.month, day.day)
-
-
-def _tokens_of(match: re.Match[str]) -> list[str]:
+def _tokens_of_match(match: re.Match[str]) -> list[str]:
     parts = match.groupdict()
     if parts.get("a"):
         first, second = int(parts["a"]), int(parts["b"])
-        year_of_both = int(parts["year"])
-        return list(dict.fromkeys(_typed(year_of_both, first, second) + _typed(year_of_both, second, first)))
+        # Ambiguous: the day or the month may come first.
+        full_year = int(parts["year"])
+        return list(dict.fromkeys(tokens_of(full_year, first, second) + tokens_of(full_year, second, first)))
     year = _number(parts.get("year") or parts.get("hanyear"))
     name = parts.get("name") or parts.get("name2")
     month = _MONTHS[name] if name else _number(parts.get("month") or parts.get("month2"))
-    return _typed(year, month, _number(parts.get("day")))
+    return tokens_of(year, month, _number(parts.get("day")))
 
 
 def _number(written: str | None) -> int | None:
-    """An Arabic or a Chinese number; four Chinese digits are a year."""
+    """Return the value of an Arabic or Chinese number; four Chinese digits are a year."""
     if not written or written.isascii():
         return int(written) if written else None
     if len(written) == 4:
@@ -102,7 +96,8 @@ def _number(written: str | None) -> int | None:
     return (_HAN_DIGITS[tens] if tens else 1) * 10 + (_HAN_DIGITS[ones] if ones else 0)
 
 
-def _typed(year: int | None, month: int | None, day: int | None) -> list[str]:
+def tokens_of(year: int | None, month: int | None, day: int | None) -> list[str]:
+    """Return the tokens of a date, as far as its parts are known; none for a date that does not exist."""
     if not _exists(year, month, day):
         return []
     found = [f"y:{year}"] if year else []

@@ -1,13 +1,11 @@
-"""One written form per character, and which characters make words: the ground that tokens stand on."""
-
-from __future__ import annotations
+"""Fold text to one form per character, and define the characters of words."""
 
 import re
 import unicodedata
 from collections.abc import Iterable
 from typing import Final
 
-# Scripts written without spaces between words, and Hangul, whose words carry endings: told by characters and pairs.
+# Scripts without spaces between words, and Hangul, whose words have many endings. Indexed as characters and pairs.
 UNSPACED: Final = (
     "\u0e00-\u0e7f\u0e80-\u0eff\u1000-\u109f\u1780-\u17df"  # Thai, Lao, Burmese, Khmer
     "\u1100-\u11ff\uac00-\ud7a3"  # Hangul
@@ -33,9 +31,9 @@ _SPELLINGS = str.maketrans({
 
 
 def fold(text: str) -> str:
-    """The text as it is compared: compatibility forms, case, accents of Latin and Greek and vowel points removed.
+    """Return the text for comparison: compatibility forms, case, accents of Latin and Greek and vowel points removed.
 
-    Full-width and half-width forms become the usual ones; invisible characters and halves of characters go.
+    Full-width and half-width forms become the usual ones; invisible characters and lone surrogates are removed.
     """
     text = unicodedata.normalize("NFKC", _INVISIBLE.sub("", text)).casefold()
     if text.isascii():
@@ -47,7 +45,7 @@ def fold(text: str) -> str:
 
 
 def _ranges(codes: Iterable[int]) -> str:
-    """Code points as the inside of a character class."""
+    """Return sorted code points as ranges for a character class."""
     spans: list[list[int]] = []
     for code in codes:
         if spans and spans[-1][1] == code - 1:
@@ -57,7 +55,7 @@ def _ranges(codes: Iterable[int]) -> str:
     return "".join(f"{re.escape(chr(first))}-{re.escape(chr(last))}" for first, last in spans)
 
 
-def _classes() -> tuple[str, str]:
+def _letters_and_pictures() -> tuple[str, str]:
     unspaced = re.compile(f"[{UNSPACED}]")
     letters, pictures = [], []
     for code in range(0x80, 0x10000):
@@ -69,7 +67,7 @@ def _classes() -> tuple[str, str]:
     return _ranges(letters), _ranges(pictures)
 
 
-_LETTERS, _PICTURES = _classes()
+_LETTERS, _PICTURES = _letters_and_pictures()
 WORD: Final = "0-9a-z" + _LETTERS + "\U00010000-\U0001afff\U0001e000-\U0001efff"
 """Letters, digits and marks of scripts that put spaces between words."""
 PICTURE: Final = "$" + _PICTURES + "\U0001d000-\U0001d3ff\U0001f000-\U0001fbff"
@@ -79,7 +77,7 @@ _MARK_CATEGORIES = frozenset({"Mn", "Mc", "Me"})
 
 
 def characters(run: str) -> list[str]:
-    """A run of an unspaced script as characters, each with the marks that sit on it."""
+    """Return a run of an unspaced script as characters, each with its combining marks."""
     if not _HAS_MARKS.search(run):
         return list(run)
     found: list[str] = []

@@ -1,6 +1,4 @@
-"""Texts to vectors through an OpenAI-compatible embeddings endpoint."""
-
-from __future__ import annotations
+"""Compute the vectors of texts with an OpenAI-compatible embeddings endpoint."""
 
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -14,26 +12,24 @@ import numpy.typing as npt
 from django.conf import settings
 
 from core.http_client import Deadline
+from core.messages import Message as _
 from core.model_endpoint import Endpoint, EndpointError
 
 Vectors = npt.NDArray[np.float32]
 
 MAX_INPUTS: Final = 10
-"""DashScope takes no more in one call; others lose nothing by it."""
+"""Texts per call. DashScope accepts no more; other services are as fast with this number."""
 MAX_CHARS: Final = 6000
 MAX_DIMENSIONS: Final = 4096
 CALL_SECONDS: Final = 30.0
-QUESTION_SECONDS: Final = 5.0
-"""A search waits no longer for its question's vector; then it goes on by keyword."""
-_CALLS_AT_ONCE: Final = 4
-_QUESTIONS_KEPT: Final = 1000
+QUERY_SECONDS: Final = 5.0
+"""The deadline for the vector of a query; after it a hybrid search uses keywords only."""
+_MAX_CALLS: Final = 4
+_CACHED_QUERIES: Final = 1000
 
 
 class Model(NamedTuple):
-    """What a vector depends on beside the text. `dimensions` 0: as many as the model gives.
-
-    `sends_dimensions`: the number is asked for, which not every model understands.
-    """
+    """The model of an embedding space. `dimensions` 0: as many as the model returns."""
 
     name: str
     dimensions: int
@@ -41,46 +37,46 @@ class Model(NamedTuple):
 
 
 class EmbeddingClient:
-    """One per process and endpoint; threads share it."""
+    """A client of the endpoint, shared by all threads of the process."""
 
     def __init__(self, base_url: str, api_key: str) -> None:
-        self.endpoint = Endpoint(base_url, api_key, "The embedding endpoint")
-        self._executor = ThreadPoolExecutor(_CALLS_AT_ONCE, thread_name_prefix="embeddings")
-        self._questions: OrderedDict[tuple[Model, str], Vectors] = OrderedDict()
+        self.endpoint = Endpoint(base_url, api_key, _("The embedding endpoint"))
+        self._executor = ThreadPoolExecutor(_MAX_CALLS, thread_name_prefix="embeddings")
+        self._query_vectors: OrderedDict[tuple[Model, str], Vectors] = OrderedDict()
         self._lock = Lock()
 
     def embed(self, model: Model, texts: Sequence[str], seconds: float = CALL_SECONDS) -> Vectors:
-        """A row of length 1 for each text, in their order; no call takes longer. Errors: `EndpointError`."""
+        """Return a vector of length 1 for each text, in order, within `seconds`. Raises: `EndpointError`."""
         batches = [texts[start : start + MAX_INPUTS] for start in range(0, len(texts), MAX_INPUTS)]
         if len(batches) == 1:
             return self._call(model, batches[0], seconds)
         found = list(self._executor.map(lambda batch: self._call(model, batch, seconds), batches))
         if len({vectors.shape[1] for vectors in found}) > 1:
-            raise self.endpoint.fail("gives vectors of different lengths.")
+            raise self.endpoint.fail(_("%(endpoint)s returned vectors of several lengths."))
         return np.concatenate(found)
 
-    def question(self, model: Model, text: str) -> Vectors:
-        """A question's vector, kept for the next time. Errors: `EndpointError` after `QUESTION_SECONDS` at most."""
-        if (known := self.kept(model, text)) is not None:
+    def embed_query(self, model: Model, text: str) -> Vectors:
+        """Return the vector of a query, from the cache if possible, within `QUERY_SECONDS`. Raises: `EndpointError`."""
+        if (known := self.cached_query(model, text)) is not None:
             return known
-        vector: Vectors = self._call(model, [text], QUESTION_SECONDS)[0]
-        self.keep(model, text, vector)
+        vector: Vectors = self._call(model, [text], QUERY_SECONDS)[0]
+        self.cache_query(model, text, vector)
         return vector
 
-    def kept(self, model: Model, text: str) -> Vectors | None:
-        """The vector of a question that was asked before, if it is not too long ago."""
+    def cached_query(self, model: Model, text: str) -> Vectors | None:
+        """Return the cached vector of a query; None if there is none."""
         key = model, text
         with self._lock:
-            if (known := self._questions.get(key)) is not None:
-                self._questions.move_to_end(key)
+            if (known := self._query_vectors.get(key)) is not None:
+                self._query_vectors.move_to_end(key)
             return known
 
-    def keep(self, model: Model, text: str, vector: Vectors) -> None:
-        """Notes a question's vector for the next time."""
+    def cache_query(self, model: Model, text: str, vector: Vectors) -> None:
+        """Cache the vector of a query."""
         with self._lock:
-            self._questions[model, text] = vector
-            if len(self._questions) > _QUESTIONS_KEPT:
-                self._questions.popitem(last=False)
+            self._query_vectors[model, text] = vector
+            if len(self._query_vectors) > _CACHED_QUERIES:
+                self._query_vectors.popitem(last=False)
 
     def _call(self, model: Model, texts: Sequence[str], seconds: float) -> Vectors:
         body: dict[str, Any] = {"model": model.name, "input": [text[:MAX_CHARS] for text in texts]}
@@ -89,30 +85,39 @@ class EmbeddingClient:
         answer = self.endpoint.post("/embeddings", {**body, "encoding_format": "float"}, Deadline.after(seconds))
         vectors = self._read(answer, len(texts))
         if model.dimensions and vectors.shape[1] != model.dimensions:
-            raise self.endpoint.fail(f"gives vectors of {vectors.shape[1]} dimensions instead of {model.dimensions}.")
-        self.endpoint.pause.end()
+            raise self.endpoint.fail(
+                _("%(endpoint)s returned vectors of %(length)s dimensions instead of %(expected)s."),
+                length=vectors.shape[1],
+                expected=model.dimensions,
+            )
+        self.endpoint.succeed()
         return vectors
 
     def _read(self, answer: Any, count: int) -> Vectors:
-        """Errors: `EndpointError` for anything but `count` vectors of one length, finite and not zero."""
+        """Return the vectors of a response, scaled to length 1.
+
+        Raises: `EndpointError` unless there are `count` vectors with equally many dimensions, finite and not zero.
+        """
         try:
             rows = sorted((int(item["index"]), item["embedding"]) for item in answer["data"])
-            vectors = np.array([row for _, row in rows], np.float32)
+            with np.errstate(over="ignore"):  # numbers too large for float32 become infinite and are refused below
+                vectors = np.array([row for _, row in rows], np.float32)
         except (TypeError, KeyError, ValueError, AttributeError):
-            raise self.endpoint.fail("gave an answer without vectors.") from None
+            raise self.endpoint.fail(_("%(endpoint)s returned a response without vectors.")) from None
         if [index for index, _ in rows] != list(range(count)):
-            raise self.endpoint.fail("gave another number of vectors than texts.")
+            raise self.endpoint.fail(_("%(endpoint)s returned a different number of vectors than texts."))
         if vectors.ndim != 2 or not 1 <= vectors.shape[1] <= MAX_DIMENSIONS:
-            raise self.endpoint.fail("gave something else than vectors.")
-        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+            raise self.endpoint.fail(_("%(endpoint)s returned no valid vectors."))
+        with np.errstate(over="ignore"):
+            lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         if not np.isfinite(lengths).all() or not lengths.all():
-            raise self.endpoint.fail("gave vectors without a direction.")
+            raise self.endpoint.fail(_("%(endpoint)s returned zero vectors."))
         unit: Vectors = vectors / lengths
         return unit
 
 
 def wanted_model() -> Model | None:
-    """The model that the settings name; None where they name no endpoint."""
+    """Return the configured model; None without an endpoint."""
     if not settings.MEMORY_GATEWAY_EMBEDDING_BASE_URL:
         return None
     dimensions: int = settings.MEMORY_GATEWAY_EMBEDDING_DIMENSIONS
@@ -120,7 +125,7 @@ def wanted_model() -> Model | None:
 
 
 def client() -> EmbeddingClient:
-    """The process's client of the endpoint that the settings name."""
+    """Return the client of the configured endpoint."""
     return _client(settings.MEMORY_GATEWAY_EMBEDDING_BASE_URL, settings.MEMORY_GATEWAY_EMBEDDING_API_KEY)
 
 

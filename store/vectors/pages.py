@@ -1,10 +1,8 @@
-"""A user's vectors in pages of 256, a byte per dimension: read in whole and compared with a question one by one.
+"""Vectors of one user and scope in pages of 256, quantized to a byte per dimension. A search compares all of them.
 
-Nothing is approximated by an index: every vector is compared. What a byte loses is given back by comparing the best
-again as half-precision floats. Whoever writes holds the lock of the user's statistics, as for `pages`.
+There is no approximate index. The best results are compared again by their half-precision vectors, which corrects the
+error of quantization. A writer holds the lock on the user's index statistics, as for `store.index.pages`.
 """
-
-from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final
@@ -14,7 +12,7 @@ import numpy.typing as npt
 from django.db import connection
 
 from store.index.pages import PAGE_ROWS
-from store.owned import owner_values
+from store.models import owner_values
 from store.search.snapshot import Reals, Snapshot
 from store.types import Owner
 from store.vectors.client import Vectors
@@ -22,11 +20,11 @@ from store.vectors.client import Vectors
 ROWS: Final = np.dtype([("pk", "<i8"), ("scale", "<f4")])
 HALF: Final = np.dtype("<f2")
 RESCORED: Final = 30
-"""At most so many of the best are compared again, or as many as are asked for."""
+"""The most results that are compared again, unless more are requested."""
 _MARGIN: Final = 3.0
-"""In steps of the codes. Rounding puts a cosine off by sqrt(1 / 12) of a step, whatever the dimensions, and the
-difference of two by sqrt(1 / 6) of one (standard deviations): 3 steps are 7 of those."""
-_MOST: Final = 127
+"""The margin of error of cosines by codes, in quantization steps. The standard deviation of the rounding error is
+sqrt(1 / 12) of a step for a cosine and sqrt(1 / 6) for the difference of two, so 3 steps are 7 standard deviations."""
+_MAX_CODE: Final = 127
 
 _OF_OWNER = "WHERE user_id = %s AND app_id = %s AND project_id = %s"
 _LAST = f"SELECT number, rows, codes FROM store_vectorpage {_OF_OWNER} AND space_id = %s ORDER BY number DESC LIMIT 1"
@@ -40,8 +38,8 @@ _WRITE = """
 
 
 def add(owner: Owner, space: int, pks: Sequence[int], vectors: Vectors) -> None:
-    """Puts vectors of length 1 of memories (by row id) into the owner's pages."""
-    rows, codes = _coded(pks, vectors)
+    """Add vectors of length 1 of memories (by row id) to the owner's pages."""
+    rows, codes = _quantize(pks, vectors)
     owned = owner_values(owner)
     with connection.cursor() as cursor:
         cursor.execute(_LAST, [*owned, space])
@@ -59,67 +57,71 @@ def add(owner: Owner, space: int, pks: Sequence[int], vectors: Vectors) -> None:
 
 
 def remove(owner: Owner, pks: Collection[int]) -> None:
-    """Takes the vectors of memories (by row id) out of the owner's pages, whatever the space."""
-    gone = np.fromiter(pks, "<i8")
+    """Remove the vectors of memories (by row id) from the owner's pages, whatever the space."""
+    removed = np.fromiter(pks, "<i8")
     with connection.cursor() as cursor:
         cursor.execute(_ROWS, owner_values(owner))
         for page, data in cursor.fetchall():
             rows = np.frombuffer(data, ROWS)
-            is_kept = ~np.isin(rows["pk"], gone)
+            is_kept = ~np.isin(rows["pk"], removed)
             if not is_kept.any():
                 cursor.execute("DELETE FROM store_vectorpage WHERE id = %s", [page])
             elif not is_kept.all():
-                _shorten(cursor, page, rows, is_kept)
+                _shrink_page(cursor, page, rows, is_kept)
 
 
-def similarities(seen: Snapshot, question: Vectors) -> Reals:
-    """The cosine of each document with a question, NaN for a document without a vector."""
-    found = np.full(len(seen.pks), np.nan)
-    if not seen.vectors:
+def similarities(snapshot: Snapshot, query: Vectors) -> Reals:
+    """Return the cosine of each document with a query, NaN for a document without a vector."""
+    found = np.full(len(snapshot.pks), np.nan)
+    if not snapshot.vectors:
         return found
-    rows = _rows(seen)
-    # A page at a time stays in the processor's cache.
-    cosines = np.concatenate([_page(codes, len(question)) @ question for _, codes in seen.vectors]) * rows["scale"]
-    if len(rows) == len(found) and (rows["pk"] == seen.pks).all():
+    rows = _rows(snapshot)
+    # Page by page, because a page fits into the processor's cache.
+    cosines = (
+        np.concatenate(
+            [
+                np.frombuffer(codes, np.int8).reshape(-1, len(query)).astype(np.float32) @ query
+                for _, codes in snapshot.vectors
+            ]
+        )
+        * rows["scale"]
+    )
+    if len(rows) == len(found) and (rows["pk"] == snapshot.pks).all():
         found[:] = cosines
         return found
-    places = seen.places_of(rows["pk"])
+    places = snapshot.places_of(rows["pk"])
     is_live = places >= 0
     found[places[is_live]] = cosines[is_live]
     return found
 
 
-def margin(seen: Snapshot) -> float:
-    """Farther than this below another's, a cosine by codes cannot be the better of the two."""
-    return _MARGIN * float(_rows(seen)["scale"].max(initial=0.0))
+def margin(snapshot: Snapshot) -> float:
+    """Return the margin: a vector whose cosine by codes is lower than another's by more cannot be the better one."""
+    return _MARGIN * float(_rows(snapshot)["scale"].max(initial=0.0))
 
 
-def _rows(seen: Snapshot) -> npt.NDArray[np.void]:
-    """Those of all pages."""
-    return np.frombuffer(b"".join([data for data, _ in seen.vectors]), ROWS)
+def _rows(snapshot: Snapshot) -> npt.NDArray[np.void]:
+    """Return the row ids and scales of all pages."""
+    return np.frombuffer(b"".join([data for data, _ in snapshot.vectors]), ROWS)
 
 
-def _page(codes: bytes, dimensions: int) -> Vectors:
-    return np.frombuffer(codes, np.int8).reshape(-1, dimensions).astype(np.float32)
-
-
-def exact(held: Sequence[bytes | None], by_codes: Sequence[float | None], question: Vectors) -> Reals:
-    """The cosines of half-precision vectors with a question; where there is none, that `by_codes`."""
-    there = [place for place, vector in enumerate(held) if vector]
-    halves = np.frombuffer(b"".join(filter(None, held)), HALF).reshape(len(there), len(question))
+def exact(vectors: Sequence[bytes | None], by_codes: Sequence[float | None], query: Vectors) -> Reals:
+    """Return the cosines of half-precision vectors with a query; for a missing vector, the one in `by_codes`."""
+    present = [place for place, vector in enumerate(vectors) if vector]
+    halves = np.frombuffer(b"".join(filter(None, vectors)), HALF).reshape(len(present), len(query))
     completed = np.array(by_codes, np.float64)
-    completed[there] = halves.astype(np.float32) @ question
+    completed[present] = halves.astype(np.float32) @ query
     return completed
 
 
-def _coded(pks: Iterable[int], vectors: Vectors) -> tuple[npt.NDArray[np.void], npt.NDArray[np.int8]]:
-    scales = np.abs(vectors).max(axis=1) / _MOST
+def _quantize(pks: Iterable[int], vectors: Vectors) -> tuple[npt.NDArray[np.void], npt.NDArray[np.int8]]:
+    scales = np.abs(vectors).max(axis=1) / _MAX_CODE
     rows = np.empty(len(vectors), ROWS)
     rows["pk"], rows["scale"] = np.fromiter(pks, np.int64), scales
     return rows, np.rint(vectors / scales[:, None]).astype(np.int8)
 
 
-def _shorten(cursor: Any, page: int, rows: npt.NDArray[np.void], is_kept: npt.NDArray[np.bool_]) -> None:
+def _shrink_page(cursor: Any, page: int, rows: npt.NDArray[np.void], is_kept: npt.NDArray[np.bool_]) -> None:
     cursor.execute("SELECT codes FROM store_vectorpage WHERE id = %s", [page])
     codes = np.frombuffer(cursor.fetchone()[0], np.int8).reshape(len(rows), -1)
     cursor.execute(

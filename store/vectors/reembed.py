@@ -1,10 +1,8 @@
-"""All vectors made anew, by another model or with other dimensions, while the old ones go on serving.
+"""Re-embed all memories with another model or other dimensions, while searches use the old vectors.
 
-The new ones are made beside the old; then one transaction switches, and the old ones go. It may be stopped at any point
-and started again: what was made stays.
+New vectors are stored in a separate space; then one transaction switches, and the old ones are deleted. The run may be
+stopped at any point and started again: it keeps the vectors that it has stored.
 """
-
-from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,27 +11,22 @@ from typing import Final
 from django.db import connection, transaction
 from django.db.models import Exists, OuterRef, QuerySet
 
-from store.errors import database_errors
+from core.database_errors import database_errors
 from store.models import Embedding, EmbeddingSpace, Memory
-from store.vectors import scripts
 from store.vectors import spaces as vectors_spaces
 from store.vectors.client import CALL_SECONDS, MAX_CHARS, MAX_INPUTS, EmbeddingClient, Model
 from store.vectors.fill import write
 
 BATCH: Final = 100
 _READ_ROWS: Final = 1000
-_DELETED_AT_ONCE: Final = 2000
+_DELETE_ROWS: Final = 2000
 _CHARS_PER_TOKEN: Final = 4
 _FOREIGN_CHARS_PER_TOKEN: Final = 1.3
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to be done: from which vectors to which, for how many memories, and about what it takes.
-
-    `tokens` is an estimate from the characters; `calls` are those of `MAX_INPUTS` texts, of which equal ones are asked
-    for once, so that it may be less.
-    """
+    """The estimated effort of re-embedding: spaces, and numbers of memories, characters, tokens and calls."""
 
     current: str | None
     wanted: str
@@ -48,13 +41,13 @@ class Plan:
 
 
 def plan(wanted: Model) -> Plan:
-    """Reads all memories that lack a vector; calls nothing."""
+    """Return the plan, from all memories without a vector in the new space. Does not call the endpoint."""
     space, current = _space_of(wanted), vectors_spaces.active()
     lacking = characters = tokens = 0
     for text in _lacking(space).values_list("text", flat=True).iterator(_READ_ROWS):
         size = min(len(text), MAX_CHARS)
         lacking, characters = lacking + 1, characters + size
-        tokens += 1 + int(size / (_FOREIGN_CHARS_PER_TOKEN if scripts.is_foreign(text) else _CHARS_PER_TOKEN))
+        tokens += 1 + int(size / (_FOREIGN_CHARS_PER_TOKEN if vectors_spaces.is_foreign(text) else _CHARS_PER_TOKEN))
     return Plan(
         current=str(current) if current else None,
         wanted=f"{wanted.name} ({wanted.dimensions or 'its own dimensions'})",
@@ -67,13 +60,13 @@ def plan(wanted: Model) -> Plan:
 
 
 def run(wanted: Model, source: EmbeddingClient, *, seconds: float = CALL_SECONDS) -> Iterator[int]:
-    """Makes what is lacking, yielding after each batch how many memories it held, then switches.
+    """Compute the missing vectors, yield the size of each finished batch, then switch.
 
-    Errors: `EndpointError`, `EngineUnavailable`.
+    Raises: `EndpointError`, `EngineUnavailable`.
     """
     with database_errors():
         space = _space_of(wanted) or EmbeddingSpace.objects.create(**vectors_spaces.fields_of(wanted))
-    vectors_spaces.settle(space, source, seconds)
+    vectors_spaces.probe(space, source, seconds)
     last = 0
     while batch := _batch_after(space, last):
         with database_errors():
@@ -81,38 +74,29 @@ def run(wanted: Model, source: EmbeddingClient, *, seconds: float = CALL_SECONDS
         last = batch[-1].pk
         yield len(batch)
     with database_errors():
-        _switch(space)
-        _clear_away(space)
-
-
-def _switch(space: EmbeddingSpace) -> None:
-    """Searches use the new vectors from here on; what came meanwhile is owed to them."""
-    with transaction.atomic():
-        EmbeddingSpace.objects.filter(is_active=True).exclude(pk=space.pk).update(is_active=False)
-        EmbeddingSpace.objects.filter(pk=space.pk).update(is_active=True)
-        vectors_spaces.owe_all()
-
-
-def _clear_away(space: EmbeddingSpace) -> None:
-    """The vectors of all other spaces, a part at a time so that writers need not wait long."""
-    for old in EmbeddingSpace.objects.exclude(pk=space.pk):
-        for table in ("store_vectorpage", "store_embedding"):
-            _delete_all(table, old.pk)
-        old.delete()
+        with transaction.atomic():
+            EmbeddingSpace.objects.filter(is_active=True).exclude(pk=space.pk).update(is_active=False)
+            EmbeddingSpace.objects.filter(pk=space.pk).update(is_active=True)
+            vectors_spaces.mark_all_pending()  # memories without a vector in the new space
+        for old in EmbeddingSpace.objects.exclude(pk=space.pk):
+            for table in ("store_vectorpage", "store_embedding"):
+                _delete_all(table, old.pk)
+            old.delete()
 
 
 def _delete_all(table: str, space: int) -> None:
-    some = f"SELECT id FROM {table} WHERE space_id = %s LIMIT {_DELETED_AT_ONCE}"
+    """Delete the rows of a space in small batches, so that writers wait only briefly."""
+    batch = f"SELECT id FROM {table} WHERE space_id = %s LIMIT {_DELETE_ROWS}"
     with connection.cursor() as cursor:
         while True:
-            cursor.execute(f"DELETE FROM {table} WHERE id IN ({some})", [space])
+            cursor.execute(f"DELETE FROM {table} WHERE id IN ({batch})", [space])
             if cursor.rowcount < 1:
                 return
 
 
 def _space_of(wanted: Model) -> EmbeddingSpace | None:
     spaces = EmbeddingSpace.objects.filter(model=wanted.name).order_by("-is_active", "pk")
-    return next((space for space in spaces if vectors_spaces.is_of(space, wanted)), None)
+    return next((space for space in spaces if vectors_spaces.is_for(space, wanted)), None)
 
 
 def _all() -> QuerySet[Memory]:

@@ -1,18 +1,57 @@
-"""Which vectors are in use: the active space, and whether it is the one that the settings ask for."""
+"""Embedding spaces: the active one, its test, and the memories without a vector in it.
 
-from __future__ import annotations
+The test detects models that do not support other scripts: an English one returns meaningless vectors for Chinese text.
+"""
 
+import re
 from collections.abc import Collection
 from datetime import datetime
 from typing import Final, NamedTuple
 
+import numpy as np
 from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 
-from core.sql import rows, run, slots
+from core.sql import rows, slots
 from store.models import EmbeddingSpace
-from store.vectors import scripts
-from store.vectors.client import EmbeddingClient, Model
+from store.text.normalize import UNSPACED
+from store.vectors.client import EmbeddingClient, Model, Vectors
+
+_FOREIGN_SHARE: Final = 0.3
+_UNSPACED: Final = re.compile(f"[{UNSPACED}]")
+_LAST_LATIN: Final = "\u024f"
+_PARAPHRASE_PAIRS: Final = (
+    ("孩子发烧了", "小宝宝体温很高"),
+    ("他没钱付房租", "口袋空空，交不起住处的费用"),
+    ("天气很冷", "外面气温极低"),
+    ("我喜欢喝咖啡", "拿铁是最爱的饮料"),
+    ("妈妈在厨房做饭", "母亲正准备晚餐"),
+    ("公司裁员了", "企业解雇许多职工"),
+    ("电脑坏了", "计算机出故障"),
+    ("考试没及格", "测验分数太低"),
+    ("我们赢了比赛", "球队获得胜利"),
+    ("明天坐飞机去北京", "航班次日抵达首都"),
+)
+_MIN_MATCHES: Final = 8
+TEST_SENTENCES: Final = [text for pair in _PARAPHRASE_PAIRS for text in pair]
+"""The sentences of the test."""
+
+
+def is_foreign(text: str) -> bool:
+    """Return True if over 30 % of the letters are not Latin; one of an unspaced script counts twice."""
+    if text.isascii():
+        return False
+    letters = [char for char in text if char.isalpha()]
+    others = [char for char in letters if char > _LAST_LATIN]
+    weight = len(others) + sum(map(len, _UNSPACED.findall("".join(others))))
+    return weight > _FOREIGN_SHARE * (len(letters) - len(others) + weight)
+
+
+def _passes(vectors: Vectors) -> bool:
+    """Return True if these vectors of `TEST_SENTENCES` match enough Chinese sentences to their paraphrases."""
+    matches = np.argmax(vectors[0::2] @ vectors[1::2].T, axis=1)
+    return int((matches == np.arange(len(_PARAPHRASE_PAIRS))).sum()) >= _MIN_MATCHES
+
 
 _BATCH_ROWS: Final = 500
 _SERVING: Final = """
@@ -23,19 +62,19 @@ IS_SERVING: Final = """
     is_active AND id = %s AND model = %s AND dimensions = %s AND sends_dimensions = %s
     AND COALESCE(knows_other_scripts, FALSE) = %s
 """
-"""Of a `Serving`: which row of `store_embeddingspace` it is, if it still says so."""
-_LACKING: Final = """
+"""SQL with the values of a `Serving`: the condition that it is still the active row of `store_embeddingspace`."""
+_MISSING: Final = """
     SELECT m.id FROM store_memory m CROSS JOIN store_embeddingspace s
     WHERE s.is_active AND {which} AND NOT EXISTS (
         SELECT 1 FROM store_embedding e WHERE e.memory_id = m.id AND e.space_id = s.id
     )
 """
-_OWE: Final = f"INSERT INTO store_owedembedding (memory_id) {_LACKING} ON CONFLICT DO NOTHING"
-_NOT_OWED: Final = "NOT EXISTS (SELECT 1 FROM store_owedembedding o WHERE o.memory_id = m.id)"
+_MARK_PENDING: Final = f"INSERT INTO store_pendingembedding (memory_id) {_MISSING} ON CONFLICT DO NOTHING"
+_NOT_PENDING: Final = "NOT EXISTS (SELECT 1 FROM store_pendingembedding o WHERE o.memory_id = m.id)"
 
 
 class Serving(NamedTuple):
-    """The active space as far as a question depends on it; read by plain SQL, because every question waits for it."""
+    """The fields of the active space that a search depends on, read by plain SQL because searches wait for them."""
 
     pk: int
     model: str
@@ -48,19 +87,19 @@ _last_serving: Serving | None = None
 
 
 def serving() -> Serving | None:
-    """The space that searches use. One statement."""
+    """Return the space that searches use. One SQL statement."""
     global _last_serving  # noqa: PLW0603
     _last_serving = next((Serving(*row) for row in rows(_SERVING, ())), None)
     return _last_serving
 
 
 def last_serving() -> Serving | None:
-    """The same as this process saw it last: another may have changed it since, so whoever uses it has to look."""
+    """Return the space that this process read last; another process may have changed it since."""
     return _last_serving
 
 
 def active() -> EmbeddingSpace | None:
-    """The same with all that is known of it."""
+    """Return the active space's row."""
     return EmbeddingSpace.objects.filter(is_active=True).first()
 
 
@@ -68,19 +107,19 @@ def model_of(space: EmbeddingSpace | Serving) -> Model:
     return Model(space.model, space.dimensions, bool(space.sends_dimensions))
 
 
-def is_of(space: EmbeddingSpace, wanted: Model) -> bool:
-    """Whether a space holds the vectors that the settings ask for."""
+def is_for(space: EmbeddingSpace, wanted: Model) -> bool:
+    """Return True if a space is one of the configured model and dimensions."""
     return space.model == wanted.name and wanted.dimensions in {0, space.dimensions}
 
 
-def begun(wanted: Model) -> EmbeddingSpace:
-    """The active space; the first one is made here, and every memory owed to it."""
+def get_or_create(wanted: Model) -> EmbeddingSpace:
+    """Return the active space. If there is none, create it and mark every memory as pending."""
     space = active()
     if space is not None:
         return space
     with transaction.atomic():
         space, _ = EmbeddingSpace.objects.get_or_create(is_active=True, defaults=fields_of(wanted))
-        owe_all()
+        mark_all_pending()
     return space
 
 
@@ -92,38 +131,42 @@ def fields_of(wanted: Model) -> dict[str, object]:
     }
 
 
-def settle(space: EmbeddingSpace, client: EmbeddingClient, seconds: float) -> None:
-    """Tries the model once: how many dimensions it has and which scripts it knows. Errors: `EndpointError`."""
+def probe(space: EmbeddingSpace, client: EmbeddingClient, seconds: float) -> None:
+    """Test the model once: store its number of dimensions and if it supports other scripts. Raises: `EndpointError`.
+
+    If several processes test it at once, the first result counts.
+    """
     if space.knows_other_scripts is not None:
         return
-    vectors = client.embed(model_of(space), scripts.TRIAL, seconds)
-    space.dimensions, space.knows_other_scripts = vectors.shape[1], scripts.passes(vectors)
-    space.save(update_fields=["dimensions", "knows_other_scripts"])
+    vectors = client.embed(model_of(space), TEST_SENTENCES, seconds)
+    untested = EmbeddingSpace.objects.filter(pk=space.pk, knows_other_scripts=None)
+    untested.update(dimensions=vectors.shape[1], knows_other_scripts=_passes(vectors))
+    space.refresh_from_db()
 
 
 def note(space: EmbeddingSpace, error: str, now: datetime | None) -> None:
-    """Keeps what went wrong for `/health`, or that nothing does any more (an empty error)."""
+    """Store an error for `/health`, or an empty one when the endpoint works again."""
     if space.last_error != error:
-        space.last_error, space.failed_at = error[:300], now
+        space.last_error, space.failed_at = error, now
         space.save(update_fields=["last_error", "failed_at"])
 
 
-def owe(cursor: CursorWrapper, pks: Collection[int]) -> None:
-    """Notes that memories (by row id) lack a vector in the active space, if there is one."""
+def mark_pending(cursor: CursorWrapper, pks: Collection[int]) -> None:
+    """Mark memories (by row id) as pending in the active space, if there is one."""
     wanted = list(pks)
     for start in range(0, len(wanted), _BATCH_ROWS):
         batch = wanted[start : start + _BATCH_ROWS]
-        run(cursor, _OWE.format(which=f"m.id IN ({slots(batch)})"), batch)
+        cursor.execute(_MARK_PENDING.format(which=f"m.id IN ({slots(batch)})"), batch)
 
 
-def owe_all() -> None:
-    """The same for all memories that lack one."""
+def mark_all_pending() -> None:
+    """Mark all memories without a vector as pending."""
     with connection.cursor() as cursor:
-        cursor.execute(_OWE.format(which="m.is_indexed"))
+        cursor.execute(_MARK_PENDING.format(which="m.is_indexed"))
 
 
-def is_anything_lacking() -> bool:
-    """Whether a memory without a vector in the active space is not noted as owed one."""
+def has_unmarked() -> bool:
+    """Return True if a memory without a vector in the active space is not marked as pending."""
     with connection.cursor() as cursor:
-        cursor.execute(_LACKING.format(which=f"m.is_indexed AND {_NOT_OWED}") + " LIMIT 1")
+        cursor.execute(_MISSING.format(which=f"m.is_indexed AND {_NOT_PENDING}") + " LIMIT 1")
         return cursor.fetchone() is not None

@@ -1,30 +1,32 @@
-from __future__ import annotations
-
 from argparse import ArgumentParser
 from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from store.index import rebuild
+from store.index import rebuild, words
 
 
 class Command(BaseCommand):
     help = (
-        "Makes the keyword index anew where another version built it, and indexes what is not indexed yet. "
-        "May be stopped and started again; the gateway may run meanwhile."
+        "Rebuild the keyword index if another version built it, and index memories pending there or in the word index. "
+        "Can be stopped and started again. The gateway can keep running."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--force", action="store_true", help="Begin anew even if the index is of this version.")
-        parser.add_argument("--quiet", action="store_true", help="Say nothing where there is nothing to do.")
+        parser.add_argument("--force", action="store_true", help="rebuild even if this version built the index")
+        parser.add_argument("--quiet", action="store_true", help="print nothing if there is nothing to do")
 
     def handle(self, *args: Any, force: bool, quiet: bool, **options: Any) -> None:
         if force or rebuild.is_needed():
             rebuild.empty()
-        total, done = rebuild.owed(), 0
-        for count in rebuild.fill():
-            done += count
-            total = max(total, done)
-            self.stderr.write(f"{done:,} of {total:,} memories ({100 * done // total} %)")
-        if done or not quiet:
-            self.stdout.write(f"Indexed {done:,} memories." if done else "The index is up to date.")
+        steps = (("memories", rebuild.pending_count, rebuild.fill), ("words", words.pending_count, rebuild.fill_words))
+        indexed = 0
+        for name, pending_count, fill in steps:
+            total, done = pending_count(), 0
+            for count in fill():
+                done += count
+                total = max(total, done)
+                self.stderr.write(f"{name}: {done:,} of {total:,} memories ({100 * done // total} %)")
+            indexed = max(indexed, done)
+        if indexed or not quiet:
+            self.stdout.write(f"Indexed {indexed:,} memories." if indexed else "The index is up to date.")

@@ -1,0 +1,85 @@
+"""The word index: the memories of all users that contain a word. Only the panel's lists use it.
+
+It contains every memory that a list can show, also those that only an external engine finds. Memories of the keyword
+index are added in the same transaction. Triggers queue all others for `store.index.rebuild` and remove deleted ones.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from django.db import connection
+from django.db.backends.utils import CursorWrapper
+
+from core.sql import rows, slots
+from store.models import is_settled_sql
+
+_ADD: Final = {
+    "sqlite": "INSERT OR REPLACE INTO store_words (rowid, tokens) VALUES (%s, %s)",
+    "postgresql": """
+        INSERT INTO store_words (memory_id, tokens)
+        SELECT id, string_to_array(words, ' ') FROM unnest(%s::bigint[], %s::text[]) AS added (id, words)
+        ON CONFLICT (memory_id) DO UPDATE SET tokens = excluded.tokens
+    """,
+}
+_CLEAR: Final = ("DELETE FROM store_words", "DELETE FROM store_words_pending")
+QUEUE_ALL: Final = f"""
+    INSERT INTO store_words_pending SELECT id FROM store_memory m WHERE NOT ({is_settled_sql("m")})
+    ON CONFLICT DO NOTHING
+"""
+_DIFFERENCES: Final = f"""
+    SELECT (
+        SELECT count(*) FROM store_memory m WHERE NOT ({is_settled_sql("m")})
+            AND id NOT IN (SELECT {{key}} FROM store_words) AND id NOT IN (SELECT memory_id FROM store_words_pending)
+    ), (SELECT count(*) FROM store_words WHERE {{key}} NOT IN (SELECT id FROM store_memory))
+"""
+
+
+def put(cursor: CursorWrapper, packed: Mapping[int, str]) -> None:
+    """Add or replace the words of memories, given by row id as tokens separated by spaces."""
+    added = [(row, " ".join(dict.fromkeys(tokens.split(" ")))) for row, tokens in packed.items()]
+    if connection.vendor == "sqlite":
+        cursor.executemany(_ADD["sqlite"], added)
+    else:
+        cursor.execute(_ADD["postgresql"], [[row for row, _ in added], [words for _, words in added]])
+
+
+def clear() -> None:
+    """Empty the index."""
+    with connection.cursor() as cursor:
+        for statement in _CLEAR:
+            cursor.execute(statement)
+
+
+def queue_all() -> None:
+    """Queue all memories for indexing."""
+    with connection.cursor() as cursor:
+        cursor.execute(QUEUE_ALL)
+
+
+def pending_count() -> int:
+    """Return the number of queued memories."""
+    [(number,)] = rows("SELECT count(*) FROM store_words_pending", [])
+    return int(number)
+
+
+def pending(limit: int) -> list[int]:
+    """Return the row ids of queued memories, newest first."""
+    found = rows("SELECT memory_id FROM store_words_pending ORDER BY memory_id DESC LIMIT %s", [limit])
+    return [row for (row,) in found]
+
+
+def dequeue(cursor: CursorWrapper, pks: Sequence[int]) -> None:
+    """Remove memories from the queue."""
+    cursor.execute(f"DELETE FROM store_words_pending WHERE memory_id IN ({slots(pks)})", pks)
+
+
+def differences() -> str:
+    """Compare the index with the memories; return the differences, empty if there are none."""
+    key = "memory_id"
+    if connection.vendor == "sqlite":
+        key = "rowid"
+        with connection.cursor() as cursor:
+            cursor.execute("INSERT INTO store_words (store_words) VALUES ('integrity-check')")
+    [(missing, surplus)] = rows(_DIFFERENCES.format(key=key), [])
+    found = {"memories are missing": missing, "entries are orphaned": surplus}
+    return ", ".join(f"{number:,} {what}" for what, number in found.items() if number)
