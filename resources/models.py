@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import uuid
+from typing import Final
 
 from django.db import models
 from django.db.models import Q
@@ -8,14 +9,21 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.models import MemoryUser
 from core.ids import new_resource_id, resource_uri
+from core.leases import Leased
+from core.localization import MessageField
 from store.types import Owner
 
+IN_TRASH: Final = ~Q(former_status="")
+"""Deleted resources that can be restored."""
+NOT_PURGED: Final = Q(deleted_at__isnull=True) | IN_TRASH
 
-class Resource(models.Model):
-    """A file that a user uploaded, or registered where it lies elsewhere.
 
-    `pending → ingesting → extracted | empty | failed`, then `deleted` for good. A retried failure has `retry_at`
-    and `first_failed_at`. While a worker holds it, `lease_holder` and `leased_until` say which and for how long.
+class Resource(Leased):
+    """A file that a user uploaded, or registered by its external address.
+
+    Its status is `pending → ingesting → extracted | empty | failed`. A failure that is retried has `retry_at` and
+    `first_failed_at`. A worker holds the lease of a resource while it ingests it. A deleted one is `deleted` and has
+    `deleted_at`; while it is in the trash, `former_status` is the status that a restore returns.
     """
 
     class Status(models.TextChoices):
@@ -31,46 +39,52 @@ class Resource(models.Model):
         EXTERNAL = "external", _("External")
 
     resource_id = models.CharField(
-        _("resource id"), primary_key=True, max_length=40, default=new_resource_id, editable=False
+        _("resource ID"), primary_key=True, max_length=40, default=new_resource_id, editable=False
     )
     user = models.ForeignKey(MemoryUser, models.CASCADE, verbose_name=_("user"), related_name="resources")
-    app_id = models.CharField(_("app id"), max_length=64, default="default")
-    project_id = models.CharField(_("project id"), max_length=64, default="default")
-    session_id = models.CharField(_("session id"), max_length=128)
+    app_id = models.CharField(_("app ID"), max_length=64, default="default")
+    project_id = models.CharField(_("project ID"), max_length=64, default="default")
+    session_id = models.CharField(_("session ID"), max_length=128)
     origin = models.CharField(_("origin"), max_length=8, choices=Origin, default=Origin.UPLOAD)
     filename = models.CharField(_("filename"), max_length=255)
     title = models.CharField(_("title"), max_length=500, null=True, blank=True)  # noqa: DJ001  null is what the contract answers
     description = models.TextField(_("description"), null=True, blank=True)  # noqa: DJ001
     content_type = models.CharField(_("content type"), max_length=8)
-    mime_type = models.CharField(_("mime type"), max_length=127, null=True, blank=True)  # noqa: DJ001
-    size_bytes = models.BigIntegerField(_("size bytes"), null=True, blank=True)
-    sha256 = models.CharField(_("sha256"), max_length=64, blank=True)
+    mime_type = models.CharField(_("MIME type"), max_length=127, null=True, blank=True)  # noqa: DJ001
+    size_bytes = models.BigIntegerField(_("size (bytes)"), null=True, blank=True)
+    sha256 = models.CharField(_("SHA-256"), max_length=64, blank=True)
     storage_path = models.CharField(
-        _("storage path"), max_length=255, blank=True, help_text=_("Below the storage folder; uploads only.")
+        _("storage path"), max_length=255, blank=True, help_text=_("Relative to the storage folder; uploads only.")
     )
     source_uri = models.CharField(
-        _("source uri"), max_length=2048, blank=True, help_text=_("Where a registered file lies.")
+        _("source URI"), max_length=2048, blank=True, help_text=_("Address of a registered file.")
     )
     status = models.CharField(_("status"), max_length=10, choices=Status, default=Status.PENDING)
-    error_message = models.TextField(_("error message"), blank=True)
+    error_message = MessageField(_("error message"), blank=True)
     attempts = models.IntegerField(_("attempts"), default=0)
     retry_at = models.DateTimeField(_("retry at"), null=True, blank=True)
     first_failed_at = models.DateTimeField(
-        _("first failed at"), null=True, blank=True, help_text=_("Retried for seven days from here.")
+        _("first failed at"), null=True, blank=True, help_text=_("Retries end seven days after this time.")
     )
-    lease_holder = models.CharField(_("lease holder"), max_length=128, blank=True)
-    leased_until = models.DateTimeField(_("leased until"), null=True, blank=True)
     flush_sent_at = models.DateTimeField(
-        _("flush sent at"), null=True, blank=True, help_text=_("After this, never sent again.")
+        _("flush sent at"), null=True, blank=True, help_text=_("After this time, it is never sent again.")
     )
     searchable_at = models.DateTimeField(_("searchable at"), null=True, blank=True)
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
     updated_at = models.DateTimeField(_("updated at"), auto_now=True)
     deleted_at = models.DateTimeField(_("deleted at"), null=True, blank=True)
-    cleanup_owed = models.BooleanField(
-        _("cleanup owed"),
+    former_status = models.CharField(
+        _("former status"),
+        max_length=10,
+        choices=Status,
+        blank=True,
+        default="",
+        help_text=_("The status that a restore from the trash returns; empty if not in the trash."),
+    )
+    cleanup_pending = models.BooleanField(
+        _("cleanup pending"),
         default=False,
-        help_text=_("Deleted, but its file or what the engine keeps of it is not gone yet."),
+        help_text=_("Purged, but its file or engine data is not removed yet."),
     )
 
     class Meta:
@@ -78,12 +92,22 @@ class Resource(models.Model):
         verbose_name_plural = _("resources")
         ordering = ("-created_at", "-resource_id")
         constraints = [
-            # One live upload per content; what a caller merely claims about an external file never shadows an upload.
+            # One undeleted upload per content. `origin` separates registrations, whose digest a caller only claims.
             models.UniqueConstraint(
                 fields=["user", "app_id", "project_id", "origin", "sha256"],
                 condition=Q(deleted_at__isnull=True) & ~Q(sha256=""),
                 name="one_live_resource_per_content",
-            )
+            ),
+            models.CheckConstraint(
+                condition=Q(former_status="")
+                | Q(
+                    former_status__in=["pending", "extracted", "empty", "failed"],
+                    status="deleted",
+                    deleted_at__isnull=False,
+                    cleanup_pending=False,
+                ),
+                name="resource_in_trash_is_deleted",
+            ),
         ]
         indexes = [
             models.Index(fields=["user", "created_at", "resource_id"], name="resource_of_user"),
@@ -91,10 +115,13 @@ class Resource(models.Model):
             models.Index(
                 fields=["status", "retry_at"],
                 condition=Q(status__in=["pending", "ingesting", "failed"]),
-                name="resource_owed",
+                name="resource_unfinished",
             ),
-            models.Index(fields=["deleted_at"], condition=Q(cleanup_owed=True), name="resource_cleanup_owed"),
-            # What operators see: the newest of all users, and what waits for a person, counted on every page.
+            models.Index(fields=["deleted_at"], condition=Q(cleanup_pending=True), name="resource_cleanup_pending"),
+            models.Index(
+                fields=["deleted_at", "resource_id"], condition=~Q(former_status=""), name="resource_in_trash"
+            ),
+            # For the panel: the newest resources of all users, and those whose failure waits for an operator.
             models.Index(fields=["created_at", "resource_id"], name="resource_by_time"),
             models.Index(
                 fields=["updated_at"],
@@ -108,37 +135,51 @@ class Resource(models.Model):
 
     @property
     def uri(self) -> str:
-        """The public address; needs `user` loaded."""
+        """The public address. Load `user` with the row."""
         return resource_uri(self.user.user_id, self.resource_id)
 
     @property
     def owner(self) -> Owner:
-        """Whose it is, in the engine's terms; needs `user` loaded."""
+        """The owner, as the engine takes it. Load `user` with the row."""
         return Owner(self.user.pk, self.user.user_id, self.app_id, self.project_id)
+
+    def attach(self, source: Attachment.Source, internal_uri: str) -> None:
+        """Create the attachment that links the file to its session."""
+        self.attachments.create(
+            user_id=self.user_id,
+            app_id=self.app_id,
+            project_id=self.project_id,
+            session_id=self.session_id,
+            source=source,
+            type=self.content_type,
+            name=self.filename,
+            internal_uri=internal_uri,
+            sha256=self.sha256,
+        )
 
 
 class Attachment(models.Model):
-    """A file name tied to a session, with the address where the file really lies."""
+    """A file of a session, with its name and the address where it is stored."""
 
     class Source(models.TextChoices):
         UPLOAD = "upload", _("Upload")
-        EXTERNAL_RESOURCE = "external_resource", _("External Resource")
-        MEMORY_ADD = "memory_add", _("Memory Add")
+        EXTERNAL_RESOURCE = "external_resource", _("External resource")
+        MEMORY_ADD = "memory_add", _("Added with a message")
 
     user = models.ForeignKey(
         MemoryUser, models.CASCADE, verbose_name=_("user"), related_name="attachments", db_index=False
     )
-    app_id = models.CharField(_("app id"), max_length=64, default="default")
-    project_id = models.CharField(_("project id"), max_length=64, default="default")
-    session_id = models.CharField(_("session id"), max_length=128)
+    app_id = models.CharField(_("app ID"), max_length=64, default="default")
+    project_id = models.CharField(_("project ID"), max_length=64, default="default")
+    session_id = models.CharField(_("session ID"), max_length=128)
     resource = models.ForeignKey(
         Resource, models.CASCADE, verbose_name=_("resource"), null=True, blank=True, related_name="attachments"
     )
     source = models.CharField(_("source"), max_length=20, choices=Source)
     type = models.CharField(_("type"), max_length=8)
     name = models.CharField(_("name"), max_length=255)
-    internal_uri = models.CharField(_("internal uri"), max_length=2048)
-    sha256 = models.CharField(_("sha256"), max_length=64, blank=True)
+    internal_uri = models.CharField(_("internal URI"), max_length=2048)
+    sha256 = models.CharField(_("SHA-256"), max_length=64, blank=True)
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
 
     class Meta:
@@ -156,10 +197,10 @@ class Attachment(models.Model):
 
 
 class StorageIdentity(models.Model):
-    """The id that ties this database to its storage folder: one row, and the same id in the folder's `storage_id`."""
+    """The id that binds this database to its storage folder: one row; the folder's file `storage_id` holds the same."""
 
-    id = models.PositiveSmallIntegerField(_("id"), primary_key=True, default=1, editable=False)
-    uuid = models.UUIDField(_("uuid"), default=uuid.uuid4, editable=False)
+    id = models.PositiveSmallIntegerField(_("ID"), primary_key=True, default=1, editable=False)
+    uuid = models.UUIDField(_("UUID"), default=uuid.uuid4, editable=False)
     bound_at = models.DateTimeField(_("bound at"), auto_now=True)
 
     class Meta:

@@ -3,8 +3,6 @@
 Paths below the time are those in the user's folder: move a file back there to restore it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import shutil
@@ -25,7 +23,7 @@ _TIME_FORMAT = "%Y%m%dT%H%M%S%fZ"
 
 
 class Batch(NamedTuple):
-    """Files of one user that were moved at one time."""
+    """Files of one user that were moved into quarantine at the same time."""
 
     user_pk: UUID
     moved_at: datetime
@@ -36,12 +34,12 @@ class Batch(NamedTuple):
 
 
 def move(folder: StoredFolder, now: datetime) -> Path:
-    """Move a stored file with its folder into quarantine and return its new place."""
+    """Move a stored file with its folder into quarantine and return its new path."""
     batch = folder_of(folder.user_pk) / now.astimezone(UTC).strftime(_TIME_FORMAT)
     target = batch / folder.path_below_user
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.path.rename(target)
-    logger.warning("Moved %s to %s: no row refers to it", folder.path, target)
+    logger.warning("Moved %s to %s: no row references it", folder.path, target)
     return target
 
 
@@ -56,13 +54,13 @@ def batches() -> Iterator[Batch]:
 
 
 def remove(folder: StoredFolder) -> None:
-    """Remove a file for good, with its folder."""
+    """Remove a file permanently, with its folder."""
     shutil.rmtree(folder.path)
-    logger.warning("Removed %s for good", folder.path)
+    logger.warning("Removed %s permanently", folder.path)
 
 
 def remove_empty(batch: Batch) -> None:
-    """Remove the folders that a batch leaves empty."""
+    """Remove those folders of a batch that are empty."""
     with contextlib.suppress(OSError):
         (batch.path / storage.MESSAGE_FILES).rmdir()
     with contextlib.suppress(OSError):

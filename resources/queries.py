@@ -1,26 +1,27 @@
-"""Read queries of resources, each restricted to an owner. Plain SQL where a search waits for them."""
-
-from __future__ import annotations
+"""Read queries of resources. Those that a search waits for are plain SQL."""
 
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 from uuid import UUID
 
 from django.db.models import Count, Q, QuerySet, Sum
 
 from core import pagination, sql
+from core.errors import NotFound
+from core.messages import Message as _
 from resources import storage
-from resources.models import Resource
-from store.models import Memory, owned_by
-from store.owned import owner_values
+from resources.models import IN_TRASH, NOT_PURGED, Resource
+from store.models import Memory, owned_by, owner_values
 from store.types import Owner
 
 _SEARCHABLE = """
     SELECT session_id AS value FROM resources_resource
-    WHERE user_id = %s AND app_id = %s AND project_id = %s AND status = 'extracted' AND deleted_at IS NULL
+    WHERE user_id = %s AND app_id = %s AND project_id = %s AND deleted_at IS NULL
+        AND (status = 'extracted' OR status = 'failed' AND searchable_at IS NOT NULL)
     ORDER BY created_at, resource_id
 """
 _ATTACHMENTS = """
@@ -60,7 +61,10 @@ class Cursor(NamedTuple):
 
 
 def searchable_sessions(owner: Owner) -> tuple[str, ...]:
-    """Return the sessions of the owner's extracted, undeleted resources, oldest first. One statement."""
+    """Return the sessions of the owner's undeleted resources with memories, oldest first. One statement.
+
+    Those are the extracted ones, and failed ones whose title or description is a memory.
+    """
     return sql.column(_SEARCHABLE, owner_values(owner))
 
 
@@ -81,8 +85,28 @@ def live_resources(user_pk: UUID) -> QuerySet[Resource]:
 
 
 def live_resource(user_pk: UUID, resource_id: str) -> QuerySet[Resource]:
-    """Return the user's resource, or none. An id that cannot be ours (with NUL, for example) is not queried."""
-    return live_resources(user_pk).filter(pk=resource_id if _RESOURCE_ID.fullmatch(resource_id) else "")
+    """Return the user's resource, or none. The database gets no text that is no resource id (with NUL, for example)."""
+    return live_resources(user_pk).filter(pk=_checked(resource_id))
+
+
+def trash_of(user_pk: UUID) -> QuerySet[Resource]:
+    """Return a user's resources in the trash, in all scopes, newest first, joined with the user."""
+    return Resource.objects.filter(IN_TRASH, user_id=user_pk).select_related("user")
+
+
+def deleted_resource(user_pk: UUID, resource_id: str) -> QuerySet[Resource]:
+    """Return the user's resource in the trash, or none."""
+    return trash_of(user_pk).filter(pk=_checked(resource_id))
+
+
+def _checked(resource_id: str) -> str:
+    return resource_id if _RESOURCE_ID.fullmatch(resource_id) else ""
+
+
+def sessions_in_trash(owner: Owner, session_ids: Iterable[str]) -> set[str]:
+    """Return those of the sessions whose resource is in the trash. One statement."""
+    found = Resource.objects.filter(IN_TRASH, owned_by(owner), session_id__in=list(session_ids))
+    return set(found.values_list("session_id", flat=True))
 
 
 def page_after(
@@ -109,38 +133,35 @@ def decode_cursor(text: str) -> Cursor:
 
 
 def usage_of(user_pk: UUID) -> Usage:
-    """Count a user's undeleted files in all scopes, including those in messages. One statement."""
-    live = Resource.objects.filter(user_id=user_pk, deleted_at__isnull=True, origin=Resource.Origin.UPLOAD)
-    uploads = live.aggregate(count=Count("pk"), size=Sum("size_bytes"))
+    """Count a user's files in all scopes, including those in the trash and in messages. One statement."""
+    kept = Resource.objects.filter(NOT_PURGED, user_id=user_pk, origin=Resource.Origin.UPLOAD)
+    uploads = kept.aggregate(count=Count("pk"), size=Sum("size_bytes"))
     sizes = storage.message_file_sizes(user_pk)
     return Usage(uploads["count"] + len(sizes), (uploads["size"] or 0) + sum(sizes))
 
 
-def same_content(owner: Owner, sha256: str) -> Resource | None:
-    """Return the owner's undeleted upload of the same bytes."""
-    return (
-        Resource.objects.filter(owned_by(owner), origin=Resource.Origin.UPLOAD, sha256=sha256, deleted_at__isnull=True)
-        .select_related("user")
-        .first()
-    )
+def same_content(owner: Owner, sha256: str, origin: str = Resource.Origin.UPLOAD) -> Resource | None:
+    """Return the owner's undeleted resource of this origin with the same bytes."""
+    live = Resource.objects.filter(owned_by(owner), origin=origin, sha256=sha256, deleted_at__isnull=True)
+    return live.select_related("user").first()
 
 
 def registered(owner: Owner, source_uri: str, sha256: str) -> Resource | None:
     """Return the owner's undeleted registration of the same content.
 
-    That is one with the same digest, or an unfinished one of the same address unless its digest differs. Digests are
-    claims of callers.
+    It has the same digest, or it is unfinished and has the same address without a different digest. Callers provide the
+    digests; they are not verified.
     """
     live = Resource.objects.filter(owned_by(owner), origin=Resource.Origin.EXTERNAL, deleted_at__isnull=True)
     same = live.filter(sha256=sha256).first() if sha256 else None
     if same is not None:
         return same
-    waiting = live.filter(_UNFINISHED, source_uri=source_uri)
-    return (waiting.filter(sha256__in=["", sha256]) if sha256 else waiting).first()
+    same_address = live.filter(_UNFINISHED, source_uri=source_uri)
+    return (same_address.filter(sha256__in=["", sha256]) if sha256 else same_address).first()
 
 
 def has_memories(owner: Owner, session_id: str) -> bool:
-    """Return True if our table holds memories of the session."""
+    """Return True if the store holds memories of the session, not counting unprocessed messages."""
     extracted = Memory.objects.filter(owned_by(owner), session__session_id=session_id)
     return extracted.exclude(memory_type=Memory.Type.UNPROCESSED_MESSAGE).exists()
 
@@ -151,17 +172,45 @@ def unfinished(condition: Q) -> QuerySet[Resource]:
 
 
 def waiting_for_retry(now: datetime) -> QuerySet[Resource]:
-    """Return failed resources whose retry lies in the future."""
+    """Return failed resources whose retry is not due yet."""
     return Resource.objects.filter(status=Resource.Status.FAILED, retry_at__gt=now)
 
 
-def owed_deletions(now: datetime) -> QuerySet[Resource]:
-    """Return deleted resources whose cleanup is pending."""
+def pending_deletions(now: datetime) -> QuerySet[Resource]:
+    """Return purged resources whose cleanup is pending and due."""
     is_due = Q(retry_at__isnull=True) | Q(retry_at__lte=now)
-    return Resource.objects.filter(is_due, cleanup_owed=True).order_by("deleted_at")
+    return Resource.objects.filter(is_due, cleanup_pending=True).order_by("deleted_at")
 
 
 def resource_ids_with_files(resource_ids: Sequence[str]) -> set[str]:
-    """Return those ids that may still have a folder in the storage."""
+    """Return the ids of resources that may still have a folder in the storage."""
     known = Resource.objects.filter(resource_id__in=resource_ids)
-    return set(known.filter(Q(deleted_at__isnull=True) | Q(cleanup_owed=True)).values_list("resource_id", flat=True))
+    return set(known.filter(NOT_PURGED | Q(cleanup_pending=True)).values_list("resource_id", flat=True))
+
+
+@dataclass(frozen=True, slots=True)
+class StoredContent:
+    """An open file of a resource, with its name, MIME type and digest. The receiver closes the file."""
+
+    file: BinaryIO
+    resource_id: str
+    filename: str
+    mime_type: str
+    sha256: str
+
+
+def content_of(user_pk: UUID, resource_id: str) -> StoredContent:
+    """Open a user's upload. Raises: `NotFound`, also for registered external files."""
+    resource = live_resource(user_pk, resource_id).first()
+    if resource is None:
+        raise NotFound(_("There is no such resource."))
+    if not resource.storage_path:
+        raise NotFound(
+            _("This file is stored at an external address, and the gateway has no copy. Read it from there.")
+        )
+    try:
+        file = storage.open_stored(resource.storage_path)
+    except FileNotFoundError:
+        raise NotFound(_("The stored file is missing: upload it again.")) from None
+    mime_type = resource.mime_type or "application/octet-stream"
+    return StoredContent(file, resource.resource_id, resource.filename, mime_type, resource.sha256)

@@ -1,10 +1,9 @@
-"""Store files on disk: paths consist of our own ids, links are never followed, only this account can read.
+"""Files on disk. Paths consist of generated ids, symbolic links are never followed, only this account can read them.
 
-`{storage}/.incoming/{random}` while a file arrives, then `{storage}/{user}/{resource_id}/content{.ext}`, or
-`{storage}/{user}/memory_attachments/{sha256}/content{.ext}` for a file that came in a message.
+A file is `{storage}/.incoming/{boot}-{seconds}-{random}` while it arrives, then
+`{storage}/{user}/{resource_id}/content{.ext}`, or `{storage}/{user}/memory_attachments/{sha256}/content{.ext}` if it
+came in a message.
 """
-
-from __future__ import annotations
 
 import contextlib
 import errno
@@ -12,14 +11,18 @@ import os
 import re
 import secrets
 import shutil
+import time
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 from uuid import UUID
 
 from django.conf import settings
 
+from core import disks
 from core.errors import NoSpace
+from core.messages import Message as _
 
 INCOMING = ".incoming"
 MESSAGE_FILES = "memory_attachments"
@@ -28,6 +31,7 @@ _USER_FOLDER = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _RESOURCE_FOLDER = re.compile(r"r_[0-9a-f]{32}")
 _FILE = re.compile(r"content(\.[a-z0-9]{1,8})?")
+_TEMPORARY = re.compile(r"([0-9a-f]{32})-([0-9]+)-[0-9a-f]{32}")
 
 
 def root() -> Path:
@@ -35,7 +39,7 @@ def root() -> Path:
 
 
 def storage_path(user_pk: UUID, resource_id: str, extension: str) -> str:
-    """Return a resource's path below the root; `extension` with its dot, or empty."""
+    """Return a resource's path below the root. `extension` includes its dot, or is empty."""
     return f"{user_pk}/{resource_id}/content{extension}"
 
 
@@ -50,51 +54,57 @@ def resolve(path_below_root: str) -> Path:
 
 @contextlib.contextmanager
 def full_disk_is_no_space() -> Iterator[None]:
-    """Raise `NoSpace` (507) for a full disk."""
+    """Raise `NoSpace` (507) if a write in the block fails because the disk is full or read-only."""
     try:
         yield
     except OSError as error:
-        if error.errno not in NO_SPACE:
+        if error.errno not in {*NO_SPACE, errno.EROFS}:
             raise
-        raise NoSpace("The disk of this gateway is full: nothing was stored. Try again later.") from None
+        disks.note_failed_write()
+        if error.errno == errno.EROFS:
+            message = _("The disk of the gateway is read-only, so nothing was stored. Try again later.")
+            raise NoSpace(message) from None
+        raise NoSpace(_("The disk of the gateway is full, so nothing was stored. Try again later.")) from None
 
 
 def require_free(size_bytes: int) -> None:
-    """Check that `size_bytes` more leave the minimum of free disk. Raises: `NoSpace`."""
+    """Check that the disk keeps its minimum of free space after a write of `size_bytes`. Raises: `NoSpace`."""
     floor: int = settings.MEMORY_GATEWAY_MIN_FREE_DISK_BYTES
     if floor:
         root().mkdir(mode=0o700, parents=True, exist_ok=True)
     if floor and shutil.disk_usage(root()).free - size_bytes < floor:
         raise NoSpace(
-            f"Storing this would leave less than {floor} bytes free (MEMORY_GATEWAY_MIN_FREE_DISK_BYTES): "
-            "nothing was stored. Try again later."
+            _(
+                "The disk would have less than %(floor)s bytes free, so nothing was stored. Try again later.",
+                floor=floor,
+            )
         )
 
 
 def create_temporary() -> tuple[int, Path]:
-    """Return a descriptor and the path of a new file, in the file system of the storage."""
+    """Create a temporary file in the file system of the storage; return its descriptor and path."""
     folder = root() / INCOMING
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path = folder / secrets.token_hex(16)
+    path = folder / f"{_boot_id()}-{_seconds_since_boot():.0f}-{secrets.token_hex(16)}"
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600), path
 
 
 def write_all(descriptor: int, data: bytes) -> None:
-    """Write without a buffer, so that a full disk fails here and not on close."""
+    """Write without a buffer: a full disk then fails here and not on close."""
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(descriptor, rest) :]
 
 
 def place(temporary: Path, path_below_root: str) -> None:
-    """Move a finished file to its place durably."""
+    """Move a finished file to its path in the storage, durably."""
     target = resolve(path_below_root)
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     temporary.rename(target)
     keep_names(target.parent)
 
 
-def take_back(temporary: Path, path_below_root: str) -> None:
+def undo_place(temporary: Path, path_below_root: str) -> None:
     """Undo `place()`."""
     path = resolve(path_below_root)
     path.rename(temporary)
@@ -102,7 +112,7 @@ def take_back(temporary: Path, path_below_root: str) -> None:
 
 
 def open_stored(path_below_root: str) -> BinaryIO:
-    """Open a stored file. Raises: `FileNotFoundError`, also for a link in its place."""
+    """Open a stored file. Raises: `FileNotFoundError`, also if it is a symbolic link."""
     path = resolve(path_below_root)
     if path.is_symlink():
         raise FileNotFoundError(errno.ENOENT, "a link lies where the file should be", str(path))
@@ -161,12 +171,22 @@ def folders_below(folder: Path, user_pk: UUID) -> Iterator[StoredFolder]:
 
 
 def old_temporaries(before: float) -> list[Path]:
-    """Return the files in `.incoming` from before that Unix time in seconds."""
-    return [path for path in entries(root() / INCOMING) if _modified_before(path, before)]
+    """Return the files in `.incoming` that are older than `before`, Unix time in seconds."""
+    old = []
+    for path in entries(root() / INCOMING):
+        name = _TEMPORARY.fullmatch(path.name)
+        if name and name[1] == _boot_id():
+            # Compare times since the machine's start, because the system clock may leap.
+            is_old = _seconds_since_boot() - int(name[2]) > time.time() - before
+        else:
+            is_old = _modified_before(path, before)
+        if is_old:
+            old.append(path)
+    return old
 
 
 def message_file_sizes(user_pk: UUID) -> list[int]:
-    """Return the sizes in bytes of a user's files of messages."""
+    """Return the sizes in bytes of the files in a user's messages."""
     return [
         path.lstat().st_size for folder in entries(root() / str(user_pk) / MESSAGE_FILES) for path in entries(folder)
     ]
@@ -198,3 +218,17 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+@cache
+def _boot_id() -> str:
+    """Return the id of this start of the machine, 32 hexadecimal digits; empty if the system has none."""
+    return _BOOT_ID.read_text("ascii").strip().replace("-", "") if _BOOT_ID.exists() else ""
+
+
+def _seconds_since_boot() -> float:
+    """Return the seconds since this start of the machine."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()

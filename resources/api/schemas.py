@@ -1,15 +1,14 @@
 """Request and response schemas of `/resources`."""
 
-from __future__ import annotations
-
 import re
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, Field, WithJsonSchema
 
-from accounts.api.schemas import AuthenticatedQuery, ScopedBody
+from accounts.api.schemas import AppId, AuthenticatedQuery, ProjectId, ScopedBody, Time, UserId
 from core.ids import Name
-from core.rest import WHOLE
+from core.messages import Message as _
+from core.rest import WHOLE, Problem
 from core.url_policy import MAX_URI_CHARS
 from documents.mime_types import ContentType
 
@@ -23,20 +22,14 @@ _SHA256 = re.compile(r"[0-9A-Fa-f]{64}")
 
 def _without_nul(value: str) -> str:
     if "\x00" in value:
-        raise ValueError("must not hold NUL characters")
+        raise ValueError(_("must not contain NUL characters"))
     return value
 
 
 def _checked_mime_type(value: str) -> str:
     if not _MIME_TYPE.fullmatch(value):
-        raise ValueError("must be a MIME type such as application/pdf")
+        raise ValueError(_("must be a MIME type such as application/pdf"))
     return value
-
-
-def _checked_sha256(value: str) -> str:
-    if not _SHA256.fullmatch(value):
-        raise ValueError("must be the 64 hex digits of a SHA-256")
-    return value.lower()
 
 
 MimeType = Annotated[
@@ -44,89 +37,163 @@ MimeType = Annotated[
     AfterValidator(_checked_mime_type),
     Field(max_length=127, json_schema_extra={"pattern": f"^{_MIME_TYPE.pattern}$"}),
 ]
-Sha256 = Annotated[str, AfterValidator(_checked_sha256), Field(json_schema_extra={"pattern": f"^{_SHA256.pattern}$"})]
 Uri = Annotated[str, Field(min_length=1, max_length=MAX_URI_CHARS, json_schema_extra={"format": "uri"})]
 Title = Annotated[str, Field(max_length=MAX_TITLE_CHARS), AfterValidator(_without_nul)]
 Description = Annotated[str, Field(max_length=MAX_DESCRIPTION_CHARS), AfterValidator(_without_nul)]
 
 
-class UploadFields(ScopedBody):
-    """The text fields of an upload."""
+class _Described(ScopedBody):
+    title: Title | None = Field(None, description="A title. Searches find it too.", examples=["Contract"])
+    description: Description | None = Field(
+        None, description="What the file is about. Searches find it too.", examples=["Payment terms of 2026"]
+    )
 
-    title: Title | None = Field(None, description="What to call it; found by search too.")
-    description: Description | None = Field(None, description="What it is about.")
+
+class UploadFields(_Described):
+    """The text fields of an upload."""
 
 
 class UploadForm(UploadFields):
-    """The upload form for the API documentation. The file is streamed and never a field of a model."""
+    """A file to upload, with its title and description."""
 
-    file: Annotated[str, WithJsonSchema({"type": "string", "format": "binary"})] = Field(description="The file itself.")
+    # Only for the API documentation: the parser streams the file, and no view validates this model.
+    file: Annotated[str, WithJsonSchema({"type": "string", "format": "binary"})] = Field(
+        description="The file. Its size and its media types are limited; ask the operator.",
+        examples=["Payment is due within 30 days after receipt of the invoice."],
+    )
 
 
-class ExternalBody(ScopedBody):
+class ExternalBody(_Described):
     """A file at an external address."""
 
     filename: Annotated[str, Field(min_length=1, max_length=MAX_FILENAME_CHARS)] = Field(
-        description="Its name: memories that speak of it are tied to it by this, and its ending tells its type."
+        description="The file's name. Memories that mention it return the file as an attachment.",
+        examples=["delivery.txt"],
     )
-    mime_type: MimeType | None = Field(None, description="Such as `image/png`; wins over the name's ending.")
+    mime_type: MimeType | None = Field(
+        None, description="The file's MIME type. Absent: inferred from the name's extension.", examples=["text/plain"]
+    )
     content_type: ContentType | None = Field(
-        None, description="Inferred from MIME type and name; this counts only where they say nothing."
+        None, description="The kind of content. Used only if neither the MIME type nor the name tells it."
     )
-    size_bytes: Annotated[int, Field(ge=0, le=2**63 - 1), WHOLE] | None = None
-    sha256: Sha256 | None = Field(
-        None, description="Of its content, in hex: the same digest in the same scope is the same resource."
+    size_bytes: Annotated[int, Field(ge=0, le=2**63 - 1), WHOLE] | None = Field(
+        None, description="The file's size in bytes, if you know it."
+    )
+    sha256: str | None = Field(
+        None,
+        description="The SHA-256 of the content in hex. A file with the same digest in the same scope is one resource. "
+        "Anything but 64 hex digits is ignored with a warning.",
     )
     source_uri: Uri = Field(
-        description="Where it lies for good: minio://, s3://, https://, http://, and file:// below "
-        "MEMORY_GATEWAY_FILE_URI_ROOTS. Kept, and given back with what search finds."
+        description="The permanent address: `minio://`, `s3://`, `https://`, `http://`, or `file://` in folders that "
+        "the operator allows. It is stored, and returned by searches as `internal_uri`.",
+        examples=["minio://documents/u_123/delivery.txt"],
     )
     ingest_uri: Uri | None = Field(
         None,
-        description="Where it can be read this once, such as a presigned https:// address; never kept. Without it "
-        "`source_uri` is read, and minio:// and s3:// cannot be.",
+        description="An address to read the file from once, such as a presigned `https://` one. It is not stored. "
+        "Absent: `source_uri` is read. Required for `minio://` and `s3://`, which cannot be read.",
+        examples=["https://files.example.com/u_123/delivery.txt"],
     )
-    title: Title | None = Field(None, description="What to call it; found by search too.")
-    description: Description | None = Field(None, description="What it is about.")
+
+    @property
+    def digest(self) -> str:
+        """Return `sha256` in lower case, or an empty string if it is no SHA-256."""
+        return self.sha256.lower() if self.sha256 and _SHA256.fullmatch(self.sha256) else ""
 
 
 class ListQuery(AuthenticatedQuery):
-    app_id: Name | None = Field(None, description="Only resources of this application.")
-    project_id: Name | None = Field(None, description="Only resources of this project.")
-    limit: int | None = Field(None, ge=1, le=MAX_PAGE, description="Answer a page of so many; without it, all.")
-    cursor: str | None = Field(None, max_length=200, description="`next_cursor` of the page before; goes with `limit`.")
+    """The scope and the page of a list of resources."""
+
+    app_id: Name | None = Field(None, description="Only resources of this application. Absent: of all.")
+    project_id: Name | None = Field(None, description="Only resources of this project. Absent: of all.")
+    deleted: bool = Field(False, description="List the resources in the trash instead.")
+    limit: int | None = Field(None, ge=1, le=MAX_PAGE, description="The size of a page. Absent: all resources.")
+    cursor: str | None = Field(
+        None, max_length=200, description="The `next_cursor` of the page before. Requires `limit`."
+    )
+
+
+ResourceId = Annotated[
+    str, Field(description="The id of the resource.", examples=["r_9f2c41d07b8e4a6f93d1c5e2a7b40868"])
+]
+ResourceUri = Annotated[
+    str,
+    Field(
+        description="The public address: `resource://{user_id}/{resource_id}`.",
+        examples=["resource://u_123/r_9f2c41d07b8e4a6f93d1c5e2a7b40868"],
+    ),
+]
+ResourceSessionId = Annotated[
+    str,
+    Field(
+        description="The session of the file's memories: `resource:{user_id}:{resource_id}`.",
+        examples=["resource:u_123:r_9f2c41d07b8e4a6f93d1c5e2a7b40868"],
+    ),
+]
+_STATUS = "`ingesting` (waiting or running), `extracted` (searchable), `empty` (no text found), `failed`"
 
 
 class ResourceAnswer(BaseModel):
-    resource_id: str
-    session_id: str
-    uri: str = Field(description="resource://{user_id}/{resource_id}")
-    status: str = Field(description="ingesting, extracted, empty, failed or deleted")
+    """A resource and the status of its ingestion."""
+
+    resource_id: ResourceId
+    session_id: ResourceSessionId
+    uri: ResourceUri
+    status: str = Field(description=f"{_STATUS} or `deleted`.", examples=["extracted"])
+
+
+class RegisteredAnswer(ResourceAnswer):
+    """A registered file and the status of its ingestion."""
+
+    warnings: list[Problem.FieldProblem] | None = Field(
+        None, description="The fields of the request that were ignored, and why; absent if there are none."
+    )
 
 
 class ResourceItem(BaseModel):
-    resource_id: str
-    user_id: str
-    filename: str
-    content_type: str = Field(description="image, audio, pdf, html, text or doc")
-    mime_type: str | None
-    uri: str
-    session_id: str
-    status: str = Field(description="ingesting, extracted, empty or failed")
-    title: str | None
-    description: str | None
-    created_at: str
-    updated_at: str
-    error_message: str | None = Field(description="Why it failed.")
-    size_bytes: int | None
-    sha256: str | None
-    app_id: str
-    project_id: str
+    """A resource."""
+
+    resource_id: ResourceId
+    user_id: UserId
+    filename: str = Field(description="The file's name.", examples=["contract.txt"])
+    content_type: str = Field(
+        description="The kind of content: `image`, `audio`, `pdf`, `html`, `text` or `doc`.", examples=["text"]
+    )
+    mime_type: str | None = Field(description="The MIME type; null if unknown.", examples=["text/plain"])
+    uri: ResourceUri
+    session_id: ResourceSessionId
+    status: str = Field(description=f"{_STATUS} or `deleted`.", examples=["extracted"])
+    title: str | None = Field(description="The title; null if none was given.", examples=["Contract"])
+    description: str | None = Field(
+        description="The description; null if none was given.", examples=["Payment terms of 2026"]
+    )
+    created_at: Time = Field(description="When the file was uploaded or registered.")
+    updated_at: Time = Field(description="When the resource last changed.")
+    deleted_at: Time | None = Field(
+        description="When the resource was moved to the trash; null if it was not.", examples=[None]
+    )
+    error_message: str | None = Field(
+        description="Why the ingestion failed; null unless `status` is `failed`.", examples=[None]
+    )
+    size_bytes: int | None = Field(description="The size in bytes; null if unknown.", examples=[59])
+    sha256: str | None = Field(
+        description="The SHA-256 of the content in hex; null if unknown.",
+        examples=["ff86c2f4ccc3e346e151339894c0c33b17a57c2f549763799e341708a85c128e"],
+    )
+    app_id: AppId
+    project_id: ProjectId
 
 
 class ResourceList(BaseModel):
-    resources: list[ResourceItem]
+    """Resources of the caller."""
+
+    resources: list[ResourceItem] = Field(description="The resources, newest first.")
 
 
 class ResourcePage(ResourceList):
-    next_cursor: str | None = Field(None, description="Present when `limit` was given; null on the last page.")
+    """A page of the caller's resources, or all of them."""
+
+    next_cursor: str | None = Field(
+        None, description="The `cursor` of the next page; null on the last page, absent without `limit`."
+    )

@@ -1,34 +1,50 @@
-from __future__ import annotations
-
 from typing import Any
 
-from django.http import FileResponse
+from django.http.response import HttpResponseBase
+from django.utils import translation
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.viewsets import ViewSet
 
-from accounts.api.authentication import authenticate_credentials, bearer, caller, credentials_from
-from accounts.api.openapi import problems, query_parameters
-from accounts.api.schemas import AuthenticatedQuery
-from accounts.services import REFUSAL
-from core.errors import InvalidInput, Unauthenticated, UnsupportedType
+from accounts.api.authentication import bearer, caller, check_credentials
+from accounts.api.openapi import NOT_MODIFIED, path_parameter, problems, query_parameters, request_body, success
+from accounts.api.schemas import AuthenticatedBody, AuthenticatedQuery
+from accounts.audit import Actor
+from core.errors import InvalidInput, UnsupportedType
+from core.localization import localized
+from core.messages import Message as _
 from core.rest import JsonParser, parse, parse_query
+from core.times import isoformat
 from resources import queries, services
-from resources.api import rendering, schemas
+from resources.api import schemas
+from resources.api.downloads import download
 from resources.api.multipart import FILE_FIELD, UploadParser
 from resources.models import Resource
 
 _PREFER = OpenApiParameter(
-    "Prefer", str, OpenApiParameter.HEADER, description="`respond-async` answers 202 at once, before the ingestion."
+    "Prefer",
+    str,
+    OpenApiParameter.HEADER,
+    description="`respond-async` returns 202 before the ingestion. Absent: the response waits for it.",
 )
+_CONDITIONS = [
+    OpenApiParameter(name, str, OpenApiParameter.HEADER, description=description)
+    for name, description in (
+        ("If-None-Match", "The ETag of an earlier response. If the file is still the same, the response is 304."),
+        ("Range", "One range of bytes, such as `bytes=0-1023`. Others are ignored."),
+        ("If-Range", "The ETag of an earlier response. If the file is not the same, `Range` is ignored."),
+    )
+]
+_RESOURCE_ID = path_parameter("resource_id", schemas.ResourceId)
 
 
-class _Download(FileResponse):
-    """Send blocks of 256 KiB: each block costs a thread switch, which makes Django's 4 KiB ten times slower."""
-
-    block_size = 256 * 1024
+def _accepted_responses(model: type[schemas.ResourceAnswer]) -> dict[int, Any]:
+    return {
+        200: success(model, "The resource after its ingestion. See `status` for the result."),
+        202: success(model, "The resource before its ingestion. Poll it for its `status`.", status="ingesting"),
+    }
 
 
 @extend_schema(tags=["resources"])
@@ -37,23 +53,26 @@ class ResourceViewSet(ViewSet):
 
     @extend_schema(
         operation_id="upload_resource",
-        summary="Upload a file and have it remembered",
+        summary="Upload a file",
         parameters=[_PREFER],
-        request={UploadParser.media_type: schemas.UploadForm},
-        responses={
-            200: schemas.ResourceAnswer,
-            202: schemas.ResourceAnswer,
-            **problems(400, 401, 408, 409, 413, 415, 422, 507),
-        },
+        request={UploadParser.media_type: request_body(schemas.UploadForm)},
+        responses={**_accepted_responses(schemas.ResourceAnswer), **problems(408, 409, 413, 415, 422, 507)},
     )
     def create(self, request: Request) -> Response:
+        """Upload a file and ingest it, so that searches find its content.
+
+        The same bytes in the same scope are one resource: a second upload returns the first.
+        """
         if not (request.content_type or "").startswith(UploadParser.media_type):
-            raise UnsupportedType(f"Send multipart/form-data with the file in the field '{FILE_FIELD}'.")
+            raise UnsupportedType(
+                _("Send multipart/form-data with the file in the field '%(field)s'.", field=FILE_FIELD)
+            )
         fields = parse(schemas.UploadFields, request.POST.dict())
-        _require_same_caller(request)
+        if key := bearer(request):  # checked before the form was read
+            check_credentials(request._request, request.POST, principal=caller(request), key=key)  # noqa: SLF001
         incoming = request.FILES.get(FILE_FIELD)
         if not isinstance(incoming, services.IncomingFile):
-            raise InvalidInput.of_field(FILE_FIELD, "is required")
+            raise InvalidInput.of_field(FILE_FIELD, _("is required"))
         is_async = _wants_async(request)
         metadata = services.Upload(
             app_id=fields.app_id,
@@ -66,68 +85,87 @@ class ResourceViewSet(ViewSet):
 
     @extend_schema(
         operation_id="list_resources",
-        summary="Your resources, newest first",
+        summary="List resources",
         parameters=query_parameters(schemas.ListQuery),
-        responses={200: schemas.ResourcePage, **problems(400, 401, 422)},
+        responses={200: success(schemas.ResourcePage, "The resources, newest first."), **problems(422)},
     )
     def list_resources(self, request: Request) -> Response:
+        """List the caller's resources, or those in the trash."""
         query = parse_query(schemas.ListQuery, request)
-        resources = queries.live_resources(caller(request).user_pk)
+        found = queries.trash_of if query.deleted else queries.live_resources
+        resources = found(caller(request).user_pk)
         if query.app_id is not None:
             resources = resources.filter(app_id=query.app_id)
         if query.project_id is not None:
             resources = resources.filter(project_id=query.project_id)
         if query.limit is None:
             if query.cursor is not None:
-                raise InvalidInput.of_field("limit", "is required beside cursor")
-            return Response({"resources": [rendering.item(resource) for resource in resources]})
+                raise InvalidInput.of_field("limit", _("is required with cursor"))
+            return Response({"resources": [_item(resource) for resource in resources]})
         after = None if query.cursor is None else queries.decode_cursor(query.cursor)
         page, following = queries.page_after(resources, after, query.limit)
         next_cursor = None if following is None else queries.encode_cursor(following)
-        return Response({"resources": [rendering.item(resource) for resource in page], "next_cursor": next_cursor})
+        return Response({"resources": [_item(resource) for resource in page], "next_cursor": next_cursor})
 
     @extend_schema(
         operation_id="get_resource",
-        summary="One of your resources, in a list; an empty list if it is not yours or not there",
-        parameters=query_parameters(AuthenticatedQuery),
-        responses={200: schemas.ResourceList, **problems(400, 401, 422)},
+        summary="Get a resource",
+        parameters=[_RESOURCE_ID, *query_parameters(AuthenticatedQuery)],
+        responses={200: success(schemas.ResourceList, "A list of this resource, or an empty list."), **problems(422)},
     )
     def retrieve(self, request: Request, resource_id: str) -> Response:
+        """Get a resource in a list. The list is empty if the resource does not exist or belongs to another user."""
         parse_query(AuthenticatedQuery, request)
         found = queries.live_resource(caller(request).user_pk, resource_id)
-        return Response({"resources": [rendering.item(resource) for resource in found]})
+        return Response({"resources": [_item(resource) for resource in found]})
 
     @extend_schema(
         operation_id="delete_resource",
-        summary="Delete a resource for good, with its file and its memories",
-        parameters=query_parameters(AuthenticatedQuery),
-        responses={200: schemas.ResourceAnswer, **problems(400, 401, 404, 422)},
+        summary="Delete a resource",
+        parameters=[_RESOURCE_ID, *query_parameters(AuthenticatedQuery)],
+        responses={
+            200: success(schemas.ResourceAnswer, "The deleted resource.", status="deleted"),
+            **problems(404, 422),
+        },
     )
     def destroy(self, request: Request, resource_id: str) -> Response:
+        """Move a resource to the trash, with its file and its memories. Searches and lists stop returning it at once.
+
+        It can be restored until it is purged. Until then it counts toward the quota.
+        """
         parse_query(AuthenticatedQuery, request)
-        return Response(rendering.answer(services.delete(caller(request), resource_id)))
+        principal = caller(request)
+        actor = Actor.key(principal)
+        deleted = services.delete_as(principal.user_pk, principal.user_id, resource_id, actor=actor)
+        return Response(_summary(deleted))
 
     @extend_schema(
         operation_id="get_resource_content",
-        summary="The file as it was uploaded",
-        parameters=query_parameters(AuthenticatedQuery),
-        responses={(200, "*/*"): OpenApiTypes.BINARY, **problems(400, 401, 404, 422)},
+        summary="Download a file",
+        parameters=[_RESOURCE_ID, *_CONDITIONS, *query_parameters(AuthenticatedQuery)],
+        responses={
+            (200, "*/*"): OpenApiResponse(
+                OpenApiTypes.BINARY,
+                "The file, with its own media type.",
+                [OpenApiExample("Example", "Payment is due within 30 days after receipt of the invoice.")],
+            ),
+            (206, "*/*"): OpenApiResponse(
+                OpenApiTypes.BINARY,
+                "The range of the file that `Range` asks for.",
+                [OpenApiExample("Example", "Payment is due")],
+            ),
+            304: NOT_MODIFIED,
+            **problems(404, 412, 416, 422),
+        },
     )
-    def content(self, request: Request, resource_id: str) -> FileResponse:
+    def content(self, request: Request, resource_id: str) -> HttpResponseBase:
+        """Download an uploaded file or a range of its bytes.
+
+        Files at external addresses are not stored, so they return 404.
+        """
         parse_query(AuthenticatedQuery, request)
-        stored = services.open_content(caller(request), resource_id)
-        return _Download(
-            stored.file,
-            as_attachment=True,
-            filename=stored.filename,
-            content_type=stored.mime_type,
-            headers={
-                # Uploaded content must never run as a page of this site.
-                "Content-Security-Policy": "sandbox; default-src 'none'",
-                "X-Content-Type-Options": "nosniff",
-                "Cache-Control": "private, no-store",
-            },
-        )
+        stored = services.content_of(caller(request).user_pk, resource_id)
+        return download(request._request, stored)  # noqa: SLF001 - `Request` has no public way to it
 
     def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:
         """Ignore `Accept` for downloads, which have the file's own type."""
@@ -135,19 +173,36 @@ class ResourceViewSet(ViewSet):
 
 
 @extend_schema(tags=["resources"])
+class TrashViewSet(ViewSet):
+    @extend_schema(
+        operation_id="restore_resource",
+        summary="Restore a resource",
+        parameters=[_RESOURCE_ID],
+        request=request_body(AuthenticatedBody),
+        responses={200: success(schemas.ResourceAnswer, "The restored resource."), **problems(404, 409, 422)},
+    )
+    def restore(self, request: Request, resource_id: str) -> Response:
+        """Restore a resource from the trash, with its file and its memories.
+
+        If the same file was added again meanwhile, the answer is 409 and names that resource.
+        """
+        parse(AuthenticatedBody, request.data)
+        principal = caller(request)
+        actor = Actor.key(principal)
+        return Response(_summary(services.restore_as(principal.user_pk, principal.user_id, resource_id, actor=actor)))
+
+
+@extend_schema(tags=["resources"])
 class ExternalViewSet(ViewSet):
     @extend_schema(
         operation_id="register_resource",
-        summary="Register a file that lies elsewhere and have it remembered",
+        summary="Register an external file",
         parameters=[_PREFER],
-        request=schemas.ExternalBody,
-        responses={
-            200: schemas.ResourceAnswer,
-            202: schemas.ResourceAnswer,
-            **problems(400, 401, 409, 413, 415, 422),
-        },
+        request=request_body(schemas.ExternalBody, title="Delivery", description="Delivery terms of 2026"),
+        responses={**_accepted_responses(schemas.RegisteredAnswer), **problems(409, 413, 415, 422)},
     )
     def register(self, request: Request) -> Response:
+        """Register a file that is stored elsewhere and ingest it. The gateway keeps its address, not its bytes."""
         body = parse(schemas.ExternalBody, request.data)
         is_async = _wants_async(request)
         registration = services.Registration(
@@ -157,42 +212,69 @@ class ExternalViewSet(ViewSet):
             mime_type=body.mime_type,
             content_type=body.content_type,
             size_bytes=body.size_bytes,
-            sha256=body.sha256 or "",
+            sha256=body.digest,
             title=body.title or None,
             description=body.description or None,
             app_id=body.app_id,
             project_id=body.project_id,
             wait_seconds=0.0 if is_async else None,
         )
-        return _accepted(services.register(caller(request), registration), is_async=is_async)
+        response = _accepted(services.register(caller(request), registration), is_async=is_async)
+        if body.sha256 is not None and not body.digest:
+            with translation.override(translation.get_language_from_request(request)):
+                message = localized(_("was ignored: it is not the 64 hex digits of a SHA-256"))
+            response.data["warnings"] = [{"field": "sha256", "message": message}]
+        return response
 
 
 def _accepted(resource: Resource, *, is_async: bool) -> Response:
-    answer = rendering.answer(resource)
+    summary = _summary(resource)
     if not is_async:
-        return Response(answer)
-    headers = {"Preference-Applied": "respond-async", "Location": f"/resources/{answer['resource_id']}"}
-    return Response(answer, status=202, headers=headers)
-
-
-def _require_same_caller(request: Request) -> None:
-    """Check that form credentials, if any, name the caller of the `Authorization` header.
-
-    The header is checked before the body is read. Raises: `Unauthenticated`.
-    """
-    if bearer(request) is None:
-        return
-    form = credentials_from(request.POST)
-    named = authenticate_credentials(request._request, form)  # noqa: SLF001
-    principal = caller(request)
-    if (named and named.user_pk != principal.user_pk) or form.user_id not in {None, principal.user_id}:
-        raise Unauthenticated(REFUSAL)
+        return Response(summary)
+    headers = {"Preference-Applied": "respond-async", "Location": f"/resources/{resource.resource_id}"}
+    return Response(summary, status=202, headers=headers)
 
 
 def _wants_async(request: Request) -> bool:
-    return "respond-async" in _preferences(request)
+    preferences = request.headers.get("Prefer", "").split(",")
+    return any(item.partition(";")[0].strip().lower() == "respond-async" for item in preferences)
 
 
-def _preferences(request: Request) -> set[str]:
-    """Return the names of the RFC 7240 preferences."""
-    return {item.partition(";")[0].strip().lower() for item in request.headers.get("Prefer", "").split(",")}
+def _summary(resource: Resource) -> dict[str, Any]:
+    """Return the response body of upload, register, delete and restore."""
+    return {
+        "resource_id": resource.resource_id,
+        "session_id": resource.session_id,
+        "uri": resource.uri,
+        "status": _status_of(resource),
+    }
+
+
+def _item(resource: Resource) -> dict[str, Any]:
+    """Return a list entry: the documented fields, then the additional ones."""
+    return {
+        "resource_id": resource.resource_id,
+        "user_id": resource.user.user_id,
+        "filename": resource.filename,
+        "content_type": resource.content_type,
+        "mime_type": resource.mime_type,
+        "uri": resource.uri,
+        "session_id": resource.session_id,
+        "status": _status_of(resource),
+        "title": resource.title,
+        "description": resource.description,
+        "created_at": isoformat(resource.created_at),
+        "updated_at": isoformat(resource.updated_at),
+        "deleted_at": None if resource.deleted_at is None else isoformat(resource.deleted_at),
+        "error_message": resource.error_message or None,
+        "size_bytes": resource.size_bytes,
+        "sha256": resource.sha256 or None,
+        "app_id": resource.app_id,
+        "project_id": resource.project_id,
+    }
+
+
+def _status_of(resource: Resource) -> str:
+    """Return the status of the API, which has one value for pending and ingesting."""
+    is_pending = resource.status == Resource.Status.PENDING
+    return str(Resource.Status.INGESTING if is_pending else resource.status)

@@ -1,4 +1,5 @@
 import core.ids
+import core.localization
 import django.db.models.deletion
 import uuid
 from django.db import migrations, models
@@ -16,33 +17,33 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Resource',
             fields=[
-                ('resource_id', models.CharField(default=core.ids.new_resource_id, editable=False, max_length=40, primary_key=True, serialize=False, verbose_name='resource id')),
-                ('app_id', models.CharField(default='default', max_length=64, verbose_name='app id')),
-                ('project_id', models.CharField(default='default', max_length=64, verbose_name='project id')),
-                ('session_id', models.CharField(max_length=128, verbose_name='session id')),
+                ('resource_id', models.CharField(default=core.ids.new_resource_id, editable=False, max_length=40, primary_key=True, serialize=False, verbose_name='resource ID')),
+                ('app_id', models.CharField(default='default', max_length=64, verbose_name='app ID')),
+                ('project_id', models.CharField(default='default', max_length=64, verbose_name='project ID')),
+                ('session_id', models.CharField(max_length=128, verbose_name='session ID')),
                 ('origin', models.CharField(choices=[('upload', 'Upload'), ('external', 'External')], default='upload', max_length=8, verbose_name='origin')),
                 ('filename', models.CharField(max_length=255, verbose_name='filename')),
                 ('title', models.CharField(blank=True, max_length=500, null=True, verbose_name='title')),
                 ('description', models.TextField(blank=True, null=True, verbose_name='description')),
                 ('content_type', models.CharField(max_length=8, verbose_name='content type')),
-                ('mime_type', models.CharField(blank=True, max_length=127, null=True, verbose_name='mime type')),
-                ('size_bytes', models.BigIntegerField(blank=True, null=True, verbose_name='size bytes')),
-                ('sha256', models.CharField(blank=True, max_length=64, verbose_name='sha256')),
-                ('storage_path', models.CharField(blank=True, help_text='Below the storage folder; uploads only.', max_length=255, verbose_name='storage path')),
-                ('source_uri', models.CharField(blank=True, help_text='Where a registered file lies.', max_length=2048, verbose_name='source uri')),
+                ('mime_type', models.CharField(blank=True, max_length=127, null=True, verbose_name='MIME type')),
+                ('size_bytes', models.BigIntegerField(blank=True, null=True, verbose_name='size (bytes)')),
+                ('sha256', models.CharField(blank=True, max_length=64, verbose_name='SHA-256')),
+                ('storage_path', models.CharField(blank=True, help_text='Relative to the storage folder; uploads only.', max_length=255, verbose_name='storage path')),
+                ('source_uri', models.CharField(blank=True, help_text='Address of a registered file.', max_length=2048, verbose_name='source URI')),
                 ('status', models.CharField(choices=[('pending', 'Pending'), ('ingesting', 'Ingesting'), ('extracted', 'Extracted'), ('empty', 'Empty'), ('failed', 'Failed'), ('deleted', 'Deleted')], default='pending', max_length=10, verbose_name='status')),
-                ('error_message', models.TextField(blank=True, verbose_name='error message')),
+                ('error_message', core.localization.MessageField(blank=True, verbose_name='error message')),
                 ('attempts', models.IntegerField(default=0, verbose_name='attempts')),
                 ('retry_at', models.DateTimeField(blank=True, null=True, verbose_name='retry at')),
-                ('first_failed_at', models.DateTimeField(blank=True, help_text='Retried for seven days from here.', null=True, verbose_name='first failed at')),
+                ('first_failed_at', models.DateTimeField(blank=True, help_text='Retries end seven days after this time.', null=True, verbose_name='first failed at')),
                 ('lease_holder', models.CharField(blank=True, max_length=128, verbose_name='lease holder')),
                 ('leased_until', models.DateTimeField(blank=True, null=True, verbose_name='leased until')),
-                ('flush_sent_at', models.DateTimeField(blank=True, help_text='After this, never sent again.', null=True, verbose_name='flush sent at')),
+                ('flush_sent_at', models.DateTimeField(blank=True, help_text='After this time, it is never sent again.', null=True, verbose_name='flush sent at')),
                 ('searchable_at', models.DateTimeField(blank=True, null=True, verbose_name='searchable at')),
                 ('created_at', models.DateTimeField(auto_now_add=True, verbose_name='created at')),
                 ('updated_at', models.DateTimeField(auto_now=True, verbose_name='updated at')),
                 ('deleted_at', models.DateTimeField(blank=True, null=True, verbose_name='deleted at')),
-                ('cleanup_owed', models.BooleanField(default=False, help_text='Deleted, but its file or what the engine keeps of it is not gone yet.', verbose_name='cleanup owed')),
+                ('cleanup_pending', models.BooleanField(default=False, help_text='Deleted, but its file or engine data is not removed yet.', verbose_name='cleanup pending')),
                 ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='resources', to='accounts.memoryuser', verbose_name='user')),
             ],
             options={
@@ -55,14 +56,14 @@ class Migration(migrations.Migration):
             name='Attachment',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('app_id', models.CharField(default='default', max_length=64, verbose_name='app id')),
-                ('project_id', models.CharField(default='default', max_length=64, verbose_name='project id')),
-                ('session_id', models.CharField(max_length=128, verbose_name='session id')),
-                ('source', models.CharField(choices=[('upload', 'Upload'), ('external_resource', 'External Resource'), ('memory_add', 'Memory Add')], max_length=20, verbose_name='source')),
+                ('app_id', models.CharField(default='default', max_length=64, verbose_name='app ID')),
+                ('project_id', models.CharField(default='default', max_length=64, verbose_name='project ID')),
+                ('session_id', models.CharField(max_length=128, verbose_name='session ID')),
+                ('source', models.CharField(choices=[('upload', 'Upload'), ('external_resource', 'External resource'), ('memory_add', 'Added with a message')], max_length=20, verbose_name='source')),
                 ('type', models.CharField(max_length=8, verbose_name='type')),
                 ('name', models.CharField(max_length=255, verbose_name='name')),
-                ('internal_uri', models.CharField(max_length=2048, verbose_name='internal uri')),
-                ('sha256', models.CharField(blank=True, max_length=64, verbose_name='sha256')),
+                ('internal_uri', models.CharField(max_length=2048, verbose_name='internal URI')),
+                ('sha256', models.CharField(blank=True, max_length=64, verbose_name='SHA-256')),
                 ('created_at', models.DateTimeField(auto_now_add=True, verbose_name='created at')),
                 ('user', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='attachments', to='accounts.memoryuser', verbose_name='user')),
                 ('resource', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='attachments', to='resources.resource', verbose_name='resource')),
@@ -76,8 +77,8 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='StorageIdentity',
             fields=[
-                ('id', models.PositiveSmallIntegerField(default=1, editable=False, primary_key=True, serialize=False, verbose_name='id')),
-                ('uuid', models.UUIDField(default=uuid.uuid4, editable=False, verbose_name='uuid')),
+                ('id', models.PositiveSmallIntegerField(default=1, editable=False, primary_key=True, serialize=False, verbose_name='ID')),
+                ('uuid', models.UUIDField(default=uuid.uuid4, editable=False, verbose_name='UUID')),
                 ('bound_at', models.DateTimeField(auto_now=True, verbose_name='bound at')),
             ],
             options={
@@ -97,11 +98,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='resource',
-            index=models.Index(condition=models.Q(('status__in', ['pending', 'ingesting', 'failed'])), fields=['status', 'retry_at'], name='resource_owed'),
+            index=models.Index(condition=models.Q(('status__in', ['pending', 'ingesting', 'failed'])), fields=['status', 'retry_at'], name='resource_unfinished'),
         ),
         migrations.AddIndex(
             model_name='resource',
-            index=models.Index(condition=models.Q(('cleanup_owed', True)), fields=['deleted_at'], name='resource_cleanup_owed'),
+            index=models.Index(condition=models.Q(('cleanup_pending', True)), fields=['deleted_at'], name='resource_cleanup_pending'),
         ),
         migrations.AddIndex(
             model_name='resource',

@@ -1,28 +1,25 @@
-"""Services of resources: upload, register, download, delete, retry."""
+"""Services of resources: upload, register, download, delete, restore, purge, retry."""
 
-from resources.services.deletion import delete, delete_as, finish_deletion
-from resources.services.downloading import StoredContent, content_of, open_content
+from resources.queries import StoredContent, content_of
+from resources.services.claims import retry
+from resources.services.deletion import delete_as, finish_deletion, purge, restore_as
 from resources.services.external import Registration, register
 from resources.services.ingestion import ingest
-from resources.services.pool import IngestionPool
 from resources.services.receiving import IncomingFile
-from resources.services.retrying import retry
-from resources.services.uploading import Upload, ingestion_pool, upload, upload_as
+from resources.services.uploading import Upload, upload, upload_as
 
 __all__ = [
     "IncomingFile",
-    "IngestionPool",
     "Registration",
     "StoredContent",
     "Upload",
     "content_of",
-    "delete",
     "delete_as",
     "finish_deletion",
     "ingest",
-    "ingestion_pool",
-    "open_content",
+    "purge",
     "register",
+    "restore_as",
     "retry",
     "upload",
     "upload_as",

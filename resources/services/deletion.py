@@ -1,90 +1,165 @@
-"""Delete a resource permanently: the row first, then its memories in the engine, then the file."""
+"""Delete resources: move them to the trash, restore them, and purge them.
 
-from __future__ import annotations
+A resource in the trash keeps its row, file, attachments and memories. Its session is hidden from the time of the
+deletion; a session that was hidden at another time was deleted by itself, and stays so.
+"""
 
 import logging
 from datetime import datetime, timedelta
+from functools import partial
 from uuid import UUID
 
-from django.db import transaction
+from django.db import connection, transaction
+from django.db.models import Case, F, Q, QuerySet, Value, When
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from accounts.audit import Actor, record
-from accounts.principal import Principal
-from core.errors import EngineError, NotFound
+from accounts.services import lock_caller
+from core.errors import Conflict, EngineError, NotFound
+from core.messages import Message as _
+from core.tasks import enqueue
 from engines.port import Engine
 from engines.registry import get_engine
 from resources import queries, storage
-from resources.models import Attachment, Resource
+from resources.models import IN_TRASH, NOT_PURGED, Attachment, Resource
 from resources.services.claims import retry_delay
+from store import sessions
+from store.models import Session, owned_by
 
 logger = logging.getLogger("memory_gateway.resources")
 
 _LONGEST_RETRY = timedelta(hours=1)
 
 
-def delete(principal: Principal, resource_id: str, *, engine: Engine | None = None) -> Resource:
-    """Delete one of the caller's resources permanently.
+def delete_as(user_pk: UUID, user_id: str, resource_id: str, *, actor: Actor, at: datetime | None = None) -> Resource:
+    """Move a user's resource to the trash. `at` is the time of an earlier deletion that is repeated.
 
-    It is invisible from the first commit on. Cleanup that a crash or an outage interrupts stays pending in the row.
-    Raises: `NotFound` for unknown and deleted resources and those of other users.
+    A running ingestion ends without effect. Raises: `NotFound` for resources that are unknown, deleted or another
+    user's, `Unauthenticated` for a user who was erased meanwhile.
     """
-    return delete_as(principal.user_pk, principal.user_id, resource_id, actor=Actor.key(principal), engine=engine)
-
-
-def delete_as(user_pk: UUID, user_id: str, resource_id: str, *, actor: Actor, engine: Engine | None = None) -> Resource:
-    """Delete a user's resource for an operator. Raises: `NotFound`."""
+    status = Resource.Status
     with transaction.atomic():
-        _mark_deleted(user_pk, resource_id, timezone.now())
-        Attachment.objects.filter(resource_id=resource_id).delete()
+        lock_caller(user_pk, user_id, no_key=True)
+        changed = queries.live_resource(user_pk, resource_id).update(
+            former_status=Case(When(status=status.INGESTING, then=Value(status.PENDING)), default=F("status")),
+            status=status.DELETED,
+            deleted_at=at or timezone.now(),
+            updated_at=timezone.now(),
+            lease_holder="",
+            leased_until=None,
+        )
+        if not changed:
+            raise NotFound(_("There is no such resource."))
+        resource = queries.trash_of(user_pk).get(pk=resource_id)
+        _hide_session(resource)
         record(actor, "resource.delete", subject_type="resource", subject_id=resource_id, user_id=user_id)
+    return resource
+
+
+def restore_as(user_pk: UUID, user_id: str, resource_id: str, *, actor: Actor) -> Resource:
+    """Restore a user's resource from the trash. An ingestion that the deletion interrupted starts again.
+
+    Raises: `NotFound` for resources that are not in the user's trash, `Conflict` if the user has the same file as
+    another resource by now, `Unauthenticated` for a user who was erased meanwhile.
+    """
+    with transaction.atomic():
+        lock_caller(user_pk, user_id, no_key=True)
+        found = queries.deleted_resource(user_pk, resource_id).select_for_update(of=("self",), no_key=True)
+        resource = found.first()
+        if resource is None:
+            raise NotFound(_("There is no such resource in the trash."))
+        _require_no_other(resource)
+        _show_session(resource)
+        resource.status, resource.former_status = Resource.Status(resource.former_status), ""
+        resource.deleted_at = None
+        resource.save(update_fields=["status", "former_status", "deleted_at", "updated_at"])
+        record(actor, "resource.restore", subject_type="resource", subject_id=resource_id, user_id=user_id)
+        if resource.status == Resource.Status.PENDING:
+            transaction.on_commit(partial(enqueue, "reconcile"))
+    return resource
+
+
+def purge(resource_id: str, *, actor: Actor, condition: Q = IN_TRASH, engine: Engine | None = None) -> Resource | None:
+    """Delete a resource permanently, with its file and its memories; return None if it does not meet the condition.
+
+    It disappears with the first commit. Cleanup that a crash or an outage interrupts stays pending in the row.
+    """
+    with transaction.atomic():
+        now = timezone.now()
+        found = Resource.objects.filter(condition & NOT_PURGED, pk=resource_id)
+        changed = found.update(
+            status=Resource.Status.DELETED,
+            former_status="",
+            deleted_at=Coalesce("deleted_at", Value(now)),
+            updated_at=now,
+            cleanup_pending=True,
+            attempts=0,
+            retry_at=None,
+            lease_holder="",
+            leased_until=None,
+        )
+        if not changed:
+            return None
+        Attachment.objects.filter(resource_id=resource_id).delete()
+        user_id = Resource.objects.values_list("user__user_id", flat=True).get(pk=resource_id)
+        record(actor, "resource.purge", subject_type="resource", subject_id=resource_id, user_id=user_id)
     return finish_deletion(resource_id, engine=engine)
 
 
 def finish_deletion(resource_id: str, *, engine: Engine | None = None) -> Resource:
-    """Clean up a deleted resource; idempotent. A failure stays pending with a retry time."""
+    """Clean up a purged resource; idempotent. After a failure, the cleanup stays pending with a retry time."""
     resource = Resource.objects.select_related("user").get(pk=resource_id)
-    is_deleted_in_engine = _delete_from_engine(resource, engine or get_engine())
-    is_removed = _remove_file(resource)
-    if is_deleted_in_engine and is_removed:
-        resource.cleanup_owed, resource.storage_path, resource.retry_at = False, "", None
-    else:
-        resource.attempts += 1
-        resource.retry_at = timezone.now() + retry_delay(resource.attempts, _LONGEST_RETRY)
-    resource.save(update_fields=["cleanup_owed", "storage_path", "retry_at", "attempts"])
-    return resource
-
-
-def _mark_deleted(user_pk: UUID, resource_id: str, now: datetime) -> None:
-    changed = queries.live_resource(user_pk, resource_id).update(
-        status=Resource.Status.DELETED,
-        deleted_at=now,
-        updated_at=now,
-        cleanup_owed=True,
-        attempts=0,
-        retry_at=None,
-        lease_holder="",
-        leased_until=None,
-    )
-    if not changed:
-        raise NotFound("There is no such resource.")
-
-
-def _delete_from_engine(resource: Resource, engine: Engine) -> bool:
-    """Delete the session in the engine; return False if this must be retried."""
+    is_done = True
     try:
-        engine.delete(resource.owner, resource.session_id)
+        (engine or get_engine()).delete(resource.owner, resource.session_id)
     except EngineError as error:
-        logger.warning("The engine did not forget %s: %s", resource.session_id, error.detail)
-        return error.is_permanent
-    return True
-
-
-def _remove_file(resource: Resource) -> bool:
+        logger.warning("The engine could not delete %s: %s", resource.session_id, error.detail)
+        is_done = error.is_permanent
     try:
         if resource.storage_path:
             storage.remove(resource.storage_path)
     except OSError as error:
-        logger.warning("The file of %s was not removed: %s", resource.resource_id, error)
-        return False
-    return True
+        logger.warning("The file of %s could not be removed: %s", resource.resource_id, error)
+        is_done = False
+    if is_done:
+        resource.cleanup_pending, resource.storage_path, resource.retry_at = False, "", None
+    else:
+        resource.attempts += 1
+        resource.retry_at = timezone.now() + retry_delay(resource.attempts, _LONGEST_RETRY)
+    resource.save(update_fields=["cleanup_pending", "storage_path", "retry_at", "attempts"])
+    return resource
+
+
+def _hide_session(resource: Resource) -> None:
+    """Hide the session of a resource, unless it is hidden already.
+
+    An interrupted ingestion may still write to the session, so it is created here if it does not exist.
+    """
+    if resource.former_status == Resource.Status.PENDING:
+        with connection.cursor() as cursor:
+            sessions.create(cursor, resource.owner, resource.session_id)
+    if _session_of(resource).filter(hidden_at__isnull=True).exists():
+        get_engine().hide_sessions(resource.owner, [resource.session_id], resource.deleted_at)
+
+
+def _show_session(resource: Resource) -> None:
+    if _session_of(resource).filter(hidden_at=resource.deleted_at).exists():
+        get_engine().hide_sessions(resource.owner, [resource.session_id], None)
+
+
+def _session_of(resource: Resource) -> QuerySet[Session]:
+    return Session.objects.filter(owned_by(resource.owner), session_id=resource.session_id, deleted_at__isnull=True)
+
+
+def _require_no_other(resource: Resource) -> None:
+    """Check that no undeleted resource has the same content. Raises: `Conflict`."""
+    other = queries.same_content(resource.owner, resource.sha256, resource.origin) if resource.sha256 else None
+    if other is not None:
+        raise Conflict(
+            _(
+                "The same file was added again as %(resource)s. Use that resource, or delete it before you restore "
+                "this one.",
+                resource=other.resource_id,
+            )
+        )

@@ -1,24 +1,19 @@
-"""Register an external file: its row, attachment and ingestion. No copy of the file is kept.
+"""Register an external file: its row, attachment and ingestion. The file itself is not stored.
 
-`source_uri` is its permanent address and is recorded. `ingest_uri` is a one-time, often presigned address: it is passed
+`source_uri` is its permanent address and is stored. `ingest_uri` is a one-time, often presigned address: it is passed
 to the ingestion in memory and never stored.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
 from accounts.audit import Actor, record
-from accounts.models import MemoryUser
-from accounts.principal import Principal
-from accounts.services import lock_named
+from accounts.models import MemoryUser, Principal
+from accounts.services import lock_caller
 from core.errors import FieldError, InvalidInput
 from core.ids import new_resource_id, resource_session_id
 from core.leases import new_holder
@@ -26,23 +21,21 @@ from core.url_policy import AddressPolicy, BadAddress, check_uri
 from documents import mime_types
 from documents.mime_types import ContentType
 from documents.sniff import content_type_of
-from resources import filenames, queries
+from resources import queries
 from resources.models import Attachment, Resource
 from resources.services.claims import RESERVATION, Handover, reserve
-from resources.services.pool import IngestionPool
-from resources.services.receiving import require_allowed
-from resources.services.uploading import ingestion_pool, require_not_in_trash, wait_for_ingestion
+from resources.services.ingestion import enqueue_ingestion
+from resources.services.receiving import clean_filename, require_allowed
+from resources.services.uploading import UNFINISHED_STATUSES, require_not_in_trash, wait_for_ingestion
 from store.types import Owner
-
-_UNDONE = {Resource.Status.PENDING, Resource.Status.INGESTING}
 
 
 @dataclass(frozen=True, slots=True)
 class Registration:
     """A caller's description of an external file.
 
-    `sha256` is hex or empty; `content_type` is used only if MIME type and file name are unknown. `wait_seconds` is how
-    long to wait for the ingestion (None: the setting).
+    `sha256` is hex or empty; `content_type` is used only if MIME type and file name are unknown. `wait_seconds` is the
+    longest wait for the ingestion (None: the setting).
     """
 
     filename: str
@@ -59,77 +52,73 @@ class Registration:
     wait_seconds: float | None = None
 
 
-def register(principal: Principal, registration: Registration, *, pool: IngestionPool | None = None) -> Resource:
+def register(principal: Principal, registration: Registration) -> Resource:
     """Record the file and ingest it; return the row when the ingestion ends or the wait is over.
 
-    The same digest in the same scope is the same resource. A failed one is ingested again, from the new `ingest_uri`.
+    A file with the same digest in the same scope is the same resource. If it failed, it is ingested again, from the new
+    `ingest_uri`.
+
     Raises: `InvalidInput` for addresses that must not be stored or read, `UnsupportedType`, `Conflict` if its session
     is in the trash.
     """
-    _check_addresses(registration)
-    _check_type(registration)
-    owner = Owner(principal.user_pk, principal.user_id, registration.app_id, registration.project_id)
-    resource, handover = _record_registration(principal, owner, registration, timezone.now())
-    if resource.status not in _UNDONE:
-        return resource
-    given = () if handover is None else (handover,)
-    future = (pool or ingestion_pool()).submit(resource.resource_id, owner.user_pk, *given)
-    seconds = registration.wait_seconds
-    if seconds is None:
-        seconds = settings.MEMORY_GATEWAY_BACKEND_TIMEOUT_SECONDS
-    return wait_for_ingestion(resource.resource_id, future, seconds)
-
-
-def _check_addresses(registration: Registration) -> None:
-    errors = list(_address_errors(registration))
-    if errors:
-        raise InvalidInput("; ".join(f"{error.field}: {error.message}" for error in errors), errors=errors)
-
-
-def _address_errors(registration: Registration) -> Iterator[FieldError]:
-    policy = AddressPolicy.from_settings()
+    policy, errors = AddressPolicy.from_settings(), []
     for name, uri in (("source_uri", registration.source_uri), ("ingest_uri", registration.ingest_uri)):
         try:
             if uri is not None:
                 check_uri(uri, policy)
         except BadAddress as error:
-            yield FieldError(name, str(error))
-
-
-def _check_type(registration: Registration) -> None:
-    """Refuse a type that is known to be unsupported. The content is checked when it is read."""
-    known = _known_type(registration)
-    if known is not None:
-        require_allowed(known, "mime_type" if mime_types.normalise(registration.mime_type) else "filename")
+            errors.append(FieldError(name, error.message))
+    if errors:
+        raise InvalidInput.of_fields(errors)
+    # An unsupported type is refused at once if it is known. The engine checks the content when it reads the file.
+    if known_type := _known_type(registration):
+        require_allowed(known_type, "mime_type" if mime_types.normalize(registration.mime_type) else "filename")
+    owner = Owner(principal.user_pk, principal.user_id, registration.app_id, registration.project_id)
+    resource, handover = _record_registration(principal, owner, registration, timezone.now())
+    if resource.status not in UNFINISHED_STATUSES:
+        return resource
+    future = enqueue_ingestion(resource.resource_id, owner.user_pk, handover)
+    return wait_for_ingestion(resource.resource_id, future, registration.wait_seconds)
 
 
 def _known_type(registration: Registration) -> str | None:
-    return mime_types.normalise(registration.mime_type) or mime_types.by_name(registration.filename)
+    return mime_types.normalize(registration.mime_type) or mime_types.by_name(registration.filename)
 
 
 def _record_registration(
     principal: Principal, owner: Owner, registration: Registration, now: datetime
 ) -> tuple[Resource, Handover | None]:
-    """Return the row, and a handover unless it is done or another worker has it.
+    """Return the row, and a handover unless the file is ingested already or another worker has it.
 
     The lock on the user serializes concurrent registrations.
     """
     with transaction.atomic():
-        user = lock_named(owner.user_pk, owner.user_id)
+        user = lock_caller(owner.user_pk, owner.user_id)
         known = queries.registered(owner, registration.source_uri, registration.sha256)
         if known:
             require_not_in_trash(known)
         resource = known or _new_resource(user, registration, now)
         holder = reserve(known, now) if known else resource.lease_holder
         if holder is not None:
-            _update(resource, registration, is_new=known is None)
-            _record(principal, resource)
+            # After a flush, the engine may have the file with the previous fields, which then stay.
+            if resource.flush_sent_at is None:
+                fields = _fields(registration)
+                for name, value in fields.items():
+                    setattr(resource, name, value)
+                if known:
+                    resource.save(update_fields=fields)
+                    resource.attachments.all().delete()
+                else:
+                    resource.save(force_insert=True)
+                resource.attach(Attachment.Source.EXTERNAL_RESOURCE, registration.source_uri)
+            actor, subject = Actor.key(principal), resource.resource_id
+            record(actor, "resource.register", subject_type="resource", subject_id=subject, user_id=owner.user_id)
     handover = None if holder is None else Handover(holder, registration.ingest_uri)
     return Resource.objects.select_related("user").get(pk=resource.pk), handover
 
 
 def _new_resource(user: MemoryUser, registration: Registration, now: datetime) -> Resource:
-    """Return a new row, already reserved: another worker would not have its `ingest_uri`."""
+    """Return a new row, already reserved, because another worker would not have its `ingest_uri`."""
     resource_id = new_resource_id()
     return Resource(
         resource_id=resource_id,
@@ -144,23 +133,8 @@ def _new_resource(user: MemoryUser, registration: Registration, now: datetime) -
     )
 
 
-def _update(resource: Resource, registration: Registration, *, is_new: bool) -> None:
-    """Store the caller's latest fields, unless the engine already received the file with the former ones."""
-    fields = _fields(registration)
-    if is_new:
-        for name, value in fields.items():
-            setattr(resource, name, value)
-        resource.save(force_insert=True)
-    elif resource.flush_sent_at is None:
-        Resource.objects.filter(pk=resource.pk).update(**fields)
-        Attachment.objects.filter(resource=resource).delete()
-    else:
-        return
-    _attach(resource, fields)
-
-
 def _fields(registration: Registration) -> dict[str, Any]:
-    filename = filenames.clean(registration.filename, registration.mime_type or "")
+    filename = clean_filename(registration.filename, registration.mime_type or "")
     known = _known_type(registration)
     return {
         "filename": filename,
@@ -172,28 +146,3 @@ def _fields(registration: Registration) -> dict[str, Any]:
         "sha256": registration.sha256,
         "source_uri": registration.source_uri,
     }
-
-
-def _attach(resource: Resource, fields: dict[str, Any]) -> None:
-    Attachment.objects.create(
-        user_id=resource.user_id,
-        app_id=resource.app_id,
-        project_id=resource.project_id,
-        session_id=resource.session_id,
-        resource=resource,
-        source=Attachment.Source.EXTERNAL_RESOURCE,
-        type=fields["content_type"],
-        name=fields["filename"],
-        internal_uri=fields["source_uri"],
-        sha256=fields["sha256"],
-    )
-
-
-def _record(principal: Principal, resource: Resource) -> None:
-    record(
-        Actor.key(principal),
-        "resource.register",
-        subject_type="resource",
-        subject_id=resource.resource_id,
-        user_id=principal.user_id,
-    )

@@ -1,50 +1,65 @@
 """Ingest a stored or registered file: claim, add, flush, settle."""
 
-from __future__ import annotations
-
+import logging
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TypeVar
+from uuid import UUID
 
 from django.conf import settings
 from django.utils import timezone
 
 from core.errors import EngineError, EngineUnavailable, Unreadable
+from core.leases import renewed
+from core.messages import Message as _
+from core.messages import joined
+from core.tasks import enqueue
 from core.times import from_ms, to_ms
-from core.url_policy import lies_in_a_store
+from core.url_policy import is_in_object_store
 from documents.mime_types import ContentType
-from engines import file_uris
-from engines.port import Engine, FlushResult
+from engines.port import Engine, FlushResult, require_allowed_file
 from engines.registry import get_engine
 from resources import queries, storage
-from resources.models import Attachment, Resource
+from resources.models import IN_TRASH, Attachment, Resource
 from resources.services.claims import (
+    LEASE,
     RETRIED_FOR,
     Handover,
     Outcome,
     claim,
+    held,
     note_flush_sent,
-    renewed,
     retry_delay,
     settle,
 )
 from resources.services.deletion import finish_deletion
 from store.types import ContentItem, Message
 
+logger = logging.getLogger("memory_gateway.resources")
+
 Clock = Callable[[], datetime]
 Sleep = Callable[[float], None]
 _Result = TypeVar("_Result")
 
-_GIVEN_UP = "Given up after {} tries: upload it again, or have an operator run `manage.py ingest --failed`."
-_BROKE_OFF = "The gateway itself failed while ingesting; it tries again."
-_NEEDS_ADDRESS = (
-    "Its source_uri only says where it lies: reading it takes an ingest_uri, which serves for one ingestion."
+_INTERRUPTED = _("The gateway failed during the ingestion. It will retry.")
+_NEEDS_ADDRESS = _("The source_uri is not readable. Ingestion needs an ingest_uri, which is valid for one ingestion.")
+_REGISTER_AGAIN = _("Register it again with a new ingest_uri.")
+_FILE_LOST = _(
+    "The memory engine failed during the extraction and lost the file. Delete the resource and upload it again."
 )
-_REGISTER_AGAIN = "Register it again with a fresh ingest_uri."
-_LOST = "The memory service failed while extracting and now holds nothing of it: delete it and upload it again."
+
+
+def enqueue_ingestion(
+    resource_id: str, user_pk: UUID, handover: Handover | None = None, *, is_quick: bool = False
+) -> Future[None]:
+    """Start the ingestion of a resource; `is_quick`: the embedded engine reads it without a child process."""
+    name = "ingest_externally" if get_engine().is_external else "ingest_text" if is_quick else "ingest_document"
+    return enqueue(name, user_pk, resource_id=resource_id, handover=handover)
 
 
 class _LeaseLost(Exception):
@@ -62,8 +77,9 @@ def ingest(
     """Ingest a resource unless it is done or claimed by another worker; return the row.
 
     With a handover, only its holder may claim the resource; without, a registered file is read from its `source_uri`.
-    Failures of the engine end in the row: `failed`, with `retry_at` if a retry can help. A resource deleted meanwhile
-    leaves nothing in the engine. Raises: `Resource.DoesNotExist`.
+    Failures of the engine are recorded in the row: `failed`, with `retry_at` if a retry can help. A resource that is
+    purged meanwhile leaves nothing in the engine; what one in the trash leaves is hidden. Raises:
+    `Resource.DoesNotExist`.
     """
     try_ingest(resource_id, handover, engine=engine, sleep=sleep, clock=clock)
     return Resource.objects.select_related("user").get(pk=resource_id)
@@ -84,13 +100,13 @@ def try_ingest(
         return False
     work = _Work(engine, sleep, clock, handover.ingest_uri if handover else None)
     if not _run(resource, work):
-        _clean_up_if_deleted(resource, engine)
+        _clean_up_if_purged(resource, engine)
     return True
 
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """The parts of one ingestion. `ingest_uri` is the one-time address of a registered file."""
+    """The context of one ingestion. `ingest_uri` is the one-time address of a registered file."""
 
     engine: Engine
     sleep: Sleep
@@ -101,14 +117,18 @@ class _Work:
 def _run(resource: Resource, work: _Work) -> bool:
     """Ingest the claimed resource; return True if the outcome was settled."""
     try:
-        with renewed(resource, work.clock):
+        with renewed(held(resource), LEASE, clock=work.clock):
             outcome = _add_and_flush(resource, work)
     except _LeaseLost:
         return False
     except EngineError as error:
-        outcome = _failure(resource, error, work.clock())
+        level = logging.INFO if error.is_permanent else logging.WARNING
+        logger.log(level, "The ingestion of %s failed: %s", resource.resource_id, error.detail, extra={"cause": error})
+        outcome = _outcome_of_error(resource, error, work.clock())
+        if _describe(resource, work.engine):
+            outcome = replace(outcome, searchable_at=work.clock())
     except BaseException:
-        settle(resource, _to_retry(resource, _BROKE_OFF, work.clock()), work.clock())
+        settle(resource, _retried_failure(resource, _INTERRUPTED, work.clock()), work.clock())
         raise
     return settle(resource, outcome, work.clock())
 
@@ -116,14 +136,16 @@ def _run(resource: Resource, work: _Work) -> bool:
 def _add_and_flush(resource: Resource, work: _Work) -> Outcome:
     """Add the message and flush its session.
 
-    After a flush was sent, the message is not added again, unless the engine is local, where adding twice is harmless.
+    Once a flush was sent, the message is not added again, except to the embedded engine, which ignores duplicates.
     """
     owner, session_id = resource.owner, resource.session_id
     was_flushed = resource.flush_sent_at is not None
     can_be_read = work.ingest_uri is not None or _has_durable_source(resource)
     can_add_again = not work.engine.is_external and can_be_read
     if can_add_again or not was_flushed:
-        message = message_of(resource, work.ingest_uri)
+        # This engine says itself what it cannot read, and does not read pictures.
+        durable_uri = None if work.engine.is_external else resource.source_uri or None
+        message = message_of(resource, work.ingest_uri or durable_uri)
         _call_with_retries(lambda: work.engine.add(owner, session_id, [message]), work)
     if not note_flush_sent(resource, work.clock()):
         raise _LeaseLost
@@ -133,8 +155,17 @@ def _add_and_flush(resource: Resource, work: _Work) -> Outcome:
     return _outcome(flushed)
 
 
+def _describe(resource: Resource, engine: Engine) -> bool:
+    """Store title and description of a registered file that could not be read. Return True if searches find them."""
+    if resource.origin != Resource.Origin.EXTERNAL or resource.flush_sent_at is not None:
+        return False
+    with suppress(EngineError):  # the caller records the failure that came first
+        return engine.describe(resource.owner, resource.session_id, message_of(resource, resource.source_uri))
+    return False
+
+
 def message_of(resource: Resource, ingest_uri: str | None = None) -> Message:
-    """Return the resource as a message. Its time is the resource's, so that sending it again is the same message.
+    """Return the resource as a message. It has the time of the resource: repeated, it is the same message.
 
     Raises: `Unreadable` if the file is missing, outside the readable folders, or needs an `ingest_uri` that is not
     given.
@@ -155,26 +186,26 @@ def message_of(resource: Resource, ingest_uri: str | None = None) -> Message:
         raise Unreadable(_NEEDS_ADDRESS)
     else:
         item = replace(item, uri=resource.source_uri, ingest_uri=ingest_uri)
-        file_uris.require_allowed(item)
+        require_allowed_file(item)
     return Message(resource.user.user_id, "user", to_ms(resource.created_at), (item,))
 
 
 def _stored_file(resource: Resource) -> Path:
     path = storage.resolve(resource.storage_path)
     if not path.is_file():
-        raise Unreadable("The stored file is missing: upload it again.")
+        raise Unreadable(_("The stored file is missing. Upload it again."))
     return path
 
 
 def _has_durable_source(resource: Resource) -> bool:
     """Return True if the file can be read without its one-time `ingest_uri`."""
-    return resource.origin == Resource.Origin.UPLOAD or not lies_in_a_store(resource.source_uri)
+    return resource.origin == Resource.Origin.UPLOAD or not is_in_object_store(resource.source_uri)
 
 
 def _call_with_retries(call: Callable[[], _Result], work: _Work) -> tuple[_Result, int]:
-    """Call with the configured attempts; return the answer and the number of failures before it.
+    """Call with the configured attempts; return the result and the number of failures before it.
 
-    An external engine retries its calls itself.
+    There is one attempt for an external engine, which retries its calls itself.
     """
     is_local = not work.engine.is_external
     attempts: int = settings.MEMORY_GATEWAY_BACKEND_INGEST_ATTEMPTS if is_local else 1
@@ -194,34 +225,44 @@ def _outcome(flushed: FlushResult) -> Outcome:
 
 
 def _outcome_after_failure(resource: Resource, now: datetime, *, can_add_again: bool) -> Outcome:
-    """Settle "no_extraction" after an earlier failure by the memories that exist.
+    """Return the outcome of "no_extraction" after an earlier failure, by the memories that exist.
 
-    The earlier flush may have emptied the buffer, and the engine may show its memories later.
+    An earlier flush may have emptied the engine's buffer, and its memories may become visible later.
     """
     if queries.has_memories(resource.owner, resource.session_id):
         return Outcome(Resource.Status.EXTRACTED)
-    return Outcome(Resource.Status.EMPTY) if can_add_again else _to_retry(resource, _LOST, now)
+    return Outcome(Resource.Status.EMPTY) if can_add_again else _retried_failure(resource, _FILE_LOST, now)
 
 
-def _failure(resource: Resource, error: EngineError, now: datetime) -> Outcome:
-    """Return the outcome of an error: retry if it may pass and the file was sent or can still be read."""
-    has_arrived = resource.flush_sent_at is not None
-    if not error.is_permanent and (has_arrived or _has_durable_source(resource)):
-        return _to_retry(resource, error.detail, now, timedelta(seconds=error.retry_after_seconds or 0))
+def _outcome_of_error(resource: Resource, error: EngineError, now: datetime) -> Outcome:
+    """Return the outcome of an error: a retry if the error is temporary, and the file was sent or is still readable."""
+    was_sent = resource.flush_sent_at is not None
+    if not error.is_permanent and (was_sent or _has_durable_source(resource)):
+        return _retried_failure(resource, error.detail, now, timedelta(seconds=error.retry_after_seconds or 0))
     is_external = resource.origin == Resource.Origin.EXTERNAL
-    return Outcome(Resource.Status.FAILED, f"{error.detail} {_REGISTER_AGAIN}" if is_external else error.detail)
+    message = joined(" ", [error.detail, _REGISTER_AGAIN]) if is_external else error.detail
+    return Outcome(Resource.Status.FAILED, message)
 
 
-def _to_retry(resource: Resource, message: str, now: datetime, at_least: timedelta = timedelta(0)) -> Outcome:
-    """Return a retry with backoff; seven days after the first failure, wait for an operator."""
+def _retried_failure(resource: Resource, message: str, now: datetime, at_least: timedelta = timedelta(0)) -> Outcome:
+    """Return a failure with a retry after the backoff; without one, seven days after the first failure."""
     since = resource.first_failed_at or now
     if now - since >= RETRIED_FOR:
-        return Outcome(Resource.Status.FAILED, f"{message} {_GIVEN_UP.format(resource.attempts)}")
+        not_retried = _(
+            "The ingestion failed %(number)s times and is not retried. Upload the file again, or ask the "
+            "operator to run `manage.py ingest --failed`.",
+            number=resource.attempts,
+        )
+        return Outcome(Resource.Status.FAILED, joined(" ", [message, not_retried]))
     retry_at = now + max(retry_delay(resource.attempts), at_least)
     return Outcome(Resource.Status.FAILED, message, retry_at=retry_at, first_failed_at=since)
 
 
-def _clean_up_if_deleted(resource: Resource, engine: Engine) -> None:
-    """Delete the message from the engine: the resource's deletion may have come before our add."""
-    if Resource.objects.filter(pk=resource.pk, status=Resource.Status.DELETED).update(cleanup_owed=True):
+def _clean_up_if_purged(resource: Resource, engine: Engine) -> None:
+    """Delete the message of a purged resource from the engine: the purge may have preceded the add.
+
+    The message of a resource in the trash stays, in its hidden session.
+    """
+    deleted = Resource.objects.filter(pk=resource.pk, status=Resource.Status.DELETED)
+    if deleted.exclude(IN_TRASH).update(cleanup_pending=True):
         finish_deletion(resource.pk, engine=engine)

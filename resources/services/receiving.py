@@ -1,31 +1,32 @@
-"""Receive a file: count, hash and check it while it streams to disk."""
-
-from __future__ import annotations
+"""Receive a file: limit its size, hash it and detect its type while it streams to disk."""
 
 import hashlib
 import os
+import re
+import unicodedata
 
 from django.conf import settings
 
 from core.errors import TooLarge, UnsupportedType
+from core.messages import Message as _
 from documents import mime_types
-from documents.sniff import TypeMismatch, sniff
-from resources import filenames, storage
+from documents.sniff import TypeMismatch, extension_of, sniff
+from resources import storage
 
 HEAD_BYTES = 8192
-# The type that clients send when they do not know it.
-_UNSAID = {"", "application/octet-stream", "binary/octet-stream", "application/x-unknown"}
+# Clients send these if they do not know the type.
+_UNKNOWN_TYPES = {"", "application/octet-stream", "binary/octet-stream", "application/x-unknown"}
 
 
 class IncomingFile:
-    """A file that is being received: `write()` each chunk, then `finish()`; `close()` removes it unless kept.
+    """A file that is being received: `write()` each chunk, then `finish()`; `close()` removes it without `keep_as()`.
 
     After `finish()`: `size_bytes`, `sha256` (hex), `mime_type` (detected) and `filename` (cleaned). Raises: `TooLarge`
     413, `UnsupportedType` 415, `NoSpace` 507.
     """
 
     def __init__(self, filename: str, claimed_type: str = "", expected_bytes: int = 0) -> None:
-        self.filename = filenames.clean(filename)
+        self.filename = clean_filename(filename)
         self.size_bytes = 0
         self.sha256 = ""
         self.mime_type = ""
@@ -43,7 +44,10 @@ class IncomingFile:
         self.size_bytes += len(chunk)
         require_size(self.size_bytes)
         storage.require_free(len(chunk))
-        self._check_head(chunk)
+        if len(self._head) < HEAD_BYTES:
+            self._head += chunk[: HEAD_BYTES - len(self._head)]
+            if len(self._head) == HEAD_BYTES:
+                self._check_type()  # refuses a wrong type before the rest has arrived
         self._hash.update(chunk)
         with storage.full_disk_is_no_space():
             storage.write_all(self._descriptor, chunk)
@@ -52,7 +56,7 @@ class IncomingFile:
         """Write the file to disk durably and set the results."""
         if not self.mime_type:
             self._check_type()
-        self.filename = filenames.clean(self._given_name, self.mime_type)
+        self.filename = clean_filename(self._given_name, self.mime_type)
         self.sha256 = self._hash.hexdigest()
         with storage.full_disk_is_no_space():
             os.fsync(self._descriptor)
@@ -64,9 +68,9 @@ class IncomingFile:
             storage.place(self._path, path_below_root)
         self._is_kept = True
 
-    def take_back(self, path_below_root: str) -> None:
+    def undo_keep(self, path_below_root: str) -> None:
         """Undo `keep_as()`."""
-        storage.take_back(self._path, path_below_root)
+        storage.undo_place(self._path, path_below_root)
         self._is_kept = False
 
     def close(self) -> None:
@@ -74,15 +78,17 @@ class IncomingFile:
         if not self._is_kept:
             self._path.unlink(missing_ok=True)
 
-    def _check_head(self, chunk: bytes) -> None:
-        """Check the type as soon as the first bytes are here, not after the whole file."""
-        if len(self._head) < HEAD_BYTES:
-            self._head += chunk[: HEAD_BYTES - len(self._head)]
-            if len(self._head) == HEAD_BYTES:
-                self._check_type()
-
     def _check_type(self) -> None:
-        self.mime_type = checked_type(self._head, self.filename, self._claimed_type)
+        """Set the MIME type by the first bytes.
+
+        Raises: `UnsupportedType` if it contradicts the name or the claimed type, or may not be uploaded.
+        """
+        claimed = None if self._claimed_type in _UNKNOWN_TYPES else self._claimed_type
+        try:
+            self.mime_type = sniff(self._head, self.filename, claimed)
+        except TypeMismatch as error:
+            raise UnsupportedType.of_field("file", error.message) from None
+        require_allowed(self.mime_type, "file")
 
     def _close_descriptor(self) -> None:
         if self._is_open:
@@ -94,26 +100,45 @@ def require_size(size_bytes: int) -> None:
     """Check the size limit of uploads. Raises: `TooLarge`."""
     limit: int = settings.MEMORY_GATEWAY_MAX_UPLOAD_BYTES
     if size_bytes > limit:
-        raise TooLarge.of_field("file", f"must be at most {limit} bytes (MEMORY_GATEWAY_MAX_UPLOAD_BYTES)")
-
-
-def checked_type(head: bytes, filename: str, claimed_type: str) -> str:
-    """Return the MIME type that the first bytes show.
-
-    Raises: `UnsupportedType` if it contradicts the name or the claimed type, or may not be uploaded.
-    """
-    try:
-        mime_type = sniff(head, filename, None if claimed_type in _UNSAID else claimed_type)
-    except TypeMismatch as error:
-        raise UnsupportedType.of_field("file", str(error)) from None
-    require_allowed(mime_type, "file")
-    return mime_type
+        raise TooLarge.of_field(
+            "file", _("must be at most %(number)s bytes; ask the operator for a higher limit", number=limit)
+        )
 
 
 def require_allowed(mime_type: str, field: str) -> None:
-    """Check that the type may be stored; `field` names its source. Raises: `UnsupportedType`."""
+    """Check that the type is accepted. `field` is the field to blame. Raises: `UnsupportedType`."""
     allowed = settings.MEMORY_GATEWAY_ALLOWED_MIME_TYPES
     if not mime_types.is_allowed(mime_type, allowed):
         raise UnsupportedType.of_field(
-            field, f"is {mime_type}, which may not be uploaded here; allowed are {', '.join(allowed)}"
+            field,
+            _(
+                "is of type %(type)s, which is not accepted; accepted types are %(types)s",
+                type=mime_type,
+                types=", ".join(allowed),
+            ),
         )
+
+
+MAX_FILENAME_CHARS = 255
+_MAX_EXTENSION_CHARS = 20
+# Direction marks: "invoice\u202efdp.exe" is shown as "invoiceexe.pdf".
+_BIDI = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_DRIVE = re.compile(r"^[A-Za-z]:")
+
+
+def clean_filename(name: str, mime_type: str = "") -> str:
+    """Return the display name: 1 to 255 characters without path, control characters and direction marks.
+
+    Nothing else changes: wrongly decoded characters stay as the client sent them.
+    """
+    without_path = re.split(r"[/\\]", name)[-1]
+    visible = "".join(
+        char for char in _BIDI.sub("", without_path) if unicodedata.category(char) not in {"Cc", "Cs", "Zl", "Zp"}
+    )
+    bare = _DRIVE.sub("", visible).strip()
+    if not bare.strip(". "):
+        return f"unnamed{extension_of(mime_type)}" if mime_type else "unnamed"
+    stem, dot, extension = bare.rpartition(".")
+    if len(bare) <= MAX_FILENAME_CHARS or not stem or len(extension) > _MAX_EXTENSION_CHARS:
+        return bare[:MAX_FILENAME_CHARS]
+    return stem[: MAX_FILENAME_CHARS - len(extension) - 1] + dot + extension

@@ -1,12 +1,14 @@
-"""Bind a storage folder to a database: both hold the same id, and processes refuse any other pair.
+"""Binding of a storage folder to a database: both hold the same id, and the gateway refuses any other pair.
 
-The database holds it in `StorageIdentity`, the folder in the file `storage_id`. An id is written to the database first:
-after a crash in between, the next check writes it to the folder.
+The database holds the id in `StorageIdentity`, the folder in the file `storage_id`. A new id is written to the database
+first: after a crash in between, the next check writes it to the folder.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import logging
 import os
 import uuid
 from collections.abc import Iterator
@@ -15,15 +17,23 @@ from pathlib import Path
 from uuid import UUID
 
 from django.db import connection, transaction
-from django.db.models import Q
 
 from accounts.audit import Actor, record
-from core.errors import Conflict
+from core.errors import Conflict, GatewayError
+from core.messages import Message as _
+from core.rate_limit import Recent
 from resources import storage
-from resources.models import Attachment, Resource, StorageIdentity
+from resources.models import NOT_PURGED, Attachment, Resource, StorageIdentity
 from store.external import journal
 
+logger = logging.getLogger("memory_gateway.worker")
+_logged = Recent(600.0)
+
 FILE = "storage_id"
+CHANGED = _(
+    "The storage folder does not belong to this database, and nothing was stored. The operator must mount "
+    "the right folder."
+)
 MAX_UNMATCHED = 100
 _MAX_BYTES = 100
 _NO_HARD_LINKS = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK}
@@ -31,6 +41,12 @@ _NO_HARD_LINKS = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK}
 
 class StorageMismatch(Conflict):
     """The storage folder and the database do not belong together."""
+
+
+class StorageUnavailable(GatewayError):
+    """The storage folder was unmounted or exchanged under the running server."""
+
+    status, code, title = 503, "storage_unavailable", _("The storage is unavailable")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +72,7 @@ class Survey:
 
 
 def require() -> None:
-    """Check that the storage folder and the database belong together, and bind them at their first meeting.
+    """Check that the storage folder and the database belong together; bind them if they are not bound yet.
 
     Any number of processes may do this at once. Raises: `StorageMismatch`, `NoSpace`, OSError if the id cannot be
     read or written.
@@ -66,15 +82,45 @@ def require() -> None:
     problem = refusal()
     if not problem:
         bind()
-        problem = refusal()  # another process may have bound the folder to another database meanwhile
-    if problem and not is_bound():  # or to this one
+        problem = refusal()  # another process may have bound the folder to another database
+    if problem and not is_bound():  # or to this database, which is fine
         raise StorageMismatch(problem)
+
+
+def require_unchanged() -> None:
+    """Check before a write that the folder is still the one with which the server started.
+
+    Raises: `StorageUnavailable`.
+    """
+    if is_changed():
+        raise StorageUnavailable(CHANGED)
+
+
+def may_remove_files() -> bool:
+    """Return True if the folder belongs to the database: it may have been unmounted or replaced since the start.
+
+    A mismatch is logged, at most every ten minutes.
+    """
+    try:
+        require()
+    except StorageMismatch as error:
+        if "mismatch" not in _logged:
+            _logged.note("mismatch")
+            logger.error("No files are removed: %s", error.detail)  # noqa: TRY400  the sentence says it all
+        return False
+    return True
+
+
+def is_changed() -> bool:
+    """Return True if the database is bound to another folder."""
+    bound_id = database_id()
+    return bound_id is not None and storage_id() != bound_id
 
 
 def is_bound() -> bool:
     """Return True if both sides hold the same id."""
-    theirs = storage_id()
-    return theirs is not None and theirs == database_id()
+    folder_id = storage_id()
+    return folder_id is not None and folder_id == database_id()
 
 
 def database_id() -> UUID | None:
@@ -82,7 +128,7 @@ def database_id() -> UUID | None:
 
 
 def storage_id() -> UUID | None:
-    """Return the storage folder's id; None if it has none, or its file holds something else."""
+    """Return the storage folder's id; None if the file is missing or holds no id."""
     try:
         descriptor = os.open(storage.root() / FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
@@ -107,11 +153,11 @@ def forget_storage_id() -> None:
 
 
 def adopt(actor: Actor) -> UUID:
-    """Give the storage folder and the database a new common id; copies with the old one are refused."""
-    new, before = uuid.uuid4(), {"database": database_id(), "storage": storage_id()}
+    """Give the storage folder and the database a new common id. Copies with their old ids no longer match them."""
+    new, previous = uuid.uuid4(), {"database": database_id(), "storage": storage_id()}
     with transaction.atomic():
         StorageIdentity.objects.update_or_create(pk=1, defaults={"uuid": new})
-        detail = {name: str(value) if value else None for name, value in before.items()}
+        detail = {name: str(value) if value else None for name, value in previous.items()}
         record(actor, "storage.adopt", subject_type="storage", subject_id=str(new), detail=detail)
     _write(new, replace=True)
     return new
@@ -120,35 +166,37 @@ def adopt(actor: Actor) -> UUID:
 def survey() -> Survey:
     """Compare the stored files with the rows that refer to them. Reads the whole storage folder."""
     needed = set(_needed())
-    known = needed | set(_to_be_removed())
-    there = {
+    # The files of purged resources may still exist.
+    purged = Resource.objects.filter(cleanup_pending=True).exclude(storage_path="")
+    known = needed.union(path.rpartition("/")[0] for path in purged.values_list("storage_path", flat=True).iterator())
+    existing = {
         f"{folder.user_pk}/{folder.path_below_user}"
         for folder in storage.stored_folders()
         if any(storage.entries(folder.path))
     }
-    return Survey(len(needed), len(there), len(needed - there), len(there - known))
+    return Survey(len(needed), len(existing), len(needed - existing), len(existing - known))
 
 
 def refusal() -> str:
-    """Return why the storage folder and the database do not belong together, empty if they do. Binds nothing."""
-    theirs = storage_id()
-    if theirs is not None and theirs == database_id():
+    """Return the reason why folder and database do not belong together, empty if they do. This binds nothing."""
+    folder_id = storage_id()
+    if folder_id is not None and folder_id == database_id():
         return ""
     folder, database = storage.root(), database_name()
     remedy = (
-        "set MEMORY_GATEWAY_STORAGE_DIR and the database (MEMORY_GATEWAY_DB_PATH or DATABASE_URL) that belong "
-        "together, or run `python manage.py adopt_storage` to join these two."
+        "Set MEMORY_GATEWAY_STORAGE_DIR and the database (MEMORY_GATEWAY_DB_PATH or DATABASE_URL) to a matching "
+        "pair, or run `python manage.py adopt_storage` to bind these two."
     )
-    if theirs is not None:
-        return f"The storage folder {folder} belongs to another database than {database}: {remedy}"
-    if _is_file_present():
-        return f"The file {folder / FILE} holds no id to compare with that of the database {database}: {remedy}"
+    if folder_id is not None:
+        return f"The storage folder {folder} belongs to another database, not to {database}. {remedy}"
+    if os.path.lexists(folder / FILE):
+        return f"The file {folder / FILE} contains no ID to compare with that of the database {database}. {remedy}"
     found = survey()
     if found.is_match:
         return ""
     return (
-        f"The storage folder {folder} ({found.files:,} files) does not fit the database {database} "
-        f"({found.rows:,} rows with files, {found.matched:,} of them there): {remedy}"
+        f"The storage folder {folder} ({found.files:,} files) does not match the database {database} "
+        f"({found.rows:,} rows with files, {found.matched:,} of them found). {remedy}"
     )
 
 
@@ -162,8 +210,8 @@ def database_name() -> str:
 
 
 def _needed() -> Iterator[str]:
-    """Yield the folders, below the storage, of all files that rows refer to."""
-    uploads = Resource.objects.filter(deleted_at__isnull=True).exclude(storage_path="")
+    """Yield the folders of all files that rows refer to, relative to the storage folder."""
+    uploads = Resource.objects.filter(NOT_PURGED).exclude(storage_path="")
     for path in uploads.order_by().values_list("storage_path", flat=True).iterator():
         yield path.rpartition("/")[0]
     attached = Attachment.objects.filter(source=Attachment.Source.MEMORY_ADD).exclude(sha256="")
@@ -176,17 +224,6 @@ def _needed() -> Iterator[str]:
             for item in message.content:
                 if item.file:
                     yield f"{user_pk}/{storage.MESSAGE_FILES}/{item.file.parent.name}"
-
-
-def _to_be_removed() -> Iterator[str]:
-    """Yield the folders of deleted resources whose files may still be there."""
-    deleted = Resource.objects.filter(Q(cleanup_owed=True), deleted_at__isnull=False).exclude(storage_path="")
-    for path in deleted.order_by().values_list("storage_path", flat=True).iterator():
-        yield path.rpartition("/")[0]
-
-
-def _is_file_present() -> bool:
-    return os.path.lexists(storage.root() / FILE)
 
 
 def _write(identity: UUID, *, replace: bool) -> None:
@@ -209,6 +246,7 @@ def _write(identity: UUID, *, replace: bool) -> None:
 
 
 def _link(temporary: Path, target: Path, data: bytes) -> None:
+    """Create the file with the id unless it exists, also on a file system without hard links."""
     try:
         os.link(temporary, target)
     except FileExistsError:
@@ -216,17 +254,9 @@ def _link(temporary: Path, target: Path, data: bytes) -> None:
     except OSError as error:
         if error.errno not in _NO_HARD_LINKS:
             raise
-        _create(target, data)
-
-
-def _create(target: Path, data: bytes) -> None:
-    """Write the id on a file system without hard links."""
-    try:
-        descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    except FileExistsError:
-        return
-    try:
-        storage.write_all(descriptor, data)
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        with contextlib.suppress(FileExistsError):
+            descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(descriptor)

@@ -1,6 +1,4 @@
-"""Find pending ingestions that no worker has."""
-
-from __future__ import annotations
+"""Find pending ingestions that no worker has claimed."""
 
 from collections.abc import Collection
 from datetime import datetime
@@ -12,14 +10,15 @@ from uuid import UUID
 
 from django.db.models import Q
 
-from core.fairness import turn_of_user
 from core.leases import is_dead
+from core.sql import turn_of_user
+from documents.reader import needs_parser
 from resources import queries
 from resources.models import Resource
 
 
 class Kind(Enum):
-    """Reasons why an ingestion is pending: not started, worker gone, retry due. FAILED takes every failure."""
+    """Reasons why an ingestion is pending: not started, worker gone, retry due. `FAILED` selects every failure."""
 
     PENDING = "pending"
     STALE = "stale"
@@ -27,28 +26,34 @@ class Kind(Enum):
     FAILED = "failed"
 
 
-OWED = frozenset({Kind.PENDING, Kind.STALE, Kind.DUE})
+UNFINISHED = frozenset({Kind.PENDING, Kind.STALE, Kind.DUE})
 
 
-class Owed(NamedTuple):
+class UnfinishedIngestion(NamedTuple):
     resource_id: str
     user_pk: UUID
+    is_quick: bool
+    """The embedded engine reads the file without a child process."""
 
 
-def owed_ingestions(
-    now: datetime, limit: int, *, kinds: Collection[Kind] = OWED, user_id: str | None = None
-) -> list[Owed]:
+def unfinished_ingestions(
+    now: datetime, limit: int, *, kinds: Collection[Kind] = UNFINISHED, user_id: str | None = None
+) -> list[UnfinishedIngestion]:
     """Return at most `limit` pending resources of these kinds, round-robin by user, oldest first.
 
     With `user_id`, only that user's. A worker is gone when its lease has expired, or when its process on this machine
     has ended.
     """
-    whose = Q() if user_id is None else Q(user__user_id=user_id)
+    of_user = Q() if user_id is None else Q(user__user_id=user_id)
     dead = _dead_holders(now) if Kind.STALE in kinds else []
     wanted = reduce(or_, (_condition(kind, now, dead) for kind in kinds))
     age = ("created_at", "resource_id")
-    rows = queries.unfinished(whose & wanted).annotate(turn=turn_of_user(*age)).order_by("turn", *age)
-    return [Owed(*row) for row in rows.values_list("resource_id", "user_id")[:limit]]
+    rows = queries.unfinished(of_user & wanted).annotate(turn=turn_of_user(*age)).order_by("turn", *age)
+    found = rows.values_list("resource_id", "user_id", "origin", "mime_type")[:limit]
+    return [
+        UnfinishedIngestion(resource_id, user_pk, origin == Resource.Origin.UPLOAD and not needs_parser(mime_type))
+        for resource_id, user_pk, origin, mime_type in found
+    ]
 
 
 def _condition(kind: Kind, now: datetime, dead_holders: list[str]) -> Q:
@@ -56,8 +61,8 @@ def _condition(kind: Kind, now: datetime, dead_holders: list[str]) -> Q:
     if kind is Kind.PENDING:
         return Q(status=status.PENDING)
     if kind is Kind.STALE:
-        is_lapsed = Q(leased_until__isnull=True) | Q(leased_until__lt=now)
-        return Q(status=status.INGESTING) & (is_lapsed | Q(lease_holder__in=dead_holders))
+        has_expired = Q(leased_until__isnull=True) | Q(leased_until__lt=now)
+        return Q(status=status.INGESTING) & (has_expired | Q(lease_holder__in=dead_holders))
     return Q(status=status.FAILED, retry_at__lte=now) if kind is Kind.DUE else Q(status=status.FAILED)
 
 

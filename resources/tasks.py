@@ -1,0 +1,75 @@
+"""Background tasks of resources: ingestion, and the periodic search for ingestions and deletions left pending."""
+
+from concurrent.futures import Future
+from datetime import datetime, timedelta
+from typing import Final
+
+from core.tasks import Round, Series, periodic, task
+from documents.reader import MAX_CHILDREN
+from engines.port import HEALTH_TIMEOUT_SECONDS, Engine
+from engines.registry import get_engine
+from resources import queries
+from resources.services import storage_binding
+from resources.services.deletion import finish_deletion
+from resources.services.ingestion import enqueue_ingestion, try_ingest
+from resources.services.unfinished import unfinished_ingestions
+
+MAINTENANCE: Final = Series("maintenance", lease=timedelta(seconds=30))
+"""Short tasks. One process at a time runs them."""
+RECOVERY: Final = timedelta(seconds=30)
+"""The time after the end of an outage in which failures are retried without their backoff. Calls that began in the
+outage, or that the circuit breaker refused, still fail in this time."""
+RECOVERY_PAUSE: Final = timedelta(seconds=10)
+"""The pause between two such retries of one resource, whose failure may have another cause than the outage."""
+BATCH: Final = 200
+
+# The embedded engine reads documents in child processes of one core each, and text without one. An external engine
+# only means waiting.
+task("ingest_document", slots=MAX_CHILDREN)(try_ingest)
+task("ingest_text", slots=2)(try_ingest)
+task("ingest_externally", slots=8)(try_ingest)
+
+
+class Reconciler:
+    """Starts pending ingestions and finishes pending deletions."""
+
+    def __init__(self, *, engine: Engine | None = None) -> None:
+        self._engine = engine
+        self._outage_end: datetime | None = None
+
+    def __call__(self, run: Round) -> None:
+        self.ingest(run.clock())
+        self.finish_deletions(run.clock())
+
+    def ingest(self, now: datetime) -> list[Future[None]]:
+        """Start the ingestions that are due and return their futures."""
+        self._retry_after_outage(now)
+        return [
+            enqueue_ingestion(item.resource_id, item.user_pk, is_quick=item.is_quick)
+            for item in unfinished_ingestions(now, BATCH)
+        ]
+
+    def finish_deletions(self, now: datetime) -> int:
+        """Clean up deleted resources; return the number of attempts."""
+        pending = list(queries.pending_deletions(now).values_list("resource_id", flat=True)[:BATCH])
+        if not pending or not storage_binding.may_remove_files():
+            return 0
+        for resource_id in pending:
+            finish_deletion(resource_id, engine=self._engine or get_engine())
+        return len(pending)
+
+    def _retry_after_outage(self, now: datetime) -> None:
+        """Make failures due at once after an outage, in which their backoff has grown."""
+        outage_end = self._outage_end or now  # the start of this process may follow an outage
+        self._outage_end = outage_end
+        waiting = queries.waiting_for_retry(now)
+        if not waiting.exists():
+            return
+        if (self._engine or get_engine()).health(HEALTH_TIMEOUT_SECONDS).status != "ok":
+            self._outage_end = now
+        elif now < outage_end + RECOVERY:
+            failed_before = max(outage_end, now - RECOVERY_PAUSE)
+            waiting.filter(updated_at__lte=failed_before).update(retry_at=now)
+
+
+periodic("reconcile", series=MAINTENANCE)(Reconciler())
