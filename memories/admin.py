@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from django.contrib import admin
 
 from accounts.admin_base import PersonalAdmin
@@ -10,17 +8,15 @@ from memories.models import Override, OverrideRevision, Tombstone
 class TombstoneAdmin(PersonalAdmin):
     list_display = ("tombstone_id", "user", "memory_id", "session_id", "actor_kind", "created_at", "undone_at")
     list_filter = ("actor_kind", ("undone_at", admin.EmptyFieldListFilter), "created_at")
-    list_select_related = ("user",)
     search_fields = ("user__user_id__exact", "tombstone_id__exact", "memory_id__exact", "session_id__exact")
 
 
 @admin.register(Override)
 class OverrideAdmin(PersonalAdmin):
-    """The list shows no text: it is read one memory at a time."""
+    """The list shows no text. Operators read it on the page of each override."""
 
     list_display = ("override_id", "user", "memory_id", "session_id", "actor_kind", "updated_at", "undone_at")
     list_filter = ("actor_kind", ("undone_at", admin.EmptyFieldListFilter), "updated_at")
-    list_select_related = ("user",)
     search_fields = ("user__user_id__exact", "override_id__exact", "memory_id__exact", "session_id__exact")
 
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import secrets
 
 from django.db import models
@@ -7,7 +5,7 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from accounts.models import MemoryUser
-from store.models import Memory
+from store.models import Memory, Owned
 
 
 def new_tombstone_id() -> str:
@@ -18,18 +16,15 @@ def new_override_id() -> str:
     return f"o_{secrets.token_hex(16)}"
 
 
-class Decision(models.Model):
-    """What a user decided about a memory of theirs, by whom it was done, and whether it was undone."""
+class Decision(Owned):
+    """A decision about a user's memory, with its actor. It is active until `undone_at`."""
 
-    user = models.ForeignKey(MemoryUser, models.CASCADE, verbose_name=_("user"), related_name="+")
-    app_id = models.CharField(_("app id"), max_length=64)
-    project_id = models.CharField(_("project id"), max_length=64)
-    session_id = models.CharField(_("session id"), max_length=128, blank=True)
-    # What is deleted for good takes with it what was decided about it, wordings above all.
+    session_id = models.CharField(_("session ID"), max_length=128, blank=True)
+    # Purging a memory deletes its decisions too, above all the texts of overrides.
     row = models.ForeignKey(
         Memory, models.CASCADE, verbose_name=_("row"), null=True, blank=True, related_name="+", editable=False
     )
-    actor_kind = models.CharField(_("actor kind"), max_length=16)
+    actor_kind = models.CharField(_("actor type"), max_length=16)
     actor = models.CharField(_("actor"), max_length=150, blank=True)
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
     undone_at = models.DateTimeField(_("undone at"), null=True, blank=True)
@@ -39,12 +34,12 @@ class Decision(models.Model):
 
 
 class Tombstone(Decision):
-    """A deletion of one memory, or of a whole session (`memory_id` empty): in force until undone."""
+    """A deletion of one memory, or of a whole session (`memory_id` empty)."""
 
     tombstone_id = models.CharField(
-        _("tombstone id"), primary_key=True, max_length=40, default=new_tombstone_id, editable=False
+        _("tombstone ID"), primary_key=True, max_length=40, default=new_tombstone_id, editable=False
     )
-    memory_id = models.CharField(_("memory id"), max_length=256, blank=True)
+    memory_id = models.CharField(_("memory ID"), max_length=256, blank=True)
     reason = models.TextField(_("reason"), blank=True)
 
     class Meta:
@@ -78,12 +73,12 @@ class Tombstone(Decision):
 
 
 class Override(Decision):
-    """A correction of a memory, in force until undone. `text` holds now, `original_text` is what the engine said."""
+    """A replacement of a memory's text, category or importance. `original_text` is the engine's, `text` the current."""
 
     override_id = models.CharField(
-        _("override id"), primary_key=True, max_length=40, default=new_override_id, editable=False
+        _("override ID"), primary_key=True, max_length=40, default=new_override_id, editable=False
     )
-    memory_id = models.CharField(_("memory id"), max_length=256)
+    memory_id = models.CharField(_("memory ID"), max_length=256)
     text = models.TextField(_("text"))
     original_text = models.TextField(_("original text"))
     updated_at = models.DateTimeField(_("updated at"), auto_now=True)
@@ -106,14 +101,14 @@ class Override(Decision):
 
 
 class OverrideRevision(models.Model):
-    """What a memory said once: number 0 is the engine's own, the highest of an override in force holds now."""
+    """A text of an overridden memory: number 0 is the engine's, the highest number is the current one."""
 
     override = models.ForeignKey(Override, models.CASCADE, verbose_name=_("override"), related_name="revisions")
     number = models.PositiveIntegerField(_("number"))
     text = models.TextField(_("text"))
     category = models.CharField(_("category"), max_length=40, blank=True)
     importance = models.FloatField(_("importance"), null=True, blank=True)
-    actor_kind = models.CharField(_("actor kind"), max_length=16, blank=True)
+    actor_kind = models.CharField(_("actor type"), max_length=16, blank=True)
     actor = models.CharField(_("actor"), max_length=150, blank=True)
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
@@ -17,7 +15,7 @@ from django.utils.translation import gettext as _
 from accounts.admin_base import PersonalAdmin, actor_of
 from accounts.models import MemoryUser
 from core.errors import FieldError, GatewayError, PreconditionFailed
-from core.sentences import told
+from core.localization import localized
 from profiles import document_form, services
 from profiles.diff import differences
 from profiles.documents import Document, Status
@@ -32,7 +30,7 @@ CHANGES_SHOWN = 50
 class ProfileMemoryAdmin(PersonalAdmin):
     """Profile documents. A document is edited, compared and restored on pages addressed by user and kind.
 
-    These pages exist before the document's row does.
+    They also work for a document that has no row yet.
     """
 
     list_display = ("id", "owner", "memory_type", "status", "version", "updated_at")
@@ -51,49 +49,34 @@ class ProfileMemoryAdmin(PersonalAdmin):
         ]
 
     def edit_view(self, request: HttpRequest, user_pk: UUID, kind: str) -> HttpResponseBase:
-        """Show the document as a form; read-only without the permission to change it."""
-        user, known = self._subject(request, user_pk, kind)
-        if request.method == "POST":
-            return self._handle_post(request, user, known)
-        document = services.read(user.pk, known)
-        return self._form(request, user, document, document.content.model_dump())
-
-    def _handle_post(self, request: HttpRequest, user: MemoryUser, kind: Kind) -> HttpResponseBase:
+        """Show the document as a form, read-only without the permission to change it; save what the form sends."""
+        user, checked_kind = self._subject(request, user_pk, kind)
+        if request.method != "POST":
+            document = services.read(user.pk, checked_kind)
+            return self._form(request, user, document, document.content.model_dump())
         self._require(request, "change")
-        model, etag = MODELS[kind], request.POST.get("etag", "")
+        model, etag = MODELS[checked_kind], request.POST.get("etag", "")
         values = document_form.read(model, request.POST)
         if action := request.POST.get("do"):
             values = document_form.apply(model, values, action)
-            return self._form(request, user, services.read(user.pk, kind), values, etag=etag, is_unsaved=True)
+            return self._form(request, user, services.read(user.pk, checked_kind), values, etag=etag, is_unsaved=True)
         values = document_form.without_blanks(values)
         try:
-            services.write(user.pk, kind, values, actor=actor_of(request), if_match={etag})
+            services.write(user.pk, checked_kind, values, actor=actor_of(request), if_match={etag})
+        except PreconditionFailed:
+            # The form shows the other changes and gets the new ETag: saving again overwrites them.
+            opened = etag.strip('"').rpartition("-")[2]
+            before = _content(user, checked_kind, int(opened) if opened.isdecimal() and len(opened) < 10 else 0)
+            document = services.read(user.pk, checked_kind)
+            others = differences(before, document.content, _language())
+            message = _("The document has changed since you opened it. Save again to overwrite it.")
+            return self._form(request, user, document, values, refused=message, others=others)
         except GatewayError as error:
-            return self._form_with_errors(request, user, services.read(user.pk, kind), values, error)
-        messages.success(request, _("The document is saved."))
-        return redirect("admin:profiles_profilememory_edit", user.pk, kind)
-
-    def _form_with_errors(
-        self, request: HttpRequest, user: MemoryUser, document: Document, values: dict[str, Any], error: GatewayError
-    ) -> HttpResponse:
-        """Show the form again with errors; after an edit conflict also with the other changes.
-
-        The form then carries the new ETag, so that saving again overwrites these changes.
-        """
-        if not isinstance(error, PreconditionFailed):
-            etag = request.POST.get("etag", "")
-            message = _("Please correct the errors below.") if error.errors else told(error.detail)
+            document = services.read(user.pk, checked_kind)
+            message = _("Please correct the errors below.") if error.errors else localized(error.detail)
             return self._form(request, user, document, values, etag=etag, errors=error.errors, refused=message)
-        seen = request.POST.get("etag", "").strip('"').rpartition("-")[2]
-        before = _content(user, document.kind, int(seen) if seen.isdecimal() and len(seen) < 10 else 0)
-        return self._form(
-            request,
-            user,
-            document,
-            values,
-            refused=_("Somebody changed the document meanwhile. Saving again puts yours in its place."),
-            others=differences(before, document.content, _language()),
-        )
+        messages.success(request, _("Document saved."))
+        return redirect("admin:profiles_profilememory_edit", user.pk, checked_kind)
 
     def _form(
         self,
@@ -121,50 +104,52 @@ class ProfileMemoryAdmin(PersonalAdmin):
         )
 
     def status_view(self, request: HttpRequest, user_pk: UUID, kind: str) -> HttpResponseBase:
-        user, known = self._subject(request, user_pk, kind)
+        user, checked_kind = self._subject(request, user_pk, kind)
         self._require(request, "disable")
         if request.method == "POST":
             is_disabled = request.POST.get("status") == Status.DISABLED
-            services.set_disabled(user.pk, known, is_disabled, actor=actor_of(request))
+            services.set_disabled(user.pk, checked_kind, is_disabled, actor=actor_of(request))
             message = (
-                _("The document is disabled: it reads as nothing.") if is_disabled else _("The document is enabled.")
+                _("Document disabled. Agents and applications now read it as empty.")
+                if is_disabled
+                else _("Document enabled.")
             )
             messages.success(request, message)
-        return redirect("admin:profiles_profilememory_edit", user.pk, known)
+        return redirect("admin:profiles_profilememory_edit", user.pk, checked_kind)
 
     def versions_view(self, request: HttpRequest, user_pk: UUID, kind: str) -> HttpResponseBase:
-        user, known = self._subject(request, user_pk, kind)
+        user, checked_kind = self._subject(request, user_pk, kind)
         before = request.GET.get("before", "")
         changes = services.history(
-            user.pk, known, before=int(before) if before.isdecimal() else None, limit=CHANGES_SHOWN + 1
+            user.pk, checked_kind, before=int(before) if before.isdecimal() else None, limit=CHANGES_SHOWN + 1
         )
         older = changes[CHANGES_SHOWN - 1].version if len(changes) > CHANGES_SHOWN else None
-        return self._page(request, "versions", user, known, changes=changes[:CHANGES_SHOWN], older=older)
+        return self._page(request, "versions", user, checked_kind, changes=changes[:CHANGES_SHOWN], older=older)
 
     def version_view(self, request: HttpRequest, user_pk: UUID, kind: str, version: int) -> HttpResponseBase:
-        """Show the changes of that version, and what restoring it would change."""
-        user, known = self._subject(request, user_pk, kind)
+        """Show the changes of a version, and the changes that restoring it would make."""
+        user, checked_kind = self._subject(request, user_pk, kind)
         try:
             if request.method == "POST":
                 self._require(request, "restore")
                 services.restore(
-                    user.pk, known, version, actor=actor_of(request), if_match={request.POST.get("etag", "")}
+                    user.pk, checked_kind, version, actor=actor_of(request), if_match={request.POST.get("etag", "")}
                 )
-                messages.success(request, _("The document says again what it said in version %s.") % version)
-                return redirect("admin:profiles_profilememory_edit", user.pk, known)
-            revision = services.revision(user.pk, known, version)
+                messages.success(request, _("Version %s restored.") % version)
+                return redirect("admin:profiles_profilememory_edit", user.pk, checked_kind)
+            revision = services.revision(user.pk, checked_kind, version)
         except GatewayError as error:
-            messages.error(request, told(error.detail))
-            return redirect("admin:profiles_profilememory_versions", user.pk, known)
-        document, language = services.read(user.pk, known), _language()
+            messages.error(request, localized(error.detail))
+            return redirect("admin:profiles_profilememory_versions", user.pk, checked_kind)
+        document, language = services.read(user.pk, checked_kind), _language()
         return self._page(
             request,
             "version",
             user,
-            known,
+            checked_kind,
             document=document,
             change=revision.change,
-            changed=differences(_content(user, known, version - 1), revision.content, language),
+            changed=differences(_content(user, checked_kind, version - 1), revision.content, language),
             restoring=differences(document.content, revision.content, language),
             may_restore=request.user.has_perm("profiles.restore_profilememory") and not document.is_disabled,
         )
@@ -182,14 +167,10 @@ class ProfileMemoryAdmin(PersonalAdmin):
     def _page(self, request: HttpRequest, page: str, user: MemoryUser, kind: Kind, **context: Any) -> HttpResponse:
         self._record(request, "view", subject_id=kind, user_id=user.user_id, detail={"page": page})
         title = f"{user.user_id}: {label(kind, _language())}"
-        whole = {
-            **self.admin_site.each_context(request),
-            "opts": self.opts,
-            "title": title,
-            "owner": user,
-            "kind": kind,
-        }
-        return TemplateResponse(request, f"admin/profiles/{page}.html", {**whole, **context})
+        context = {"opts": self.opts, "title": title, "owner": user, "kind": kind, **context}
+        return TemplateResponse(
+            request, f"admin/profiles/{page}.html", {**self.admin_site.each_context(request), **context}
+        )
 
 
 @admin.register(ProfileRevision)
@@ -199,11 +180,11 @@ class ProfileRevisionAdmin(PersonalAdmin):
     list_select_related = ("profile__owner",)
     search_fields = ("profile__owner__user_id__exact",)
 
-    @admin.display(description=gettext_lazy("owner"))
+    @admin.display(description=gettext_lazy("user"))
     def owner(self, row: ProfileRevision) -> str:
         return row.profile.owner.user_id
 
-    @admin.display(description=gettext_lazy("memory type"))
+    @admin.display(description=gettext_lazy("document type"))
     def memory_type(self, row: ProfileRevision) -> str:
         return row.profile.memory_type
 

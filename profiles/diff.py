@@ -1,7 +1,5 @@
 """Differences between two states of a document, as text."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,6 +8,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from profiles.labels import Language, label
+from profiles.prompts import window_text
 from profiles.schemas import Content, Entry, TimeWindow
 
 _Path = tuple[str, ...]
@@ -17,7 +16,7 @@ _Path = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A difference in one field. `where` is the field's path; empty text means no value."""
+    """A difference in one field, whose path is `where`. An empty text means no value."""
 
     where: str
     before: str
@@ -43,24 +42,18 @@ def _leaves(model: BaseModel, path: _Path, language: Language) -> Iterator[tuple
             yield from _leaves(value, here, language)
         elif isinstance(value, list) and value and isinstance(value[0], Entry):
             yield here, ", ".join(entry.name for entry in value)
-            yield from _entries(value, here, language)
+            counts: Counter[str] = Counter()
+            for entry in value:
+                counts[entry.name] += 1  # entries with the same name are numbered
+                number = f" ({counts[entry.name]})" if counts[entry.name] > 1 else ""
+                yield from _leaves(entry, (*here, f"{entry.name}{number}"), language)
         else:
             yield here, _text(value, language)
-
-
-def _entries(entries: list[Entry], path: _Path, language: Language) -> Iterator[tuple[_Path, str]]:
-    """Yield entries by name; entries of one name are numbered."""
-    seen: Counter[str] = Counter()
-    for entry in entries:
-        seen[entry.name] += 1
-        again = f" ({seen[entry.name]})" if seen[entry.name] > 1 else ""
-        yield from _leaves(entry, (*path, f"{entry.name}{again}"), language)
 
 
 def _text(value: Any, language: Language) -> str:
     if isinstance(value, list):
         return "\n".join(_text(item, language) for item in value)
     if isinstance(value, TimeWindow):
-        days = " ".join(label(day, language) for day in value.weekdays)
-        return f"{days} {value.start}–{value.end}".strip()
+        return window_text(value, language)
     return "" if value is None else str(value)

@@ -1,7 +1,5 @@
 """Data types of documents, between the database and the API."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,8 +8,9 @@ from typing import Any, cast
 from pydantic import ValidationError
 
 from core.errors import FieldError, InvalidInput, PreconditionFailed, TooLarge
+from core.messages import Message as _
 from core.rest import invalid_input
-from profiles.models import ProfileMemory
+from profiles.models import ProfileMemory, ProfileRevision
 from profiles.schemas import MODELS, Content, Kind
 
 MAX_DOCUMENT_BYTES = 512 * 1024
@@ -22,7 +21,7 @@ Status = ProfileMemory.MemoryStatus
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """A current document. Version 0, without times, is the default document that nobody wrote."""
+    """A document in its current version. Version 0, without times, is the default before the first write."""
 
     kind: Kind
     content: Content
@@ -46,21 +45,10 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """A change of a document, with its actor."""
-
-    version: int
-    action: str
-    actor_kind: str
-    actor: str
-    created_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
 class Revision:
-    """A document after a change. `readable` is None while the document is disabled."""
+    """A version of a document. `readable` is None while the document is disabled."""
 
-    change: Change
+    change: ProfileRevision
     content: Content
     readable: Content | None
 
@@ -90,18 +78,19 @@ def validated(kind: Kind, content: Mapping[str, Any] | Content) -> Content:
     try:
         document = MODELS[kind].model_validate(content)
     except ValidationError as error:
-        refused = invalid_input(error)
-        named = [FieldError(f"content.{item.field}", item.message) for item in refused.errors]
-        raise InvalidInput("; ".join(f"{item.field}: {item.message}" for item in named[:5]), errors=named) from None
+        errors = [FieldError(f"content.{item.field}", item.message) for item in invalid_input(error).errors]
+        raise InvalidInput.of_fields(errors) from None
     if len(document.model_dump_json().encode()) > MAX_DOCUMENT_BYTES:
-        raise TooLarge(f"A document must be at most {MAX_DOCUMENT_BYTES} bytes of JSON.")
+        raise TooLarge(_("A document must be at most %(number)s bytes of JSON.", number=MAX_DOCUMENT_BYTES))
     return document
 
 
-def require_match(etag: str, if_match: Collection[str] | None) -> None:
-    """Check that the ETag is one of `if_match`; None accepts any.
+def require_match(etag: str, if_match: Collection[str] | None, if_none_match: Collection[str] = ()) -> None:
+    """Check that the ETag is one of `if_match` (None accepts any) and none of `if_none_match`.
 
     Raises: `PreconditionFailed`.
     """
     if if_match is not None and ANY not in if_match and etag not in if_match:
-        raise PreconditionFailed(f"The document has changed: its ETag is {etag} now. Read it again.")
+        raise PreconditionFailed(_("The document has changed; its ETag is now %(etag)s. Read it again.", etag=etag))
+    if any(one == ANY or one.removeprefix("W/") == etag for one in if_none_match):
+        raise PreconditionFailed(_("The document exists and its ETag is %(etag)s.", etag=etag))

@@ -1,10 +1,8 @@
 """Labels of fields and values, in English and Chinese, for prompts and pages.
 
-They are not in the message catalogue: the caller of a prompt chooses its language, independent of the request's
+They are not in the message catalog: the caller of a prompt chooses its language, independent of the request's
 language.
 """
-
-from __future__ import annotations
 
 from typing import Literal
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import uuid
 
 from django.db import models
@@ -19,12 +17,14 @@ class ProfileMemory(models.Model):
         ACTIVE = "active", _("Active")
         DISABLED = "disabled", _("Disabled")
 
-    id = models.UUIDField(_("id"), primary_key=True, default=uuid.uuid4, editable=False)
-    owner = models.ForeignKey(MemoryUser, models.CASCADE, verbose_name=_("owner"), related_name="+")
-    memory_type = models.CharField(_("memory type"), max_length=20, choices=MemoryType)
+    id = models.UUIDField(_("ID"), primary_key=True, default=uuid.uuid4, editable=False)
+    owner = models.ForeignKey(MemoryUser, models.CASCADE, verbose_name=_("user"), related_name="+")
+    memory_type = models.CharField(_("document type"), max_length=20, choices=MemoryType)
     content = models.JSONField(_("content"))
     status = models.CharField(_("status"), max_length=20, choices=MemoryStatus, default=MemoryStatus.ACTIVE)
-    version = models.PositiveIntegerField(_("version"), help_text=_("Counts every change; the ETag is made of it."))
+    version = models.PositiveIntegerField(
+        _("version"), help_text=_("Incremented by every change; the ETag is derived from it.")
+    )
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
     updated_at = models.DateTimeField(_("updated at"), auto_now=True)
 
@@ -44,7 +44,7 @@ class ProfileMemory(models.Model):
 
 
 class ProfileRevision(models.Model):
-    """A document as one change left it, and who made the change."""
+    """A version of a document: its content after one change, and the actor of the change."""
 
     class Action(models.TextChoices):
         WRITE = "write", _("Write")
@@ -58,7 +58,7 @@ class ProfileRevision(models.Model):
     version = models.PositiveIntegerField(_("version"))
     action = models.CharField(_("action"), max_length=16, choices=Action)
     content = models.JSONField(_("content"))
-    actor_kind = models.CharField(_("actor kind"), max_length=16)
+    actor_kind = models.CharField(_("actor type"), max_length=16)
     actor = models.CharField(_("actor"), max_length=150, blank=True)
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
 

@@ -1,9 +1,7 @@
 """Operations on a user's two documents: read, write, merge, restore, disable. Each change creates a version.
 
-Every change locks the user's row first, so that changes run one after the other.
+A lock on the user's row serializes changes.
 """
-
-from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -15,11 +13,12 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from accounts.audit import Actor, record
-from accounts.models import MemoryUser
+from accounts.models import AuditEvent, MemoryUser
 from core.errors import Conflict, NotFound
-from profiles import merge, prompts, provenance
+from core.messages import Message as _
+from core.times import isoformat
+from profiles import merge, prompts
 from profiles.documents import (
-    Change,
     Document,
     Revision,
     Status,
@@ -31,9 +30,24 @@ from profiles.documents import (
 from profiles.labels import Language
 from profiles.models import ProfileMemory, ProfileRevision
 from profiles.prompts import AgentType
-from profiles.schemas import MODELS, Content, Kind, UserMemoryContent, WorkProfileContent
+from profiles.schemas import (
+    MODELS,
+    Content,
+    EntryMeta,
+    Kind,
+    MemorySource,
+    UserMemoryContent,
+    WorkProfileContent,
+    item_of,
+    model_of,
+)
 
 KEPT_REVISIONS = 200
+AGENT_CONFIDENCE = 0.7
+_SOURCES: dict[str, MemorySource] = {
+    AuditEvent.ActorKind.KEY: "user_stated",
+    AuditEvent.ActorKind.OPERATOR: "operator",
+}
 
 Action = ProfileRevision.Action
 Plain = dict[str, Any]
@@ -41,7 +55,7 @@ Plain = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A prompt. `text` is empty if nothing is known or the document is disabled."""
+    """A prompt. `text` is empty if the document is empty or disabled."""
 
     text: str
     language: Language
@@ -67,14 +81,24 @@ def write(
     actor: Actor,
     agent_id: str = "",
     if_match: Collection[str] | None = None,
+    if_none_match: Collection[str] = (),
 ) -> Document:
-    """Replace a document. With `if_match`, one of these ETags must be the current one.
+    """Replace a document. With `if_match`, one of these ETags must be the current one; with `if_none_match`, none.
 
     Raises: `InvalidInput`, `NotFound` for an unknown user, `PreconditionFailed`, `Conflict` if the document is
     disabled, `TooLarge`.
     """
     written = validated(kind, content)
-    return _change(user_pk, kind, Action.WRITE, lambda _: written, actor=actor, agent_id=agent_id, if_match=if_match)
+    return _change(
+        user_pk,
+        kind,
+        Action.WRITE,
+        lambda _: written,
+        actor=actor,
+        agent_id=agent_id,
+        if_match=if_match,
+        if_none_match=if_none_match,
+    )
 
 
 def patch(
@@ -86,17 +110,27 @@ def patch(
     merge_lists: bool = False,
     agent_id: str = "",
     if_match: Collection[str] | None = None,
+    if_none_match: Collection[str] = (),
 ) -> Document:
     """Merge a part into the current document (see `merge.merge`).
 
-    Raises: the errors of `write`; `Conflict` also if `merge_lists` meets several entries of one name.
+    Raises: the errors of `write`; with `merge_lists`, `Conflict` also if several entries have the same name.
     """
 
     def merged(document: Document) -> Content:
         current = document.content.model_dump()
         return validated(kind, merge.merge(MODELS[kind], current, changes, merge_lists=merge_lists, path="content"))
 
-    return _change(user_pk, kind, Action.PATCH, merged, actor=actor, agent_id=agent_id, if_match=if_match)
+    return _change(
+        user_pk,
+        kind,
+        Action.PATCH,
+        merged,
+        actor=actor,
+        agent_id=agent_id,
+        if_match=if_match,
+        if_none_match=if_none_match,
+    )
 
 
 def restore(
@@ -106,8 +140,9 @@ def restore(
     *,
     actor: Actor,
     if_match: Collection[str] | None = None,
+    if_none_match: Collection[str] = (),
 ) -> Document:
-    """Restore the document's content of a version.
+    """Restore the content of a version, as a new version.
 
     Raises: `NotFound`, `PreconditionFailed`, `Conflict` if the document is disabled.
     """
@@ -118,6 +153,7 @@ def restore(
         lambda _: revision(user_pk, kind, version).content,
         actor=actor,
         if_match=if_match,
+        if_none_match=if_none_match,
         detail={"restored": version},
     )
 
@@ -136,33 +172,25 @@ def set_disabled(user_pk: UUID, kind: Kind, is_disabled: bool, *, actor: Actor) 
         return document_of(row)
 
 
-def history(user_pk: UUID, kind: Kind, *, before: int | None = None, limit: int = 50) -> list[Change]:
+def history(user_pk: UUID, kind: Kind, *, before: int | None = None, limit: int = 50) -> list[ProfileRevision]:
     """Return the changes of a document, newest first; `before` is a version. One statement."""
     rows = _revisions(user_pk, kind)
     if before is not None:
         rows = rows.filter(version__lt=before)
-    return [Change(*row) for row in rows.order_by("-version").values_list(*_CHANGE)[:limit]]
+    return list(rows.order_by("-version").defer("content")[:limit])
 
 
 def revision(user_pk: UUID, kind: Kind, version: int) -> Revision:
-    """Return the document as of a version. One statement.
+    """Return a version of a document. One statement.
 
     Raises: `NotFound`, also for versions older than the newest 200.
     """
     found = _revisions(user_pk, kind).filter(version=min(version, _MAX_VERSION))
-    row = found.values_list(*_CHANGE, "content", "profile__status").first()
+    row = found.select_related("profile").first()
     if row is None:
-        raise NotFound("There is no such version.")
-    *change, stored, status = row
-    content = MODELS[kind].model_validate(stored)
-    return Revision(Change(*change), content, None if status == Status.DISABLED else content)
-
-
-def prompt_for(
-    user_pk: UUID, agent: AgentType, *, max_tokens: int | None = None, language: Language | None = None
-) -> str:
-    """Return the text of `make_prompt`."""
-    return make_prompt(user_pk, agent, max_tokens=max_tokens, language=language).text
+        raise NotFound(_("There is no such version."))
+    content = MODELS[kind].model_validate(row.content)
+    return Revision(row, content, None if row.profile.status == Status.DISABLED else content)
 
 
 def make_prompt(
@@ -180,7 +208,6 @@ def make_prompt(
 
 
 _MAX_VERSION = 2**31 - 1
-_CHANGE = ("version", "action", "actor_kind", "actor", "created_at")
 
 
 def _revisions(user_pk: UUID, kind: Kind) -> QuerySet[ProfileRevision]:
@@ -196,17 +223,18 @@ def _change(
     actor: Actor,
     agent_id: str = "",
     if_match: Collection[str] | None,
+    if_none_match: Collection[str],
     detail: Plain | None = None,
 ) -> Document:
     """Change a document in a transaction. Unchanged content creates no version."""
     with transaction.atomic():
         user, row = _lock(user_pk, kind)
         document = document_of(row)
-        require_match(document.etag, if_match)
+        require_match(document.etag, if_match, if_none_match)
         if document.is_disabled:
-            raise Conflict("This document is disabled: an operator has to enable it first.")
+            raise Conflict(_("This document is disabled. Ask the operator to enable it."))
         content = make(document)
-        provenance.fill_in(content, document.content, provenance.meta_of(actor, agent_id, timezone.now()))
+        _fill_in_provenance(content, document.content, actor, agent_id)
         if content == document.content:
             return document
         row.content = content.model_dump()
@@ -214,11 +242,26 @@ def _change(
         return document_of(row)
 
 
+def _fill_in_provenance(content: Content, before: Content, actor: Actor, agent_id: str) -> None:
+    """Set the missing `meta` of entries: the previous one of an unchanged entry, else that of the writer."""
+    now = isoformat(timezone.now())
+    meta = EntryMeta(source=_SOURCES.get(actor.kind, "import"), confidence=1.0, last_updated_at=now)
+    if agent_id:
+        meta = EntryMeta(source="agent_inferred", confidence=AGENT_CONFIDENCE, last_updated_at=now)
+    for field, info in type(content).model_fields.items():
+        model = model_of(item_of(info.annotation))
+        if model is not None and "meta" in model.model_fields:
+            known = {entry.model_dump_json(exclude={"meta"}): entry.meta for entry in getattr(before, field)}
+            for entry in getattr(content, field):
+                if "meta" not in entry.model_fields_set:
+                    entry.meta = known.get(entry.model_dump_json(exclude={"meta"}), meta)
+
+
 def _lock(user_pk: UUID, kind: Kind) -> tuple[MemoryUser, ProfileMemory]:
-    """Return the user, locked, and the document's row, a new one if it does not exist."""
+    """Return the user, locked, and the document's row, which is new and unsaved if there was none."""
     user = MemoryUser.objects.select_for_update(no_key=True).filter(pk=user_pk).first()
     if user is None:
-        raise NotFound("There is no such user.")
+        raise NotFound(_("There is no such user."))
     row = ProfileMemory.objects.filter(owner=user, memory_type=kind).first()
     return user, row or ProfileMemory(owner=user, memory_type=kind, content=MODELS[kind]().model_dump(), version=0)
 

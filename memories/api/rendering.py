@@ -1,6 +1,4 @@
-"""Answers as plain data for orjson: no serializer on the hot path."""
-
-from __future__ import annotations
+"""Responses as plain data for orjson: no serializer on the hot path."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -11,14 +9,13 @@ from core.times import from_ms, isoformat
 from engines.port import AddResult, FlushResult
 from memories.models import Tombstone
 from memories.queries import Event
-from memories.services.search import Found, SearchAnswer
+from memories.services.search import ScopedHit, SearchAnswer
 from store.models import Session
-from store.neighbours import Neighbour, Surroundings
+from store.neighbors import Neighbor
 from store.types import StoredMemory
 
 
 def search_answer(answer: SearchAnswer, *, explain: bool, context: int) -> dict[str, Any]:
-    """The body of `POST /memories/search`."""
     return {
         "results": [_result(found, explain, bool(context)) for found in answer.results],
         "meta": {
@@ -28,9 +25,10 @@ def search_answer(answer: SearchAnswer, *, explain: bool, context: int) -> dict[
     }
 
 
-def _result(found: Found, explain: bool, with_context: bool) -> dict[str, Any]:
+def _result(found: ScopedHit, explain: bool, with_context: bool) -> dict[str, Any]:
     hit = found.hit
-    resource_id, uri = _resource(hit.session_id)
+    session = parse_session_id(hit.session_id or "")
+    user_id = session.user_id if session.kind == "resource" else None
     result = {
         "id": hit.memory_id,
         "memory_type": hit.memory_type,
@@ -38,8 +36,8 @@ def _result(found: Found, explain: bool, with_context: bool) -> dict[str, Any]:
         "text": hit.text,
         "score": hit.score,
         "source_scope": found.scope,
-        "resource_id": resource_id,
-        "resource_uri": uri,
+        "resource_id": None if user_id is None else session.rest,
+        "resource_uri": None if user_id is None else resource_uri(user_id, session.rest),
         "attachments": [
             {"type": row.type, "name": row.name, "internal_uri": row.internal_uri} for row in found.attachments
         ],
@@ -48,31 +46,18 @@ def _result(found: Found, explain: bool, with_context: bool) -> dict[str, Any]:
     if explain:
         result["explain"] = {"legs": dict(hit.legs), "override_id": found.override_id}
     if with_context:
-        result["context"] = _context(found.context)
+        before, after = found.context or ((), ())  # none without a session, or if EverOS alone holds the memory
+        result["context"] = {"before": [_neighbor(one) for one in before], "after": [_neighbor(one) for one in after]}
     return result
 
 
-def _context(context: Surroundings | None) -> dict[str, Any]:
-    """Nothing where the memory has no session, or no copy of it is here."""
-    before, after = context or ((), ())
-    return {"before": [_neighbour(one) for one in before], "after": [_neighbour(one) for one in after]}
-
-
-def _neighbour(neighbour: Neighbour) -> dict[str, Any]:
+def _neighbor(neighbor: Neighbor) -> dict[str, Any]:
     return {
-        "id": neighbour.memory_id,
-        "sender_id": neighbour.sender_id,
-        "text": neighbour.text,
-        "timestamp_ms": neighbour.created_at_ms,
+        "id": neighbor.memory_id,
+        "sender_id": neighbor.sender_id,
+        "text": neighbor.text,
+        "timestamp_ms": neighbor.created_at_ms,
     }
-
-
-def _resource(session_id: str | None) -> tuple[str | None, str | None]:
-    """The resource that a session was made for, and its public address."""
-    name = parse_session_id(session_id or "")
-    if name.kind != "resource" or name.user_id is None:
-        return None, None
-    return name.rest, resource_uri(name.user_id, name.rest)
 
 
 def added(session_id: str, result: AddResult) -> dict[str, Any]:
@@ -104,7 +89,7 @@ def memory(stored: StoredMemory, override_ids: Mapping[str, str]) -> dict[str, A
         "agent_id": stored.agent_id,
         "timestamp_ms": stored.created_at_ms,
         "override_id": override_ids.get(stored.memory_id),
-        "deleted_at": _moment(stored.hidden_at),
+        "deleted_at": _iso_time(stored.hidden_at),
     }
 
 
@@ -133,11 +118,11 @@ def session(found: Session, counted: Mapping[str, int]) -> dict[str, Any]:
         "memories": counted.get("memories", 0),
         "pending": counted.get("pending", 0),
         "created_at": isoformat(found.created_at),
-        "flushed_at": _moment(found.flushed_at),
-        "searchable_at": _moment(found.searchable_at),
-        "deleted_at": _moment(found.hidden_at),
+        "flushed_at": _iso_time(found.flushed_at),
+        "searchable_at": _iso_time(found.searchable_at),
+        "deleted_at": _iso_time(found.hidden_at),
     }
 
 
-def _moment(moment: datetime | None) -> str | None:
+def _iso_time(moment: datetime | None) -> str | None:
     return None if moment is None else isoformat(moment)

@@ -1,12 +1,8 @@
-from __future__ import annotations
-
 from django.urls import path
 
-from memories.api.message_views import MessageViewSet
-from memories.api.session_views import SessionViewSet
-from memories.api.views import MemoryViewSet
+from memories.api.views import MemoryViewSet, MessageViewSet, SessionViewSet
 
-# Ids may hold slashes: an upstream makes a message's id of its session's.
+# Ids may contain slashes: EverOS builds a message's id from that of its session.
 urlpatterns = [
     path("memories", MemoryViewSet.as_view({"get": "list_memories"}), name="memory-list"),
     path("memories/add", MessageViewSet.as_view({"post": "add"}), name="memory-add"),

@@ -1,53 +1,57 @@
-from __future__ import annotations
-
-from datetime import datetime
-
+from django.conf import settings
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.viewsets import ViewSet
 
 from accounts.api.authentication import caller
-from accounts.api.openapi import problems, query_parameters
+from accounts.api.openapi import RequiredBodies, path_parameter, problems, query_parameters, request_body, success
+from accounts.api.schemas import ChatId
 from accounts.audit import Actor
 from core import pagination
-from core.rest import parse, parse_query
+from core.rest import MAX_JSON_BYTES, parse, parse_query
 from engines.registry import get_engine
 from memories import queries
 from memories.api import rendering
-from memories.api.openapi import BodyOnDelete
 from memories.api.schemas import memories as schemas
+from memories.api.schemas import messages as message_schemas
 from memories.api.schemas import search as search_schemas
-from memories.api.schemas.common import PageQuery
-from memories.models import Tombstone
 from memories.services import decisions, lookup
-from memories.services.owned import owner_of
+from memories.services.add import add, flush
+from memories.services.lookup import owner_of
 from memories.services.search import search
+
+_MEMORY_ID = path_parameter("memory_id", schemas.MemoryId)
+_SESSION_ID = path_parameter("session_id", ChatId)
 
 
 @extend_schema(tags=["memories"])
 class MemoryViewSet(ViewSet):
-    schema = BodyOnDelete()
+    schema = RequiredBodies()
 
     @extend_schema(
         operation_id="search_memories",
-        summary="Find memories for a question",
-        request=search_schemas.SearchBody,
-        responses={200: search_schemas.SearchOut, **problems(400, 401, 413, 422, 502, 503)},
+        summary="Search memories",
+        request=request_body(search_schemas.SearchBody),
+        responses={
+            200: success(search_schemas.SearchOut, "The results, best first."),
+            **problems(413, 422, 502),
+        },
     )
     def search(self, request: Request) -> Response:
-        """The caller's best memories, best first, with the files that they speak of."""
+        """Search the caller's memories in one or several search scopes. Deleted memories are never returned."""
         body = parse(search_schemas.SearchBody, request.data)
         answer = search(owner_of(caller(request), body.app_id, body.project_id), body.command())
         return Response(rendering.search_answer(answer, explain=body.explain, context=body.context))
 
     @extend_schema(
         operation_id="list_memories",
-        summary="Your memories, newest first",
+        summary="List memories",
         parameters=query_parameters(schemas.MemoryListQuery),
-        responses={200: schemas.MemoryPage, **problems(400, 401, 422)},
+        responses={200: success(schemas.MemoryPage, "A page of memories, newest first."), **problems(422)},
     )
     def list_memories(self, request: Request) -> Response:
+        """List the memories of a scope, without deleted ones."""
         query = parse_query(schemas.MemoryListQuery, request)
         owner = owner_of(caller(request), query.app_id, query.project_id)
         page = get_engine().list(owner, query.request())
@@ -61,13 +65,14 @@ class MemoryViewSet(ViewSet):
 
     @extend_schema(
         operation_id="get_memory",
-        summary="One of your memories, with everything that was decided about it",
-        parameters=query_parameters(schemas.MemoryQuery),
-        responses={200: schemas.MemoryDetail, **problems(400, 401, 404, 422)},
+        summary="Get a memory",
+        parameters=[_MEMORY_ID, *query_parameters(schemas.MemoryQuery)],
+        responses={200: success(schemas.MemoryDetail, "The memory and its history."), **problems(404, 422)},
     )
     def retrieve(self, request: Request, memory_id: str) -> Response:
+        """Get a memory, also a deleted one, with the history of its overrides and deletions."""
         query = parse_query(schemas.MemoryQuery, request)
-        stored = lookup.get_memory(caller(request).user_pk, query.which(memory_id), get_engine())
+        stored = lookup.get_memory(caller(request).user_pk, query.memory_ref(memory_id), get_engine())
         overrides = queries.override_ids(stored.owner, [stored.memory_id])
         events = [*queries.history(stored.owner, stored.memory_id), *queries.superseded(stored)]
         return Response(
@@ -79,78 +84,196 @@ class MemoryViewSet(ViewSet):
 
     @extend_schema(
         operation_id="correct_memory",
-        summary="Put other words in the place of a memory's",
-        request=schemas.CorrectionBody,
-        responses={200: schemas.Corrected, **problems(400, 401, 404, 409, 422)},
+        summary="Override a memory",
+        parameters=[_MEMORY_ID],
+        request=request_body(schemas.CorrectionBody),
+        responses={200: success(schemas.Corrected, "The active override."), **problems(404, 409, 422)},
     )
     def correct(self, request: Request, memory_id: str) -> Response:
+        """Replace the text, the category or the importance of a memory. The original stays in its history."""
         body = parse(schemas.CorrectionBody, request.data)
-        who = caller(request)
-        override = decisions.override(who.user_pk, body.which(memory_id), body.correction(), actor=Actor.key(who))
+        principal = caller(request)
+        override = decisions.override(
+            principal.user_pk, body.memory_ref(memory_id), body.correction(), actor=Actor.key(principal)
+        )
         return Response({"memory_id": memory_id, "override_id": override.override_id, "status": "active"})
 
     @extend_schema(
         operation_id="undo_correction",
-        summary="Give a memory its own words back",
-        parameters=query_parameters(schemas.MemoryQuery),
+        summary="Undo an override",
+        parameters=[_MEMORY_ID, *query_parameters(schemas.MemoryQuery)],
         request=None,
-        responses={200: schemas.Corrected, **problems(400, 401, 404, 422)},
+        responses={
+            200: success(schemas.Corrected, "The override that was undone.", status="undone"),
+            **problems(404, 422),
+        },
     )
     def undo_correction(self, request: Request, memory_id: str) -> Response:
+        """Undo the override of a memory: its original text, category and importance return."""
         query = parse_query(schemas.MemoryQuery, request)
-        who = caller(request)
-        override = decisions.undo_override(who.user_pk, query.which(memory_id), actor=Actor.key(who))
+        principal = caller(request)
+        override = decisions.undo_override(principal.user_pk, query.memory_ref(memory_id), actor=Actor.key(principal))
         return Response({"memory_id": memory_id, "override_id": override.override_id, "status": "undone"})
 
     @extend_schema(
         operation_id="delete_memory",
-        summary="Put a memory into the trash",
-        request=schemas.DeletionBody,
-        responses={200: schemas.Deleted, **problems(400, 401, 404, 409, 422)},
+        summary="Delete a memory",
+        parameters=[_MEMORY_ID],
+        request=request_body(schemas.DeletionBody),
+        responses={200: success(schemas.Deleted, "The deletion."), **problems(404, 409, 422)},
     )
     def destroy(self, request: Request, memory_id: str) -> Response:
+        """Move a memory to the trash. Searches and lists stop returning it at once."""
         body = parse(schemas.DeletionBody, request.data)
-        who = caller(request)
-        tombstone = decisions.delete(who.user_pk, body.which(memory_id), reason=body.reason or "", actor=Actor.key(who))
+        principal = caller(request)
+        tombstone = decisions.delete(
+            principal.user_pk, body.memory_ref(memory_id), reason=body.reason or "", actor=Actor.key(principal)
+        )
         return Response({"memory_id": memory_id, "tombstone_id": tombstone.tombstone_id, "status": "deleted"})
 
     @extend_schema(
         operation_id="restore_memory",
-        summary="Take a memory out of the trash",
-        request=schemas.MemoryBody,
-        responses={200: schemas.Deleted, **problems(400, 401, 404, 422)},
+        summary="Restore a memory",
+        parameters=[_MEMORY_ID],
+        request=request_body(schemas.MemoryBody),
+        responses={
+            200: success(schemas.Deleted, "The deletion that was undone.", status="restored"),
+            **problems(404, 422),
+        },
     )
     def restore(self, request: Request, memory_id: str) -> Response:
+        """Restore a memory from the trash."""
         body = parse(schemas.MemoryBody, request.data)
-        who = caller(request)
-        tombstone = decisions.restore(who.user_pk, body.which(memory_id), actor=Actor.key(who))
+        principal = caller(request)
+        tombstone = decisions.restore(principal.user_pk, body.memory_ref(memory_id), actor=Actor.key(principal))
         return Response({"memory_id": memory_id, "tombstone_id": tombstone.tombstone_id, "status": "restored"})
 
     @extend_schema(
         operation_id="list_trash",
-        summary="What you deleted and can restore, newest first",
-        parameters=query_parameters(PageQuery),
-        responses={200: schemas.TrashPage, **problems(400, 401, 422)},
+        summary="List deleted memories and sessions",
+        parameters=query_parameters(schemas.PageQuery),
+        responses={200: success(schemas.TrashPage, "A page of the trash, newest deletion first."), **problems(422)},
     )
     def list_trash(self, request: Request) -> Response:
-        query = parse_query(PageQuery, request)
+        """List the deletions of a scope that can be undone."""
+        query = parse_query(schemas.PageQuery, request)
         owner = owner_of(caller(request), query.app_id, query.project_id)
-        found = queries.trash(owner, _trash_position(query.cursor), query.limit + 1)
-        page = found[: query.limit]
+        after = None
+        if query.cursor is not None:
+            microseconds, tombstone_id = pagination.decode(query.cursor)
+            after = pagination.moment(microseconds), tombstone_id
+        found = queries.trash(owner, after, query.limit + 1)
+        page, following = found[: query.limit], None
+        if len(found) > query.limit:
+            following = pagination.encode(pagination.microseconds(page[-1].created_at), page[-1].tombstone_id)
         return Response(
             {
                 "trash": [rendering.trash_item(tombstone) for tombstone in page],
-                "next_cursor": _trash_cursor(page[-1]) if len(found) > query.limit else None,
+                "next_cursor": following,
             }
         )
 
 
-def _trash_position(cursor: str | None) -> tuple[datetime, str] | None:
-    if cursor is None:
-        return None
-    microseconds, tombstone_id = pagination.decode(cursor)
-    return pagination.moment(microseconds), tombstone_id
+@extend_schema(tags=["memories"])
+class MessageViewSet(ViewSet):
+    @property
+    def max_json_bytes(self) -> int:
+        """Leave room for one file of the largest size as base64, and for the text around it."""
+        return MAX_JSON_BYTES + -(-settings.MEMORY_GATEWAY_MAX_UPLOAD_BYTES // 3) * 4
+
+    @extend_schema(
+        operation_id="add_messages",
+        summary="Append messages to a session",
+        request=request_body(message_schemas.AddBody),
+        responses={
+            200: success(message_schemas.AddOut, "The engine has accepted the messages."),
+            **problems(404, 409, 413, 415, 422, 502, 507),
+        },
+    )
+    def add(self, request: Request) -> Response:
+        """Append messages to a session. Searches find them at once; a flush turns them into memories.
+
+        A failed request can be repeated: messages that the session already has are not stored again.
+        """
+        body = parse(message_schemas.AddBody, request.data)
+        result = add(owner_of(caller(request), body.app_id, body.project_id), body.command())
+        return Response(rendering.added(body.session_id, result))
+
+    @extend_schema(
+        operation_id="flush_session",
+        summary="Flush a session",
+        request=request_body(message_schemas.FlushBody),
+        responses={
+            200: success(message_schemas.FlushOut, "The messages are memories."),
+            **problems(404, 422, 502),
+        },
+    )
+    def flush(self, request: Request) -> Response:
+        """Turn the messages of a session into memories, for example at the end of a conversation."""
+        body = parse(message_schemas.FlushBody, request.data)
+        result = flush(owner_of(caller(request), body.app_id, body.project_id), body.session_id)
+        return Response(rendering.flushed(body.session_id, result))
 
 
-def _trash_cursor(tombstone: Tombstone) -> str:
-    return pagination.encode(pagination.microseconds(tombstone.created_at), tombstone.tombstone_id)
+@extend_schema(tags=["sessions"])
+class SessionViewSet(ViewSet):
+    schema = RequiredBodies()
+
+    @extend_schema(
+        operation_id="list_sessions",
+        summary="List sessions",
+        parameters=query_parameters(schemas.SessionListQuery),
+        responses={200: success(schemas.SessionPage, "A page of sessions, newest first."), **problems(422)},
+    )
+    def list_sessions(self, request: Request) -> Response:
+        """List the sessions of a scope, or those in its trash."""
+        query = parse_query(schemas.SessionListQuery, request)
+        owner = owner_of(caller(request), query.app_id, query.project_id)
+        after = None if query.cursor is None else pagination.decode_numbers(query.cursor)[0]
+        found = list(queries.sessions(owner, is_hidden=query.deleted, after=after, limit=query.limit + 1))
+        page = found[: query.limit]
+        counts = queries.counts(page)
+        return Response(
+            {
+                "sessions": [rendering.session(session, counts.get(session.pk, {})) for session in page],
+                "next_cursor": pagination.encode(page[-1].pk, 0) if len(found) > query.limit else None,
+            }
+        )
+
+    @extend_schema(
+        operation_id="delete_session",
+        summary="Delete a session",
+        parameters=[_SESSION_ID],
+        request=request_body(schemas.SessionDeletionBody),
+        responses={200: success(schemas.SessionDecided, "The deletion."), **problems(404, 422)},
+    )
+    def destroy(self, request: Request, session_id: str) -> Response:
+        """Move a session with all its memories to the trash."""
+        body = parse(schemas.SessionDeletionBody, request.data)
+        principal = caller(request)
+        owner = owner_of(principal, body.app_id, body.project_id)
+        tombstone = decisions.delete_session(owner, session_id, reason=body.reason or "", actor=Actor.key(principal))
+        return Response({"session_id": session_id, "tombstone_id": tombstone.tombstone_id, "status": "deleted"})
+
+    @extend_schema(exclude=True)
+    def destroy_one_named_restore(self, request: Request, session_id: str) -> Response:
+        """Delete a session whose id ends like the address that restores sessions."""
+        return self.destroy(request, f"{session_id}/restore")
+
+    @extend_schema(
+        operation_id="restore_session",
+        summary="Restore a session",
+        parameters=[_SESSION_ID],
+        request=request_body(schemas.SessionBody),
+        responses={
+            200: success(schemas.SessionDecided, "The deletion that was undone.", status="restored"),
+            **problems(404, 422),
+        },
+    )
+    def restore(self, request: Request, session_id: str) -> Response:
+        """Restore a session from the trash. Memories that were deleted one by one stay there."""
+        body = parse(schemas.SessionBody, request.data)
+        principal = caller(request)
+        owner = owner_of(principal, body.app_id, body.project_id)
+        tombstone = decisions.restore_session(owner, session_id, actor=Actor.key(principal))
+        return Response({"session_id": session_id, "tombstone_id": tombstone.tombstone_id, "status": "restored"})

@@ -1,10 +1,7 @@
-"""Files that came inside messages: `{storage}/{user}/memory_attachments/{sha256}/content.{ext}`.
+"""Files inside messages, stored at `{storage}/{user}/memory_attachments/{sha256}/content.{ext}`.
 
-The same bytes of the same user are one file. Paths are made of what we made: the user's key, a digest, a short
-extension.
+The same bytes of one user are one file. The path holds no text of the caller, except for a short extension.
 """
-
-from __future__ import annotations
 
 import base64
 import binascii
@@ -16,14 +13,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
 
+from core.messages import Message as _
 from resources import storage
+from resources.services import storage_binding
 
 _EXTENSION = re.compile(r"[a-z0-9]{1,8}")
 
 
 @dataclass(frozen=True, slots=True)
 class InlineFile:
-    """Bytes of a message, and where they will lie."""
+    """A file in a message: its bytes, and the path where they are stored."""
 
     data: bytes
     sha256: str
@@ -31,18 +30,18 @@ class InlineFile:
 
 
 def decode_base64(text: str) -> bytes:
-    """Plain base64 with its padding; line breaks are allowed. Errors: ValueError with the remedy."""
+    """Decode plain base64 with its padding; line breaks are allowed. Raises: `ValueError` with the remedy."""
     try:
         data = base64.b64decode(text.translate({ord("\r"): None, ord("\n"): None}), validate=True)
     except (binascii.Error, ValueError):
-        raise ValueError("must be plain base64 (no data: prefix, with its padding)") from None
+        raise ValueError(_("must be plain base64 (no data: prefix, with its padding)")) from None
     if not data:
-        raise ValueError("must not be empty")
+        raise ValueError(_("must not be empty"))
     return data
 
 
 def inline_file(user_pk: UUID, data: bytes, extension: str) -> InlineFile:
-    """Nothing is written yet. An extension that could not be a file's is left away."""
+    """Return the file without writing it. An invalid extension is omitted."""
     sha256 = hashlib.sha256(data).hexdigest()
     extension = extension.lower().lstrip(".")
     name = f"content.{extension}" if _EXTENSION.fullmatch(extension) else "content"
@@ -50,7 +49,8 @@ def inline_file(user_pk: UUID, data: bytes, extension: str) -> InlineFile:
 
 
 def keep(file: InlineFile) -> bool:
-    """Writes the file unless it is there; whether it was written. Errors: `NoSpace`."""
+    """Write the file unless it exists, and return True if it was written. Raises: `NoSpace`, `StorageUnavailable`."""
+    storage_binding.require_unchanged()
     if file.path.exists():
         return False
     with storage.full_disk_is_no_space():
@@ -59,7 +59,7 @@ def keep(file: InlineFile) -> bool:
         try:
             storage.write_all(descriptor, file.data)
             os.fsync(descriptor)
-            _place(temporary, file.path)
+            _move_into_place(temporary, file.path)
         finally:
             os.close(descriptor)
             temporary.unlink(missing_ok=True)
@@ -68,16 +68,16 @@ def keep(file: InlineFile) -> bool:
 
 
 def drop(file: InlineFile) -> None:
-    """Removes the file, and its folder unless the same bytes lie there under another ending."""
+    """Delete the file, and its folder unless the same bytes are stored there with another extension."""
     file.path.unlink(missing_ok=True)
     with contextlib.suppress(OSError):
         file.path.parent.rmdir()
 
 
-def _place(temporary: Path, path: Path) -> None:
+def _move_into_place(temporary: Path, path: Path) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
         temporary.rename(path)
-    except FileNotFoundError:  # a refused call with the same bytes has cleared the folder away just now
+    except FileNotFoundError:  # a refused call with the same bytes has just removed the folder
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         temporary.rename(path)

@@ -1,19 +1,33 @@
-"""Find the memory that a caller names, and tell whether it can be decided about."""
-
-from __future__ import annotations
+"""Find the memory or session that a caller names, and check that it can be deleted or overridden."""
 
 from dataclasses import dataclass
 from uuid import UUID
 
-from accounts.models import MemoryUser
+from accounts.models import MemoryUser, Principal
 from core.errors import Conflict, InvalidInput, NotFound
+from core.ids import check_session_id, parse_session_id
+from core.messages import Message as _
 from engines.port import Engine
-from store.types import StoredMemory
+from store.types import Owner, StoredMemory
+
+
+def owner_of(principal: Principal, app_id: str = "default", project_id: str = "default") -> Owner:
+    return Owner(principal.user_pk, principal.user_id, app_id, project_id)
+
+
+def require_own_session(owner: Owner, session_id: str) -> None:
+    """Check a session id. Raises: `NotFound` for an invalid one, and for one that names another user."""
+    try:
+        check_session_id(session_id)
+    except ValueError:
+        raise NotFound(_("There is no such session.")) from None
+    if parse_session_id(session_id).user_id not in {None, owner.user_id}:
+        raise NotFound(_("There is no such session."))
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryRef:
-    """A memory by its id. Session, app and project narrow it down where several scopes have the same id."""
+    """A memory by its id. Session, app and project are needed only if several scopes have the same id."""
 
     memory_id: str
     session_id: str | None = None
@@ -24,14 +38,16 @@ class MemoryRef:
 def get_memory(user_pk: UUID, ref: MemoryRef, engine: Engine) -> StoredMemory:
     """Return the user's memory, a deleted one too. Raises: `NotFound`, `InvalidInput` if several scopes have one."""
     if "\x00" in ref.memory_id:  # PostgreSQL refuses the query
-        raise NotFound("There is no such memory.")
+        raise NotFound(_("There is no such memory."))
     found = engine.find(user_pk, ref.memory_id, app_id=ref.app_id, project_id=ref.project_id)
     if ref.session_id is not None:
         found = [memory for memory in found if memory.session_id == ref.session_id]
     if not found:
-        raise NotFound("There is no such memory.")
+        raise NotFound(_("There is no such memory."))
     if len(found) > 1:
-        raise InvalidInput.of_field("app_id", "several of your scopes have this memory: send app_id and project_id")
+        raise InvalidInput.of_field(
+            "app_id", _("is needed, because several of your scopes have this memory: send app_id and project_id")
+        )
     return found[0]
 
 
@@ -41,25 +57,25 @@ def is_active(memory: StoredMemory) -> bool:
 
 
 def require_active(memory: StoredMemory) -> None:
-    """Raises: `Conflict` for a deleted memory."""
+    """Raise `Conflict` for a deleted memory."""
     if not is_active(memory):
-        raise Conflict("This memory is in the trash: restore it first.")
+        raise Conflict(_("The memory is in the trash. Restore it first."))
 
 
 def is_flushed(memory: StoredMemory, engine: Engine) -> bool:
-    """Return False for a message that EverOS will replace by new memories, which no decision would reach."""
+    """Return False for a message that EverOS will replace by memories, to which a decision would not apply."""
     return memory.memory_type != "unprocessed_message" or not engine.is_external
 
 
 def require_flushed(memory: StoredMemory, engine: Engine) -> None:
-    """Raises: `Conflict` for a message that is not flushed yet."""
+    """Raise `Conflict` for a message that is not flushed yet."""
     if not is_flushed(memory, engine):
-        raise Conflict("This message is not a memory yet: flush its session first.")
+        raise Conflict(_("The message is not a memory yet. Flush its session first."))
 
 
 def lock_user(user_pk: UUID) -> None:
-    """Let a user's decisions happen one after the other. Call inside a transaction.
+    """Lock a user, to serialize decisions about their memories. Call inside a transaction.
 
-    `no_key`: adding memories refers to the user and may hold the session that a decision is about.
+    `no_key` avoids a deadlock with adding memories, which refers to the user and locks the session.
     """
     MemoryUser.objects.select_for_update(no_key=True).get(pk=user_pk)

@@ -1,39 +1,37 @@
 """Search a user's memories.
 
-1. REST (`memories/api/views.py`), tools and the panel call `search` with one `SearchCommand`.
-2. `scope_requests` copies the command once per search scope, narrowed to the sessions of the scope.
-3. `_query_engine` sends these requests to the engine in one call and reads the user's decisions about the hits. It
-   repeats a request with a larger `top_k` while deleted hits leave too few.
-   - The embedded engine calls `store/search/search.py`: plan, snapshot, candidates, ranking, rows. Only method
-     `agentic` passes through `engines/embedded/agentic.py`.
-   - `engines/everos/search.py` calls EverOS and adds the hits of our own table (`local_overlay.py`).
+1. REST, tools and the panel call `search` with one `SearchCommand`.
+2. `scope_requests` copies the command per search scope, narrowed to the scope's sessions.
+3. `_query_engine` sends all requests in one call, and again with a larger `top_k` while deleted hits leave too few.
 4. `merge_scopes` drops hits outside their request and keeps each memory once, with its best score.
-5. `_apply_decisions` drops deleted hits and applies overrides to `text` and `raw`.
-6. `limit_per_scope` keeps at most `top_k` hits per scope; `_strip_base64` removes file contents.
-7. `attach` adds files, `surroundings` neighbours, and `memories/api/rendering.py` writes the answer.
+5. `search` drops deleted hits and applies overrides, unless the engine did.
+6. `limit_per_scope` keeps at most `top_k` hits per scope; file contents are removed.
+7. `attach` adds files and `context_windows` the neighbors.
 """
 
-from __future__ import annotations
-
 import logging
+import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
-from core import turns
+from django.db.models import Q
+
 from core.ids import parse_session_id
 from core.json_data import without_base64
+from core.sql import search_lock_on_sqlite
 from engines.port import Engine
 from engines.registry import get_engine
 from memories import queries
 from memories.queries import ActiveOverride, Decisions
-from memories.services.attachments import attach
-from memories.services.raw import reworded
-from resources.queries import AttachmentRow, searchable_sessions
+from resources.queries import AttachmentRow, attachments_of, searchable_sessions
 from store import filters
-from store.neighbours import Surroundings, surroundings
-from store.types import MAX_TOP_K, UNCOUNTED_TYPES, Hit, Method, Owner, SearchRequest, SearchResult
+from store.models import Memory, owned_by
+from store.neighbors import ContextWindow, context_windows
+from store.table import stored, visible
+from store.types import MAX_TOP_K, UNCOUNTED_TYPES, Hit, Method, Owner, SearchRequest, SearchResult, StoredMemory
 
 logger = logging.getLogger("memory_gateway.memories")
 
@@ -44,9 +42,9 @@ SESSIONLESS_TYPES = frozenset({"profile", "agent_skill"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchCommand(SearchRequest):
-    """A search request with search scopes; `search` fills in `session_ids` for each of them.
+    """A search request with search scopes. `search` sets `session_ids` for each of them.
 
-    `top_k` applies per scope. `context` is the number of neighbours to return on each side of a hit.
+    `top_k` applies per scope. `context` is the number of neighbors to return on each side of a hit.
     """
 
     scopes: frozenset[Scope]
@@ -56,20 +54,22 @@ class SearchCommand(SearchRequest):
     context: int = 0
 
 
-class Found(NamedTuple):
-    """A hit with its most specific scope, its files, the id of its override and, if requested, its neighbours."""
+class ScopedHit(NamedTuple):
+    """A hit with its most specific scope, its files, the id of its override and, if requested, its neighbors."""
 
     hit: Hit
     scope: Scope
     attachments: tuple[AttachmentRow, ...] = ()
     override_id: str | None = None
-    context: Surroundings | None = None
+    context: ContextWindow | None = None
 
 
 class ScopeReport(NamedTuple):
-    """Statistics of one scope. `asked` is the requested `top_k`, 0 if the scope has no sessions; `sessions` None means
-    all of the user's. `hidden` and `replaced` count hits that the user deleted or overrode. `exhausted`: deletions
-    leave fewer than `top_k` hits and the engine returns no more in one call."""
+    """Statistics of one scope. `asked` is the requested `top_k`, 0 if the scope has no sessions.
+
+    `sessions` None means all of the user's sessions. `hidden` and `replaced` count hits that the user deleted or
+    overrode. `exhausted`: deletions leave fewer than `top_k` hits, and the engine cannot return more in one call.
+    """
 
     asked: int = 0
     sessions: int | None = 0
@@ -83,9 +83,9 @@ class ScopeReport(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SearchAnswer:
-    """`method` is the method used, which differs from the requested one where a scope is `degraded`."""
+    """The results of a search. `method` is the method used; it may differ from the requested one (see `degraded`)."""
 
-    results: tuple[Found, ...]
+    results: tuple[ScopedHit, ...]
     method: Method
     scopes: dict[Scope, ScopeReport]
 
@@ -96,36 +96,49 @@ def search(owner: Owner, command: SearchCommand, *, engine: Engine | None = None
     At most `top_k` per scope, not counting profiles and unprocessed messages. Raises: `InvalidInput` for filters and a
     method that the engine lacks, and the engine's errors.
     """
-    with turns.search():
-        filters.parse(command.filters)  # also if no scope has sessions to search
+    with search_lock_on_sqlite():
+        filters.parse(command.filters)  # refuses wrong filters even if no scope has sessions
         requests = scope_requests(owner, command)
         started = time.perf_counter()
         results, decisions = _query_engine(engine or get_engine(), owner, requests, command.top_k)
         took_ms = round((time.perf_counter() - started) * 1000, 2)
-        merged = _apply_decisions(merge_scopes(owner, requests, results), decisions)
-        found = _strip_base64(limit_per_scope(merged, command.top_k))
+        merged = merge_scopes(owner, requests, results)
+        if any(decisions):
+            live = [item for item in merged if not decisions.is_deleted(item.hit.memory_id, item.hit.session_id)]
+            merged = [_apply_override(item, decisions.overrides.get(item.hit.memory_id)) for item in live]
+        found = limit_per_scope(merged, command.top_k)
+        records = [item.hit.raw for item in found]
+        if (stripped := without_base64(records)) is not records:
+            found = [item._replace(hit=item.hit._replace(raw=raw)) for item, raw in zip(found, stripped, strict=True)]
         files = attach(owner, [item.hit for item in found])
-        neighbours = surroundings(owner, [item.hit.memory_id for item in found], command.context)
+        neighbors = context_windows(owner, [item.hit.memory_id for item in found], command.context)
+    reports = {scope: ScopeReport() for scope in SCOPES if scope in command.scopes}
+    for scope, result in results.items():
+        sessions = requests[scope].session_ids
+        reports[scope] = ScopeReport(
+            asked=requests[scope].top_k,
+            sessions=None if sessions is None else len(sessions),
+            found=len(result.hits),
+            hidden=len(result.hits) - len(decisions.live(result.hits)),
+            replaced=len([hit for hit in result.hits if hit.memory_id in decisions.overrides]),
+            degraded=result.degraded,
+            exhausted=_is_short(result, decisions, command.top_k),
+            ms=took_ms,
+        )
     return SearchAnswer(
         results=tuple(
-            item._replace(attachments=files[item.hit.memory_id], context=neighbours.get(item.hit.memory_id))
+            item._replace(attachments=files[item.hit.memory_id], context=neighbors.get(item.hit.memory_id))
             for item in found
         ),
         method=next((result.method for result in results.values()), command.method),
-        scopes={
-            scope: _report(requests[scope], results[scope], decisions, command.top_k, took_ms)
-            if scope in requests
-            else ScopeReport()
-            for scope in SCOPES
-            if scope in command.scopes
-        },
+        scopes=reports,
     )
 
 
 def scope_requests(owner: Owner, command: SearchCommand) -> dict[Scope, SearchRequest]:
     """Return one request per scope that has sessions to search; only the first requests the profile.
 
-    A scope without sessions is left out: an empty list must never become an unfiltered search.
+    A scope without sessions is omitted: an empty list must never become an unfiltered search.
     """
     sessions: dict[Scope, tuple[str, ...] | None] = {}
     if "current_chat" in command.scopes and command.conversation_id is not None:
@@ -147,7 +160,7 @@ def _query_engine(
 ) -> tuple[dict[Scope, SearchResult], Decisions]:
     """Return the engine's results and the user's decisions about their hits.
 
-    Requests left with fewer than `limit` live hits are repeated with twice the `top_k` while the engine may have more;
+    Requests with fewer than `limit` live hits are repeated with twice the `top_k` while the engine may have more.
     `requests` is updated.
     """
     results: dict[Scope, SearchResult] = {}
@@ -167,7 +180,7 @@ def _query_engine(
 
 
 def _is_short(result: SearchResult, decisions: Decisions, limit: int) -> bool:
-    """Return True if fewer than `limit` live hits are left though the engine may have more."""
+    """Return True if fewer than `limit` hits are live and the engine may have more."""
     if result.stopped_at is None:
         return False
     return len([hit for hit in decisions.live(result.hits) if hit.memory_type not in UNCOUNTED_TYPES]) < limit
@@ -176,7 +189,7 @@ def _is_short(result: SearchResult, decisions: Decisions, limit: int) -> bool:
 def _decisions(owner: Owner, hits: Sequence[Hit]) -> Decisions:
     sessions = {hit.session_id for hit in hits if hit.session_id is not None}
     decisions = queries.decisions(owner, sorted({hit.memory_id for hit in hits}), sorted(sessions))
-    # A digest of EverOS lists no source memories and keeps repeating those that the user deleted or edited.
+    # Digests of EverOS list no source memories, and may repeat the text of deleted or edited ones.
     digests = {hit.memory_id for hit in hits if hit.memory_type in SESSIONLESS_TYPES and "upstream" in hit.legs}
     if digests and queries.has_hidden_or_edited_memories(owner):
         return decisions._replace(memories=decisions.memories | digests)
@@ -185,84 +198,139 @@ def _decisions(owner: Owner, hits: Sequence[Hit]) -> Decisions:
 
 def merge_scopes(
     owner: Owner, requests: Mapping[Scope, SearchRequest], results: Mapping[Scope, SearchResult]
-) -> list[Found]:
-    """Return each memory once, under its most specific scope with its best score; the best first."""
-    merged: dict[str, Found] = {}
+) -> list[ScopedHit]:
+    """Return each memory once, with its most specific scope and its best score; the best first.
+
+    Hits of other sessions and other users are dropped, because the engine is not trusted.
+    """
+    merged: dict[str, ScopedHit] = {}
+    users = {None, owner.user_id}
     for scope, result in results.items():  # in the order of SCOPES
-        for hit in _requested_hits(owner, requests[scope], result):
+        sessions = requests[scope].session_ids
+        for hit in result.hits:
+            is_requested = sessions is None or hit.session_id in sessions or hit.memory_type in SESSIONLESS_TYPES
+            if not is_requested or parse_session_id(hit.session_id or "").user_id not in users:
+                logger.error("Dropped a result of the engine from another session or user")
+                continue
             known = merged.get(hit.memory_id)
             if known is None:
-                merged[hit.memory_id] = Found(hit, scope)
+                merged[hit.memory_id] = ScopedHit(hit, scope)
             elif hit.sort_key < known.hit.sort_key:
-                merged[hit.memory_id] = Found(hit, known.scope)
+                merged[hit.memory_id] = ScopedHit(hit, known.scope)
     return sorted(merged.values(), key=lambda found: found.hit.sort_key)
 
 
-def _requested_hits(owner: Owner, request: SearchRequest, result: SearchResult) -> list[Hit]:
-    """Drop hits of other sessions and other users: the engine is not trusted."""
-    sessions = None if request.session_ids is None else frozenset(request.session_ids)
-    users = {None, owner.user_id}
-    hits = [
-        hit
-        for hit in result.hits
-        if (sessions is None or hit.session_id in sessions or hit.memory_type in SESSIONLESS_TYPES)
-        and parse_session_id(hit.session_id or "").user_id in users
-    ]
-    if len(hits) < len(result.hits):
-        logger.error("the engine returned %d memories that were not asked for", len(result.hits) - len(hits))
-    return hits
-
-
-def _apply_decisions(found: list[Found], decisions: Decisions) -> list[Found]:
-    """Drop deleted hits and apply overrides. An engine that has the decisions in its own table did both already."""
-    if not any(decisions):
-        return found
-    return [
-        _apply_override(item, decisions.overrides.get(item.hit.memory_id))
-        for item in found
-        if not decisions.hide(item.hit.memory_id, item.hit.session_id)
-    ]
-
-
-def _apply_override(found: Found, override: ActiveOverride | None) -> Found:
+def _apply_override(found: ScopedHit, override: ActiveOverride | None) -> ScopedHit:
     if override is None:
         return found
     if found.hit.text == override.text:
         return found._replace(override_id=override.override_id)
-    raw = reworded(found.hit.raw, override.original_text, override.text)
+    raw = _replaced(found.hit.raw, override.original_text, override.text)
     return found._replace(hit=found.hit._replace(text=override.text, raw=raw), override_id=override.override_id)
 
 
-def limit_per_scope(found: Iterable[Found], limit: int) -> list[Found]:
-    kept: list[Found] = []
-    left = dict.fromkeys(SCOPES, limit)
+def _replaced(value: Any, old: str, new: str) -> Any:
+    """Return plain data with `old` replaced by `new` in all texts."""
+    if isinstance(value, str):
+        return value.replace(old, new) if old else value
+    if isinstance(value, Mapping):
+        return {key: _replaced(item, old, new) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_replaced(item, old, new) for item in value]
+    return value
+
+
+def limit_per_scope(found: Iterable[ScopedHit], limit: int) -> list[ScopedHit]:
+    """Return the first `limit` hits of each scope, and all hits of uncounted types."""
+    limited: list[ScopedHit] = []
+    remaining = dict.fromkeys(SCOPES, limit)
     for item in found:
         if item.hit.memory_type not in UNCOUNTED_TYPES:
-            left[item.scope] -= 1
-        if left[item.scope] >= 0 or item.hit.memory_type in UNCOUNTED_TYPES:
-            kept.append(item)
-    return kept
+            remaining[item.scope] -= 1
+        if remaining[item.scope] >= 0 or item.hit.memory_type in UNCOUNTED_TYPES:
+            limited.append(item)
+    return limited
 
 
-def _strip_base64(found: list[Found]) -> list[Found]:
-    """Remove file contents that an engine may keep in its records."""
-    records = [item.hit.raw for item in found]
-    stripped = without_base64(records)
-    if stripped is records:
-        return found
-    return [item._replace(hit=item.hit._replace(raw=raw)) for item, raw in zip(found, stripped, strict=True)]
+@dataclass(frozen=True, slots=True)
+class HiddenHit:
+    """A hidden hit and its rank if nothing were hidden. `memory` is its row, None if only EverOS holds it."""
+
+    hit: Hit
+    scope: Scope
+    rank: int
+    memory: StoredMemory | None
 
 
-def _report(
-    request: SearchRequest, result: SearchResult, decisions: Decisions, limit: int, took_ms: float
-) -> ScopeReport:
-    return ScopeReport(
-        asked=request.top_k,
-        sessions=None if request.session_ids is None else len(request.session_ids),
-        found=len(result.hits),
-        hidden=len(result.hits) - len(decisions.live(result.hits)),
-        replaced=len([hit for hit in result.hits if hit.memory_id in decisions.overrides]),
-        degraded=result.degraded,
-        exhausted=_is_short(result, decisions, limit),
-        ms=took_ms,
+def find_hidden_hits(owner: Owner, command: SearchCommand, *, engine: Engine | None = None) -> list[HiddenHit]:
+    """Search as if nothing were hidden and return the hidden hits, best first.
+
+    `agentic` is replaced by `hybrid`, to avoid a second call of the language model. Raises: the errors of search.
+    """
+    method = "hybrid" if command.method == "agentic" else command.method
+    command = replace(command, method=method, include_profile=False, with_hidden=True)
+    with search_lock_on_sqlite():
+        requests = scope_requests(owner, command)
+        results = (engine or get_engine()).search(owner, list(requests.values()))
+    merged = merge_scopes(owner, requests, dict(zip(requests, results, strict=True)))
+    ranked = limit_per_scope((item for item in merged if item.hit.memory_type != "profile"), command.top_k)
+    sessions = {item.hit.memory_id: item.hit.session_id for item in ranked}
+    named = sorted({session_id for session_id in sessions.values() if session_id is not None})
+    decided = queries.decisions(owner, sorted(sessions), named)
+    is_hidden = Q(hidden_at__isnull=False) | Q(session__hidden_at__isnull=False)
+    rows = visible(Memory.objects.filter(is_hidden, owned_by(owner), memory_id__in=list(sessions)))
+    memories = {row.memory_id: stored(row) for row in rows}
+    return [
+        HiddenHit(item.hit, item.scope, rank, memories.get(item.hit.memory_id))
+        for rank, item in enumerate(ranked, 1)
+        if item.hit.memory_id in memories or decided.is_deleted(item.hit.memory_id, item.hit.session_id)
+    ]
+
+
+def attach(owner: Owner, hits: Sequence[Hit]) -> dict[str, tuple[AttachmentRow, ...]]:
+    """Return the files of each hit by memory id. One SQL statement.
+
+    A file belongs to a hit of its session if a string of `raw` contains its full name, or if the session is that of the
+    resource.
+    """
+    sessions = sorted({hit.session_id for hit in hits if hit.session_id is not None})
+    rows = attachments_of(owner, sessions) if sessions else {}
+    return {hit.memory_id: _files_of(hit, rows.get(hit.session_id or "", ())) for hit in hits}
+
+
+def _files_of(hit: Hit, candidates: Sequence[AttachmentRow]) -> tuple[AttachmentRow, ...]:
+    resource_id = parse_session_id(hit.session_id or "").rest if candidates else ""
+    if all(row.resource_id == resource_id for row in candidates):
+        return tuple(candidates)
+    texts = [_folded(text) for text in _strings(hit.raw)]
+    return tuple(
+        row
+        for row in candidates
+        if row.resource_id == resource_id or any(_contains(text, _folded(row.name)) for text in texts)
     )
+
+
+def _strings(value: Any) -> Iterator[str]:
+    """Yield every string value at any depth, without keys."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from _strings(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _strings(item)
+
+
+def _contains(text: str, name: str) -> bool:
+    """Return True if the text contains the file name as a whole: `data.pdf` and `a.pdf.zip` do not contain `a.pdf`.
+
+    Only ASCII characters continue a name: Chinese text has no spaces. A full stop after the name may end a sentence.
+    """
+    if not name or name not in text:
+        return False
+    return re.search(rf"(?<![A-Za-z0-9_.-]){re.escape(name)}(?![A-Za-z0-9_]|[.-][A-Za-z0-9])", text) is not None
+
+
+def _folded(text: str) -> str:
+    return unicodedata.normalize("NFC", text).casefold()

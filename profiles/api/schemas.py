@@ -1,23 +1,58 @@
 """Request and response shapes of `/api/v1/memories`. The documents themselves are in `profiles.schemas`."""
 
-from __future__ import annotations
-
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, RootModel
 
-from accounts.api.schemas import AuthenticatedBody, AuthenticatedQuery
+from accounts.api.schemas import AuthenticatedBody, AuthenticatedQuery, Time
 from core.ids import Name
-from profiles.api.openapi import patch_schema
 from profiles.labels import Language
+from profiles.merge import REMOVE
 from profiles.prompts import AgentType
-from profiles.schemas import MODELS, UserMemoryContent, WorkProfileContent
+from profiles.schemas import MODELS, Kind, UserMemoryContent, WorkProfileContent
 
-_AGENT_ID = "The agent that writes, if one does: entries without `meta` are then marked as inferred by an agent."
-_MERGE_LISTS = (
-    "Merge lists of named entries by `name`: change, add, and remove with `$remove`. Otherwise a list is replaced."
-)
+_AGENT_ID = "The agent that writes. Entries without `meta` are then marked as inferred by an agent, else as the user's."
+_DOCUMENT = "The whole document. Absent fields take their defaults."
+_PATCH = "The changes as a JSON Merge Patch: absent fields stay, and `null` resets a field to its default."
+_REMOVE = "True removes the entry of this name. Requires `merge_lists`."
 MAX_VERSION = 2**31 - 1
+_NAMED = ("type", "description", "additionalProperties")
+KindOfDocument = Annotated[
+    Kind,
+    Field(description="The document: `user` (personal facts) or `work` (working style).", examples=["user"]),
+]
+Version = Annotated[int, Field(description="The number of the version. The first one is 1.", examples=[1])]
+
+
+def _patch_schema(model: type[BaseModel]) -> dict[str, Any]:
+    """Return the JSON Schema of a document's patch: any part of it, null for a default, and entries to remove.
+
+    The schema has no references, because it is embedded in another schema.
+    """
+    schema = model.model_json_schema()
+    return _object(schema, schema["$defs"])
+
+
+def _object(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
+    required = schema.get("required", [])
+    fields = {
+        name: field if name in required else _field(field, definitions) for name, field in schema["properties"].items()
+    }
+    if "name" in fields:
+        fields[REMOVE] = {"type": "boolean", "description": _REMOVE}
+    return {**{key: schema[key] for key in _NAMED if key in schema}, "properties": fields, "required": required}
+
+
+def _field(field: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
+    """Return the field's schema with null allowed and without its default."""
+    known = {key: value for key, value in field.items() if key not in {"default", "title", "description", "examples"}}
+    if "$ref" in known:
+        known = _object(definitions[known["$ref"].rpartition("/")[2]], definitions)
+    if "$ref" in known.get("items", {}):
+        known = {**known, "items": _object(definitions[known["items"]["$ref"].rpartition("/")[2]], definitions)}
+    alternatives = known.get("anyOf", [known])
+    either = [item for item in alternatives if item != {"type": "null"}] + [{"type": "null"}]
+    return {"description": field["description"], "anyOf": either}
 
 
 class _WriteBody(AuthenticatedBody):
@@ -25,52 +60,66 @@ class _WriteBody(AuthenticatedBody):
 
 
 class UserMemoryBody(_WriteBody):
-    content: UserMemoryContent = Field(description="The whole document.")
+    """A new user document."""
+
+    content: UserMemoryContent = Field(description=_DOCUMENT)
 
 
 class WorkMemoryBody(_WriteBody):
-    content: WorkProfileContent = Field(description="The whole document.")
+    """A new work document."""
+
+    content: WorkProfileContent = Field(description=_DOCUMENT)
 
 
 class _PatchBody(_WriteBody):
-    merge_lists: bool = Field(False, description=_MERGE_LISTS)
+    merge_lists: bool = Field(
+        False, description="True merges lists of named entries by `name`. False replaces each list in `content`."
+    )
 
 
 class UserMemoryPatch(_PatchBody):
-    content: dict[str, Any] = Field(
-        description="What changes (JSON Merge Patch): `null` takes a field back to its default.",
-        json_schema_extra=patch_schema(MODELS["user"]),
-    )
+    """Changes of the user document."""
+
+    content: dict[str, Any] = Field(description=_PATCH, json_schema_extra=_patch_schema(MODELS["user"]))
 
 
 class WorkMemoryPatch(_PatchBody):
-    content: dict[str, Any] = Field(
-        description="What changes (JSON Merge Patch): `null` takes a field back to its default.",
-        json_schema_extra=patch_schema(MODELS["work"]),
-    )
+    """Changes of the work document."""
+
+    content: dict[str, Any] = Field(description=_PATCH, json_schema_extra=_patch_schema(MODELS["work"]))
 
 
 class RestoreBody(AuthenticatedBody):
-    """A body with credentials only."""
+    """An empty object, or credentials."""
 
 
 class HistoryQuery(AuthenticatedQuery):
+    """A page of a document's history."""
+
     before: int | None = Field(None, ge=1, le=MAX_VERSION, description="Only versions before this one.")
-    limit: int = Field(20, ge=1, le=100, description="How many at most.")
+    limit: int = Field(20, ge=1, le=100, description="The size of a page.")
 
 
 class PromptQuery(AuthenticatedQuery):
-    agent: AgentType = Field(description="`router` is told of the user, `worker` of the work.")
-    max_tokens: int | None = Field(None, ge=1, le=1_000_000, description="The most that the prompt may take.")
-    language: Language | None = Field(None, description="Left out: the user's own, where it is one of these.")
+    """The agent that reads the prompt, and its limits."""
+
+    agent: AgentType = Field(
+        description="The agent: `router` gets the `user` document, `worker` the `work` document.", examples=["router"]
+    )
+    max_tokens: int | None = Field(
+        None, ge=1, le=1_000_000, description="The maximum length, in estimated tokens. Absent: no maximum."
+    )
+    language: Language | None = Field(
+        None, description="The language of the prompt. Absent: the user's own if it is supported, else English."
+    )
 
 
 class UserMemory(RootModel[UserMemoryContent | None]):
-    """The document; null while it is disabled."""
+    """The user document; null while an operator has disabled it."""
 
 
 class WorkMemory(RootModel[WorkProfileContent | None]):
-    """The document; null while it is disabled."""
+    """The work document; null while an operator has disabled it."""
 
 
 class AnyMemory(RootModel[UserMemoryContent | WorkProfileContent]):
@@ -78,29 +127,44 @@ class AnyMemory(RootModel[UserMemoryContent | WorkProfileContent]):
 
 
 class BothMemories(BaseModel):
-    user_memory: UserMemoryContent | None
-    work_memory: WorkProfileContent | None
+    """Both documents of the user."""
+
+    user_memory: UserMemoryContent | None = Field(description="The user document; null while it is disabled.")
+    work_memory: WorkProfileContent | None = Field(description="The work document; null while it is disabled.")
 
 
 class Change(BaseModel):
-    version: int
-    action: Literal["write", "patch", "restore", "disable", "enable"]
-    by: str = Field(description="`key`, `operator`, `command` or `system`.")
-    at: str
+    """A change of a document."""
+
+    version: Version
+    action: Literal["write", "patch", "restore", "disable", "enable"] = Field(
+        description="The change.", examples=["write"]
+    )
+    by: str = Field(description="Who did it: `key`, `operator`, `command` or `system`.", examples=["key"])
+    at: Time = Field(description="When it was done.")
 
 
 class History(BaseModel):
-    changes: list[Change] = Field(description="Newest first.")
+    """The history of a document."""
+
+    changes: list[Change] = Field(description="The changes, newest first.")
 
 
 class Revision(Change):
+    """A version of a document."""
+
     content: UserMemoryContent | WorkProfileContent | None = Field(
-        description="The document as this change left it; null while it is disabled."
+        description="The document after this change; null while it was disabled."
     )
 
 
 class Prompt(BaseModel):
-    agent: AgentType
-    language: Language
-    prompt: str = Field(description="To be put into the system prompt as it is; empty if nothing is known.")
-    estimated_tokens: int
+    """A part of a system prompt."""
+
+    agent: AgentType = Field(description="The requested agent.", examples=["router"])
+    language: Language = Field(description="The language of the prompt.", examples=["en"])
+    prompt: str = Field(
+        description="The text for the system prompt; empty if the document is empty or disabled.",
+        examples=["<!-- USER_MEMORY_START -->\n…\nOccupation: architect\n<!-- USER_MEMORY_END -->"],
+    )
+    estimated_tokens: int = Field(description="The estimated length in tokens.", examples=[77])

@@ -1,231 +1,240 @@
-from __future__ import annotations
-
 from collections.abc import Collection
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import orjson
 from django.http import HttpResponse
+from django.utils.cache import get_conditional_response
 from django.utils.http import parse_etags
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.viewsets import ViewSet
 
 from accounts.api.authentication import caller
-from accounts.api.openapi import problems, query_parameters
+from accounts.api.openapi import (
+    NOT_MODIFIED,
+    RequiredBodies,
+    path_parameter,
+    problems,
+    query_parameters,
+    request_body,
+    success,
+)
 from accounts.api.schemas import AuthenticatedQuery
 from accounts.audit import Actor
 from core.errors import NotFound
+from core.messages import Message as _
 from core.rest import parse, parse_query
 from core.times import isoformat
 from profiles import services
 from profiles.api import schemas
-from profiles.api.openapi import IF_MATCH, KIND, RequiredBody
-from profiles.documents import Change, Document, require_match
-from profiles.quoting import estimated_tokens
+from profiles.documents import Document, require_match
+from profiles.models import ProfileRevision
+from profiles.prompts import estimated_tokens
 from profiles.schemas import MODELS, Content, Kind, json_schema
 
 MAX_BODY_BYTES = 1_000_000
-_READ_PARAMETERS = [IF_MATCH, *query_parameters(AuthenticatedQuery)]
-_REFUSALS = problems(400, 401, 404, 409, 412, 413, 422)
+IF_MATCH = OpenApiParameter(
+    "If-Match",
+    str,
+    OpenApiParameter.HEADER,
+    description="ETags of the document from earlier responses. If none is current, nothing is done (412).",
+)
+IF_NONE_MATCH = OpenApiParameter(
+    "If-None-Match",
+    str,
+    OpenApiParameter.HEADER,
+    description="ETags of earlier responses, or `*`. If one is current, GET returns 304, changes 412.",
+)
+KIND = path_parameter("kind", schemas.KindOfDocument)
+VERSION = path_parameter("version", schemas.Version)
+_READ_PARAMETERS = [IF_MATCH, IF_NONE_MATCH, *query_parameters(AuthenticatedQuery)]
 
 
 class _MemoriesViewSet(ViewSet):
     max_json_bytes = MAX_BODY_BYTES
-    schema = RequiredBody()
+    schema = RequiredBodies()
 
 
 class _DocumentViewSet(_MemoriesViewSet):
     kind: ClassVar[Kind]
+    body: ClassVar[type[schemas.UserMemoryBody | schemas.WorkMemoryBody]]
+    patch_body: ClassVar[type[schemas.UserMemoryPatch | schemas.WorkMemoryPatch]]
 
-    def read(self, request: Request) -> HttpResponse:
+    def retrieve(self, request: Request) -> HttpResponse:
+        """Get the document with its `ETag`. It is null while an operator has disabled it."""
         parse_query(AuthenticatedQuery, request)
         document = services.read(caller(request).user_pk, self.kind)
         require_match(document.etag, _if_match(request))
-        return _answer(document)
+        return _unless_current(request, _document_response(document))
 
-    def write(self, request: Request, body: schemas.UserMemoryBody | schemas.WorkMemoryBody) -> HttpResponse:
-        who = caller(request)
+    def update(self, request: Request) -> HttpResponse:
+        """Replace the document. The former version stays in its history."""
+        body, principal = parse(self.body, request.data), caller(request)
         document = services.write(
-            who.user_pk,
+            principal.user_pk,
             self.kind,
             body.content,
-            actor=Actor.key(who),
+            actor=Actor.key(principal),
             agent_id=body.agent_id or "",
-            if_match=_if_match(request),
+            **_preconditions(request),
         )
-        return _answer(document)
+        return _document_response(document)
 
-    def merge(self, request: Request, body: schemas.UserMemoryPatch | schemas.WorkMemoryPatch) -> HttpResponse:
-        who = caller(request)
+    def partial_update(self, request: Request) -> HttpResponse:
+        """Change some fields of the document. The former version stays in its history."""
+        body, principal = parse(self.patch_body, request.data), caller(request)
         document = services.patch(
-            who.user_pk,
+            principal.user_pk,
             self.kind,
             body.content,
             merge_lists=body.merge_lists,
-            actor=Actor.key(who),
+            actor=Actor.key(principal),
             agent_id=body.agent_id or "",
-            if_match=_if_match(request),
+            **_preconditions(request),
         )
-        return _answer(document)
+        return _document_response(document)
 
 
+def _documented(kind: Kind, memory: Any, body: Any, patch_body: Any, **patch: Any) -> Any:
+    """Return a decorator that describes the endpoints of a document. `patch` is the example of a change."""
+    now, errors = "The document as it is now.", problems(409, 412, 413, 422)
+    return extend_schema_view(
+        retrieve=extend_schema(
+            operation_id=f"get_{kind}_memory",
+            summary=f"Get the {kind} document",
+            parameters=_READ_PARAMETERS,
+            responses={200: success(memory, "The document."), 304: NOT_MODIFIED, **problems(412, 422)},
+        ),
+        update=extend_schema(
+            operation_id=f"put_{kind}_memory",
+            summary=f"Replace the {kind} document",
+            parameters=[IF_MATCH, IF_NONE_MATCH],
+            request=request_body(body),
+            responses={200: success(memory, now), **errors},
+        ),
+        partial_update=extend_schema(
+            operation_id=f"patch_{kind}_memory",
+            summary=f"Change the {kind} document",
+            parameters=[IF_MATCH, IF_NONE_MATCH],
+            request=request_body(patch_body, content=patch),
+            responses={200: success(memory, now, **patch), **errors},
+        ),
+    )
+
+
+@_documented("user", schemas.UserMemory, schemas.UserMemoryBody, schemas.UserMemoryPatch, timezone="Europe/Paris")
 @extend_schema(tags=["profiles"])
 class UserMemoryViewSet(_DocumentViewSet):
-    kind = "user"
-
-    @extend_schema(
-        operation_id="get_user_memory",
-        summary="Who the user is",
-        responses={200: schemas.UserMemory, **problems(400, 401, 412, 422)},
-        parameters=_READ_PARAMETERS,
-    )
-    def retrieve(self, request: Request) -> HttpResponse:
-        return self.read(request)
-
-    @extend_schema(
-        operation_id="put_user_memory",
-        summary="Replace who the user is",
-        parameters=[IF_MATCH],
-        request=schemas.UserMemoryBody,
-        responses={200: schemas.UserMemory, **_REFUSALS},
-    )
-    def update(self, request: Request) -> HttpResponse:
-        return self.write(request, parse(schemas.UserMemoryBody, request.data))
-
-    @extend_schema(
-        operation_id="patch_user_memory",
-        summary="Change a part of who the user is",
-        parameters=[IF_MATCH],
-        request=schemas.UserMemoryPatch,
-        responses={200: schemas.UserMemory, **_REFUSALS},
-    )
-    def partial_update(self, request: Request) -> HttpResponse:
-        return self.merge(request, parse(schemas.UserMemoryPatch, request.data))
+    kind, body, patch_body = "user", schemas.UserMemoryBody, schemas.UserMemoryPatch
 
 
+@_documented("work", schemas.WorkMemory, schemas.WorkMemoryBody, schemas.WorkMemoryPatch, expertise=["acoustics"])
 @extend_schema(tags=["profiles"])
 class WorkMemoryViewSet(_DocumentViewSet):
-    kind = "work"
-
-    @extend_schema(
-        operation_id="get_work_memory",
-        summary="How the user works",
-        responses={200: schemas.WorkMemory, **problems(400, 401, 412, 422)},
-        parameters=_READ_PARAMETERS,
-    )
-    def retrieve(self, request: Request) -> HttpResponse:
-        return self.read(request)
-
-    @extend_schema(
-        operation_id="put_work_memory",
-        summary="Replace how the user works",
-        parameters=[IF_MATCH],
-        request=schemas.WorkMemoryBody,
-        responses={200: schemas.WorkMemory, **_REFUSALS},
-    )
-    def update(self, request: Request) -> HttpResponse:
-        return self.write(request, parse(schemas.WorkMemoryBody, request.data))
-
-    @extend_schema(
-        operation_id="patch_work_memory",
-        summary="Change a part of how the user works",
-        parameters=[IF_MATCH],
-        request=schemas.WorkMemoryPatch,
-        responses={200: schemas.WorkMemory, **_REFUSALS},
-    )
-    def partial_update(self, request: Request) -> HttpResponse:
-        return self.merge(request, parse(schemas.WorkMemoryPatch, request.data))
+    kind, body, patch_body = "work", schemas.WorkMemoryBody, schemas.WorkMemoryPatch
 
 
 @extend_schema(tags=["profiles"])
 class MemoriesViewSet(_MemoriesViewSet):
     @extend_schema(
         operation_id="get_profiles",
-        summary="Both documents of the user",
-        responses={200: schemas.BothMemories, **problems(400, 401, 412, 422)},
+        summary="Get both documents",
         parameters=_READ_PARAMETERS,
+        responses={200: success(schemas.BothMemories, "Both documents."), 304: NOT_MODIFIED, **problems(412, 422)},
     )
-    def list_both(self, request: Request) -> Response:
+    def list_both(self, request: Request) -> HttpResponse:
+        """Get the user document and the work document, with one `ETag` for both."""
         parse_query(AuthenticatedQuery, request)
         documents = services.read_both(caller(request).user_pk)
         etag = '"' + "-".join(str(document.version) for document in documents.values()) + '"'
         require_match(etag, _if_match(request))
         content = {f"{kind}_memory": _plain(document.readable) for kind, document in documents.items()}
-        return Response(content, headers={"ETag": etag})
+        return _unless_current(request, Response(content, headers={"ETag": etag}))
 
     @extend_schema(
         operation_id="list_profile_history",
-        summary="What changed a document, and who did it",
+        summary="List the versions of a document",
         parameters=[KIND, *query_parameters(schemas.HistoryQuery)],
-        responses={200: schemas.History, **problems(400, 401, 404, 422)},
+        responses={200: success(schemas.History, "A page of changes, newest first."), **problems(404, 422)},
     )
     def history(self, request: Request, kind: str) -> Response:
+        """List the changes of a document. Each made a version."""
         query = parse_query(schemas.HistoryQuery, request)
         changes = services.history(caller(request).user_pk, _kind(kind), before=query.before, limit=query.limit)
         return Response({"changes": [_change(change) for change in changes]})
 
     @extend_schema(
         operation_id="get_profile_version",
-        summary="What a document said once",
-        parameters=[KIND, *query_parameters(AuthenticatedQuery)],
-        responses={200: schemas.Revision, **problems(400, 401, 404, 422)},
+        summary="Get a version of a document",
+        parameters=[KIND, VERSION, *query_parameters(AuthenticatedQuery)],
+        responses={200: success(schemas.Revision, "The version."), **problems(404, 422)},
     )
     def version(self, request: Request, kind: str, version: int) -> Response:
+        """Get a document as it was after one of its changes."""
         parse_query(AuthenticatedQuery, request)
         revision = services.revision(caller(request).user_pk, _kind(kind), version)
         return Response({**_change(revision.change), "content": _plain(revision.readable)})
 
     @extend_schema(
         operation_id="restore_profile",
-        summary="Let a document say again what it said once",
-        parameters=[KIND, IF_MATCH],
-        request=schemas.RestoreBody,
-        responses={200: schemas.AnyMemory, **problems(400, 401, 404, 409, 412, 422)},
+        summary="Restore a version of a document",
+        parameters=[KIND, VERSION, IF_MATCH, IF_NONE_MATCH],
+        request=request_body(schemas.RestoreBody),
+        responses={
+            200: success(schemas.AnyMemory, "The document as it is now."),
+            **problems(404, 409, 412, 422),
+        },
     )
     def restore(self, request: Request, kind: str, version: int) -> HttpResponse:
+        """Make a former version of a document the current one, as a new version."""
         parse(schemas.RestoreBody, request.data)
-        who = caller(request)
+        principal = caller(request)
         restored = services.restore(
-            who.user_pk, _kind(kind), version, actor=Actor.key(who), if_match=_if_match(request)
+            principal.user_pk, _kind(kind), version, actor=Actor.key(principal), **_preconditions(request)
         )
-        return _answer(restored)
+        return _document_response(restored)
 
     @extend_schema(
         operation_id="get_profile_schema",
-        summary="The JSON Schema of a document",
+        summary="Get the JSON Schema of a document",
         parameters=[KIND, *query_parameters(AuthenticatedQuery)],
-        responses={200: OpenApiTypes.OBJECT, **problems(400, 401, 404, 422)},
+        responses={
+            200: success(OpenApiTypes.OBJECT, "The JSON Schema.", title="UserMemoryContent", type="object"),
+            **problems(404, 422),
+        },
     )
     def json_schema(self, request: Request, kind: str) -> Response:
+        """Get the JSON Schema (2020-12) of a document, for example to validate one before it is sent."""
         parse_query(AuthenticatedQuery, request)
         return Response(json_schema(_kind(kind)))
 
     @extend_schema(
         operation_id="get_profile_prompt",
-        summary="What goes into an agent's system prompt",
+        summary="Get the profile for a system prompt",
         parameters=query_parameters(schemas.PromptQuery),
-        responses={200: schemas.Prompt, **problems(400, 401, 422)},
+        responses={200: success(schemas.Prompt, "The text for the system prompt."), **problems(422)},
     )
     def prompt(self, request: Request) -> Response:
+        """Get a document as text for the system prompt of an agent."""
         query = parse_query(schemas.PromptQuery, request)
-        made = services.make_prompt(
+        prompt = services.make_prompt(
             caller(request).user_pk, query.agent, max_tokens=query.max_tokens, language=query.language
         )
         return Response(
             {
                 "agent": query.agent,
-                "language": made.language,
-                "prompt": made.text,
-                "estimated_tokens": estimated_tokens(made.text),
+                "language": prompt.language,
+                "prompt": prompt.text,
+                "estimated_tokens": estimated_tokens(prompt.text),
             }
         )
 
 
 def _kind(word: str) -> Kind:
     if word not in MODELS:
-        raise NotFound("There are two documents: user and work.")
+        raise NotFound(_("There is no such document. Use user or work."))
     return word
 
 
@@ -234,7 +243,18 @@ def _if_match(request: Request) -> Collection[str] | None:
     return None if header is None else set(parse_etags(header))
 
 
-def _answer(document: Document) -> HttpResponse:
+def _preconditions(request: Request) -> dict[str, Any]:
+    if_none_match = parse_etags(request.META.get("HTTP_IF_NONE_MATCH", ""))
+    return {"if_match": _if_match(request), "if_none_match": if_none_match}
+
+
+def _unless_current(request: Request, response: HttpResponse) -> HttpResponse:
+    """Return the response, or 304 if `If-None-Match` names its ETag."""
+    answer = get_conditional_response(request._request, etag=response["ETag"], response=response)  # noqa: SLF001
+    return cast("HttpResponse", answer)
+
+
+def _document_response(document: Document) -> HttpResponse:
     """Return the document alone, null if it is disabled; `Response` would omit null."""
     body = orjson.dumps(_plain(document.readable))
     return HttpResponse(body, content_type="application/json", headers={"ETag": document.etag})
@@ -244,7 +264,7 @@ def _plain(content: Content | None) -> dict[str, Any] | None:
     return None if content is None else content.model_dump()
 
 
-def _change(change: Change) -> dict[str, Any]:
+def _change(change: ProfileRevision) -> dict[str, Any]:
     return {
         "version": change.version,
         "action": change.action,

@@ -1,61 +1,115 @@
-"""The wire shapes of stored memories: listed, looked at, corrected, deleted and restored."""
-
-from __future__ import annotations
+"""Request and response shapes of stored memories, the trash and sessions."""
 
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from accounts.api.schemas import AuthenticatedBody, AuthenticatedQuery
+from accounts.api.schemas import (
+    AppId,
+    AuthenticatedBody,
+    AuthenticatedQuery,
+    ChatId,
+    NextCursor,
+    ProjectId,
+    ScopedBody,
+    ScopedQuery,
+    Time,
+)
 from core import pagination
 from core.errors import InvalidInput
 from core.ids import Name, SessionId
-from memories.api.schemas.common import MAX_TEXT_CHARS, Category, PageQuery, Reason
+from core.messages import Message as _
 from memories.services.decisions import OverrideValues
 from memories.services.lookup import MemoryRef
 from store.filters import MAX_MS
 from store.types import ListRequest, MemoryType, Position
 
-_APP_ID = "The memory's application; found by itself if left out."
-_PROJECT_ID = "The memory's project; found by itself if left out."
+MAX_TEXT_CHARS = 100_000
+MAX_REASON_CHARS = 1000
+_SCOPE = "Required only if the id exists in several scopes."
+_APP_ID = f"The memory's application. {_SCOPE}"
+_PROJECT_ID = f"The memory's project. {_SCOPE}"
+_REASON = "Why it is deleted, for the trash and the history."
+_MEMORY_TYPE = (
+    "The memory's type: `episode` (a message, a passage of a file or a fact), `unprocessed_message` (a message before "
+    "its flush), or `profile`, `agent_case` and `agent_skill` (made by a model)."
+)
+_DECIDED = "`deleted`, or `restored` after a restoration."
+
+Category = Literal[
+    "user_memory_fact",
+    "user_memory_preference",
+    "user_memory_decision",
+    "self_improving_learnings",
+    "self_improving_errors",
+    "self_improving_feature_requests",
+    "full_context_user",
+    "full_context_assistant",
+    "full_context_system",
+    "full_context_tool",
+    "full_context_tool_result",
+    "full_context_others",
+]
+Reason = Annotated[str, Field(max_length=MAX_REASON_CHARS)]
+
+MemoryId = Annotated[str, Field(description="The id of the memory.", examples=["613144a3-5245-5052-80e6-47a15e6817f1"])]
+KindOfMemory = Annotated[MemoryType, Field(description=_MEMORY_TYPE, examples=["episode"])]
+SessionKey = Annotated[
+    str | None, Field(description="The memory's session; null for memories without one.", examples=["chat:c_456"])
+]
+TombstoneId = Annotated[
+    str, Field(description="The id of the deletion.", examples=["t_3dac2a628a8ba05130fbc728ba767c0c"])
+]
+OverrideId = Annotated[
+    str, Field(description="The id of the override.", examples=["o_ddbaee472c597a5f32000746dc22019b"])
+]
 
 
-def _check_words(text: str) -> str:
+def _check_not_blank(text: str) -> str:
     if not text.strip():
-        raise ValueError("must hold words; to leave the memory out, delete it")
+        raise ValueError(_("must contain text; to remove the memory, delete it"))
     return text
 
 
 OverrideText = Annotated[
     str,
     Field(min_length=1, max_length=MAX_TEXT_CHARS, json_schema_extra={"pattern": r"\S"}),
-    AfterValidator(_check_words),
+    AfterValidator(_check_not_blank),
 ]
 
 
+class PageQuery(ScopedQuery):
+    """A page of a newest-first list."""
+
+    limit: int = Field(20, ge=1, le=100, description="The size of a page.")
+    cursor: str | None = Field(
+        None, max_length=200, description="The `next_cursor` of the page before. Absent: the first page."
+    )
+
+
 class MemoryQuery(AuthenticatedQuery):
-    """Where a memory is: needed only if several of the caller's scopes have the same id."""
+    """The scope of a memory, needed only if several of the caller's scopes have the same id."""
 
     app_id: Name | None = Field(None, description=_APP_ID)
     project_id: Name | None = Field(None, description=_PROJECT_ID)
 
-    def which(self, memory_id: str) -> MemoryRef:
+    def memory_ref(self, memory_id: str) -> MemoryRef:
         return MemoryRef(memory_id, None, self.app_id, self.project_id)
 
 
 class MemoryBody(AuthenticatedBody):
-    """Which memory is meant."""
+    """The session and scope of a memory, to tell equal ids apart."""
 
-    session_id: SessionId | None = Field(None, description="The memory's session. Left out for memories without one.")
+    session_id: SessionId | None = Field(None, description="The memory's session, to check that it is the right one.")
     app_id: Name | None = Field(None, description=_APP_ID)
     project_id: Name | None = Field(None, description=_PROJECT_ID)
 
-    def which(self, memory_id: str) -> MemoryRef:
+    def memory_ref(self, memory_id: str) -> MemoryRef:
         return MemoryRef(memory_id, self.session_id, self.app_id, self.project_id)
 
 
 class CorrectionBody(MemoryBody):
-    """What a memory is to say instead: at least one of `override_text`, `category` and `importance`."""
+    """The parts of a memory to override: at least one of `override_text`, `category` and `importance`."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -67,28 +121,38 @@ class CorrectionBody(MemoryBody):
         }
     )
 
-    override_text: OverrideText | None = Field(None, description="The corrected text.")
-    category: Category | None = Field(None, description="The corrected category.")
-    importance: float | None = Field(None, ge=0, le=1, description="The corrected importance.")
+    override_text: OverrideText | None = Field(
+        None,
+        description="The new text. Absent: the text stays.",
+        examples=["I prefer short answers with sources."],
+    )
+    category: Category | None = Field(None, description="The new category. Absent: the category stays.")
+    importance: float | None = Field(
+        None, ge=0, le=1, description="The new importance, 1 for the highest. Absent: the importance stays."
+    )
 
     def correction(self) -> OverrideValues:
-        """Errors: `InvalidInput` if it says nothing."""
+        """Return the values to override. Raises: `InvalidInput` if there are none."""
         if self.override_text is None and self.category is None and self.importance is None:
-            raise InvalidInput.of_field("override_text", "is required, unless category or importance is given")
+            raise InvalidInput.of_field("override_text", _("is required, unless category or importance is given"))
         return OverrideValues(self.override_text, self.category, self.importance)
 
 
 class DeletionBody(MemoryBody):
-    reason: Reason | None = Field(None, description="Why, in your words.")
+    """The session and scope of the memory, and why it is deleted."""
+
+    reason: Reason | None = Field(None, description=_REASON, examples=["outdated"])
 
 
 class MemoryListQuery(PageQuery):
-    session_id: SessionId | None = Field(None, description="Only memories of this session.")
+    """The conditions of a list of memories."""
+
+    session_id: SessionId | None = Field(None, description="Only memories of this session.", examples=["chat:c_456"])
     memory_type: MemoryType | None = Field(None, description="Only memories of this type.")
     category: Category | None = Field(None, description="Only memories of this category.")
-    agent_id: Name | None = Field(None, description="Only what this agent said or did.")
-    since_ms: int | None = Field(None, ge=0, le=MAX_MS, description="Said at this time or later.")
-    until_ms: int | None = Field(None, ge=0, le=MAX_MS, description="Said before this time.")
+    agent_id: Name | None = Field(None, description="Only memories of this agent.")
+    since_ms: int | None = Field(None, ge=0, le=MAX_MS, description="Only memories since this time, in Unix ms.")
+    until_ms: int | None = Field(None, ge=0, le=MAX_MS, description="Only memories before this time, in Unix ms.")
 
     def request(self) -> ListRequest:
         return ListRequest(
@@ -104,73 +168,140 @@ class MemoryListQuery(PageQuery):
 
 
 class Corrected(BaseModel):
-    memory_id: str
-    override_id: str
-    status: Literal["active", "undone"]
+    """An override of a memory."""
+
+    memory_id: MemoryId
+    override_id: OverrideId
+    status: Literal["active", "undone"] = Field(
+        description="`active`, or `undone` after it was undone.", examples=["active"]
+    )
 
 
 class Deleted(BaseModel):
-    memory_id: str
-    tombstone_id: str
-    status: Literal["deleted", "restored"]
+    """A deletion of a memory."""
+
+    memory_id: MemoryId
+    tombstone_id: TombstoneId
+    status: Literal["deleted", "restored"] = Field(description=_DECIDED, examples=["deleted"])
 
 
 class MemoryOut(BaseModel):
-    """A memory as it is stored; `text`, `category` and `importance` are what holds now."""
+    """A memory. An override changes its `text`, `category` and `importance`."""
 
-    id: str
-    memory_type: MemoryType
-    session_id: str | None
-    app_id: str
-    project_id: str
-    text: str
-    category: str = Field(description="Empty where none was recognised.")
-    importance: float | None
-    sender_id: str
-    agent_id: str = Field(description="Empty where no agent said it.")
-    timestamp_ms: int = Field(description="When it was said, Unix milliseconds.")
-    override_id: str | None = Field(description="The correction in force.")
-    deleted_at: str | None = Field(description="Since when the memory by itself is in the trash.")
+    id: MemoryId
+    memory_type: KindOfMemory
+    session_id: SessionKey
+    app_id: AppId
+    project_id: ProjectId
+    text: str = Field(description="The text.", examples=["I prefer short answers."])
+    category: str = Field(description="The category; empty if unknown.", examples=["user_memory_preference"])
+    importance: float | None = Field(description="The importance from 0 to 1; null if unknown.", examples=[None])
+    sender_id: str = Field(description="The sender of the message or the uploader of the file.", examples=["u_123"])
+    agent_id: str = Field(description="The agent that sent or stored it; empty if none did.", examples=[""])
+    timestamp_ms: int = Field(description="When it was sent, in Unix milliseconds.", examples=[1781172177000])
+    override_id: OverrideId | None = Field(
+        description="The id of the active override; null without one.", examples=[None]
+    )
+    deleted_at: Time | None = Field(
+        description="When the memory was deleted; null if it was not, or only with its session.", examples=[None]
+    )
 
 
 class MemoryPage(BaseModel):
-    memories: list[MemoryOut]
-    next_cursor: str | None
+    """A page of memories."""
+
+    memories: list[MemoryOut] = Field(description="The memories, newest first.")
+    next_cursor: NextCursor
 
 
 class HistoryEvent(BaseModel):
-    """What was done and when, by what kind of actor; the other fields are there where they say something."""
+    """A decision about a memory. Fields that do not apply to the action are absent."""
 
-    at: str
-    action: Literal["original", "override", "override_undo", "delete", "restore", "superseded"]
-    by: str
-    override_id: str | None = None
-    tombstone_id: str | None = None
-    text: str | None = None
-    category: str | None = None
-    importance: float | None = None
-    reason: str | None = None
-    superseded_by: str | None = Field(None, description="The memory that an LLM put in its place.")
+    at: Time = Field(description="When it happened.")
+    action: Literal["original", "override", "override_undo", "delete", "restore", "superseded"] = Field(
+        description="What happened. `original` is the text before the first override.", examples=["delete"]
+    )
+    by: str = Field(
+        description="Who did it: `key`, `token`, `operator`, `command`, `system` or `engine`; empty if unknown.",
+        examples=["key"],
+    )
+    override_id: str | None = Field(None, description="The id of the override.")
+    tombstone_id: TombstoneId | None = Field(None, description="The id of the deletion.")
+    text: str | None = Field(None, description="The text from then on.")
+    category: str | None = Field(None, description="The category from then on.")
+    importance: float | None = Field(None, description="The importance from then on.")
+    reason: str | None = Field(None, description="The reason of the deletion; may be empty.", examples=["outdated"])
+    superseded_by: str | None = Field(None, description="The id of the newer derived memory that replaced this one.")
 
 
 class MemoryDetail(BaseModel):
-    memory: MemoryOut
-    history: list[HistoryEvent] = Field(description="Everything that was decided about it, oldest first.")
+    """A memory and its history."""
+
+    memory: MemoryOut = Field(description="The memory as it is now.")
+    history: list[HistoryEvent] = Field(description="The decisions about the memory, oldest first.")
 
 
 class TrashItem(BaseModel):
-    """One deletion that can be undone."""
+    """A deletion that can be undone."""
 
-    tombstone_id: str
-    kind: Literal["memory", "session"]
-    memory_id: str | None
-    session_id: str | None
-    memory_type: MemoryType | None
-    text: str | None
-    reason: str
-    deleted_at: str
+    tombstone_id: TombstoneId
+    kind: Literal["memory", "session"] = Field(description="The deleted item.", examples=["memory"])
+    memory_id: MemoryId | None = Field(description="The id of the memory; null for sessions.")
+    session_id: SessionKey
+    memory_type: MemoryType | None = Field(description="The memory's type; null for sessions.", examples=["episode"])
+    text: str | None = Field(description="The memory's text; null for sessions.", examples=["I prefer short answers."])
+    reason: str = Field(description="The reason of the deletion; may be empty.", examples=["outdated"])
+    deleted_at: Time = Field(description="When it was deleted. It is purged some days later; ask the operator.")
 
 
 class TrashPage(BaseModel):
-    trash: list[TrashItem]
-    next_cursor: str | None
+    """A page of the trash."""
+
+    trash: list[TrashItem] = Field(description="The deletions, newest first.")
+    next_cursor: NextCursor
+
+
+class SessionBody(ScopedBody):
+    """The scope of the session."""
+
+
+class SessionDeletionBody(SessionBody):
+    """The scope of the session, and why it is deleted."""
+
+    reason: Reason | None = Field(None, description=_REASON, examples=["finished"])
+
+
+class SessionListQuery(PageQuery):
+    """The conditions of a list of sessions."""
+
+    deleted: bool = Field(False, description="True lists the sessions in the trash instead of the others.")
+
+
+class SessionDecided(BaseModel):
+    """A deletion of a session."""
+
+    session_id: ChatId
+    tombstone_id: TombstoneId = Field(examples=["t_a24276f6a9d017fca7b6e9e0952f7e95"])
+    status: Literal["deleted", "restored"] = Field(description=_DECIDED, examples=["deleted"])
+
+
+class SessionItem(BaseModel):
+    """A session."""
+
+    session_id: ChatId
+    kind: str = Field(
+        description="`chat`, `resource`, `memory_edit` or `other`, by the form of the id.", examples=["chat"]
+    )
+    memories: int = Field(description="The number of memories, without deleted ones.", examples=[1])
+    pending: int = Field(description="The number of messages that wait for a flush.", examples=[0])
+    created_at: Time = Field(description="When the session began.")
+    flushed_at: Time | None = Field(description="When the session was last flushed; null for never.")
+    searchable_at: Time | None = Field(description="When the memories of the last flush can be found; null if unknown.")
+    deleted_at: Time | None = Field(description="When the session was deleted; null if it was not.", examples=[None])
+
+
+class SessionPage(BaseModel):
+    """A page of sessions."""
+
+    sessions: list[SessionItem] = Field(description="The sessions, newest first.")
+    next_cursor: NextCursor

@@ -1,30 +1,32 @@
-"""The wire shapes of `POST /memories/add` and `POST /memories/flush`."""
+"""Request and response schemas of `POST /memories/add` and `POST /memories/flush`."""
 
-from __future__ import annotations
-
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, WithJsonSchema, model_validator
 
-from accounts.api.schemas import ScopedBody
+from accounts.api.schemas import ChatId, ScopedBody, Time
 from core.ids import Name, SessionId
+from core.messages import Message as _
 from core.rest import WHOLE, Body
 from core.times import as_ms
 from core.url_policy import MAX_URI_CHARS
 from documents.mime_types import ContentType
 from engines.port import FlushStatus
-from memories.api.schemas.common import MAX_SAID_MS
-from memories.services.add import MAX_NAME_CHARS, AddCommand, Part, Said
+from memories.services.add import MAX_NAME_CHARS, AddCommand, NewContentItem, NewMessage
 from memories.services.files import decode_base64
+from store.filters import MAX_MS
 from store.types import Role
 
 MAX_MESSAGES = 500
 MAX_ITEMS = 100
 MAX_ITEM_TEXT_CHARS = 1_000_000
+MAX_TIMESTAMP_MS = MAX_MS - 24 * 3600 * 1000  # messages with equal times move to the next free milliseconds
 _BASE64 = r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})$"
 _EXTENSION = r"^\.?[A-Za-z0-9]{1,8}$"
 
 Text = Annotated[str, Field(min_length=1, max_length=MAX_ITEM_TEXT_CHARS)]
+Timestamp = Annotated[int, Field(gt=0, le=MAX_TIMESTAMP_MS), AfterValidator(as_ms), WHOLE]
+"""Unix milliseconds, or seconds below 100000000000."""
 
 
 def _as_items(value: object) -> object:
@@ -32,11 +34,11 @@ def _as_items(value: object) -> object:
         return [{"type": "text", "text": value}]
     if isinstance(value, list):
         return value
-    raise ValueError('must be text, or a list of items such as {"type": "text", "text": "…"}')
+    raise ValueError(_('must be text, or a list of items such as {"type": "text", "text": "…"}'))
 
 
 def _text_or_items(schema: dict[str, Any]) -> None:
-    """What `_as_items` lets in."""
+    """Describe the values that `_as_items` accepts."""
     items = {name: schema.pop(name) for name in ("type", "items", "minItems", "maxItems")}
     schema["anyOf"] = [{"type": "string", "minLength": 1, "maxLength": MAX_ITEM_TEXT_CHARS}, items]
 
@@ -53,7 +55,7 @@ Base64 = Annotated[
 
 
 class ContentItemIn(Body):
-    """One part of a message: a text, or a file at an address (`uri`) or as `base64`. The address goes before."""
+    """One part of a message: a text, or a file at an address (`uri`) or as `base64`. `uri` overrides `base64`."""
 
     model_config = {
         "json_schema_extra": {
@@ -67,28 +69,36 @@ class ContentItemIn(Body):
         }
     }
 
-    type: ContentType
-    text: Text | None = Field(None, description="What is said; of items of type `text` only.")
+    type: ContentType = Field(description="The kind of content.", examples=["text"])
+    text: Text | None = Field(
+        None, description="The text. Required for type `text` without a file, refused for other types."
+    )
     uri: Annotated[str, Field(min_length=1, max_length=MAX_URI_CHARS, json_schema_extra={"format": "uri"})] | None = (
-        Field(None, description="https://, http://, minio:// or s3://; file:// below MEMORY_GATEWAY_FILE_URI_ROOTS.")
+        Field(
+            None,
+            description="The file's address: `https://`, `http://`, `minio://`, `s3://`, or `file://` in folders that "
+            "the operator allows.",
+        )
     )
-    base64: Base64 | None = Field(None, description="The file itself, without a `data:` prefix.")
-    ext: Annotated[str, Field(pattern=_EXTENSION)] | None = Field(None, description="The file's ending, such as png.")
+    base64: Base64 | None = Field(None, description="The file's bytes, without a `data:` prefix.")
+    ext: Annotated[str, Field(pattern=_EXTENSION)] | None = Field(
+        None, description="The file name's extension, such as `png`. Absent: that of `name` or `uri`."
+    )
     name: Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS)] | None = Field(
-        None, description="The file's name: memories that speak of it are tied to it by this."
+        None, description="The file's name. Memories that mention it return the file as an attachment."
     )
-    extras: dict[str, Any] | None = Field(None, description="Kept with the message as it is.")
+    extras: dict[str, Any] | None = Field(None, description="Data of your own, stored with the message.")
 
     @model_validator(mode="after")
-    def _holds_something(self) -> ContentItemIn:
+    def _require_content(self) -> Self:
         if self.type != "text" and self.text is not None:
-            raise ValueError("text belongs to items of type text: send uri or base64")
+            raise ValueError(_("text belongs to items of type text: send uri or base64"))
         if self.text is None and self.uri is None and self.base64 is None:
             raise ValueError("text is required" if self.type == "text" else "uri or base64 is required")
         return self
 
-    def part(self) -> Part:
-        return Part(
+    def to_content_item(self) -> NewContentItem:
+        return NewContentItem(
             type=self.type,
             text=self.text,
             uri=self.uri,
@@ -100,68 +110,101 @@ class ContentItemIn(Body):
 
 
 class MessageIn(Body):
-    sender_id: Name = Field(description="Who says it: your own user_id where the role is user, else your agent.")
-    role: Role
-    timestamp: Annotated[int, Field(gt=0, le=MAX_SAID_MS), AfterValidator(as_ms), WHOLE] = Field(
-        description="Unix milliseconds. What can only be seconds (below 100000000000) is read as seconds."
+    """A message of a session."""
+
+    sender_id: Name = Field(
+        description="The sender: the caller's user id for role `user`, otherwise the agent's id.", examples=["u_123"]
+    )
+    role: Role = Field(description="The sender's role.", examples=["user"])
+    timestamp: Timestamp = Field(
+        description="When it was sent, in Unix milliseconds. Values below 100000000000 are read as seconds.",
+        examples=[1781172177000],
     )
     content: Annotated[
         list[ContentItemIn],
         Field(min_length=1, max_length=MAX_ITEMS, json_schema_extra=_text_or_items),
         BeforeValidator(_as_items),
-    ] = Field(description="Plain text, or the parts of the message.")
+    ] = Field(description="The text, or the parts of the message.", examples=["I prefer short answers."])
 
-    def said(self) -> Said:
-        return Said(self.sender_id, self.role, self.timestamp, tuple(item.part() for item in self.content))
+    def to_message(self) -> NewMessage:
+        return NewMessage(
+            self.sender_id, self.role, self.timestamp, tuple(item.to_content_item() for item in self.content)
+        )
 
 
 class AddBody(ScopedBody):
     """Messages to append to a session."""
 
     session_id: SessionId = Field(
-        description="`chat:{conversation_id}`, `resource:{user_id}:{resource_id}`, `memory_edit:{user_id}`, or any."
+        description="The session: `chat:{conversation_id}`, `resource:{user_id}:{resource_id}`, "
+        "`memory_edit:{user_id}` or an id of your own. It is created if it does not exist.",
+        examples=["chat:c_456"],
     )
-    messages: list[MessageIn] = Field(min_length=1, max_length=MAX_MESSAGES)
+    messages: list[MessageIn] = Field(
+        min_length=1,
+        max_length=MAX_MESSAGES,
+        description="The messages. A message that the session already has is not stored again.",
+    )
 
     def command(self) -> AddCommand:
-        return AddCommand(
-            session_id=self.session_id,
-            messages=tuple(message.said() for message in self.messages),
-            app_id=self.app_id,
-            project_id=self.project_id,
-        )
+        return AddCommand(self.session_id, tuple(message.to_message() for message in self.messages))
 
 
 class FlushBody(ScopedBody):
-    session_id: SessionId = Field(description="The session whose messages are to become memories.")
+    """A session to flush."""
+
+    session_id: SessionId = Field(description="The id of the session.", examples=["chat:c_456"])
+
+
+RequestId = Annotated[
+    str, Field(description="The memory engine's id of the call.", examples=["58fe644aaf58432ba46913bfd7fbe79b"])
+]
 
 
 class AddData(BaseModel):
-    status: Literal["accumulated", "extracted"]
-    message_count: int
+    """The engine's result of adding messages."""
+
+    status: Literal["accumulated", "extracted"] = Field(
+        description="`accumulated`: the messages wait for a flush. `extracted`: they are memories already.",
+        examples=["accumulated"],
+    )
+    message_count: int = Field(description="The number of messages in the request.", examples=[1])
 
 
 class AddBackend(BaseModel):
-    request_id: str
-    data: AddData
+    """The engine's answer to added messages."""
+
+    request_id: RequestId
+    data: AddData = Field(description="The engine's result.")
 
 
 class AddOut(BaseModel):
-    session_id: str
-    backend: AddBackend
+    """The session and the memory engine's answer."""
+
+    session_id: ChatId
+    backend: AddBackend = Field(description="The memory engine's answer.")
 
 
 class FlushData(BaseModel):
-    status: FlushStatus
-    memory_count: int = Field(description="How many memories this flush made.")
-    searchable_at: str | None = Field(description="When they can be found; null while nobody knows.")
+    """The engine's result of a flush."""
+
+    status: FlushStatus = Field(
+        description="`extracted`, or `no_extraction` if the session had no messages to turn into memories.",
+        examples=["extracted"],
+    )
+    memory_count: int = Field(description="The number of memories that this flush made.", examples=[1])
+    searchable_at: Time | None = Field(description="When the memories can be found; null if unknown.")
 
 
 class FlushBackend(BaseModel):
-    request_id: str
-    data: FlushData
+    """The engine's answer to a flush."""
+
+    request_id: RequestId
+    data: FlushData = Field(description="The engine's result.")
 
 
 class FlushOut(BaseModel):
-    session_id: str
-    backend: FlushBackend
+    """The session and the memory engine's answer."""
+
+    session_id: ChatId
+    backend: FlushBackend = Field(description="The memory engine's answer.")

@@ -1,20 +1,35 @@
-"""The wire shapes of `POST /memories/search`."""
+"""Request and response shapes of `POST /memories/search`."""
 
 from __future__ import annotations
 
 from dataclasses import fields
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, Field, StringConstraints
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    StringConstraints,
+    TypeAdapter,
+    with_config,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, core_schema
+from typing_extensions import TypedDict
 
 from accounts.api.schemas import ScopedBody
 from core.ids import MAX_SESSION_ID_CHARS, Name, check_session_id
+from core.messages import Message as _
 from core.rest import WHOLE
 from documents.mime_types import ContentType
-from memories.api.filters import FilterTree
+from memories.api.schemas.memories import KindOfMemory, MemoryId, SessionKey
 from memories.services.search import Scope, SearchCommand
-from store.neighbours import MAX_NEIGHBOURS
-from store.types import MAX_TOP_K, MemoryType, Method
+from store.filters import MAX_LIST, MAX_MS
+from store.neighbors import MAX_NEIGHBORS
+from store.types import MAX_TOP_K, Method
 
 DEFAULT_TOP_K = 20
 MAX_QUERY_CHARS = 8192
@@ -26,7 +41,9 @@ def _check_conversation_id(value: str) -> str:
     try:
         check_session_id(f"chat:{value}" if value else "")
     except ValueError:
-        raise ValueError(f"must be 1 to {_MAX_CHAT_CHARS} characters without control characters") from None
+        raise ValueError(
+            _("must be 1 to %(number)s characters without control characters", number=_MAX_CHAT_CHARS)
+        ) from None
     return value
 
 
@@ -42,47 +59,147 @@ def _check_top_k(value: int) -> int:
         return DEFAULT_TOP_K
     if 1 <= value <= MAX_TOP_K:
         return value
-    raise ValueError(f"must be 1 to 100, or -1 for the default of {DEFAULT_TOP_K}")
+    raise ValueError(_("must be 1 to 100, or -1 for the default of %(number)s", number=DEFAULT_TOP_K))
+
+
+# `store.filters` reads filters; these types only describe them in the schema.
+_OBJECT = ConfigDict(extra="forbid", json_schema_extra={"minProperties": 1})
+
+_Text = Annotated[str, Field(max_length=512)]
+_Texts = Annotated[list[_Text], Field(min_length=1, max_length=MAX_LIST)]
+_Milliseconds = Annotated[int, Field(ge=0, le=MAX_MS)]
+_Moment = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+_Time = _Milliseconds | _Moment
+_Times = Annotated[list[_Time], Field(min_length=1, max_length=MAX_LIST)]
+
+_EQ = Field(description="Equal to this value.")
+_NE = Field(description="Different from this value.")
+_GT = Field(description="Greater than this value.")
+_GTE = Field(description="Greater than or equal to this value.")
+_LT = Field(description="Less than this value.")
+_LTE = Field(description="Less than or equal to this value.")
+_IN = Field(description="Equal to one of these values.")
+
+# Not classes: `in` is no name that a class could have.
+TextComparison = TypedDict(
+    "TextComparison",
+    {
+        "eq": Annotated[_Text, _EQ],
+        "ne": Annotated[_Text, _NE],
+        "gt": Annotated[_Text, _GT],
+        "gte": Annotated[_Text, _GTE],
+        "lt": Annotated[_Text, _LT],
+        "lte": Annotated[_Text, _LTE],
+        "in": Annotated[_Texts, _IN],
+    },
+    total=False,
+)
+TimeComparison = TypedDict(
+    "TimeComparison",
+    {
+        "eq": Annotated[_Time, _EQ],
+        "ne": Annotated[_Time, _NE],
+        "gt": Annotated[_Time, _GT],
+        "gte": Annotated[_Time, _GTE],
+        "lt": Annotated[_Time, _LT],
+        "lte": Annotated[_Time, _LTE],
+        "in": Annotated[_Times, _IN],
+    },
+    total=False,
+)
+SenderComparison = TypedDict(
+    "SenderComparison", {"eq": Annotated[_Text, _EQ], "in": Annotated[_Texts, _IN]}, total=False
+)
+TypeComparison = TypedDict(
+    "TypeComparison",
+    {"eq": Annotated[_Text, _EQ], "ne": Annotated[_Text, _NE], "in": Annotated[_Texts, _IN]},
+    total=False,
+)
+for _comparison, _doc in {
+    TextComparison: "Conditions on a text, which all must hold.",
+    TimeComparison: "Conditions on a time, which all must hold.",
+    SenderComparison: "Conditions on the sender, which all must hold.",
+    TypeComparison: "Conditions on the type, which all must hold.",
+}.items():
+    _comparison.__doc__ = _doc
+    with_config(_OBJECT)(_comparison)
+
+
+@with_config(ConfigDict(extra="forbid"))
+class SearchFilter(TypedDict, total=False):
+    """Conditions, which all must hold. A plain value means `eq`; times are Unix milliseconds or ISO 8601."""
+
+    AND: Annotated[list[SearchFilter], Field(description="Filters that all must hold.")]
+    OR: Annotated[list[SearchFilter], Field(description="Filters; at least one must hold.")]
+    session_id: Annotated[_Text | TextComparison, Field(description="The memory's session.")]
+    parent_type: Annotated[_Text | TextComparison, Field(description="What it belongs to: `session` or `resource`.")]
+    parent_id: Annotated[_Text | TextComparison, Field(description="The id of that session or resource.")]
+    timestamp: Annotated[_Time | TimeComparison, Field(description="When the memory's message was sent.")]
+    sender_id: Annotated[_Text | SenderComparison, Field(description="The sender of the memory's message.")]
+    type: Annotated[_Text | TypeComparison, Field(description="The type: `Conversation` for episodes.")]
+
+
+class FilterTree:
+    """Marks plain JSON data that the schema describes as `SearchFilter`: `Annotated[dict[str, Any], FilterTree]`."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.dict_schema(core_schema.str_schema(), core_schema.any_schema())
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return handler(TypeAdapter(SearchFilter).core_schema)
 
 
 class SearchBody(ScopedBody):
-    """A question to the caller's memories."""
+    """A search in the caller's memories."""
 
     query: Annotated[str, StringConstraints(min_length=1, max_length=MAX_QUERY_CHARS)] = Field(
-        description="The question, in any language."
+        description="What to search for, in any language.", examples=["When is the payment due?"]
     )
     conversation_id: ConversationId | None = Field(
-        None, description="The chat that scope `current_chat` searches; without it that scope finds nothing."
+        None,
+        description="The conversation that `current_chat` searches. Absent: that search scope finds nothing.",
+        examples=["c_456"],
     )
     scope: list[Scope] = Field(
         default=["current_chat", "resources"],
         min_length=1,
         max_length=100,
-        description="Where to search: the session `chat:{conversation_id}`, the caller's extracted resources, or all "
-        "of the caller's memory.",
+        description="The search scopes: `current_chat` (the session `chat:{conversation_id}`), `resources` (extracted "
+        "files) and `all_user_memory`.",
     )
-    agent_id: Name | None = Field(None, description="Search the memories of this agent of the caller's.")
-    method: Method = Field("hybrid", description="`vector` and `agentic` need their endpoints to be set up.")
+    agent_id: Name | None = Field(None, description="Only memories of this agent of the caller. Absent: of all.")
+    method: Method = Field(
+        "hybrid",
+        description="The search method. `vector` and `agentic` need a model; ask the operator whether there is one.",
+    )
     top_k: Annotated[int, AfterValidator(_check_top_k), WHOLE] = Field(
         8,
         json_schema_extra={"anyOf": [{"const": -1}, {"minimum": 1, "maximum": 100}]},
-        description=f"At most so many results of each scope, 1 to 100; -1 means {DEFAULT_TOP_K}. "
+        description=f"The maximum number of results for each search scope, 1 to 100; -1 means {DEFAULT_TOP_K}. "
         "Profiles and unprocessed messages do not count.",
+        examples=[3],
     )
     radius: float | None = Field(
-        None, ge=0, le=1, description="The least similarity of what vectors find; keywords have none and are not cut."
+        None,
+        ge=0,
+        le=1,
+        description="The minimum similarity of results found by vectors. Keyword results are not affected.",
     )
-    include_profile: bool = Field(True, description="Also return the caller's profile.")
-    enable_llm_rerank: bool = Field(True, description="Let an LLM sort the results where one is set up.")
+    include_profile: bool = Field(True, description="Also return the caller's profile, if the engine has one.")
+    enable_llm_rerank: bool = Field(True, description="Let a language model sort the results, if one is configured.")
     filters: Annotated[dict[str, Any], FilterTree] | None = Field(
-        None, description="Conditions that narrow the search; they can never widen it."
+        None,
+        description="Conditions that narrow the search.",
+        examples=[{"timestamp": {"gte": "2026-01-01T00:00:00Z"}}],
     )
-    context: Annotated[int, Field(ge=0, le=MAX_NEIGHBOURS), WHOLE] = Field(
+    context: Annotated[int, Field(ge=0, le=MAX_NEIGHBORS), WHOLE] = Field(
         0,
-        description="With each result, so many memories that stand before and after it in its session: the turns of a "
-        "chat, the passages of a document.",
+        description="The number of memories to return before and after each result, from the same session.",
+        examples=[1],
     )
-    explain: bool = Field(False, description="Say of each result why it was found.")
+    explain: bool = Field(False, description="Return `explain` with each result.", examples=[True])
 
     def command(self) -> SearchCommand:
         values = {name: value for name, value in self if name in _COMMAND_FIELDS}
@@ -90,75 +207,120 @@ class SearchBody(ScopedBody):
 
 
 class AttachmentOut(BaseModel):
-    """A file that a memory speaks of, and where it really lies."""
+    """A file that a memory mentions or comes from."""
 
-    type: ContentType
-    name: str
-    internal_uri: str
+    type: ContentType = Field(description="The kind of content.", examples=["text"])
+    name: str = Field(description="The file's name.", examples=["contract.txt"])
+    internal_uri: str = Field(
+        description="The address of the stored file, or the `source_uri` of a registered one.",
+        examples=["file:///srv/memory-gateway/contract.txt"],
+    )
 
 
 class Explanation(BaseModel):
-    """Why a result was found, and why it says what it says."""
+    """The reasons for a result."""
 
-    legs: dict[str, Any] = Field(description="Score, rank and matched terms of each leg of the method.")
-    override_id: str | None = Field(description="The correction that it carries.")
+    legs: dict[str, Any] = Field(
+        description="The rank, score and matched words for each leg of the search, such as `keyword` and `vector`.",
+        examples=[{"keyword": {"rank": 1, "score": 0.27, "matched": ["payment", "due"]}}],
+    )
+    override_id: str | None = Field(
+        description="The override that the text comes from; null without one.", examples=[None]
+    )
 
 
-class NeighbourOut(BaseModel):
-    """A memory beside a result."""
+class NeighborOut(BaseModel):
+    """A memory next to a result in its session."""
 
-    id: str
-    sender_id: str
-    text: str
-    timestamp_ms: int
+    id: MemoryId
+    sender_id: str = Field(description="The sender.")
+    text: str = Field(description="The text.")
+    timestamp_ms: int = Field(description="When it was sent, in Unix milliseconds.")
 
 
 class ContextOut(BaseModel):
-    """What stands beside a result in its session, in order. What the caller deleted is left out."""
+    """The memories around a result, oldest first, without deleted ones."""
 
-    before: list[NeighbourOut]
-    after: list[NeighbourOut]
+    before: list[NeighborOut] = Field(description="The memories before the result.", examples=[[]])
+    after: list[NeighborOut] = Field(description="The memories after the result.", examples=[[]])
 
 
 class SearchResultOut(BaseModel):
-    """A memory. `raw` is the engine's own record without file contents; `score` compares within one method only."""
+    """A memory that was found."""
 
-    id: str
-    memory_type: MemoryType
-    session_id: str | None
-    text: str
-    score: float | None
-    source_scope: Scope
-    resource_id: str | None
-    resource_uri: str | None
-    attachments: list[AttachmentOut]
-    raw: dict[str, Any]
-    explain: Explanation | None = Field(None, description="Absent unless `explain` was asked for.")
-    context: ContextOut | None = Field(None, description="Absent unless `context` was asked for.")
+    id: MemoryId = Field(examples=["3585351e-1010-5bcf-9fd0-5f9f188cc235"])
+    memory_type: KindOfMemory
+    session_id: SessionKey = Field(examples=["resource:u_123:r_9f2c41d07b8e4a6f93d1c5e2a7b40868"])
+    text: str = Field(
+        description="The text, with the active override.",
+        examples=["Payment is due within 30 days after receipt of the invoice."],
+    )
+    score: float | None = Field(
+        description="The relevance, comparable within one response only; null if the engine gives none.",
+        examples=[0.27],
+    )
+    source_scope: Scope = Field(
+        description="The search scope that found it; of several, the most specific.", examples=["resources"]
+    )
+    resource_id: str | None = Field(
+        description="The resource that it comes from; null for other memories.",
+        examples=["r_9f2c41d07b8e4a6f93d1c5e2a7b40868"],
+    )
+    resource_uri: str | None = Field(
+        description="The public address of that resource; null for other memories.",
+        examples=["resource://u_123/r_9f2c41d07b8e4a6f93d1c5e2a7b40868"],
+    )
+    attachments: list[AttachmentOut] = Field(description="The files that the memory mentions or comes from.")
+    raw: dict[str, Any] = Field(
+        description="The engine's own record, without file contents. Its fields depend on the engine.",
+        examples=[{"filename": "contract.txt", "page": None, "heading": None, "position": 0}],
+    )
+    explain: Explanation | None = Field(None, description="The reasons for this result. Absent unless requested.")
+    context: ContextOut | None = Field(None, description="The memories around it. Absent unless requested.")
 
 
 class ScopeMeta(BaseModel):
-    """What became of one scope."""
+    """Statistics of one search scope."""
 
-    asked: int = Field(description="How many results were asked for; 0: the scope had nothing to search.")
-    sessions: int | None = Field(description="How many sessions were searched; null: all of the caller's.")
-    found: int = Field(description="How many the engine found, before scopes were merged.")
+    asked: int = Field(description="The number of results requested; 0 if there was nothing to search.")
+    sessions: int | None = Field(description="The number of sessions searched; null for all of the caller's.")
+    found: int = Field(description="The number of results of the engine, before the search scopes were merged.")
     hidden: int = Field(
-        description="How many of them the caller had deleted; the embedded engine leaves those out before it counts."
+        description="The number of results left out because they are deleted. The embedded engine does not count them."
     )
-    replaced: int = Field(description="How many carry a text that the caller had corrected.")
-    degraded: str | None = Field(description="Why the method differs from the one asked for.")
+    replaced: int = Field(description="The number of results whose text comes from an override.")
+    degraded: str | None = Field(description="Why another method than the requested one ran; null if it did not.")
     exhausted: bool = Field(
-        description="So many were left out that fewer than `top_k` remain, though the engine was asked for 100."
+        description="True if deletions leave fewer than `top_k` results and the engine cannot return more."
     )
-    ms: float = Field(description="Milliseconds until the engine answered; scopes are asked together.")
+    ms: float = Field(description="Milliseconds until the engine answered for all search scopes together.")
 
 
 class SearchMeta(BaseModel):
-    method: Method = Field(description="The method that was really used.")
-    scopes: dict[Scope, ScopeMeta]
+    """Statistics of a search."""
+
+    method: Method = Field(description="The method that ran.", examples=["keyword"])
+    scopes: dict[Scope, ScopeMeta] = Field(
+        description="The statistics by search scope.",
+        examples=[
+            {
+                "resources": {
+                    "asked": 3,
+                    "sessions": 2,
+                    "found": 1,
+                    "hidden": 0,
+                    "replaced": 0,
+                    "degraded": "No embedding model is configured: searched by keyword only.",
+                    "exhausted": False,
+                    "ms": 1.4,
+                }
+            }
+        ],
+    )
 
 
 class SearchOut(BaseModel):
-    results: list[SearchResultOut]
-    meta: SearchMeta
+    """The results of a search."""
+
+    results: list[SearchResultOut] = Field(description="The memories, best first.")
+    meta: SearchMeta = Field(description="The method that ran, and statistics.")
