@@ -1,7 +1,8 @@
-from __future__ import annotations
-
 from django.urls import path
 
-from agents.api.views import InvokeView
+from agents.api.views import InvokeView, removed_endpoint
 
-urlpatterns = [path("tools/invoke", InvokeView.as_view())]
+urlpatterns = [
+    path("tools/invoke", InvokeView.as_view()),
+    path("plugins/memory/api/<path:rest>", removed_endpoint),
+]

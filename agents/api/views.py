@@ -1,28 +1,40 @@
-"""`POST /tools/invoke` with OpenClaw's request and error shapes."""
-
-from __future__ import annotations
+"""`POST /tools/invoke`, and the plugin's removed HTTP API, with OpenClaw's request and error shapes."""
 
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, cast
+from uuid import UUID
 
-from drf_spectacular.utils import extend_schema
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field
+from django.http import HttpRequest, HttpResponseBase, JsonResponse
+from django.views.decorators.csrf import csrf_exempt
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from drf_spectacular.utils import OpenApiExample, OpenApiResponse, extend_schema
+from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts.api.authentication import caller
+from accounts import tokens
+from accounts.api import limits
+from accounts.api.authentication import UserKeyAuthentication, address_of, bearer, caller
+from accounts.api.openapi import request_body, success
 from accounts.audit import Actor
+from accounts.models import Principal
 from agents import tools
-from agents.api.authentication import ToolAuthentication
+from agents.api.schemas import ToolAnswer, ToolCall, ToolProblem
+from agents.rpc.memory_admin import owner_for
+from agents.rpc.methods import METHODS
 from agents.tools.caller import caller_for
-from core.rest import JsonRenderer, as_gateway_error, parse, problem_headers
-from memories.services.owned import owner_of
+from core.errors import TooManyRequests, Unauthenticated
+from core.rest import Forbidden, JsonRenderer, as_gateway_error, parse, problem_headers
+from memories.services.lookup import owner_of
 
 logger = logging.getLogger("memory_gateway.errors")
+_NO_KEY = UUID(int=0)
+_PANEL_METHODS = [name for name in METHODS if name.startswith("memory.admin.")]
 
-# OpenClaw's status and error type by ours; it has no 422.
+# OpenClaw's status and error type by the gateway's status. OpenClaw has no 422.
 _TYPES = {
     400: (400, "invalid_request"),
     401: (401, "unauthorized"),
@@ -31,39 +43,114 @@ _TYPES = {
     429: (429, "rate_limited"),
 }
 
+_REFUSALS = {
+    status: OpenApiResponse(
+        ToolProblem, description, [OpenApiExample("Example", {"error": {"type": kind, "message": text}})]
+    )
+    for status, kind, description, text in (
+        (
+            400,
+            "invalid_request",
+            "The body or an argument is invalid (`invalid_request`), or the tool cannot do it (`tool_error`).",
+            "text: must be text",
+        ),
+        (
+            401,
+            "unauthorized",
+            "The API key or token is missing, unknown, expired or revoked.",
+            "This token is unknown, expired or revoked.",
+        ),
+        (403, "forbidden", "The token lacks the token scope `operator.write`.", f"missing scope: {tokens.WRITE}"),
+        (404, "not_found", "There is no such tool or session.", "There is no such session."),
+        (413, "too_large", "The body is too large.", "The body must nest at most 64 levels deep."),
+        (
+            415,
+            "unsupported_type",
+            "The body is not JSON.",
+            "The body must be application/json, with this Content-Type.",
+        ),
+        (
+            429,
+            "rate_limited",
+            "Too many requests. Wait as many seconds as the header `Retry-After` says.",
+            "Too many requests.",
+        ),
+        (502, "upstream_refused", "The memory engine refused the request.", "The memory engine refused the request."),
+        (
+            503,
+            "upstream_unavailable",
+            "The database or the memory engine is unavailable. Repeat the request later.",
+            "The memory engine is unavailable.",
+        ),
+        (507, "no_space", "The disk or the user's quota is full.", "The disk is full."),
+    )
+}
 
-class InvokeBody(BaseModel):
-    """The body of a call. OpenClaw fields without a meaning here (`action`, `dryRun` …) are ignored."""
 
-    model_config = ConfigDict(strict=True)
+class ToolAuthentication(BaseAuthentication):
+    """Set `request.user` to the user whose memories are used, and `request.auth` to the actor.
 
-    tool: str = Field(validation_alias=AliasChoices("tool", "name"))
-    args: dict[str, Any] | None = None
-    agent_id: str | None = Field(None, alias="agentId")
-    session_key: str | None = Field(None, alias="sessionKey")
+    Raises: `Unauthenticated`, `Forbidden` for a token without write scope, `TooManyRequests`.
+    """
+
+    def authenticate(self, request: Request) -> tuple[Principal, Actor] | None:
+        scheme, _, token = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
+        token = token.strip()
+        # Tokens from settings have no common prefix: any bearer value that is no API key may be one.
+        if scheme.lower() != "bearer" or not token or token.startswith("uk_"):
+            found = UserKeyAuthentication().authenticate(request)
+            return None if found is None else (found[0], Actor.key(found[0]))
+        try:
+            holder = tokens.authenticate(token)
+        except Unauthenticated:
+            limits.count_failure(address_of(request))
+            raise
+        if not tokens.includes_scope(holder.scopes, tokens.WRITE):
+            raise Forbidden(f"missing scope: {tokens.WRITE}")
+        owner = owner_for(holder)
+        return Principal(owner.user_pk, owner.user_id, holder.token_id or _NO_KEY), holder.actor
+
+    def authenticate_header(self, request: Request) -> str:
+        return "Bearer"
+
+
+class ToolScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    target_class = ToolAuthentication
+    name = "keyOrTokenAuth"
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
+        description = "The user's API key, or an OpenClaw token with the token scope `operator.write`."
+        return {"type": "http", "scheme": "bearer", "description": description}
 
 
 class InvokeView(APIView):
     authentication_classes = [ToolAuthentication]
 
-    @extend_schema(exclude=True)
+    @extend_schema(
+        operation_id="invoke_tool",
+        summary="Call an agent tool",
+        tags=["tools"],
+        request=request_body(ToolCall),
+        responses={200: success(ToolAnswer, "The result of the tool."), **_REFUSALS},
+    )
     def post(self, request: Request) -> Response:
-        body = parse(InvokeBody, request.data)
+        """Call `memory_recall`, `memory_store` or `memory_forget`, as OpenClaw does. Errors have OpenClaw's shape."""
+        body = parse(ToolCall, request.data)
         actor = cast("Actor", request.auth)
         called_by = caller_for(owner_of(caller(request)), actor, agent_id=body.agent_id, session_key=body.session_key)
         return Response({"ok": True, "result": tools.invoke(called_by, body.tool, body.args or {})})
 
     def get_exception_handler(self) -> Callable[[Exception, Mapping[str, Any]], Response | None]:
-        return refusal
+        return error_response
 
 
-def refusal(error: Exception, context: Mapping[str, Any]) -> Response | None:
-    """Render a known error as OpenClaw's `{ok: false, error: {type, message}}`; None for others (500, logged)."""
+def error_response(error: Exception, context: Mapping[str, Any]) -> Response | None:
+    """Return a known error as OpenClaw's `{ok: false, error: {type, message}}`; None for others (500, logged)."""
     known = as_gateway_error(error)
     if known is None:
         return None
     if known.status >= 500:
-        logger.warning("%s: %s", known.code, known.detail)
+        logger.warning("%s: %s", known.code, known.detail, extra={"cause": error})
     request: Request = context["request"]
     # An error may occur before DRF has negotiated the renderer.
     request.accepted_renderer = JsonRenderer()
@@ -71,3 +158,33 @@ def refusal(error: Exception, context: Mapping[str, Any]) -> Response | None:
     status, kind = _TYPES.get(known.status, (known.status, known.code))
     answer = {"ok": False, "error": {"type": kind, "message": known.detail}}
     return Response(answer, status=status, headers=problem_headers(known))
+
+
+@csrf_exempt
+def removed_endpoint(request: HttpRequest, rest: str) -> HttpResponseBase:  # noqa: ARG001 - the same response for every path
+    """Respond to `/plugins/memory/api/*`: 401 for a wrong token, 429 for too many of them, else 410."""
+    try:
+        is_authorized = not tokens.is_any_configured() or _has_token(request)
+        if not is_authorized:
+            limits.count_failure(address_of(request))
+    except TooManyRequests as error:
+        body = {"error": {"message": error.detail, "type": "rate_limited"}}
+        return JsonResponse(body, status=429, headers={"Retry-After": str(error.retry_after_seconds)})
+    if not is_authorized:
+        return JsonResponse({"error": {"message": "Unauthorized", "type": "unauthorized"}}, status=401)
+    sentence = (
+        f"/plugins/memory/api is gone: use the Gateway WebSocket RPC methods {', '.join(_PANEL_METHODS)} instead."
+    )
+    return JsonResponse({"error": sentence, "methods": _PANEL_METHODS}, status=410)
+
+
+def _has_token(request: HttpRequest) -> bool:
+    """Return True if the query or the header has a valid token."""
+    candidates = [request.GET.get("token")]
+    with suppress(Unauthenticated):
+        candidates.append(bearer(request))
+    for token in filter(None, candidates):
+        with suppress(Unauthenticated):
+            tokens.authenticate(token)
+            return True
+    return False

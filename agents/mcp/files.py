@@ -1,6 +1,4 @@
-"""The user's resources for MCP clients: the file, or the text that was extracted from it."""
-
-from __future__ import annotations
+"""The user's resources for MCP clients: their files, and the texts extracted from them."""
 
 import base64
 from collections.abc import Sequence
@@ -8,7 +6,6 @@ from typing import Any, Final
 
 import mcp_types as types
 
-from agents.tools.frame import framed, quoted
 from core.errors import NotFound, TooLarge
 from core.times import isoformat
 from documents.decoding import decode
@@ -21,8 +18,8 @@ from store.types import Owner
 PAGE: Final = 50
 MAX_FILE_BYTES: Final = 8 * 2**20
 MAX_CHARS: Final = 20_000
-_BETWEEN: Final = "\n\n"
-_AT_ONCE: Final = 500
+_SEPARATOR: Final = "\n\n"
+_BATCH: Final = 500
 _TEXT_TYPES: Final = ("text/", "application/json", "application/xml")
 
 
@@ -34,7 +31,7 @@ def page(owner: Owner, cursor: str | None, limit: int = PAGE) -> tuple[list[Reso
     return rows, queries.encode_cursor(following) if following else None
 
 
-def described(resource: Resource) -> dict[str, Any]:
+def describe(resource: Resource) -> dict[str, Any]:
     return {
         "resource_id": resource.resource_id,
         "uri": resource.uri,
@@ -69,50 +66,42 @@ def find(owner: Owner, resource_id: str) -> Resource:
 
 
 def contents(owner: Owner, uri: str) -> types.TextResourceContents | types.BlobResourceContents:
-    """Return an uploaded file, or the extracted text of a registered one.
-
-    Raises: `NotFound`, `TooLarge`.
-    """
+    """Return an uploaded file, or the extracted text of a registered one. Raises: `NotFound`, `TooLarge`."""
     resource = find(owner, uri.rpartition("/")[2])
     if resource.uri != uri:
         raise NotFound("There is no such resource.")
     if not resource.storage_path:
-        return types.TextResourceContents(uri=uri, mime_type="text/plain", text=remembered(owner, resource))
-    data = _bytes(resource)
+        return types.TextResourceContents(uri=uri, mime_type="text/plain", text=extracted_text(owner, resource))
+    try:
+        with storage.open_stored(resource.storage_path) as file:
+            data = file.read(MAX_FILE_BYTES + 1)
+    except FileNotFoundError:
+        raise NotFound("The stored file is missing: upload it again.") from None
+    if len(data) > MAX_FILE_BYTES:
+        raise TooLarge(f"Files of more than {MAX_FILE_BYTES} bytes come over GET /resources/<id>/content only.")
     mime_type = resource.mime_type or "application/octet-stream"
     if mime_type.startswith(_TEXT_TYPES):
         return types.TextResourceContents(uri=uri, mime_type=mime_type, text=decode(data))
     return types.BlobResourceContents(uri=uri, mime_type=mime_type, blob=base64.b64encode(data).decode())
 
 
-def _bytes(resource: Resource) -> bytes:
-    try:
-        with storage.open_stored(resource.storage_path) as file:
-            data = file.read(MAX_FILE_BYTES + 1)
-    except FileNotFoundError:
-        raise NotFound("The file of this resource is gone: upload it again.") from None
-    if len(data) > MAX_FILE_BYTES:
-        raise TooLarge(f"Files of more than {MAX_FILE_BYTES} bytes come over GET /resources/<id>/content only.")
-    return data
-
-
-def remembered(owner: Owner, resource: Resource) -> str:
+def extracted_text(owner: Owner, resource: Resource) -> str:
     """Return the text extracted from a resource, in document order, with the user's overrides."""
-    return _joined([row for row, _ in browse.lengths(_passages(owner, resource))])
+    return _text_of([row for row, _ in browse.lengths(_passages(owner, resource))])
 
 
 def part(owner: Owner, resource: Resource, offset: int) -> tuple[str, int]:
-    """Return `MAX_CHARS` characters of `remembered()` from `offset`, and its length. Reads only those passages."""
-    wanted: list[int] = []
-    begins = first = 0
+    """Return `MAX_CHARS` characters of `extracted_text()` from `offset`, and its length. Read only those passages."""
+    rows: list[int] = []
+    start = first_start = 0
     for row, characters in browse.lengths(_passages(owner, resource)):
-        ends = begins + characters + len(_BETWEEN)
-        if ends > offset and begins < offset + MAX_CHARS + len(_BETWEEN):
-            first = first if wanted else begins
-            wanted.append(row)
-        begins = ends
-    text = _joined(wanted)[max(offset - first, 0) :][:MAX_CHARS]
-    return text, max(begins - len(_BETWEEN), 0)
+        end = start + characters + len(_SEPARATOR)
+        if end > offset and start < offset + MAX_CHARS + len(_SEPARATOR):
+            first_start = first_start if rows else start
+            rows.append(row)
+        start = end
+    text = _text_of(rows)[max(offset - first_start, 0) :][:MAX_CHARS]
+    return text, max(start - len(_SEPARATOR), 0)
 
 
 def _passages(owner: Owner, resource: Resource) -> Selection:
@@ -124,12 +113,6 @@ def _passages(owner: Owner, resource: Resource) -> Selection:
     )
 
 
-def _joined(rows: Sequence[int]) -> str:
-    read = (browse.get_many(rows[at : at + _AT_ONCE]) for at in range(0, len(rows), _AT_ONCE))
-    return _BETWEEN.join(passage.text for passages in read for passage in passages)
-
-
-def quotation(resource: Resource, text: str, offset: int, total: int) -> str:
-    """Return a part of a resource's text in a frame that marks it as data."""
-    shown = f"{resource.filename} ({resource.uri}), characters {offset}-{offset + len(text)} of {total}:"
-    return framed([quoted(shown), quoted(text)])
+def _text_of(rows: Sequence[int]) -> str:
+    batches = (browse.get_many(rows[start : start + _BATCH]) for start in range(0, len(rows), _BATCH))
+    return _SEPARATOR.join(passage.text for passages in batches for passage in passages)

@@ -1,14 +1,27 @@
 """Limits on WebSocket connections and requests of one process."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
-from typing import Protocol
+from typing import Final, Protocol
 
 from agents.rpc.failures import Failure, refused
-from agents.rpc.limits import MAX_PENDING_CONNECTIONS, REQUESTS_IN_FLIGHT, SOCKETS_PER_TOKEN
 from core.rate_limit import TokenBuckets
+
+MAX_MESSAGE_BYTES: Final = 25 * 2**20
+MAX_HANDSHAKE_BYTES: Final = 64 * 1024
+"""The limit of a message before `connect` is accepted."""
+MAX_OUTBOUND_BYTES: Final = 50 * 2**20
+"""The limit of bytes that wait for a slow client."""
+MAX_PENDING_CONNECTIONS: Final = 256
+"""The limit of sockets per process without an accepted `connect`. One more disconnects the oldest."""
+SOCKETS_PER_TOKEN: Final = 8
+REQUESTS_IN_FLIGHT: Final = 8
+"""The limit of running requests: beyond it, a socket is not read, and requests of a token wait."""
+THREADS: Final = 24
+"""Request threads per process: hanging requests of two tokens leave a third of them free."""
+CONTROL_THREADS: Final = 2
+"""Threads reserved for connecting and token checks, which busy requests then cannot block."""
+
 
 _BURST_SECONDS = 3
 
@@ -20,7 +33,7 @@ class PendingConnection(Protocol):
 
 
 class ConnectionLimiter:
-    """Use on one event loop only. `requests_per_second` is per token, 0 for no limit."""
+    """Limits of one event loop; not thread-safe. `requests_per_second` is per token, 0 for no limit."""
 
     def __init__(self, *, requests_per_second: int) -> None:
         self._pending: dict[PendingConnection, None] = {}  # oldest first
@@ -31,7 +44,7 @@ class ConnectionLimiter:
     def add_pending(self, connection: PendingConnection) -> None:
         """Register a connection, and disconnect the oldest pending one if there are too many.
 
-        Clients with a token are pending for milliseconds only.
+        Clients with a token are pending for milliseconds only, so it is rarely one of them.
         """
         self._pending[connection] = None
         if len(self._pending) > MAX_PENDING_CONNECTIONS:

@@ -1,6 +1,4 @@
-"""One WebSocket of an OpenClaw client: challenge, connect, requests, ticks, close."""
-
-from __future__ import annotations
+"""The WebSocket of an OpenClaw client: challenge, connect, requests, ticks, close."""
 
 import asyncio
 import contextlib
@@ -9,38 +7,53 @@ import time
 import uuid
 from collections.abc import Coroutine
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import orjson
 from channels.consumer import AsyncConsumer
 from channels.exceptions import StopConsumer
 from django.db import DatabaseError
 
 from accounts import tokens
-from agents.rpc import frames, methods, request_log
-from agents.rpc.connection_limits import ConnectionLimiter
+from agents.mcp.server import Workers
+from agents.rpc import frames, methods
+from agents.rpc.connection_limits import (
+    CONTROL_THREADS,
+    MAX_MESSAGE_BYTES,
+    MAX_OUTBOUND_BYTES,
+    REQUESTS_IN_FLIGHT,
+    THREADS,
+    ConnectionLimiter,
+)
 from agents.rpc.failures import Failure, Refusal
 from agents.rpc.frames import BadFrame, NotJson, Request
-from agents.rpc.handshake import Arrival, Peer, connect, first_request, hello, token_ended
-from agents.rpc.limits import MAX_MESSAGE_BYTES, MAX_OUTBOUND_BYTES, REQUESTS_IN_FLIGHT
-from agents.rpc.origins import is_host_allowed
-from agents.rpc.threads import run_control, run_request
+from agents.rpc.handshake import Peer, UpgradeInfo, connect, first_request, hello, token_ended
+from agents.rpc.origins import is_host_allowed, is_secure
+from core.redaction import redact_text
 from core.request_context import choose_request_id, request_id
+from core.times import isoformat
 
 logger = logging.getLogger("memory_gateway.rpc")
+request_logger = logging.getLogger("memory_gateway.api")
 _MAX_REASON_BYTES = 120
+_MAX_LOGGED_CHARS = 100
 _RESTART_MS = 5000
+# Not asgiref's `sync_to_async`, which uses one thread for the whole process.
+_requests = Workers(THREADS, "rpc")
+_control = Workers(CONTROL_THREADS, "rpc-control")
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Seconds until a socket must have connected, and between two ticks, which check the token again."""
+    """Timeouts in seconds: `handshake` ends a socket without `connect`; `tick` is the interval of token checks."""
 
     handshake: float
     tick: float
 
 
 class RpcConsumer(AsyncConsumer):  # type: ignore[misc]
-    """One connection. Its ASGI scope also has `allow_message_bytes` and `is_leaving` of our protocol class."""
+    """One connection. Its scope also has `allow_message_bytes` and `is_leaving`, from the WebSocket protocol class."""
 
     def __init__(self, limiter: ConnectionLimiter, timing: Timing) -> None:
         self._limiter = limiter
@@ -81,24 +94,24 @@ class RpcConsumer(AsyncConsumer):  # type: ignore[misc]
     # --- connection lifecycle ---
 
     async def _accept(self) -> None:
-        hosts, origins = (self._headers(name) for name in (b"host", b"origin"))
-        self._arrival = Arrival(
+        hosts, origins = (
+            [value.decode("latin1") for name, value in self.scope["headers"] if name == wanted]
+            for wanted in (b"host", b"origin")
+        )
+        self._upgrade = UpgradeInfo(
             peer=(self.scope.get("client") or ("", 0))[0],
             host=hosts[0] if hosts else "",
             origin=origins[0] if origins else None,
             scheme=self.scope["scheme"],
         )
-        if len(hosts) != 1 or not is_host_allowed(hosts[0]):
+        if len(hosts) != 1 or not is_host_allowed(hosts[0]) or not is_secure(self.scope["scheme"]):
             await self.send({"type": "websocket.close"})  # before accept, so the client gets 403
             return
         await self.send({"type": "websocket.accept"})
-        challenge = {"nonce": str(uuid.uuid4()), "ts": _now_ms()}
+        challenge = {"nonce": str(uuid.uuid4()), "ts": int(time.time() * 1000)}
         await self._send(frames.event("connect.challenge", challenge))
         self._limiter.add_pending(self)
         self._handshake = self._start(self._end_slow_handshake())
-
-    def _headers(self, name: bytes) -> list[str]:
-        return [value.decode("latin1") for other, value in self.scope["headers"] if other == name]
 
     async def _end_slow_handshake(self) -> None:
         if not await self._shuts_down_within(self._timing.handshake):
@@ -107,11 +120,11 @@ class RpcConsumer(AsyncConsumer):  # type: ignore[misc]
     async def _tick(self, peer: Peer) -> None:
         """Send ticks while the token is valid, then close."""
         while not await self._shuts_down_within(self._timing.tick):
-            if not await run_control(lambda: _is_token_valid(peer)):
+            if not await _control.run(lambda: _is_token_valid(peer)):
                 ended = token_ended()
                 await self._close(ended.code, ended.reason)
                 return
-            await self._send_event("tick", {"ts": _now_ms()})
+            await self._send_event("tick", {"ts": int(time.time() * 1000)})
 
     async def _shuts_down_within(self, seconds: float) -> bool:
         """Return True after closing the socket if the server shuts down within `seconds`."""
@@ -133,9 +146,17 @@ class RpcConsumer(AsyncConsumer):  # type: ignore[misc]
         data: bytes = content if content is not None else message["text"].encode()
         if self._peer is None:
             await self._connect(data)
-        else:
-            await self._limiter.throttle(self._peer.principal.name)
-            await self._take_request(self._peer, data)
+            return
+        await self._limiter.throttle(self._peer.principal.name)
+        try:
+            request = frames.read(data)
+        except NotJson:
+            return
+        except BadFrame as error:
+            await self._send(frames.failed(error.id, error.failure))
+            return
+        await self._unanswered.acquire()
+        self._start(self._answer(self._peer, request))
 
     async def _connect(self, data: bytes) -> None:
         try:
@@ -144,14 +165,14 @@ class RpcConsumer(AsyncConsumer):  # type: ignore[misc]
             await self._close(refusal.code, refusal.reason)
             return
         try:
-            peer = await run_control(lambda: connect(request, self._arrival))
+            peer = await _control.run(lambda: connect(request, self._upgrade))
             if self._is_closed:
                 return
             self._request_slots = self._limiter.admit(self, peer.principal.name)
         except Refusal as refusal:
             await self._refuse(request, refusal)
         except Exception:
-            logger.exception("connect failed")
+            logger.exception("A WebSocket handshake failed")
             failure = Failure("UNAVAILABLE", "gateway starting; retry shortly", retry_after_ms=500)
             await self._refuse(request, Refusal(1013, "gateway starting", failure))
         else:
@@ -169,22 +190,11 @@ class RpcConsumer(AsyncConsumer):  # type: ignore[misc]
             await self._send(frames.failed(request.id, refusal.failure))
         await self._close(refusal.code, refusal.reason)
 
-    async def _take_request(self, peer: Peer, data: bytes) -> None:
-        try:
-            request = frames.read(data)
-        except NotJson:
-            return
-        except BadFrame as bad:
-            await self._send(frames.failed(bad.id, bad.failure))
-            return
-        await self._unanswered.acquire()
-        self._start(self._answer(peer, request))
-
     async def _answer(self, peer: Peer, request: Request) -> None:
         try:
             request_id.set(choose_request_id(""))
             async with self._request_slots:
-                frame = await run_request(lambda: _answer_to(peer, request, self._arrival))
+                frame = await _requests.run(lambda: _answer_to(peer, request, self._upgrade))
             await self._send(frame)
         except Refusal as refusal:
             await self._refuse(request, refusal)
@@ -216,9 +226,9 @@ class RpcConsumer(AsyncConsumer):  # type: ignore[misc]
         if self._is_closed:
             return
         self._is_closed = True
-        shown = reason.encode()[:_MAX_REASON_BYTES].decode(errors="ignore")
+        reason = reason.encode()[:_MAX_REASON_BYTES].decode(errors="ignore")
         with contextlib.suppress(RuntimeError):  # already closed by the protocol
-            await self.send({"type": "websocket.close", "code": code, "reason": shown})
+            await self.send({"type": "websocket.close", "code": code, "reason": reason})
 
     def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(_log_failures(work))
@@ -227,9 +237,12 @@ class RpcConsumer(AsyncConsumer):  # type: ignore[misc]
         return task
 
 
-def _answer_to(peer: Peer, request: Request, arrival: Arrival) -> bytes:
-    """Return the response frame, and log the request. Raises: `Refusal` if the token is no longer valid."""
-    began, outcome = time.perf_counter(), "ok"
+def _answer_to(peer: Peer, request: Request, upgrade: UpgradeInfo) -> bytes:
+    """Return the response frame, and log the request as the REST API does, without its parameters and result.
+
+    Raises: `Refusal` if the token is no longer valid.
+    """
+    started_at, outcome = time.perf_counter(), "ok"
     try:
         if not _is_token_valid(peer):
             outcome = "UNAUTHORIZED"
@@ -239,14 +252,26 @@ def _answer_to(peer: Peer, request: Request, arrival: Arrival) -> bytes:
         outcome = failure.error["code"]
         return frames.failed(request.id, failure)
     finally:
-        request_log.write(peer, request.method, arrival.peer, outcome, (time.perf_counter() - began) * 1000)
+        duration_ms = (time.perf_counter() - started_at) * 1000
+        line = {
+            "request_time": isoformat(datetime.now(UTC) - timedelta(milliseconds=duration_ms)),
+            "duration_ms": round(duration_ms, 2),
+            "method": "RPC",
+            "path": redact_text(request.method[:_MAX_LOGGED_CHARS]),
+            "client": upgrade.peer,
+            "request_id": request_id.get(),
+            "user_id": peer.principal.user_id,
+            "token": peer.principal.name,
+            "output": {"status": outcome},
+        }
+        request_logger.info("%s", orjson.dumps(line).decode())
 
 
 def _is_token_valid(peer: Peer) -> bool:
     try:
-        return tokens.still_works(peer.principal)
+        return tokens.is_still_valid(peer.principal)
     except DatabaseError:
-        logger.exception("A token could not be looked at; it is tried again with the next request or tick")
+        logger.exception("A token could not be checked. The check is repeated with the next request or tick.")
         return True
 
 
@@ -257,8 +282,4 @@ async def _log_failures(work: Coroutine[Any, Any, None]) -> None:
     except OSError:
         return
     except Exception:
-        logger.exception("A WebSocket's work failed")
-
-
-def _now_ms() -> int:
-    return int(time.time() * 1000)
+        logger.exception("A WebSocket task failed")

@@ -1,8 +1,6 @@
 """`memory.admin.dashboard`: memory counts by kind and by time."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
+from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -15,7 +13,7 @@ from agents.rpc.memory_admin import SHARED_AGENT, agent_of, importance_or_defaul
 from agents.rpc.params import Params, moment_ms, text
 from core.times import from_ms, to_ms
 from store import browse
-from store.browse import Count, Dashboard, Selection
+from store.browse import Selection
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
@@ -50,6 +48,13 @@ def dashboard(principal: TokenPrincipal, params: Params) -> dict[str, Any]:
     )
     edges = [*(bar.since_ms for bar in bars), max(since_ms, until_ms) + 1]
     found = browse.dashboard(selection, edges, tops=["sessions"])
+    sessions = Counter[str]()  # two users' sessions with one id are counted together
+    for session in found.top_sessions:
+        sessions[session.key] += session.count
+    low, mid, high = (count for _, _, count in found.importance_bands)
+    unrated = found.total - low - mid - high  # counts with the default importance
+    sum_of_rated = (found.average_importance or 0.0) * (low + mid + high)
+    average = (sum_of_rated + unrated * importance_or_default(None)) / found.total if found.total else 0
     return {
         "total": found.total,
         "timeFromMs": since_ms,
@@ -64,8 +69,8 @@ def dashboard(principal: TokenPrincipal, params: Params) -> dict[str, Any]:
             for bar, counts in zip(bars, found.buckets, strict=True)
         ],
         "topAgents": [{"agentId": agent_id or SHARED_AGENT, "count": found.total}] if found.total else [],
-        "topSessions": [{"sessionId": key, "count": count} for key, count in _merged(found.top_sessions)],
-        "importance": _importance(found),
+        "topSessions": [{"sessionId": key, "count": count} for key, count in sessions.most_common()],
+        "importance": {"low": low, "mid": mid, "high": high + unrated, "avg": average},
         "uniqueAgents": min(found.total, 1),
         "uniqueSessions": found.unique_sessions,
     }
@@ -74,14 +79,9 @@ def dashboard(principal: TokenPrincipal, params: Params) -> dict[str, Any]:
 def buckets(since_ms: int, until_ms: int) -> list[Bucket]:
     """Return hours up to two days, days up to sixty, else calendar months. Hours and days start at `since_ms`."""
     span_ms = max(1, until_ms - since_ms)
-    if span_ms <= 48 * HOUR_MS:
-        return _even(since_ms, span_ms, HOUR_MS, "%m-%d %H:00")
-    if span_ms <= 60 * DAY_MS:
-        return _even(since_ms, span_ms, DAY_MS, "%Y-%m-%d")
-    return _months(since_ms, until_ms)
-
-
-def _even(since_ms: int, span_ms: int, step_ms: int, form: str) -> list[Bucket]:
+    if span_ms > 60 * DAY_MS:
+        return _months(since_ms, until_ms)
+    step_ms, form = (HOUR_MS, "%m-%d %H:00") if span_ms <= 48 * HOUR_MS else (DAY_MS, "%Y-%m-%d")
     starts = range(since_ms, since_ms + span_ms, step_ms)
     return [Bucket(str(number), _local(start).strftime(form), start) for number, start in enumerate(starts)]
 
@@ -99,23 +99,9 @@ def _months(since_ms: int, until_ms: int) -> list[Bucket]:
 
 
 def _local(at_ms: int) -> datetime:
-    """Return the time in the server's time zone."""
-    return from_ms(at_ms).astimezone(timezone.get_default_timezone())
-
-
-def _importance(found: Dashboard) -> dict[str, float]:
-    """Return the importance bands. Memories without an importance count with the default one."""
-    bands = [count for _, _, count in found.importance_bands]
-    unweighed = found.total - sum(bands)
-    weighed = (found.average_importance or 0.0) * sum(bands)
-    average = (weighed + unweighed * importance_or_default(None)) / found.total if found.total else 0
-    low, mid, high = bands
-    return {"low": low, "mid": mid, "high": high + unweighed, "avg": average}
-
-
-def _merged(sessions: Sequence[Count]) -> list[tuple[str, int]]:
-    """Return counts by session id; two users' sessions with one id are merged."""
-    counts: dict[str, int] = {}
-    for session in sessions:
-        counts[session.key] = counts.get(session.key, 0) + session.count
-    return sorted(counts.items(), key=lambda item: -item[1])
+    """Return the time in the server's time zone, in UTC if the zone shifts it out of the years 1 to 9999."""
+    moment = from_ms(at_ms)
+    try:
+        return moment.astimezone(timezone.get_default_timezone())
+    except OverflowError:
+        return moment

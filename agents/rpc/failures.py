@@ -1,13 +1,11 @@
 """Error responses and close frames in OpenClaw's shapes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
 
 class Failure(Exception):
-    """`error` and `payload` of a response that is not ok."""
+    """A request that fails, with the `error` and `payload` of its response."""
 
     def __init__(
         self,
@@ -28,7 +26,7 @@ class Failure(Exception):
 
 
 class Refusal(Exception):
-    """`code` and `reason` of a close frame, after an error response if there is a `failure`."""
+    """A socket to close, with the `code` and `reason` of the close frame, after a response with the `failure`."""
 
     def __init__(self, code: int, reason: str = "", failure: Failure | None = None) -> None:
         super().__init__(reason)
@@ -39,11 +37,6 @@ class Refusal(Exception):
 
 def invalid(message: str, details: Mapping[str, Any] | None = None) -> Failure:
     return Failure("INVALID_REQUEST", message, details=details)
-
-
-def missing_scope(scope: str) -> Failure:
-    details = {"code": "MISSING_SCOPE", "missingScope": scope, "requiredScopes": [scope]}
-    return Failure("FORBIDDEN", f"missing scope: {scope}", details=details)
 
 
 def plugin_failure(status: int, message: str, detail: str | None = None) -> Failure:

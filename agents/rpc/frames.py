@@ -4,8 +4,6 @@ No value is null and no key is added: the command-line client of protocol 3 drop
 keys.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,8 +11,8 @@ from typing import Any
 
 import orjson
 
+from agents.rpc.connection_limits import MAX_MESSAGE_BYTES
 from agents.rpc.failures import Failure, invalid
-from agents.rpc.limits import MAX_MESSAGE_BYTES
 from core.ids import has_surrogates
 from core.json_data import holds_nul
 from core.rest import MAX_JSON_DEPTH, json_depth_exceeds
@@ -35,15 +33,12 @@ class Request:
 
 
 class BadFrame(Exception):
-    """JSON that is not a request. `id` is the id to answer to, `UNKNOWN_ID` without one."""
+    """JSON that is not a request. `id` is that of the error response, `UNKNOWN_ID` if the frame has none."""
 
-    def __init__(self, frame_id: str, why: str) -> None:
-        super().__init__(why)
+    def __init__(self, frame_id: str, reason: str) -> None:
+        super().__init__(reason)
         self.id = frame_id
-
-    @property
-    def failure(self) -> Failure:
-        return invalid(f"invalid request frame: {self}")
+        self.failure = invalid(f"invalid request frame: {reason}")
 
 
 def read(message: bytes) -> Request:
@@ -72,22 +67,22 @@ def read(message: bytes) -> Request:
 
 
 def _unreadable(message: bytes) -> NotJson | BadFrame:
-    """Return the error for JSON that orjson rejects.
+    """Return the error for a message that orjson rejects.
 
-    Lone surrogates, of text that JavaScript cut, get an answer, because the sender waits for it.
+    Texts that JavaScript has cut may end in a lone surrogate. They get an error response, for which the sender waits.
     """
     try:
-        frame = json.loads(message.decode(), parse_constant=_no_json)
+        frame = json.loads(message.decode(), parse_constant=_reject_constant)
     except ValueError:
         return NotJson()
     frame_id = frame.get("id") if isinstance(frame, dict) else None
     if not isinstance(frame_id, str) or not 0 < len(frame_id) <= MAX_ID_CHARS or has_surrogates(frame_id):
         frame_id = UNKNOWN_ID
-    return BadFrame(frame_id, "half characters and numbers without end are not allowed")
+    return BadFrame(frame_id, "unpaired surrogates and infinite numbers are not allowed")
 
 
-def _no_json(word: str) -> None:
-    raise ValueError(f"{word} is no JSON")
+def _reject_constant(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")
 
 
 def succeeded(request_id: str, payload: Mapping[str, Any]) -> bytes:

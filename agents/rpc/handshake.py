@@ -1,7 +1,5 @@
 """`connect`, the first request of every socket: protocol version, origin, token and scopes."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,9 +11,9 @@ from accounts import tokens
 from accounts.api import limits
 from accounts.tokens import TokenPrincipal
 from agents.rpc import frames
+from agents.rpc.connection_limits import MAX_HANDSHAKE_BYTES, MAX_MESSAGE_BYTES, MAX_OUTBOUND_BYTES
 from agents.rpc.failures import Failure, Refusal, invalid, refused
 from agents.rpc.frames import BadFrame, NotJson, Request
-from agents.rpc.limits import MAX_HANDSHAKE_BYTES, MAX_MESSAGE_BYTES, MAX_OUTBOUND_BYTES
 from agents.rpc.origins import is_origin_allowed
 from core.errors import TooManyRequests, Unauthenticated
 
@@ -26,8 +24,8 @@ _STARTED = time.monotonic()
 
 
 @dataclass(frozen=True, slots=True)
-class Arrival:
-    """A socket before its first message: the address and headers of the upgrade."""
+class UpgradeInfo:
+    """The client's address and the headers of a WebSocket upgrade."""
 
     peer: str
     host: str
@@ -56,18 +54,28 @@ def first_request(data: bytes) -> Request:
         raise Refusal(1008, "invalid request frame") from None
 
 
-def connect(request: Request, arrival: Arrival) -> Peer:
+def connect(request: Request, upgrade: UpgradeInfo) -> Peer:
     """Check the request, then authenticate its token, which takes two SQL statements. Raises: `Refusal`."""
     if request.method != "connect":
         raise refused(invalid("invalid handshake: first request must be connect"))
     protocol = _protocol(request.params)
-    _check_origin(arrival)
-    auth = _part(request.params, "auth")
-    asked = _asked_scopes(request.params)
+    if upgrade.origin is not None and not is_origin_allowed(
+        upgrade.origin, host=upgrade.host, scheme=upgrade.scheme, peer=upgrade.peer
+    ):
+        message = "origin not allowed (open the Control UI from the gateway host or allow it in gateway.controlUi."
+        details = {"code": "CONTROL_UI_ORIGIN_NOT_ALLOWED", "reason": "name it in MEMORY_GATEWAY_ALLOWED_ORIGINS"}
+        raise refused(invalid(f"{message}allowedOrigins)", details))
+    auth, requested = request.params.get("auth"), request.params.get("scopes")
+    if not isinstance(auth, dict | None):
+        raise refused(_bad_params("at /auth: must be an object"))
+    if not isinstance(requested, list | None) or not all(isinstance(scope, str) for scope in requested or ()):
+        raise refused(_bad_params("at /scopes: must be an array of strings"))
     if request.params.get("role", ROLE) != ROLE:
         raise refused(invalid("invalid role"))
-    principal = _authenticate(auth, arrival.peer, has_device=bool(request.params.get("device")))
-    granted = principal.scopes if asked is None else _granted(principal, asked)
+    principal = _authenticate(auth or {}, upgrade.peer, has_device=bool(request.params.get("device")))
+    granted = principal.scopes
+    if requested is not None:
+        granted = tuple(scope for scope in dict.fromkeys(requested) if tokens.includes_scope(principal.scopes, scope))
     return Peer(principal, granted, protocol)
 
 
@@ -113,38 +121,8 @@ def _version(params: Mapping[str, Any], name: str) -> int:
     return value
 
 
-def _part(params: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    value = params.get(name)
-    if value is not None and not isinstance(value, dict):
-        raise refused(_bad_params(f"at /{name}: must be an object"))
-    return value or {}
-
-
-def _asked_scopes(params: Mapping[str, Any]) -> list[str] | None:
-    scopes = params.get("scopes")
-    if scopes is not None and not (isinstance(scopes, list) and all(isinstance(scope, str) for scope in scopes)):
-        raise refused(_bad_params("at /scopes: must be an array of strings"))
-    return scopes
-
-
-def _bad_params(why: str) -> Failure:
-    return invalid(f"invalid connect params: {why}")
-
-
-def _granted(principal: TokenPrincipal, asked: list[str]) -> tuple[str, ...]:
-    return tuple(scope for scope in dict.fromkeys(asked) if tokens.implied(principal.scopes, scope))
-
-
-def _check_origin(arrival: Arrival) -> None:
-    if arrival.origin is None or is_origin_allowed(
-        arrival.origin, host=arrival.host, scheme=arrival.scheme, peer=arrival.peer
-    ):
-        return
-    message = (
-        "origin not allowed (open the Control UI from the gateway host or allow it in gateway.controlUi.allowedOrigins)"
-    )
-    details = {"code": "CONTROL_UI_ORIGIN_NOT_ALLOWED", "reason": "name it in MEMORY_GATEWAY_ALLOWED_ORIGINS"}
-    raise refused(invalid(message, details))
+def _bad_params(reason: str) -> Failure:
+    return invalid(f"invalid connect params: {reason}")
 
 
 def _authenticate(auth: Mapping[str, Any], peer: str, *, has_device: bool) -> TokenPrincipal:
@@ -152,10 +130,14 @@ def _authenticate(auth: Mapping[str, Any], peer: str, *, has_device: bool) -> To
 
     Failures count together with wrong API keys of that address. Raises: `Refusal`.
     """
-    given = [auth[name] for name in ("token", "password") if isinstance(auth.get(name), str) and auth[name]]
-    if not given:
-        raise refused(_missing_token() if has_device else _missing_device())
-    for secret in dict.fromkeys(given):
+    secrets = [auth[name] for name in ("token", "password") if isinstance(auth.get(name), str) and auth[name]]
+    if not secrets:
+        if not has_device:
+            details = {"code": "DEVICE_IDENTITY_REQUIRED"}
+            message = "unauthorized: gateway token missing (device identity required)"
+            raise refused(Failure("NOT_PAIRED", message, details=details))
+        raise refused(_bad_token("missing", "update_auth_configuration"))
+    for secret in dict.fromkeys(secrets):
         try:
             return tokens.authenticate(secret)
         except Unauthenticated:
@@ -163,43 +145,26 @@ def _authenticate(auth: Mapping[str, Any], peer: str, *, has_device: bool) -> To
     try:
         limits.count_failure(peer)
     except TooManyRequests as error:
-        raise refused(_too_many_failures(error)) from None
-    raise refused(_wrong_token())
+        failure = Failure(
+            "INVALID_REQUEST",
+            "unauthorized: too many failed authentication attempts (retry later)",
+            details={"code": "AUTH_RATE_LIMITED", "authReason": "rate_limited"},
+            retry_after_ms=1000 * (error.retry_after_seconds or 1),
+        )
+        raise refused(failure) from None
+    raise refused(_bad_token("mismatch", "update_auth_credentials"))
 
 
 def token_ended() -> Refusal:
-    """Return the refusal for a token that was revoked, expired or lost its holder after connecting."""
-    return Refusal(4001, "gateway auth changed", _wrong_token())
+    """Return the refusal for a token that has become invalid since `connect`: revoked, expired or without holder."""
+    return Refusal(4001, "gateway auth changed", _bad_token("mismatch", "update_auth_credentials"))
 
 
-def _wrong_token() -> Failure:
+def _bad_token(reason: str, next_step: str) -> Failure:
     details = {
-        "code": "AUTH_TOKEN_MISMATCH",
-        "authReason": "token_mismatch",
+        "code": f"AUTH_TOKEN_{reason.upper()}",
+        "authReason": f"token_{reason}",
         "canRetryWithDeviceToken": False,
-        "recommendedNextStep": "update_auth_credentials",
+        "recommendedNextStep": next_step,
     }
-    return invalid("unauthorized: gateway token mismatch (provide gateway auth token)", details)
-
-
-def _missing_token() -> Failure:
-    details = {
-        "code": "AUTH_TOKEN_MISSING",
-        "authReason": "token_missing",
-        "canRetryWithDeviceToken": False,
-        "recommendedNextStep": "update_auth_configuration",
-    }
-    return invalid("unauthorized: gateway token missing (provide gateway auth token)", details)
-
-
-def _missing_device() -> Failure:
-    return Failure("NOT_PAIRED", "device identity required", details={"code": "DEVICE_IDENTITY_REQUIRED"})
-
-
-def _too_many_failures(error: TooManyRequests) -> Failure:
-    return Failure(
-        "INVALID_REQUEST",
-        "unauthorized: too many failed authentication attempts (retry later)",
-        details={"code": "AUTH_RATE_LIMITED", "authReason": "rate_limited"},
-        retry_after_ms=1000 * (error.retry_after_seconds or 1),
-    )
+    return invalid(f"unauthorized: gateway token {reason} (provide gateway auth token)", details)

@@ -1,9 +1,7 @@
-"""`memory.admin.*`: the methods of the plugin's panel, on the same services as our panel.
+"""`memory.admin.*`: the methods of the OpenClaw plugin's panel, on the same services as the gateway's panel.
 
-A token gives access to one user's memories or to all users': each function starts from its principal.
+A token gives access to the memories of one user or of all users; every function is restricted by its principal.
 """
-
-from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,10 +11,8 @@ from django.conf import settings
 from accounts import services as accounts
 from accounts.audit import record
 from accounts.tokens import TokenPrincipal
-from agents.rpc import listing
 from agents.rpc.failures import plugin_failure
-from agents.rpc.labels import LABELS_ZH
-from agents.rpc.params import Params, moment_ms, text, whole
+from agents.rpc.params import Params, flag, moment_ms, text, whole
 from agents.tools import DEFAULT_AGENT
 from core.errors import NotFound
 from core.ids import check_name
@@ -25,8 +21,10 @@ from memories.services import decisions, lookup
 from memories.services.manual import MAX_TEXT_CHARS, add_by_hand
 from store import browse
 from store.browse import Selection
+from store.browse.selection import unindexed_rows_of
 from store.categories import TABS, tab_of
 from store.models import Memory
+from store.table import stored
 from store.types import Owner, StoredMemory
 
 OPENCLAW_USER = "openclaw"
@@ -37,6 +35,22 @@ NO_AGENT = "缺少 agentId：请先选择 Agent"
 DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE = 100, 500
 MAX_FACETS = 2_000
 MAX_DELETED = 1_000
+# The memory plugin's labels, verbatim: its panel shows them in every language.
+LABELS_ZH = {
+    "user_memory_fact": "用户事实",
+    "user_memory_preference": "用户偏好",
+    "user_memory_decision": "用户决策",
+    "full_context_memory": "全文记忆",
+    "full_context_user": "全文 · 用户消息",
+    "full_context_assistant": "全文 · AI助手消息",
+    "full_context_system": "全文 · 系统消息",
+    "full_context_tool": "全文 · 工具调用",
+    "full_context_tool_result": "全文 · 工具结果",
+    "full_context_others": "全文 · 其他消息",
+    "self_improving_learnings": "最佳实践",
+    "self_improving_errors": "错误经验",
+    "self_improving_feature_requests": "行为诉求",
+}
 _DEFAULT_IMPORTANCE = 0.7
 """The plugin's own default. Its panel needs an importance for every memory."""
 
@@ -66,28 +80,51 @@ def facets(principal: TokenPrincipal, _params: Params) -> dict[str, Any]:
 
 
 def list_memories(principal: TokenPrincipal, params: Params) -> dict[str, Any]:
-    """Return a page of memories. Raises: `Failure` without an agent, or for a category of another tab."""
+    """Return a page of memories. Reads by an operator's token are audited.
+
+    Raises: `Failure` without an agent, or for a category of another tab.
+    """
     agent_id = agent_of(params)
     tab = text(params, "tab")
     tab = tab if tab in TABS else "user"
     if not _categories(tab):
         return {"items": [], "total": 0, "page": 1, "pageSize": DEFAULT_PAGE_SIZE}
-    selection = _selection(principal, params, agent_id, tab)
+    category = text(params, "category")
+    if category and category not in _categories(tab):
+        raise plugin_failure(400, "category 与当前 Tab 不匹配")
+    until_ms = moment_ms(params, "timeTo")
+    selection = Selection(
+        user_pk=principal.user_pk,
+        tab=tab,
+        categories=(category,) if category else (),
+        agent_id=agent_id,
+        session_id=text(params, "sessionId") or None,
+        since_ms=moment_ms(params, "timeFrom"),
+        until_ms=None if until_ms is None else until_ms + 1,  # the end is inclusive
+    )
     number = whole(params, "page", 1)
     size = whole(params, "limit", DEFAULT_PAGE_SIZE, maximum=MAX_PAGE_SIZE)
-    read = listing.whole_turns if tab == "full" else listing.rows
-    memories = read(selection, page=number, size=size, oldest_first=params.get("sortDesc") in {False, "false"})
-    _record_reading(principal, memories)
+    oldest_first = not flag(params, "sortDesc", True)
+    memories = browse.offset_page(selection, offset=(number - 1) * size, limit=size, oldest_first=oldest_first)
+    if tab == "full":
+        memories = _whole_turns(selection, memories, oldest_first=oldest_first)
+    users = sorted({memory.owner.user_id for memory in memories})
+    if principal.operator is not None and users:
+        only_user = users[0] if len(users) == 1 else ""
+        detail = {"users": users}
+        record(principal.actor, "memory.list", subject_type="memory", subject_id="", user_id=only_user, detail=detail)
     items = [_item(memory) for memory in memories]
     return {"items": items, "total": browse.count(selection), "page": number, "pageSize": size}
 
 
 def delete(principal: TokenPrincipal, params: Params) -> dict[str, Any]:
-    """Delete all of these memories or none, and return how many.
+    """Delete all of these memories or none, and return their number.
 
     Unknown memories and those of other agents are not counted. Raises: `Failure`, `Conflict`.
     """
-    wanted = _wanted(params.get("items"))
+    items = value if isinstance(value := params.get("items"), list) else []
+    pairs = [(text(item, "agentId"), text(item, "id")) for item in items if isinstance(item, dict)]
+    wanted = {(agent_id, memory_id) for agent_id, memory_id in pairs if agent_id and memory_id}
     if not wanted:
         raise plugin_failure(400, "items required")
     if len(wanted) > MAX_DELETED:
@@ -96,11 +133,11 @@ def delete(principal: TokenPrincipal, params: Params) -> dict[str, Any]:
     rows = Memory.objects.filter(**owners, memory_id__in={memory_id for _, memory_id in wanted})
     found = browse.get_many(list(rows.order_by("user_id", "pk").values_list("pk", flat=True)))
     active = filter(lookup.is_active, found)
-    meant = [memory for memory in active if (shown_agent(memory), memory.memory_id) in wanted]
-    for memory in meant:
+    matching = [memory for memory in active if (shown_agent(memory), memory.memory_id) in wanted]
+    for memory in matching:
         lookup.require_flushed(memory, get_engine())
-    decisions.delete_many([memory.row for memory in meant], reason="openclaw", actor=principal.actor)
-    return {"deleted": len(meant)}
+    decisions.delete_many([memory.row for memory in matching], reason="openclaw", actor=principal.actor)
+    return {"deleted": len(matching)}
 
 
 def add(principal: TokenPrincipal, params: Params) -> dict[str, Any]:
@@ -118,7 +155,8 @@ def add(principal: TokenPrincipal, params: Params) -> dict[str, Any]:
     memory = add_by_hand(
         owner_for(principal),
         category=category,
-        text=_truncate(content),
+        # Cut to 8,000 UTF-16 code units, the unit of JavaScript strings.
+        text=content.encode("utf-16-le")[: 2 * MAX_TEXT_CHARS].decode("utf-16-le", errors="ignore"),
         agent_id=agent_id,
         origin="panel",
         actor=principal.actor,
@@ -128,10 +166,10 @@ def add(principal: TokenPrincipal, params: Params) -> dict[str, Any]:
 
 def agent_of(params: Params, refusal: str = NO_AGENT) -> str:
     """Return the requested agent, empty for `SHARED_AGENT`. Raises: `Failure` with `refusal` if none is given."""
-    given = text(params, "agentId")
-    if not given:
+    agent_id = text(params, "agentId")
+    if not agent_id:
         raise plugin_failure(400, refusal)
-    return "" if given == SHARED_AGENT else given
+    return "" if agent_id == SHARED_AGENT else agent_id
 
 
 def shown_agent(memory: StoredMemory) -> str:
@@ -154,27 +192,31 @@ def importance_or_default(importance: float | None) -> float:
 
 
 def _categories(tab: str) -> tuple[str, ...]:
-    """Return the categories of a tab; none for an unknown tab or a kind that is switched off."""
+    """Return the categories of a tab; none for an unknown tab or one that a setting disables."""
     is_off = (tab == "self" and not settings.MEMORY_GATEWAY_SELF_IMPROVING_MEMORY) or (
         tab == "full" and not settings.MEMORY_GATEWAY_FULL_CONTEXT_MEMORY
     )
     return () if is_off else TABS.get(tab, ())
 
 
-def _selection(principal: TokenPrincipal, params: Params, agent_id: str, tab: str) -> Selection:
-    category = text(params, "category")
-    if category and category not in _categories(tab):
-        raise plugin_failure(400, "category 与当前 Tab 不匹配")
-    until_ms = moment_ms(params, "timeTo")
-    return Selection(
-        user_pk=principal.user_pk,
-        tab=tab,
-        categories=(category,) if category else (),
-        agent_id=agent_id,
-        session_id=text(params, "sessionId") or None,
-        since_ms=moment_ms(params, "timeFrom"),
-        until_ms=None if until_ms is None else until_ms + 1,  # the end is inclusive
-    )
+def _whole_turns(selection: Selection, window: Sequence[StoredMemory], *, oldest_first: bool) -> list[StoredMemory]:
+    """Return the conversation turns whose head is in the window, each complete, then memories without a turn.
+
+    The head of a turn is its newest memory, or its oldest if `oldest_first`. So each memory is on exactly one page, and
+    a page with a long turn is longer.
+    """
+    batch_ids = {memory.batch_id for memory in window if memory.batch_id}
+    turns: dict[Any, list[StoredMemory]] = {}  # separated by user and session
+    for memory in map(stored, unindexed_rows_of(selection).filter(batch_id__in=batch_ids) if batch_ids else ()):
+        turns.setdefault(memory.turn, []).append(memory)
+    head_of = min if oldest_first else max
+    heads = {head_of(turn, key=lambda one: (one.created_at_ms, one.row)).row: turn for turn in turns.values()}
+    found = [memory for head in window for memory in sorted(heads.get(head.row, ()), key=_order_in_turn)]
+    return found + [memory for memory in window if not memory.batch_id]
+
+
+def _order_in_turn(memory: StoredMemory) -> tuple[int, int, int, int]:
+    return memory.created_at_ms, memory.seq, memory.chunk_index or 0, memory.row
 
 
 def _item(memory: StoredMemory) -> dict[str, Any]:
@@ -187,28 +229,7 @@ def _item(memory: StoredMemory) -> dict[str, Any]:
         "category": memory.category,
         "createdAt": memory.created_at_ms,
         "isDeleted": 0,
-        "seqInBatch": memory.seq,
+        "seqInBatch": memory.seq if memory.batch_id else 0,
         "chunkIndex": memory.chunk_index or 0,
     }
     return item | {"batchId": memory.batch_id} if memory.batch_id else item
-
-
-def _record_reading(principal: TokenPrincipal, memories: Sequence[StoredMemory]) -> None:
-    """Record an audit event when an operator's token reads users' memories."""
-    users = sorted({memory.owner.user_id for memory in memories})
-    if principal.operator is not None and users:
-        of_one = users[0] if len(users) == 1 else ""
-        detail = {"users": users}
-        record(principal.actor, "memory.list", subject_type="memory", subject_id="", user_id=of_one, detail=detail)
-
-
-def _wanted(items: Any) -> set[tuple[str, str]]:
-    if not isinstance(items, list):
-        return set()
-    named = ((text(item, "agentId"), text(item, "id")) for item in items if isinstance(item, dict))
-    return {(agent_id, memory_id) for agent_id, memory_id in named if agent_id and memory_id}
-
-
-def _truncate(content: str) -> str:
-    """Return the first 8,000 UTF-16 code units, the unit of JavaScript strings."""
-    return content.encode("utf-16-le")[: 2 * MAX_TEXT_CHARS].decode("utf-16-le", errors="ignore")

@@ -1,7 +1,5 @@
 """The RPC methods with their scopes, and their dispatch."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable
@@ -12,13 +10,15 @@ from django.db import DatabaseError
 
 from accounts import tokens
 from accounts.tokens import ADMIN, READ, WRITE, TokenPrincipal
+from agents import tools
 from agents.rpc import memory_admin
 from agents.rpc.dashboard import dashboard
-from agents.rpc.failures import Failure, invalid, missing_scope, plugin_failure
+from agents.rpc.failures import Failure, invalid, plugin_failure
 from agents.rpc.frames import Request
 from agents.rpc.handshake import Peer
-from agents.rpc.params import Params
-from agents.rpc.tools_invoke import invoke
+from agents.rpc.params import Params, text
+from agents.tools.caller import caller_for
+from core import database_errors
 from core.errors import GatewayError
 
 logger = logging.getLogger("memory_gateway.rpc")
@@ -35,6 +35,24 @@ def health(_principal: TokenPrincipal, _params: Params) -> dict[str, Any]:
     return {"ok": True, "ts": int(time.time() * 1000), "durationMs": 0}
 
 
+def invoke_tool(principal: TokenPrincipal, params: Params) -> dict[str, Any]:
+    """Call an agent tool. Its result is in `output`, as in OpenClaw, and in `result`, as in `POST /tools/invoke`."""
+    name, arguments = text(params, "tool") or text(params, "name"), params.get("args")
+    if not name:
+        raise invalid("tools.invoke: tool must be the name of a tool")
+    if not isinstance(arguments, dict | None):
+        raise invalid("tools.invoke: args must be an object")
+    agent_id, session_key = text(params, "agentId") or None, text(params, "sessionKey") or None
+    try:
+        owner = memory_admin.owner_for(principal)
+        caller = caller_for(owner, principal.actor, agent_id=agent_id, session_key=session_key)
+        result = tools.invoke(caller, name, arguments or {})
+    except GatewayError as error:
+        code = "INVALID_REQUEST" if error.status < 500 else "UNAVAILABLE"
+        raise Failure(code, error.detail, details={"code": error.code}) from None
+    return {"ok": True, "toolName": name, "source": "plugin", "output": result, "result": result}
+
+
 METHODS = {
     "health": Method(READ, health),
     "memory.admin.config": Method(ADMIN, memory_admin.config),
@@ -43,7 +61,7 @@ METHODS = {
     "memory.admin.list": Method(ADMIN, memory_admin.list_memories),
     "memory.admin.delete": Method(ADMIN, memory_admin.delete),
     "memory.admin.add": Method(ADMIN, memory_admin.add),
-    "tools.invoke": Method(WRITE, invoke),
+    "tools.invoke": Method(WRITE, invoke_tool),
 }
 
 
@@ -52,9 +70,10 @@ def call(peer: Peer, request: Request) -> dict[str, Any]:
     method = METHODS.get(request.method)
     if request.method == "connect":
         raise invalid("connect is only valid as the first request")
-    scope = method.scope if method else ADMIN  # without the scope, unknown methods look like known ones
-    if not tokens.implied(peer.scopes, scope):
-        raise missing_scope(scope)
+    scope = method.scope if method else ADMIN  # to clients without it, unknown methods look like known ones
+    if not tokens.includes_scope(peer.scopes, scope):
+        details = {"code": "MISSING_SCOPE", "missingScope": scope, "requiredScopes": [scope]}
+        raise Failure("FORBIDDEN", f"missing scope: {scope}", details=details)
     if method is None:
         raise invalid(f"unknown method: {request.method[:_SHOWN_CHARS]}")
     try:
@@ -62,14 +81,13 @@ def call(peer: Peer, request: Request) -> dict[str, Any]:
     except Failure:
         raise
     except GatewayError as error:
-        raise plugin_failure(_STATUS.get(error.status, error.status), error.detail) from None
-    except DatabaseError:
-        logger.exception("%s could not be answered", request.method)
-        raise plugin_failure(503, "Database unavailable", "the database cannot be used just now") from None
+        status = 400 if error.status == 422 else error.status  # OpenClaw's panel has no 422
+        raise plugin_failure(status, error.detail) from None
+    except DatabaseError as error:
+        logger.exception("%s failed with a database error", request.method)
+        if refusal := database_errors.explain(error):
+            raise plugin_failure(refusal.status, refusal.detail) from None
+        raise plugin_failure(503, "Database unavailable", "the database is busy or unreachable") from None
     except Exception:
         logger.exception("%s failed", request.method)
         raise Failure("UNAVAILABLE", "Error: internal error") from None
-
-
-_STATUS = {422: 400}
-"""OpenClaw's panel has no 422."""

@@ -1,9 +1,7 @@
-"""Check which web pages may open a socket.
+"""Check the host and the origin of requests, against DNS rebinding and requests from pages of other sites.
 
-Programs send no Origin and pass; their token is checked next.
+Programs that are no browsers send no origin and pass; only their token is checked.
 """
-
-from __future__ import annotations
 
 import ipaddress
 from urllib.parse import urlsplit
@@ -18,6 +16,20 @@ def is_host_allowed(host: str) -> bool:
     """Return True if `ALLOWED_HOSTS` permits the host, which prevents DNS rebinding."""
     domain, _ = split_domain_port(host)
     return bool(domain) and validate_host(domain, settings.ALLOWED_HOSTS)
+
+
+def is_probe_host(host: str) -> bool:
+    """Return True if a health probe may name the host: an allowed host, `localhost`, an IP address, or none.
+
+    DNS rebinding needs another host name.
+    """
+    domain, _ = split_domain_port(host)
+    return not host or is_host_allowed(host) or domain == "localhost" or _address(domain.strip("[]")) is not None
+
+
+def is_secure(scheme: str) -> bool:
+    """Return True if keys may be sent over this scheme: `production` requires https and wss."""
+    return scheme in {"https", "wss"} or not settings.SECURE_SSL_REDIRECT
 
 
 def is_origin_allowed(origin: str, *, host: str, scheme: str, peer: str) -> bool:
@@ -36,14 +48,14 @@ def is_origin_allowed(origin: str, *, host: str, scheme: str, peer: str) -> bool
     if parts.scheme not in {"http", "https"} or not page[0]:
         return False
     domain, port = split_domain_port(host)
-    own = (domain.strip("[]"), port or _DEFAULT_PORTS.get(scheme, ""))
-    if page == own and (_is_local_network(own[0]) or "*" not in settings.ALLOWED_HOSTS):
+    gateway = (domain.strip("[]"), port or _DEFAULT_PORTS.get(scheme, ""))
+    if page == gateway and (_is_local_network(gateway[0]) or "*" not in settings.ALLOWED_HOSTS):
         return True
     return _is_loopback(page[0]) and _is_loopback(peer)
 
 
 def _is_local_network(name: str) -> bool:
-    """Return True for names of this machine or a local network, which DNS rebinding cannot use."""
+    """Return True for names and addresses of this machine or a local network, which DNS rebinding cannot use."""
     if name.endswith((".local", ".ts.net")) or _is_loopback(name):
         return True
     address = _address(name)

@@ -1,18 +1,18 @@
-"""Arguments of the tools: leniently parsed, because models write them, and their JSON schemas."""
+"""Arguments of the tools. OpenClaw's are parsed leniently; those of MCP refuse what their schema does not have."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import isnan
 from typing import Annotated, Any, Final, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from core.errors import InvalidInput
+from core.errors import FieldError, InvalidInput
 from core.ids import has_surrogates
-from core.rest import invalid_input
+from core.messages import Message as _
+from core.rest import WHOLE, invalid_input
 from memories.services.manual import MAX_TEXT_CHARS
-from store.categories import CATEGORIES
+from profiles.schemas import item_of, model_of
+from store.categories import CATEGORIES, MEANINGS
 
 MAX_LIMIT: Final = 30
 _Arguments = TypeVar("_Arguments", bound="Arguments")
@@ -20,7 +20,7 @@ _Arguments = TypeVar("_Arguments", bound="Arguments")
 
 def check_text(value: str) -> str:
     if "\x00" in value or has_surrogates(value):
-        raise ValueError("must not hold NUL or half characters")
+        raise ValueError("must not contain NUL characters or unpaired surrogates")
     return value
 
 
@@ -35,93 +35,79 @@ def _within_limit(value: object) -> object:
     return int(min(max(value, 1), MAX_LIMIT)) if isinstance(value, float | int) and not isnan(value) else value
 
 
-def _share(value: float) -> float:
-    return min(max(value, 0.0), 1.0)
-
-
 Text = Annotated[str, AfterValidator(check_text)]
-Category = Annotated[str, AfterValidator(_check_category)]
+Whole = Annotated[int, WHOLE]
+CategoryName = Annotated[str, AfterValidator(_check_category), Field(json_schema_extra={"enum": list(CATEGORIES)})]
+DESCRIBED_CATEGORIES: Final = "; ".join(f"`{category}`: {meaning}" for category, meaning in MEANINGS.items())
 
 
 class Arguments(BaseModel):
-    """Numbers are clamped to their range; unknown arguments are ignored."""
+    """Base class of tool arguments. OpenClaw ignores unknown ones."""
 
     model_config = ConfigDict(extra="ignore")
 
 
+class StrictArguments(Arguments):
+    """Base class of the arguments of MCP tools, which refuse unknown ones and convert no types."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
 class RecallArguments(Arguments):
-    query: Text = ""
-    limit: Annotated[int, BeforeValidator(_within_limit)] = MAX_LIMIT
+    model_config = ConfigDict(json_schema_extra={"required": ["query"]})
+
+    query: Text = Field("", description="What to search for, in any language.")
+    limit: Annotated[int, BeforeValidator(_within_limit)] = Field(
+        MAX_LIMIT,
+        description="The maximum number of memories.",
+        json_schema_extra={"type": "number", "minimum": 1, "maximum": MAX_LIMIT},
+    )
 
 
 class StoreArguments(Arguments):
-    text: Text = ""
-    importance: Annotated[
-        float, Field(allow_inf_nan=False), AfterValidator(lambda value: min(max(value, 0.0), 1.0))
-    ] = 0.7
-    category: Category = CATEGORIES[0]
+    model_config = ConfigDict(json_schema_extra={"required": ["text"]})
+
+    text: Text = Field(
+        "",
+        description="The text to remember. Store one thing at a time, in words that need no context.",
+        json_schema_extra={"maxLength": MAX_TEXT_CHARS},
+    )
+    importance: Annotated[float, AfterValidator(lambda value: min(max(value, 0.0), 1.0))] = Field(
+        0.7,
+        allow_inf_nan=False,
+        description="How important it is, 1 for most important.",
+        json_schema_extra={"minimum": 0, "maximum": 1},
+    )
+    category: CategoryName = Field(CATEGORIES[0], description=f"The kind of memory. {DESCRIBED_CATEGORIES}.")
 
 
 class ForgetArguments(Arguments):
-    memory_id: Annotated[Text, Field(alias="memoryId")] = ""
-    query: Text = ""
+    memory_id: Text = Field("", alias="memoryId", description="The id of the memory, from memory_recall.")
+    query: Text = Field("", description="The text of the memory, if you do not know its id.")
 
 
 def read(model: type[_Arguments], arguments: Mapping[str, Any]) -> _Arguments:
-    """Parse arguments; null counts as absent. Raises: `InvalidInput` naming every invalid one."""
+    """Parse arguments; null counts as absent. Raises: `InvalidInput` with every invalid argument."""
     if not isinstance(arguments, Mapping):
         raise InvalidInput.of_field("args", "must be an object")
     try:
         return model.model_validate({name: value for name, value in arguments.items() if value is not None})
     except ValidationError as error:
-        raise invalid_input(error) from None
+        unknown = {item["loc"] for item in error.errors(include_url=False) if item["type"] == "extra_forbidden"}
+        known = {".".join(map(str, path)): _names(model, path[:-1]) for path in unknown}
+        found = [
+            FieldError(item.field, _("is not an argument; the arguments are %(names)s", names=known[item.field]))
+            if item.field in known
+            else item
+            for item in invalid_input(error).errors
+        ]
+        raise InvalidInput.of_fields(found) from None
 
 
-DESCRIPTIONS: Final[dict[str, dict[str, Any]]] = {
-    "memory_recall": {
-        "description": "Find what is remembered of the user: preferences, facts, decisions, lessons, earlier "
-        "conversations and documents. Each memory comes with its id.",
-        "parameters": {
-            "type": "object",
-            "properties": {
-                "query": {"type": "string", "description": "What to look for, in any language."},
-                "limit": {
-                    "type": "number",
-                    "minimum": 1,
-                    "maximum": MAX_LIMIT,
-                    "default": MAX_LIMIT,
-                    "description": "At most so many memories.",
-                },
-            },
-            "required": ["query"],
-        },
-    },
-    "memory_store": {
-        "description": "Remember something for later. What is remembered in the same words already is updated.",
-        "parameters": {
-            "type": "object",
-            "properties": {
-                "text": {
-                    "type": "string",
-                    "maxLength": MAX_TEXT_CHARS,
-                    "description": "What to remember, one thing at a time, understandable without its context.",
-                },
-                "importance": {"type": "number", "minimum": 0, "maximum": 1, "default": 0.7},
-                "category": {"type": "string", "enum": list(CATEGORIES), "default": CATEGORIES[0]},
-            },
-            "required": ["text"],
-        },
-    },
-    "memory_forget": {
-        "description": "Forget a memory by its id, or look for it: a question that means one memory without doubt "
-        "forgets it, any other lists candidates with their ids.",
-        "parameters": {
-            "type": "object",
-            "properties": {
-                "memoryId": {"type": "string", "description": "The id that memory_recall shows."},
-                "query": {"type": "string", "description": "What the memory says, if its id is not known."},
-            },
-        },
-    },
-}
-"""Description and JSON schema of the parameters by tool name."""
+def _names(model: type[BaseModel], path: Sequence[int | str]) -> str:
+    """Return the names of the arguments at a path, such as ("messages", 0)."""
+    for part in path:
+        if isinstance(part, str):
+            annotation = model.model_fields[part].annotation
+            model = model_of(item_of(annotation)) or model_of(annotation) or model
+    return ", ".join(field.alias or name for name, field in model.model_fields.items())

@@ -1,7 +1,5 @@
 """`memory_store`: store a memory, or update the one with the same text."""
 
-from __future__ import annotations
-
 import unicodedata
 from typing import Final
 
@@ -10,16 +8,15 @@ from django.db import transaction
 
 from agents.tools.arguments import StoreArguments
 from agents.tools.caller import Caller
-from agents.tools.frame import without_recalls
-from agents.tools.results import Result, failed, result
+from agents.tools.results import Result, failed, result, without_recalled_memories
+from core.database_errors import database_errors
 from core.errors import InvalidInput
 from memories.services import decisions, lookup
 from memories.services.lookup import MemoryRef
 from memories.services.manual import MAX_TEXT_CHARS, add_by_hand
 from store.categories import TABS, tab_of
-from store.errors import database_errors
-from store.models import Memory, owned_by
-from store.search.duplicates import written_alike
+from store.models import MANUAL_ORIGINS, Memory, owned_by
+from store.search.candidates import find_similar_notes
 
 _PREVIEW_CHARS: Final = 100
 _END_OF_SENTENCE: Final = " .!?。！？…"
@@ -27,18 +24,30 @@ _END_OF_SENTENCE: Final = " .!?。！？…"
 
 def store(caller: Caller, arguments: StoreArguments) -> Result:
     """Store a memory. Raises: `InvalidInput` for a text that is too long, and the errors of `add_by_hand`."""
-    if refusal := _refusal(arguments.category):
-        return refusal
-    text = without_recalls(arguments.text)
+    if refused := refused_category(arguments.category):
+        return refused
+    text = without_recalled_memories(arguments.text)
     if not text:
         return failed("missing_param", "Provide text: what to remember.")
     if len(text) > MAX_TEXT_CHARS:
         raise InvalidInput.of_field("text", f"must be at most {MAX_TEXT_CHARS} characters")
     with database_errors(), transaction.atomic():
         lookup.lock_user(caller.owner.user_pk)
-        duplicate = _find_duplicate(caller, text, arguments.category)
+        # Only equal texts are duplicates: "likes tea" and "likes no tea" are similar.
+        candidates = Memory.objects.filter(
+            owned_by(caller.owner),
+            pk__in=find_similar_notes(caller.owner, text, caller.agent_id),
+            origin__in=MANUAL_ORIGINS,
+            agent_id=caller.agent_id,
+            category__in=TABS[tab_of(arguments.category)],
+        )
+        wanted = normalized(text)
+        duplicate = next((memory for memory in candidates.order_by("pk") if normalized(memory.text) == wanted), None)
         if duplicate is not None:
-            _override(caller, duplicate, text, arguments)
+            values = decisions.OverrideValues(text, arguments.category, arguments.importance)
+            if (duplicate.text, duplicate.category, duplicate.importance) != (text, values.category, values.importance):
+                ref = MemoryRef(duplicate.memory_id, app_id=duplicate.app_id, project_id=duplicate.project_id)
+                decisions.override(caller.owner.user_pk, ref, values, actor=caller.actor)
             return _stored("Updated", "updated", duplicate.memory_id, text)
         added = add_by_hand(
             caller.owner,
@@ -53,7 +62,8 @@ def store(caller: Caller, arguments: StoreArguments) -> Result:
         return _stored("Stored", "created", added.memory_id, text)
 
 
-def _refusal(category: str) -> Result | None:
+def refused_category(category: str) -> Result | None:
+    """Return the error of a category that is switched off; None for any other."""
     tab = tab_of(category)
     if tab == "self" and not settings.MEMORY_GATEWAY_SELF_IMPROVING_MEMORY:
         return failed("self_improving_memory_disabled", "Self-improving memories are switched off here.")
@@ -67,28 +77,7 @@ def _stored(word: str, action: str, memory_id: str, text: str) -> Result:
     return result(f'{word}: "{preview}" [id: {memory_id}]', action=action, id=memory_id)
 
 
-def _find_duplicate(caller: Caller, text: str, category: str) -> Memory | None:
-    """Return the agent's memory of the same class with the same normalized text, or None.
-
-    Similarity is not enough: "likes tea" and "likes no tea" are similar.
-    """
-    alike = written_alike(caller.owner, text, caller.agent_id)
-    if not alike:
-        return None
-    own = Memory.objects.filter(owned_by(caller.owner), caller.own(), category__in=TABS[tab_of(category)], pk__in=alike)
-    wanted = normalized(text)
-    return next((memory for memory in own.order_by("pk") if normalized(memory.text) == wanted), None)
-
-
 def normalized(text: str) -> str:
-    """Normalize character width, case, white space and final punctuation."""
+    """Return the text with normalized character width, case, white space and final punctuation."""
     folded = unicodedata.normalize("NFKC", text).casefold()
     return " ".join(folded.split()).rstrip(_END_OF_SENTENCE)
-
-
-def _override(caller: Caller, duplicate: Memory, text: str, arguments: StoreArguments) -> None:
-    """Override the memory, so that its former text can be restored."""
-    values = decisions.OverrideValues(text=text, category=arguments.category, importance=arguments.importance)
-    if (duplicate.text, duplicate.category, duplicate.importance) != (values.text, values.category, values.importance):
-        ref = MemoryRef(duplicate.memory_id, app_id=duplicate.app_id, project_id=duplicate.project_id)
-        decisions.override(caller.owner.user_pk, ref, values, actor=caller.actor)

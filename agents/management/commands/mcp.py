@@ -1,18 +1,18 @@
 """Serve one user's memories to an MCP client over stdin and stdout."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 
+import anyio
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
 from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
+from pydantic import ValidationError
 
 from accounts.audit import Actor
 from accounts.services import find_user
-from agents.mcp.server import build, current
-from agents.mcp.work import Workers
+from agents.mcp.server import Workers, build, current, unreadable
 from agents.tools.caller import caller_for
 from core.errors import GatewayError
 from resources.services import storage_binding
@@ -25,8 +25,8 @@ class Command(BaseCommand):
     help = "Serve one user's memories over MCP on stdin and stdout."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--user", required=True, help="the user_id whose memories these are")
-        parser.add_argument("--agent", default=None, help="which of the user's agents calls (main)")
+        parser.add_argument("--user", required=True, help="user ID")
+        parser.add_argument("--agent", default=None, help="agent ID (default: main)")
 
     def handle(self, *args: Any, user: str, agent: str | None, **options: Any) -> None:
         try:
@@ -36,7 +36,7 @@ class Command(BaseCommand):
         except GatewayError as error:
             raise CommandError(error.detail, returncode=2) from None
         except DatabaseError as error:
-            raise CommandError(f"The database cannot be used ({error}): run python manage.py migrate first.") from None
+            raise CommandError(f"The database cannot be used: {error}. Run `manage.py migrate`.") from None
         current.set(caller)
         workers = Workers(THREADS)
         try:
@@ -47,5 +47,18 @@ class Command(BaseCommand):
 
 async def _serve(workers: Workers) -> None:
     server = build(workers)
-    async with stdio_server() as (incoming, outgoing):
-        await server.run(incoming, outgoing, server.create_initialization_options())
+    sender, readable = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    async with stdio_server() as (incoming, outgoing), anyio.create_task_group() as group:
+
+        async def answer_unreadable() -> None:
+            """Answer what the SDK cannot read, which it would drop: the client would wait for ever."""
+            async with sender:
+                async for item in incoming:
+                    if isinstance(item, ValidationError):
+                        await outgoing.send(SessionMessage(unreadable(item.errors()[0]["input"])))
+                    else:
+                        await sender.send(item)
+
+        group.start_soon(answer_unreadable)
+        await server.run(readable, outgoing, server.create_initialization_options())
+        group.cancel_scope.cancel()

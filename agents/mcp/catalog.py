@@ -1,0 +1,187 @@
+"""The tools for MCP clients, as `tools/list` describes them."""
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+import mcp_types as types
+from pydantic import BaseModel
+from pydantic.json_schema import GenerateJsonSchema
+
+from agents import tools
+from agents.mcp import files, memory_tools, openclaw_tools, profile_tools, resource_tools, session_tools
+from agents.tools import Tool
+
+WHEN_TO_RECALL: Final = (
+    "Call memory_recall before you answer what may depend on the user; call memory_search instead only to search one "
+    "conversation or the files."
+)
+"""The instructions and both tools give this rule in the same words."""
+_MESSAGE: Final = {"type": "string", "description": "The text of the answer, without the memories themselves."}
+_ERROR: Final = {"type": "string", "description": "The code of an error, such as `not_found`; absent without one."}
+
+
+@dataclass(frozen=True, slots=True)
+class McpTool(Tool):
+    """A tool with its description for clients and language models.
+
+    The first sentence of the description says what the tool does, the second when to call it. `output` is the schema of
+    a successful answer. Tools that are neither `writes` nor `destructive` change nothing.
+    """
+
+    title: str
+    description: str
+    output: type[BaseModel]
+    writes: bool = False
+    destructive: bool = False
+    idempotent: bool = True
+
+
+TOOLS: Final = {
+    "memory_recall": McpTool(
+        openclaw_tools.RecallArguments,
+        tools.TOOLS["memory_recall"].run,
+        "Recall memories",
+        "Recall what is known about the user: preferences, facts, decisions, lessons, past conversations and files. "
+        f"{WHEN_TO_RECALL} Returns memories, best first, each with its id, category, time and score.",
+        openclaw_tools.Recalled,
+    ),
+    "memory_store": McpTool(
+        openclaw_tools.StoreArguments,
+        tools.TOOLS["memory_store"].run,
+        "Store a memory",
+        "Store one fact, preference or decision for later conversations. Call it when the user tells you something "
+        "worth remembering or asks you to remember it. Returns its id. A memory with the same text is updated.",
+        openclaw_tools.Stored,
+        writes=True,
+    ),
+    "memory_forget": McpTool(
+        openclaw_tools.ForgetArguments,
+        tools.TOOLS["memory_forget"].run,
+        "Forget a memory",
+        "Move a memory to the trash. Call it when the user asks you to forget something. Give the memory's id, or a "
+        "query: if one memory clearly matches, it is deleted; otherwise candidates with their ids are returned.",
+        openclaw_tools.Forgotten,
+        destructive=True,
+        idempotent=False,  # what a query matches depends on what is stored
+    ),
+    "memory_search": McpTool(
+        memory_tools.SearchArguments,
+        memory_tools.search,
+        "Search memories",
+        f"Search the user's memories in one conversation, in the files or everywhere. {WHEN_TO_RECALL} Returns "
+        "memories, best first, with their ids, times and files.",
+        memory_tools.Found,
+    ),
+    "memory_list": McpTool(
+        memory_tools.ListArguments,
+        memory_tools.list_memories,
+        "List memories",
+        "List memories of a session, category, type or time, newest first. Call it to review what is stored, or with "
+        "`deleted` to find a memory to restore. Returns memories with their ids, and a cursor if there are more.",
+        memory_tools.Listed,
+    ),
+    "memory_update": McpTool(
+        memory_tools.UpdateArguments,
+        memory_tools.update,
+        "Update a memory",
+        "Replace the text, the category or the importance of a memory. Call it when a memory is wrong or outdated, "
+        "instead of storing a second one. The former text stays in the memory's history.",
+        memory_tools.Decided,
+        destructive=True,
+    ),
+    "memory_restore": McpTool(
+        memory_tools.RestoreArguments,
+        memory_tools.restore,
+        "Restore a memory",
+        "Restore a memory from the trash. Call it when the user wants back what was forgotten. Give the id that "
+        "memory_forget returned, or find it by memory_list with `deleted`.",
+        memory_tools.Decided,
+        writes=True,
+    ),
+    "profile_get": McpTool(
+        profile_tools.GetArguments,
+        profile_tools.get,
+        "Get a profile document",
+        "Get one of the two documents about the user: `user` (who they are) or `work` (how they work). Call it before "
+        "you change the document, or when you need more of it than the memories say. Returns all its fields.",
+        profile_tools.ProfileDocument,
+    ),
+    "profile_update": McpTool(
+        profile_tools.UpdateArguments,
+        profile_tools.update,
+        "Update a profile document",
+        "Change fields of the document `user` or `work`. Call it when the user states something lasting that the "
+        "document has a field for; use memory_store for everything else. Fields that you leave out stay.",
+        profile_tools.Changed,
+        destructive=True,
+    ),
+    "session_add": McpTool(
+        session_tools.AddArguments,
+        session_tools.add_messages,
+        "Add messages to a session",
+        "Add messages of a conversation to its session. Call it when you are to record a conversation, and with "
+        "`flush` at its end. A flush turns the messages into memories, which memory_recall finds.",
+        session_tools.Added,
+        writes=True,
+        idempotent=False,  # without timestamps
+    ),
+    "resources_list": McpTool(
+        resource_tools.ListArguments,
+        resource_tools.list_resources,
+        "List files",
+        "List the user's files. Call it to find a file's resource_id. Returns names, types, statuses and ids, newest "
+        "first, and a cursor if there are more.",
+        resource_tools.Listed,
+    ),
+    "resources_read": McpTool(
+        resource_tools.ReadArguments,
+        resource_tools.read_resource,
+        "Read a file",
+        "Read the text of a file. Call it when the passages that a search returned are not enough. Returns up to "
+        f"{files.MAX_CHARS} characters, and next_offset if there are more.",
+        resource_tools.Part,
+    ),
+}
+
+
+@cache
+def list_tools() -> list[types.Tool]:
+    return [
+        types.Tool(
+            name=name,
+            title=tool.title,
+            description=tool.description,
+            input_schema=tool.arguments.model_json_schema(schema_generator=_WithoutTitles),
+            output_schema=_output_schema(tool.output),
+            annotations=types.ToolAnnotations(
+                read_only_hint=not (tool.writes or tool.destructive),
+                destructive_hint=tool.destructive,
+                idempotent_hint=tool.idempotent,
+                open_world_hint=False,
+            ),
+        )
+        for name, tool in TOOLS.items()
+    ]
+
+
+def _output_schema(model: type[BaseModel]) -> dict[str, Any]:
+    """Return the schema of `structuredContent`: a message with the fields of the model, or with an error."""
+    schema = model.model_json_schema(schema_generator=_WithoutDefaults, mode="serialization")
+    answers = schema.pop("anyOf", [{"required": schema.pop("required", [])}])
+    fields = {"message": _MESSAGE, **schema.pop("properties"), "error": _ERROR}
+    return {**schema, "properties": fields, "required": ["message"], "anyOf": [*answers, {"required": ["error"]}]}
+
+
+class _WithoutTitles(GenerateJsonSchema):
+    """JSON Schema without a title for each field, which only repeats its name."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+
+class _WithoutDefaults(_WithoutTitles):
+    """JSON Schema of answers, in which a field that may be absent has no default."""
+
+    def default_schema(self, schema: Any) -> dict[str, Any]:
+        return self.generate_inner(schema["schema"])

@@ -1,0 +1,62 @@
+"""Arguments and answers of OpenClaw's tools as MCP publishes them.
+
+OpenClaw's tools bring numbers into their range and ignore unknown arguments; MCP refuses both.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from agents.tools import arguments
+from agents.tools.arguments import MAX_LIMIT, StrictArguments, Whole
+
+MemoryId = Annotated[str, Field(description="The id of the memory.")]
+Score = Annotated[float, Field(description="The relevance to the query, 0 to 1.")]
+
+
+class RecallArguments(arguments.RecallArguments, StrictArguments):
+    limit: Whole = Field(MAX_LIMIT, ge=1, le=MAX_LIMIT, description="The maximum number of memories.")
+
+
+class StoreArguments(arguments.StoreArguments, StrictArguments):
+    importance: float = Field(0.7, ge=0, le=1, description="How important it is, 1 for most important.")
+
+
+class ForgetArguments(arguments.ForgetArguments, StrictArguments):
+    pass
+
+
+class Candidate(BaseModel):
+    id: MemoryId
+    text: str = Field(description="The text.")
+    category: str = Field(description="The category, or the memory's type if it has none.")
+    score: Score
+
+
+class RecalledMemory(Candidate):
+    importance: float = Field(description="The importance, 0 to 1.")
+    createdAt: int = Field(description="When it was stored or said, in Unix milliseconds.")  # noqa: N815  OpenClaw's name
+
+
+class Recalled(BaseModel):
+    count: int = Field(description="The number of memories.")
+    memories: list[RecalledMemory] = Field([], description="The memories, best first; absent if there are none.")
+
+
+class Stored(BaseModel):
+    action: Literal["created", "updated"] = Field(description="`updated` if a memory has the same text.")
+    id: MemoryId
+
+
+class Forgotten(BaseModel):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "anyOf": [{"required": ["action", "id"]}, {"required": ["action", "candidates"]}, {"required": ["found"]}]
+        }
+    )
+
+    action: Literal["deleted", "not_found", "candidates"] = Field("deleted", description="The outcome.")
+    id: MemoryId = ""
+    rows: int = Field(1, description="The number of memories that a query deleted.")
+    candidates: list[Candidate] = Field([], description="The memories that the query may mean; none was deleted.")
+    found: int = Field(0, description="0 if no memory matches the query.")
