@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from django.contrib import admin
 
 from accounts.admin_base import PersonalAdmin, ReadOnlyAdmin
@@ -8,9 +6,9 @@ from operations.models import Job, JobStep, Lease, UnmatchedDecision
 
 @admin.register(Lease)
 class LeaseAdmin(ReadOnlyAdmin):
-    list_display = ("name", "holder", "expires_at")
-    list_filter = ("expires_at",)
-    search_fields = ("name__startswith", "holder__startswith")
+    list_display = ("name", "lease_holder", "leased_until")
+    list_filter = ("leased_until",)
+    search_fields = ("name__startswith", "lease_holder__startswith")
 
 
 @admin.register(Job)
@@ -24,13 +22,11 @@ class JobAdmin(ReadOnlyAdmin):
 class JobStepAdmin(ReadOnlyAdmin):
     list_display = ("job", "number")
     list_filter = ("job__kind",)
-    list_select_related = ("job",)
     search_fields = ("job__kind__startswith", "job__id")
 
 
 @admin.register(UnmatchedDecision)
 class UnmatchedDecisionAdmin(PersonalAdmin):
     list_display = ("user", "session_id", "memory_id", "tombstone_id", "override_id", "job")
-    list_select_related = ("user", "job")
     list_filter = ("job__created_at",)
     search_fields = ("user__user_id__exact", "session_id__exact", "memory_id__exact")

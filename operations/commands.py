@@ -1,11 +1,9 @@
-"""What the commands of this app share: progress, one answer for people or machines, exit codes, a clean stop.
+"""The base class of commands: progress, output as text or JSON, exit codes, stops by signals.
 
-Exit codes: 0 done; 1 done, but something is not as it should be; 2 refused, nothing was done; 128 + the signal's number
-where a signal ended it early: what was done stays, and the same call goes on from there.
-`memory_gateway.commandline` has the sentences for a database or a disk that fails.
+Exit codes: 0 done; 1 done with findings; 2 refused, nothing was changed; 128 + the number of a signal that stopped it:
+completed work stays, and the same command continues from there. `memory_gateway.commandline` handles failures of the
+database and the disk.
 """
-
-from __future__ import annotations
 
 import json
 import re
@@ -19,61 +17,47 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import BaseCommand, CommandError, CommandParser, OutputWrapper
 
-from core.errors import GatewayError
+from accounts import services
+from accounts.models import UserKey
+from core.errors import Conflict, GatewayError, NotFound
 from resources.services import storage_binding
 
 Report = Callable[[str, int, int], None]
-"""`report(step, done, total)`, called as often as one likes; a total of 0 is one that nobody knows yet."""
+"""A callback for progress, called between steps: `report(step, done, total)`; a total of 0 means unknown.
 
-_BAR_CHARS = 30
-_BAR_EVERY_SECONDS = 0.1
+Raises: `Stopped`.
+"""
+
 _LINE_EVERY_SECONDS = 5.0
 
 
 def no_report(step: str, done: int, total: int) -> None:
-    """For callers who show no progress."""
+    """Ignore progress."""
 
 
 class Stopped(Exception):
-    """A signal asked for an early end."""
+    """Raised between steps after a signal requested an early end."""
 
 
-class Stop:
-    """Whether an end was asked for; services look between two steps that belong together."""
+class Stop(threading.Event):
+    """Set if the signal `number` requested an early end."""
 
-    def __init__(self) -> None:
-        self._event = threading.Event()
-        self.number = 0
-
-    def set(self, number: int) -> None:
-        self.number = number
-        self._event.set()
-
-    def is_set(self) -> bool:
-        return self._event.is_set()
-
-    def wait(self, seconds: float) -> bool:
-        """Sleeps at most so long; whether an end was asked for."""
-        return self._event.wait(seconds)
-
-    def check(self) -> None:
-        """Errors: `Stopped`."""
-        if self.is_set():
-            raise Stopped
+    number = 0
 
 
 @contextmanager
 def stop_on_signals() -> Iterator[Stop]:
-    """SIGTERM and SIGINT finish the step under way; a second SIGINT ends the process as ever."""
+    """Yield a `Stop` that SIGTERM and SIGINT set. A second SIGINT ends the process immediately."""
     stop = Stop()
     previous = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
 
     def handler(number: int, _frame: FrameType | None) -> None:
-        stop.set(number)
+        stop.number = number
+        stop.set()
         signal.signal(signal.SIGINT, previous[signal.SIGINT])
 
     for number in previous:
@@ -85,53 +69,28 @@ def stop_on_signals() -> Iterator[Stop]:
             signal.signal(number, old)
 
 
-class _Stream(Protocol):
-    """Django's wrapper of stderr."""
-
-    def isatty(self) -> bool: ...
-
-    def write(self, msg: str = "", style_func: Callable[[str], str] | None = None, ending: str | None = None) -> None:
-        """Writes with an ending, a line's end by default."""
-
-
 class Progress:
-    """A `Report`: a bar on a terminal, and for a log a line per step, with one every few seconds in a long step."""
+    """A `Report` that prints to stderr: a line per step, and one every few seconds in a long step."""
 
-    def __init__(self, stream: _Stream, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, stream: OutputWrapper, stop: Stop, clock: Callable[[], float] = time.monotonic) -> None:
         self._stream = stream
+        self._stop = stop
         self._clock = clock
-        self._is_terminal = stream.isatty()
         self._step = ""
         self._shown_at = 0.0
-        self._is_line_open = False
 
     def __call__(self, step: str, done: int, total: int) -> None:
         now = self._clock()
-        every = _BAR_EVERY_SECONDS if self._is_terminal else _LINE_EVERY_SECONDS
-        if step == self._step and done != total and now - self._shown_at < every:
-            return
-        if step != self._step:
-            self.close()
-        self._step, self._shown_at = step, now
-        if self._is_terminal:
-            self._write(f"\r\x1b[K{_bar(done, total)} {step} {_count(done, total)}", ending="")
-            self._is_line_open = True
-        else:
-            self._write(f"{step}: {_count(done, total)}")
-
-    def close(self) -> None:
-        """Leaves the bar of the last step standing and begins a new line."""
-        if self._is_line_open:
-            self._write("")
-        self._is_line_open = False
-
-    def _write(self, text: str, ending: str | None = None) -> None:
-        self._stream.write(text, str, ending)
+        if step != self._step or done == total or now - self._shown_at >= _LINE_EVERY_SECONDS:
+            self._step, self._shown_at = step, now
+            self._stream.write(f"{step}: {done:,} of {total:,}" if total else f"{step}: {done:,}", str)
+        if self._stop.is_set():
+            raise Stopped
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a command ends with: `data` for `--json`, `text` for people. Not `is_ok`: exit code 1."""
+    """The result of a command: `data` for `--json`, `text` for operators. If not `is_ok`, the exit code is 1."""
 
     data: dict[str, Any]
     text: str
@@ -139,7 +98,7 @@ class Answer:
 
 
 def whole_number(least: int, most: int) -> Callable[[str], int]:
-    """The `type` of an argument that is a whole number within bounds."""
+    """Return the `type` of an argument (argparse) that is a whole number from `least` to `most`."""
 
     def parse(text: str) -> int:
         if not re.fullmatch(r"[0-9]{1,18}", text) or not least <= int(text) <= most:
@@ -149,48 +108,64 @@ def whole_number(least: int, most: int) -> Callable[[str], int]:
     return parse
 
 
-class LifecycleCommand(BaseCommand):
-    """A command over a service. `run` does it and answers, with `self.report` for progress and `self.stop` to look at.
+class OperationsCommand(BaseCommand):
+    """A command over a service. `run` calls it with `self.report`.
 
-    A `GatewayError` becomes its sentence with exit code 2. A command that `requires_storage` is refused where the
-    storage folder belongs to another database.
+    A `GatewayError` becomes its message with exit code 2. A command that `requires_storage` is refused if the storage
+    folder belongs to another database.
     """
 
     requires_storage: ClassVar[bool] = True
     report: Progress
     stop: Stop
 
-    def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--json", action="store_true", help="print the answer as one line of JSON")
+    def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
+        parser = super().create_parser(prog_name, subcommand, **kwargs)
+        parser.add_argument("--json", action="store_true", help="print the result as one line of JSON")
+        return parser
 
     @abstractmethod
     def run(self, *args: Any, **options: Any) -> Answer:
-        """Errors: `GatewayError`, `Stopped`."""
+        """Run the command. Raises: `GatewayError`, `Stopped`."""
 
     def handle(self, *args: Any, **options: Any) -> None:
         as_json = options.pop("json")
         with stop_on_signals() as self.stop:
-            self.report = Progress(self.stderr)
+            self.report = Progress(self.stderr, self.stop)
             try:
                 if self.requires_storage:
                     storage_binding.require()
                 answer = self.run(**options)
             except Stopped:
-                self.stderr.write("Stopped. The same call goes on from here.")
+                self.stderr.write("Stopped. Run the same command again to continue.")
                 sys.exit(128 + self.stop.number)
             except GatewayError as error:
                 raise CommandError(error.detail, returncode=2) from error
-            finally:
-                self.report.close()
         self.stdout.write(json.dumps(answer.data, ensure_ascii=False) if as_json else answer.text)
         if not answer.is_ok:
             sys.exit(1)
 
 
-def _bar(done: int, total: int) -> str:
-    filled = _BAR_CHARS * min(done, total) // total if total else 0
-    return f"[{'#' * filled}{'.' * (_BAR_CHARS - filled)}]"
+class KeyCommand(OperationsCommand):
+    """A command about one API key of a user."""
 
+    requires_storage = False
 
-def _count(done: int, total: int) -> str:
-    return f"{done:,} of {total:,}" if total else f"{done:,}"
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("user_id", help="user ID")
+        parser.add_argument("--key", help="key ID or prefix; optional if the user has one active key")
+
+    def find_key(self, user_id: str, named: str | None) -> UserKey:
+        """Return the user's live key with that id or prefix; if `named` is None, the only live key.
+
+        Raises: `NotFound`, `Conflict` if several match.
+        """
+        keys = [key for key in services.keys_of(services.find_user(user_id).pk) if services.is_live(key)]
+        if named is not None:
+            keys = [key for key in keys if str(key.pk) == named or named.startswith(key.prefix)]
+        if not keys:
+            raise NotFound("The user has no such active API key.")
+        if len(keys) > 1:
+            shown = ", ".join(f"{key.pk} ({key.prefix}… {key.label})".replace(" )", ")") for key in keys)
+            raise Conflict(f"Several active API keys match. Choose one with --key: {shown}")
+        return keys[0]

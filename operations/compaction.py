@@ -1,60 +1,53 @@
-"""Making sure that what was deleted is not left in the database's own files."""
-
-from __future__ import annotations
+"""Remove deleted text from the files of the database."""
 
 from pathlib import Path
 
 from django.db import OperationalError, connection
 
-from core.spilling import on_disk
+from core.messages import Message as _
+from core.sql import temporary_data_on_disk
 from store import rollups
 
 MAX_BYTES_AT_ONCE = 512 * 2**20
-"""A larger SQLite file is not rewritten while somebody waits for the answer."""
-_POSTGRESQL = (
-    "PostgreSQL keeps deleted rows in its data files until it vacuums them and reuses the space, and longer in its "
-    "write-ahead log and in backups: run VACUUM FULL for what must be gone at once."
+"""The largest SQLite file that is rewritten within a request."""
+_POSTGRESQL = _(
+    "PostgreSQL keeps deleted rows in its data files until vacuum reuses the space, and longer in its "
+    "write-ahead log and in backups. Run VACUUM FULL to remove them from the data files now."
 )
-_TOO_LARGE = (
-    "The database file is large and was not rewritten: deleted text may stand in its free pages until "
-    "`manage.py doctor --fix --compact` ran."
+_TOO_LARGE = _(
+    "The database file is large and was not rewritten. Its free pages may contain deleted text until you "
+    "run `manage.py doctor --fix --compact`."
 )
-_BUSY = (
-    "The database was busy: deleted text may stand in its write-ahead log or free pages until "
-    "`manage.py doctor --fix --compact` ran."
+_BUSY = _(
+    "The database was busy. Its write-ahead log or free pages may contain deleted text until you run "
+    "`manage.py doctor --fix --compact`."
 )
 
 
 def overwrite_deleted() -> None:
-    """Has SQLite overwrite what this connection deletes from now on."""
+    """Make SQLite overwrite data that this connection deletes later."""
     if connection.vendor == "sqlite":
         with connection.cursor() as cursor:
             cursor.execute("PRAGMA secure_delete = ON")
 
 
 def compact(*, however_large: bool) -> list[str]:
-    """Leaves nothing of what was deleted in the files, as far as that can be done; what remains, in sentences."""
+    """Rewrite the database's files without deleted text; return messages about text that remains."""
     rollups.settle(is_final=True)
     if connection.vendor != "sqlite":
         return [_POSTGRESQL]
-    if not however_large and database_bytes() > MAX_BYTES_AT_ONCE:
+    path = Path(str(connection.settings_dict["NAME"]))
+    if not however_large and path.is_file() and path.stat().st_size > MAX_BYTES_AT_ONCE:
         return [_TOO_LARGE]
     try:
         with connection.cursor() as cursor:
-            # Deleted words stay in the index's older parts until all parts are made one.
-            cursor.execute("INSERT INTO store_keywords (store_keywords) VALUES ('optimize')")
-            with on_disk():
+            # Deleted words stay in segments of an index until the segments are merged.
+            for index in ("store_keywords", "store_words"):
+                cursor.execute(f"INSERT INTO {index} ({index}) VALUES ('optimize')")
+            with temporary_data_on_disk():
                 cursor.execute("VACUUM")
             cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             is_busy = cursor.fetchone()[0]
     except OperationalError:
         return [_BUSY]
     return [_BUSY] if is_busy else []
-
-
-def database_bytes() -> int:
-    """The size of the SQLite file; 0 for another database."""
-    if connection.vendor != "sqlite":
-        return 0
-    path = Path(str(connection.settings_dict["NAME"]))
-    return path.stat().st_size if path.is_file() else 0

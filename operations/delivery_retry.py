@@ -1,115 +1,142 @@
-"""Retries of unconfirmed calls to EverOS: messages are delivered until they are known to have arrived, a flush is
-repeated until its memories are listed, and what it brought is copied.
+"""Retry unconfirmed calls to EverOS.
 
-A failed retry waits for half as long as the call has been unconfirmed, at most a day. After seven days nothing is
-retried until an operator runs `manage.py ingest --failed`, or the caller adds or flushes again.
+Messages are sent again until they are confirmed, a flush is repeated until EverOS lists its memories, which are then
+copied. After a failed retry, the next one waits half as long as the call has been unconfirmed, at most a day. After
+seven days, calls are retried only if an operator runs `manage.py ingest --failed` or the client adds or flushes again.
 """
-
-from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from django.conf import settings
-from django.utils import timezone
 
 from core.errors import EngineRefused, EngineUnavailable
-from engines.port import ExternalEngine
+from core.tasks import Round
+from engines.port import HEALTH_TIMEOUT_SECONDS, ExternalEngine
 from engines.registry import external_engine
-from operations.periodic import PeriodicTask
+from operations.models import Lease
 from resources.models import Attachment
 from resources.services.claims import note_searchable
 from store.external import journal
 from store.external import sessions as upstream_sessions
 from store.models import Session
-from store.types import Message, Owner
+from store.types import Message
 
 logger = logging.getLogger("memory_gateway.worker")
 
+LEASE: Final = timedelta(minutes=5)
 MARGIN: Final = timedelta(seconds=30)
-"""Time beyond the call's timeout before a message is sent again: until then its caller may still be waiting."""
+"""The wait after a call's timeout before a message is sent again, because its call may still be running."""
 BATCH: Final = 50
-HEALTH_TIMEOUT_SECONDS: Final = 2.0
-LOOK_EVERY: Final = timedelta(seconds=30)
-LOOK_FOR: Final = timedelta(hours=1)
-"""Later, what a broken-off flush brought is found by its retry, or by `backfill memories`."""
-RETRIED_FOR: Final = timedelta(days=7)
-LONGEST_RETRY: Final = timedelta(days=1)
+CHECK_INTERVAL: Final = timedelta(seconds=30)
+CHECK_PERIOD: Final = timedelta(hours=1)
+"""The time for which an unfinished flush is checked. Later, a retry of it or `backfill memories` finds its memories."""
+RETRY_PERIOD: Final = timedelta(days=7)
+MAX_RETRY_WAIT: Final = timedelta(days=1)
 
 
-class DeliveryRetryTask(PeriodicTask):
-    """Retries unconfirmed calls. A stop ends the round after the current session."""
+class DeliveryRetry:
+    """The periodic task that retries unconfirmed calls, in one process at a time."""
 
-    lease_name = "resending"
-    lease_for = timedelta(minutes=5)
+    def __init__(self) -> None:
+        self._check_due_at: datetime | None = None
 
-    def __init__(self, *, engine: ExternalEngine | None = None, clock: Callable[[], datetime] = timezone.now) -> None:
-        super().__init__(clock=clock)
-        self._engine = engine
-        self._look_due_at = self._leased_until = clock()
-
-    def run_once(self) -> int:
-        """Retry what is due; return how many messages have arrived."""
-        return self._retry(RETRIED_FOR, is_forced=False)
-
-    def retry_all(self) -> int:
-        """Retry everything that is unconfirmed now, however old; return how many messages have arrived."""
-        return self._retry(timedelta(days=36500), is_forced=True)
-
-    def _retry(self, age: timedelta, *, is_forced: bool) -> int:
-        engine, now = self._engine or external_engine(), self._clock()
+    def __call__(self, run: Round, *, is_forced: bool = False) -> int:
+        """Retry due calls, or all if `is_forced`; return the number of messages that arrived."""
+        engine, now = external_engine(), run.clock()
         if engine is None:
             return 0
-        patience = timedelta(seconds=settings.MEMORY_GATEWAY_BACKEND_TIMEOUT_SECONDS) + MARGIN
-        due_by = now + LONGEST_RETRY if is_forced else now
-        unconfirmed = journal.unconfirmed_sessions(now - age, now - patience, due_by, BATCH)
-        unseen, unflushed = [], []
-        if is_forced or now >= self._look_due_at:
-            self._look_due_at = now + LOOK_EVERY
-            unseen = upstream_sessions.open_flushes(now - LOOK_FOR, now - MARGIN, BATCH)
-            unflushed = journal.unconfirmed_flushes(now - age, now - patience, due_by, BATCH)
-        if not (unconfirmed or unseen or unflushed) or not self._take_lease(now):
+        with_flushes = is_forced or self._check_due_at is None or now >= self._check_due_at
+        if with_flushes:
+            self._check_due_at = now + CHECK_INTERVAL
+        if not any(_due(now, is_forced=is_forced, with_flushes=with_flushes)):
             return 0
-        self._leased_until = now + self.lease_for
-        arrived = self._resend(engine, unconfirmed)
-        self._look_again(engine, unseen)
-        self._with_each(unflushed, engine, partial(_flush, engine))
+        with Lease.objects.held("retry_deliveries", LEASE, run.clock) as renew:
+            if renew is None:
+                return 0
+            # Read again under the lease: another process may have retried them meanwhile.
+            due = _due(now, is_forced=is_forced, with_flushes=with_flushes)
+            calls = _Calls(engine, run, run.clock() + LEASE / 2)
+            arrived = calls.resend(due.unconfirmed)
+            calls.check_flush(due.open_flushes)
+            calls.flush(due.unflushed)
         return arrived
 
-    def _look_again(self, engine: ExternalEngine, sessions: Iterable[Session]) -> None:
-        def look(session: Session) -> None:
-            owner = _owner_of(session)
+
+class _Due(NamedTuple):
+    unconfirmed: list[Session]
+    open_flushes: list[Session] = []
+    unflushed: list[Session] = []
+
+
+def _due(now: datetime, *, is_forced: bool, with_flushes: bool) -> _Due:
+    age = timedelta(days=36500) if is_forced else RETRY_PERIOD
+    timeout = timedelta(seconds=settings.MEMORY_GATEWAY_BACKEND_TIMEOUT_SECONDS) + MARGIN
+    due_by = now + MAX_RETRY_WAIT if is_forced else now
+    unconfirmed = journal.unconfirmed_sessions(now - age, now - timeout, due_by, BATCH)
+    if not with_flushes:
+        return _Due(unconfirmed)
+    return _Due(
+        unconfirmed,
+        upstream_sessions.open_flushes(now - CHECK_PERIOD, now - MARGIN, BATCH),
+        journal.unconfirmed_flushes(now - age, now - timeout, due_by, BATCH),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Calls:
+    """The calls of one round. None starts after `until`, because a call may take as long as the rest of the lease."""
+
+    engine: ExternalEngine
+    run: Round
+    until: datetime
+
+    def check_flush(self, sessions: Iterable[Session]) -> None:
+        def check(session: Session) -> None:
+            owner = session.owner
             try:
-                engine.look_again(owner, session)
+                self.engine.check_flush(owner, session)
             except EngineRefused as error:
-                logger.warning("upstream: what a flush brought cannot be listed: %s", error.detail)
+                logger.warning("EverOS: cannot list the memories of a flushed session: %s", error.detail)
             if session.kind == Session.Kind.RESOURCE and session.searchable_at is not None:
                 note_searchable(owner, session.session_id, session.searchable_at)
 
-        self._with_each(sessions, engine, look)
+        self._for_each(sessions, check)
 
-    def _resend(self, engine: ExternalEngine, sessions: Iterable[Session]) -> int:
+    def resend(self, sessions: Iterable[Session]) -> int:
         count = 0
 
         def send(session: Session) -> None:
             nonlocal count
-            arrived = engine.resend(_owner_of(session), session)
-            attach(session, arrived)
+            arrived = self.engine.resend(session.owner, session)
+            record_attachments(session, arrived)
             count += len(arrived)
 
-        self._with_each(sessions, engine, send)
+        self._for_each(sessions, send)
         return count
 
-    def _with_each(self, sessions: Iterable[Session], engine: ExternalEngine, do: Callable[[Session], None]) -> None:
-        """Call `do` for each session. A user whose call fails waits for the next round, that session for its
-        backoff; all wait while EverOS is away or when the lease is half over: a call may take as long as the rest."""
+    def flush(self, sessions: Iterable[Session]) -> None:
+        def flush(session: Session) -> None:
+            try:
+                self.engine.flush(session.owner, session.session_id)
+            except EngineRefused as error:
+                logger.warning("EverOS: an unconfirmed flush was refused: %s", error.detail)
+
+        self._for_each(sessions, flush)
+
+    def _for_each(self, sessions: Iterable[Session], do: Callable[[Session], None]) -> None:
+        """Call `do` for each session.
+
+        After a failure, other sessions of the user wait for the next round, and that session for its backoff. If EverOS
+        is unavailable, the round ends.
+        """
         failing: set[UUID] = set()
         for session in sessions:
-            if self._is_stopping or self._clock() > self._leased_until - self.lease_for / 2:
+            if self.run.should_end() or self.run.clock() > self.until:
                 break
             if session.user_id in failing:
                 continue
@@ -118,31 +145,17 @@ class DeliveryRetryTask(PeriodicTask):
             except EngineUnavailable as error:
                 logger.info("An unconfirmed call is retried later: %s", error.detail)
                 failing.add(session.user_id)
-                if engine.health(HEALTH_TIMEOUT_SECONDS).status != "ok":
+                if self.engine.health(HEALTH_TIMEOUT_SECONDS).status != "ok":
                     break
-                upstream_sessions.schedule_retry(session, self._retry_at(session))
+                now = self.run.clock()
+                since = journal.unconfirmed_since(session) or session.flushed_at or now
+                upstream_sessions.schedule_retry(session, now + min((now - since) / 2, MAX_RETRY_WAIT))
             else:
                 upstream_sessions.schedule_retry(session, None)
 
-    def _retry_at(self, session: Session) -> datetime:
-        now = self._clock()
-        since = journal.unconfirmed_since(session) or session.flushed_at or now
-        return now + min((now - since) / 2, LONGEST_RETRY)
 
-
-def _flush(engine: ExternalEngine, session: Session) -> None:
-    try:
-        engine.flush(_owner_of(session), session.session_id)
-    except EngineRefused as error:
-        logger.warning("upstream: an unconfirmed flush is refused: %s", error.detail)
-
-
-def _owner_of(session: Session) -> Owner:
-    return Owner(session.user_id, session.user.user_id, session.app_id, session.project_id)
-
-
-def attach(session: Session, messages: Iterable[Message]) -> None:
-    """The files that came with messages, as their caller would have had them noted."""
+def record_attachments(session: Session, messages: Iterable[Message]) -> None:
+    """Record the files of messages as attachments, as a successful add does."""
     Attachment.objects.bulk_create(
         (
             Attachment(

@@ -1,6 +1,4 @@
-"""Looking a gateway over: is everything as it should be, and what can be put right?"""
-
-from __future__ import annotations
+"""Check all parts of a gateway, and repair some problems."""
 
 import shutil
 import sqlite3
@@ -19,14 +17,15 @@ from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
 
 from accounts.models import AuditEvent, MemoryUser
+from core import database_errors
 from engines.registry import get_engine
-from operations import compaction, delivery_retry, erase, files, orphans
+from operations import compaction, delivery_retry, erase, files, orphans, purge
 from operations.commands import Report, no_report
 from resources import quarantine, storage
 from resources.models import Resource
 from resources.services import storage_binding
 from store.external import journal
-from store.index import rebuild
+from store.index import rebuild, words
 from store.models import IndexStatistics, Memory
 
 Status = Literal["ok", "warning", "problem", "fixed"]
@@ -34,25 +33,25 @@ _WAL_RESET_BUG = (3, 51, 3)
 _ENGINE_SECONDS = 3.0
 _CLOCK_SECONDS = 5.0
 _SHOWN = 10
-_EVER = float("inf")
+_FUTURE = float("inf")
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one look found, in a sentence. A problem is for somebody to mend; a warning is worth knowing."""
+    """The result of one check. A problem needs a repair, a warning does not."""
 
     check: str
     status: Status
     text: str
 
-    def as_dict(self) -> dict[str, str]:
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True)
 class Doctor:
-    """`fix` puts right what can be, of files only those that are older than `min_age`. `any_number` moves files without
-    a row however many they are."""
+    """The options of an examination.
+
+    `fix` repairs the problems that can be repaired, of files only those older than `min_age`. `any_number` moves files
+    without a row even if they are very many.
+    """
 
     fix: bool = False
     min_age: timedelta = orphans.MIN_AGE
@@ -60,15 +59,17 @@ class Doctor:
     any_number: bool = False
 
     def examine(self, report: Report = no_report) -> list[Finding]:
-        """All checks; one that fails does not keep the others from their turn."""
+        """Run all checks. A check that fails does not prevent the others."""
         findings = []
         for number, check in enumerate(CHECKS, 1):
             name = check.__name__.removeprefix("_").replace("_", " ")
             try:
                 findings += [Finding(name, status, text) for status, text in check(self)]
-            except Exception as error:  # noqa: BLE001  whatever it is, it is a finding
-                findings.append(Finding(name, "problem", f"The check itself failed: {error}"))
-            report("Examining", number, len(CHECKS))
+            except Exception as error:  # noqa: BLE001  any failure of a check is a finding
+                refusal = database_errors.explain(error)
+                text = refusal.detail if refusal else f"The check failed: {error}"
+                findings.append(Finding(name, "problem", text))
+            report("Running checks", number, len(CHECKS))
         return findings
 
 
@@ -76,126 +77,123 @@ _Found = Iterator[tuple[Status, str]]
 
 
 def _settings(_doctor: Doctor) -> _Found:
-    """Django's own checks and ours."""
-    said = [item for item in checks.run_checks() if not item.is_silenced() and item.level >= checks.WARNING]
-    for item in said:
+    """Run the system checks of Django and of the gateway."""
+    messages = [item for item in checks.run_checks() if not item.is_silenced() and item.level >= checks.WARNING]
+    for item in messages:
         yield ("problem" if item.level >= checks.ERROR else "warning"), f"{item.id}: {item.msg}"
-    if not said:
-        yield "ok", f"The settings of the {settings.MEMORY_GATEWAY_PROFILE} profile are in order."
+    if not messages:
+        yield "ok", f"The settings of the {settings.MEMORY_GATEWAY_PROFILE} profile are valid."
 
 
 def _database(doctor: Doctor) -> _Found:
     executor = MigrationExecutor(connection)
     if executor.migration_plan(executor.loader.graph.leaf_nodes()):
-        yield "problem", "Migrations are waiting: run `manage.py migrate`."
+        yield "problem", "There are unapplied migrations. Run `manage.py migrate`."
     if connection.vendor == "sqlite":
         yield from _sqlite(doctor)
     else:
         with connection.cursor() as cursor:
             cursor.execute("SHOW server_version")
-            yield "ok", f"PostgreSQL {cursor.fetchone()[0]} answers."
+            yield "ok", f"PostgreSQL {cursor.fetchone()[0]} is available."
 
 
 def _sqlite(doctor: Doctor) -> _Found:
     version = sqlite3.sqlite_version
     if sqlite3.sqlite_version_info < _WAL_RESET_BUG:
-        yield (
-            "warning",
-            f"SQLite {version}: before 3.51.3 a rare fault can damage what several processes write.",
-        )
+        bug = f"SQLite {version} can, very rarely, damage a database that several processes write (fixed in 3.51.3)"
+        yield "warning", f"{bug}. Run one process, or use PostgreSQL."
     with connection.cursor() as cursor:
         cursor.execute("PRAGMA integrity_check(5)")
-        said = [row[0] for row in cursor.fetchall()]
+        found = "; ".join(row[0] for row in cursor.fetchall())
         cursor.execute("PRAGMA foreign_key_check")
         broken = len(cursor.fetchall())
-    if said != ["ok"]:
-        yield "problem", f"The database is damaged, restore a backup: {'; '.join(said)[:500]}"
+    if found != "ok":
+        database_errors.note_damage()
+        yield "problem", f"{database_errors.DAMAGED} Details: {' '.join(found.split())[:500]}"
     elif broken:
-        yield "problem", f"{broken} rows refer to rows that are not there: restore a backup."
+        yield "problem", f"{broken} rows reference rows that do not exist. Restore a backup."
     else:
-        yield "ok", f"SQLite {version}: the file is intact."
+        yield "ok", f"SQLite {version}: the integrity check passed."
     if doctor.fix and doctor.compact:
         residue = compaction.compact(however_large=True)
         yield ("warning", residue[0]) if residue else ("fixed", "The database file was rewritten.")
 
 
 def _index(doctor: Doctor) -> _Found:
-    """The keyword index against the rows that it should hold."""
+    """Compare the keyword index with the memories."""
     if rebuild.is_needed():
         wrong = "The keyword index was built by another version."
     elif differences := _index_differences():
-        wrong = f"The keyword index does not fit the memories: {differences}."
-    elif owed := rebuild.owed():
-        wrong = f"{owed:,} memories wait for their place in the keyword index."
+        wrong = f"The keyword index does not match the memories: {differences}."
+    elif pending := rebuild.pending_count():
+        wrong = f"{pending:,} memories are not in the keyword index yet."
+    elif differences := words.differences():
+        wrong = f"The word index does not match the memories: {differences}."
     else:
-        yield "ok", f"The keyword index holds {Memory.objects.filter(is_indexed=True).count():,} memories."
+        yield "ok", f"The keyword index contains {Memory.objects.filter(is_indexed=True).count():,} memories."
         return
     if not doctor.fix:
-        yield "problem", f"{wrong} `manage.py doctor --fix` builds it anew."
+        yield "problem", f"{wrong} Run `manage.py doctor --fix` to rebuild it."
         return
     rebuild.empty()
-    yield "fixed", f"{wrong} It was built anew: {sum(rebuild.fill()):,} memories."
+    sum(rebuild.fill_words())
+    yield "fixed", f"{wrong} It was rebuilt with {sum(rebuild.fill()):,} memories."
 
 
 def _index_differences() -> str:
     indexed = set(Memory.objects.filter(is_indexed=True, token_count__gt=0).values_list("pk", flat=True))
-    source = "store_keyword_postings" if connection.vendor == "sqlite" else "store_keywords"
-    column = "doc" if connection.vendor == "sqlite" else "memory_id"
     with connection.cursor() as cursor:
         if connection.vendor == "sqlite":
             cursor.execute("INSERT INTO store_keywords (store_keywords) VALUES ('integrity-check')")
-        cursor.execute(f"SELECT DISTINCT {column} FROM {source}")
-        held = {row[0] for row in cursor.fetchall()}
+            cursor.execute("SELECT DISTINCT doc FROM store_keyword_postings")
+        else:
+            cursor.execute("SELECT DISTINCT memory_id FROM store_keywords")
+        in_index = {row[0] for row in cursor.fetchall()}
     empty = set(Memory.objects.filter(is_indexed=True, token_count=0).values_list("pk", flat=True))
-    said = []
-    if missing := len(indexed - held):
-        said.append(f"{missing:,} memories are missing")
-    if left := len(held - indexed - empty):
-        said.append(f"{left:,} entries are left over")
+    differences = []
+    if missing := len(indexed - in_index):
+        differences.append(f"{missing:,} memories are missing")
+    if surplus := len(in_index - indexed - empty):
+        differences.append(f"{surplus:,} entries are orphaned")
     counted = sum(IndexStatistics.objects.values_list("documents", flat=True))
     if counted != len(indexed | empty):
-        said.append(f"the statistics count {counted:,} of {len(indexed | empty):,}")
-    return ", ".join(said)
+        differences.append(f"the statistics count {counted:,} instead of {len(indexed | empty):,} memories")
+    return ", ".join(differences)
 
 
 def _files(doctor: Doctor) -> _Found:
-    """Rows without their file, and files without a row."""
+    """Find rows without a file, and files without a row."""
     missing = []
-    for user in MemoryUser.objects.iterator():
+    for user in MemoryUser.objects.all():
         missing += sorted(set(files.of_rows(user)) - set(files.on_disk_of(user.pk)))
     if missing:
         yield "problem", f"{len(missing):,} files are missing: {', '.join(missing[:_SHOWN])}."
     before = time.time() - doctor.min_age.total_seconds()
     partial, found = storage.old_temporaries(before), orphans.find(before)
-    young = len(storage.old_temporaries(_EVER)) - len(partial) + len(orphans.find(_EVER).folders) - len(found.folders)
+    young = (
+        len(storage.old_temporaries(_FUTURE)) - len(partial) + len(orphans.find(_FUTURE).folders) - len(found.folders)
+    )
     if young:
-        yield "ok", f"{young:,} files have no row yet; they are young and may be arriving."
-    if partial or found.folders:
-        yield from _treat_left_over(doctor, len(partial), found, before)
-    elif not missing and not young:
-        yield "ok", "Every file has its row and every row its file."
-
-
-def _treat_left_over(doctor: Doctor, partial: int, found: orphans.Orphans, before: float) -> _Found:
-    said = f"{partial:,} uploads broke off and {len(found.folders):,} files have no row"
+        yield "ok", f"{young:,} recent files have no row yet; they may still be uploading."
+    if not partial and not found.folders:
+        if not missing and not young:
+            yield "ok", "Every file has a row, and every row has its file."
+        return
+    counts = f"{len(partial):,} uploads are incomplete and {len(found.folders):,} files have no row"
     objection = "" if doctor.any_number else found.objection()
-    if not doctor.fix:
-        yield (
-            ("problem", f"{said}. {objection}")
-            if objection
-            else ("warning", f"{said}: the server or `--fix` removes the former and moves the latter into quarantine.")
-        )
-        return
-    removed = storage.remove_old_temporaries(before) + orphans.remove_erased(found)
+    if doctor.fix:
+        removed = storage.remove_old_temporaries(before) + orphans.remove_erased(found)
+        if not objection:
+            moved = orphans.move(found.to_move(), timezone.now())
+            yield "fixed", f"{counts}: {removed:,} were removed, {moved:,} moved to quarantine."
     if objection:
-        yield "problem", objection
-        return
-    moved = orphans.move(found.to_move(), timezone.now())
-    yield "fixed", f"{said}: {removed:,} were removed, {moved:,} moved into quarantine."
+        yield "problem", objection if doctor.fix else f"{counts}. {objection}"
+    elif not doctor.fix:
+        yield "warning", f"{counts}. The server or `--fix` removes the uploads and quarantines the files."
 
 
 def _storage(_doctor: Doctor) -> _Found:
-    """Whether the storage folder is this database's, and what lies in quarantine."""
+    """Check that the storage folder is this database's, and report the quarantine."""
     if problem := storage_binding.refusal():
         yield "problem", problem
     else:
@@ -207,21 +205,21 @@ def _storage(_doctor: Doctor) -> _Found:
         users = ", ".join(f"{user} {count:,}" for user, count in counts.most_common(_SHOWN))
         text = (
             f"{counts.total():,} files are in quarantine for {quarantine.KEPT.days} days, by user: {users}. "
-            f"To put one back, move its folder from {storage.root() / quarantine.FOLDER} to the user's folder."
+            f"To restore a file, move its folder from {storage.root() / quarantine.FOLDER} to the user's folder."
         )
         yield "warning", text
 
 
 def _erasures(doctor: Doctor) -> _Found:
-    waiting = erase.unfinished(begun_before=timezone.now() - timedelta(minutes=10))
-    if not waiting:
-        yield "ok", "No erasure is unfinished."
+    unfinished = erase.unfinished(begun_before=timezone.now() - timedelta(minutes=10))
+    if not unfinished:
+        yield "ok", "There are no unfinished erasures."
     elif doctor.fix:
-        for user_pk in waiting:
+        for user_pk in unfinished:
             erase.finish(user_pk)
-        yield "fixed", f"{len(waiting)} unfinished erasures were finished."
+        yield "fixed", f"{len(unfinished)} unfinished erasures were finished."
     else:
-        yield "problem", f"{len(waiting)} erasures broke off: `--fix` or the server finishes them."
+        yield "problem", f"{len(unfinished)} erasures were interrupted. The server or `--fix` finishes them."
 
 
 def _engine(_doctor: Doctor) -> _Found:
@@ -229,52 +227,51 @@ def _engine(_doctor: Doctor) -> _Found:
     health = engine.health(_ENGINE_SECONDS)
     where = f" at {health.base_url}" if health.base_url else ""
     if health.status == "ok":
-        yield "ok", f"The {engine.label} engine{where} answers."
+        yield "ok", f"The {engine.label} engine{where} is available."
     else:
-        yield "problem", f"The {engine.label} engine{where} does not answer: {health.error}"
+        yield "problem", f"The {engine.label} engine{where} is unavailable: {health.error}"
 
 
 def _deliveries(_doctor: Doctor) -> _Found:
-    """What is not retried any more and waits for an operator."""
-    waiting = Resource.objects.filter(status=Resource.Status.FAILED, retry_at__isnull=True, deleted_at__isnull=True)
-    files_failed = waiting.count()
-    unconfirmed = journal.count_given_up(timezone.now() - delivery_retry.RETRIED_FOR)
+    """Report deliveries that are no longer retried and wait for an operator."""
+    failed = Resource.objects.filter(status=Resource.Status.FAILED, retry_at__isnull=True, deleted_at__isnull=True)
+    files_failed = failed.count()
+    unconfirmed = journal.count_given_up(timezone.now() - delivery_retry.RETRY_PERIOD)
     if files_failed:
+        yield "warning", f"{files_failed:,} files failed and are no longer retried. Run `manage.py ingest --failed`."
+    if unconfirmed:
         yield (
             "warning",
-            f"{files_failed:,} files failed and are not retried: run `manage.py ingest --failed`.",
+            f"{unconfirmed:,} messages have been unconfirmed for seven days. Run `manage.py ingest --failed`.",
         )
-    if unconfirmed:
-        yield "warning", f"{unconfirmed:,} messages are unconfirmed for seven days: run `manage.py ingest --failed`."
     if not files_failed and not unconfirmed:
-        yield "ok", "No file and no message waits for an operator."
+        yield "ok", "No files or messages need attention."
 
 
 def _clock(_doctor: Doctor) -> _Found:
-    """Against the database's, and against what was written last."""
+    """Compare the clock with that of the database and with the last audit event."""
     now = timezone.now()
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("SELECT clock_timestamp()")
-            theirs: datetime = cursor.fetchone()[0]
-        if abs((theirs - now).total_seconds()) > _CLOCK_SECONDS:
-            yield "warning", f"This machine's clock and the database's differ: {now} and {theirs}."
+            database_time: datetime = cursor.fetchone()[0]
+        if abs((database_time - now).total_seconds()) > _CLOCK_SECONDS:
+            yield "warning", f"The clock of this machine shows {now}, that of the database {database_time}."
     last = AuditEvent.objects.order_by("-at").values_list("at", flat=True).first()
     if last is not None and last > now + timedelta(minutes=5):
-        yield "problem", f"The clock went backwards: something was written at {last}, and it is {now}."
+        yield "problem", f"The clock went back: the last audit event is from {last}, but it is {now}."
+    elif until := purge.purges_paused_until(now):
+        yield "warning", f"The clock jumped, or the gateway was stopped for days. Nothing is purged before {until}."
     else:
-        yield "ok", f"The clock says {now:%Y-%m-%d %H:%M:%S} UTC."
+        yield "ok", f"The clock shows {now:%Y-%m-%d %H:%M:%S} UTC."
 
 
 def _disk(_doctor: Doctor) -> _Found:
-    for folder in {_existing(storage.root()), _existing(Path(settings.MEMORY_GATEWAY_DB_PATH).parent)}:
+    places = (storage.root(), Path(settings.MEMORY_GATEWAY_DB_PATH).parent)
+    for folder in {next(path for path in (place, *place.parents) if path.exists()) for place in places}:
         free = shutil.disk_usage(folder).free
         is_low = free < max(settings.MEMORY_GATEWAY_MIN_FREE_DISK_BYTES, 1)
-        yield ("problem" if is_low else "ok"), f"{free // 2**20:,} MiB are free at {folder}."
-
-
-def _existing(folder: Path) -> Path:
-    return folder if folder.exists() else _existing(folder.parent)
+        yield ("problem" if is_low else "ok"), f"{free // 2**20:,} MiB are free in {folder}."
 
 
 CHECKS: tuple[Callable[[Doctor], _Found], ...] = (
@@ -292,7 +289,7 @@ CHECKS: tuple[Callable[[Doctor], _Found], ...] = (
 
 
 def summary(findings: list[Finding]) -> dict[str, Any]:
-    return {"ok": is_healthy(findings), "findings": [finding.as_dict() for finding in findings]}
+    return {"ok": is_healthy(findings), "findings": [asdict(finding) for finding in findings]}
 
 
 def is_healthy(findings: list[Finding]) -> bool:

@@ -1,24 +1,21 @@
-"""One archive of everything that is a user's, or all users': rows, files, decisions. See docs/lifecycle.md."""
-
-from __future__ import annotations
+"""Write all data of some or all users into one archive: rows, files, decisions. See docs/operate/backup.md."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from uuid import UUID
 
-from django.db import connection, transaction
 from django.db.models import Exists, OuterRef
 
 from accounts.audit import Actor, record
 from accounts.models import MemoryUser
 from core.errors import NotFound
+from core.messages import Message as _
+from core.sql import consistent_read
 from operations import files
 from operations import serialization as rows
 from operations.archive import Writer
-from operations.commands import Report, Stop, no_report
+from operations.commands import Report, no_report
 from operations.tables import KEYS, PORTABLE, SESSIONS, Row, Table
 from store.external.engine_ids import unique_session_id
 from store.models import Session
@@ -29,7 +26,7 @@ MAX_NAMED_USERS = 100
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What was written. `missing` are files that rows speak of and the storage has not."""
+    """The content of an archive. `missing` are files that rows refer to but the storage lacks."""
 
     users: tuple[str, ...]
     rows: Mapping[str, int]
@@ -44,24 +41,25 @@ def export(
     with_keys: bool = False,
     actor: Actor,
     report: Report = no_report,
-    stop: Stop | None = None,
 ) -> Manifest:
-    """Writes the archive of some users, or of all. The gateway may go on working: of each user everything is of one
-    moment. Errors: `NotFound` for a user or the folder, `Conflict` if `target` exists, `NoSpace`, `Stopped`.
+    """Write the archive of some users, or of all, while the gateway runs. The rows of each user are one snapshot.
+
+    Raises: `NotFound` for a user or the folder, `Conflict` if `target` exists, `NoSpace`, `Stopped`.
     """
     users = _users(user_pks)
+    tables = [table for table in PORTABLE if with_keys or table is not KEYS]
     counts: dict[str, int] = {}
     missing: list[str] = []
     with Writer(target, FORMAT) as writer:
         for number, user in enumerate(users, 1):
-            if stop:
-                stop.check()
-            missing += _write_user(writer, user, _tables(with_keys=with_keys), counts)
             report("Exporting users", number, len(users))
+            missing += _write_user(writer, user, tables, counts)
         head = {"users": {str(user.pk): user.user_id for user in users}, "missing": missing}
         manifest = writer.finish(head)
     names = tuple(user.user_id for user in users)
-    _record(actor, names, target)
+    # Recorded without a user: each user's audit trail is in the archive, and would change with every export.
+    detail = {"users": list(names[:MAX_NAMED_USERS]), "count": len(names)}
+    record(actor, "archive.export", subject_type="archive", subject_id=target.name, detail=detail)
     stored = sum("/files/" in name for name in manifest["files"])
     return Manifest(names, counts, stored, tuple(missing))
 
@@ -72,18 +70,14 @@ def _users(user_pks: Sequence[UUID] | None) -> list[MemoryUser]:
         return list(users)
     found = list(users.filter(pk__in=user_pks))
     if len(found) < len(set(user_pks)):
-        raise NotFound("There is no such user.")
+        raise NotFound(_("There is no such user."))
     return found
 
 
-def _tables(*, with_keys: bool) -> list[Table]:
-    return [table for table in PORTABLE if with_keys or table is not KEYS]
-
-
 def _write_user(writer: Writer, user: MemoryUser, tables: Iterable[Table], counts: dict[str, int]) -> list[str]:
-    """The files that were missing."""
+    """Write one user's rows and files; return the missing files."""
     folder = f"users/{user.pk}"
-    with _one_moment():
+    with consistent_read():
         stored = files.of_rows(user)
         for table in tables:
             count = writer.add_lines(f"{folder}/{table.name}.jsonl", _rows(table, user))
@@ -100,52 +94,18 @@ def _write_user(writer: Writer, user: MemoryUser, tables: Iterable[Table], count
 
 def _rows(table: Table, user: MemoryUser) -> Iterator[Row]:
     if table is not SESSIONS:
-        yield from rows.dumped(table, user)
+        yield from rows.dump_rows(table, user)
         return
-    shared = _held_by_others(user)
-    for row in rows.dumped(table, user):
-        if _scoped(row) in shared:
-            row["engine_session_id"] = unique_session_id(row["session_id"], user.pk)
-        yield row
-
-
-def _held_by_others(user: MemoryUser) -> set[tuple[Any, ...]]:
-    """Sessions whose engine id an older session of somebody else holds. Which row is older is lost on the way, so they
-    leave with the id that they would get when they are next written to."""
+    # An import cannot tell which session is older. So a session whose engine id belongs to an older session of another
+    # user gets the unique id here that its next write would give it.
     older = Session.objects.filter(
         engine_session_id=OuterRef("engine_session_id"),
         app_id=OuterRef("app_id"),
         project_id=OuterRef("project_id"),
         pk__lt=OuterRef("pk"),
     ).exclude(user=user)
-    shared = Session.objects.filter(Exists(older), user=user)
-    return set(shared.values_list("app_id", "project_id", "session_id"))
-
-
-def _scoped(row: Row) -> tuple[Any, ...]:
-    return tuple(row[name] for name in SESSIONS.key)
-
-
-@contextmanager
-def _one_moment() -> Iterator[None]:
-    """Whatever is read inside is of one moment; nobody who writes has to wait."""
-    if connection.in_atomic_block:
-        yield
-    elif connection.vendor == "postgresql":
-        with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-            yield
-    else:
-        with connection.cursor() as cursor:
-            # Django's own transactions lock at once.
-            cursor.execute("BEGIN DEFERRED")
-            try:
-                yield
-            finally:
-                cursor.execute("ROLLBACK")
-
-
-def _record(actor: Actor, names: Sequence[str], target: Path) -> None:
-    """Under no user: the trail of each is in the archive, and would differ with every export."""
-    detail = {"users": list(names[:MAX_NAMED_USERS]), "count": len(names)}
-    record(actor, "archive.export", subject_type="archive", subject_id=target.name, detail=detail)
+    shared = set(Session.objects.filter(Exists(older), user=user).values_list(*SESSIONS.key))
+    for row in rows.dump_rows(table, user):
+        if tuple(row[name] for name in SESSIONS.key) in shared:
+            row["engine_session_id"] = unique_session_id(row["session_id"], user.pk)
+        yield row

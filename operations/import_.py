@@ -1,10 +1,9 @@
-"""Taking in an archive that `export` made: first all of it is checked, then one user after the other comes in whole."""
-
-from __future__ import annotations
+"""Import an archive of `export`: check it completely, then import user by user."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -17,17 +16,20 @@ from accounts.models import MemoryUser, UserKey
 from core.errors import Conflict, InvalidInput
 from core.ids import check_name
 from engines.registry import get_engine
-from operations import deletion_replay, erase, files, row_removal
-from operations.archive import Reader
-from operations.commands import Report, Stop, no_report
+from memories.models import Tombstone
+from memories.services import decisions
+from operations import erase, files, old_archives, purge, tables
+from operations.archive import VERSION, Reader
+from operations.commands import Report, no_report
 from operations.export import FORMAT, MAX_NAMED_USERS
 from operations.serialization import Loader
-from operations.storage_paths import BELOW_ROOT
-from operations.tables import KEYS, MEMORIES, PORTABLE, USER, Row, Table
+from operations.tables import BELOW_ROOT, KEYS, MEMORIES, PORTABLE, USER, Row, Table
+from resources.models import IN_TRASH, NOT_PURGED, Resource
+from resources.services import deletion
 from resources.storage import require_free
 from store import storage
 from store.index import keyword
-from store.models import Memory
+from store.models import Memory, Session
 from store.types import Owner
 
 OnConflict = Literal["skip", "replace", "fail"]
@@ -39,7 +41,7 @@ _FILE = re.compile(rf"users/({_USER_KEY})/files/(.+)")
 
 @dataclass(slots=True)
 class Imported:
-    """The ids of the users that came in, of those that were there and stayed as they were, and how many rows came."""
+    """The ids of imported users and of skipped ones, and the number of imported rows and files."""
 
     users: list[str] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
@@ -48,7 +50,7 @@ class Imported:
 
 
 @dataclass(frozen=True, slots=True)
-class _Person:
+class _ArchivedUser:
     user: MemoryUser
     files: tuple[str, ...]
 
@@ -58,10 +60,24 @@ class _Person:
 
 
 @dataclass(frozen=True, slots=True)
+class _Deletions:
+    """The deletions of a replaced user.
+
+    These are active tombstones, the ids of the purged ones among them, the times of files in the trash by resource id,
+    and the ids of purged files.
+    """
+
+    tombstones: list[Tombstone]
+    purged: frozenset[str]
+    resources: dict[str, datetime | None]
+    purged_resources: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class _Replaced:
     keys: list[UserKey] = field(default_factory=list)
     files: set[str] = field(default_factory=set)
-    deletions: deletion_replay.Deletions | None = None
+    deletions: _Deletions | None = None
 
 
 def import_archive(
@@ -71,194 +87,201 @@ def import_archive(
     even_erased: bool = False,
     actor: Actor,
     report: Report = no_report,
-    stop: Stop | None = None,
 ) -> Imported:
-    """Takes in the users of an archive. Who is here already is left as they are (`skip`), gives way to the archive's
-    but keeps their keys unless it brings some, and what they deleted since stays deleted (`replace`), or is a reason to
-    take in nobody (`fail`). Who was erased here is left out (`skip`) or such a reason too, unless `even_erased`.
+    """Import the users of an archive.
 
-    A user comes in whole or not at all; stopped between two users, `skip` goes on. Errors: `InvalidInput` naming what
-    is wrong with the archive, `Conflict`, `NotFound`, `NoSpace`, `Stopped`.
+    An existing user is kept (`skip`), replaced (`replace`: keys stay unless the archive has some, and later deletions
+    are repeated), or prevents the import (`fail`). An erased user is left out (`skip`) or prevents the import, unless
+    `even_erased`.
+
+    A user is imported completely or not at all; after a stop between two users, `skip` continues. Raises:
+    `InvalidInput` for a damaged archive, `Conflict`, `NotFound`, `NoSpace`, `Stopped`.
     """
-    with Reader(path, FORMAT) as archive:
-        people = _people(archive)
-        archive.verify(report, stop)
-        for person in people:
-            _check(archive, person)
-        skipped = [] if even_erased else _erased(people, on_conflict)
-        people = [one for one in people if one.user.user_id not in skipped]
-        wanted, here = _sorted_out(people, on_conflict)
-        skipped = sorted([*skipped, *here])
+    with Reader(path, FORMAT, oldest=1) as archive:
+        archived = _archived_users(archive)
+        archive.verify(report)
+        for one in archived:
+            _check(archive, one)
+        skipped = _skipped(archived, on_conflict, even_erased=even_erased)
+        wanted = [one for one in archived if one.user.user_id not in skipped]
         require_free(sum(archive.files[f"{one.folder}/files/{name}"]["size"] for one in wanted for name in one.files))
-        done = Imported(skipped=skipped)
-        for number, person in enumerate(wanted, 1):
-            if stop:
-                stop.check()
-            _take_in(archive, person, actor, done)
+        done = Imported(skipped=sorted(skipped))
+        for number, one in enumerate(wanted, 1):
             report("Importing users", number, len(wanted))
-    _record(actor, done, path)
+            _import_user(archive, one, actor, done)
+    # Recorded without a user: an imported user's audit trail equals the exported one.
+    detail = {"users": done.users[:MAX_NAMED_USERS], "count": len(done.users), "skipped": len(done.skipped)}
+    record(actor, "archive.import", subject_type="archive", subject_id=path.name, detail=detail)
     return done
 
 
-def _people(archive: Reader) -> list[_Person]:
-    """Who is in the archive, by its manifest. Errors: `InvalidInput`."""
-    told = archive.manifest.get("users")
-    if not isinstance(told, dict):
-        raise InvalidInput("The manifest names no users.")
-    stored: dict[str, list[str]] = {key: [] for key in told}
+def _archived_users(archive: Reader) -> list[_ArchivedUser]:
+    """Return the users of the archive, by its manifest. Raises: `InvalidInput`."""
+    users = archive.manifest.get("users")
+    if not isinstance(users, dict):
+        raise InvalidInput("The manifest lists no users.")
+    stored: dict[str, list[str]] = {key: [] for key in users}
     for name in archive.files:
         lines, file = _LINES.fullmatch(name), _FILE.fullmatch(name)
         found = lines or file
-        if found is None or found[1] not in told:
-            raise InvalidInput(f"The archive holds {name}, which belongs to none of its users.")
+        if found is None or found[1] not in users:
+            raise InvalidInput(f"The archive contains {name}, which belongs to none of its users.")
         if file:
             if not re.fullmatch(BELOW_ROOT, f"{file[1]}/{file[2]}"):
-                raise InvalidInput(f"The archive holds {name}, which is no stored file.")
+                raise InvalidInput(f"The archive contains {name}, which is not a stored file.")
             stored[file[1]].append(file[2])
-    return [_person(archive, key, user_id, stored[key]) for key, user_id in told.items()]
+    archived = []
+    for key, user_id in users.items():
+        names = [f"users/{key}/{table.name}.jsonl" for table in PORTABLE if table is not KEYS]
+        if missing := [name for name in names if name not in archive.files]:
+            raise InvalidInput(f"The archive lacks {', '.join(missing)}.")
+        try:
+            user = MemoryUser(pk=UUID(key), user_id=check_name(user_id))
+        except (TypeError, ValueError) as error:
+            raise InvalidInput(f"The manifest contains an invalid user {user_id!r}: {error}.") from None
+        archived.append(_ArchivedUser(user, tuple(sorted(stored[key]))))
+    return archived
 
 
-def _person(archive: Reader, key: str, user_id: Any, stored: Iterable[str]) -> _Person:
-    if missing := [name for name in _names(key) if not archive.has(name)]:
-        raise InvalidInput(f"The archive lacks {', '.join(missing)}.")
-    try:
-        user = MemoryUser(pk=UUID(key), user_id=check_name(user_id))
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(f"The manifest names a user {user_id!r}: {error}.") from None
-    return _Person(user, tuple(sorted(stored)))
-
-
-def _names(key: str) -> list[str]:
-    return [f"users/{key}/{table.name}.jsonl" for table in PORTABLE if table is not KEYS]
-
-
-def _check(archive: Reader, person: _Person) -> None:
-    """Reads all rows once without saving any. Errors: `InvalidInput` naming file and line."""
-    loader = Loader(person.user)
-    users = [(row.pk, cast("MemoryUser", row).user_id) for row, _ in _rows(archive, person, USER, loader)]
-    if users != [(person.user.pk, person.user.user_id)]:
-        raise InvalidInput(f"{person.folder}/user.jsonl does not hold the user that the manifest names.")
+def _check(archive: Reader, one: _ArchivedUser) -> None:
+    """Read all rows once without saving any. Raises: `InvalidInput` naming file and line."""
+    loader = Loader(one.user)
+    users = [(row.pk, cast("MemoryUser", row).user_id) for row, _ in _rows(archive, one, USER, loader)]
+    if users != [(one.user.pk, one.user.user_id)]:
+        raise InvalidInput(f"{one.folder}/user.jsonl does not contain the user that the manifest lists.")
     for table in PORTABLE[1:]:
-        for _ in _rows(archive, person, table, loader):
+        for _ in _rows(archive, one, table, loader):
             pass
 
 
-def _erased(people: Sequence[_Person], on_conflict: OnConflict) -> list[str]:
-    """The ids of those who were erased here. Errors: `Conflict`."""
-    gone = erase.erased([one.user.pk for one in people])
-    names = sorted(one.user.user_id for one in people if one.user.pk in gone)
-    if names and on_conflict != "skip":
+def _skipped(archived: Sequence[_ArchivedUser], on_conflict: OnConflict, *, even_erased: bool) -> set[str]:
+    """Return the ids of users to leave out: erased ones and existing ones. Raises: `Conflict`."""
+    pks = [one.user.pk for one in archived]
+    gone = set() if even_erased else erase.erased(pks)
+    erased = sorted(one.user.user_id for one in archived if one.user.pk in gone)
+    if erased and on_conflict != "skip":
         raise Conflict(
-            f"{len(names)} of its users were erased here, nobody was imported: {', '.join(names[:20])}. "
-            "--on-conflict skip leaves them out, --even-erased brings them back."
+            f"{len(erased)} users of the archive were erased here: {', '.join(erased[:20])}. No user was imported. "
+            "Skip them with --on-conflict skip, or import them with --even-erased."
         )
-    return names
-
-
-def _sorted_out(people: Sequence[_Person], on_conflict: OnConflict) -> tuple[list[_Person], list[str]]:
-    """Whom to take in, and the ids of those who stay as they are. Errors: `Conflict`."""
-    here = dict(
-        MemoryUser.objects.filter(user_id__in=[one.user.user_id for one in people]).values_list("user_id", "pk")
-    )
-    taken = dict(MemoryUser.objects.filter(pk__in=[one.user.pk for one in people]).values_list("pk", "user_id"))
-    for one in people:
-        if taken.get(one.user.pk, one.user.user_id) != one.user.user_id:
-            raise Conflict(f"The key of {one.user.user_id} belongs to {taken[one.user.pk]} here: nobody was imported.")
+    users = MemoryUser.objects.filter(user_id__in=[one.user.user_id for one in archived])
+    here = sorted(users.values_list("user_id", flat=True))
+    taken = dict(MemoryUser.objects.filter(pk__in=pks).values_list("pk", "user_id"))
+    for one in archived:
+        if taken.get(one.user.pk, one.user.user_id) != one.user.user_id and one.user.pk not in gone:
+            raise Conflict(
+                f"The UUID of {one.user.user_id} belongs to {taken[one.user.pk]} here. No user was imported."
+            )
     if here and on_conflict == "fail":
-        names = ", ".join(sorted(here)[:20])
-        raise Conflict(f"{len(here)} of its users are here already, nobody was imported: {names}.")
-    if on_conflict == "skip":
-        return [one for one in people if one.user.user_id not in here], sorted(here)
-    return list(people), []
+        raise Conflict(
+            f"{len(here)} users of the archive already exist: {', '.join(here[:20])}. No user was imported. "
+            "Skip or replace them with --on-conflict."
+        )
+    return {*erased, *here} if on_conflict == "skip" else set()
 
 
-def _take_in(archive: Reader, person: _Person, actor: Actor, done: Imported) -> None:
-    """Files first: a row without its file is worse than a file without its row, which the sweeper finds."""
-    there = set(files.on_disk_of(person.user.pk))
+def _import_user(archive: Reader, one: _ArchivedUser, actor: Actor, done: Imported) -> None:
+    """Import one user.
+
+    Files come first, because the worker cleans up a file without a row, but cannot repair a row without a file.
+    """
+    existing = set(files.on_disk_of(one.user.pk))
     placed = []
     try:
-        for name in person.files:
-            with archive.open(f"{person.folder}/files/{name}") as source:
-                files.put(f"{person.user.pk}/{name}", source)
-            placed.append(f"{person.user.pk}/{name}")
-        replaced = _save_all(archive, person, actor, done)
+        for name in one.files:
+            with archive.open(f"{one.folder}/files/{name}") as source:
+                files.put(f"{one.user.pk}/{name}", source)
+            placed.append(f"{one.user.pk}/{name}")
+        replaced = _save_all(archive, one, actor, done)
     except BaseException:
-        for path in set(placed) - there:
+        for path in set(placed) - existing:
             files.remove(path)
         raise
     for path in replaced.files - set(placed):
         files.remove(path)
-    if replaced.deletions:
-        deletion_replay.purge_again(person.user, replaced.deletions, actor)
-    done.users.append(person.user.user_id)
+    # If interrupted before this, the repeated deletions are in the trash for the next purge.
+    if replaced.deletions and replaced.deletions.purged:
+        purge.purge_memory(replaced.deletions.purged, user_pk=one.user.pk, actor=actor)
+    done.users.append(one.user.user_id)
     done.files += len(placed)
 
 
-def _save_all(archive: Reader, person: _Person, actor: Actor, done: Imported) -> _Replaced:
-    """All rows in one transaction; what there was of the user who had to give way."""
+def _save_all(archive: Reader, one: _ArchivedUser, actor: Actor, done: Imported) -> _Replaced:
+    """Save all rows in one transaction; return the data kept from the replaced user."""
     counts = dict(done.rows)
     try:
         with transaction.atomic():
-            replaced = _make_room(person)
-            loader = Loader(person.user)
+            replaced = _remove_existing(one)
+            loader = Loader(one.user)
             for table in PORTABLE:
-                count = _save(archive, person, table, loader)
+                count = _save(archive, one, table, loader)
                 counts[table.name] = counts.get(table.name, 0) + count
-            if not archive.has(f"{person.folder}/{KEYS.name}.jsonl"):
-                _keep(replaced.keys, person.user)
+            if f"{one.folder}/{KEYS.name}.jsonl" not in archive.files:
+                for key in replaced.keys:
+                    key.user = one.user
+                    key.save_base(raw=True, force_insert=True)
             if replaced.deletions:
-                deletion_replay.repeat(person.user, replaced.deletions, actor)
+                _repeat_deletions(one.user, replaced.deletions, actor)
     except IntegrityError as error:
-        raise Conflict(f"{person.user.user_id} was not imported: a row of theirs is here already ({error}).") from error
+        raise Conflict(
+            f"{one.user.user_id} was not imported: one of the user's rows already exists ({_first_line(error)})."
+        ) from error
     except DataError as error:
-        raise InvalidInput(f"{person.user.user_id} was not imported: the database refused a row ({error}).") from error
+        raise InvalidInput(
+            f"{one.user.user_id} was not imported: the database rejected a row ({_first_line(error)})."
+        ) from error
     done.rows = counts
     return replaced
 
 
-def _make_room(person: _Person) -> _Replaced:
-    """What there was of the user of the same name, whose rows are gone now."""
-    there = MemoryUser.objects.select_for_update().filter(user_id=person.user.user_id).first()
-    if there is None:
+def _first_line(error: Exception) -> str:
+    """Return the message without PostgreSQL's details, which quote the row."""
+    return str(error).partition("\n")[0]
+
+
+def _remove_existing(one: _ArchivedUser) -> _Replaced:
+    """Remove the existing user with the same id; return the data to keep."""
+    existing = MemoryUser.objects.select_for_update().filter(user_id=one.user.user_id).first()
+    if existing is None:
         return _Replaced()
     replaced = _Replaced(
-        list(UserKey.objects.filter(user=there)),
-        set(files.on_disk_of(there.pk)),
-        deletion_replay.of(there) if there.pk == person.user.pk else None,  # a namesake deleted other things
+        list(UserKey.objects.filter(user=existing)),
+        set(files.on_disk_of(existing.pk)),
+        _deletions_of(existing) if existing.pk == one.user.pk else None,  # else deletions of an unrelated user
     )
-    row_removal.remove_rows(there)
-    row_removal.remove_user(there)
+    tables.remove_rows(existing)
+    tables.remove_user(existing)
     return replaced
 
 
-def _keep(keys: Iterable[UserKey], user: MemoryUser) -> None:
-    for key in keys:
-        key.user = user
-        key.save_base(raw=True, force_insert=True)
-
-
-def _save(archive: Reader, person: _Person, table: Table, loader: Loader) -> int:
-    rows, count = _rows(archive, person, table, loader), 0
+def _save(archive: Reader, one: _ArchivedUser, table: Table, loader: Loader) -> int:
+    rows, count = _rows(archive, one, table, loader), 0
     while batch := list(islice(rows, _BATCH)):
         for row, data in batch:
             loader.resolve(table, row, data)
         if table is MEMORIES:
-            _save_memories(person.user, [cast("Memory", row) for row, _ in batch])
+            _save_memories(one.user, [cast("Memory", row) for row, _ in batch])
         else:
             for row, _ in batch:
-                row.save_base(raw=True, force_insert=True)  # raw: with its own times
+                row.save_base(raw=True, force_insert=True)  # raw: keeps the times of the row
         count += len(batch)
     return count
 
 
 def _save_memories(user: MemoryUser, memories: Iterable[Memory]) -> None:
-    """In their order, with index entries for those that our index finds."""
+    """Save memories in their order, with index entries for those that the keyword index must contain.
+
+    While EverOS is in use, it finds its own texts itself.
+    """
     is_embedded = not get_engine().is_external
 
-    def kind(memory: Memory) -> tuple[bool, str, str]:
-        return _is_found_here(memory, is_embedded=is_embedded), memory.app_id, memory.project_id
+    def group_key(memory: Memory) -> tuple[bool, str, str]:
+        is_found = memory.origin != Memory.Origin.UPSTREAM or (
+            memory.memory_type == Memory.Type.EPISODE and (is_embedded or memory.is_edited)
+        )
+        return is_found, memory.app_id, memory.project_id
 
-    for (is_found, app_id, project_id), group in groupby(memories, key=kind):
+    for (is_found, app_id, project_id), group in groupby(memories, key=group_key):
         rows = list(group)
         if is_found:
             owner = Owner(user.pk, user.user_id, app_id, project_id)
@@ -267,27 +290,40 @@ def _save_memories(user: MemoryUser, memories: Iterable[Memory]) -> None:
             Memory.objects.bulk_create(rows)
 
 
-def _is_found_here(memory: Memory, *, is_embedded: bool) -> bool:
-    """An upstream finds its own words itself; where it is not in use any more, our index has to."""
-    if memory.origin != Memory.Origin.UPSTREAM:
-        return True
-    is_episode = memory.memory_type == Memory.Type.EPISODE
-    return is_episode and (is_embedded or memory.text != memory.payload.get("episode"))
-
-
-def _rows(archive: Reader, person: _Person, table: Table, loader: Loader) -> Iterator[tuple[Any, Row]]:
-    """The checked rows of a file with their data. Errors: `InvalidInput` naming file and line."""
-    name = f"{person.folder}/{table.name}.jsonl"
-    if not archive.has(name):
+def _rows(archive: Reader, one: _ArchivedUser, table: Table, loader: Loader) -> Iterator[tuple[Any, Row]]:
+    """Yield the checked rows of a file with their data. Raises: `InvalidInput` naming file and line."""
+    name = f"{one.folder}/{table.name}.jsonl"
+    if name not in archive.files:
         return
-    for number, data in archive.lines(name):
+    convert = old_archives.CONVERTERS.get(table.name) if archive.manifest["version"] < VERSION else None
+    for number, line in archive.lines(name):
         try:
+            data = convert(line) if convert else line
             yield loader.row(table, data), data
         except InvalidInput as error:
             raise InvalidInput(f"{name}, line {number}: {error.detail}") from None
 
 
-def _record(actor: Actor, done: Imported, path: Path) -> None:
-    """Under no user: what follows an import is as it was before the export."""
-    detail = {"users": done.users[:MAX_NAMED_USERS], "count": len(done.users), "skipped": len(done.skipped)}
-    record(actor, "archive.import", subject_type="archive", subject_id=path.name, detail=detail)
+def _deletions_of(user: MemoryUser) -> _Deletions:
+    tombstones = list(Tombstone.objects.filter(user=user, undone_at__isnull=True))
+    closed = Session.objects.filter(user=user, deleted_at__isnull=False)
+    scopes = set(closed.values_list("app_id", "project_id", "session_id"))
+    purged = frozenset(
+        one.pk
+        for one in tombstones
+        if (one.row_id is None if one.memory_id else (one.app_id, one.project_id, one.session_id) in scopes)
+    )
+    deleted = Resource.objects.filter(user=user, deleted_at__isnull=False)
+    in_trash = dict(deleted.filter(IN_TRASH).values_list("pk", "deleted_at"))
+    return _Deletions(tombstones, purged, in_trash, frozenset(deleted.exclude(IN_TRASH).values_list("pk", flat=True)))
+
+
+def _repeat_deletions(user: MemoryUser, deletions: _Deletions, actor: Actor) -> None:
+    """Repeat deletions on the imported rows. Call in the transaction that saves them."""
+    restored = Resource.objects.filter(user=user, deleted_at__isnull=True, pk__in=deletions.resources)
+    for resource_id in list(restored.values_list("pk", flat=True)):
+        deletion.delete_as(user.pk, user.user_id, resource_id, actor=actor, at=deletions.resources[resource_id])
+    brought_back = Resource.objects.filter(NOT_PURGED, user=user, pk__in=deletions.purged_resources)
+    for resource_id in list(brought_back.values_list("pk", flat=True)):
+        deletion.purge(resource_id, actor=actor, condition=NOT_PURGED)
+    decisions.reinstate(user, deletions.tombstones)

@@ -1,32 +1,66 @@
-from __future__ import annotations
-
 import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
 
 from django.db import models
+from django.db.models import Q
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from accounts.models import MemoryUser
+from core.leases import Leased, is_free, new_holder
+from core.localization import MessageField
 
 
-class Lease(models.Model):
-    """One holder at a time of a duty such as sweeping; it lapses when its holder stops renewing it."""
+class LeaseManager(models.Manager["Lease"]):
+    def take(self, name: str, holder: str, *, now: datetime, lasts: timedelta) -> bool:
+        """Take or renew a lease until `now + lasts`; return False while another running process holds it."""
+        values = {"lease_holder": holder, "leased_until": now + lasts}
+        seen, is_new = self.get_or_create(name=name, defaults=values)
+        return is_new or bool(self.filter(Q(lease_holder=holder) | is_free(seen, now), name=name).update(**values))
+
+    def release(self, name: str, holder: str) -> None:
+        """Release the lease if `holder` has it."""
+        self.filter(name=name, lease_holder=holder).delete()
+
+    @contextmanager
+    def held(
+        self, name: str, lasts: timedelta, clock: Callable[[], datetime] = timezone.now
+    ) -> Iterator[Callable[[], bool] | None]:
+        """Hold a lease inside the block; yield a function that renews it, None if another process has the lease."""
+        holder = new_holder()
+
+        def take() -> bool:
+            return self.take(name, holder, now=clock(), lasts=lasts)
+
+        is_taken = take()
+        try:
+            yield take if is_taken else None
+        finally:
+            if is_taken:
+                self.release(name, holder)
+
+
+class Lease(Leased):
+    """The lease of a periodic task or a move. Rows without a holder store times for `operations.purge`."""
 
     name = models.CharField(_("name"), primary_key=True, max_length=64)
-    holder = models.CharField(_("holder"), max_length=128)
-    expires_at = models.DateTimeField(_("expires at"))
+
+    objects = LeaseManager()
 
     class Meta:
         verbose_name = _("lease")
         verbose_name_plural = _("leases")
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.holder}"
+        return f"{self.name}: {self.lease_holder}"
 
 
-class Job(models.Model):
-    """Something long that somebody asked for: what it is to do, how far it came, what became of it.
+class Job(Leased):
+    """A long action: its parameters, progress and result.
 
-    `cursor` is where it goes on after a crash, written in the transaction of the step that it follows.
+    `cursor` is the position to continue from after a crash, written in the transaction of the last step.
     """
 
     class Status(models.TextChoices):
@@ -36,9 +70,9 @@ class Job(models.Model):
         FAILED = "failed", _("Failed")
         STOPPED = "stopped", _("Stopped")
 
-    id = models.UUIDField(_("id"), primary_key=True, default=uuid.uuid4, editable=False)
+    id = models.UUIDField(_("ID"), primary_key=True, default=uuid.uuid4, editable=False)
     kind = models.CharField(_("kind"), max_length=32)
-    actor_kind = models.CharField(_("actor kind"), max_length=16)
+    actor_kind = models.CharField(_("actor type"), max_length=16)
     actor = models.CharField(_("actor"), max_length=150, blank=True)
     params = models.JSONField(_("params"), default=dict, blank=True)
     status = models.CharField(_("status"), max_length=8, choices=Status, default=Status.QUEUED)
@@ -46,16 +80,12 @@ class Job(models.Model):
     total = models.BigIntegerField(_("total"), default=0)
     cursor = models.JSONField(_("cursor"), default=dict, blank=True, editable=False)
     result = models.JSONField(_("result"), default=dict, blank=True)
-    error = models.TextField(_("error"), blank=True)
+    error = MessageField(_("error"), blank=True)
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
     started_at = models.DateTimeField(_("started at"), null=True, blank=True)
     finished_at = models.DateTimeField(_("finished at"), null=True, blank=True)
-    stop_asked_at = models.DateTimeField(_("stop asked at"), null=True, blank=True)
-    undone_at = models.DateTimeField(
-        _("undone at"), null=True, blank=True, help_text=_("When somebody began to undo it.")
-    )
-    holder = models.CharField(_("holder"), max_length=128, blank=True, editable=False)
-    leased_until = models.DateTimeField(_("leased until"), null=True, blank=True, editable=False)
+    stop_asked_at = models.DateTimeField(_("stop requested at"), null=True, blank=True)
+    undone_at = models.DateTimeField(_("undone at"), null=True, blank=True, help_text=_("When the undo started."))
 
     class Meta:
         verbose_name = _("job")
@@ -80,7 +110,7 @@ class Job(models.Model):
 
 
 class JobStep(models.Model):
-    """What one step of a job changed, so that it can be undone: ids, never memory text."""
+    """The changes of one step of a job, needed to undo it: ids, never the text of memories."""
 
     job = models.ForeignKey(Job, models.CASCADE, verbose_name=_("job"), related_name="steps")
     number = models.PositiveIntegerField(_("number"))
@@ -98,16 +128,20 @@ class JobStep(models.Model):
 
 
 class UnmatchedDecision(models.Model):
-    """A deletion or correction that a move found no new memory for: it stays in force on the old one, and what
-    resembles that is held back until a person decides."""
+    """A deletion or override for which a move found no new memory.
+
+    It remains on the old memory. Similar new memories are hidden until an operator or the user decides.
+    """
 
     job = models.ForeignKey(Job, models.CASCADE, verbose_name=_("job"), related_name="unmatched")
     user = models.ForeignKey(MemoryUser, models.CASCADE, verbose_name=_("user"), related_name="+")
-    session_id = models.CharField(_("session id"), max_length=128)
-    memory_id = models.CharField(_("memory id"), max_length=256)
-    tombstone_id = models.CharField(_("tombstone id"), max_length=40, blank=True)
-    override_id = models.CharField(_("override id"), max_length=40, blank=True)
-    hides = models.JSONField(_("hides"), default=list, help_text=_("The memories that are held back."))
+    session_id = models.CharField(_("session ID"), max_length=128)
+    memory_id = models.CharField(_("memory ID"), max_length=256)
+    tombstone_id = models.CharField(_("tombstone ID"), max_length=40, blank=True)
+    override_id = models.CharField(_("override ID"), max_length=40, blank=True)
+    hides = models.JSONField(
+        _("hidden memories"), default=list, help_text=_("Similar new memories, hidden until a person decides.")
+    )
 
     class Meta:
         verbose_name = _("unmatched decision")

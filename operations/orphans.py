@@ -1,9 +1,7 @@
-"""Stored files that no row refers to: what a crash left while a file arrived, or between a file and its row.
+"""Find stored files without a row, which a crash leaves during an upload or before the row is written.
 
-They are moved into quarantine, unless they are so many that the database is more likely to be the wrong one.
+They are moved into quarantine, unless they are so many that the storage probably belongs to another database.
 """
-
-from __future__ import annotations
 
 import logging
 from collections import Counter
@@ -25,7 +23,7 @@ from store.external import journal
 
 logger = logging.getLogger("memory_gateway.storage")
 
-# A file is older than its row by the time of one transaction; an hour is beyond doubt.
+# A file is older than its row by the duration of a transaction; an hour is always enough.
 MIN_AGE = timedelta(hours=1)
 MAX_MOVED = 100
 MAX_WHOLE_USER = 10
@@ -34,7 +32,7 @@ _BATCH = 500
 
 @dataclass(slots=True)
 class Orphans:
-    """`folders` without a row, those `of_erased` users among them, and how many files each user has in all."""
+    """The folders of files without a row, the erased users among their users, and the number of files per user."""
 
     folders: list[StoredFolder] = field(default_factory=list)
     of_erased: set[UUID] = field(default_factory=set)
@@ -43,41 +41,44 @@ class Orphans:
     def to_move(self) -> list[StoredFolder]:
         return [folder for folder in self.folders if folder.user_pk not in self.of_erased]
 
-    def to_remove(self) -> list[StoredFolder]:
-        return [folder for folder in self.folders if folder.user_pk in self.of_erased]
-
     def objection(self) -> str:
-        """Return why so many must not be moved, or nothing."""
+        """Return the reason if these are too many to be moved, else an empty text."""
         moving, stored = self.to_move(), self.stored.total()
         of_users = Counter(folder.user_pk for folder in moving)
         whole = [pk for pk, count in of_users.items() if count == self.stored[pk] > MAX_WHOLE_USER]
         if len(moving) <= max(MAX_MOVED, stored // 100) and not whole:
             return ""
         return (
-            f"{len(moving):,} of {stored:,} stored files have no row, among them all files of {len(whole):,} users "
-            f"with more than {MAX_WHOLE_USER} files: nothing was moved. Check that this is the right database; "
-            "`manage.py doctor --fix --any-number` moves them all the same."
+            f"{len(moving):,} of {stored:,} stored files have no row, including all files of {len(whole):,} users "
+            f"with more than {MAX_WHOLE_USER} files. Nothing was moved. Check that this is the right database. "
+            "To move the files anyway, run `manage.py doctor --fix --any-number`."
         )
 
 
 def clear(now: datetime) -> int:
-    """Clear the storage of what no row refers to and is older than an hour. Return how many files were removed or
-    moved.
+    """Remove or quarantine files without a row that are older than an hour; return their number.
 
-    Partial uploads and what is left of erased users are removed, files without a row moved into quarantine, and
-    removed from there after 30 days.
+    Partial uploads and files of erased users are removed. Others are moved into quarantine, and removed after 30 days
+    there.
     """
     before = (now - MIN_AGE).timestamp()
-    removed = storage.remove_old_temporaries(before) + _remove_expired(now)
+    removed = storage.remove_old_temporaries(before)
+    for batch in quarantine.batches():
+        if now - batch.moved_at >= quarantine.KEPT:
+            for folder in _without_row(batch.user_pk, batch.folders()):
+                quarantine.remove(folder)
+                removed += 1
+            quarantine.remove_empty(batch)
     found = find(before)
+    removed += remove_erased(found)
     if objection := found.objection():
         logger.error(objection)
-        return removed + remove_erased(found)
-    return removed + remove_erased(found) + move(found.to_move(), now)
+        return removed
+    return removed + move(found.to_move(), now)
 
 
 def find(before: float) -> Orphans:
-    """Look through the whole storage folder; `before` is Unix time in seconds."""
+    """Return the files without a row in the whole storage that are older than `before` (Unix time in seconds)."""
     found = Orphans()
     resources: list[StoredFolder] = []
     for user_pk, folders in groupby(storage.stored_folders(), key=attrgetter("user_pk")):
@@ -98,11 +99,11 @@ def find(before: float) -> Orphans:
 
 
 def move(folders: Iterable[StoredFolder], now: datetime) -> int:
-    """Move files into quarantine, unless they have a row by now. Return how many."""
+    """Move files into quarantine, unless they have a row by now; return the number of moved files."""
     moved = 0
     for user_pk, of_user in groupby(sorted(folders, key=attrgetter("user_pk")), key=attrgetter("user_pk")):
         with transaction.atomic():
-            # A message that uses its file again, and an upload, hold the user meanwhile.
+            # Uploads, and messages that use a stored file again, lock the user too.
             MemoryUser.objects.select_for_update().filter(pk=user_pk).first()
             for folder in _without_row(user_pk, list(of_user)):
                 quarantine.move(folder, now)
@@ -111,35 +112,18 @@ def move(folders: Iterable[StoredFolder], now: datetime) -> int:
 
 
 def remove_erased(found: Orphans) -> int:
-    """Remove what is left of users who were erased: the audit trail says so. Return how many files."""
-    left = found.to_remove()
-    for folder in left:
+    """Remove files of users who were erased according to the audit trail; return the number of files."""
+    folders = [folder for folder in found.folders if folder.user_pk in found.of_erased]
+    for folder in folders:
         quarantine.remove(folder)
-    return len(left)
+    return len(folders)
 
 
 def attached(user_pk: UUID) -> set[str]:
-    """The digests of files that came in messages and are still spoken of."""
+    """Return the digests of files in messages that attachments or unconfirmed messages refer to."""
     named = Attachment.objects.filter(user_id=user_pk, source=Attachment.Source.MEMORY_ADD)
-    owed = {
-        item.file.parent.name
-        for message in journal.unconfirmed_messages(user_pk)
-        for item in message.content
-        if item.file
-    }
-    return owed | set(named.values_list("sha256", flat=True))
-
-
-def _remove_expired(now: datetime) -> int:
-    """Remove what has been in quarantine for 30 days, except what a row refers to again."""
-    removed = 0
-    for batch in quarantine.batches():
-        if now - batch.moved_at >= quarantine.KEPT:
-            for folder in _without_row(batch.user_pk, batch.folders()):
-                quarantine.remove(folder)
-                removed += 1
-            quarantine.remove_empty(batch)
-    return removed
+    items = (item for message in journal.unconfirmed_messages(user_pk) for item in message.content)
+    return {*named.values_list("sha256", flat=True), *(item.file.parent.name for item in items if item.file)}
 
 
 def _without_row(user_pk: UUID, folders: Sequence[StoredFolder]) -> list[StoredFolder]:
@@ -149,8 +133,8 @@ def _without_row(user_pk: UUID, folders: Sequence[StoredFolder]) -> list[StoredF
 
 
 def _without_attachment(user_pk: UUID, folders: Sequence[StoredFolder]) -> list[StoredFolder]:
-    kept = attached(user_pk) if folders else set()
-    return [folder for folder in folders if folder.name not in kept]
+    digests = attached(user_pk) if folders else set()
+    return [folder for folder in folders if folder.name not in digests]
 
 
 def _without_resource(folders: Sequence[StoredFolder]) -> list[StoredFolder]:

@@ -1,15 +1,17 @@
-"""Emptying the trash for good: what was deleted long enough ago cannot be restored, and nothing brings it back.
+"""Purge the trash: remove memories, sessions and resources permanently that were deleted long ago.
 
-Of a memory a bare row stays, without words, as of a message that nobody kept: so that neither the same message sent
-again nor the next copy of what an upstream holds makes it anew. The tombstone stays too and goes on hiding the id.
+A row without text remains of each memory, so that neither the same message nor the next copy of EverOS's memories
+recreates it. The tombstone remains too, and hides the id.
+
+After a jump of the system clock, the server purges nothing for seven days. Two rows of `Lease` without a holder store
+the last time that was read, and the time of the last jump.
 """
-
-from __future__ import annotations
 
 import logging
 from collections.abc import Collection
-from dataclasses import asdict, dataclass
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
 from uuid import UUID
 
 from django.conf import settings
@@ -18,32 +20,39 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from accounts.audit import Actor, record
-from accounts.models import MemoryUser
 from core.errors import EngineError, InvalidInput
+from core.messages import Message as _
 from engines.port import Engine
 from engines.registry import get_engine
 from memories.models import Override, Tombstone
+from memories.queries import restorable
 from memories.services import lookup
 from operations import compaction, files
-from operations.commands import Report, Stop, no_report
-from operations.moves import purged
-from resources.models import Attachment, Resource
-from resources.services.deletion import delete_as
+from operations.commands import Report, no_report
+from operations.models import Lease
+from operations.moves.messages import clear_source_messages
+from resources.models import IN_TRASH, NOT_PURGED, Attachment, Resource
+from resources.services import deletion
 from store import derived_memories
 from store.external import staging
 from store.index import keyword
-from store.models import BARE, Memory, Session, owned_by
+from store.models import DeliveryState, Memory, Session, owned_by
 from store.types import Owner
 
 logger = logging.getLogger("memory_gateway.purge")
 
-BATCH = 200
+_SCOPE = {name: OuterRef(name) for name in ("user_id", "app_id", "project_id")}
+_OF_SESSION = {**_SCOPE, "session_id": OuterRef("session_id")}
+"""The conditions on rows of a tombstone's session."""
 
 
 @dataclass(slots=True)
 class Counts:
-    """What went for good; `failed` are sessions that the engine could not forget now: they are closed, and the next
-    purge goes on with them. `forgotten` are resources deleted before, of which the last words went."""
+    """The number of purged objects.
+
+    `failed` are sessions that the engine could not delete; they refuse writes, and the next purge retries them.
+    `forgotten` are purged resources whose names and addresses were removed.
+    """
 
     memories: int = 0
     sessions: int = 0
@@ -51,12 +60,9 @@ class Counts:
     forgotten: int = 0
     failed: int = 0
 
-    def as_dict(self) -> dict[str, int]:
-        return asdict(self)
-
 
 def retention() -> timedelta | None:
-    """How long the trash keeps what is in it; None: for ever."""
+    """Return how long deletions stay in the trash; None: forever."""
     days: int = settings.MEMORY_GATEWAY_TRASH_DAYS
     return timedelta(days=days) if days else None
 
@@ -69,61 +75,86 @@ def purge_trash(
     engine: Engine | None = None,
     limit: int | None = None,
     report: Report = no_report,
-    stop: Stop | None = None,
 ) -> Counts:
-    """Purges what was deleted longer ago than `older_than` (the setting's time by default), oldest first, at most
-    `limit`. Errors: `InvalidInput` where the setting keeps the trash for ever, `Stopped`.
+    """Purge deletions older than `older_than` (default: the setting), oldest first, at most `limit`.
+
+    Raises: `InvalidInput` if the setting keeps the trash forever, `Stopped`.
     """
     age = retention() if older_than is None else older_than
     if age is None:
-        raise InvalidInput("MEMORY_GATEWAY_TRASH_DAYS is 0, which keeps the trash for ever: say how old it must be.")
+        raise InvalidInput(_("MEMORY_GATEWAY_TRASH_DAYS is 0, so the trash is kept forever. Give a minimum age."))
     before = timezone.now() - age
     found = due(user_pk).filter(created_at__lte=before)
     engine = engine or get_engine()
-    cut_short = _cut_short(user_pk)
-    counts = _purge(found[:limit] if limit else found, actor, engine, report, stop)
-    for tombstone in cut_short:
+    of_user = Q() if user_pk is None else Q(user_id=user_pk)
+    # Sessions whose purge was interrupted are marked as deleted, but still have memories or attachments.
+    closed = Exists(Session.objects.filter(**_OF_SESSION, deleted_at__isnull=False))
+    memories = Memory.objects.filter(**_SCOPE, session__session_id=OuterRef("session_id"))
+    remains = Exists(memories) | Exists(Attachment.objects.filter(**_OF_SESSION))
+    tombstones = Tombstone.objects.filter(of_user, closed, remains, undone_at__isnull=True, memory_id="")
+    interrupted = list(tombstones.select_related("user"))
+    in_trash = Resource.objects.filter(IN_TRASH, of_user, deleted_at__lte=before).order_by("deleted_at", "resource_id")
+    counts = _purge(found[:limit] if limit else found, actor, engine, report)
+    oldest = in_trash[:limit] if limit else in_trash
+    counts.resources += purge_resources(oldest, actor=actor, engine=engine, report=report)
+    for tombstone in interrupted:
         _clear_session(tombstone, actor, engine, counts)
-    whose = Q() if user_pk is None else Q(user_id=user_pk)
-    deleted = Resource.objects.filter(whose, deleted_at__lte=before, cleanup_owed=False).exclude(filename="")
-    counts.forgotten = deleted.update(
+    purged = Resource.objects.filter(of_user, deleted_at__lte=before, cleanup_pending=False).exclude(IN_TRASH)
+    counts.forgotten = purged.exclude(filename="").update(
         filename="", title=None, description=None, sha256="", source_uri="", error_message="", size_bytes=None
     )
     return counts
 
 
 def purge_memory(tombstone_ids: Collection[str], *, user_pk: UUID | None = None, actor: Actor) -> Counts:
-    """Purges some deletions however young they are; what is not in the trash is left alone."""
-    return _purge(due(user_pk).filter(pk__in=list(tombstone_ids)), actor, get_engine(), no_report, None)
+    """Purge some deletions of any age; ignore tombstones that are not in the trash."""
+    return _purge(due(user_pk).filter(pk__in=list(tombstone_ids)), actor, get_engine(), no_report)
+
+
+def purge_resources(
+    resources: QuerySet[Resource], *, actor: Actor, engine: Engine | None = None, report: Report = no_report
+) -> int:
+    """Purge resources in the trash; return their number.
+
+    Those that were restored meanwhile are skipped, even if they were deleted again.
+    """
+    compaction.overwrite_deleted()
+    deletions = list(resources.values_list("pk", "deleted_at"))
+    purged = 0
+    for number, (resource_id, at) in enumerate(deletions, 1):
+        report("Purging files", number, len(deletions))
+        unchanged = IN_TRASH & Q(deleted_at=at)
+        purged += deletion.purge(resource_id, actor=actor, condition=unchanged, engine=engine) is not None
+    return purged
 
 
 def due(user_pk: UUID | None) -> QuerySet[Tombstone]:
-    """The trash, oldest first: what can still be restored."""
-    whose = Q() if user_pk is None else Q(user_id=user_pk)
-    session = Session.objects.filter(
-        user_id=OuterRef("user_id"),
-        app_id=OuterRef("app_id"),
-        project_id=OuterRef("project_id"),
-        session_id=OuterRef("session_id"),
-        deleted_at__isnull=True,
-    )
-    restorable = Q(row__isnull=False) | Q(Exists(session), memory_id="")
-    found = Tombstone.objects.filter(whose, restorable, undone_at__isnull=True).select_related("user")
-    return found.order_by("created_at", "tombstone_id")
+    """Return the tombstones in the trash, which can still be restored, oldest first."""
+    of_user = Q() if user_pk is None else Q(user_id=user_pk)
+    return restorable(of_user).select_related("user").order_by("created_at", "tombstone_id")
 
 
-def _purge(found: QuerySet[Tombstone], actor: Actor, engine: Engine, report: Report, stop: Stop | None) -> Counts:
+def _purge(found: QuerySet[Tombstone], actor: Actor, engine: Engine, report: Report) -> Counts:
     compaction.overwrite_deleted()
     counts = Counts()
     tombstones = list(found)
     for number, tombstone in enumerate(tombstones, 1):
-        if stop:
-            stop.check()
-        if tombstone.memory_id:
-            _purge_memory(tombstone, actor, counts)
-        else:
-            _purge_session(tombstone, actor, engine, counts)
-        report("Purging", number, len(tombstones))
+        report("Purging the trash", number, len(tombstones))
+        owner = _owner(tombstone)
+        with transaction.atomic():
+            lookup.lock_user(owner.user_pk)
+            current = due(owner.user_pk).filter(pk=tombstone.pk).first()
+            if current is None:
+                continue  # restored meanwhile
+            if current.row_id:
+                _purge_memory(owner, Memory.objects.select_for_update().get(pk=current.row_id))
+                _record(actor, "memory", tombstone)
+                counts.memories += 1
+            else:  # a session marked as deleted can neither be restored nor written to
+                session = Session.objects.filter(owned_by(owner), session_id=tombstone.session_id)
+                session.update(deleted_at=timezone.now())
+        if not current.row_id:
+            _clear_session(tombstone, actor, engine, counts)
     return counts
 
 
@@ -131,65 +162,38 @@ def _owner(tombstone: Tombstone) -> Owner:
     return Owner(tombstone.user.pk, tombstone.user.user_id, tombstone.app_id, tombstone.project_id)
 
 
-def _purge_memory(tombstone: Tombstone, actor: Actor, counts: Counts) -> None:
-    """Unless it was restored a moment ago."""
-    owner = _owner(tombstone)
-    with transaction.atomic():
-        lookup.lock_user(owner.user_pk)
-        row = Memory.objects.select_for_update().filter(owned_by(owner), memory_id=tombstone.memory_id).first()
-        if row is None or not due(owner.user_pk).filter(pk=tombstone.pk).exists():
-            return
-        derived_memories.purge(owner, row.memory_id)
-        purged.forget_messages(owner, row)
-        _make_bare(owner, row)
-        Override.objects.filter(row=row).delete()
-        Tombstone.objects.filter(row=row).update(row=None, reason="")
-        _record(actor, "memory", tombstone)
-        counts.memories += 1
-
-
-def _make_bare(owner: Owner, row: Memory) -> None:
-    """Nothing of what it said, neither here nor in the index."""
+def _purge_memory(owner: Owner, row: Memory) -> None:
+    """Replace a memory by a row without text; remove derived memories and the text of its source messages."""
+    derived_memories.purge(owner, row.memory_id)
+    clear_source_messages(owner, row)
     if row.is_indexed:
         keyword.remove(owner, {row.pk: keyword.entry_of(row)})
-    row.text = row.category = row.sender_id = row.speaker = row.agent_id = ""
-    row.payload, row.importance, row.chunk_index = {}, None, None
-    row.is_indexed, row.token_count = False, 0
-    row.origin, row.memory_type, row.batch_id = Memory.Origin.UPSTREAM, Memory.Type.UNPROCESSED_MESSAGE, BARE
-    row.save()
-
-
-def _purge_session(tombstone: Tombstone, actor: Actor, engine: Engine, counts: Counts) -> None:
-    """Unless it was restored a moment ago. Once closed nobody can restore it or write to it; what a crash leaves of it
-    the next purge clears away."""
-    owner = _owner(tombstone)
-    with transaction.atomic():
-        lookup.lock_user(owner.user_pk)
-        if not due(owner.user_pk).filter(pk=tombstone.pk).exists():
-            return
-        session = Session.objects.filter(owned_by(owner), session_id=tombstone.session_id)
-        session.update(deleted_at=timezone.now())
-    _clear_session(tombstone, actor, engine, counts)
-
-
-def _cut_short(user_pk: UUID | None) -> list[Tombstone]:
-    """Deletions of sessions whose purge left something behind."""
-    whose = Q() if user_pk is None else Q(user_id=user_pk)
-    closed = Tombstone.objects.filter(whose, undone_at__isnull=True, memory_id="")
-    scope = {name: OuterRef(name) for name in ("user_id", "app_id", "project_id")}
-    sessions = Session.objects.filter(session_id=OuterRef("session_id"), deleted_at__isnull=False, **scope)
-    held = Memory.objects.filter(session__session_id=OuterRef("session_id"), **scope)
-    left = Exists(held) | Exists(Attachment.objects.filter(session_id=OuterRef("session_id"), **scope))
-    return list(closed.filter(Exists(sessions), left).select_related("user"))
+    emptied = Memory(
+        pk=row.pk,
+        user_id=row.user_id,
+        app_id=row.app_id,
+        project_id=row.project_id,
+        memory_id=row.memory_id,
+        session_id=row.session_id,
+        memory_type=Memory.Type.UNPROCESSED_MESSAGE,
+        delivery_state=DeliveryState.PURGED,
+        seq=row.seq,
+        created_at_ms=row.created_at_ms,
+        origin=Memory.Origin.UPSTREAM,
+        hidden_at=row.hidden_at,
+    )
+    emptied.save(force_update=True)
+    Override.objects.filter(row=row).delete()
+    Tombstone.objects.filter(row=row).update(row=None, reason="")
 
 
 def _clear_session(tombstone: Tombstone, actor: Actor, engine: Engine, counts: Counts) -> None:
-    """With the file that it was made for, and the files that came in it."""
+    """Remove a session that is marked as deleted, with its resource and the files of its messages."""
     owner, session_id = _owner(tombstone), tombstone.session_id
-    whose = Q(user_id=owner.user_pk, session_id=session_id, app_id=owner.app_id, project_id=owner.project_id)
-    for resource in Resource.objects.filter(whose, deleted_at__isnull=True):
-        delete_as(owner.user_pk, owner.user_id, resource.resource_id, actor=actor, engine=engine)
-        counts.resources += 1
+    of_session = Q(user_id=owner.user_pk, session_id=session_id, app_id=owner.app_id, project_id=owner.project_id)
+    for resource in Resource.objects.filter(of_session, NOT_PURGED):
+        purged = deletion.purge(resource.resource_id, actor=actor, condition=NOT_PURGED, engine=engine)
+        counts.resources += purged is not None
     try:
         engine.delete(owner, session_id)
     except EngineError as error:
@@ -198,25 +202,19 @@ def _clear_session(tombstone: Tombstone, actor: Actor, engine: Engine, counts: C
         return
     with transaction.atomic():
         lookup.lock_user(owner.user_pk)
-        staging.discard_for(Session.objects.get(whose))
-        Override.objects.filter(whose).delete()
-        attachments = Attachment.objects.filter(whose)
-        dropped = files.of_attachments(attachments.values_list("internal_uri", flat=True))
+        staging.discard_for(Session.objects.get(of_session))
+        Override.objects.filter(of_session).delete()
+        attachments = Attachment.objects.filter(of_session)
+        referenced = files.of_attachments(attachments.values_list("internal_uri", flat=True))
         attachments.delete()
-        _drop_files(tombstone.user, dropped)
-        Tombstone.objects.filter(whose).update(reason="")
+        # Files are removed inside the transaction: after a crash the attachments still exist for the next purge.
+        folder = f"{owner.user_pk}/"
+        own = {path for path in referenced if path.startswith(folder) and files.MESSAGE_FILES in path}
+        for path in own.difference(files.of_rows(tombstone.user)):  # no other attachment refers to it
+            files.remove(path)
+        Tombstone.objects.filter(of_session).update(reason="")
         _record(actor, "session", tombstone)
     counts.sessions += 1
-
-
-def _drop_files(user: MemoryUser, dropped: set[str]) -> None:
-    """Remove the files of purged attachments, unless another one refers to them.
-
-    Call in the transaction that deletes the attachments: after a crash they are still there to be purged again.
-    """
-    of_messages = {path for path in dropped if path.startswith(f"{user.pk}/") and files.OF_MESSAGES in path}
-    for path in of_messages.difference(files.of_rows(user)):
-        files.remove(path)
 
 
 def _record(actor: Actor, subject: str, tombstone: Tombstone) -> None:
@@ -228,3 +226,43 @@ def _record(actor: Actor, subject: str, tombstone: Tombstone) -> None:
         user_id=tombstone.user.user_id,
         detail={"tombstone_id": tombstone.tombstone_id},
     )
+
+
+PURGE_PAUSE: Final = timedelta(days=7)
+"""The pause of purges after a jump, in which an operator can correct the clock."""
+MAX_GAP: Final = timedelta(days=1)
+_RECORD_INTERVAL: Final = timedelta(minutes=5)
+_LAST_READ: Final = "clock:seen"
+_LAST_JUMP: Final = "clock:steady"
+
+
+def may_purge(now: datetime) -> bool:
+    """Record the time; return True unless the clock jumped by more than a day in the last seven days.
+
+    A stop of the gateway for more than a day looks the same, and also pauses purges.
+    """
+    last_read = _read_time(_LAST_READ)
+    if last_read is not None and abs(now - last_read) > MAX_GAP:
+        logger.error(
+            "The clock shows %s, but the last recorded time is %s: the clock jumped, or the gateway was stopped. "
+            "Nothing is purged before %s. Check the clock.",
+            *(f"{at:%Y-%m-%d %H:%M}" for at in (now, last_read, now + PURGE_PAUSE)),
+        )
+        _write_time(_LAST_JUMP, now)  # written first: otherwise a process in between would purge
+    if last_read is None or abs(now - last_read) > _RECORD_INTERVAL:
+        _write_time(_LAST_READ, now)
+    return purges_paused_until(now) is None
+
+
+def purges_paused_until(now: datetime) -> datetime | None:
+    """Return the end of the pause of purges, None if there is none."""
+    last_jump = _read_time(_LAST_JUMP)
+    return last_jump + PURGE_PAUSE if last_jump is not None and now < last_jump + PURGE_PAUSE else None
+
+
+def _read_time(name: str) -> datetime | None:
+    return Lease.objects.filter(name=name).values_list("leased_until", flat=True).first()
+
+
+def _write_time(name: str, at: datetime) -> None:
+    Lease.objects.update_or_create(name=name, defaults={"leased_until": at})

@@ -1,7 +1,6 @@
-"""Rows as plain data and back: the same for the same content, whatever the database.
+"""Convert rows to JSON data and back; equal content gives equal data on every database.
 
-Keys that a database gives out by itself stay behind: what refers to such a row names it by its own words, and what
-belongs to the user does not say so.
+Generated keys are left out: references to such rows use natural keys, and references to the user are omitted.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ import math
 import uuid
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, cast
 
 from django.core.exceptions import ValidationError
@@ -17,75 +17,71 @@ from django.db.models import AutoField, BooleanField, Field, FloatField, Foreign
 
 from accounts.models import MemoryUser
 from core.errors import InvalidInput
-from operations import storage_paths
-from operations.tables import ALL, Row, Table
+from operations.tables import ALL, Row, Table, pack, unpack
 
-# Beyond this PostgreSQL gives back whole numbers where SQLite gives floats.
-_WHOLE_FROM = 1e16
-# The kinds of JSON that fields are written as; what stands first is asked first.
-_KINDS: tuple[tuple[type[Any], tuple[type[Any], ...]], ...] = (
-    (JSONField, (dict,)),
+# From this size on, PostgreSQL returns floats in JSON as integers, and SQLite as floats.
+_MIN_INTEGER = 1e16
+# The JSON types of fields, in order of precedence.
+_JSON_TYPES: tuple[tuple[type[Any], tuple[type[Any], ...]], ...] = (
     (BooleanField, (bool,)),
     (FloatField, (int, float)),
     (IntegerField, (int,)),
     (Field, (str,)),
 )
-_WORDS = {dict: "an object", bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+_WORDS = {
+    dict: "an object", list: "a list of strings", bool: "true or false", int: "a whole number", float: "a number",
+    str: "a string",
+}  # fmt: skip
 
 
-def dumped(table: Table, user: MemoryUser, batch: int = 500) -> Iterator[Row]:
-    """A user's rows of a table as plain data, in their order."""
-    related = [field.name for field in _fields(table) if _is_named(field)]
+def dump_rows(table: Table, user: MemoryUser, batch: int = 500) -> Iterator[Row]:
+    """Yield a user's rows of a table as JSON data, in the table's order."""
+    related = [field.name for field in _fields(table) if _has_natural_key(field)]
     rows = table.rows(user).select_related(*related) if related else table.rows(user)
     for row in rows.iterator(chunk_size=batch):
-        yield table.pack({field.name: _plain(field, row) for field in _fields(table)})
+        yield table.change_paths({field.name: _field_value(field, row) for field in _fields(table)}, pack)
 
 
 class Loader:
-    """Makes the rows of one user of plain data."""
+    """Creates the rows of one user from JSON data."""
 
     def __init__(self, user: MemoryUser) -> None:
         self._user = user
         self._keys: dict[tuple[str, tuple[Any, ...]], Any] = {}
 
     def row(self, table: Table, data: Any) -> Model:
-        """Not saved yet; what refers to rows refers to nothing yet. Errors: `InvalidInput`."""
+        """Return an unsaved row; its references are resolved later. Raises: `InvalidInput`."""
         fields = {field.name: field for field in _fields(table)}
         if not isinstance(data, dict) or not data.keys() <= fields.keys():
-            raise InvalidInput("holds fields that this gateway does not know: is it older than the archive?")
+            raise InvalidInput("has fields that this gateway does not know; the archive may be of a newer version")
         missing = [name for name in fields if name not in data and not fields[name].has_default()]
         if missing:
             raise InvalidInput(f"lacks {', '.join(missing)}")
         for name, value in data.items():
             _check_kind(fields[name], value)
-        if foreign := [place for place in table.places(data) if not storage_paths.is_of(self._user.pk, place)]:
-            raise InvalidInput(f"names the file {foreign[0][:100]!r}, which is not this user's")
-        row = table.model(**self._owner(table))
-        for name, value in table.unpack(data).items():
-            self._set(row, fields[name], value)
+        unpack_own = partial(unpack, user_pk=self._user.pk, allowed=table.allowed_paths)
+        if table.is_by_name:
+            row = table.model(**{table.user: self._user.user_id})
+        elif "__" in table.user or table.model is MemoryUser:
+            row = table.model()
+        else:
+            row = table.model(**{table.user: self._user})
+        for name, value in table.change_paths(data, unpack_own).items():
+            if not _has_natural_key(fields[name]):
+                try:
+                    setattr(row, fields[name].attname, fields[name].to_python(value))
+                except ValidationError as error:
+                    raise InvalidInput(f"{name}: {'; '.join(error.messages)}") from None
         _check(row, table)
         return row
 
     def resolve(self, table: Table, row: Model, data: Row) -> None:
-        """Fills in what a checked row refers to. Errors: `InvalidInput` where that is not among the user's rows."""
+        """Set the references of a checked row. Raises: `InvalidInput` for a reference to another user's or no row."""
         for field in _fields(table):
-            told = data.get(field.name)
-            if isinstance(field, ForeignKey) and told is not None:
-                names = tuple(told) if _is_named(field) else (told,)
+            value = data.get(field.name)
+            if isinstance(field, ForeignKey) and value is not None:
+                names = tuple(value) if _has_natural_key(field) else (value,)
                 setattr(row, field.attname, self._key(_table_of(field), names))
-
-    def _owner(self, table: Table) -> dict[str, Any]:
-        if table.is_by_name:
-            return {table.user: self._user.user_id}
-        return {} if "__" in table.user or table.model is MemoryUser else {table.user: self._user}
-
-    def _set(self, row: Model, field: Field[Any, Any], value: Any) -> None:
-        if _is_named(field):
-            return
-        try:
-            setattr(row, field.attname, field.to_python(value))
-        except ValidationError as error:
-            raise InvalidInput(f"{field.name}: {'; '.join(error.messages)}") from None
 
     def _key(self, table: Table, names: tuple[Any, ...]) -> Any:
         known = (table.name, names)
@@ -93,21 +89,25 @@ class Loader:
             wanted = dict(zip(table.key or ("pk",), names, strict=True))
             self._keys[known] = table.rows(self._user).filter(**wanted).values_list("pk", flat=True).first()
         if self._keys[known] is None:
-            raise InvalidInput(f"a row refers to {table.name} {list(names)}, which is not there")
+            raise InvalidInput(f"a row references {table.name} {list(names)}, which does not exist")
         return self._keys[known]
 
 
 def _check_kind(field: Field[Any, Any], value: Any) -> None:
-    """What Django would read as something else, such as a list as its words. Errors: `InvalidInput`."""
+    """Raise `InvalidInput` for a value that Django would convert silently, such as a list for text."""
     if value is None and field.null:
         return
-    if _is_named(field):
+    if _has_natural_key(field):
         names = _table_of(field).key
         if not (isinstance(value, list) and len(value) == len(names) and all(isinstance(name, str) for name in value)):
             raise InvalidInput(f"{field.name} must be a list of names: {', '.join(names)}")
         return
-    kinds = next(kinds for of, kinds in _KINDS if isinstance(field, of))
-    if type(value) not in kinds or (isinstance(value, float) and not math.isfinite(value)):
+    kinds: tuple[type[Any], ...] = (list,) if field.default is list else (dict,)
+    if not isinstance(field, JSONField):
+        kinds = next(kinds for of, kinds in _JSON_TYPES if isinstance(field, of))
+    is_invalid = isinstance(value, float) and not math.isfinite(value)
+    is_invalid |= isinstance(value, list) and not all(isinstance(item, str) for item in value)
+    if type(value) not in kinds or is_invalid:
         raise InvalidInput(f"{field.name} must be {' or '.join(_WORDS[kind] for kind in kinds)}")
 
 
@@ -122,8 +122,8 @@ def _fields(table: Table) -> list[Field[Any, Any]]:
     ]
 
 
-def _is_named(field: Field[Any, Any]) -> bool:
-    """Whether what it refers to is named by its words."""
+def _has_natural_key(field: Field[Any, Any]) -> bool:
+    """Return True if the field refers to its row by a natural key."""
     return isinstance(field, ForeignKey) and bool(_table_of(field).key)
 
 
@@ -131,31 +131,31 @@ def _table_of(field: Field[Any, Any]) -> Table:
     return next(table for table in ALL if table.model is field.related_model)
 
 
-def _plain(field: Field[Any, Any], row: Model) -> Any:
-    if _is_named(field):
+def _field_value(field: Field[Any, Any], row: Model) -> Any:
+    if _has_natural_key(field):
         other = getattr(row, field.name)
         return None if other is None else [getattr(other, name) for name in _table_of(field).key]
-    return _simple(getattr(row, field.attname))
+    return _as_json(getattr(row, field.attname))
 
 
-def _simple(value: Any) -> Any:
+def _as_json(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat()
     if isinstance(value, uuid.UUID):
         return str(value)
     if isinstance(value, dict):
-        return {name: _simple(item) for name, item in value.items()}
+        return {name: _as_json(item) for name, item in value.items()}
     if isinstance(value, list):
-        return [_simple(item) for item in value]
+        return [_as_json(item) for item in value]
     if isinstance(value, float):
-        return int(value) if abs(value) >= _WHOLE_FROM else value + 0.0  # no negative zero either
+        return int(value) if abs(value) >= _MIN_INTEGER else value + 0.0  # `+ 0.0` makes negative zero positive
     return value
 
 
 def _check(row: Model, table: Table) -> None:
-    """The grammar of each field; what it refers to is looked up later. Errors: `InvalidInput`."""
+    """Validate all fields except references. Raises: `InvalidInput`."""
     unchecked = [field.name for field in row._meta.concrete_fields if field.is_relation]  # noqa: SLF001
-    unchecked += [name for name in table.emptied if getattr(row, name) == ""]
+    unchecked += [name for name in table.cleared_by_purge if getattr(row, name) == ""]
     unchecked += ["user_id"] if table.is_by_name else []
     try:
         row.clean_fields(exclude=unchecked)

@@ -1,47 +1,99 @@
-"""Every table that holds something of a person, and what becomes of it when the person moves or is erased.
+"""All tables with data of users: how they are exported, imported and erased.
 
-A test compares this list with the models: a new one that leads to a user and stands nowhere here fails it.
+Paths of stored files are absolute in the database, and relative to `{storage}` in an archive.
+
+A test fails if a model with a reference to a user is missing here.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from django.db.models import Model, QuerySet
 
 from accounts.models import AuditEvent, MemoryUser, RpcToken, UserKey
+from core.errors import InvalidInput
 from memories.models import Override, OverrideRevision, Tombstone
-from operations import storage_paths as places
 from operations.models import UnmatchedDecision
 from profiles.models import ProfileMemory, ProfileRevision
 from resources.models import Attachment, Resource
-from store.extraction_models import OwedExtraction
-from store.index_models import Embedding, FactPage, OwedEmbedding, VectorPage
-from store.models import IndexStatistics, Memory, Session
+from resources.storage import root as storage_root
+from store import storage
+from store.models import (
+    Embedding,
+    FactPage,
+    IndexStatistics,
+    Memory,
+    PendingEmbedding,
+    PendingExtraction,
+    Session,
+    VectorPage,
+)
+from store.types import Owner
+
+_ROOT = "{storage}/"
+BELOW_ROOT = (
+    r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/(?:r_[0-9a-f]{32}|memory_attachments/[0-9a-f]{64})"
+    r"/content(?:\.[a-z0-9]{1,8})?"
+)
+"""A regular expression of the paths of stored files, relative to the storage folder."""
+_STORED = re.compile(rf"(?P<scheme>file://)?/(?:.*/)?(?P<path>{BELOW_ROOT})", re.DOTALL)
+UPLOAD = re.compile(rf"(?P<path>{BELOW_ROOT})?")
+PACKED = re.compile(rf"(?P<scheme>file://)?{re.escape(_ROOT)}(?P<path>{BELOW_ROOT})")
+Row = dict[str, Any]
+Change = Callable[[str], str]
+
+
+def pack(location: str) -> str:
+    """Return the archive's form of a stored file's path or `file://` address; other values unchanged."""
+    found = _STORED.fullmatch(location)
+    return f"{found['scheme'] or ''}{_ROOT}{found['path']}" if found else location
+
+
+def unpack(location: str, user_pk: UUID, allowed: re.Pattern[str] | None) -> str:
+    """Return a packed path or address with this gateway's storage folder; other values unchanged.
+
+    Raises: `InvalidInput` for a path that is not `allowed`, or another user's.
+    """
+    if allowed and not allowed.fullmatch(location):
+        raise InvalidInput(f"references the file {location[:100]!r}, which is not in the archive")
+    packed = PACKED.fullmatch(location)
+    found = packed or _STORED.fullmatch(location) or UPLOAD.fullmatch(location)
+    if found and found["path"] and not found["path"].startswith(f"{user_pk}/"):
+        raise InvalidInput(f"references the file {location[:100]!r}, which is not this user's")
+    if not packed:
+        return location
+    path = storage_root() / packed["path"]
+    return path.as_uri() if packed["scheme"] else str(path)
+
+
+def change_message(row: Row, change: Change) -> Row:
+    """Change the paths of files in a journal entry."""
+    message = row["payload"].get("message") if isinstance(row["payload"], dict) else None
+    items = message.get("content") if isinstance(message, dict) else None
+    if not isinstance(items, list) or not any(isinstance(item, dict) and item.get("file") for item in items):
+        return row
+    changed = [
+        {**item, "file": change(str(item["file"]))} if isinstance(item, dict) and item.get("file") else item
+        for item in items
+    ]
+    return {**row, "payload": {**row["payload"], "message": {**message, "content": changed}}}  # type: ignore[dict-item]
+
 
 _SCOPED_SESSION = ("app_id", "project_id", "session_id")
 _SCOPED_MEMORY = ("app_id", "project_id", "memory_id")
-Row = dict[str, Any]
-
-
-def _same(row: Row) -> Row:
-    return row
-
-
-def _none(_row: Row) -> Iterable[str]:
-    return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """A table of people's rows.
+    """A table of users' rows.
 
-    `user` is the look-up that leads to the user's key, or to the user id where `is_by_name`. `order` is a total order
-    that an import keeps. `key` names a row of the user where the primary key is this database's own. Fields in
-    `left_out` belong to this gateway alone; those in `emptied` lose their words by a purge. `pack` and `unpack` change
-    what names a place on this machine; `places` are those in a row of an archive.
+    `user` is the look-up of the user's key, or of the user id if `is_by_name`. `order` is a total order, which an
+    import keeps. `key` is the natural key among the user's rows, empty if the primary key is not generated. Fields in
+    `left_out` are not exported; those in `cleared_by_purge` may be empty after a purge. `change_paths` changes the
+    paths of files in a row; `allowed_paths` are those that an archive may contain.
     """
 
     name: str
@@ -51,13 +103,12 @@ class Table:
     order: tuple[str, ...] = ("pk",)
     key: tuple[str, ...] = ()
     left_out: frozenset[str] = frozenset()
-    emptied: frozenset[str] = frozenset()
-    pack: Callable[[Row], Row] = _same
-    unpack: Callable[[Row], Row] = _same
-    places: Callable[[Row], Iterable[str]] = _none
+    cleared_by_purge: frozenset[str] = frozenset()
+    change_paths: Callable[[Row, Change], Row] = lambda row, _: row
+    allowed_paths: re.Pattern[str] | None = None
 
     def rows(self, user: MemoryUser) -> QuerySet[Any]:
-        """All rows of a user, in their order."""
+        """Return all rows of a user, sorted."""
         owner = user.user_id if self.is_by_name else user.pk
         return QuerySet(self.model).filter(**{self.user: owner}).order_by(*self.order)
 
@@ -69,10 +120,9 @@ MEMORIES = Table(
     model=Memory,
     key=_SCOPED_MEMORY,
     left_out=frozenset({"is_indexed", "token_count"}),
-    emptied=frozenset({"text"}),
-    pack=places.pack_message,
-    unpack=places.unpack_message,
-    places=places.of_message,
+    cleared_by_purge=frozenset({"text"}),
+    change_paths=change_message,
+    allowed_paths=PACKED,
 )
 SESSIONS = Table(name="sessions", model=Session, key=_SCOPED_SESSION, left_out=frozenset({"retry_at"}))
 RESOURCES = Table(
@@ -80,15 +130,14 @@ RESOURCES = Table(
     model=Resource,
     order=("created_at", "pk"),
     left_out=frozenset({"lease_holder", "leased_until", "first_failed_at"}),
-    emptied=frozenset({"filename"}),
-    places=places.of_upload,
+    cleared_by_purge=frozenset({"filename"}),
+    change_paths=lambda row, change: {**row, "storage_path": change(row["storage_path"])},
+    allowed_paths=UPLOAD,
 )
 ATTACHMENTS = Table(
     name="attachments",
     model=Attachment,
-    pack=places.pack_uri,
-    unpack=places.unpack_uri,
-    places=places.of_attachment,
+    change_paths=lambda row, change: {**row, "internal_uri": change(row["internal_uri"])},
 )
 AUDIT = Table(name="audit", model=AuditEvent, user="user_id", is_by_name=True)
 
@@ -116,32 +165,57 @@ PORTABLE: tuple[Table, ...] = (
     ),
     AUDIT,
 )
-"""What an archive holds: what is referred to stands before what refers to it."""
+"""The tables of an archive. A table comes after those that it refers to."""
 
 LOCAL: tuple[Table, ...] = (
     Table(name="index_statistics", model=IndexStatistics),
     Table(name="index_pages", model=FactPage),
     Table(name="embeddings", model=Embedding, user="memory__user"),
-    Table(name="owed_embeddings", model=OwedEmbedding, user="memory__user"),
+    Table(name="pending_embeddings", model=PendingEmbedding, user="memory__user"),
     Table(name="vector_pages", model=VectorPage),
-    Table(name="owed_extractions", model=OwedExtraction),
+    Table(name="pending_extractions", model=PendingExtraction),
     Table(name="rpc_tokens", model=RpcToken),
     Table(name="unmatched_decisions", model=UnmatchedDecision),
 )
-"""What is made anew where the rows go, or is worth nothing elsewhere: erased with its user, in no archive."""
-
-ELSEWHERE: dict[str, str] = {
-    "accounts.SignInThrottle": "addresses, and digests of operators' names",
-    "store.EmbeddingSpace": "one row for each model",
-    "store.HourCount": "counts that the database's own triggers take away with the rows",
-    "store.IndexVersion": "one row for all",
-    "store.LeftUpstream": "digests of names, so that nobody comes to what an upstream holds of erased people",
-    "store.SessionCount": "as HourCount",
-    "operations.Job": "names users in its parameters: `operations.erase` looks for them",
-    "operations.JobStep": "goes with its job",
-    "operations.Lease": "processes",
-    "resources.StorageIdentity": "one row for all",
-}
-"""Our other tables, and why nothing of a person is left there."""
+"""Tables that are not exported, because they can be rebuilt or are useless elsewhere; they are erased."""
 
 ALL: tuple[Table, ...] = PORTABLE + LOCAL
+
+_BATCH_ROWS = 500
+# Local tables come last, because the removal of memories writes to them.
+_REMOVAL_ORDER = (*(table for table in reversed(ALL) if table not in {*LOCAL, AUDIT, USER}), *LOCAL)
+
+
+def counts(user: MemoryUser) -> dict[str, int]:
+    """Return how many rows each table has of the user."""
+    return {table.name: table.rows(user).count() for table in ALL}
+
+
+def remove_rows(user: MemoryUser, *, on_batch: Callable[[int], None] = lambda _: None) -> None:
+    """Remove all rows except the user and their audit trail.
+
+    May be interrupted and called again; `on_batch` receives the size of each batch.
+    """
+    for table in _REMOVAL_ORDER:
+        while batch := list(table.rows(user)[:_BATCH_ROWS]):
+            if table is MEMORIES:
+                _remove_memories(user, batch)
+            else:
+                QuerySet(table.model).filter(pk__in=[row.pk for row in batch]).delete()
+            on_batch(len(batch))
+
+
+def remove_user(user: MemoryUser, *, until_event: int | None = None) -> None:
+    """Remove the user and their audit trail, up to an event if given. Call after `remove_rows`, in a transaction."""
+    trail = AUDIT.rows(user)
+    (trail if until_event is None else trail.filter(pk__lte=until_event)).delete()
+    MemoryUser.objects.filter(pk=user.pk).delete()
+
+
+def _remove_memories(user: MemoryUser, batch: Sequence[Memory]) -> None:
+    scopes: dict[Owner, list[Memory]] = {}
+    for memory in batch:
+        owner = Owner(user.pk, user.user_id, memory.app_id, memory.project_id)
+        scopes.setdefault(owner, []).append(memory)
+    for owner, memories in scopes.items():
+        storage.remove(owner, memories)

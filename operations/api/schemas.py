@@ -1,46 +1,68 @@
-"""The wire shapes of `DELETE /users/{user_id}`."""
-
-from __future__ import annotations
+"""The query and the response of `DELETE /users/{user_id}`."""
 
 from pydantic import BaseModel, Field
 
-from accounts.api.schemas import AuthenticatedQuery
+from accounts.api.schemas import AuthenticatedQuery, Time, UserId
 
 
 class ErasureQuery(AuthenticatedQuery):
-    confirm: str = Field(description="`erase:` and the user id, such as `erase:u_123`. It cannot be undone.")
+    """The confirmation of an erasure."""
+
+    confirm: str = Field(
+        description="`erase:` followed by the user id, as a confirmation. An erasure cannot be undone.",
+        examples=["erase:u_123"],
+    )
 
 
 class LeftUpstream(BaseModel):
-    """The names under which the upstream knows what it still holds."""
+    """The data that EverOS still holds, by the names that EverOS uses."""
 
-    base_url: str | None
-    user_id: str
-    agents: str
-    sessions: list[str]
-    messages: int
-    memories: int
+    base_url: str | None = Field(description="The address of EverOS; null if it is not configured any longer.")
+    user_id: str = Field(description="The user id in EverOS.")
+    agents: str = Field(description="A pattern of the agent ids in EverOS; `*` stands for the id of an agent.")
+    sessions: list[str] = Field(description="The session ids in EverOS.")
+    messages: int = Field(description="The number of messages that were sent to EverOS.")
+    memories: int = Field(description="The number of memories that were copied from EverOS.")
 
 
 class StoredFiles(BaseModel):
-    count: int
-    bytes: int
+    """Files removed from the storage."""
+
+    count: int = Field(description="The number of files.", examples=[1])
+    bytes: int = Field(description="Their total size in bytes.", examples=[59])
 
 
 class ErasedBy(BaseModel):
-    kind: str
-    name: str
+    """The actor who erased the user."""
+
+    kind: str = Field(description="`key`, `provisioning`, `operator`, `command` or `system`.", examples=["key"])
+    name: str = Field(
+        description="The id of the API key, or the name of the actor.",
+        examples=["0b6f3f0e-6f0c-4d6e-9a51-2f4f5a8f0c11"],
+    )
 
 
 class ErasureReceipt(BaseModel):
-    """What was erased, and what the gateway could not reach."""
+    """The receipt of an erasure. Keep it: it is the only record that still names the user."""
 
-    receipt_id: str
-    user_id: str
-    begun_at: str
-    erased_at: str
-    by: ErasedBy
-    removed: dict[str, int] = Field(description="How many rows of each table.")
-    files: StoredFiles
-    upstream: LeftUpstream | None
-    residue: list[str] = Field(description="What still exists elsewhere, in sentences.")
+    receipt_id: str = Field(description="The id of the receipt.", examples=["e4c9e00a-5f9c-4a9c-87ea-2f5894383f7e"])
+    user_id: UserId
+    begun_at: Time = Field(description="When the erasure began.")
+    erased_at: Time = Field(description="When the erasure ended.")
+    by: ErasedBy = Field(description="Who erased the user.")
+    removed: dict[str, int] = Field(
+        description="The number of removed rows by table.", examples=[{"user": 1, "keys": 3, "memories": 2}]
+    )
+    files: StoredFiles = Field(description="The removed files.")
+    upstream: LeftUpstream | None = Field(
+        description="The data that EverOS still holds; null if EverOS was never used.", examples=[None]
+    )
+    residue: list[str] = Field(
+        description="Sentences about copies that the gateway cannot remove, such as backups.",
+        examples=[
+            [
+                "The request log contains the user id and paths until it is rotated.",
+                "Backups and archives that were made before still contain the user's data.",
+            ]
+        ],
+    )

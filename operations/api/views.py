@@ -1,20 +1,17 @@
-from __future__ import annotations
-
 from typing import Any
 
-from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.utils import extend_schema
-from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts import provisioning
-from accounts.api.authentication import UserKeyAuthentication, bearer
-from accounts.api.openapi import problems, query_parameters
+from accounts.api.authentication import UserKeyAuthentication, bearer, is_provisioning_token
+from accounts.api.openapi import BearerScheme, path_parameter, problems, query_parameters, success
+from accounts.api.schemas import UserId
 from accounts.audit import Actor
-from accounts.principal import Principal
+from accounts.models import Principal
 from core.errors import InvalidInput, NotFound
+from core.messages import Message as _
 from core.rest import parse_query
 from operations import erase
 from operations.api.schemas import ErasureQuery, ErasureReceipt
@@ -26,30 +23,17 @@ class Provisioner:
     is_authenticated = True
 
 
-class KeyOrProvisioning(BaseAuthentication):
-    """The user's own key, or the provisioning token. Errors: those of the key."""
+class KeyOrProvisioning(UserKeyAuthentication):
+    """Authenticates by the user's own API key or the provisioning token. Raises: the errors of the key."""
 
-    _key = UserKeyAuthentication()
-
-    def authenticate(self, request: Request) -> tuple[Principal | Provisioner, None] | None:
-        if provisioning.is_token(bearer(request)):
-            return Provisioner(), None
-        return self._key.authenticate(request)
-
-    def authenticate_header(self, request: Request) -> str:
-        return self._key.authenticate_header(request)
+    def authenticate(self, request: Request) -> tuple[Any, None] | None:
+        return (Provisioner(), None) if is_provisioning_token(bearer(request)) else super().authenticate(request)
 
 
-class KeyOrProvisioningScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+class KeyOrProvisioningScheme(BearerScheme):  # type: ignore[no-untyped-call]
     target_class = "operations.api.views.KeyOrProvisioning"
     name = "keyOrProvisioningAuth"
-
-    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
-        return {
-            "type": "http",
-            "scheme": "bearer",
-            "description": "The user's own key `uk_…`, or the provisioning token.",
-        }
+    description = "The user's own API key `uk_…`, or the provisioning token."
 
 
 class UserErasureView(APIView):
@@ -58,22 +42,25 @@ class UserErasureView(APIView):
     @extend_schema(
         operation_id="erase_user",
         tags=["users"],
-        summary="Erase a user and everything that is theirs, for good",
-        parameters=query_parameters(ErasureQuery),
-        responses={200: ErasureReceipt, **problems(400, 401, 404, 422, 503)},
+        summary="Erase a user",
+        parameters=[path_parameter("user_id", UserId), *query_parameters(ErasureQuery)],
+        responses={200: success(ErasureReceipt, "The receipt of the erasure."), **problems(404, 422)},
     )
     def delete(self, request: Request, user_id: str) -> Response:
-        """With the user's own key for themselves, or the provisioning token for anybody. Keep the receipt: it is the
-        only record that still names the user.
+        """Erase a user with all rows, files, keys and audit entries. It cannot be undone.
+
+        Send the user's own API key or the provisioning token.
         """
         query = parse_query(ErasureQuery, request)
         who: Principal | Provisioner = request.user  # type: ignore[assignment]
         if isinstance(who, Principal):
             if who.user_id != user_id:
-                raise NotFound("There is no such user.")
+                raise NotFound(_("There is no such user."))
             user_pk, actor = who.user_pk, Actor.key(who)
         else:
             user_pk, actor = erase.find(user_id), Actor.provisioning()
         if query.confirm != f"erase:{user_id}":
-            raise InvalidInput.of_field("confirm", f"must be erase:{user_id}, because nothing brings it back")
+            raise InvalidInput.of_field(
+                "confirm", _("must be erase:%(user_id)s, because an erasure cannot be undone", user_id=user_id)
+            )
         return Response(erase.erase(user_pk, actor=actor))

@@ -1,3 +1,4 @@
+import core.localization
 import django.db.models.deletion
 import uuid
 from django.db import migrations, models
@@ -16,8 +17,8 @@ class Migration(migrations.Migration):
             name='Lease',
             fields=[
                 ('name', models.CharField(max_length=64, primary_key=True, serialize=False, verbose_name='name')),
-                ('holder', models.CharField(max_length=128, verbose_name='holder')),
-                ('expires_at', models.DateTimeField(verbose_name='expires at')),
+                ('lease_holder', models.CharField(blank=True, max_length=128, verbose_name='lease holder')),
+                ('leased_until', models.DateTimeField(blank=True, null=True, verbose_name='leased until')),
             ],
             options={
                 'verbose_name': 'lease',
@@ -27,9 +28,9 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Job',
             fields=[
-                ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False, verbose_name='id')),
+                ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False, verbose_name='ID')),
                 ('kind', models.CharField(max_length=32, verbose_name='kind')),
-                ('actor_kind', models.CharField(max_length=16, verbose_name='actor kind')),
+                ('actor_kind', models.CharField(max_length=16, verbose_name='actor type')),
                 ('actor', models.CharField(blank=True, max_length=150, verbose_name='actor')),
                 ('params', models.JSONField(blank=True, default=dict, verbose_name='params')),
                 ('status', models.CharField(choices=[('queued', 'Queued'), ('running', 'Running'), ('done', 'Done'), ('failed', 'Failed'), ('stopped', 'Stopped')], default='queued', max_length=8, verbose_name='status')),
@@ -37,14 +38,14 @@ class Migration(migrations.Migration):
                 ('total', models.BigIntegerField(default=0, verbose_name='total')),
                 ('cursor', models.JSONField(blank=True, default=dict, editable=False, verbose_name='cursor')),
                 ('result', models.JSONField(blank=True, default=dict, verbose_name='result')),
-                ('error', models.TextField(blank=True, verbose_name='error')),
+                ('error', core.localization.MessageField(blank=True, verbose_name='error')),
                 ('created_at', models.DateTimeField(auto_now_add=True, verbose_name='created at')),
                 ('started_at', models.DateTimeField(blank=True, null=True, verbose_name='started at')),
                 ('finished_at', models.DateTimeField(blank=True, null=True, verbose_name='finished at')),
-                ('stop_asked_at', models.DateTimeField(blank=True, null=True, verbose_name='stop asked at')),
-                ('undone_at', models.DateTimeField(blank=True, help_text='When somebody began to undo it.', null=True, verbose_name='undone at')),
-                ('holder', models.CharField(blank=True, editable=False, max_length=128, verbose_name='holder')),
-                ('leased_until', models.DateTimeField(blank=True, editable=False, null=True, verbose_name='leased until')),
+                ('stop_asked_at', models.DateTimeField(blank=True, null=True, verbose_name='stop requested at')),
+                ('undone_at', models.DateTimeField(blank=True, help_text='When the undo started.', null=True, verbose_name='undone at')),
+                ('lease_holder', models.CharField(blank=True, max_length=128, verbose_name='lease holder')),
+                ('leased_until', models.DateTimeField(blank=True, null=True, verbose_name='leased until')),
             ],
             options={
                 'verbose_name': 'job',
@@ -58,11 +59,11 @@ class Migration(migrations.Migration):
             name='UnmatchedDecision',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('session_id', models.CharField(max_length=128, verbose_name='session id')),
-                ('memory_id', models.CharField(max_length=256, verbose_name='memory id')),
-                ('tombstone_id', models.CharField(blank=True, max_length=40, verbose_name='tombstone id')),
-                ('override_id', models.CharField(blank=True, max_length=40, verbose_name='override id')),
-                ('hides', models.JSONField(default=list, help_text='The memories that are held back.', verbose_name='hides')),
+                ('session_id', models.CharField(max_length=128, verbose_name='session ID')),
+                ('memory_id', models.CharField(max_length=256, verbose_name='memory ID')),
+                ('tombstone_id', models.CharField(blank=True, max_length=40, verbose_name='tombstone ID')),
+                ('override_id', models.CharField(blank=True, max_length=40, verbose_name='override ID')),
+                ('hides', models.JSONField(default=list, help_text='Similar new memories, hidden until a person decides.', verbose_name='hidden memories')),
                 ('job', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='unmatched', to='operations.job', verbose_name='job')),
                 ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='accounts.memoryuser', verbose_name='user')),
             ],

@@ -1,1 +1,1 @@
-"""Moving what is remembered into another engine, with every decision that people made about it."""
+"""Moves of memories between engines, including deletions and overrides."""

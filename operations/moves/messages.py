@@ -1,95 +1,91 @@
-"""The messages that memories of ours were made of, as another engine is to be told them."""
+"""The source messages of memories: rebuild them for a replay, and clear them when a memory is purged.
 
-from __future__ import annotations
+A purge leaves rows with an id but without text, so that a move cannot replay them.
+"""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import cast, get_args
 from urllib.parse import unquote, urlsplit
 
 from django.conf import settings
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
+from django.utils import timezone
 
 from core.errors import Unreadable
 from documents.mime_types import ContentType
 from engines.registry import local_engine
-from operations.moves import purged
-from operations.moves.result import owner_of
+from memories.models import Override
+from operations.moves.matching import Text, sources_to_clear
 from resources.models import Attachment, Resource
 from resources.services.ingestion import message_of
-from store.models import BARE, Memory, Session
-from store.types import ContentItem, Message, Role
+from store import storage
+from store.external import journal
+from store.models import IS_JOURNAL_ENTRY, DeliveryState, Memory, Session, owner_columns
+from store.types import ContentItem, Message, Owner, Role
 
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """A message, and whether a flush took it already."""
-
-    message: Message
-    is_flushed: bool
+WITHOUT_TEXT = IS_JOURNAL_ENTRY & Q(payload={})
 
 
 def resource_of(session: Session) -> QuerySet[Resource]:
-    """The live resource that a session was made for, if it was."""
+    """Return a query of the live resource whose session this is."""
     live = Resource.objects.filter(user_id=session.user_id, session_id=session.session_id, deleted_at__isnull=True)
     return live.select_related("user")
 
 
-def given_by(session: Session, rows: Sequence[Memory]) -> list[Given]:
-    """What the rows are, told anew: a file whole where all of it is wanted and it is at hand, else its passages as
-    text. `rows` are memories of the session that are to be told, in their order."""
+def messages_of(session: Session, rows: Sequence[Memory]) -> list[tuple[Message, bool]]:
+    """Return the source messages of some memories of a session in order, each with True if it was flushed.
+
+    A file is one message if all its passages are requested and it is available, else each passage is a message.
+    Memories whose text EverOS wrote are left out, unless their source messages are missing.
+    """
     resource = resource_of(session).first()
-    if resource is not None and rows and _is_all(session, rows):
+    ours = Memory.objects.filter(session=session, origin=Memory.Origin.EMBEDDED)
+    if resource is not None and rows and ours.count() == len(rows) and not has_purged(session):
         try:
-            return [Given(message_of(resource), is_flushed=True)]
+            return [(message_of(resource), True)]
         except Unreadable:
             pass
-    broken = purged.broken_flushes(session)
-    own = [row for row in rows if not is_taken_over(row) or row.batch_id in broken] or rows
-    return list(_given_one_by_one(session, own))
+    incomplete = Memory.objects.filter(WITHOUT_TEXT, session=session).exclude(batch_id="")
+    batch_ids = set(incomplete.values_list("batch_id", flat=True))
+    own = [row for row in rows if row.chunk_index is not None or not row.original_text or row.batch_id in batch_ids]
+    return list(_by_row(session, own or rows))
 
 
-def is_taken_over(row: Memory) -> bool:
-    """Whether an upstream made this memory, in its own words."""
-    return row.chunk_index is None and "episode" in row.payload
+def _by_row(session: Session, rows: Sequence[Memory]) -> Iterator[tuple[Message, bool]]:
+    """Yield the messages of rows. The passages of a document share their time, and become its file if complete."""
 
+    def message_key(row: Memory) -> tuple[object, ...]:
+        if row.chunk_index is None:
+            return (row.pk,)
+        return row.created_at_ms, row.sender_id, row.payload.get("filename"), row.batch_id
 
-def _is_all(session: Session, rows: Sequence[Memory]) -> bool:
-    ours = Memory.objects.filter(session=session, origin=Memory.Origin.EMBEDDED)
-    return ours.count() == len(rows) and not purged.holds_bare(session)
-
-
-def _given_one_by_one(session: Session, rows: Iterable[Memory]) -> Iterator[Given]:
-    """A document's passages share their time; of a document in a message, the file is told if all of it is wanted."""
-    for _, group in groupby(rows, key=_message_key):
-        parts = list(group)
-        is_flushed = parts[0].memory_type != Memory.Type.UNPROCESSED_MESSAGE
-        file = _file_of(session, parts[0]) if parts[0].chunk_index == 0 and _is_whole(session, parts) else None
+    for _, group in groupby(rows, key=message_key):
+        passages = list(group)
+        first = passages[0]
+        is_flushed = first.memory_type != Memory.Type.UNPROCESSED_MESSAGE
+        file = _file_of(session, passages) if first.chunk_index == 0 else None
         if file is not None:
-            yield Given(_message(parts[0], file), is_flushed)
+            yield _message(first, file), is_flushed
             continue
-        for number, row in enumerate(parts):
-            yield Given(_message(row, ContentItem("text", text=_text_of(row)), number), is_flushed)
+        for number, row in enumerate(passages):  # a millisecond apart
+            name = row.payload.get("filename") if row.chunk_index is not None else None
+            text = f"[TEXT: {name}]\n{row.text}" if name else row.text  # the name links a found passage to its file
+            yield _message(row, ContentItem("text", text=text), number), is_flushed
 
 
-def _message_key(row: Memory) -> tuple[object, ...]:
-    if row.chunk_index is None:
-        return (row.pk,)
-    return row.created_at_ms, row.sender_id, row.payload.get("filename"), row.batch_id
+def _file_of(session: Session, passages: Sequence[Memory]) -> ContentItem | None:
+    """Return the stored file of these passages, if they are complete and the file came in a message.
 
-
-def _is_whole(session: Session, parts: Sequence[Memory]) -> bool:
-    first = parts[0]
-    same = Memory.objects.filter(session=session, created_at_ms=first.created_at_ms)
-    passages = same.filter(chunk_index__isnull=False)
-    return passages.count() == len(parts) and not same.filter(batch_id=BARE).exists()
-
-
-def _file_of(session: Session, row: Memory) -> ContentItem | None:
-    """The file that came with a message, if it still lies in our storage. What a message only points at has no digest:
-    its address is its writer's word, and would read whatever lies there."""
+    Files that a message only refers to have no digest: their addresses are untrusted and not read.
+    """
+    row = passages[0]
+    same = Memory.objects.filter(session=session, created_at_ms=row.created_at_ms)
+    if same.filter(chunk_index__isnull=False).count() != len(passages):
+        return None
+    if same.filter(delivery_state=DeliveryState.PURGED).exists():
+        return None
     attached = Attachment.objects.filter(
         user_id=session.user_id,
         app_id=session.app_id,
@@ -98,34 +94,73 @@ def _file_of(session: Session, row: Memory) -> ContentItem | None:
         name=row.payload.get("filename") or "",
         source=Attachment.Source.MEMORY_ADD,
     ).exclude(sha256="")
-    kept = [_item_of(row, attachment) for attachment in attached]
-    if len(kept) > 1:  # of one name: the memory's id tells which
-        kept = [item for item in kept if item is not None and _makes(session, row, item)]
-    return kept[0] if kept else None
-
-
-def _item_of(row: Memory, attachment: Attachment) -> ContentItem | None:
-    path = Path(unquote(urlsplit(attachment.internal_uri).path))
-    if not path.is_relative_to(settings.MEMORY_GATEWAY_STORAGE_DIR) or not path.is_file():
-        return None
     content_type = row.payload.get("content_type")
     kind = cast("ContentType", content_type if content_type in get_args(ContentType) else "doc")
-    return ContentItem(kind, file=path, name=attachment.name, mime_type=row.payload.get("mime_type"))
-
-
-def _makes(session: Session, row: Memory, item: ContentItem) -> bool:
-    """Whether our engine made the memory of this very file."""
-    return local_engine().memory_ids(owner_of(session), session.session_id, _message(row, item)) == [row.memory_id]
-
-
-def _text_of(row: Memory) -> str:
-    """A passage says which file it stands in, so that a found memory leads back to it."""
-    name = row.payload.get("filename") if row.chunk_index is not None else None
-    return f"[TEXT: {name}]\n{row.text}" if name else row.text
+    for attachment in attached:
+        path = Path(unquote(urlsplit(attachment.internal_uri).path))
+        if not path.is_relative_to(settings.MEMORY_GATEWAY_STORAGE_DIR) or not path.is_file():
+            continue
+        item = ContentItem(kind, file=path, name=attachment.name, mime_type=row.payload.get("mime_type"))
+        if len(attached) == 1:
+            return item
+        # Several files have the name: the memory id depends on the content of the right one.
+        if local_engine().memory_ids(session.owner, session.session_id, _message(row, item)) == [row.memory_id]:
+            return item
+    return None
 
 
 def _message(row: Memory, item: ContentItem, offset_ms: int = 0) -> Message:
-    """Passages told one by one stand a millisecond apart."""
     role = row.payload.get("role")
     known = cast("Role", role if role in get_args(Role) else "user")
     return Message(row.sender_id, known, row.created_at_ms + offset_ms, (item,))
+
+
+def has_purged(session: Session) -> bool:
+    """Return True if a memory or message of the session was purged."""
+    return Memory.objects.filter(session=session, delivery_state=DeliveryState.PURGED).exists()
+
+
+def engine_texts(rows: Sequence[Memory]) -> list[str]:
+    """Return the texts of memories as the engine wrote them, without the users' overrides."""
+    overridden = Override.objects.filter(row__in=rows, undone_at__isnull=True)
+    originals = dict(overridden.values_list("row_id", "original_text"))
+    return [originals.get(row.pk, row.text) for row in rows]
+
+
+def clear_source_messages(owner: Owner, memory: Memory) -> None:
+    """Clear the source messages of an EverOS memory in the journal, and prevent their replay.
+
+    Rows without text remain, with the ids that the embedded engine would give to the messages. Call inside the
+    transaction that purges the memory, before its text is removed, with the user locked.
+    """
+    session = memory.session
+    if memory.origin != Memory.Origin.UPSTREAM or memory.delivery_state or session is None:
+        return
+    rows = list(Memory.objects.filter(session=session, origin=Memory.Origin.UPSTREAM).order_by("pk"))
+    entries = [row for row in rows if journal.has_text(row) and row.delivery_state == DeliveryState.FLUSHED]
+    copies = [row for row in rows if not row.delivery_state]
+    texts = [Text(row.memory_id, text, row.batch_id) for row, text in zip(copies, engine_texts(copies), strict=True)]
+    purged = next(text for text in texts if text.memory_id == memory.memory_id)
+    to_clear = sources_to_clear(purged, texts, [Text(row.memory_id, row.text, row.batch_id) for row in entries])
+    for row in entries:
+        message = journal.message_of(row)
+        has_files = any(item.text is None for item in message.content)  # their text is unknown
+        if row.memory_id not in to_clear and not (has_files and row.batch_id == memory.batch_id):
+            continue
+        names = set(local_engine().memory_ids(owner, session.session_id, message))
+        Memory.objects.bulk_create(
+            Memory(
+                **owner_columns(owner),
+                memory_id=name,
+                session=session,
+                memory_type=Memory.Type.UNPROCESSED_MESSAGE,
+                text="",
+                delivery_state=DeliveryState.PURGED,
+                seq=row.seq,
+                created_at_ms=row.created_at_ms,
+                origin=Memory.Origin.UPSTREAM,
+                hidden_at=timezone.now(),
+            )
+            for name in sorted(names - storage.known(owner, names))
+        )
+        Memory.objects.filter(pk=row.pk).update(text="", payload={})

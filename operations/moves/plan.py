@@ -1,58 +1,52 @@
-"""What a move would do, counted before anything is done."""
-
-from __future__ import annotations
+"""Plan and verify a move: the sessions to move, the estimated effort, and the remaining work."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Self
 from uuid import UUID
 
-from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Sum
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Sum
 from django.db.models.functions import Length
 
 from core.errors import InvalidInput
 from engines.registry import get_engine
 from memories.models import Override, Tombstone
-from operations.moves.purged import WORDLESS
-from operations.moves.to_everos import free_rows
-from resources.models import Resource
-from store.models import Memory, Session
+from operations.moves.messages import WITHOUT_TEXT
+from operations.moves.to_everos import undecided_rows
+from resources.models import NOT_PURGED, Resource
+from store.models import IS_JOURNAL_ENTRY, Memory, Session
 
 EngineName = Literal["embedded", "upstream"]
 MESSAGES_PER_CALL: Final = 200
-_CALLS_PER_SESSION = 4  # an add, a flush, and what shows that its memories can be found
+_CALLS_PER_SESSION = 4  # an add, a flush, and calls until its memories are found
 _SECONDS = {"embedded": 0.02, "upstream": 1.5}
 _SECONDS_PER_MB = {"embedded": 2.0, "upstream": 4.0}
 _BYTES_PER_TOKEN = 3.5
-_READ_TIMES = 3
-"""How often EverOS shows its LLM a text, about: to cut it, to tell it, to draw facts from it."""
-_OPEN = (Resource.Status.EXTRACTED, Resource.Status.EMPTY)
+_LLM_PASSES = 3
+"""The approximate number of times that EverOS sends a text to its LLM: to split, to summarize and to extract facts."""
+_INGESTED = (Resource.Status.EXTRACTED, Resource.Status.EMPTY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Which sessions: of all users, of one, or one session (by row), or a resource's. None is no condition."""
+    """The sessions to move: of all users, of one user, one session (row id), or that of a resource."""
 
     user_pk: UUID | None = None
     session_pk: int | None = None
     resource_id: str | None = None
 
-    def params(self) -> dict[str, Any]:
-        return {**asdict(self), "user_pk": str(self.user_pk) if self.user_pk else None}
-
     @classmethod
-    def of_params(cls, params: Mapping[str, Any]) -> Target:
-        user_pk = params["user_pk"]
-        return cls(
-            user_pk=UUID(user_pk) if user_pk else None,
-            session_pk=params["session_pk"],
-            resource_id=params["resource_id"],
-        )
+    def of_params(cls, params: Mapping[str, Any]) -> Self:
+        user_pk = params["user_pk"] and UUID(params["user_pk"])
+        return cls(user_pk=user_pk, session_pk=params["session_pk"], resource_id=params["resource_id"])
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """`seconds` with one worker; `tokens` are what an upstream's LLM reads, `cost` at a price per million of them."""
+    """The estimated effort.
+
+    `seconds` is the time with one worker, `tokens` the input of EverOS's LLM, `cost` the price of these tokens.
+    """
 
     seconds: int
     calls: int
@@ -62,8 +56,10 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A move that nobody has made yet. `into` None: anew into the engine that the settings name. `messages` are to be
-    told again, `memories` to be replaced."""
+    """The plan of a move. With `into` None, sessions are replayed into the engine of the settings.
+
+    `messages` is the number to replay, `memories` the number to replace.
+    """
 
     target: Target
     into: EngineName | None
@@ -76,48 +72,62 @@ class Plan:
     overrides: int
     estimate: Estimate
 
-    def counts(self) -> dict[str, Any]:
-        """As JSON data, without whom it is about."""
-        values = asdict(self)
-        return {name: value for name, value in values.items() if name != "target"}
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """The counts of problems after a move; all are 0 if it is complete."""
+
+    sessions_left: int
+    tombstones_without_effect: int
+    overrides_without_effect: int
+    memories_not_indexed: int
+
+    @property
+    def is_ok(self) -> bool:
+        return not any(asdict(self).values())
 
 
 def plan(target: Target, into: EngineName | None = None, *, price: float | None = None) -> Plan:
-    """Counts; changes nothing. `price` is per million tokens. Errors: `InvalidInput` if the engine is not at hand."""
+    """Return the plan of a move. `price` is per million tokens.
+
+    Raises: `InvalidInput` if the engine is not available.
+    """
     require_engine(into)
-    sessions = to_move(target, into)
+    sessions = sessions_to_move(target, into)
     rows = Memory.objects.filter(session__in=sessions)
-    told = rows.aggregate(
-        messages=Count("pk", filter=_is_message()),
+    is_replayed = IS_JOURNAL_ENTRY | Q(origin=Memory.Origin.EMBEDDED)
+    counts = rows.aggregate(
+        messages=Count("pk", filter=is_replayed),
         memories=Count("pk"),
-        chars=Sum(Length("text"), filter=_is_message()),
+        chars=Sum(Length("text"), filter=is_replayed),
     )
-    resources = resources_of(sessions)
+    of_session = sessions.filter(user=OuterRef("user"), session_id=OuterRef("session_id"))
+    resources = Resource.objects.filter(Exists(of_session), deleted_at__isnull=True)
     files = resources.aggregate(count=Count("pk"), size=Sum("size_bytes"))
-    size = (files["size"] or 0) + 2 * (told["chars"] or 0)
+    size = (files["size"] or 0) + 2 * (counts["chars"] or 0)
     count = sessions.count()
     return Plan(
         target,
         into,
         sessions=count,
         resources=files["count"],
-        messages=told["messages"],
-        memories=told["memories"],
+        messages=counts["messages"],
+        memories=counts["memories"],
         size_bytes=size,
         tombstones=Tombstone.objects.filter(row__session__in=sessions, undone_at__isnull=True).count(),
         overrides=Override.objects.filter(row__session__in=sessions, undone_at__isnull=True).count(),
-        estimate=_estimate(into or _present(), count, told["messages"], size, price),
+        estimate=_estimate(into or _current_engine(), count, counts["messages"], size, price),
     )
 
 
 def require_engine(into: EngineName | None) -> None:
-    """Errors: `InvalidInput`."""
-    if into == "upstream" and _present() != "upstream":
-        raise InvalidInput("There is no upstream to move into: set MEMORY_GATEWAY_BACKEND_BASE_URL for this command.")
+    """Raise `InvalidInput` if the engine is not available."""
+    if into == "upstream" and _current_engine() != "upstream":
+        raise InvalidInput("EverOS is not configured. Set MEMORY_GATEWAY_BACKEND_BASE_URL for this command.")
 
 
-def sessions_of(target: Target) -> QuerySet[Session]:
-    """Those that were not deleted for good."""
+def _sessions_of(target: Target) -> QuerySet[Session]:
+    """Return the sessions of the target, without permanently deleted ones."""
     found = Session.objects.filter(deleted_at__isnull=True)
     if target.user_pk is not None:
         found = found.filter(user_id=target.user_pk)
@@ -129,42 +139,45 @@ def sessions_of(target: Target) -> QuerySet[Session]:
     return found
 
 
-def to_move(target: Target, into: EngineName | None) -> QuerySet[Session]:
-    """The sessions that are not yet where they are to be, oldest first. A file that is being ingested is left out: its
-    ingestion goes to the engine of the settings by itself."""
-    unfinished = Resource.objects.filter(user=OuterRef("user"), session_id=OuterRef("session_id"))
-    unfinished = unfinished.filter(deleted_at__isnull=True).exclude(status__in=_OPEN)
-    sessions = sessions_of(target).exclude(Exists(unfinished)).order_by("pk")
-    theirs = Memory.objects.filter(session=OuterRef("pk"), origin=Memory.Origin.UPSTREAM)
-    held_upstream = Exists(theirs.exclude(WORDLESS))
-    held_here = Exists(free_rows(OuterRef("pk")))
+def sessions_to_move(target: Target, into: EngineName | None) -> QuerySet[Session]:
+    """Return the sessions that are not in the requested engine yet, oldest first.
+
+    Files that are being ingested, or will be after a restore from the trash, are left out, because their ingestion uses
+    the engine of the settings.
+    """
+    unfinished = Resource.objects.filter(NOT_PURGED, user=OuterRef("user"), session_id=OuterRef("session_id"))
+    unfinished = unfinished.exclude(status__in=_INGESTED).exclude(former_status__in=_INGESTED)
+    sessions = _sessions_of(target).exclude(Exists(unfinished)).order_by("pk")
+    copies = Memory.objects.filter(session=OuterRef("pk"), origin=Memory.Origin.UPSTREAM)
+    is_in_everos = Exists(copies.exclude(WITHOUT_TEXT))
+    is_in_store = Exists(undecided_rows(OuterRef("pk")))
     if into == "embedded":
-        return sessions.filter(held_upstream)
+        return sessions.filter(is_in_everos)
     if into == "upstream":
-        return sessions.filter(held_here, hidden_at__isnull=True)
-    if _present() == "upstream":
-        return sessions.filter(held_upstream | held_here, hidden_at__isnull=True)
-    return sessions.filter(held_upstream | Exists(resources_by(OuterRef("user"), OuterRef("session_id"))))
+        return sessions.filter(is_in_store, hidden_at__isnull=True)
+    if _current_engine() == "upstream":
+        return sessions.filter(is_in_everos | is_in_store, hidden_at__isnull=True)
+    ingested = Resource.objects.filter(user=OuterRef("user"), session_id=OuterRef("session_id"), status__in=_INGESTED)
+    uploads = ingested.filter(deleted_at__isnull=True).exclude(storage_path="")
+    return sessions.filter(is_in_everos | Exists(uploads))
 
 
-def resources_of(sessions: QuerySet[Session]) -> QuerySet[Resource]:
-    of_session = sessions.filter(user=OuterRef("user"), session_id=OuterRef("session_id"))
-    return Resource.objects.filter(Exists(of_session), deleted_at__isnull=True)
+def verify(target: Target, into: EngineName | None) -> Verified:
+    """Count the problems after a move."""
+    sessions = _sessions_of(target)
+    tombstones = Tombstone.objects.filter(row__session__in=sessions, undone_at__isnull=True)
+    overrides = Override.objects.filter(row__session__in=sessions, undone_at__isnull=True)
+    return Verified(
+        sessions_left=sessions_to_move(target, into).count() if into else 0,
+        tombstones_without_effect=tombstones.filter(row__hidden_at__isnull=True).count(),
+        overrides_without_effect=overrides.exclude(row__text=F("text")).count(),
+        memories_not_indexed=Memory.objects.filter(
+            session__in=sessions, origin=Memory.Origin.EMBEDDED, is_indexed=False
+        ).count(),
+    )
 
 
-def resources_by(user: OuterRef, session_id: OuterRef) -> QuerySet[Resource]:
-    """The uploads of a user's session."""
-    live = Resource.objects.filter(user=user, session_id=session_id, deleted_at__isnull=True, status__in=_OPEN)
-    return live.exclude(storage_path="")
-
-
-def _is_message() -> Q:
-    """What is told again: an upstream's journal, and memories of ours."""
-    journal = Q(origin=Memory.Origin.UPSTREAM, memory_type=Memory.Type.UNPROCESSED_MESSAGE)
-    return journal | Q(origin=Memory.Origin.EMBEDDED)
-
-
-def _present() -> EngineName:
+def _current_engine() -> EngineName:
     return "upstream" if get_engine().is_external else "embedded"
 
 
@@ -173,5 +186,5 @@ def _estimate(into: EngineName, sessions: int, messages: int, size: int, price: 
     if into == "embedded":
         return Estimate(round(seconds), 0, 0, None if price is None else 0.0)
     calls = sessions * _CALLS_PER_SESSION + messages // MESSAGES_PER_CALL
-    tokens = round(size / _BYTES_PER_TOKEN * _READ_TIMES)
+    tokens = round(size / _BYTES_PER_TOKEN * _LLM_PASSES)
     return Estimate(round(seconds), calls, tokens, None if price is None else round(tokens / 1e6 * price, 2))

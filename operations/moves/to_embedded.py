@@ -1,9 +1,6 @@
-"""One session out of an upstream's keeping into ours: what was said, word for word, with what was decided about it."""
+"""Move one session from EverOS to the embedded engine, or replay a file within the embedded engine."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 
 from django.db import transaction
 
@@ -11,99 +8,136 @@ from core.errors import Unreadable
 from engines.port import Replay
 from engines.registry import local_engine
 from memories.services import lookup
-from operations.moves.replacement import Change, replace
-from operations.moves.result import Changed, Moved, Note, owner_of
-from resources.models import Resource
+from operations.moves.messages import engine_texts, has_purged, resource_of
+from operations.moves.replacement import Changed, Moved, OnMoved, replace
+from resources.models import NOT_PURGED, Resource
 from resources.services.ingestion import message_of
-from store.external import journal, residue
+from store.external import journal, sessions
 from store.external.staging import fresh_engine_id
-from store.models import Memory, Session
+from store.models import DeliveryState, Memory, Session
 from store.types import Message
 
 
-@dataclass(frozen=True, slots=True)
-class _Source:
-    """What the table holds of an upstream's session: what it was told, of `wordless` only that it was, and our copies
-    of what it made."""
+def move(session: Session, on_moved: OnMoved) -> Moved:
+    """Replay the session's journal or file, and keep copies of EverOS's memories that cannot be replayed.
 
-    told: Sequence[Memory]
-    wordless: Sequence[Memory]
-    made: Sequence[Memory]
-
-    @property
-    def keys(self) -> set[tuple[int, str]]:
-        return {(row.pk, row.batch_id) for row in (*self.told, *self.wordless, *self.made)}
-
-
-def move(session: Session, note: Note) -> Moved:
-    """Replays the session's journal or file here and takes over the rest. One transaction makes the new memories,
-    carries the decisions and removes the old ones; `note(moved)` runs inside it.
-
-    Errors: `Changed`, and `EngineUnavailable` where a file cannot be fetched now.
+    One transaction creates the new memories, transfers the decisions and removes the old ones; `on_moved(moved)` runs
+    inside it. Raises: `Changed`, and `EngineUnavailable` if a file cannot be fetched now.
     """
-    owner = owner_of(session)
-    source, engine = _source(session), local_engine()
+    rows, engine = _everos_rows(session), local_engine()
     replays = [
-        engine.replay(owner, session.session_id, message, batch_id)
-        for message, batch_id in _journalled_messages(session, source)
+        engine.replay(session.owner, session.session_id, message, batch_id)
+        for message, batch_id in _journalled_messages(session, rows)
     ]
+
+    def change(locked: Session, current: Sequence[Memory]) -> Moved:
+        memories = [row for row in current if not row.delivery_state]
+        entries = [row for row in current if row.delivery_state and journal.has_text(row)]
+        stay = _not_replayed(current, replays)
+        moved = replace(session.owner, locked, memories, replays, stay=stay, journal=entries)
+        sessions.note_left_session(locked)  # EverOS still has its data under the old id
+        locked.engine_session_id = fresh_engine_id(locked)
+        if locked.searchable_at is None:
+            locked.flushed_at = None
+        locked.save(update_fields=["engine_session_id", "flushed_at"])
+        return moved
+
+    return _in_transaction(session, rows, _everos_rows, change, on_moved)
+
+
+def reread(session: Session, on_moved: OnMoved) -> Moved:
+    """Replace a file's passages and transfer their decisions, if its text has changed.
+
+    A file that cannot be read or was partly purged keeps its passages. Raises: `Changed`,
+    `EngineUnavailable`.
+    """
+    resource = resource_of(session).first()
+    if resource is None:
+        return Moved()
+    rows = _passages(session)
+    if has_purged(session):
+        return Moved(stayed=len(rows))
+    try:
+        replay = local_engine().replay(session.owner, session.session_id, message_of(resource), "reread")
+    except Unreadable:
+        return Moved(stayed=len(rows))
+    if not replay.memories or engine_texts(rows) == [memory.text for memory in replay.memories]:
+        return Moved(stayed=len(rows))
+
+    def change(locked: Session, current: Sequence[Memory]) -> Moved:
+        return replace(session.owner, locked, current, [replay])
+
+    return _in_transaction(session, rows, _passages, change, on_moved)
+
+
+def _in_transaction(
+    session: Session,
+    rows: Sequence[Memory],
+    read: Callable[[Session], list[Memory]],
+    change: Callable[[Session, Sequence[Memory]], Moved],
+    on_moved: OnMoved,
+) -> Moved:
+    """Apply `change` to the rows of a session in a transaction. Raises: `Changed` if they differ from `rows`."""
     with transaction.atomic():
-        lookup.lock_user(owner.user_pk)
-        held = Session.objects.select_for_update().get(pk=session.pk)
-        if held.deleted_at is not None:
+        lookup.lock_user(session.user_id)
+        locked = Session.objects.select_for_update().get(pk=session.pk)
+        if locked.deleted_at is not None:
             return Moved()
-        before, source = source, _source(held)
-        if source.keys != before.keys:
-            raise Changed("Somebody wrote to the session while it was moved.")
-        moved = replace(owner, held, Change(source.made, replays, _not_replayed(source, replays), source.told))
-        _leave_upstream(held)
-        note(moved)
+        current = read(locked)
+        if {(row.pk, row.batch_id) for row in current} != {(row.pk, row.batch_id) for row in rows}:
+            raise Changed("The session was written to while it was moved.")
+        moved = change(locked, current)
+        on_moved(moved)
     return moved
 
 
-def _source(session: Session) -> _Source:
-    rows = list(Memory.objects.filter(session=session, origin=Memory.Origin.UPSTREAM).order_by("pk"))
-    said = [row for row in rows if row.memory_type == Memory.Type.UNPROCESSED_MESSAGE]
-    return _Source(
-        [row for row in said if journal.has_text(row)],
-        [row for row in said if not journal.has_text(row)],
-        [row for row in rows if row.memory_type != Memory.Type.UNPROCESSED_MESSAGE],
-    )
+def _everos_rows(session: Session) -> list[Memory]:
+    """Return the journal of a session and the copies of EverOS's memories."""
+    return list(Memory.objects.filter(session=session, origin=Memory.Origin.UPSTREAM).order_by("pk"))
 
 
-def _journalled_messages(session: Session, source: _Source) -> list[tuple[Message, str]]:
-    """A resource's one message is made anew: its file may lie elsewhere by now. Of what was purged nobody knows where
-    in the file it stands: then that is not read again."""
-    resource = Resource.objects.select_related("user").filter(session_id=session.session_id, user_id=session.user_id)
-    found = resource.filter(deleted_at__isnull=True).first()
-    if found is None:
-        return [(journal.message_of(row), row.batch_id if journal.is_flushed(row) else "") for row in source.told]
-    if source.wordless:
+def _passages(session: Session) -> list[Memory]:
+    rows = Memory.objects.filter(session=session, origin=Memory.Origin.EMBEDDED, chunk_index__isnull=False)
+    return list(rows.order_by("chunk_index", "pk"))
+
+
+def _journalled_messages(session: Session, rows: Sequence[Memory]) -> list[tuple[Message, str]]:
+    """Return the session's messages with their flushes.
+
+    The message of a resource, also in the trash, is created again, because its file may have moved. If parts of it were
+    purged, it is not replayed, because the position of the parts in the file is unknown.
+    """
+    entries = [row for row in rows if row.delivery_state]
+    flushes = {
+        row: row.batch_id if row.delivery_state == DeliveryState.FLUSHED else ""
+        for row in entries
+        if journal.has_text(row)
+    }
+    resources = Resource.objects.select_related("user").filter(session_id=session.session_id, user_id=session.user_id)
+    resource = resources.filter(NOT_PURGED).first()
+    if resource is None:
+        return [(journal.message_of(row), batch_id) for row, batch_id in flushes.items()]
+    if len(flushes) < len(entries):
         return []
     try:
-        batch_id = next((row.batch_id for row in source.told if journal.is_flushed(row)), "moved")
-        return [(message_of(found), batch_id)]
+        return [(message_of(resource), next(filter(None, flushes.values()), "moved"))]
     except Unreadable:
         return []
 
 
-def _leave_upstream(session: Session) -> None:
-    """What the upstream still holds of the session is nobody's from now on."""
-    residue.record_session(session)
-    session.engine_session_id = fresh_engine_id(session)
-    if session.searchable_at is None:
-        session.flushed_at = None
-    session.save(update_fields=["engine_session_id", "flushed_at"])
+def _not_replayed(rows: Sequence[Memory], replays: Sequence[Replay]) -> set[str]:
+    """Return the ids of old memories whose content was not replayed completely.
 
-
-def _not_replayed(source: _Source, replays: Sequence[Replay]) -> set[str]:
-    """The old memories whose content is not, or not wholly, among the new ones: of pictures and sounds, of files that
-    cannot be read any more, of what was said before there was a journal, or of what was purged in part."""
+    These are memories of images and sounds, of files that cannot be read now, of messages from before the journal
+    existed, and of partly purged messages.
+    """
     whole = {item.batch_id for item in replays}
-    partial = {item.batch_id for item in replays if not item.is_whole} | {row.batch_id for row in source.wordless}
-    is_unknown_told = bool(replays) and not partial
+    partial = {item.batch_id for item in replays if not item.is_whole}
+    partial |= {row.batch_id for row in rows if row.delivery_state and not journal.has_text(row)}
+    is_unknown_replayed = bool(replays) and not partial
     return {
         row.memory_id
-        for row in source.made
-        if (row.batch_id in partial or row.batch_id not in whole if row.batch_id else not is_unknown_told)
+        for row in rows
+        if not row.delivery_state
+        and (row.batch_id in partial or row.batch_id not in whole if row.batch_id else not is_unknown_replayed)
     }

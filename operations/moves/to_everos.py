@@ -1,13 +1,10 @@
-"""One session out of our keeping into an upstream's: told again but for what people decided about.
+"""Move one session from the embedded engine to EverOS, except memories with a decision.
 
-What was deleted or corrected stays a memory of ours, found beside the upstream's: no other engine learns a deleted
-text, and a decision cannot miss what it was made about.
+Deleted and overridden memories stay in the store, where searches find them in addition to those of EverOS. So EverOS
+never receives a deleted text, and decisions keep their memory.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
@@ -17,111 +14,72 @@ from core.errors import EngineRefused
 from engines.port import ExternalEngine
 from memories.models import Override
 from memories.services import lookup
-from operations.moves.decision_transfer import decided, detach
 from operations.moves.matching import Text, match
-from operations.moves.messages import Given, given_by
-from operations.moves.result import Changed, Moved, Note, owner_of
+from operations.moves.messages import messages_of
+from operations.moves.replacement import Changed, Moved, OnMoved, detach
 from store import storage
 from store.external import sessions
 from store.external import staging as upstream_staging
 from store.models import Memory, Session
-from store.types import Message, Owner
-
-_FULL_CONTEXT = "full_context_"
 
 
-@dataclass(frozen=True, slots=True)
-class _Snapshot:
-    """The rows that are to be told again, and the messages that tell them: flushed ones, and such as wait for it."""
-
-    rows: Sequence[Memory]
-    flushed: Sequence[Message]
-    waiting: Sequence[Message]
-
-
-def free_rows(session_pk: int | OuterRef) -> QuerySet[Memory]:
-    """The memories of a session that are ours and that nobody decided about."""
-    corrected = Override.objects.filter(row=OuterRef("pk"), undone_at__isnull=True)
+def undecided_rows(session_pk: int | OuterRef) -> QuerySet[Memory]:
+    """Return the embedded memories of a session without a deletion or override."""
+    overridden = Override.objects.filter(row=OuterRef("pk"), undone_at__isnull=True)
     rows = Memory.objects.filter(session=session_pk, origin=Memory.Origin.EMBEDDED, hidden_at__isnull=True)
-    return rows.filter(~Exists(corrected))
+    return rows.filter(~Exists(overridden))
 
 
-def move(session: Session, engine: ExternalEngine, note: Note, *, is_retry: bool = False) -> Moved:
-    """Tells the upstream the session under an id that is nobody's; one transaction then makes that the session's own
-    and removes what was told. `note(moved)` runs inside it.
+def move(session: Session, engine: ExternalEngine, on_moved: OnMoved, *, is_retry: bool = False) -> Moved:
+    """Send the session to EverOS under a new id; then give that id to the session and remove the replayed rows.
 
-    Errors: `Changed`, and those of the engine. Broken off anywhere, the same call goes on; `is_retry` where that was in
-    this process just now.
+    The second step is one transaction; `on_moved(moved)` runs inside it. After an interruption the same call continues;
+    `is_retry`: an earlier try of this process failed. Raises: `Changed`, and the engine's errors.
     """
-    owner = owner_of(session)
-    snapshot = _snapshot(session)
-    if not snapshot.rows:
+    owner = session.owner
+    rows = list(undecided_rows(session.pk).order_by("seq", "pk"))
+    if not rows:
         return Moved()
-    staging = _staging(owner, session, snapshot, is_retry=is_retry)
+    messages = messages_of(session, rows)
+    flushed = [message for message, is_flushed in messages if is_flushed]
+    waiting = [message for message, is_flushed in messages if not is_flushed]
+    # The staging session of an earlier try is discarded if it has messages that must no longer be sent, or if its
+    # process died during the flush: it would be unknown for minutes if its memories still appear.
+    staging = upstream_staging.staging_session(owner, session, timezone.now())
+    is_unconfirmed = not is_retry and sessions.is_flush_open(staging)
+    if is_unconfirmed or upstream_staging.has_other_messages(staging, [*flushed, *waiting]):
+        upstream_staging.discard(staging)
+        staging = upstream_staging.staging_session(owner, session, timezone.now())
     try:
-        engine.stage(owner, staging, snapshot.flushed, snapshot.waiting)
+        engine.stage(owner, staging, flushed, waiting)
     except EngineRefused:
         upstream_staging.discard(staging)
         raise
     with transaction.atomic():
         lookup.lock_user(owner.user_pk)
-        held = Session.objects.select_for_update().get(pk=session.pk)
-        if not _is_as_before(held, snapshot):
-            moved = None
-        else:
-            moved = _publish(owner, held, staging, snapshot)
-            note(moved)
-    if moved is None:
-        upstream_staging.discard(staging)
-        raise Changed("Somebody decided about the session while it was moved.")
-    return moved
-
-
-def _snapshot(session: Session) -> _Snapshot:
-    rows = list(free_rows(session.pk).order_by("seq", "pk"))
-    given = given_by(session, rows)
-    return _Snapshot(rows, _messages(given, is_flushed=True), _messages(given, is_flushed=False))
-
-
-def _messages(given: Sequence[Given], *, is_flushed: bool) -> list[Message]:
-    return [item.message for item in given if item.is_flushed is is_flushed]
-
-
-def _staging(owner: Owner, session: Session, snapshot: _Snapshot, *, is_retry: bool) -> Session:
-    """The stand-in that an earlier try left, unless it was told what is no longer to be told, or its process died while
-    the upstream made memories of it: whether they will ever show could not be said for minutes, and nobody would miss
-    them."""
-    staging = upstream_staging.staging_session(owner, session, timezone.now())
-    is_doubtful = not is_retry and sessions.is_flush_open(staging)
-    if not is_doubtful and not upstream_staging.has_other_messages(staging, [*snapshot.flushed, *snapshot.waiting]):
-        return staging
+        locked = Session.objects.select_for_update().get(pk=session.pk)
+        free = undecided_rows(session.pk).filter(pk__in=[row.pk for row in rows])
+        if locked.deleted_at is None and free.count() == len(rows):  # no sent memory was decided about
+            _transfer_categories(upstream_staging.memories_of(staging), rows)
+            detach(owner, [row.memory_id for row in rows])  # undone decisions remain as history
+            storage.remove(owner, rows)
+            made = upstream_staging.publish(staging, locked)
+            stayed = Memory.objects.filter(session=locked, origin=Memory.Origin.EMBEDDED).count()
+            moved = Moved(len(messages), made, len(rows), stayed)
+            on_moved(moved)
+            return moved
     upstream_staging.discard(staging)
-    return upstream_staging.staging_session(owner, session, timezone.now())
+    raise Changed("A decision about the session was made while it was moved.")
 
 
-def _is_as_before(session: Session, snapshot: _Snapshot) -> bool:
-    """Whether everything that was told may still be told."""
-    keys = [row.pk for row in snapshot.rows]
-    return session.deleted_at is None and free_rows(session.pk).filter(pk__in=keys).count() == len(keys)
-
-
-def _publish(owner: Owner, session: Session, staging: Session, snapshot: _Snapshot) -> Moved:
-    _carry_categories(upstream_staging.memories_of(staging), snapshot.rows)
-    detach(decided(owner, [row.memory_id for row in snapshot.rows]).values())  # what was undone is history
-    storage.remove(owner, snapshot.rows)
-    made = upstream_staging.publish(staging, session)
-    stayed = Memory.objects.filter(session=session, origin=Memory.Origin.EMBEDDED).count()
-    return Moved(len(snapshot.flushed) + len(snapshot.waiting), made, len(snapshot.rows), stayed)
-
-
-def _carry_categories(made: Sequence[Memory], told: Sequence[Memory]) -> None:
-    """A new memory is filed where all that it says was filed, if that is one place."""
-    filed = {row.memory_id: row.category for row in told if not row.category.startswith(_FULL_CONTEXT)}
-    if not any(filed.values()):
+def _transfer_categories(made: Sequence[Memory], rows: Sequence[Memory]) -> None:
+    """Give a new memory the category of the old ones that it matches, if they share one."""
+    categories_by_id = {row.memory_id: row.category for row in rows if not row.category.startswith("full_context_")}
+    if not any(categories_by_id.values()):
         return
-    texts = [Text(row.memory_id, row.text) for row in told]
+    texts = [Text(row.memory_id, row.text) for row in rows]
     for memory in made:
         names = match(Text(memory.memory_id, memory.text), (), texts).memory_ids
-        categories = {filed.get(name, "") for name in names}
+        categories = {categories_by_id.get(name, "") for name in names}
         memory.category = categories.pop() if len(categories) == 1 else ""
     Memory.objects.bulk_update([memory for memory in made if memory.category], ["category"])

@@ -1,30 +1,170 @@
-"""`manage.py backfill`: make up for what was not written down at its time."""
+"""Create data that older versions did not record. Each kind can be repeated at any time without duplicates."""
 
-from __future__ import annotations
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+from uuid import UUID
 
-from typing import Any
-
+from django.conf import settings
 from django.core.management.base import CommandParser
+from django.db.models import Exists, OuterRef, QuerySet
 
+from accounts.models import MemoryUser
 from accounts.services import find_user
-from operations.backfill import KINDS
-from operations.commands import Answer, LifecycleCommand
+from core.errors import EngineError, InvalidInput
+from engines.port import ExternalEngine
+from engines.registry import external_engine, local_engine
+from operations.commands import Answer, OperationsCommand, Report
+from resources import storage
+from resources.models import Attachment, Resource
+from store import derived_memories, rollups
+from store.models import PendingEmbedding, Session
+from store.types import Owner
+from store.vectors import fill
+from store.vectors.client import wanted_model
+
+Counts = dict[str, int]
+_BATCH = 200
+_SECONDS = 10.0
+"""The duration of a step, after which progress is reported."""
 
 
-class Command(LifecycleCommand):
+def attachments(user_pk: UUID | None, report: Report) -> Counts:
+    """Attach each live file to its session, as an upload does. Files of older messages were not recorded."""
+    attached = Attachment.objects.filter(resource=OuterRef("pk"))
+    missing = Resource.objects.filter(~Exists(attached), deleted_at__isnull=True)
+    missing = _filter_user(missing, user_pk).order_by("pk")
+    total, done, last = missing.count(), 0, ""
+    while batch := list(missing.filter(pk__gt=last)[:_BATCH]):
+        Attachment.objects.bulk_create(map(_attachment, batch), ignore_conflicts=True)
+        done, last = done + len(batch), batch[-1].pk
+        report("Attaching files", done, total)
+    return {"attachments": done}
+
+
+def sessions(user_pk: UUID | None, report: Report) -> Counts:
+    """Create sessions that EverOS had before the gateway was installed, and copy their memories.
+
+    Raises: `InvalidInput` without EverOS, and the engine's errors.
+    """
+    engine, created = _external_engine(), 0
+    users = MemoryUser.objects.order_by("pk")
+    owners = []
+    for user in users if user_pk is None else users.filter(pk=user_pk):
+        known = Session.objects.filter(user=user).order_by().values_list("app_id", "project_id").distinct()
+        owners += [Owner(user.pk, user.user_id, *scope) for scope in sorted({("default", "default"), *known})]
+    for done, owner in enumerate(owners, start=1):
+        for count in engine.find_sessions(owner):
+            created += count
+            report("Checking users", done, len(owners))
+    return {"sessions": created, **memories(user_pk, report)}
+
+
+def memories(user_pk: UUID | None, report: Report) -> Counts:
+    """Copy memories of EverOS that the store lacks.
+
+    A session that EverOS cannot list is counted and skipped. Raises: `InvalidInput`, and the engine's errors if it is
+    unavailable.
+    """
+    engine, copied, failed, done = _external_engine(), 0, 0, 0
+    found = _filter_user(Session.objects.filter(deleted_at__isnull=True), user_pk).select_related("user").order_by("pk")
+    total, last = found.count(), 0
+    # Read in batches: with an open SELECT, SQLite would refuse this connection's writes after a write by another.
+    while batch := list(found.filter(pk__gt=last)[:_BATCH]):
+        for session in batch:
+            try:
+                copied += engine.copy_memories(session.owner, session)
+            except EngineError as error:
+                if not error.is_permanent:
+                    raise
+                failed += 1
+            done, last = done + 1, session.pk
+            report("Checking sessions", done, total)
+    return {"memories": copied, "failed": failed}
+
+
+def recount(_user_pk: UUID | None, report: Report) -> Counts:
+    """Rebuild the rollups, always of all users, in one transaction."""
+    rollups.recount(report=report)
+    return {}
+
+
+def embeddings(user_pk: UUID | None, report: Report) -> Counts:
+    """Compute missing vectors. Raises: `InvalidInput` without an endpoint, or for one user alone."""
+    if user_pk is not None:
+        raise InvalidInput("Vectors are computed for all users. Omit --user.")
+    if wanted_model() is None:
+        raise InvalidInput("No embedding endpoint is configured. Set MEMORY_GATEWAY_EMBEDDING_BASE_URL.")
+    fill.mark_missing_pending()
+    total, computed = PendingEmbedding.objects.count(), 0
+    while count := fill.fill(_SECONDS):
+        computed += count
+        report("Computing vectors", computed, max(total, computed))
+    return {"vectors": computed, "failed": PendingEmbedding.objects.count()}
+
+
+def extractions(user_pk: UUID | None, report: Report) -> Counts:
+    """Extract memories from messages without derived memories. Raises: `InvalidInput` without an LLM endpoint."""
+    if not settings.MEMORY_GATEWAY_LLM_BASE_URL:
+        raise InvalidInput("No LLM endpoint is configured. Set MEMORY_GATEWAY_LLM_BASE_URL.")
+    engine = local_engine()
+    engine.queue_extraction(user_pk)
+    total, processed = derived_memories.extraction_backlog()["pending"], 0
+    while count := engine.extract(_SECONDS):
+        processed += count
+        report("Extracting memories", processed, max(total, processed))
+    backlog = derived_memories.extraction_backlog()
+    return {"answers": processed, "failed": backlog["pending"] + backlog["given_up"]}
+
+
+KINDS: Final[Mapping[str, Callable[[UUID | None, Report], Counts]]] = {
+    "attachments": attachments,
+    "sessions": sessions,
+    "memories": memories,
+    "rollups": recount,
+    "embeddings": embeddings,
+    "extractions": extractions,
+}
+
+
+def _filter_user(rows: QuerySet[Any], user_pk: UUID | None) -> QuerySet[Any]:
+    return rows if user_pk is None else rows.filter(user_id=user_pk)
+
+
+def _external_engine() -> ExternalEngine:
+    engine = external_engine()
+    if engine is None:
+        raise InvalidInput("EverOS is not configured. Set MEMORY_GATEWAY_BACKEND_BASE_URL.")
+    return engine
+
+
+def _attachment(resource: Resource) -> Attachment:
+    is_upload = resource.origin == Resource.Origin.UPLOAD
+    return Attachment(
+        user_id=resource.user_id,
+        app_id=resource.app_id,
+        project_id=resource.project_id,
+        session_id=resource.session_id,
+        resource=resource,
+        source=Attachment.Source.UPLOAD if is_upload else Attachment.Source.EXTERNAL_RESOURCE,
+        type=resource.content_type,
+        name=resource.filename,
+        internal_uri=storage.resolve(resource.storage_path).as_uri() if is_upload else resource.source_uri,
+        sha256=resource.sha256,
+    )
+
+
+class Command(OperationsCommand):
     help = (
-        "Make up for what was not written down at its time: attachments of older files; sessions and memories that an "
-        "EverOS holds; the counts of dashboards; vectors; what a language model makes of what was said. It may be run "
-        "at any time, again and again."
+        "Create missing data: attachments of older files, sessions and memories from EverOS, dashboard counts, "
+        "vectors, or memories extracted by a language model. Can be repeated."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        super().add_arguments(parser)
-        parser.add_argument("kind", choices=sorted(KINDS))
-        parser.add_argument("--user", metavar="USER_ID", help="only this user's")
+        parser.add_argument("kind", choices=sorted(KINDS), help="kind of data")
+        parser.add_argument("--user", metavar="USER_ID", help="limit to one user")
 
     def run(self, *, kind: str, user: str | None, **options: Any) -> Answer:
         user_pk = find_user(user).pk if user else None
-        counts = KINDS[kind](user_pk, self.report, self.stop)
+        counts = KINDS[kind](user_pk, self.report)
         text = ", ".join(f"{count:,} {name}" for name, count in counts.items()) or "done"
         return Answer({"kind": kind, **counts}, f"{kind}: {text}", not counts.get("failed"))

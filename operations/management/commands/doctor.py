@@ -1,38 +1,33 @@
-"""`manage.py doctor`: is everything as it should be?"""
-
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 
 from django.core.management.base import CommandParser
 
-from operations.commands import Answer, LifecycleCommand, whole_number
+from operations.commands import Answer, OperationsCommand, whole_number
 from operations.doctor import Doctor, is_healthy, summary
 from resources.services import storage_binding
 
 
-class Command(LifecycleCommand):
+class Command(OperationsCommand):
     help = (
-        "Look over settings, database, keyword index, files, storage folder, engine, clock and disk. "
+        "Check settings, database, keyword index, files, storage folder, engine, clock and disk. "
         "Exit code 1 if there is a problem."
     )
     requires_system_checks = ()
     requires_storage = False  # it reports a mismatch; `--fix` is refused
 
     def add_arguments(self, parser: CommandParser) -> None:
-        super().add_arguments(parser)
-        parser.add_argument("--fix", action="store_true", help="put right what can be")
+        parser.add_argument("--fix", action="store_true", help="repair problems where possible")
         parser.add_argument(
-            "--any-number", action="store_true", help="with --fix: move files without a row however many they are"
+            "--any-number", action="store_true", help="with --fix: quarantine files without a row, however many"
         )
-        parser.add_argument("--compact", action="store_true", help="with --fix: rewrite the SQLite file as well")
+        parser.add_argument("--compact", action="store_true", help="with --fix: also rewrite the SQLite file")
         parser.add_argument(
             "--min-age",
             type=whole_number(0, 1_000_000),
             default=60,
             metavar="MINUTES",
-            help="--fix leaves younger files alone, which may be arriving (default: 60; 0 while the server is down)",
+            help="with --fix: skip files newer than this, which may still be uploading (default: %(default)s)",
         )
 
     def run(self, *args: Any, fix: bool, compact: bool, any_number: bool, min_age: int, **options: Any) -> Answer:

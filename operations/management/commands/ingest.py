@@ -1,101 +1,110 @@
-"""`manage.py ingest`: finish ingestions from a shell, once or as a worker of its own."""
-
-from __future__ import annotations
-
-import json
-import signal
-import sys
-import threading
-from collections.abc import Callable, Collection
-from types import FrameType
+from collections import Counter
+from collections.abc import Collection, Iterator
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandParser
+from django.db.models import Exists, OuterRef
+from django.utils import timezone
 
-from accounts.models import MemoryUser
-from operations.delivery_retry import DeliveryRetryTask
-from operations.ingestion import Progress, Summary, ingest_owed, verify_empty
-from operations.periodic import INTERVAL_SECONDS
-from resources.services import storage_binding
-from resources.services.owed import OWED, Kind
-from resources.services.storage_binding import StorageMismatch
+from accounts.services import find_user
+from core.tasks import Round
+from engines.port import Engine
+from engines.registry import external_engine
+from operations.commands import Answer, OperationsCommand
+from operations.delivery_retry import DeliveryRetry
+from operations.worker import INTERVAL_SECONDS
+from resources.models import Resource
+from resources.services.claims import heal_empty
+from resources.services.ingestion import try_ingest
+from resources.services.unfinished import UNFINISHED, Kind, unfinished_ingestions
+from store.models import IS_JOURNAL_ENTRY, Memory, Session, owned_by
+
+BATCH = 10_000
+Step = tuple[int, int, Resource]
+"""The number of a resource, the total, and the resource."""
 
 
-class Command(BaseCommand):
-    help = (
-        "Ingest resources that are pending: never begun, abandoned by a process that ended, or due for another try. "
-        "Exit code 1 if one of them failed."
+def ingest_unfinished(
+    *, kinds: Collection[Kind] = UNFINISHED, user_id: str | None = None, engine: Engine | None = None
+) -> Iterator[Step]:
+    """Ingest the pending resources one after another; yield each, except those that another process ingests."""
+    pending = unfinished_ingestions(timezone.now(), BATCH, kinds=kinds, user_id=user_id)
+    for done, item in enumerate(pending, start=1):
+        if try_ingest(item.resource_id, engine=engine):
+            yield done, len(pending), Resource.objects.select_related("user").get(pk=item.resource_id)
+
+
+def verify_empty(*, user_id: str | None = None) -> Iterator[Step]:
+    """Ask EverOS for the memories of `empty` files; set files with memories to `extracted` and yield them.
+
+    No file is sent again. Raises: the errors of the engine's list call.
+    """
+    engine = external_engine()
+    if engine is None:
+        return
+    sent = Memory.objects.filter(
+        IS_JOURNAL_ENTRY,
+        user_id=OuterRef("user_id"),
+        app_id=OuterRef("app_id"),
+        project_id=OuterRef("project_id"),
+        session__session_id=OuterRef("session_id"),
+        session__deleted_at__isnull=True,
     )
+    found = Resource.objects.filter(Exists(sent), status=Resource.Status.EMPTY, deleted_at__isnull=True)
+    if user_id is not None:
+        found = found.filter(user__user_id=user_id)
+    empty = list(found.select_related("user").order_by("created_at", "resource_id")[:BATCH])
+    for done, resource in enumerate(empty, start=1):
+        session = Session.objects.get(owned_by(resource.owner), session_id=resource.session_id)
+        if engine.recover(resource.owner, session) and heal_empty(resource, session.searchable_at, timezone.now()):
+            resource.refresh_from_db()
+            yield done, len(empty), resource
+
+
+class Command(OperationsCommand):
+    help = "Ingest pending resources: not started, interrupted, or due for a retry. Exit code 1 if one of them failed."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--pending", action="store_true", help="only those never begun")
+        parser.add_argument("--pending", action="store_true", help="only resources that were not started")
         parser.add_argument(
-            "--stale", action="store_true", help="only those whose worker is gone; also verify `empty` ones with EverOS"
+            "--stale", action="store_true", help="only interrupted resources; also check `empty` ones with EverOS"
         )
         parser.add_argument(
-            "--failed", action="store_true", help="only failed ones, due or not; also retry unconfirmed messages"
+            "--failed", action="store_true", help="only failed resources, due or not; also retry unconfirmed messages"
         )
-        parser.add_argument("--user", metavar="USER_ID", help="only this user's")
-        parser.add_argument("--watch", action="store_true", help="go on until SIGTERM, as a worker beside the server")
-        parser.add_argument("--json", action="store_true", help="print the summary as one line of JSON")
+        parser.add_argument("--user", metavar="USER_ID", help="limit to one user")
+        parser.add_argument(
+            "--watch", action="store_true", help="keep running until SIGTERM, as a worker next to the server"
+        )
 
-    def handle(self, *args: Any, user: str | None, watch: bool, **options: Any) -> None:
-        if user is not None and not MemoryUser.objects.filter(user_id=user).exists():
-            raise CommandError(f"There is no user {user!r}.", returncode=2)
-        try:
-            storage_binding.require()
-        except StorageMismatch as error:
-            raise CommandError(error.detail, returncode=2) from None
-        self._summary = Summary()
-        stop = threading.Event()
-        previous = {number: signal.signal(number, _set(stop)) for number in (signal.SIGTERM, signal.SIGINT)}
-        try:
-            self._run(_kinds(options, watch=watch), user, watch=watch, stop=stop)
-            if options["stale"] and not watch:
-                verify_empty(user_id=user, report=self._report, should_stop=stop.is_set)
-            if options["failed"] and not watch and user is None and (arrived := DeliveryRetryTask().retry_all()):
-                self.stderr.write(f"{arrived} unconfirmed messages have arrived")
-        finally:
-            for number, handler in previous.items():
-                signal.signal(number, handler)
-        self._print(self._summary, as_json=options["json"])
-        if self._summary.failures:
-            sys.exit(1)
+    def run(self, *, user: str | None, watch: bool, **options: Any) -> Answer:
+        if user is not None:
+            find_user(user)
+        self._statuses: Counter[str] = Counter()
+        self._failures: dict[str, str] = {}
+        kinds = {kind for kind in (Kind.PENDING, Kind.STALE, Kind.FAILED) if options[kind.value]}
+        if watch and Kind.FAILED in kinds:  # a worker that runs for ever respects the times of the next tries
+            kinds = kinds - {Kind.FAILED} | {Kind.DUE}
+        self._take(ingest_unfinished(kinds=kinds or UNFINISHED, user_id=user))
+        while watch and not self.stop.wait(INTERVAL_SECONDS):
+            self._take(ingest_unfinished(kinds=kinds or UNFINISHED, user_id=user))
+        if options["stale"] and not watch:
+            self._take(verify_empty(user_id=user))
+        retries_deliveries = options["failed"] and not watch and user is None
+        if retries_deliveries and (arrived := DeliveryRetry()(Round(should_end=self.stop.is_set), is_forced=True)):
+            self.stderr.write(f"{arrived} unconfirmed messages were delivered")
+        counts = dict(sorted(self._statuses.items()))
+        data = {"ingested": sum(counts.values()), "statuses": counts, "failures": self._failures}
+        text = ", ".join(f"{count} {status}" for status, count in counts.items()) or "Nothing is pending."
+        return Answer(data, text, is_ok=not self._failures)
 
-    def _run(self, kinds: Collection[Kind], user: str | None, *, watch: bool, stop: threading.Event) -> None:
-        while True:
-            ingest_owed(kinds=kinds, user_id=user, report=self._report, should_stop=stop.is_set)
-            if not watch or stop.wait(INTERVAL_SECONDS):
-                return
-
-    def _report(self, progress: Progress) -> None:
-        resource = progress.resource
-        self._summary.count(resource)
-        reason = f": {resource.error_message}" if resource.error_message else ""
-        self.stderr.write(f"{progress.done}/{progress.total} {resource.resource_id} {resource.status}{reason}")
-
-    def _print(self, summary: Summary, *, as_json: bool) -> None:
-        counts = dict(sorted(summary.statuses.items()))
-        if as_json:
-            answer = {"ingested": sum(counts.values()), "statuses": counts, "failures": summary.failures}
-            self.stdout.write(json.dumps(answer, ensure_ascii=False))
-        else:
-            words = ", ".join(f"{count} {status}" for status, count in counts.items())
-            self.stdout.write(words or "Nothing is owed.")
-
-
-def _kinds(options: dict[str, Any], *, watch: bool) -> Collection[Kind]:
-    """A worker that goes on for ever keeps to the times of the next tries."""
-    chosen = {kind for kind in (Kind.PENDING, Kind.STALE, Kind.FAILED) if options[kind.value]}
-    if watch and Kind.FAILED in chosen:
-        chosen = chosen - {Kind.FAILED} | {Kind.DUE}
-    return chosen or OWED
-
-
-def _set(stop: threading.Event) -> Callable[[int, FrameType | None], None]:
-    """A signal handler: finish the one under way, then end."""
-
-    def handler(_number: int, _frame: FrameType | None) -> None:
-        stop.set()
-
-    return handler
+    def _take(self, steps: Iterator[Step]) -> None:
+        """Count and print each resource, until a signal asks for an end."""
+        while not self.stop.is_set() and (step := next(steps, None)):
+            done, total, resource = step
+            self._statuses[str(resource.status)] += 1
+            self._failures.pop(resource.resource_id, None)
+            if resource.status == Resource.Status.FAILED:
+                self._failures[resource.resource_id] = resource.error_message
+            reason = f": {resource.error_message}" if resource.error_message else ""
+            self.stderr.write(f"{done}/{total} {resource.resource_id} {resource.status}{reason}")

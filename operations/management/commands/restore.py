@@ -1,28 +1,22 @@
-"""`manage.py restore`: a backup in the place of an empty database."""
-
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandParser
 
 from operations.backup import restore
-from operations.commands import Answer, LifecycleCommand
+from operations.commands import Answer, OperationsCommand
 from operations.doctor import Doctor, is_healthy, summary
 
 
-class Command(LifecycleCommand):
+class Command(OperationsCommand):
     help = (
-        "Restore a backup into an empty, migrated database and an empty storage folder, with the server stopped; then "
-        "look it over as `doctor` does. Exit code 1 if that finds a problem."
+        "Restore a backup into an empty, migrated database and an empty storage folder while the server is stopped, "
+        "then run the checks of `doctor`. Exit code 1 if they find a problem."
     )
-
     requires_storage = False  # it binds the two itself
 
     def add_arguments(self, parser: CommandParser) -> None:
-        super().add_arguments(parser)
-        parser.add_argument("archive", type=Path)
+        parser.add_argument("archive", type=Path, help="backup to restore")
 
     def run(self, *args: Any, archive: Path, **options: Any) -> Answer:
         done = restore(archive, report=self.report)

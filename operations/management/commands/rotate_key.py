@@ -1,7 +1,3 @@
-"""`manage.py rotate_key`: a new key in the place of a user's present one, which works a while longer."""
-
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 
@@ -10,23 +6,20 @@ from django.core.management.base import CommandParser
 from accounts import services
 from accounts.audit import Actor
 from core.times import isoformat
-from operations.commands import Answer, LifecycleCommand
-from operations.keys import one_key
+from operations.commands import Answer, KeyCommand
 
 
-class Command(LifecycleCommand):
-    help = "Give a user a new key and print it; the old one works for a while longer, so that nobody is locked out."
-
-    requires_storage = False
+class Command(KeyCommand):
+    help = "Replace a user's API key and print the new one. The old key keeps working for a grace period."
 
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
-        parser.add_argument("user_id")
-        parser.add_argument("--key", help="which: its id or its first characters; needless where there is one only")
-        parser.add_argument("--grace-hours", type=int, default=24, help="how long the old one works (24)")
+        parser.add_argument(
+            "--grace-hours", type=int, default=24, help="hours that the old key keeps working (default: %(default)s)"
+        )
 
     def run(self, *, user_id: str, key: str | None, grace_hours: int, **options: Any) -> Answer:
-        old = one_key(services.find_user(user_id), key)
+        old = self.find_key(user_id, key)
         grace = timedelta(hours=min(max(grace_hours, -1), 10**6))
         rotation = services.rotate_key(old.user_id, old.pk, grace=grace, actor=Actor.command("rotate_key"))
         until = rotation.old.expires_at

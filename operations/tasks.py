@@ -1,0 +1,100 @@
+"""Background tasks of operations: jobs, file clean-up, trash, integrity, unconfirmed calls to an external engine."""
+
+import logging
+from datetime import timedelta
+from itertools import islice
+from typing import Final
+
+from django.db import DatabaseError, connection
+
+from accounts.audit import Actor
+from core import database_errors
+from core.tasks import Round, periodic
+from engines.registry import get_engine
+from operations import bulk, erase, jobs, operator_jobs, orphans, purge
+from operations.delivery_retry import DeliveryRetry
+from resources.services import storage_binding
+from resources.tasks import MAINTENANCE
+from store import rollups
+from store.index import rebuild, words
+
+CLEAN_UP_EVERY: Final = timedelta(minutes=10)
+PURGES_PER_RUN: Final = 50
+INDEXED_BATCHES: Final = 4
+HANDLERS: Final = (bulk, operator_jobs)
+"""The modules that add their kinds of jobs to `jobs.KINDS` when they are imported."""
+
+
+logger = logging.getLogger("memory_gateway.database")
+
+_SHOWN_CHARS = 500
+
+
+@periodic("clean_up", every=CLEAN_UP_EVERY, series=MAINTENANCE)
+def clean_up(run: Round) -> int:
+    """Finish erasures; remove old jobs, old archives and files without a row. Return the number of files."""
+    now = run.clock()
+    may_purge = purge.may_purge(now)
+    if may_purge:
+        jobs.delete_old(now)
+    if not storage_binding.may_remove_files():
+        return 0
+    for user_pk in erase.unfinished(begun_before=now - CLEAN_UP_EVERY):
+        erase.finish(user_pk, engine=get_engine())
+    return orphans.clear(now) + operator_jobs.remove_old_archives(now) if may_purge else 0
+
+
+@periodic("purge_trash", every=timedelta(days=1), series=MAINTENANCE)
+def purge_trash(run: Round) -> bool:
+    """Purge a part of the trash; return True if there may be more."""
+    if purge.retention() is None or not storage_binding.may_remove_files() or not purge.may_purge(run.clock()):
+        return False
+    counts = purge.purge_trash(actor=Actor.system("worker"), engine=get_engine(), limit=PURGES_PER_RUN)
+    return max(counts.memories + counts.sessions, counts.resources) >= PURGES_PER_RUN
+
+
+@periodic("run_jobs")
+def run_jobs(run: Round) -> None:
+    """Settle the rollups and run jobs until none is queued.
+
+    No lease, because each job is claimed. A stop ends the running job after its step; another process continues it.
+    """
+    rollups.settle()
+    while not run.should_end() and jobs.run_next(should_end=run.should_end) is not None:
+        pass
+
+
+@periodic("index_words", series=MAINTENANCE)
+def index_words(run: Round) -> bool:
+    """Put a part of the memories that wait into the word index; return True if there may be more."""
+    for _ in islice(rebuild.fill_words(), INDEXED_BATCHES):
+        if run.should_end():
+            return False
+    return bool(words.pending_count())
+
+
+@periodic("check_integrity", every=timedelta(days=1))
+def check_integrity(_run: Round) -> None:
+    """Check a SQLite database; record and log damage.
+
+    No lease: each process must detect damage itself to stop writing.
+    """
+    if connection.vendor == "sqlite" and not database_errors.is_damaged() and (found := _damage()):
+        database_errors.note_damage()
+        logger.critical("%s Details: %s", database_errors.DAMAGED, found)
+
+
+periodic("retry_deliveries")(DeliveryRetry())
+
+
+def _damage() -> str:
+    """Return the damage of the SQLite database, empty if none. Reads the whole file."""
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("PRAGMA quick_check(5)")
+            report = "; ".join(row[0] for row in cursor.fetchall())
+    except DatabaseError as error:
+        if database_errors.explain(error) is None:
+            raise
+        report = str(error)
+    return "" if report == "ok" else " ".join(report.split())[:_SHOWN_CHARS]
