@@ -1,13 +1,12 @@
-"""The door of every page: staff only, one permission each, in the viewer's time zone, refusals as pages."""
-
-from __future__ import annotations
+"""Common parts of all panel pages: permissions, the operator's time zone, error pages, and the audit of reads."""
 
 import functools
 import zoneinfo
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import unquote
 
+from django.conf import settings
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
@@ -15,93 +14,115 @@ from django.shortcuts import render as render_template
 from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods
 
+from accounts.admin_base import actor_of
+from accounts.audit import record
 from console import navigation
+from console.filters import Filters
 from core.errors import GatewayError
 from core.request_context import request_id
+from core.rest import Forbidden
+from store.types import StoredMemory
 
 View = Callable[..., HttpResponseBase]
 ZONE_COOKIE = "mg_zone"
 VIEW, ADD, CHANGE, DELETE = (f"store.{verb}_memory" for verb in ("view", "add", "change", "delete"))
 
 
-def page(permission: str) -> Callable[[View], View]:
-    """A view of the panel: strangers are asked to sign in, operators without the permission get a page that names it.
+def page(permission: str, *methods: str) -> Callable[[View], View]:
+    """Decorate a view of the panel. It accepts only GET unless `methods` are given.
 
-    A `GatewayError` that the view lets through becomes a page with its status.
+    Without a session, the sign-in page is shown; without the permission, a page that names it. A `GatewayError` of the
+    view becomes an error page with its status.
     """
 
     def decorate(view: View) -> View:
+        allowed = require_http_methods(methods or ("GET",))(view)
+
         @functools.wraps(view)
         def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-            with timezone.override(_zone(request)):
+            try:  # `panel.js` stores the browser's time zone in a cookie
+                zone = zoneinfo.ZoneInfo(unquote(request.COOKIES.get(ZONE_COOKIE, "")) or settings.TIME_ZONE)
+            except (ValueError, OSError, zoneinfo.ZoneInfoNotFoundError):
+                zone = zoneinfo.ZoneInfo(settings.TIME_ZONE)
+            with timezone.override(zone):
                 if not request.user.has_perm(permission):
-                    return render(
-                        request,
-                        "console/refused.html",
-                        {"title": _("You may not do this"), "permission": permission},
-                        status=403,
-                    )
+                    context = {"title": _("Permission denied"), "permission": permission}
+                    return render(request, "console/refused.html", context, status=403)
                 try:
-                    answer = view(request, *args, **kwargs)
+                    response = allowed(request, *args, **kwargs)
                 except GatewayError as error:
-                    return error_page(request, error)
-                return _form_only(request, answer) if answer.status_code == 405 else answer
+                    return _error_page(request, error)
+                if response.status_code != 405:
+                    return response
+                # Operators who had to sign in again to send a form come to its address by GET.
+                context = {"title": _("No changes made")}
+                explanation = render(request, "console/form_only.html", context, status=405)
+                explanation["Allow"] = response["Allow"]
+                return explanation
 
         return admin.site.admin_view(guarded)
 
     return decorate
 
 
+def require(request: HttpRequest, permission: str) -> None:
+    if not request.user.has_perm(permission):
+        raise Forbidden(_("You need the permission %(permission)s.") % {"permission": permission})
+
+
 def render(
     request: HttpRequest, template: str, context: dict[str, Any] | None = None, *, status: int = 200
 ) -> HttpResponse:
-    """A page with what every page of the panel has around it."""
-    site = admin.site
-    around = {
-        "site_title": site.site_title,
-        "site_header": site.site_header,
+    """Render a page with the context that every page of the panel needs."""
+    common = {
+        "site_title": admin.site.site_title,
+        "site_header": admin.site.site_header,
         "has_permission": True,
-        "is_nav_sidebar_enabled": True,  # the block that our own navigation stands in
+        "is_nav_sidebar_enabled": True,  # the template block that holds the panel's navigation
         "sections": navigation.sections(request),
         "here": request.get_full_path(),
     }
-    return render_template(request, template, {**around, **(context or {})}, status=status)
+    return render_template(request, template, {**common, **(context or {})}, status=status)
 
 
-def error_page(request: HttpRequest, error: GatewayError) -> HttpResponse:
-    title = _("This is not here") if error.status == 404 and request.method == "GET" else _("That did not work")
+def next_address(request: HttpRequest, default: str) -> str:
+    """Return the address in the form's field `next` if it is within this site, else the default."""
+    target = request.POST.get("next", "")
+    return target if url_has_allowed_host_and_scheme(target, allowed_hosts=None) else default
+
+
+def record_list(
+    request: HttpRequest, action: str, filters: Filters, user_ids: Iterable[str] = (), *, subject_type: str = "memory"
+) -> None:
+    """Audit the read of a list, with its filters. Of a search query only the length is recorded."""
+    users = sorted(set(user_ids))
+    parameters = filters.parameters()
+    query = parameters.pop("q", "")
+    detail: dict[str, Any] = {"filter": parameters}
+    if query:
+        detail["q_chars"] = len(query)
+    if users:
+        detail["users"] = users[:100]
+    user_id = users[0] if len(users) == 1 else ""
+    record(actor_of(request), action, subject_type=subject_type, subject_id="", user_id=user_id, detail=detail)
+
+
+def record_view(request: HttpRequest, memory: StoredMemory, detail: Mapping[str, Any] | None = None) -> None:
+    """Audit the read of a memory."""
+    record(actor_of(request), "memory.view", subject_type="memory", subject_id=memory.memory_id,
+           user_id=memory.owner.user_id, detail=detail)  # fmt: skip
+
+
+def _error_page(request: HttpRequest, error: GatewayError) -> HttpResponse:
+    is_get = request.method == "GET"
+    referer = request.headers.get("Referer", "")
+    is_own_page = url_has_allowed_host_and_scheme(referer, allowed_hosts={request.get_host()})
     context = {
-        "title": title,
+        "title": _("Not found") if error.status == 404 and is_get else _("Request failed"),
         "error": error,
         "request_id": request_id.get(),
-        "back": request.get_full_path() if request.method == "GET" else _where_the_form_was(request),
+        "back": request.get_full_path() if is_get else next_address(request, referer if is_own_page else ""),
     }
     return render(request, "console/error.html", context, status=error.status)
-
-
-def next_address(request: HttpRequest, otherwise: str) -> str:
-    """Where the form says to go on, within this site."""
-    wanted = request.POST.get("next", "")
-    return wanted if url_has_allowed_host_and_scheme(wanted, allowed_hosts=None) else otherwise
-
-
-def _where_the_form_was(request: HttpRequest) -> str:
-    sent_from = request.headers.get("Referer", "")
-    is_here = url_has_allowed_host_and_scheme(sent_from, allowed_hosts={request.get_host()})
-    return next_address(request, sent_from if is_here else "")
-
-
-def _form_only(request: HttpRequest, answer: HttpResponseBase) -> HttpResponse:
-    """Who has to sign in again after a form was sent comes to its address without it."""
-    shown = render(request, "console/form_only.html", {"title": _("Nothing was done")}, status=answer.status_code)
-    shown["Allow"] = answer["Allow"]
-    return shown
-
-
-def _zone(request: HttpRequest) -> zoneinfo.ZoneInfo:
-    """The zone that the browser named (`panel.js` keeps it in a cookie), else UTC."""
-    try:
-        return zoneinfo.ZoneInfo(unquote(request.COOKIES.get(ZONE_COOKIE, "")) or "UTC")
-    except (ValueError, OSError, zoneinfo.ZoneInfoNotFoundError):
-        return zoneinfo.ZoneInfo("UTC")

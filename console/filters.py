@@ -1,22 +1,29 @@
-"""The states of the dashboard and of the lists: which memories are meant, and where in the list one is."""
+"""Forms that parse a page's filters from its address, and build addresses with other filters."""
 
-from __future__ import annotations
-
-import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import date, datetime, time, timedelta
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple, cast, get_args
+from uuid import UUID
 
+from django import forms
+from django.core.exceptions import ValidationError
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.utils import timezone
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, pgettext_lazy
+from django.utils.http import urlencode
+from django.utils.translation import gettext, pgettext_lazy
+from django.utils.translation import gettext_lazy as _
 
-from console.state import MAX_WORDS_CHARS, Cleaner, State, day, moment, one_of, parse_moment, share, text
+from accounts.models import AuditEvent
+from console.forms import PanelForm, unknown_user
+from core import pagination
 from core.times import to_ms
+from memories.services.search import SCOPES, Scope, SearchCommand
+from resources.models import Resource
 from store.browse import Selection
 from store.categories import CATEGORIES, TABS, label
-from store.types import Position
+from store.text.tokens import required_tokens
+from store.types import MAX_TOP_K, Method, Position
 
 RANGES: Final = {
     "24h": timedelta(days=1),
@@ -24,281 +31,439 @@ RANGES: Final = {
     "30d": timedelta(days=30),
     "2y": timedelta(days=730),
 }
-RANGE_LABELS: Final = {
-    "24h": gettext_lazy("24 h"),
-    "7d": gettext_lazy("7 days"),
-    "30d": gettext_lazy("30 days"),
-    "2y": gettext_lazy("2 years"),
-}
+RANGE_LABELS: Final = {"24h": _("24 h"), "7d": _("7 days"), "30d": _("30 days"), "2y": _("2 years")}
 ORIGINS: Final = {
-    "embedded": gettext_lazy("conversation or file"),
-    "upstream": gettext_lazy("EverOS"),
-    "panel": gettext_lazy("by hand"),
-    "tool": gettext_lazy("agent's tool"),
-    "extracted": gettext_lazy("language model"),
+    "embedded": _("conversation or file"),
+    "upstream": _("EverOS"),
+    "panel": _("added manually"),
+    "tool": _("agent tool"),
+    "extracted": _("language model"),
 }
-SORTS: Final = ("newest", "oldest")
-ALL_TAB: Final = "all"  # besides the document's three: what no category names, passages of files above all
+ALL_TAB: Final = "all"  # includes memories without a category, such as passages of files
 TAB_LABELS: Final = {
     "user": pgettext_lazy("kind of memory", "User"),
     "self": pgettext_lazy("kind of memory", "Self-improving"),
     "full": pgettext_lazy("kind of memory", "Full context"),
-    ALL_TAB: gettext_lazy("All"),
+    ALL_TAB: _("All"),
 }
-_POSITION = re.compile(r"(-?[0-9]{1,15})\.([0-9]{1,18})")
+FILE_TYPES: Final = {
+    "pdf": "PDF",
+    "doc": _("Document"),
+    "html": "HTML",
+    "image": _("Image"),
+    "audio": _("Audio"),
+    "text": _("Text"),
+}
+_ALL: Final = _("all")
+_FIRST_DAY, _LAST_DAY = date(2000, 1, 1), date(2100, 12, 31)
+
+
+class TimeField(forms.Field):
+    """A day, or a time in the operator's time zone. With `is_end`, a day means its end."""
+
+    widget = forms.TextInput(attrs={"type": "datetime-local", "step": "1"})
+
+    def __init__(self, *, is_end: bool = False, **kwargs: Any) -> None:
+        super().__init__(required=False, **kwargs)
+        self.is_end = is_end
+
+    def to_python(self, value: Any) -> datetime | None:
+        if not value:
+            return None
+        try:
+            found = datetime.fromisoformat(value)
+        except ValueError:
+            found = None
+        if found is None or not _FIRST_DAY <= found.date() <= _LAST_DAY:
+            raise ValidationError(_("The time is not valid. Use a format such as 2026-11-20 or 2026-11-20T16:42."))
+        if self.is_end and len(value) <= 10:
+            found += timedelta(days=1)
+        return timezone.make_aware(found) if found.tzinfo is None else found
+
+    def prepare_value(self, value: Any) -> Any:
+        """Convert a day to a time, as the browser's input requires."""
+        found = self.to_python(value) if value and len(value) <= 10 else None
+        return f"{timezone.localtime(found):%Y-%m-%dT%H:%M}" if found else value
+
+
+_WRONG_POSITION: Final = {"invalid": _("The page position in the address is not valid. Open the list again.")}
+
+
+class PositionField(forms.RegexField):
+    """A position in a list of memories, in the form `<milliseconds>.<row>`."""
+
+    def __init__(self) -> None:
+        pattern = r"\A-?[0-9]{1,15}\.[0-9]{1,18}\Z"
+        super().__init__(pattern, required=False, error_messages=_WRONG_POSITION)
+
+    def clean(self, value: Any) -> Position | None:
+        written = super().clean(value)
+        return Position(*map(int, written.split("."))) if written else None
+
+
+class Cursor(NamedTuple):
+    """The time, to the microsecond, and the key of the row at the end of a page."""
+
+    at: datetime
+    key: str
+
+
+class CursorField(forms.RegexField):
+    """A cursor in the form `<microseconds>.<key>`."""
+
+    def __init__(self) -> None:
+        pattern = r"\A[0-9]{1,17}\.[A-Za-z0-9_.@+-]{1,64}\Z"
+        super().__init__(pattern, required=False, error_messages=_WRONG_POSITION)
+
+    def clean(self, value: Any) -> Cursor | None:
+        at, _dot, key = super().clean(value).partition(".")
+        return Cursor(pagination.moment(int(at)), key) if key else None
 
 
 class Chip(NamedTuple):
-    """A filter in force, in words, and the address without it."""
+    """An active filter as a label and a value, and the address without it."""
 
     label: str
     value: str
     url: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryFilter(State):
-    """What narrows memories down, the same on the dashboard and in the lists."""
+def _text(label: Any, max_length: int = 64, *, options: str = "", placeholder: Any = _ALL) -> forms.CharField:
+    """Return a text field. `options` is the id of the `datalist` with suggestions."""
+    attrs = {"placeholder": placeholder, **({"list": options} if options else {})}
+    return forms.CharField(label=label, max_length=max_length, required=False, widget=forms.TextInput(attrs=attrs))
 
-    range: str = ""
-    since: str = ""
-    until: str = ""
-    user: str = ""
-    agent: str = ""
-    session: str = ""
-    app: str = ""
-    project: str = ""
 
-    @classmethod
-    def cleaners(cls) -> Mapping[str, Cleaner]:
-        return {
-            "range": one_of(*RANGES, "all"),
-            "from": moment,
-            "to": moment,
-            "user": text(64),
-            "agent": text(64),
-            "session": text(128),
-            "app": text(64),
-            "project": text(64),
-        }
+def _search_field(label: Any, max_length: int, placeholder: Any = "") -> forms.CharField:
+    """Return a search box."""
+    widget = forms.TextInput(attrs={"type": "search", "placeholder": placeholder or label})
+    return forms.CharField(label=label, max_length=max_length, required=False, widget=widget)
 
-    @property
-    def since_input(self) -> str:
-        """As a field for day and time wants it; a day begins at midnight."""
-        return _as_input(self.since)
 
-    @property
-    def until_input(self) -> str:
-        if not self.until or len(self.until) > 10:
-            return self.until
-        return f"{timezone.localtime(parse_moment(self.until, is_end=True)):%Y-%m-%dT%H:%M}"
+def _choice(label: Any, choices: Any, *, empty: Any = _ALL, initial: str = "") -> forms.ChoiceField:
+    return forms.ChoiceField(label=label, choices=[("", empty), *choices], initial=initial, required=False)
 
-    @property
-    def has_own_times(self) -> bool:
-        return bool(self.since or self.until)
 
-    def span(self, now: datetime) -> tuple[datetime | None, datetime | None]:
-        """From when to when; None where nothing bounds it. Times of one's own go before a range."""
-        if self.has_own_times:
-            since = parse_moment(self.since) if self.since else None
-            return since, parse_moment(self.until, is_end=True) if self.until else None
-        return (now - RANGES[self.range], None) if self.range in RANGES else (None, None)
+def _fraction(label: Any) -> forms.FloatField:
+    return forms.FloatField(label=label, required=False, min_value=0, max_value=1)
 
-    def is_backwards(self, now: datetime) -> bool:
-        since, until = self.span(now)
-        return since is not None and until is not None and since >= until
+
+class Filters(PanelForm):
+    """The filters of a page. Invalid values are ignored and named in `problems`.
+
+    `narrowing` names the fields that restrict the list and are shown as chips, `drop_down` those in the drop-down.
+    """
+
+    data: dict[str, str]
+    use_required_attribute = False
+    narrowing: ClassVar[tuple[str, ...]] = ()
+    drop_down: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, path: str, query: Mapping[str, str]) -> None:
+        self.path = path
+        self.defaults = {self.add_prefix(name): field.initial or "" for name, field in self.base_fields.items()}
+        super().__init__({name: query.get(name, "").strip() or default for name, default in self.defaults.items()},
+                         auto_id="f-%s")  # fmt: skip
+        self.problems = [f"{self.fields[name].label or name}: {error}" for name in self.errors
+                         for error in self.errors[name]]  # fmt: skip
+        if self.problems:
+            self.data |= {self.add_prefix(name): self.defaults[self.add_prefix(name)] for name in self.errors}
+            self.full_clean()
+
+    def add_prefix(self, field_name: str) -> str:
+        """Return a field's name in addresses. `from` is a keyword, so its field has another name."""
+        return {"since": "from", "until": "to"}.get(field_name, field_name)
+
+    def parameters(self, **changes: str) -> dict[str, str]:
+        """Return the parameters of the address, without default values."""
+        values = {**self.data, **changes}
+        return {name: value for name, value in values.items() if value and value != self.defaults[name]}
+
+    def url(self, **changes: str) -> str:
+        """Return the address with some parameters changed. An empty value removes a parameter."""
+        query = urlencode(self.parameters(**changes))
+        return f"{self.path}?{query}" if query else self.path
+
+    def first_page(self, **changes: str) -> str:
+        return self.url(**{"after": "", "before": "", "at": "", **changes})
+
+    def clear(self) -> str:
+        """Return the address without filters."""
+        return self.path
 
     def chips(self) -> list[Chip]:
-        """The filters in force, each with the address without it."""
-        named = {
-            "since": _("From"),
-            "until": _("To"),
-            "user": _("User"),
-            "agent": _("Agent"),
-            "session": _("Session"),
-            "app": _("App"),
-            "project": _("Project"),
-        }
-        return [
-            Chip(label, getattr(self, name).replace("T", " "), self.url(**{name: ""}, **self._first_page()))
-            for name, label in named.items()
-            if getattr(self, name)
-        ]
+        found = []
+        for name in self.narrowing:
+            field = self[name]
+            if value := self.data[field.html_name]:
+                text = str(dict(getattr(field.field, "choices", ())).get(value, value))
+                if isinstance(field.field, TimeField):
+                    text = text.replace("T", " ")
+                found.append(Chip(str(field.label), text, self.first_page(**{field.html_name: ""})))
+        return found
+
+    def drop_down_fields(self) -> list[forms.BoundField]:
+        return [self[name] for name in self.drop_down]
+
+    def drop_down_count(self) -> int:
+        """Return the number of active filters in the drop-down."""
+        return sum(bool(self.data[field.html_name]) for field in self.drop_down_fields() if field.name != "sort")
+
+
+class MemoryFilters(Filters):
+    """The filters that the dashboard and the lists of memories share."""
+
+    range = _choice(_("Time range"), [*RANGE_LABELS.items(), ("all", _("Any time"))])
+    since = TimeField(label=_("From"))
+    until = TimeField(label=_("To"), is_end=True)
+    user = _text(_("User"), options="d-user")
+    agent = _text(_("Agent"), options="d-agent")
+    session = _text(_("Session"), 128, options="d-session")
+    app = _text(_("App"))
+    project = _text(_("Project"))
+    narrowing: ClassVar[tuple[str, ...]] = ("since", "until", "user", "agent", "session", "app", "project")
+    drop_down = narrowing
+    ends_now: ClassVar = False
+
+    @property
+    def has_times(self) -> bool:
+        return bool(self.data["from"] or self.data["to"])
+
+    def span(self, now: datetime) -> tuple[datetime | None, datetime | None]:
+        """Return start and end; None for no bound. Explicit times take precedence over a range."""
+        values = self.cleaned_data
+        if self.has_times:
+            return values["since"], values["until"]
+        return (now - RANGES[values["range"]], None) if values["range"] in RANGES else (None, None)
+
+    def conflicts(self, now: datetime, user_pk: UUID | None) -> list[str]:
+        """Return the reasons why these filters cannot match anything."""
+        found = []
+        since, until = self.span(now)
+        if until is None and self.ends_now:
+            until = now
+        if self.data["user"] and user_pk is None:
+            found.append(unknown_user(self.data["user"]))
+        if since is not None and until is not None and to_ms(since) >= to_ms(until):
+            found.append(gettext("The start time must be before the end time."))
+        return found
 
     def ranges(self) -> list[dict[str, Any]]:
-        """The presets as links."""
+        """Return the ranges as links."""
         return [
             {
                 "label": label,
-                "url": self.url(range=name, since="", until="", **self._first_page()),
-                "is_on": self.range == name and not self.has_own_times,
+                "url": self.first_page(**{"range": name, "from": "", "to": ""}),
+                "is_on": self.data["range"] == name and not self.has_times,
             }
             for name, label in RANGE_LABELS.items()
         ]
 
-    def _first_page(self) -> dict[str, str]:
-        """What another filter takes back: the place in the list."""
-        return {}
-
-    def _selection(self, now: datetime, user_pk: Any) -> dict[str, Any]:
+    def selection(self, now: datetime, user_pk: UUID | None) -> Selection:
         since, until = self.span(now)
-        return {
-            "user_pk": user_pk,
-            "app_id": self.app or None,
-            "project_id": self.project or None,
-            "agent_id": self.agent or None,
-            "session_id": self.session or None,
-            "since_ms": None if since is None else to_ms(since),
-            "until_ms": None if until is None else to_ms(until),
-        }
+        values = self.cleaned_data
+        return Selection(
+            user_pk=user_pk,
+            app_id=values["app"] or None,
+            project_id=values["project"] or None,
+            agent_id=values["agent"] or None,
+            session_id=values["session"] or None,
+            since_ms=None if since is None else to_ms(since),
+            until_ms=None if until is None else to_ms(until),
+        )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DashboardState(MemoryFilter):
-    """The dashboard shows thirty days unless told otherwise."""
+class DashboardFilters(MemoryFilters):
+    """The filters of the dashboard: by default the last thirty days."""
 
-    range: str = "30d"
-
-    @classmethod
-    def defaults(cls) -> Mapping[str, str]:
-        return {"range": "30d"}
-
-    def is_backwards(self, now: datetime) -> bool:
-        """It ends now unless told otherwise, so that it cannot begin tomorrow."""
-        since, until = self.span(now)
-        return since is not None and to_ms(since) >= to_ms(until or now)
-
-    def selection(self, now: datetime, user_pk: Any) -> Selection:
-        return Selection(**self._selection(now, user_pk))
+    range = _choice(_("Time range"), [*RANGE_LABELS.items(), ("all", _("Any time"))], initial="30d")
+    ends_now = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListState(MemoryFilter):
-    """A list of memories: its tab, its filters, its order and the place in it."""
+class ListFilters(MemoryFilters):
+    """The tab, filters, order and page position of a list of memories."""
 
-    tab: str = "user"
-    q: str = ""
-    category: str = ""
-    origin: str = ""
-    importance_min: str = ""
-    importance_max: str = ""
-    sort: str = "newest"
-    after: str = ""
-    before: str = ""
-    at: str = ""
+    tab = _choice("", TAB_LABELS.items(), initial="user")
+    q = _search_field(_("Search text"), 2000, _("Search memories, e.g. delivery address"))
+    category = _choice(_("Category"), [(one, label(one)) for one in CATEGORIES])
+    origin = _choice(_("Origin"), ORIGINS.items())
+    importance_min = _fraction(_("Minimum importance"))
+    importance_max = _fraction(_("Maximum importance"))
+    sort = forms.ChoiceField(
+        label=_("Sort order"), choices=[("newest", _("newest first")), ("oldest", _("oldest first"))], initial="newest"
+    )
+    after = PositionField()
+    before = PositionField()
+    at = forms.DateField(
+        label=_("Jump to"),
+        required=False,
+        validators=[MinValueValidator(_FIRST_DAY), MaxValueValidator(_LAST_DAY)],
+        widget=forms.TextInput(attrs={"type": "date"}),
+    )
+    narrowing = ("q", "category", "origin", "importance_min", "importance_max", *MemoryFilters.narrowing)
+    drop_down = (
+        "user", "agent", "session", "category", "importance_min", "importance_max", "origin", "since", "until", "app",
+        "project", "sort",
+    )  # fmt: skip
 
-    @classmethod
-    def defaults(cls) -> Mapping[str, str]:
-        return {"tab": "user", "sort": "newest"}
+    def __init__(self, path: str, query: Mapping[str, str]) -> None:
+        super().__init__(path, query)
+        self.fields["category"].widget.choices = [("", _("all")), *self.categories()]
 
-    @classmethod
-    def cleaners(cls) -> Mapping[str, Cleaner]:
-        return {
-            "tab": one_of(*TABS, ALL_TAB),
-            "q": text(MAX_WORDS_CHARS),
-            **MemoryFilter.cleaners(),
-            "category": one_of(*CATEGORIES),
-            "origin": one_of(*ORIGINS),
-            "importance_min": share,
-            "importance_max": share,
-            "sort": one_of(*SORTS),
-            "after": position,
-            "before": position,
-            "at": day,
-        }
-
-    def _first_page(self) -> dict[str, str]:
-        return {"after": "", "before": "", "at": ""}
+    def categories(self) -> list[tuple[str, Any]]:
+        """Return the categories of the tab with their labels."""
+        return [(one, label(one)) for one in TABS.get(self.data["tab"], CATEGORIES)]
 
     def ranges(self) -> list[dict[str, Any]]:
-        """A list is of any time until a preset narrows it down, and again after."""
-        url = self.first_page(range="", since="", until="")
-        any_time = {"label": _("Any time"), "url": url, "is_on": self.range not in RANGES and not self.has_own_times}
-        return [any_time, *super(ListState, self).ranges()]
-
-    def chips(self) -> list[Chip]:
-        return [*self._own_chips(), *super(ListState, self).chips()]
-
-    def _own_chips(self) -> Iterator[Chip]:
-        labelled = (
-            ("q", _("Words"), self.q),
-            ("category", _("Category"), str(label(self.category))),
-            ("origin", _("Origin"), str(ORIGINS.get(self.origin, ""))),
-            ("importance_min", _("Importance"), f"≥ {self.importance_min}"),
-            ("importance_max", _("Importance"), f"≤ {self.importance_max}"),
-        )
-        for name, title, value in labelled:
-            if getattr(self, name):
-                yield Chip(title, value, self.first_page(**{name: ""}))
+        is_on = self.data["range"] not in RANGES and not self.has_times
+        url = self.first_page(**{"range": "", "from": "", "to": ""})
+        return [{"label": gettext("Any time"), "url": url, "is_on": is_on}, *super().ranges()]
 
     @property
-    def is_whole(self) -> bool:
-        """Whether nothing narrows the list but who wrote it and where."""
-        return {name for name, _value in self.parameters()} <= {"tab", "user", "agent", "app", "project", "sort"}
+    def are_counts_exact(self) -> bool:
+        """Return True if the counts by category can apply all active filters."""
+        return self.parameters().keys() <= {"tab", "user", "agent", "app", "project", "sort"}
 
     @property
-    def filter_count(self) -> int:
-        """How many filters are set besides the words and the range."""
-        beside = {"tab", "q", "range", "sort", "after", "before", "at"}
-        return sum(name not in beside for name, _value in self.parameters())
+    def words(self) -> tuple[str, ...]:
+        """Return the tokens of the words that memories must contain."""
+        return required_tokens(self.data["q"])
+
+    def conflicts(self, now: datetime, user_pk: UUID | None) -> list[str]:
+        found = super().conflicts(now, user_pk)
+        if self.data["q"] and not self.words:
+            found.append(gettext("The search text contains no words. Enter at least one word."))
+        return found
 
     @property
     def oldest_first(self) -> bool:
-        return self.sort == "oldest"
-
-    def first_page(self, **changes: str) -> str:
-        """The address of the first page of the same list, with other filters perhaps."""
-        return self.url(**{**self._first_page(), **changes})
+        return self.data["sort"] == "oldest"
 
     def clear(self) -> str:
-        """The address of the whole tab."""
-        return type(self)(path=self.path, tab=self.tab).url()
+        return type(self)(self.path, {"tab": self.data["tab"]}).url()
 
-    def selection(self, now: datetime, user_pk: Any) -> Selection:
-        return Selection(
-            **self._selection(now, user_pk),
-            tab=None if self.tab == ALL_TAB else self.tab,
-            categories=(self.category,) if self.category else (),
-            origin=self.origin or None,
-            importance_min=float(self.importance_min) if self.importance_min else None,
-            importance_max=float(self.importance_max) if self.importance_max else None,
+    def selection(self, now: datetime, user_pk: UUID | None) -> Selection:
+        values = self.cleaned_data
+        return replace(
+            super().selection(now, user_pk),
+            tab=None if values["tab"] == ALL_TAB else values["tab"],
+            categories=(values["category"],) if values["category"] else (),
+            origin=values["origin"] or None,
+            importance_min=values["importance_min"],
+            importance_max=values["importance_max"],
+            words=self.words,
         )
 
-    def places(self) -> dict[str, Position | None]:
-        """Where the page begins or ends: after or before a place, or at a day."""
-        if self.at:
-            return {"after": self._day_place(), "before": None}
-        return {
-            "after": parse_position(self.after) if self.after else None,
-            "before": parse_position(self.before) if self.before else None,
-        }
+    def bounds(self) -> dict[str, Position | None]:
+        """Return the position after or before which the page is, also for a day to jump to."""
+        values = self.cleaned_data
+        if values["at"] is None:
+            return {"after": values["after"], "before": values["before"]}
+        start = timezone.make_aware(datetime.combine(values["at"], time()))
+        return {"after": Position(to_ms(start if self.oldest_first else start + timedelta(days=1)), 0), "before": None}
 
-    def _day_place(self) -> Position:
-        """Right before the first row of the day, in the order of the list."""
-        start = timezone.make_aware(datetime.combine(date.fromisoformat(self.at), time()))
-        return Position(to_ms(start if self.oldest_first else start + timedelta(days=1)), 0)
-
-    @property
-    def kept(self) -> list[tuple[str, str]]:
-        """The parameters that a jump to another day keeps."""
-        return [(name, value) for name, value in self.parameters() if name not in {"after", "before", "at"}]
+    def jump_parameters(self) -> dict[str, str]:
+        """Return the other parameters of the form that jumps to a day."""
+        return self.parameters(after="", before="", at="")
 
 
-def position(value: str) -> str:
-    parse_position(value)
-    return value
+class LabFilters(Filters):
+    """The parameters of a search. Without a ticked scope, all scopes are searched."""
+
+    q = _search_field(_("Query"), 2000, _("Enter a question"))
+    user = _text(_("User"), options="d-user", placeholder="")
+    conversation = _text(_("Conversation ID"), 123, placeholder="")
+    agent = _text(_("Agent"), options="d-agent", placeholder="")
+    method = forms.ChoiceField(label=_("Method"), choices=[(one, one) for one in get_args(Method)], initial="hybrid")
+    top_k = forms.IntegerField(label="top_k", min_value=1, max_value=MAX_TOP_K, initial="8", required=False)
+    radius = _fraction(_("Minimum similarity (0–1)"))
+    app = _text(_("App"), placeholder="default")
+    project = _text(_("Project"), placeholder="default")
+    current_chat = forms.BooleanField(required=False)
+    resources = forms.BooleanField(required=False)
+    all_user_memory = forms.BooleanField(required=False)
+    drop_down = ("user", "conversation", "agent", "method", "top_k", "radius", "app", "project")
+
+    def scopes(self) -> list[Scope]:
+        return [scope for scope in SCOPES if self.cleaned_data[scope]] or list(SCOPES)
+
+    def command(self) -> SearchCommand:
+        values = self.cleaned_data
+        return SearchCommand(
+            query=values["q"],
+            scopes=frozenset(self.scopes()),
+            conversation_id=values["conversation"] or None,
+            agent_id=values["agent"] or None,
+            method=cast("Method", values["method"]),
+            top_k=values["top_k"],
+            radius=values["radius"],
+        )
 
 
-def parse_position(value: str) -> Position:
-    found = _POSITION.fullmatch(value)
-    if found is None:
-        raise ValueError(_("is no place in this list"))
-    return Position(int(found[1]), int(found[2]))
+class ResourceFilters(Filters):
+    state = _choice(_("State"), Resource.Status.choices)
+    q = _search_field(_("File name, user or ID"), 255)
+    user = _text(_("User"), placeholder=_("User"))
+    type = _choice(pgettext_lazy("of a file", "Type"), FILE_TYPES.items(), empty=_("All types"))
+    cause = forms.RegexField(r"\A[0-9a-f]{16}\Z", required=False)
+    after = CursorField()
+    before = CursorField()
+    narrowing = ("q", "user", "type")
 
 
-def write_position(place: Position) -> str:
-    return f"{place.created_at_ms}.{place.row}"
+class UserFilters(Filters):
+    """The filters of the list of users, which is ordered by user id."""
+
+    q = _search_field(_("Start of a user ID"), 64)
+    after = _text("", 64)
 
 
-def _as_input(value: str) -> str:
-    return f"{value}T00:00" if value and len(value) <= 10 else value
+class UserPageFilters(Filters):
+    view = _choice("", [(view, view) for view in ("overview", "sessions", "audit")], initial="overview")
+    after = CursorField()
+    before = CursorField()
+
+
+class TrashFilters(Filters):
+    """The filters of hidden memories: those deleted by a person, or those hidden by the gateway."""
+
+    kind = _choice("", [("aside", "aside")])
+    user = _search_field(_("User"), 64)
+    after = PositionField()
+    before = PositionField()
+
+    def clear(self) -> str:
+        return self.first_page(user="")
+
+
+class SessionTrashFilters(TrashFilters):
+    """The filters of deleted sessions."""
+
+    kind = _choice("", [("sessions", "sessions")])
+    after = CursorField()  # type: ignore[assignment]
+    before = CursorField()  # type: ignore[assignment]
+
+
+class ResourceTrashFilters(SessionTrashFilters):
+    """The filters of deleted resources."""
+
+    kind = _choice("", [("resources", "resources")])
+
+
+class JobFilters(Filters):
+    after = CursorField()
+    before = CursorField()
+
+
+class AuditFilters(Filters):
+    user = _text(_("User"))
+    kind = _choice(_("Actor type"), AuditEvent.ActorKind.choices)
+    actor = _text(_("Actor"), 150)
+    action = _search_field(_("Action"), 64, _("Start of an action, e.g. memory."))
+    subject = _text(_("Subject ID"), 256)
+    since = TimeField(label=_("From"))
+    until = TimeField(label=_("To"), is_end=True)
+    after = CursorField()
+    before = CursorField()
+    narrowing = ("user", "kind", "actor", "action", "subject", "since", "until")
+    drop_down = ("user", "kind", "actor", "subject", "since", "until")

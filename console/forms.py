@@ -1,43 +1,144 @@
-"""What operators type, checked before a service sees it."""
-
-from __future__ import annotations
+"""Forms that operators fill in, and the base class of the panel's forms."""
 
 from typing import Any, Final, Self
+from uuid import UUID
 
 from django import forms
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from console import queries
+from console.text import language_of
 from core.ids import check_name
-from core.sentences import told
+from core.localization import localized
 from memories.services.decisions import OverrideValues
 from store.categories import CATEGORIES, label
-from store.types import StoredMemory
+from store.types import Owner, StoredMemory
 
 MAX_EDIT_CHARS: Final = 100_000
 MAX_TEXT_CHARS: Final = 8000
 
 
-def _lines(text: str) -> str:
-    """Browsers send CRLF; what agents wrote has plain line ends."""
-    return text.replace("\r\n", "\n")
+def unknown_user(user_id: str) -> str:
+    return gettext("There is no user %(user)s.") % {"user": user_id}
 
 
-class _TextField(forms.CharField):
-    """Words of which every character counts, the ends trimmed."""
+class _PanelField(forms.BoundField):
+    def build_widget_attrs(self, attrs: dict[str, Any], widget: forms.Widget | None = None) -> dict[str, Any]:
+        attrs = {"class": "mg-input", **super().build_widget_attrs(attrs, widget)}
+        if isinstance(widget or self.field.widget, forms.Textarea):
+            attrs |= {"lang": language_of(self.value() or ""), "dir": "auto"}
+        return attrs
 
-    widget = forms.Textarea
+
+class PanelForm(forms.Form):
+    """A form with the panel's look: see `parts/field.html`."""
+
+    bound_field_class = _PanelField
+
+    def __init__(self, data: Any = None, files: Any = None, *, auto_id: str = "%s", **kwargs: Any) -> None:
+        super().__init__(data, files, auto_id=auto_id, **kwargs)
+
+
+class TextField(forms.CharField):
+    """A text of several lines. The CRLF line ends of browsers become LF, as agents write them."""
+
+    widget = forms.Textarea(attrs={"rows": 9})
 
     def to_python(self, value: Any) -> str:
-        return _lines(super().to_python(value) or "").strip()
+        return (super().to_python(value) or "").replace("\r\n", "\n").strip()
+
+    def widget_attrs(self, widget: forms.Widget) -> dict[str, Any]:
+        return {}  # with `maxlength`, browsers would silently cut a longer text
 
 
-class EditForm(forms.Form):
-    """A correction. `etag` is the wording that it was made from."""
+class NameField(forms.CharField):
+    """The name of an app, a project or an agent."""
 
-    text = _TextField(max_length=MAX_EDIT_CHARS)
-    category = forms.ChoiceField(required=False)
-    importance = forms.FloatField(required=False, min_value=0, max_value=1)
-    etag = forms.CharField(max_length=64)
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(max_length=64, required=False, **kwargs)
+
+    def clean(self, value: Any) -> str:
+        name: str = super().clean(value)
+        try:
+            return check_name(name) if name else name
+        except ValueError as error:
+            raise forms.ValidationError(localized(error.args[0])) from None
+
+
+class OwnerForm(PanelForm):
+    """The owner of a new memory or file."""
+
+    user = forms.CharField(label=_("User"), max_length=64, widget=forms.TextInput(attrs={"list": "d-user"}))
+    app = NameField(label=_("App"), empty_value="default", widget=forms.TextInput(attrs={"placeholder": "default"}))
+    project = NameField(
+        label=_("Project"), empty_value="default", widget=forms.TextInput(attrs={"placeholder": "default"})
+    )
+    user_pk: UUID
+
+    def clean_user(self) -> str:
+        user_id: str = self.cleaned_data["user"]
+        pk = queries.user_pk(user_id)
+        if pk is None:
+            raise forms.ValidationError(unknown_user(user_id))
+        self.user_pk = pk
+        return user_id
+
+    @property
+    def owner(self) -> Owner:
+        values = self.cleaned_data
+        return Owner(self.user_pk, values["user"], values["app"], values["project"])
+
+
+class AddForm(OwnerForm):
+    """A new memory. `again` allows a text that another memory has already."""
+
+    agent = NameField(label=_("Agent (optional)"), widget=forms.TextInput(attrs={"list": "d-agent"}))
+    category = forms.ChoiceField(
+        label=_("Category"),
+        choices=[(one, label(one)) for one in CATEGORIES],
+        error_messages={"required": _("Choose a category."), "invalid_choice": _("Choose a category.")},
+    )
+    text = TextField(
+        label=_("Text"),
+        max_length=MAX_TEXT_CHARS,
+        widget=forms.Textarea(
+            attrs={"rows": 9, "data-count": "n", "data-max": MAX_TEXT_CHARS, "aria-describedby": "n-line text_error"}
+        ),
+        error_messages={
+            "required": _("Enter the text."),
+            "max_length": _(
+                "The text has %(show_value)d characters; the limit is %(limit_value)d. Shorten it, or "
+                "upload it as a file."
+            ),
+        },
+    )
+    again = forms.BooleanField(required=False)
+
+
+class UploadForm(OwnerForm):
+    file = forms.FileField(
+        label=_("File"),
+        max_length=255,
+        allow_empty_file=True,
+        error_messages={
+            "required": _("Choose a file."),
+            "max_length": _("The file name is too long. Rename the file."),
+        },
+    )
+    title = forms.CharField(label=_("Title (optional)"), max_length=500, required=False)
+    description = forms.CharField(
+        label=_("Description (optional)"), max_length=4000, required=False, widget=forms.Textarea(attrs={"rows": 3})
+    )
+
+
+class EditForm(PanelForm):
+    """An edit of a memory. `etag` identifies the version that the form was opened with."""
+
+    text = TextField(label=_("Text"), max_length=MAX_EDIT_CHARS)
+    category = forms.ChoiceField(label=_("Category"), required=False)
+    importance = forms.FloatField(label=_("Importance (0–1)"), required=False, min_value=0, max_value=1)
+    etag = forms.CharField(max_length=64, widget=forms.HiddenInput)
 
     def __init__(self, data: Any = None, *, memory: StoredMemory, **kwargs: Any) -> None:
         super().__init__(data, **kwargs)
@@ -46,61 +147,14 @@ class EditForm(forms.Form):
 
     @classmethod
     def of(cls, memory: StoredMemory, etag: str) -> Self:
-        """The form as it is opened."""
-        initial = {
-            "text": memory.text,
-            "category": memory.category,
-            "importance": "" if memory.importance is None else memory.importance,
-            "etag": etag,
-        }
+        """Return the form with the values of a memory."""
+        initial = {"text": memory.text, "category": memory.category, "importance": memory.importance, "etag": etag}
         return cls(initial=initial, memory=memory)
 
     def correction(self) -> OverrideValues:
-        given = self.cleaned_data
-        return OverrideValues(text=given["text"], category=given["category"], importance=given["importance"])
+        values = self.cleaned_data
+        return OverrideValues(text=values["text"], category=values["category"], importance=values["importance"])
 
 
 class ReasonForm(forms.Form):
     reason = forms.CharField(max_length=200, required=False)
-
-
-class AddForm(forms.Form):
-    """A memory by hand. `again` says that the same text may be there twice."""
-
-    user = forms.CharField(max_length=64)
-    agent = forms.CharField(max_length=64, required=False)
-    app = forms.CharField(max_length=64, required=False)
-    project = forms.CharField(max_length=64, required=False)
-    category = forms.ChoiceField(
-        choices=[(one, label(one)) for one in CATEGORIES],
-        error_messages={"required": _("Choose a category."), "invalid_choice": _("Choose a category.")},
-    )
-    text = _TextField(
-        max_length=MAX_TEXT_CHARS,
-        error_messages={
-            "required": _("Write the text."),
-            "max_length": _(
-                "The text has %(show_value)d characters; at most %(limit_value)d can be kept. "
-                "Shorten it, or upload it as a file."
-            ),
-        },
-    )
-    again = forms.BooleanField(required=False)
-
-    def clean_agent(self) -> str:
-        return self._name("agent")
-
-    def clean_app(self) -> str:
-        return self._name("app") or "default"
-
-    def clean_project(self) -> str:
-        return self._name("project") or "default"
-
-    def _name(self, field: str) -> str:
-        value: str = self.cleaned_data[field]
-        if value:
-            try:
-                check_name(value)
-            except ValueError as error:
-                raise forms.ValidationError(told(str(error))) from None
-        return value

@@ -1,68 +1,63 @@
-"""Why memories are hidden, and which others have to do with it: for the pages that show what nobody else sees."""
+"""The reasons why memories are hidden, and the memories that caused it."""
 
-from __future__ import annotations
-
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Literal, cast
 
 from console import queries
 from memories.models import Tombstone
-from store.derived_memories import HIDDEN_AS
 from store.types import Owner, StoredMemory
 
-Kind = Literal["deleted", "session", "superseded", "with_source", "reworded"]
-
-_SET_ASIDE: Final = frozenset({"superseded", "with_source", "reworded"})
+Kind = Literal["deleted", "resource", "session", "superseded", "with_source", "reworded"]
 
 
 @dataclass(frozen=True, slots=True)
-class Why:
-    """`deleted` by a person (`tombstone` says by whom), with its `session`, `superseded` by a newer memory, hidden
-    `with_source`: what it was made of is, or `reworded`: what it was made of was corrected. `others` are that newer
-    memory, or those sources."""
+class HiddenReason:
+    """The reason why a memory is hidden.
+
+    `kind` is `deleted` by a person (see `tombstone`), deleted with its `resource` or its `session`, `superseded` by a
+    newer memory, `with_source` if a memory that it was derived from is hidden, or `reworded` if one of these was
+    edited. `others` are the newer memory, or the sources.
+    """
 
     kind: Kind
     tombstone: Tombstone | None = None
     others: tuple[StoredMemory, ...] = ()
 
     @property
-    def is_set_aside(self) -> bool:
-        """By the gateway: nobody deleted it."""
-        return self.kind in _SET_ASIDE
+    def is_hidden_by_gateway(self) -> bool:
+        """Return True if the gateway hid it, False if a person did."""
+        return self.kind not in {"deleted", "resource", "session"}
 
 
-def whys(memories: Collection[StoredMemory]) -> dict[int, Why]:
-    """By row; memories that are not hidden are left out. At most two statements."""
-    kinds = {memory.row: kind for memory in memories if (kind := _kind(memory))}
-    deleted = [row for row, kind in kinds.items() if kind == "deleted"]
-    found = Tombstone.objects.filter(row__in=deleted, undone_at__isnull=True) if deleted else ()
-    tombstones = {one.row_id: one for one in found}
-    named = {memory.row: _named(memory) for memory in memories if memory.row in kinds}
+def hidden_reasons(memories: Collection[StoredMemory]) -> dict[int, HiddenReason]:
+    """Return the reasons by row, for hidden memories only. At most three statements."""
+    kinds: dict[int, Kind] = {}
+    named: dict[int, list[tuple[Owner, str]]] = {}
+    in_sessions: list[StoredMemory] = []
+    for memory in memories:
+        if memory.hidden_at is None:
+            if memory.is_session_hidden:
+                kinds[memory.row] = "session"
+                in_sessions.append(memory)
+            continue
+        kind = kinds[memory.row] = cast("Kind", memory.hidden_reason or "deleted")
+        if kind != "deleted":
+            ids = [memory.superseded_by] if kind == "superseded" else memory.sources
+            named[memory.row] = [(memory.owner, memory_id) for memory_id in ids if memory_id]
+    trashed = queries.resources_in_trash(in_sessions)
+    kinds |= {memory.row: "resource" for memory in in_sessions if memory.session_id in trashed}
+    tombstones = tombstones_of([row for row, kind in kinds.items() if kind == "deleted"])
     others = queries.stored_of(pair for pairs in named.values() for pair in pairs)
-    return {
-        row: Why(kind, tombstones.get(row), tuple(_that_count(kind, named[row], others))) for row, kind in kinds.items()
-    }
+    found = {}
+    for row, kind in kinds.items():
+        known = [others[pair] for pair in named.get(row, ()) if pair in others]
+        causes = tuple(other for other in known if kind != "with_source" or other.hidden_at is not None)
+        found[row] = HiddenReason(kind, tombstones.get(row), causes)
+    return found
 
 
-def _kind(memory: StoredMemory) -> Kind | None:
-    if memory.hidden_at is not None:
-        kind: Kind = memory.payload.get(HIDDEN_AS, "deleted")
-        return kind
-    return "session" if memory.is_session_hidden else None
-
-
-def _named(memory: StoredMemory) -> list[tuple[Owner, str]]:
-    """The memories that its record names as the cause."""
-    kind, payload = _kind(memory), memory.payload
-    ids = [payload.get("superseded_by")] if kind == "superseded" else payload.get("sources", [])
-    return [(memory.owner, memory_id) for memory_id in ids if memory_id] if kind in _SET_ASIDE else []
-
-
-def _that_count(
-    kind: Kind, named: Iterable[tuple[Owner, str]], others: Mapping[tuple[Owner, str], StoredMemory]
-) -> Iterable[StoredMemory]:
-    for pair in named:
-        other = others.get(pair)
-        if other is not None and (kind != "with_source" or other.hidden_at is not None):
-            yield other
+def tombstones_of(rows: Collection[int]) -> dict[int | None, Tombstone]:
+    """Return the active tombstones by row."""
+    found = Tombstone.objects.filter(row__in=rows, undone_at__isnull=True) if rows else ()
+    return {tombstone.row_id: tombstone for tombstone in found}

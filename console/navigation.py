@@ -1,9 +1,6 @@
-"""What stands in the navigation, for whoever may see it. A new page adds its line here."""
+"""The items of the navigation. Add a line here for a new page."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from django.http import HttpRequest
 from django.urls import reverse
@@ -15,10 +12,8 @@ from console import queries
 _VIEW, _FILES = "store.view_memory", "resources.view_resource"
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
-    """`name` is the page's URL name. It is lit up by pages of that name, of `also`, and of names that begin so
-    (`console:memory-edit`)."""
+class Item(NamedTuple):
+    """A link to a page by its URL name. It is highlighted on this page, on those in `also`, and on `<name>-…` pages."""
 
     name: str
     label: Promise
@@ -27,7 +22,6 @@ class Item:
     also: tuple[str, ...] = ()
 
 
-# What there is · where it came from · how it all does.
 SECTIONS: Final[tuple[tuple[Promise | str, tuple[Item, ...]], ...]] = (
     (
         "",
@@ -39,7 +33,7 @@ SECTIONS: Final[tuple[tuple[Promise | str, tuple[Item, ...]], ...]] = (
         ),
     ),
     (
-        _("Sources"),
+        _("Data"),
         (
             Item("console:resources", _("Resources"), "file", _FILES, ("console:resource",)),
             Item("console:users", _("Users"), "users", "accounts.view_memoryuser", ("console:user",)),
@@ -58,21 +52,21 @@ SECTIONS: Final[tuple[tuple[Promise | str, tuple[Item, ...]], ...]] = (
 
 
 def sections(request: HttpRequest) -> list[dict[str, Any]]:
-    """The sections with the items that the operator may open; empty sections are left out."""
-    here = request.resolver_match.view_name if request.resolver_match else ""
-    shown = [
-        {"label": label, "items": [_shown(item, here) for item in items if _may_open(request, item)]}
-        for label, items in SECTIONS
-    ]
-    return [section for section in shown if section["items"]]
-
-
-def _may_open(request: HttpRequest, item: Item) -> bool:
-    return not item.permission or request.user.has_perm(item.permission)
-
-
-def _shown(item: Item, here: str) -> dict[str, Any]:
-    is_here = any(here == name or here.startswith(f"{name}-") for name in (item.name, *item.also))
-    # The one number of the navigation: what fails until somebody looks at it.
-    count = queries.failures_waiting() if item.name == "console:resources" else 0
-    return {"label": item.label, "icon": item.icon, "url": reverse(item.name), "is_here": is_here, "count": count}
+    """Return the sections with the items that the operator may open. Empty sections are omitted."""
+    current = request.resolver_match.view_name if request.resolver_match else ""
+    found = []
+    for label, items in SECTIONS:
+        visible = [
+            {
+                "label": item.label,
+                "icon": item.icon,
+                "url": reverse(item.name),
+                "is_here": any(current == name or current.startswith(f"{name}-") for name in (item.name, *item.also)),
+                "count": queries.failures_waiting() if item.name == "console:resources" else 0,
+            }
+            for item in items
+            if not item.permission or request.user.has_perm(item.permission)
+        ]
+        if visible:
+            found.append({"label": label, "items": visible})
+    return found

@@ -1,120 +1,95 @@
-"""What the panel's pages read besides the services: look-ups for addresses, and what stands around memories.
+"""Queries of the panel's pages. Each function takes one statement for any number of rows, unless it says otherwise."""
 
-Each is one statement, whatever the number of rows that it is asked about.
-"""
-
-from __future__ import annotations
-
+import hashlib
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import fields
 from functools import reduce
 from operator import or_
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from django.db.models import Count, Q
+from django.db.models import Count, Max, Q, QuerySet, Sum
 
 from accounts.models import MemoryUser
 from core.ids import parse_session_id
+from core.json_data import without_base64
 from memories.models import Override
-from operations.models import Job
-from resources.models import Resource
-from store.models import Memory, Session, owned_by
+from resources.models import IN_TRASH, Resource
+from store.models import HourCount, Memory, Session, SessionCount, owned_by
+from store.rollups import ALL_TIME
 from store.table import stored, visible
 from store.types import Owner, StoredMemory
 
+MAX_CAUSES: Final = 20
+MAX_NAMES: Final = 200
+
 
 class SourceFile(NamedTuple):
-    """The file that a memory was read from."""
+    """The file from which a memory was extracted."""
 
     resource_id: str
     filename: str
+
+
+def without_nul(values: Iterable[str]) -> list[str]:
+    """Return the values without NUL characters, which PostgreSQL refuses."""
+    return [value for value in values if "\x00" not in value]
 
 
 def user_pk(user_id: str) -> UUID | None:
     return MemoryUser.objects.filter(user_id=user_id).values_list("pk", flat=True).first()
 
 
-def user_named(words: str) -> tuple[UUID, str] | None:
-    """The key and the id of the user of that id, or of that key."""
-    named = Q(user_id=words)
-    if (pk := _uuid(words)) is not None:
-        named |= Q(pk=pk)
-    return MemoryUser.objects.filter(named).values_list("pk", "user_id").first()
-
-
-def is_session(session_id: str) -> bool:
-    """Whether anybody has a session of that id."""
-    return Session.objects.filter(session_id=session_id, deleted_at__isnull=True).exists()
-
-
-def is_resource(resource_id: str) -> bool:
-    return Resource.objects.filter(pk=resource_id).exists()
-
-
-def job_pk(words: str) -> UUID | None:
-    """The job of that id."""
-    pk = _uuid(words)
-    return pk if pk is not None and Job.objects.filter(pk=pk).exists() else None
-
-
-def _uuid(words: str) -> UUID | None:
-    try:
-        return UUID(words)
-    except ValueError:
-        return None
-
-
-def row_of(memory_id: str) -> int | None:
-    """The newest memory of that id."""
-    return visible(Memory.objects.filter(memory_id=memory_id)).order_by("-pk").values_list("pk", flat=True).first()
+def find_user(id_or_key: str) -> tuple[UUID, str] | None:
+    """Return the primary key and the user id of the user with that user id or primary key."""
+    condition = Q(user_id=id_or_key)
+    with suppress(ValueError):
+        condition |= Q(pk=UUID(id_or_key))
+    return MemoryUser.objects.filter(condition).values_list("pk", "user_id").first()
 
 
 def edited(rows: Collection[int]) -> set[int]:
-    """Which memories carry a correction."""
+    """Return the rows of those memories that have an override."""
     return set(Override.objects.filter(row__in=rows, undone_at__isnull=True).values_list("row_id", flat=True))
 
 
 def originals(override_ids: Iterable[str]) -> dict[str, str]:
-    """What engines said before corrections, by the id of the correction."""
+    """Return the original texts by the ids of their overrides."""
     return dict(Override.objects.filter(pk__in=list(override_ids)).values_list("override_id", "original_text"))
 
 
 def source_files(memories: Iterable[StoredMemory]) -> dict[str, SourceFile]:
-    """The files that memories were read from, by session id."""
-    named = {memory.session_id: parse_session_id(memory.session_id or "") for memory in memories}
-    ids = {name.rest: session_id for session_id, name in named.items() if name.kind == "resource" and session_id}
+    """Return the files from which memories were extracted, by session id."""
+    parsed = {memory.session_id: parse_session_id(memory.session_id or "") for memory in memories}
+    ids = {name.rest: session_id for session_id, name in parsed.items() if name.kind == "resource" and session_id}
     found = Resource.objects.filter(pk__in=ids).values_list("resource_id", "filename") if ids else ()
     return {ids[resource_id]: SourceFile(resource_id, filename) for resource_id, filename in found}
 
 
-def owners(user_pks: Sequence[UUID], app_id: str, project_id: str) -> list[Owner]:
-    """The scopes in which those users have sessions, in the order of the users."""
-    scope = {name: value for name, value in (("app_id", app_id), ("project_id", project_id)) if value}
-    found = (
-        Session.objects.filter(user__in=user_pks, deleted_at__isnull=True, **scope)
-        .order_by("user_id", "app_id", "project_id")
-        .values_list("user_id", "user__user_id", "app_id", "project_id")
-        .distinct()
-    )
-    order = {pk: place for place, pk in enumerate(user_pks)}
-    return sorted((Owner(*row) for row in found), key=lambda owner: order[owner.user_pk])
+def resources_in_trash(memories: Iterable[StoredMemory]) -> set[str]:
+    """Return those of the memories' sessions whose resource is in the trash."""
+    parsed = [parse_session_id(memory.session_id or "") for memory in memories]
+    ids = [name.rest for name in parsed if name.kind == "resource"]
+    found = Resource.objects.filter(IN_TRASH, pk__in=ids).values_list("session_id", flat=True) if ids else ()
+    return set(found)
 
 
 def stored_of(hits: Iterable[tuple[Owner, str]]) -> dict[tuple[Owner, str], StoredMemory]:
-    """The rows of memories by owner and memory id. Asked owner by owner, each of which the index answers."""
-    wanted: defaultdict[Owner, list[str]] = defaultdict(list)
+    """Return memories by owner and memory id. Each owner's memories are found by index."""
+    ids_by_owner: defaultdict[Owner, list[str]] = defaultdict(list)
     for owner, memory_id in hits:
-        wanted[owner].append(memory_id)
-    if not wanted:
+        ids_by_owner[owner].append(memory_id)
+    if not ids_by_owner:
         return {}
-    of_owners = (owned_by(owner) & Q(memory_id__in=ids) for owner, ids in wanted.items())
+    of_owners = (owned_by(owner) & Q(memory_id__in=ids) for owner, ids in ids_by_owner.items())
     rows = [stored(row) for row in visible(Memory.objects.filter(reduce(or_, of_owners)))]
     return {(row.owner, row.memory_id): row for row in rows}
 
 
-def around(memory: StoredMemory) -> list[StoredMemory]:
-    """What stands right before and after a memory in its session, and the memory itself, in order."""
+def neighbors(memory: StoredMemory) -> list[StoredMemory]:
+    """Return a memory and its neighbors in the session, in order."""
     if memory.session_id is None:
         return []
     near = Q(seq__range=(memory.seq - 1, memory.seq + 1))
@@ -127,16 +102,77 @@ def around(memory: StoredMemory) -> list[StoredMemory]:
     return [stored(row) for row in found]
 
 
-def failures_waiting() -> int:
-    """Resources that failed and are not tried again by themselves: somebody has to look."""
-    failed = Resource.objects.filter(status=Resource.Status.FAILED, retry_at__isnull=True, deleted_at__isnull=True)
-    return failed.count()
+def counts_by(column: str, rows: QuerySet[Any]) -> dict[Any, int]:
+    return dict(rows.order_by().values_list(column).annotate(number=Count("pk")))
 
 
-def resource_states(user: UUID | None, app_id: str, project_id: str) -> dict[str, int]:
-    """How many live resources are in which state."""
-    given = {"user_id": user, "app_id": app_id or None, "project_id": project_id or None}
-    live = Resource.objects.filter(
-        deleted_at__isnull=True, **{name: value for name, value in given.items() if value is not None}
+def memories_of_sessions(session_rows: Collection[int]) -> dict[int, int]:
+    """Return the numbers of live memories by session row, from the rollups. Empty sessions may be missing."""
+    rows = SessionCount.objects.filter(session_row__in=session_rows, of_agent=False)
+    return dict(rows.values_list("session_row").annotate(number=Sum("memories")))
+
+
+def memories_of_users(user_pks: Collection[UUID]) -> dict[UUID, int]:
+    """Return the numbers of live memories from the rollups; users without any are missing."""
+    rows = HourCount.objects.filter(span=ALL_TIME, owner__in=[pk.hex for pk in user_pks])
+    numbers = rows.values_list("owner").annotate(number=Sum("memories"))
+    return {UUID(owner): number for owner, number in numbers}
+
+
+def session_rows(names: Mapping[tuple[UUID, str, str, str], str]) -> dict[str, int]:
+    """Return the rows of sessions by name. `names` has the name for user, app, project and session id."""
+    found = Session.objects.filter(session_id__in=[session_id for *_scope, session_id in names]).values_list(
+        "user_id", "app_id", "project_id", "session_id", "pk"
     )
-    return dict(live.order_by().values_list("status").annotate(number=Count("pk")))
+    return {names[row[:4]]: row[4] for row in found if row[:4] in names}
+
+
+def failed_resources() -> QuerySet[Resource]:
+    """Return the files whose failure is not retried and waits for an operator."""
+    return Resource.objects.filter(status=Resource.Status.FAILED, retry_at__isnull=True, deleted_at__isnull=True)
+
+
+def failures_waiting() -> int:
+    return failed_resources().count()
+
+
+def failure_causes() -> list[dict[str, Any]]:
+    """Return the most frequent error messages, each with its key in addresses and some file names. Two statements."""
+    groups = failed_resources().order_by().values_list("error_message")
+    counted = groups.annotate(count=Count("pk"), last=Max("updated_at"))
+    found = list(counted.order_by("-count", "error_message")[:MAX_CAUSES])
+    names: defaultdict[str, list[str]] = defaultdict(list)
+    if found:
+        failed = failed_resources().filter(error_message__in=[message for message, *_rest in found])
+        for message, name in failed.order_by("-updated_at").values_list("error_message", "filename")[:MAX_NAMES]:
+            names[message].append(name)
+    return [
+        {"key": cause_key(message), "message": message, "count": count, "last": last, "names": names[message][:4]}
+        for message, count, last in found
+    ]
+
+
+def failed_with_cause(key: str) -> QuerySet[Resource]:
+    """Return the failed files whose error message has this key. Two statements."""
+    messages = failed_resources().order_by().values_list("error_message", flat=True).distinct()
+    return failed_resources().filter(error_message__in=[message for message in messages if cause_key(message) == key])
+
+
+def cause_key(message: str) -> str:
+    return hashlib.sha256(message.encode()).hexdigest()[:16]
+
+
+def as_json(found: StoredMemory) -> dict[str, Any]:
+    """Return all stored fields of a memory as plain JSON data, without file contents."""
+    columns = {column.name: getattr(found, column.name) for column in fields(found)}
+    for name in ("owner", "row", "hidden_at", "is_session_hidden"):
+        del columns[name]
+    return {
+        "id": columns.pop("memory_id"),
+        "user_id": found.owner.user_id,
+        "app_id": found.owner.app_id,
+        "project_id": found.owner.project_id,
+        "timestamp_ms": columns.pop("created_at_ms"),
+        **columns,
+        "payload": without_base64(dict(found.payload)),
+    }

@@ -1,23 +1,28 @@
-"""Memory text as pages show it: in parts, compared, and flagged. Data all along; templates escape every piece."""
-
-from __future__ import annotations
+"""Memory texts for pages: cut, divided into pieces, compared and flagged. Templates escape every piece."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from functools import lru_cache
 from typing import Final, NamedTuple
 
+from store.text.normalize import UNSPACED, fold
+from store.text.tokens import tokenize
 from store.types import StoredMemory
 
 FOLD_CHARS: Final = 200
-SENT_CHARS: Final = 2000
+MAX_SENT_CHARS: Final = 2000
 TEASER_CHARS: Final = 400
 _MAX_DIFF_TOKENS: Final = 3000
 _BLOCK = re.compile(r"<(relevant-memories|knowledge-context)>(.*?)</\1>", re.DOTALL)
+# What the tokenizer takes apart: characters without spaces between, words with joints, signs.
+_UNSPACED = re.compile(f"[{UNSPACED}]+")
+_PART = re.compile(rf"[^\W_{UNSPACED}]+")
+_RUN = re.compile(rf"{_UNSPACED.pattern}|{_PART.pattern}(?:[-._@'’&,:]{_PART.pattern})*(?:\+\+|#)?|[^\w\s]+|_+")
 _TOKEN = re.compile(r"[\u3400-\u9fff]|\w+|\s+|[^\w\s]")
 
-# What often stands where somebody tries to give orders to the agent that will read the memory. A hint, often wrong.
+# Phrases common in texts that try to instruct the agent that reads the memory. The flag is a hint and often wrong.
 _INSTRUCTION = re.compile(
     r"\b(ignore|disregard|forget)\b.{0,30}\b(instructions?|rules|prompts?)\b"
     r"|\b(always|never) (answer|respond|reply|reveal|say)\b"
@@ -27,83 +32,133 @@ _INSTRUCTION = re.compile(
 )
 
 
-class Part(NamedTuple):
-    """A piece of a text: plain, or what an agent had recalled (`kind` `relevant-memories` or `knowledge-context`)."""
+class Piece(NamedTuple):
+    """A piece of a text.
 
-    kind: str
-    text: str
-
-
-class Change(NamedTuple):
-    """A piece of a comparison; `kind` is same, del or ins."""
+    `kind` is empty for plain text, `relevant-memories` or `knowledge-context` for memories that an agent recalled;
+    same, del or ins in a comparison; same or mark where words of a search are marked.
+    """
 
     kind: str
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """A memory as a list shows it. `is_cut`: only the beginning was sent."""
+class MemoryItem:
+    """A memory as a list shows it. `is_cut`: only a piece is sent; `words` are the tokens to mark."""
 
     memory: StoredMemory
-    parts: tuple[Part, ...]
+    parts: tuple[Piece, ...]
     chars: int
     is_folded: bool
     is_cut: bool
     is_instruction: bool
     is_edited: bool
     filename: str = ""
-    score: float | None = None
+    words: Collection[str] = ()
 
 
-def shown(memory: StoredMemory, *, is_edited: bool = False, filename: str = "", score: float | None = None) -> Shown:
+def memory_item(
+    memory: StoredMemory, *, is_edited: bool = False, filename: str = "", words: Collection[str] = ()
+) -> MemoryItem:
     whole = memory.text
-    is_cut = len(whole) > SENT_CHARS
-    return Shown(
+    is_cut = len(whole) > MAX_SENT_CHARS
+    return MemoryItem(
         memory=memory,
-        parts=tuple(parts(whole[:TEASER_CHARS] + "…" if is_cut else whole)),
+        parts=tuple(parts(_teaser(whole, words) if is_cut else whole)),
         chars=len(whole),
         is_folded=len(whole) > FOLD_CHARS,
         is_cut=is_cut,
         is_instruction=_INSTRUCTION.search(whole) is not None,
         is_edited=is_edited,
         filename=filename,
-        score=score,
+        words=words,
     )
 
 
-def parts(text: str) -> Iterator[Part]:
-    """The text with the blocks that agents put into it set apart; a tag that is never closed stays text."""
+def _teaser(whole: str, words: Collection[str]) -> str:
+    """Return the beginning of a long text, or the place of the first word of a search."""
+    first = next(_marks(whole, words), (0, 0))[0]
+    start = first - TEASER_CHARS // 4 if first > TEASER_CHARS // 2 else 0
+    return f"{'…' if start else ''}{whole[start : start + TEASER_CHARS]}…"
+
+
+def mark(whole: str, words: Collection[str]) -> list[Piece]:
+    """Return the text in pieces, marked where the index's tokenizer finds one of these tokens."""
+    pieces, end = [], 0
+    for start, stop in _marks(whole, words):
+        if start > end:
+            pieces.append(Piece("same", whole[end:start]))
+        pieces.append(Piece("mark", whole[start:stop]))
+        end = stop
+    return [*pieces, Piece("same", whole[end:])] if end < len(whole) else pieces
+
+
+def _marks(whole: str, words: Collection[str]) -> Iterator[tuple[int, int]]:
+    """Yield the places of words, in order and without overlap."""
+    for run in _RUN.finditer(whole) if words else ():
+        if _tokens(run[0]).isdisjoint(words):
+            continue
+        parts = [] if fold(run[0]) in words else list(_places(run[0], words))
+        for start, stop in parts or [(0, len(run[0]))]:
+            yield run.start() + start, run.start() + stop
+
+
+def _places(run: str, words: Collection[str]) -> Iterator[tuple[int, int]]:
+    """Yield the places of words in a run without spaces: characters and pairs of some scripts, else parts of a word."""
+    if _UNSPACED.match(run):
+        held = {place for place in range(len(run)) if run[place] in words}
+        held |= {place + step for place in range(len(run)) if run[place : place + 2] in words for step in (0, 1)}
+        spans = [(place, place + 1) for place in sorted(held)]
+        while spans:
+            start, stop = spans.pop(0)
+            while spans and spans[0][0] == stop:
+                stop = spans.pop(0)[1]
+            yield start, stop
+    else:
+        for part in _PART.finditer(run):
+            if not _tokens(part[0]).isdisjoint(words):
+                yield part.span()
+
+
+@lru_cache(maxsize=65_536)
+def _tokens(run: str) -> frozenset[str]:
+    return frozenset(tokenize(run))
+
+
+def parts(text: str) -> Iterator[Piece]:
+    """Yield the text in pieces: plain text, and blocks of memories that agents recalled. Unclosed tags stay text."""
     end = 0
-    for block in _BLOCK.finditer(text):
-        yield from _plain(text[end : block.start()])
-        yield Part(block[1], block[2].strip())
-        end = block.end()
-    yield from _plain(text[end:])
+    for block in [*_BLOCK.finditer(text), None]:
+        if plain := text[end : block.start() if block else None].strip():
+            yield Piece("", plain)
+        if block:
+            yield Piece(block[1], block[2].strip())
+            end = block.end()
 
 
-def _plain(text: str) -> Iterator[Part]:
-    if text.strip():
-        yield Part("", text.strip())
+def compare(old: str, new: str) -> tuple[list[Piece], list[Piece]]:
+    """Return the old and the new text in pieces that mark their differences.
 
-
-def compare(old: str, new: str) -> tuple[list[Change], list[Change]]:
-    """What went and what came, word by word (Chinese: character by character), as the old and the new line whole.
-
-    Very long texts are compared as one piece.
+    Texts are compared by words, Chinese by characters. Very long texts are one piece.
     """
     before, after = _TOKEN.findall(old), _TOKEN.findall(new)
     if len(before) > _MAX_DIFF_TOKENS or len(after) > _MAX_DIFF_TOKENS:
-        return [Change("del", old)], [Change("ins", new)]
-    gone: list[Change] = []
-    came: list[Change] = []
+        return [Piece("del", old)], [Piece("ins", new)]
+    old_pieces: list[Piece] = []
+    new_pieces: list[Piece] = []
     for verb, i1, i2, j1, j2 in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
         is_same = verb == "equal"
-        _append(gone, "same" if is_same else "del", before[i1:i2])
-        _append(came, "same" if is_same else "ins", after[j1:j2])
-    return gone, came
+        if i1 < i2:
+            old_pieces.append(Piece("same" if is_same else "del", "".join(before[i1:i2])))
+        if j1 < j2:
+            new_pieces.append(Piece("same" if is_same else "ins", "".join(after[j1:j2])))
+    return old_pieces, new_pieces
 
 
-def _append(changes: list[Change], kind: str, tokens: list[str]) -> None:
-    if tokens:
-        changes.append(Change(kind, "".join(tokens)))
+def language_of(text: str) -> str:
+    """Return the probable language of a text, for screen readers and fonts; empty if unknown."""
+    beginning = text[:400]
+    if any("\u4e00" <= char <= "\u9fff" for char in beginning):
+        return "" if any("\u3040" <= char <= "\u30ff" for char in beginning) else "zh"
+    return "en" if all(char < "\u0370" or not char.isalpha() for char in beginning) else ""

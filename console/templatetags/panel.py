@@ -1,11 +1,9 @@
-"""What the panel's templates say in one word: icons, numbers, times, kinds of memory."""
-
-from __future__ import annotations
+"""Template tags and filters of the panel: icons, numbers, times and labels."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from django import template
 from django.utils import timezone
@@ -13,11 +11,55 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
-from console.icons import ICONS
-from console.text import parts
-from core import sentences
+from console.text import language_of, mark, parts
+from core.localization import localized
 from core.times import from_ms
 from store import categories
+
+ICONS: Final = {
+    "add": "M12 5v14M5 12h14",
+    "audit": "M5 4h14v16H5zM9 9h6M9 13h6M9 17h3",
+    "check": "M5 12.5 10 17.5 19 7",
+    "chevron": "M9 6l6 6-6 6",
+    "clip": "M20 11l-8.5 8.500a5 5 0 0 1-7-7L13 4a3.3 3.3 0 0 1 4.7 4.700L9.5 17a1.7 1.7 0 0 1-2.4-2.400L14.5 7",
+    "close": "M6 6l12 12M18 6 6 18",
+    "clock": "M12 21a9 9 0 1 0 0-18 9 9 0 0 0 0 18ZM12 7v5l3.5 2",
+    "down": "M6 9l6 6 6-6",
+    "download": "M12 4v11M7 11l5 5 5-5M5 20h14",
+    "edit": "M4 20h4L19 9l-4-4L4 16zM13 7l4 4",
+    "error": "M12 21a9 9 0 1 0 0-18 9 9 0 0 0 0 18ZM12 7.500v5.500M12 16.500h.01",
+    "eye": "M2.5 12S6 5.5 12 5.5 21.5 12 21.5 12 18 18.5 12 18.5 2.5 12 2.5 12Z"
+    "M12 14.800a2.8 2.8 0 1 0 0-5.6 2.8 2.8 0 0 0 0 5.600Z",
+    "file": "M14 3H7a1 1 0 0 0-1 1v16a1 1 0 0 0 1 1h10a1 1 0 0 0 1-1V7zM14 3v4h4",
+    "filter": "M4 6h16M7 12h10M10 18h4",
+    "health": "M13 3 5 14h6l-1 7 8-11h-6z",
+    "hidden": "M4 4l16 16M9.5 6A10 10 0 0 1 12 5.500c6 0 9.5 6.5 9.5 6.500a16 16 0 0 1-3 3.700M6 8a16 16 0 0 0-3.5 4"
+    "S6 18.5 12 18.500c1.3 0 2.5-.3 3.6-.8",
+    "home": "M4 11 12 4l8 7M6 9.5V20h12V9.5",
+    "info": "M12 21a9 9 0 1 0 0-18 9 9 0 0 0 0 18ZM12 11v5.500M12 7.600h.01",
+    "lab": "M10 3v6L4.5 18.5A1.7 1.7 0 0 0 6 21h12a1.7 1.7 0 0 0 1.5-2.5L14 9V3M8.5 3h7M7.5 14.5h9",
+    "list": "M8 6h12M8 12h12M8 18h12M4 6h.01M4 12h.01M4 18h.01",
+    "lock": "M6 11h12v9H6zM8.5 11V8a3.5 3.5 0 0 1 7 0v3",
+    "menu": "M4 7h16M4 12h16M4 17h16",
+    "message": "M4 5h16v11H10l-4 4v-4H4z",
+    "moon": "M20 14.500A8.5 8.5 0 0 1 9.5 4a8.5 8.5 0 1 0 10.5 10.500Z",
+    "page": "M12 21a9 9 0 1 0 0-18 9 9 0 0 0 0 18ZM12 3v18M12 7h4.500M12 11h7M12 15h6",
+    "pin": "M12 21v-6M7 15h10l-2-4V4H9v7z",
+    "retry": "M20 11a8 8 0 1 0-2.3 6.200M20 5v6h-6",
+    "search": "M11 18a7 7 0 1 0 0-14 7 7 0 0 0 0 14ZM20 20l-4-4",
+    "settings": "M12 15.200a3.2 3.2 0 1 0 0-6.4 3.2 3.2 0 0 0 0 6.400ZM12 3v3M12 18v3M3 12h3M18 12h3"
+    "M5.6 5.600l2.2 2.200M16.2 16.200l2.2 2.200M18.4 5.600l-2.2 2.200M7.8 16.200l-2.2 2.2",
+    "sun": "M12 16.500a4.5 4.5 0 1 0 0-9 4.5 4.5 0 0 0 0 9ZM12 2.500v2M12 19.500v2M2.5 12h2M19.5 12h2"
+    "M5.3 5.300l1.4 1.400M17.3 17.300l1.4 1.400M18.7 5.300l-1.4 1.400M6.7 17.300l-1.4 1.4",
+    "trash": "M4 7h16M9 7V4h6v3M6 7l1 13h10l1-13M10 11v5M14 11v5",
+    "undo": "M8 5 4 9l4 4M4 9h10a5.5 5.5 0 0 1 0 11H9",
+    "up": "M6 15l6-6 6 6",
+    "upload": "M12 20V8M7 12l5-5 5 5M5 4h14",
+    "users": "M9 11a3.5 3.5 0 1 0 0-7 3.5 3.5 0 0 0 0 7ZM2.5 20c.4-3.6 3-5.5 6.5-5.5s6.1 1.9 6.5 5.5M16 4.3"
+    "a3.5 3.5 0 0 1 0 6.4M18 15c2 .8 3.2 2.5 3.5 5",
+    "warn": "M12 4 2.8 20h18.4zM12 10v4.500M12 17.5h.01",
+}
+
 
 register = template.Library()
 
@@ -39,37 +81,39 @@ _SUBJECTS: Final = {
 
 @register.simple_tag
 def icon(name: str, extra: str = "") -> SafeString:
-    """A decoration beside words: screen readers pass it by."""
+    """Return an icon, hidden from screen readers because a text is next to it."""
     svg = '<svg class="mg-i {}" viewBox="0 0 24 24" aria-hidden="true"><path d="{}"/></svg>'
     return format_html(svg, extra, ICONS[name])
 
 
 @register.filter
+def marked(text: str, words: Collection[str]) -> SafeString:
+    """Write a text with the words of a search marked."""
+    written = {"same": "{}", "mark": "<mark>{}</mark>"}
+    return format_html_join("", "{}", ((format_html(written[piece.kind], piece.text),) for piece in mark(text, words)))
+
+
+@register.filter
 def number(value: float | None) -> str:
-    """With separators of thousands, the same in both languages."""
+    """Return a number with thousands separators, the same in both languages."""
     return "" if value is None else f"{value:,}"
 
 
 @register.filter
-def two(value: float | None) -> str:
-    return "" if value is None else f"{value:.2f}"
-
-
-@register.filter
 def percent(value: float | None) -> str:
-    """A share of 1 as an SVG length."""
+    """Return a share from 0 to 1 as an SVG length."""
     return f"{100 * (value or 0):.2f}%"
 
 
 @register.filter
 def share(value: float) -> str:
-    """A share of 1 in words."""
+    """Return a share from 0 to 1 as text, with one decimal."""
     return f"{100 * value:.1f}%"
 
 
 @register.filter
 def moment(value: int | datetime | None) -> str:
-    """Unix milliseconds or a time, to the minute; the second and the zone on hover."""
+    """Return a time, or Unix milliseconds, to the minute; second and time zone are in its tooltip."""
     if value is None:
         return ""
     when = timezone.localtime(value if isinstance(value, datetime) else from_ms(value))
@@ -83,32 +127,26 @@ def moment(value: int | datetime | None) -> str:
 
 @register.filter
 def clock(value: int) -> SafeString:
-    """Unix milliseconds as the time of day, to the second."""
+    """Return Unix milliseconds as the time of day, to the second."""
     when = timezone.localtime(from_ms(value))
     return format_html('<time datetime="{}">{}</time>', when.isoformat(timespec="seconds"), f"{when:%H:%M:%S}")
 
 
 @register.filter
 def category(value: str) -> str:
-    """The label of a category; one that the document does not know is shown as it is."""
+    """Return the label of a category, or an unknown category itself."""
     return str(categories.label(value)) if categories.tab_of(value) else value
 
 
 @register.filter
 def short_category(value: str) -> str:
-    """The label as it is called inside its tab: without the tab's name before it."""
+    """Return the label without the name of its tab."""
     return category(value).rpartition(" · ")[2]
-
-
-@register.filter
-def kind(value: str) -> str:
-    """The colour of a category: its tab."""
-    return categories.tab_of(value)
 
 
 @register.simple_tag
 def bar(share: float | None, fill: str = "brand") -> SafeString:
-    """A small bar, 0 to 1. The number stands beside it."""
+    """Return a small bar for a share from 0 to 1."""
     width = f"{100 * min(max(share or 0.0, 0.0), 1.0):.1f}%"
     return format_html(
         '<svg aria-hidden="true"><rect class="mg-f-track" width="100%" height="100%"/>'
@@ -120,19 +158,19 @@ def bar(share: float | None, fill: str = "brand") -> SafeString:
 
 @register.filter
 def is_findable(subject_type: str) -> bool:
-    """Whether the global search leads from a subject's id to its page."""
+    """Return True if the global search finds subjects of this type by id."""
     return subject_type in {"memory", "session", "resource", "user", "job"}
 
 
 @register.filter
 def subject(subject_type: str) -> str:
-    """What a line of the audit trail is about; a kind that we do not know is shown as it is."""
+    """Return the label of a type of subject, or an unknown type itself."""
     return str(_SUBJECTS.get(subject_type, subject_type))
 
 
 @register.filter
 def plain(value: object) -> str:
-    """A value of JSON for people: what a mapping or a list holds, without its marks."""
+    """Return a JSON value as text without braces and quotes."""
     if isinstance(value, Mapping):
         return ", ".join(f"{name}={plain(part)}" for name, part in value.items()) or "–"
     if isinstance(value, list):
@@ -142,26 +180,27 @@ def plain(value: object) -> str:
 
 @register.filter
 def breakable(name: str) -> SafeString:
-    """A name of several words that may be broken between them, not within."""
+    """Return a name with line break opportunities after its underscores."""
     return format_html_join(SafeString("_<wbr>"), "{}", ((word,) for word in name.split("_")))
 
 
-@register.filter
-def told(sentence: str | None) -> str:
-    """A sentence of a service in the language of the page."""
-    return sentences.told(sentence) if sentence else ""
+@register.filter(name="localized")
+def localized_or_empty(message: str | None) -> str:
+    """Return a service's message in the active language; empty for None."""
+    return localized(message) if message else ""
 
 
 @register.filter
-def own_words(text: str) -> str:
-    """A text without what an agent had recalled before it; whole where it is nothing else."""
+def without_recalled(text: str) -> str:
+    """Return a text without the memories that an agent recalled; the whole text if nothing else is left."""
     return " ".join(part.text for part in parts(text) if not part.kind) or text
 
 
 @register.filter
-def lang(text: str) -> str:
-    """The language that a text seems to be in, so that it is spoken and drawn as such; empty where that is unknown."""
-    beginning = text[:400]
-    if any("\u4e00" <= char <= "\u9fff" for char in beginning):
-        return "" if any("\u3040" <= char <= "\u30ff" for char in beginning) else "zh"
-    return "en" if all(char < "\u0370" or not char.isalpha() for char in beginning) else ""
+def value_of(mapping: Mapping[Any, Any], key: Any) -> Any:
+    """Return the value of the key, or the key itself if the mapping lacks it."""
+    return mapping.get(key, key)
+
+
+register.filter("lang", language_of)
+register.filter("kind", categories.tab_of)  # the tab of a category gives its color

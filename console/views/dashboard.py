@@ -1,8 +1,6 @@
-"""The dashboard: how much was written, of what kind, by whom, and whether the gateway does well."""
+"""The dashboard: numbers of memories by time, category, user and agent, and the state of the gateway."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -15,15 +13,14 @@ from django.utils import timezone
 from django.utils.http import urlencode
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, pgettext_lazy
-from django.views.decorators.http import require_GET
+from django.utils.translation import gettext_lazy
 
-from console import charts, queries, reads
-from console.access import VIEW, page, render
-from console.filters import ALL_TAB, RANGES, DashboardState
+from console import charts, queries
+from console.access import VIEW, page, record_list, render
+from console.filters import ALL_TAB, RANGES, TAB_LABELS, DashboardFilters
 from core.times import to_ms
-from engines.port import Health
 from engines.registry import get_engine
+from resources.models import Resource
 from store import browse, categories
 from store.browse import Count, Dashboard, Selection
 
@@ -33,136 +30,103 @@ _TITLES = {
     "self": gettext_lazy("Self-improving memories"),
     "full": gettext_lazy("Full context"),
 }
-_KINDS = {
-    "user": pgettext_lazy("kind of memory", "User"),
-    "self": pgettext_lazy("kind of memory", "Self-improving"),
-    "full": pgettext_lazy("kind of memory", "Full context"),
-}
 _UNITS = {
-    "hour": gettext_lazy("Written per hour"),
-    "day": gettext_lazy("Written per day"),
-    "month": gettext_lazy("Written per month"),
+    "hour": gettext_lazy("Memories per hour"),
+    "day": gettext_lazy("Memories per day"),
+    "month": gettext_lazy("Memories per month"),
 }
 _BANDS = (
-    ("low", gettext_lazy("Low, under 0.34")),
-    ("mid", gettext_lazy("Middle, 0.34 to 0.67")),
-    ("high", gettext_lazy("High, 0.67 and up")),
+    ("low", gettext_lazy("Low (under 0.34)")),
+    ("mid", gettext_lazy("Medium (0.34–0.67)")),
+    ("high", gettext_lazy("High (0.67 and above)")),
 )
-_STATES = {
-    "pending": gettext_lazy("pending"),
-    "ingesting": gettext_lazy("ingesting"),
-    "extracted": gettext_lazy("extracted"),
-    "failed": gettext_lazy("failed"),
-    "empty": gettext_lazy("empty"),
-}
+Link = Callable[..., str]
 
 
 @page(VIEW)
-@require_GET
 def dashboard(request: HttpRequest) -> HttpResponseBase:
-    state = DashboardState.read(reverse("console:dashboard"), request.GET)
+    filters = DashboardFilters(reverse("console:dashboard"), request.GET)
     now = timezone.now()
-    user_pk = queries.user_pk(state.user) if state.user else None
-    problems = list(state.problems)
-    if state.user and user_pk is None:
-        problems.append(_("There is no user %(user)s.") % {"user": state.user})
-    elif state.is_backwards(now):
-        problems.append(_("The start lies after the end."))
-    context: dict[str, Any] = {"title": _("Dashboard"), "state": state, "chips": state.chips()}
-    if not problems or problems == list(state.problems):
-        context |= _numbers(state, now, user_pk)
-        reads.listed(request, "memory.dashboard", state, [state.user] if state.user else ())
-    return render(request, "console/dashboard.html", {**context, "problems": problems, **_health(state, user_pk)})
+    user_id = filters.data["user"]
+    user_pk = queries.user_pk(user_id) if user_id else None
+    conflicts = filters.conflicts(now, user_pk)
+    context: dict[str, Any] = {"title": _("Dashboard"), "filters": filters, **_health(filters, user_pk)}
+    if conflicts:
+        filters.problems += conflicts
+    else:
+        context |= _numbers(filters, now, user_pk)
+        record_list(request, "memory.dashboard", filters, [user_id] if user_id else ())
+    return render(request, "console/dashboard.html", context)
 
 
-def _numbers(state: DashboardState, now: datetime, user_pk: UUID | None) -> dict[str, Any]:
-    since, until = _span(state, now)
+def _numbers(filters: DashboardFilters, now: datetime, user_pk: UUID | None) -> dict[str, Any]:
+    since, until = filters.span(now)
+    until = until or now
+    since = since or until - RANGES["2y"]
     found = charts.edges(since, until)
-    selection = state.selection(now, user_pk)
-    # Clock hours and days, the first and the last cut where the time that was asked for begins and ends.
+    selection = filters.selection(now, user_pk)
+    # Full hours or days, except that the first starts, and the last ends, with the selected period.
     bounds = [to_ms(since), *found.ms[1:-1], to_ms(until)]
     shown = browse.dashboard(selection, bounds)
-    before = _before(selection, bounds)
-    lists = _Links(state)
-    trend = charts.trend(found, shown.buckets, [sum(bucket.values()) for bucket in before.buckets], lists.between)
+    length = bounds[-1] - bounds[0]
+    earlier = replace(selection, since_ms=None, until_ms=None)
+    before = browse.dashboard(earlier, [edge - length for edge in bounds], tops=("agents", "sessions"))
+    parameters = filters.parameters()
+    if not filters.has_times:
+        parameters["range"] = filters.data["range"]
+
+    def memories(**more: str) -> str:
+        """Return the address of a list with the dashboard's filters and one more."""
+        return f"{reverse('console:memories')}?{urlencode({**parameters, **more})}"
+
+    def memories_between(start: datetime, end: datetime) -> str:
+        others = {name: value for name, value in parameters.items() if name not in {"range", "from", "to"}}
+        times = {"tab": ALL_TAB, "from": f"{start:%Y-%m-%dT%H:%M}", "to": f"{end:%Y-%m-%dT%H:%M}"}
+        return f"{reverse('console:memories')}?{urlencode({**others, **times})}"
+
     return {
         "options": browse.facets(
             Selection(user_pk=user_pk, app_id=selection.app_id, project_id=selection.project_id), limit=100
         ),
         "since": since,
         "until": until,
-        "trend": trend,
+        "trend": charts.trend(
+            found, shown.buckets, [sum(bucket.values()) for bucket in before.buckets], memories_between
+        ),
         "trend_title": _UNITS[found.unit],
         "kpis": _kpis(shown, before),
-        "kinds": [_kind(tab, shown, lists) for tab in categories.TABS],
-        "bands": _bands(shown, lists),
+        "kinds": [_kind(tab, shown, memories) for tab in categories.TABS],
+        "bands": _bands(shown, memories),
         "unrated": shown.total - sum(count for _low, _high, count in shown.importance_bands),
         "average": shown.average_importance,
-        "tops": _tops(shown, lists),
+        "tops": _tops(shown, memories),
     }
-
-
-def _span(state: DashboardState, now: datetime) -> tuple[datetime, datetime]:
-    """What the dashboard shows; an end without a start looks back two years."""
-    since, until = state.span(now)
-    until = until or now
-    return since or until - RANGES["2y"], until
-
-
-def _before(selection: Selection, bounds: Sequence[int]) -> Dashboard:
-    """The same length of time right before."""
-    length = bounds[-1] - bounds[0]
-    earlier = replace(selection, since_ms=None, until_ms=None)
-    return browse.dashboard(earlier, [edge - length for edge in bounds], tops=("agents", "sessions"))
 
 
 def _kpis(shown: Dashboard, before: Dashboard) -> list[dict[str, Any]]:
     tabs = [charts.by_tab(bucket) for bucket in shown.buckets]
-    cards = [_kpi(_("All memories"), "", shown.total, before.total, [sum(bucket.values()) for bucket in shown.buckets])]
-    for tab, label in _KINDS.items():
-        now, earlier = shown.by_tab.get(tab, 0), before.by_tab.get(tab, 0)
-        cards.append(_kpi(label, tab, now, earlier, [bucket[tab] for bucket in tabs]))
-    cards.append(_kpi(_("Agents"), "", shown.unique_agents, before.unique_agents, ()))
-    return [*cards, _kpi(_("Sessions"), "", shown.unique_sessions, before.unique_sessions, ())]
+    cards = [
+        (_("All memories"), "", shown.total, before.total, [sum(bucket.values()) for bucket in tabs]),
+        *(
+            (TAB_LABELS[tab], tab, shown.by_tab.get(tab, 0), before.by_tab.get(tab, 0), [one[tab] for one in tabs])
+            for tab in categories.TABS
+        ),
+        (_("Agents"), "", shown.unique_agents, before.unique_agents, []),
+        (_("Sessions"), "", shown.unique_sessions, before.unique_sessions, []),
+    ]
+    return [
+        {
+            "label": label,
+            "kind": kind,
+            "now": now,
+            "change": charts.change(now, earlier),
+            "spark": charts.spark(values),
+        }
+        for label, kind, now, earlier, values in cards
+    ]
 
 
-def _kpi(label: Any, kind: str, now: int, before: int, values: Sequence[int]) -> dict[str, Any]:
-    return {
-        "label": label,
-        "kind": kind,
-        "now": now,
-        "change": charts.change(now, before),
-        "spark": charts.spark(values),
-    }
-
-
-class _Links:
-    """Addresses of lists that show what a number counts: the dashboard's own filters and one more."""
-
-    def __init__(self, state: DashboardState) -> None:
-        self._path = reverse("console:memories")
-        given = dict(state.parameters())
-        if not state.has_own_times:
-            given["range"] = state.range
-        self._given = given
-
-    def of(self, **more: str) -> str:
-        return f"{self._path}?{urlencode({**self._given, **more})}"
-
-    def between(self, since: datetime, until: datetime) -> str:
-        """All memories of a time, whatever the dashboard's own."""
-        given = {name: value for name, value in self._given.items() if name not in {"range", "from", "to"}}
-        given |= {"tab": ALL_TAB, "from": f"{since:%Y-%m-%dT%H:%M}", "to": f"{until:%Y-%m-%dT%H:%M}"}
-        return f"{self._path}?{urlencode(given)}"
-
-
-def _of(health: Health, part: str) -> Mapping[str, Any]:
-    """What an engine says of a part of itself; each says what it likes."""
-    found = health.data.get(part)
-    return found if isinstance(found, dict) else {}
-
-
-def _kind(tab: str, shown: Dashboard, lists: _Links) -> dict[str, Any]:
+def _kind(tab: str, shown: Dashboard, memories: Link) -> dict[str, Any]:
     counts = {category: shown.by_category.get(category, 0) for category in categories.TABS[tab]}
     total = sum(counts.values())
     rows = [
@@ -171,28 +135,29 @@ def _kind(tab: str, shown: Dashboard, lists: _Links) -> dict[str, Any]:
             "count": count,
             "share": count / total,
             "width": count / total,
-            "url": lists.of(tab=tab, category=category),
+            "url": memories(tab=tab, category=category),
         }
         for category, count in sorted(counts.items(), key=lambda pair: -pair[1])
         if count
     ]
-    return {"tab": tab, "title": _TITLES[tab], "total": total, "rows": rows, "url": lists.of(tab=tab)}
+    return {"tab": tab, "title": _TITLES[tab], "total": total, "rows": rows, "url": memories(tab=tab)}
 
 
-def _bands(shown: Dashboard, lists: _Links) -> list[dict[str, Any]]:
-    """From high to low, each with the list behind it and its place in the strip."""
+def _bands(shown: Dashboard, memories: Link) -> list[dict[str, Any]]:
+    """Return the bands of importance from high to low, each with its list's address and its position in the bar."""
     rated = sum(count for _low, _high, count in shown.importance_bands) or 1
     bands, start = [], 0.0
     for (name, label), (low, high, count) in zip(_BANDS, shown.importance_bands, strict=True):
-        share = count / rated
-        limits = {"importance_min": str(low) if low else "", "importance_max": str(high - 0.000001) if high < 1 else ""}
-        url = lists.of(tab=ALL_TAB, **{key: value for key, value in limits.items() if value})
-        bands.append({"name": name, "label": label, "count": count, "share": share, "x": start, "url": url})
-        start += share
+        limits = {"importance_min": str(low)} if low else {}
+        if high < 1:
+            limits["importance_max"] = str(high - 0.000001)
+        url = memories(tab=ALL_TAB, **limits)
+        bands.append({"name": name, "label": label, "count": count, "share": count / rated, "x": start, "url": url})
+        start += count / rated
     return bands[::-1]
 
 
-def _tops(shown: Dashboard, lists: _Links) -> list[dict[str, Any]]:
+def _tops(shown: Dashboard, memories: Link) -> list[dict[str, Any]]:
     found: tuple[tuple[str, list[Count], Callable[[Count], dict[str, str]]], ...] = (
         (_("Top agents"), shown.top_agents, lambda one: {"agent": one.key}),
         (_("Top sessions"), shown.top_sessions, lambda one: {"session": one.key, "user": one.user_id}),
@@ -207,7 +172,7 @@ def _tops(shown: Dashboard, lists: _Links) -> list[dict[str, Any]]:
                     "count": one.count,
                     "share": one.count / (shown.total or 1),
                     "width": one.count / counts[0].count,
-                    "url": lists.of(**{"tab": ALL_TAB, **named(one)}),
+                    "url": memories(**{"tab": ALL_TAB, **named(one)}),
                 }
                 for one in counts
             ],
@@ -216,14 +181,20 @@ def _tops(shown: Dashboard, lists: _Links) -> list[dict[str, Any]]:
     ]
 
 
-def _health(state: DashboardState, user_pk: UUID | None) -> dict[str, Any]:
-    health = get_engine().health(_HEALTH_SECONDS)
-    states = queries.resource_states(user_pk, state.app, state.project)
+def _health(filters: DashboardFilters, user_pk: UUID | None) -> dict[str, Any]:
+    engine = get_engine()
+    health = engine.health(_HEALTH_SECONDS)
+    # Which parts are reported depends on the engine.
+    parts = {name: part for name, part in health.data.items() if isinstance(part, dict)}
+    values = filters.cleaned_data
+    scope = {"user_id": user_pk, "app_id": values["app"], "project_id": values["project"]}
+    live = Resource.objects.filter(deleted_at__isnull=True, **{name: value for name, value in scope.items() if value})
+    states = queries.counts_by("status", live)
     return {
         "health": health,
-        "index": _of(health, "index").get("status", ""),
-        "failing": [error for part in ("embeddings", "llm") if (error := _of(health, part).get("error"))],
-        "capabilities": get_engine().capabilities(),
-        "states": [(label, states[name], name) for name, label in _STATES.items() if states.get(name)],
+        "index": parts.get("index", {}).get("status", ""),
+        "failing": [error for part in ("embeddings", "llm") if (error := parts.get(part, {}).get("error"))],
+        "capabilities": engine.capabilities(),
+        "states": [(label, states[name], name) for name, label in Resource.Status.choices if states.get(name)],
         "failures": queries.failures_waiting(),
     }

@@ -1,7 +1,6 @@
-"""What takes long: how far it is, what became of it, its one undo; and all that was asked for lately."""
+"""The pages of background jobs: progress, result, selection, stop and undo."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from django.contrib import messages
@@ -12,115 +11,162 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
-from django.views.decorators.http import require_GET, require_POST
 
 from accounts.admin_base import actor_of
 from accounts.audit import record
 from accounts.models import MemoryUser
-from console import keyset
-from console.access import CHANGE, DELETE, VIEW, page, render
-from console.lists import JobsState
-from console.scope import in_words
-from console.views.bulk import PURGE, REREAD, undoing
+from console import queries
+from console.access import CHANGE, DELETE, VIEW, page, render, require
+from console.filters import ORIGINS, TAB_LABELS, JobFilters
+from console.keyset import newest_first
+from console.views.bulk import PURGE, REREAD, undo_permission
 from core.rest import Forbidden
+from core.times import from_ms
 from operations import jobs, operator_jobs, reingest
 from operations.models import Job
+from store import categories
 
-ROWS: Final = 50
 EXPORT: Final = "accounts.export_memoryuser"
 KINDS: Final = {
     "delete": gettext_lazy("Move memories to trash"),
     "restore": gettext_lazy("Restore memories"),
-    "categorise": gettext_lazy("Change the category of memories"),
-    operator_jobs.PURGE: gettext_lazy("Purge the trash"),
-    operator_jobs.EXPORT: gettext_lazy("Export a user"),
-    operator_jobs.REREAD: gettext_lazy("Read sessions anew"),
+    "categorize": gettext_lazy("Change category"),
+    operator_jobs.PURGE: gettext_lazy("Purge memories"),
+    operator_jobs.EXPORT: gettext_lazy("Export user"),
+    operator_jobs.REREAD: gettext_lazy("Re-ingest sessions"),
     reingest.KIND: gettext_lazy("Move sessions to another engine"),
     jobs.UNDO: gettext_lazy("Undo"),
-}
-STATES: Final = {
-    "queued": gettext_lazy("waiting"),
-    "running": gettext_lazy("running"),
-    "done": gettext_lazy("done"),
-    "failed": gettext_lazy("failed"),
-    "stopped": gettext_lazy("stopped"),
 }
 _RESULTS: Final = {
     "changed": gettext_lazy("Changed"),
     "purged": gettext_lazy("Purged"),
     "undone": gettext_lazy("Undone"),
-    "reread": gettext_lazy("Read anew"),
+    "reread": gettext_lazy("Re-ingested"),
     "failed": gettext_lazy("Failed"),
-    "left": gettext_lazy("Left as they were"),
+    "left": gettext_lazy("Unchanged"),
     "rows": gettext_lazy("Rows"),
     "files": gettext_lazy("Files"),
-    "missing": gettext_lazy("Files that were missing"),
+    "missing": gettext_lazy("Missing files"),
     "bytes": gettext_lazy("Bytes"),
     "sessions": pgettext_lazy("how many", "Sessions"),
-    "messages": gettext_lazy("Messages told again"),
-    "made": gettext_lazy("Memories made"),
+    "messages": gettext_lazy("Messages replayed"),
+    "made": gettext_lazy("Memories created"),
     "replaced": gettext_lazy("Memories replaced"),
-    "unmatched": gettext_lazy("Decisions that matched nothing new"),
-    "failures": gettext_lazy("Sessions that stayed where they were"),
+    "unmatched": gettext_lazy("Unmatched decisions"),
+    "failures": gettext_lazy("Sessions not moved"),
 }
-_STOPPING: Final = {
+_STOP_PERMISSIONS: Final = {
     "delete": DELETE,
     "restore": DELETE,
-    "categorise": CHANGE,
+    "categorize": CHANGE,
     operator_jobs.PURGE: PURGE,
     operator_jobs.REREAD: REREAD,
 }
 
 
+# --- the selection of a job ------------------------------------------------------------------------------------------
+
+
+def _moment(milliseconds: int) -> str:
+    return f"{timezone.localtime(from_ms(milliseconds)):%Y-%m-%d %H:%M}"
+
+
+def _user(pk: str) -> str:
+    """Return the user id for a primary key, or the key itself if the user is erased."""
+    found = queries.find_user(pk)
+    return found[1] if found else pk
+
+
+_HIDDEN_BY: Final = {"user": gettext_lazy("a person"), "gateway": gettext_lazy("the gateway")}
+_CONDITIONS: Final[Mapping[str, tuple[Any, Callable[[Any], Any]]]] = {
+    "user_pk": (gettext_lazy("User"), _user),
+    "app_id": (gettext_lazy("App"), str),
+    "project_id": (gettext_lazy("Project"), str),
+    "tab": (gettext_lazy("Kind"), lambda tab: TAB_LABELS.get(tab, tab)),
+    "categories": (gettext_lazy("Category"), lambda names: ", ".join(str(categories.label(one)) for one in names)),
+    "agent_id": (gettext_lazy("Agent"), str),
+    "session_id": (gettext_lazy("Session"), str),
+    "origin": (gettext_lazy("Origin"), lambda origin: ORIGINS.get(origin, origin)),
+    "importance_min": (gettext_lazy("Minimum importance"), str),
+    "importance_max": (gettext_lazy("Maximum importance"), str),
+    "words": (gettext_lazy("Search text"), " ".join),
+    "since_ms": (gettext_lazy("From"), _moment),
+    "until_ms": (gettext_lazy("To"), _moment),
+    "in_trash": (gettext_lazy("In trash"), lambda _: gettext_lazy("yes")),
+    "hidden_by": (gettext_lazy("Hidden by"), lambda side: _HIDDEN_BY.get(side, side)),
+}
+
+
+def describe_selection(selection: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the conditions of `Selection.as_json` as labels and values. Unknown conditions keep their name."""
+    found = []
+    for name, value in selection.items():
+        label, write = _CONDITIONS.get(name, (name, str))
+        found.append((str(label), str(write(value))))
+    return found
+
+
+# --- pages -----------------------------------------------------------------------------------------------------------
+
+
 @page(VIEW)
-@require_GET
 def all_jobs(request: HttpRequest) -> HttpResponseBase:
-    state = JobsState.read(reverse("console:jobs"), request.GET)
-    found = keyset.newest_first(Job.objects.all(), state, time="created_at", limit=ROWS)
-    context: dict[str, Any] = {
-        "title": _("Jobs"),
-        "state": state,
-        "rows": found.rows,
-        "kinds": KINDS,
-        "states": STATES,
-        "problems": state.problems,
-        **state.neighbours(found),
-    }
+    filters = JobFilters(reverse("console:jobs"), request.GET)
+    found = newest_first(Job.objects.all(), filters, time="created_at")
+    context = {"title": _("Jobs"), "filters": filters, "kinds": KINDS, **found._asdict()}
     return render(request, "console/jobs.html", context)
 
 
 @page(VIEW)
-@require_GET
 def job(request: HttpRequest, job: str) -> HttpResponseBase:
-    """With `part=1` only how far it is; once it is over the whole page is asked for again."""
+    """Show a job. With `part=1`, return only its progress, or after its end a header that reloads the page."""
     found = jobs.get(job)
+    permission = "" if found.is_over else _stop_permission(found)
+    seconds_left = None  # unknown before the first item is done
+    if found.started_at and 0 < found.done < found.total:
+        passed = (timezone.now() - found.started_at).total_seconds()
+        seconds_left = max(1, round(passed * (found.total - found.done) / found.done))
+    context: dict[str, Any] = {
+        "title": KINDS.get(found.kind, found.kind),
+        "job": found,
+        "seconds_left": seconds_left,
+        "can_stop": bool(permission) and request.user.has_perm(permission) and not found.stop_asked_at,
+    }
     is_part = request.GET.get("part") == "1"
-    context = {"title": KINDS.get(found.kind, found.kind), "job": found, **_progress(request, found)}
     if is_part and not found.is_over:
         return render(request, "console/parts/progress.html", context)
-    answer = render(request, "console/job.html", {**context, **_outcome(request, found)})
+    target = found.params.get("target", {})
+    context |= {
+        "results": [(label, found.result[name]) for name, label in _RESULTS.items() if found.result.get(name)],
+        "filter": describe_selection(target.get("selection", {})),
+        "ticked": len(target["rows"]) if "rows" in target else None,
+        "can_undo": jobs.can_undo(found) and request.user.has_perm(undo_permission(found.kind)),
+        "has_archive": found.kind == operator_jobs.EXPORT
+        and found.status == Job.Status.DONE
+        and request.user.has_perm(EXPORT),
+    }
+    response = render(request, "console/job.html", context)
     if is_part:
-        answer["HX-Refresh"] = "true"
-    return answer
+        response["HX-Refresh"] = "true"
+    return response
 
 
-@page(VIEW)
-@require_POST
+@page(VIEW, "POST")
 def stop(request: HttpRequest, job: str) -> HttpResponseBase:
     found = jobs.get(job)
-    needed = _stopping(found)
-    if not needed or not request.user.has_perm(needed):
-        raise Forbidden(f"This needs the permission {needed}." if needed else "This cannot be stopped.")
+    permission = _stop_permission(found)
+    if not permission:
+        raise Forbidden(_("This job cannot be stopped."))
+    require(request, permission)
     jobs.stop(job)
     record(actor_of(request), "job.stop", subject_type="job", subject_id=str(found.pk))
-    messages.info(request, _("It ends after the step under way. What was done so far stays."))
+    messages.info(request, _("The job stops after the current step. Completed steps are kept."))
     return redirect("console:job", job=found.pk)
 
 
 @page(EXPORT)
-@require_GET
 def download(request: HttpRequest, job: str) -> HttpResponseBase:
-    """The archive that an export wrote."""
+    """Send the archive of an export."""
     found = jobs.get(job)
     path = operator_jobs.archive_of(found)
     user_id = MemoryUser.objects.filter(pk=found.params["user_pk"]).values_list("user_id", flat=True).first() or ""
@@ -135,40 +181,10 @@ def download(request: HttpRequest, job: str) -> HttpResponseBase:
     )
 
 
-def _progress(request: HttpRequest, found: Job) -> dict[str, Any]:
-    needed = "" if found.is_over else _stopping(found)
-    return {
-        "state_label": STATES[found.status],
-        "seconds_left": _seconds_left(found),
-        "can_stop": bool(needed) and request.user.has_perm(needed) and not found.stop_asked_at,
-    }
-
-
-def _stopping(found: Job) -> str:
-    """Whoever may begin it may end it: the permission, empty for what nobody ends."""
-    return undoing(jobs.get(found.params["job"]).kind) if found.kind == jobs.UNDO else _STOPPING.get(found.kind, "")
-
-
-def _seconds_left(found: Job) -> int | None:
-    """At the pace so far; None where there is nothing to reckon from."""
-    if found.started_at is None or not 0 < found.done < found.total:
-        return None
-    passed = (timezone.now() - found.started_at).total_seconds()
-    return max(1, round(passed * (found.total - found.done) / found.done))
-
-
-def _outcome(request: HttpRequest, found: Job) -> dict[str, Any]:
-    target = found.params.get("target", {})
-    of = found.params.get("job")
-    return {
-        "results": [(label, found.result[name]) for name, label in _RESULTS.items() if found.result.get(name)],
-        "filter": in_words(target.get("selection", {})),
-        "ticked": len(target["rows"]) if "rows" in target else None,
-        "reason": found.params.get("reason", ""),
-        "category": found.params.get("category", ""),
-        "undoes": of,
-        "can_undo": jobs.can_undo(found) and request.user.has_perm(undoing(found.kind)),
-        "has_archive": found.kind == operator_jobs.EXPORT
-        and found.status == Job.Status.DONE
-        and request.user.has_perm(EXPORT),
-    }
+def _stop_permission(found: Job) -> str:
+    """Return the permission to stop a job, which is the permission to start it; empty if it cannot be stopped."""
+    return (
+        undo_permission(jobs.get(found.params["job"]).kind)
+        if found.kind == jobs.UNDO
+        else _STOP_PERMISSIONS.get(found.kind, "")
+    )

@@ -1,8 +1,7 @@
-"""One memory: what agents read, what was changed, where it came from; edited, deleted and restored."""
-
-from __future__ import annotations
+"""The page of a memory with its text, history and source, and the pages to edit, delete and restore it."""
 
 import hashlib
+from collections.abc import Sequence
 from typing import Any, Final
 
 import orjson
@@ -15,63 +14,61 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from accounts.admin_base import actor_of
-from console import queries, reads
-from console.access import CHANGE, DELETE, VIEW, next_address, page, render
-from console.filters import ORIGINS, write_position
+from console import queries
+from console.access import CHANGE, DELETE, VIEW, next_address, page, record_view, render
+from console.filters import ORIGINS
 from console.forms import EditForm, ReasonForm
-from console.hidden import whys
-from console.records import record_of
-from console.text import compare, parts, shown
+from console.hidden import hidden_reasons
+from console.templatetags.panel import marked
+from console.text import compare, memory_item, parts
+from console.views.memories import write_position
 from engines.registry import get_engine
 from memories.queries import Event, history, superseded
 from memories.services import decisions, lookup
 from memories.services.lookup import MemoryRef
 from resources.queries import attachments_of
 from store import browse
+from store.text.tokens import required_tokens
 from store.types import Position, StoredMemory
 
-NAMED: Final = 20
+MAX_RELATED: Final = 20
 
 
 @page(VIEW)
-@require_GET
 def memory(request: HttpRequest, row: int) -> HttpResponseBase:
     found = browse.get(row)
     events = [*history(found.owner, found.memory_id), *superseded(found)]
-    reads.opened(request, "memory.view", found)
+    record_view(request, found)
     return render(request, "console/memory.html", _page(found, events))
 
 
 @page(VIEW)
-@require_GET
 def text(request: HttpRequest, row: int) -> HttpResponseBase:
-    """The whole text, for a list that was sent only the beginning."""
+    """Send the whole text to a list that shows only a piece of it, with the words of its search marked."""
     found = browse.get(row)
-    reads.opened(request, "memory.view", found)
-    return HttpResponse(format_html('<a href="{}">{}</a>', reverse("console:memory", args=[row]), found.text))
+    record_view(request, found)
+    written = marked(found.text, required_tokens(request.GET.get("q", "")))
+    return HttpResponse(format_html('<a href="{}">{}</a>', reverse("console:memory", args=[row]), written))
 
 
 @page(VIEW)
-@require_GET
 def raw(request: HttpRequest, row: int) -> HttpResponseBase:
-    """The row as it is stored, as JSON to keep; file contents never are in it."""
+    """Send the memory as a JSON file."""
     found = browse.get(row)
-    reads.opened(request, "memory.view", found, {"raw": True})
-    answer = HttpResponse(_indented(found), content_type="application/json")
-    answer["Content-Disposition"] = f'attachment; filename="memory-{row}.json"'
-    return answer
+    record_view(request, found, {"raw": True})
+    response = HttpResponse(_indented(found), content_type="application/json")
+    response["Content-Disposition"] = f'attachment; filename="memory-{row}.json"'
+    return response
 
 
-@page(CHANGE)
-@require_http_methods(["GET", "POST"])
+@page(CHANGE, "GET", "POST")
 def change(request: HttpRequest, row: int) -> HttpResponseBase:
-    """Other words, another category or importance: an override. What somebody else saved meanwhile is never lost."""
+    """Edit text, category or importance. If another operator saved meanwhile, ask before overwriting."""
     found = browse.get(row)
     if request.method != "POST":
-        reads.opened(request, "memory.view", found)
+        record_view(request, found)
         return _form(request, found, EditForm.of(found, etag_of(found)))
     form = EditForm(request.POST, memory=found)
     if not form.is_valid():
@@ -80,103 +77,96 @@ def change(request: HttpRequest, row: int) -> HttpResponseBase:
         lookup.lock_user(found.owner.user_pk)
         found = browse.get(row)
         if form.cleaned_data["etag"] == etag_of(found):
-            decisions.override(found.owner.user_pk, _which(found), form.correction(), actor=actor_of(request))
-            messages.success(request, _("Saved. Agents read the new words from now on."))
+            decisions.override(found.owner.user_pk, _ref(found), form.correction(), actor=actor_of(request))
+            messages.success(request, _("Saved. Agents now read the new text."))
             return redirect("console:memory", row=row)
-    return _stale(request, found, form)
+    # The page shows both texts. Saving again overwrites, because its form has the new `etag`.
+    saved, submitted = compare(found.text, form.cleaned_data["text"])
+    context = {
+        "title": _("The memory was changed meanwhile"),
+        "memory": found,
+        "form": form,
+        "saved": saved,
+        "submitted": submitted,
+        "etag": etag_of(found),
+    }
+    return render(request, "console/memory_stale.html", context, status=412)
 
 
-@page(CHANGE)
-@require_POST
+@page(CHANGE, "POST")
 def revert(request: HttpRequest, row: int) -> HttpResponseBase:
     found = browse.get(row)
-    decisions.undo_override(found.owner.user_pk, _which(found), actor=actor_of(request))
-    messages.success(request, _("The engine's text is back. The edits stay in the history."))
+    decisions.undo_override(found.owner.user_pk, _ref(found), actor=actor_of(request))
+    messages.success(request, _("Original text restored. Earlier edits stay in the history."))
     return redirect("console:memory", row=row)
 
 
-@page(DELETE)
-@require_POST
+@page(DELETE, "POST")
 def remove(request: HttpRequest, row: int) -> HttpResponseBase:
     found = browse.get(row)
     form = ReasonForm(request.POST)
     reason = form.cleaned_data["reason"] if form.is_valid() else ""
-    decisions.delete(found.owner.user_pk, _which(found), reason=reason, actor=actor_of(request))
+    decisions.delete(found.owner.user_pk, _ref(found), reason=reason, actor=actor_of(request))
     messages.success(request, _("Moved to trash."), extra_tags=reverse("console:memory-restore", args=[row]))
     return redirect(next_address(request, reverse("console:memory", args=[row])))
 
 
-@page(DELETE)
-@require_POST
-def bring_back(request: HttpRequest, row: int) -> HttpResponseBase:
+@page(DELETE, "POST")
+def restore(request: HttpRequest, row: int) -> HttpResponseBase:
     found = browse.get(row)
-    decisions.restore(found.owner.user_pk, _which(found), actor=actor_of(request))
-    messages.success(request, _("Restored. Agents find it again."))
+    decisions.restore(found.owner.user_pk, _ref(found), actor=actor_of(request))
+    messages.success(request, _("Restored. Agents can find it again."))
     return redirect("console:memory", row=row)
 
 
 def etag_of(memory: StoredMemory) -> str:
-    """Tells one wording from another."""
-    wording = orjson.dumps([memory.text, memory.category, memory.importance])
-    return hashlib.sha256(wording).hexdigest()[:32]
+    """Return a hash that identifies the version of a memory."""
+    return hashlib.sha256(orjson.dumps([memory.text, memory.category, memory.importance])).hexdigest()[:32]
 
 
 def _page(found: StoredMemory, events: list[Event]) -> dict[str, Any]:
-    override = _in_force(events)
-    before = _original(events) if override is not None else None
-    files = attachments_of(found.owner, [found.session_id]) if found.session_id else {}
+    undone = {event.values["override_id"] for event in events if event.action == "override_undo"}
+    overrides = [event for event in events if event.action == "override"]
+    is_edited = any(event.values["override_id"] not in undone for event in overrides)
+    originals = [event.values["text"] for event in events if event.action == "original"]
+    before = originals[-1] if is_edited and originals else None
+    session_id = found.session_id or ""
+    files = attachments_of(found.owner, [session_id]) if session_id else {}
+    # The address opens the session's list at this memory.
+    position = write_position(Position(found.created_at_ms, found.row + 1))
+    session = {"tab": "all", "user": found.owner.user_id, "session": session_id, "after": position}
     return {
         "title": _("Memory of %(user)s") % {"user": found.owner.user_id},
         "memory": found,
-        "item": shown(found, is_edited=override is not None),
+        "item": memory_item(found, is_edited=is_edited),
         "parts": list(parts(found.text)),
         "changes": compare(before, found.text) if before is not None and before != found.text else None,
-        "revision": sum(event.action == "override" for event in events),
-        "is_edited": override is not None,
+        "revision": len(overrides),
+        "is_edited": is_edited,
         "events": events[::-1],
-        "around": queries.around(found),
-        "source": queries.source_files([found]).get(found.session_id or ""),
-        "attachments": files.get(found.session_id or "", ()),
+        "neighbors": queries.neighbors(found),
+        "source": queries.source_files([found]).get(session_id),
+        "attachments": files.get(session_id, ()),
         "raw": _indented(found),
         "origin": ORIGINS.get(found.origin, found.origin),
-        "session_url": _session_url(found),
+        "session_url": f"{reverse('console:memories')}?{urlencode(session)}",
         "is_hidden": found.hidden_at is not None or found.is_session_hidden,
-        "why": whys([found]).get(found.row),
-        "made_of": _named(found, "sources"),
-        "replaces": _named(found, "supersedes"),
+        "hidden_reason": hidden_reasons([found]).get(found.row),
+        "sources": _existing(found, found.sources),
+        "replaces": _existing(found, found.supersedes),
         "is_pending": found.memory_type == "unprocessed_message" and get_engine().is_external,
     }
 
 
-def _named(found: StoredMemory, field: str) -> list[StoredMemory]:
-    """The memories that its record names, as far as they are still there."""
-    pairs = [(found.owner, memory_id) for memory_id in found.payload.get(field, ())[:NAMED]]
+def _existing(found: StoredMemory, memory_ids: Sequence[str]) -> list[StoredMemory]:
+    """Return the memories with these ids, at most `MAX_RELATED`, without those that no longer exist."""
+    pairs = [(found.owner, memory_id) for memory_id in memory_ids[:MAX_RELATED]]
     rows = queries.stored_of(pairs)
     return [rows[pair] for pair in pairs if pair in rows]
 
 
-def _session_url(found: StoredMemory) -> str:
-    """The session's list, open where the memory stands."""
-    named = {"tab": "all", "user": found.owner.user_id, "session": found.session_id or ""}
-    place = write_position(Position(found.created_at_ms, found.row + 1))
-    return f"{reverse('console:memories')}?{urlencode({**named, 'after': place})}"
-
-
-def _in_force(events: list[Event]) -> Event | None:
-    """The correction that holds now."""
-    undone = {event.values["override_id"] for event in events if event.action == "override_undo"}
-    standing = [event for event in events if event.action == "override" and event.values["override_id"] not in undone]
-    return standing[-1] if standing else None
-
-
-def _original(events: list[Event]) -> str | None:
-    """What the engine said before the correction that holds now."""
-    texts = [event.values["text"] for event in events if event.action == "original"]
-    return texts[-1] if texts else None
-
-
 def _indented(found: StoredMemory) -> str:
-    return orjson.dumps(record_of(found), option=orjson.OPT_INDENT_2).decode()
+    return orjson.dumps(queries.as_json(found), option=orjson.OPT_INDENT_2).decode()
 
 
 def _form(request: HttpRequest, found: StoredMemory, form: EditForm, *, status: int = 200) -> HttpResponse:
@@ -184,19 +174,5 @@ def _form(request: HttpRequest, found: StoredMemory, form: EditForm, *, status: 
     return render(request, "console/memory_edit.html", context, status=status)
 
 
-def _stale(request: HttpRequest, found: StoredMemory, form: EditForm) -> HttpResponse:
-    """Both texts, and the choice between them: saving again is meant."""
-    saved, yours = compare(found.text, form.cleaned_data["text"])
-    context = {
-        "title": _("Somebody was faster"),
-        "memory": found,
-        "form": form,
-        "saved": saved,
-        "yours": yours,
-        "etag": etag_of(found),
-    }
-    return render(request, "console/memory_stale.html", context, status=412)
-
-
-def _which(found: StoredMemory) -> MemoryRef:
+def _ref(found: StoredMemory) -> MemoryRef:
     return MemoryRef(found.memory_id, app_id=found.owner.app_id, project_id=found.owner.project_id)

@@ -1,9 +1,9 @@
-"""The trash: memories and sessions that can come back until they are purged, and what was deleted lately."""
+"""The trash: deleted memories, sessions and resources, which can be restored until they are purged."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
+from uuid import UUID
 
 from django.contrib import messages
 from django.db.models import QuerySet
@@ -14,152 +14,195 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext, pgettext
-from django.views.decorators.http import require_GET, require_POST
 
 from accounts.admin_base import actor_of
-from console import counts, keyset, queries, reads
-from console.access import DELETE, VIEW, next_address, page, render
-from console.filters import parse_position, write_position
-from console.hidden import whys
-from console.lists import SessionTrashState, TrashState
-from console.selecting import seal
-from console.state import plain
-from console.text import shown
+from console import queries
+from console.access import DELETE, VIEW, next_address, page, record_list, render, require
+from console.filters import FILE_TYPES, ResourceTrashFilters, SessionTrashFilters, TrashFilters
+from console.forms import unknown_user
+from console.hidden import hidden_reasons, tombstones_of
+from console.keyset import ROWS, newest_first
+from console.signed_values import sign_target
+from console.text import memory_item
 from console.views.bulk import PURGE
-from core.errors import BadRequest
-from core.rest import Forbidden
+from console.views.memories import count_up_to, page_links
+from console.views.resources import DELETE_FILES, VIEW_FILES
+from core.errors import BadRequest, Conflict, NotFound
+from core.localization import localized
 from memories.models import Tombstone
 from memories.services.decisions import restore_sessions
-from operations import bulk, jobs, operator_jobs, purge, worker
+from operations import bulk, jobs, operator_jobs, purge
 from operations.models import Job
+from resources import services
+from resources.models import IN_TRASH, Resource
 from store import browse
-from store.browse import BrowsePage, Selection
-from store.models import Session
-from store.types import Owner, StoredMemory
+from store.browse import Selection
+from store.models import Memory
+from store.types import Owner
 
-ROWS: Final = 50
 RECENT: Final = 5
 MAX_COUNTED: Final = 5_000
+_FILTERS: Final = {"sessions": SessionTrashFilters, "resources": ResourceTrashFilters}
 
 
 @page(VIEW)
-@require_GET
 def trash(request: HttpRequest) -> HttpResponseBase:
-    address = reverse("console:trash")
-    is_of_sessions = request.GET.get("kind") == "sessions"
-    state: TrashState | SessionTrashState = (
-        SessionTrashState.read(address, request.GET) if is_of_sessions else TrashState.read(address, request.GET)
-    )
-    user_pk = queries.user_pk(state.user) if state.user else None
-    problems = list(state.problems)
+    kind = _FILTERS.get(request.GET.get("kind", ""), TrashFilters)
+    filters = kind(reverse("console:trash"), request.GET)
+    may_view_files = request.user.has_perm(VIEW_FILES)
+    if kind is ResourceTrashFilters:
+        require(request, VIEW_FILES)
+    user_id = filters.data["user"]
+    user_pk = queries.user_pk(user_id) if user_id else None
     retention = purge.retention()
     context: dict[str, Any] = {
         "title": _("Trash"),
-        "state": state,
+        "filters": filters,
         "days": retention.days if retention else None,
-        "tabs": _tabs(state),
+        "tabs": _tabs(filters, may_view_files=may_view_files),
     }
-    if state.user and user_pk is None:
-        problems.append(_("There is no user %(user)s.") % {"user": state.user})
-    elif isinstance(state, SessionTrashState):
-        context |= _sessions(state, user_pk, retention)
-    elif state.kind == "aside":
-        context |= _set_aside(state, Selection(user_pk=user_pk, in_trash=True, hidden_by="gateway"))
+    if user_id and user_pk is None:
+        filters.problems.append(unknown_user(user_id))
+    elif isinstance(filters, ResourceTrashFilters):
+        context |= _resources(filters, user_pk, retention)
+    elif isinstance(filters, SessionTrashFilters):
+        context |= _sessions(filters, user_pk, retention)
     else:
-        context |= _memories(state, Selection(user_pk=user_pk, in_trash=True, hidden_by="user"), retention)
-    reads.listed(request, "memory.trash", state, context.pop("users", ()))
-    recent = [] if state.after or state.before or state.user else _recent()
-    return render(request, "console/trash.html", {**context, "problems": problems, "recent": recent})
+        context |= _memories(filters, user_pk, retention)
+    record_list(request, "memory.trash", filters, context.pop("users", ()))
+    is_start = not (user_id or filters.data["after"] or filters.data["before"])
+    return render(request, "console/trash.html", {**context, "recent": _recent() if is_start else []})
 
 
-@page(DELETE)
-@require_POST
+@page(DELETE, "POST")
 def sessions(request: HttpRequest) -> HttpResponseBase:
-    """Deleted sessions are restored, or purged after a preview."""
-    found = list(_deleted_sessions().filter(pk__in=plain(request.POST.getlist("id")[:ROWS])))
+    """Restore deleted sessions, or purge them after a preview."""
+    ids = queries.without_nul(request.POST.getlist("id")[:ROWS])
+    found = list(_deleted_sessions().filter(pk__in=ids))
     verb, back = request.POST.get("do", ""), next_address(request, f"{reverse('console:trash')}?kind=sessions")
     if not found:
-        messages.warning(request, _("Nothing was selected."))
+        messages.warning(request, _("No rows are selected. Select at least one."))
         return redirect(back)
     if verb == "restore":
-        return _restore(request, found, back)
+        sessions = [(Owner(one.user.pk, one.user.user_id, one.app_id, one.project_id), one.session_id) for one in found]
+        restored = len(restore_sessions(sessions, actor=actor_of(request)))
+        message = ngettext("%(count)s session restored.", "%(count)s sessions restored.", restored)
+        messages.success(request, message % {"count": restored})
+        if restored < len(sessions):
+            messages.warning(request, _("Sessions of resources in the trash were not restored. Restore the resources."))
+        return redirect(back)
     if verb != "purge":
-        raise BadRequest("This is nothing that can be done with deleted sessions.")
-    if not request.user.has_perm(PURGE):
-        raise Forbidden(f"This needs the permission {PURGE}.")
+        raise BadRequest(_("This action is not available for deleted sessions."))
+    require(request, PURGE)
     if not request.POST.get("confirmed"):
-        rows, numbers = _session_rows(found)
-        context: dict[str, Any] = {"title": _("Purge these sessions for good?"), "found": found, "back": back}
-        context["numbers"] = {pk: numbers.get(row, 0) for pk, row in rows.items()}
-        context["total"] = sum(numbers.values())
-        return render(request, "console/trash_sessions.html", context)
-    job = operator_jobs.empty_sessions([one.pk for one in found], actor=actor_of(request))
-    worker.wake()
+        numbers = _memory_counts(found)
+        context = {"title": _("Purge these sessions?"), "found": found, "back": back, "numbers": numbers}
+        return render(request, "console/trash_sessions.html", {**context, "total": sum(numbers.values())})
+    job = operator_jobs.purge_sessions([one.pk for one in found], actor=actor_of(request))
     return redirect("console:job", job=job.pk)
 
 
-def _memories(state: TrashState, selection: Selection, retention: timedelta | None) -> dict[str, Any]:
-    found = _page(state, selection)
-    deleted = _tombstones(found.memories)
+@page(DELETE_FILES, "POST")
+def resources(request: HttpRequest) -> HttpResponseBase:
+    """Restore deleted resources, or purge them after a preview."""
+    ids = queries.without_nul(request.POST.getlist("id")[:ROWS])
+    found = list(_deleted_resources().filter(pk__in=ids))
+    verb, back = request.POST.get("do", ""), next_address(request, f"{reverse('console:trash')}?kind=resources")
+    if not found:
+        messages.warning(request, _("No rows are selected. Select at least one."))
+        return redirect(back)
+    if verb == "restore":
+        _restore_resources(request, found)
+        return redirect(back)
+    if verb != "purge":
+        raise BadRequest(_("This action is not available for deleted resources."))
+    require(request, PURGE)
+    if not request.POST.get("confirmed"):
+        numbers = _memory_counts(found)
+        context = {"title": _("Purge these resources?"), "found": found, "back": back, "numbers": numbers}
+        return render(request, "console/trash_resources.html", {**context, "total": sum(numbers.values())})
+    job = operator_jobs.purge_resources([one.pk for one in found], actor=actor_of(request))
+    return redirect("console:job", job=job.pk)
+
+
+def _restore_resources(request: HttpRequest, found: Sequence[Resource]) -> None:
+    """Restore resources, and show the refusals of those that cannot be restored."""
+    restored = 0
+    for one in found:
+        try:
+            services.restore_as(one.user_id, one.user.user_id, one.pk, actor=actor_of(request))
+            restored += 1
+        except (Conflict, NotFound) as error:
+            messages.error(request, f"{one.filename}: {localized(error.detail)}")
+    if restored:
+        message = ngettext("%(count)s resource restored.", "%(count)s resources restored.", restored)
+        messages.success(request, message % {"count": restored})
+
+
+def _resources(filters: ResourceTrashFilters, user_pk: UUID | None, retention: timedelta | None) -> dict[str, Any]:
+    deleted = _deleted_resources()
+    if user_pk is not None:
+        deleted = deleted.filter(user_id=user_pk)
+    found = newest_first(deleted, filters, time="deleted_at")
+    numbers = _memory_counts(found.rows)
     return {
-        "rows": [
-            {"item": shown(memory), "tombstone": deleted.get(memory.row), **_end(deleted.get(memory.row), retention)}
-            for memory in found.memories
+        "files": [
+            {"resource": one, "count": numbers[one.pk], **_days_left(one.deleted_at, retention)} for one in found.rows
         ],
-        "target": seal(bulk.freeze(selection)),
-        **_around(state, selection, found),
+        "types": FILE_TYPES,
+        "total": deleted.count(),
+        "users": [one.user.user_id for one in found.rows],
+        "previous": found.previous,
+        "following": found.following,
     }
 
 
-def _set_aside(state: TrashState, selection: Selection) -> dict[str, Any]:
-    """What nobody deleted: it comes back with its source, or not at all."""
-    found = _page(state, selection)
-    why = whys(found.memories)
-    return {
-        "set_aside": [{"item": shown(memory), "why": why[memory.row]} for memory in found.memories],
-        **_around(state, selection, found),
-    }
+def _deleted_resources() -> QuerySet[Resource]:
+    return Resource.objects.filter(IN_TRASH).select_related("user")
 
 
-def _page(state: TrashState, selection: Selection) -> BrowsePage:
-    return browse.page(
-        selection,
-        after=parse_position(state.after) if state.after else None,
-        before=parse_position(state.before) if state.before else None,
-        limit=ROWS,
-    )
-
-
-def _around(state: TrashState, selection: Selection, found: BrowsePage) -> dict[str, Any]:
-    total = browse.count(selection, at_most=MAX_COUNTED)
-    return {
+def _memories(filters: TrashFilters, user_pk: UUID | None, retention: timedelta | None) -> dict[str, Any]:
+    """Return deleted memories, or those hidden by the gateway, which can only be restored with their source."""
+    is_auto_hidden = filters.data["kind"] == "aside"
+    selection = Selection(user_pk=user_pk, in_trash=True, hidden_by="gateway" if is_auto_hidden else "user")
+    values = filters.cleaned_data
+    found = browse.page(selection, after=values["after"], before=values["before"], limit=ROWS)
+    total, written = count_up_to(selection, MAX_COUNTED)
+    context: dict[str, Any] = {
         "total": total,
-        "written_total": f"{total:,}+" if total == MAX_COUNTED else f"{total:,}",
+        "written_total": written,
         "users": [memory.owner.user_id for memory in found.memories],
-        "previous": state.first_page(before=write_position(found.newer)) if found.newer else "",
-        "following": state.first_page(after=write_position(found.older)) if found.older else "",
+        **page_links(filters, found),
     }
+    if is_auto_hidden:
+        reasons = hidden_reasons(found.memories)
+        return {
+            **context,
+            "hidden": [{"item": memory_item(one), "hidden_reason": reasons[one.row]} for one in found.memories],
+        }
+    deleted = tombstones_of([memory.row for memory in found.memories])
+    rows = []
+    for memory in found.memories:
+        tombstone = deleted.get(memory.row)
+        deleted_at = tombstone.created_at if tombstone else None
+        rows.append({"item": memory_item(memory), "tombstone": tombstone, **_days_left(deleted_at, retention)})
+    return {**context, "rows": rows, "target": sign_target(bulk.freeze(selection))}
 
 
-def _tombstones(memories: tuple[StoredMemory, ...]) -> dict[int | None, Tombstone]:
-    found = Tombstone.objects.filter(row__in=[memory.row for memory in memories], undone_at__isnull=True)
-    return {one.row_id: one for one in found}
-
-
-def _sessions(state: SessionTrashState, user_pk: Any, retention: timedelta | None) -> dict[str, Any]:
+def _sessions(filters: SessionTrashFilters, user_pk: UUID | None, retention: timedelta | None) -> dict[str, Any]:
     deleted = _deleted_sessions()
     if user_pk is not None:
         deleted = deleted.filter(user_id=user_pk)
-    found = keyset.newest_first(deleted, state, time="created_at", limit=ROWS)
-    rows, numbers = _session_rows(found.rows)
+    found = newest_first(deleted, filters, time="created_at")
+    numbers = _memory_counts(found.rows)
     return {
         "sessions": [
-            {"tombstone": one, "count": numbers.get(rows.get(one.pk, 0), 0), **_end(one, retention)}
-            for one in found.rows
+            {"tombstone": one, "count": numbers[one.pk], **_days_left(one.created_at, retention)} for one in found.rows
         ],
         "total": deleted.count(),
         "users": [one.user.user_id for one in found.rows],
-        **state.neighbours(found),
+        "previous": found.previous,
+        "following": found.following,
     }
 
 
@@ -167,28 +210,27 @@ def _deleted_sessions() -> QuerySet[Tombstone]:
     return purge.due(None).filter(memory_id="")
 
 
-def _session_rows(found: list[Tombstone]) -> tuple[dict[str, int], dict[int, int]]:
-    """The sessions of tombstones, and how many memories each holds: two statements."""
-    wanted = {(one.user_id, one.app_id, one.project_id, one.session_id): one.pk for one in found}
-    sessions = Session.objects.filter(session_id__in=[one.session_id for one in found]).values_list(
-        "user_id", "app_id", "project_id", "session_id", "pk"
-    )
-    rows = {wanted[row[:4]]: row[4] for row in sessions if row[:4] in wanted}
-    return rows, counts.held_by(rows.values())
+def _memory_counts(found: Sequence[Tombstone] | Sequence[Resource]) -> dict[str, int]:
+    """Return the numbers of memories of deleted sessions, which the rollups exclude, by key. Two statements."""
+    sessions = {(one.user_id, one.app_id, one.project_id, one.session_id): one.pk for one in found}
+    rows = queries.session_rows(sessions)
+    numbers = queries.counts_by("session", Memory.objects.filter(session__in=list(rows.values())))
+    return {one.pk: numbers.get(rows.get(one.pk), 0) for one in found}
 
 
-def _end(tombstone: Tombstone | None, retention: timedelta | None) -> dict[str, Any]:
-    """In how many days it is purged; None where the trash is kept for ever."""
-    if tombstone is None or retention is None:
+def _days_left(deleted_at: datetime | None, retention: timedelta | None) -> dict[str, Any]:
+    """Return the days until the purge, rounded up; None if the trash is kept forever."""
+    if deleted_at is None or retention is None:
         return {"days_left": None}
-    left: timedelta = tombstone.created_at + retention - timezone.now()
+    left = deleted_at + retention - timezone.now()
     days = max(0, -(-left // timedelta(days=1)))
     return {"days_left": days, "is_soon": days <= 3}
 
 
 def _recent() -> list[dict[str, Any]]:
-    """The last deletions of many that can still be undone, without those that nothing is left of."""
-    found = Job.objects.filter(kind="delete", undone_at__isnull=True, done__gt=0, created_at__gt=_a_while_ago())
+    """Return the last bulk deletions that changed something and can be undone."""
+    since = timezone.now() - jobs.KEPT
+    found = Job.objects.filter(kind="delete", undone_at__isnull=True, done__gt=0, created_at__gt=since)
     latest = found.filter(status__in=["done", "stopped", "failed"]).order_by("-created_at")[:RECENT]
     return [
         {
@@ -201,22 +243,11 @@ def _recent() -> list[dict[str, Any]]:
     ]
 
 
-def _a_while_ago() -> datetime:
-    return timezone.now() - jobs.KEPT
-
-
-def _restore(request: HttpRequest, found: list[Tombstone], back: str) -> HttpResponseBase:
-    named = [(Owner(one.user.pk, one.user.user_id, one.app_id, one.project_id), one.session_id) for one in found]
-    restored = len(restore_sessions(named, actor=actor_of(request)))
-    said = ngettext("%(count)s session restored.", "%(count)s sessions restored.", restored)
-    messages.success(request, said % {"count": restored})
-    return redirect(back)
-
-
-def _tabs(state: TrashState | SessionTrashState) -> list[dict[str, Any]]:
-    every = (
-        (_("Memories"), TrashState(path=state.path, user=state.user)),
-        (pgettext("list", "Sessions"), SessionTrashState(path=state.path, user=state.user)),
-        (_("Set aside"), TrashState(path=state.path, user=state.user, kind="aside")),
-    )
-    return [{"label": label, "url": one.url(), "is_on": one.kind == state.kind} for label, one in every]
+def _tabs(filters: TrashFilters, *, may_view_files: bool) -> list[dict[str, Any]]:
+    kinds = [("", _("Memories")), ("sessions", pgettext("list", "Sessions")), ("aside", _("Auto-hidden"))]
+    if may_view_files:
+        kinds.insert(2, ("resources", _("Resources")))
+    return [
+        {"label": label, "url": filters.first_page(kind=kind), "is_on": kind == filters.data["kind"]}
+        for kind, label in kinds
+    ]

@@ -1,10 +1,10 @@
-/* Everything here only quickens what already works with plain links and forms. */
+/* Progressive enhancement: every function of the panel works without this script, by links and forms. */
 'use strict';
 {
   const one = (s, root = document) => root.querySelector(s);
   const all = (s, root = document) => [...root.querySelectorAll(s)];
 
-  // The viewer's time zone, so that pages speak of the viewer's days
+  // The browser's time zone, in which the server formats times
   const zone = encodeURIComponent(Intl.DateTimeFormat().resolvedOptions().timeZone || 'UTC');
   document.cookie = `mg_zone=${zone}; path=/; max-age=31536000; SameSite=Lax${location.protocol === 'https:' ? '; Secure' : ''}`;
 
@@ -33,18 +33,18 @@
     drops.filter((d) => d.open).forEach((d) => { d.open = false; one('summary', d).focus(); });
   });
 
-  // Selection: tick, shift-tick a range, the page, "all that match". The bar is always there, so nothing jumps.
+  // Selection of rows: single, a range with Shift, the page, all matches. The bar is always visible, so the layout does not shift.
   for (const form of all('form[data-select]')) {
     const boxes = all('input[name="id"]', form), head = one('[data-all]', form), bar = one('.mg-bulk', form);
-    const offer = one('[data-take-all]', form), matching = one('input[name="matching"]', form);
+    const matchingLabel = one('[data-take-all]', form), matching = one('input[name="matching"]', form);
     let last = null;
-    const show = () => {
+    const update = () => {
       const n = boxes.filter((b) => b.checked).length;
       if (head) { head.checked = n > 0 && n === boxes.length; head.indeterminate = n > 0 && n < boxes.length; }
       if (matching && n < boxes.length) matching.checked = false;
-      if (offer) offer.hidden = n < boxes.length || n === 0;
-      const whole = matching && matching.checked;
-      one('[data-n]', bar).textContent = (whole ? Number(form.dataset.total) : n).toLocaleString('en');
+      if (matchingLabel) matchingLabel.hidden = n < boxes.length || n === 0;
+      const isAll = matching && matching.checked;
+      one('[data-n]', bar).textContent = (isAll ? Number(form.dataset.total) : n).toLocaleString('en');
       bar.classList.toggle('is-on', n > 0);
       one('[data-none]', bar).classList.toggle('mg-vh', n > 0);
       one('[data-some]', bar).hidden = n === 0;
@@ -58,27 +58,27 @@
         boxes.slice(a, b + 1).forEach((box) => { box.checked = e.target.checked; });
       }
       last = e.target;
-      show();
+      update();
     });
     if (head) {
       head.parentElement.hidden = false;
-      head.addEventListener('change', () => { boxes.forEach((b) => { b.checked = head.checked; }); show(); });
+      head.addEventListener('change', () => { boxes.forEach((b) => { b.checked = head.checked; }); update(); });
     }
     all('[data-group]', form).forEach((g) => {
       g.parentElement.hidden = false;
       g.addEventListener('change', () => {
         all('input[name="id"]', g.closest('.mg-batch')).forEach((b) => { b.checked = g.checked; });
-        show();
+        update();
       });
     });
-    if (matching) matching.addEventListener('change', show);
-    const drop = one('[data-clear]', form);
-    if (drop) drop.addEventListener('click', () => { boxes.forEach((b) => { b.checked = false; }); show(); (head || boxes[0]).focus(); });
-    window.addEventListener('pageshow', show);
-    show();
+    if (matching) matching.addEventListener('change', update);
+    const clear = one('[data-clear]', form);
+    if (clear) clear.addEventListener('click', () => { boxes.forEach((b) => { b.checked = false; }); update(); (head || boxes[0]).focus(); });
+    window.addEventListener('pageshow', update);
+    update();
   }
 
-  // A second click on the same button is no second order. An export leaves the page as it is, so it may be asked for again.
+  // A double click submits a form once. An export does not leave the page, so it can be repeated after two seconds.
   const sent = new Map();
   document.addEventListener('submit', (e) => {
     if (e.target.method !== 'post') return;
@@ -88,27 +88,27 @@
   });
   window.addEventListener('pageshow', () => sent.clear());
 
-  // Notices close on request only
+  // Notices stay until they are closed
   all('.mg-note .mg-x').forEach((x) => x.addEventListener('click', () => { x.closest('.mg-note').remove(); one('#content-start').focus(); }));
 
-  // Character counter: counts as the server does (code points); the sentence below says when it is too much
+  // Character counter. Counts code points, as the server does; an error below the field appears above the limit
   all('[data-count]').forEach((area) => {
     const out = one('#' + area.dataset.count), max = Number(area.dataset.max), err = one('#' + area.dataset.count + '-err');
-    const tell = () => {
+    const update = () => {
       const n = [...area.value.replace(/\r\n/g, '\n').trim()].length, over = n > max;
       out.textContent = n.toLocaleString('en');
       out.parentElement.classList.toggle('mg-down', over);
       area.setAttribute('aria-invalid', over);
       if (err) { err.hidden = !over; one('[data-over]', err).textContent = (n - max).toLocaleString('en'); }
     };
-    area.addEventListener('input', tell);
-    tell();
+    area.addEventListener('input', update);
+    update();
   });
 
-  // Selects that stand for links: choosing is enough
+  // Selects that submit their form when changed
   all('form[data-auto] select').forEach((s) => s.addEventListener('change', () => s.form.requestSubmit()));
 
-  // Copying is for those who have script at all
+  // Copy buttons, hidden without this script
   all('[data-copy]').forEach((b) => {
     b.hidden = false;
     b.addEventListener('click', async () => {
@@ -117,7 +117,7 @@
     });
   });
 
-  // Keys. Single letters can be switched off (WCAG 2.1.4); the choice is kept in this browser.
+  // Keyboard shortcuts. They can be disabled (WCAG 2.1.4); the setting is stored in this browser
   const dialog = one('#mg-keys'), keysBox = one('#mg-keys-on');
   const keysOn = () => localStorage.getItem('mg.keys') !== 'off';
   if (keysBox) {

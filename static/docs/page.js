@@ -7,6 +7,6 @@ SwaggerUIBundle({
   domNode: container,
   deepLinking: true,
   displayRequestDuration: true,
-  // Swagger UI would otherwise ask a foreign service whether the schema is valid.
+  // By default, Swagger UI sends the schema to an external validator.
   validatorUrl: null,
 });

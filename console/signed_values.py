@@ -1,0 +1,58 @@
+"""Signed values in pages: the selection of a list, frozen when the list was shown, and the data to undo a decision."""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from django.core import signing
+from django.http import QueryDict
+
+from core.errors import BadRequest
+from core.messages import Message as _
+from memories.services.decisions import Change
+from operations import bulk, jobs
+from operations.bulk import Target
+
+_SALT: Final = "console.selecting"
+_UNDO_SALT: Final = "console.undo"
+_ROW: Final = re.compile(r"[0-9]{1,18}")
+
+
+def sign_target(target: Target) -> str:
+    """Return a frozen selection as text for a form. It excludes rows that are written later."""
+    return signing.dumps(target.as_json(), salt=_SALT, compress=True)
+
+
+def read_target(sealed: str) -> Target:
+    """Return the selection. Raises: `BadRequest` for a text that is not from `sign_target`."""
+    try:
+        return Target.from_json(signing.loads(sealed, salt=_SALT))
+    except (signing.BadSignature, KeyError, TypeError, ValueError):
+        raise BadRequest(_("The selection is not valid. Select the rows in the list again.")) from None
+
+
+def sign_undo(kind: str, changes: Sequence[Change]) -> str:
+    """Return the changes of a decision as text for the address that undoes them."""
+    return signing.dumps([kind, changes], salt=_UNDO_SALT, compress=True)
+
+
+def read_undo(sealed: str) -> tuple[str, list[Change]]:
+    """Return the kind and the changes of a decision. Raises: `BadRequest` for a text that is not from `sign_undo`."""
+    try:
+        kind, changes = signing.loads(sealed, salt=_UNDO_SALT, max_age=jobs.KEPT)
+    except signing.BadSignature:
+        raise BadRequest(_("The undo link is not valid or is older than 30 days.")) from None
+    return kind, changes
+
+
+def target_of(posted: QueryDict) -> Target:
+    """Return the selection of a list's form: all matching rows, or the ticked ones.
+
+    Raises: `BadRequest`; `InvalidInput` for too many rows.
+    """
+    if posted.get("matching") == "1":
+        return read_target(posted.get("target", ""))
+    rows = posted.getlist("id")
+    if not all(_ROW.fullmatch(row) for row in rows):
+        raise BadRequest(_("The selection is not valid. Select the rows in the list again."))
+    return bulk.of_rows([int(row) for row in rows], in_trash=posted.get("in_trash") == "1")
