@@ -1,0 +1,49 @@
+"""Python client of Memory Gateway: `Client`, and `AsyncClient` for asyncio."""
+
+from memory_gateway_client.client import AsyncClient, Client
+from memory_gateway_client.errors import (
+    Conflict,
+    FieldProblem,
+    Forbidden,
+    InvalidAnswer,
+    InvalidInput,
+    MemoryGatewayError,
+    NoAnswer,
+    NoSpace,
+    NotFound,
+    PreconditionFailed,
+    Problem,
+    TooLarge,
+    TooManyRequests,
+    Unauthenticated,
+    Unavailable,
+    UnsupportedType,
+)
+from memory_gateway_client.models import ContentItem, Message
+from memory_gateway_client.transports import Retries
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AsyncClient",
+    "Client",
+    "Conflict",
+    "ContentItem",
+    "FieldProblem",
+    "Forbidden",
+    "InvalidAnswer",
+    "InvalidInput",
+    "MemoryGatewayError",
+    "Message",
+    "NoAnswer",
+    "NoSpace",
+    "NotFound",
+    "PreconditionFailed",
+    "Problem",
+    "Retries",
+    "TooLarge",
+    "TooManyRequests",
+    "Unauthenticated",
+    "Unavailable",
+    "UnsupportedType",
+]

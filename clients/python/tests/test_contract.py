@@ -1,0 +1,232 @@
+"""The client and the gateway's OpenAPI document agree: every operation, every field, every type."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import tomllib
+from datetime import UTC, datetime
+from typing import Any, get_args
+
+import pytest
+from pydantic import BaseModel
+
+import memory_gateway_client
+from memory_gateway_client import Client, errors, models
+from memory_gateway_client.calls import Call
+from memory_gateway_client.transports import Endpoint, Listing, Streaming
+from tests.forked import PROJECT
+from tests.openapi import operations, resolved, schema
+
+CLIENT = Client("http://127.0.0.1:8010", app_id="app", project_id="project")
+
+# The models and the schemas that they mirror.
+MODELS: dict[type[BaseModel], str] = {
+    errors.FieldProblem: "FieldProblem",
+    models.AddBackend: "AddBackend",
+    models.Added: "AddOut",
+    models.AddedMessages: "AddData",
+    models.ApiHealth: "Api",
+    models.Attachment: "AttachmentOut",
+    models.ContentItem: "ContentItemIn",
+    models.Context: "ContextOut",
+    models.EngineHealth: "Backend",
+    models.Eraser: "ErasedBy",
+    models.ErasedFiles: "StoredFiles",
+    models.ErasureReceipt: "ErasureReceipt",
+    models.Explanation: "Explanation",
+    models.FlushBackend: "FlushBackend",
+    models.Flushed: "FlushOut",
+    models.FlushedMessages: "FlushData",
+    models.Health: "HealthAnswer",
+    models.Key: "KeyView",
+    models.Memory: "MemoryOut",
+    models.MemoryDecision: "Deleted",
+    models.MemoryDetail: "MemoryDetail",
+    models.MemoryEvent: "HistoryEvent",
+    models.Message: "MessageIn",
+    models.Neighbor: "NeighborOut",
+    models.NewKey: "NewKey",
+    models.NewUser: "CreatedUser",
+    models.Override: "Corrected",
+    models.ProfileChange: "Change",
+    models.Profiles: "BothMemories",
+    models.ProfileVersion: "Revision",
+    models.Prompt: "Prompt",
+    models.RegisteredResource: "RegisteredAnswer",
+    models.Resource: "ResourceItem",
+    models.ResourceStatus: "ResourceAnswer",
+    models.RevokedKey: "RevokedKey",
+    models.RotatedKey: "RotatedKey",
+    models.ScopeReport: "ScopeMeta",
+    models.SearchAnswer: "SearchOut",
+    models.SearchReport: "SearchMeta",
+    models.SearchResult: "SearchResultOut",
+    models.Session: "SessionItem",
+    models.SessionDecision: "SessionDecided",
+    models.TrashItem: "TrashItem",
+    models.UpstreamRemainder: "LeftUpstream",
+}
+NAMES = {model.__name__: name for model, name in MODELS.items()}
+# Plain JSON in the client: the gateway describes the documents in `profiles.schema`.
+DOCUMENTS = {"UserMemoryContent", "WorkProfileContent"}
+# A default in the client, so that callers need not give it.
+OPTIONAL = {("MessageIn", "timestamp")}
+
+KIND = {"kind": "user"}
+# Each operation: the method of the client, and a value for each of its parameters.
+OPERATIONS: dict[str, tuple[str, dict[str, Any]]] = {
+    "add_messages": ("sessions.add", {"messages": [{"sender_id": "u", "role": "user", "content": "Hi"}]}),
+    "correct_memory": ("memories.update", {}),
+    "create_user": ("users.create", {}),
+    "delete_memory": ("memories.delete", {}),
+    "delete_resource": ("resources.delete", {}),
+    "restore_resource": ("resources.restore", {}),
+    "delete_session": ("sessions.delete", {}),
+    "erase_user": ("users.erase", {}),
+    "flush_session": ("sessions.flush", {}),
+    "get_memory": ("memories.get", {}),
+    "get_profile_prompt": ("profiles.prompt", {}),
+    "get_profile_schema": ("profiles.schema", KIND),
+    "get_profile_version": ("profiles.version", KIND),
+    "get_profiles": ("profiles.get_both", {}),
+    "get_resource": ("resources.get", {}),
+    "get_resource_content": ("resources.content", {}),
+    "get_user_memory": ("profiles.get", KIND),
+    "get_work_memory": ("profiles.get", {"kind": "work"}),
+    "health": ("health", {}),
+    "issue_key": ("keys.create", {}),
+    "list_keys": ("keys.list", {}),
+    "list_memories": ("memories.list", {}),
+    "list_profile_history": ("profiles.history", KIND),
+    "list_resources": ("resources.list", {}),
+    "list_sessions": ("sessions.list", {}),
+    "list_trash": ("memories.trash", {}),
+    "patch_user_memory": ("profiles.update", KIND),
+    "patch_work_memory": ("profiles.update", {"kind": "work"}),
+    "put_user_memory": ("profiles.replace", KIND),
+    "put_work_memory": ("profiles.replace", {"kind": "work"}),
+    "register_resource": ("resources.register", {}),
+    "restore_memory": ("memories.restore", {}),
+    "restore_profile": ("profiles.restore", KIND),
+    "restore_session": ("sessions.restore", {}),
+    "revoke_key": ("keys.revoke", {}),
+    "rotate_key": ("keys.rotate", {}),
+    "search_memories": ("memories.search", {}),
+    "undo_correction": ("memories.undo_update", {}),
+    "upload_resource": ("resources.upload", {}),
+}
+# Agents call it in OpenClaw's way, with errors in another shape.
+OF_OPENCLAW = {"invoke_tool"}
+# The bearer names the caller. A page's cursor and the bounds of a download are the client's own work.
+NOT_SENT = {"user_id", "user_key", "cursor", "before", "If-None-Match", "If-Range", "Range"}
+READING = NOT_SENT | {"If-Match"}
+NOT_SENT_BY = {
+    "create_user": set[str](),
+    "get_profiles": READING,
+    "get_user_memory": READING,
+    "get_work_memory": READING,
+}
+SAMPLES: dict[str, Any] = {"expires_at": datetime(2030, 1, 1, tzinfo=UTC), "wait": False}
+
+
+def described() -> dict[str, tuple[str, str, dict[str, Any]]]:
+    """Every operation of the document by its id: method, path and description."""
+    found = {}
+    for method, path in operations():
+        operation = schema()["paths"][path][method]
+        found[operation["operationId"]] = (method.upper(), path, operation)
+    return found
+
+
+def plain(part: dict[str, Any]) -> Any:
+    """A schema as nested types, without texts, limits and defaults."""
+    if "$ref" in part:
+        name = part["$ref"].rpartition("/")[2]
+        return "object" if name in DOCUMENTS else NAMES.get(name, name)
+    if alternatives := part.get("anyOf") if "properties" not in part else None:
+        return frozenset(plain(one) for one in alternatives)
+    if part.get("type") == "array":
+        return ("array", plain(part["items"]))
+    if isinstance(part.get("additionalProperties"), dict) and part["additionalProperties"]:
+        return ("object", plain(part["additionalProperties"]))
+    return part.get("format") if part.get("format") in {"date-time", "uuid"} else part.get("type", "string")
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
+def test_a_model_has_the_fields_of_its_schema(model: type[BaseModel]) -> None:
+    name = MODELS[model]
+    ours, theirs = model.model_json_schema(mode="validation"), schema()["components"]["schemas"][name]
+    types = {field: plain(part) for field, part in ours["properties"].items()}
+    assert types == {field: plain(part) for field, part in theirs["properties"].items()}
+    optional = {field for schema_name, field in OPTIONAL if schema_name == name}
+    assert set(ours.get("required", [])) == set(theirs.get("required", [])) - optional
+
+
+def test_every_model_is_compared() -> None:
+    defined = {
+        kind
+        for _, kind in inspect.getmembers(models, inspect.isclass)
+        if issubclass(kind, models.Model) and kind is not models.Model
+    }
+    assert defined - {models.Profile} <= set(MODELS)  # a profile is a document and the header ETag
+
+
+def test_arguments_take_the_values_of_the_document() -> None:
+    parts = schema()["components"]["schemas"]
+    search = parts["SearchBodyRequest"]["properties"]
+    given = {
+        models.Category: next(
+            one["enum"]
+            for one in parts["PatchedCorrectionBodyRequest"]["properties"]["category"]["anyOf"]
+            if "enum" in one
+        ),
+        models.ContentType: parts["ContentItemIn"]["properties"]["type"]["enum"],
+        models.MemoryType: parts["MemoryOut"]["properties"]["memory_type"]["enum"],
+        models.Method: search["method"]["enum"],
+        models.Role: parts["MessageIn"]["properties"]["role"]["enum"],
+        models.Scope: search["scope"]["items"]["enum"],
+    }
+    assert {kind: set(get_args(kind)) for kind in given} == {kind: set(values) for kind, values in given.items()}
+
+
+def test_every_operation_has_a_method_of_the_client() -> None:
+    assert set(OPERATIONS) | OF_OPENCLAW == set(described())
+    bound = {
+        f"{prefix}{name}"
+        for prefix, group in {"": CLIENT, **{f"{name}.": part for name, part in vars(CLIENT).items()}}.items()
+        for name, member in inspect.getmembers_static(type(group))
+        if isinstance(member, Endpoint | Listing | Streaming)
+    }
+    assert {name for name, _ in OPERATIONS.values()} == bound
+
+
+@pytest.mark.parametrize("operation_id", sorted(OPERATIONS))
+def test_a_method_sends_every_field_of_its_operation(operation_id: str) -> None:
+    method, path, operation = described()[operation_id]
+    call = built(operation_id)
+    assert call.method == method
+    assert re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", path), call.path)
+    wanted = {(one["in"], one["name"]) for one in map(resolved, operation.get("parameters", [])) if one["in"] != "path"}
+    for content in resolved(operation.get("requestBody", {})).get("content", {}).values():
+        wanted |= {("body", name) for name in resolved(content["schema"])["properties"]}
+    sent = {("query", name) for name in call.params} | {("body", name) for name in call.body or {}}
+    sent |= {("header", name) for name in call.headers if name != "Authorization"}
+    sent |= {("body", "file")} if call.upload else set()
+    assert sent == {one for one in wanted if one[1] not in NOT_SENT_BY.get(operation_id, NOT_SENT)}
+
+
+def built(operation_id: str) -> Call[Any]:
+    """The call that the method builds when it gets a value for every parameter."""
+    name, arguments = OPERATIONS[operation_id]
+    group_name, _, method_name = name.rpartition(".")
+    group = getattr(CLIENT, group_name) if group_name else CLIENT
+    build = inspect.getattr_static(type(group), method_name)._build
+    _, *names = inspect.signature(build).parameters
+    call: Call[Any] = build(group, **{name: SAMPLES.get(name, "x") for name in names} | arguments)
+    return call
+
+
+def test_the_client_has_the_version_of_the_gateway() -> None:
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert memory_gateway_client.__version__ == project["version"]
