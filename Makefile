@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: run test lint format lock api-reference messages screenshots bench torture clean
+.PHONY: run test lint format lock docs api-reference messages screenshots docs-screenshots bench torture release clean
 .DEFAULT_GOAL := run
 
 # A stamp says which lock was installed; a changed lock installs again.
@@ -21,26 +21,37 @@ $(VENV)/.bench: requirements-bench.txt $(VENV)/.runtime
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-bench.txt
 	@touch $@
 
-run: $(VENV)/.runtime
-	@$(BIN)/python manage.py migrate --verbosity 0
-	@$(BIN)/python manage.py rebuild_index --quiet
-	@$(BIN)/python manage.py ensure_operator
-	@exec $(BIN)/python manage.py serve
+$(VENV)/.docs: requirements-docs.txt $(VENV)/.runtime
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-docs.txt
+	@touch $@
 
-# Browsers and servers of three tests at once can take a small machine's time away for longer than a test waits: what
-# failed beside others is run once more alone, and has to pass there.
+$(VENV)/.release: requirements-release.txt $(VENV)/.runtime
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-release.txt
+	@touch $@
+
+run: $(VENV)/.runtime
+	@exec $(BIN)/python manage.py start
+
+# The suite starts a hundred processes: bytecode is kept, whatever the environment says.
+test torture: export PYTHONDONTWRITEBYTECODE =
+
+# A file's tests stay on one worker, where they share servers and browsers; the longest files begin (tests/conftest.py).
+# Kills, outages, hostile documents and limits of time take as long again: PYTEST_FLAGS='-m "not torture"' runs them too.
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder $(PYTEST_FLAGS) || { \
-	  [ $$? -eq 1 ] && printf '\n== what failed beside others, once more alone\n' && \
-	  $(BIN)/python -m pytest $(PYTEST_FLAGS) --numprocesses 0 --last-failed --maxfail 5; }
+	$(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder -m "not slow and not torture" $(PYTEST_FLAGS)
+
+TEXTS := '*.py' '*.md' '*.html' '*.js' '*.css' '*.po' Makefile .env.example .ci/run ':!*/migrations/*' ':!*/htmx.min.js' ':!.ci/check_language.py'
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/mypy skill/memory-gateway-agent/scripts/memory_gateway.py
+	cd clients/python && $(abspath $(BIN))/mypy
 	$(BIN)/lint-imports
 	$(BIN)/bandit --quiet --severity-level medium --recursive --configfile pyproject.toml memory_gateway console agents operations memories profiles resources engines store documents accounts core
+	git ls-files -z | xargs -0 $(BIN)/codespell
+	git ls-files -z -- $(TEXTS) | xargs -0 $(BIN)/python .ci/check_language.py
 	git ls-files -z -- 'templates/*.html' | xargs -0 --no-run-if-empty $(BIN)/djade --target-version 5.2 --check
 	$(BIN)/python manage.py makemigrations --check --dry-run
 	$(BIN)/python manage.py spectacular --validate --fail-on-warn --file /dev/null
@@ -55,6 +66,13 @@ lock:
 	uv export --quiet --no-header --no-dev --no-emit-project --format requirements-txt --output-file requirements.txt
 	uv export --quiet --no-header --group dev --no-emit-project --format requirements-txt --output-file requirements-dev.txt
 	uv export --quiet --no-header --no-default-groups --group bench --no-emit-project --format requirements-txt --output-file requirements-bench.txt
+	uv export --quiet --no-header --only-group docs --no-emit-project --format requirements-txt --output-file requirements-docs.txt
+	uv export --quiet --no-header --only-group release --no-emit-project --format requirements-txt --output-file requirements-release.txt
+
+# The documentation as a site in build/docs. A warning, such as a link to a page or heading that is absent, is an error.
+docs: $(VENV)/.docs
+	$(BIN)/python -m sphinx --quiet --nitpicky --fail-on-warning --keep-going --fresh-env --write-all --doctree-dir build/doctrees docs build/docs
+	@echo "The documentation is in build/docs/index.html."
 
 # The agent skill's reference, written from the OpenAPI document; a test fails where it differs.
 api-reference: $(VENV)/.dev
@@ -69,11 +87,19 @@ messages: $(VENV)/.dev
 screenshots: $(VENV)/.dev
 	$(BIN)/python -m tests.console.screenshots build/screenshots
 
+# The pictures that the documentation shows.
+docs-screenshots: $(VENV)/.dev
+	$(BIN)/python -m tests.console.screenshots --docs docs/_static
+
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks $(BENCH)
 
 torture: $(VENV)/.dev
 	$(BIN)/python -m pytest -m torture
 
+# Source archive, bill of materials, licenses, audit and checksums of the last commit, in dist/. The audit needs network.
+release: $(VENV)/.release
+	$(BIN)/python release.py
+
 clean:
-	rm -rf $(VENV) staticfiles .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) dist staticfiles .mypy_cache .ruff_cache .pytest_cache

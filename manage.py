@@ -6,8 +6,8 @@ try:
     from memory_gateway import commandline
 except ModuleNotFoundError as error:
     sys.exit(
-        f"memory-gateway: This Python has no {error.name}. Run `make run` once, which sets everything up, and then "
-        "`.venv/bin/python manage.py …`."
+        f"memory-gateway: The Python package {error.name} is not installed. Run `make run` once to install everything, "
+        "then use `.venv/bin/python manage.py`."
     )
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
 import os
 
-# Before any library that starts threads for arithmetic: in a server of many small requests they only compete.
+# Limits the threads of linear algebra libraries, which would slow down a server with many small requests. Must be set
+# before they are imported.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -1,6 +1,4 @@
-"""Entry point of `manage.py`: failures of the database, a disk or a setting become one sentence and an exit code."""
-
-from __future__ import annotations
+"""Entry point of `manage.py`. Errors of the database, a disk or a setting are printed without a traceback."""
 
 import re
 import signal
@@ -11,7 +9,9 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management import execute_from_command_line
 from django.db import DataError, Error, IntegrityError, connection
 
-_REFUSED = 2
+from core import database_errors
+
+_EXIT_FAILED = 2
 _LACKS_TABLES = re.compile(r"no such (table|column)|(relation|column) .* does not exist")
 
 
@@ -24,10 +24,13 @@ def main(argv: Sequence[str]) -> int:
     except ImproperlyConfigured as error:
         return _print_error(str(error), 1)
     except (Error, OSError) as error:
-        # Defects of the code keep their traceback.
+        # These are programming errors, which need their traceback.
         if "--traceback" in argv or isinstance(error, (IntegrityError, DataError)):
             raise
-        return _print_error(_disk_error(error) if isinstance(error, OSError) else _database_error(error), _REFUSED)
+        if isinstance(error, Error):
+            return _print_error(_database_error(error), _EXIT_FAILED)
+        place = f"{error.filename}: " if error.filename is not None else ""
+        return _print_error(f"{place}{error.strerror or error}.", _EXIT_FAILED)
     return 0
 
 
@@ -36,16 +39,13 @@ def _print_error(sentence: str, code: int) -> int:
     return code
 
 
-def _disk_error(error: OSError) -> str:
-    place = f"{error.filename}: " if error.filename is not None else ""
-    return f"{place}{error.strerror or error}."
-
-
 def _database_error(error: Error) -> str:
+    if refusal := database_errors.explain(error):
+        return f"{connection.settings_dict['NAME']}: {refusal.detail}"
     message = str(error).strip().partition("\n")[0]
     if _LACKS_TABLES.search(message):
-        return f"The database lacks what this version keeps in it ({message}): run `python manage.py migrate` first."
+        return f"The database schema is not up to date ({message}). Run `python manage.py migrate`."
     if "database is locked" in message:
-        return "The database is busy: another process keeps writing to it. Try again."
+        return "The database is locked by another process. Try again."
     where = connection.settings_dict["NAME"]
     return f"The database {where} cannot be used: {message}."

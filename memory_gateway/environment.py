@@ -4,8 +4,6 @@ Every variable starts with `MEMORY_GATEWAY_` and equals the Django setting of th
 unknown variable is a typing error and prevents the start.
 """
 
-from __future__ import annotations
-
 import contextlib
 import difflib
 import ipaddress
@@ -13,9 +11,10 @@ import os
 import re
 import secrets
 import tempfile
+import zoneinfo
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 import environ
@@ -47,15 +46,19 @@ class Environment:
         self.env_file: Path | None = None
 
     @classmethod
-    def load(cls, base_dir: Path) -> Environment:
-        """Read the process environment over the `.env` file (`MEMORY_GATEWAY_ENV_FILE`, empty for none)."""
+    def load(cls, base_dir: Path) -> Self:
+        """Read the process environment over the `.env` file (`MEMORY_GATEWAY_ENV_FILE`, empty for none).
+
+        Relative paths are relative to `MEMORY_GATEWAY_HOME`, by default `base_dir`.
+        """
+        base_dir = Path(os.environ.get(PREFIX + "HOME") or base_dir).expanduser().absolute()
         named = os.environ.get(PREFIX + "ENV_FILE")
         env_file = base_dir / (named or ".env")
         if named and not env_file.is_file():
-            raise ImproperlyConfigured(f"{PREFIX}ENV_FILE names {env_file}, which is not a file.")
+            raise ImproperlyConfigured(f"{PREFIX}ENV_FILE is {env_file}, which is not a file.")
         is_read = named != "" and env_file.is_file()
         environment = cls({**(_read_env_file(env_file) if is_read else {}), **os.environ}, base_dir)
-        environment.names.update({PREFIX + "ENV_FILE", *_CLIENT_VARIABLES})
+        environment.names.update({PREFIX + "ENV_FILE", PREFIX + "HOME", *_CLIENT_VARIABLES})
         environment.env_file = env_file if is_read else None
         return environment
 
@@ -98,6 +101,14 @@ class Environment:
             raise ImproperlyConfigured(f"{PREFIX}{name} must be one of {', '.join(allowed)}, not {value!r}.")
         return value
 
+    def time_zone(self, name: str, default: str) -> str:
+        """Return the name of a time zone that this machine knows."""
+        value = self.text(name, default)
+        if value not in zoneinfo.available_timezones():
+            example = "a name such as UTC or Europe/Berlin"
+            raise ImproperlyConfigured(f"{PREFIX}{name} must be {example}, not {value!r}.")
+        return value
+
     def words(self, name: str, default: tuple[str, ...] = ()) -> list[str]:
         """Return a comma-separated list."""
         raw = self.text(name)
@@ -113,7 +124,7 @@ class Environment:
         return self.words(name, default)
 
     def path(self, name: str, default: str) -> Path:
-        """Return a path; a relative one is relative to the project, not to the working directory."""
+        """Return a path; a relative one is relative to the home folder, not to the working directory."""
         return (self._base_dir / Path(self.text(name, default)).expanduser()).resolve()
 
     def paths(self, name: str) -> list[Path]:
@@ -150,7 +161,7 @@ class Environment:
             raise ImproperlyConfigured("DATABASE_URL must look like postgres://user:password@host:5432/name.") from None
         engine = str(config.get("ENGINE", ""))
         if not engine.endswith((".sqlite3", ".postgresql")):
-            raise ImproperlyConfigured("DATABASE_URL must name a sqlite:// or postgres:// database.")
+            raise ImproperlyConfigured("DATABASE_URL must start with sqlite:// or postgres://.")
         return _sqlite(self._base_dir / str(config["NAME"])) if engine.endswith(".sqlite3") else config
 
     def refuse_unknown(self) -> None:
@@ -173,7 +184,9 @@ def _read_env_file(path: Path) -> dict[str, str]:
         raise ImproperlyConfigured(f"{path} cannot be read as UTF-8 text.") from None
     for number, line in enumerate(lines, start=1):
         if not _ENV_LINE.fullmatch(line):
-            raise ImproperlyConfigured(f"Line {number} of {path} must read NAME=value, without spaces around the sign.")
+            raise ImproperlyConfigured(
+                f"Line {number} of {path} must have the form NAME=value, without spaces around '='."
+            )
     values: dict[str, str] = {}
     reader: Any = type("EnvFile", (environ.Env,), {"ENVIRON": values})
     reader.read_env(path)
@@ -182,11 +195,11 @@ def _read_env_file(path: Path) -> dict[str, str]:
 
 def _sqlite(path: Path) -> dict[str, object]:
     if path.name == ":memory:":
-        raise ImproperlyConfigured("DATABASE_URL must name a file: a database in memory forgets everything.")
+        raise ImproperlyConfigured("DATABASE_URL must name a file. An in-memory database is lost at exit.")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ImproperlyConfigured(f"The folder {path.parent} cannot be made: {error.strerror}.") from None
+        raise ImproperlyConfigured(f"The folder {path.parent} cannot be created: {error.strerror}.") from None
     return {"ENGINE": "django.db.backends.sqlite3", "NAME": str(path)}
 
 
@@ -197,20 +210,16 @@ def local_secret(path: Path) -> str:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     if not path.exists():
-        _write_once(path, secrets.token_urlsafe(64))
+        descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")  # mkstemp: mode 0600
+        try:
+            with os.fdopen(descriptor, "w", encoding="ascii") as file:
+                file.write(secrets.token_urlsafe(64))
+            with contextlib.suppress(FileExistsError):
+                os.link(draft, path)
+        finally:
+            Path(draft).unlink()
     safety.require_private(path)
     secret = path.read_text(encoding="ascii").strip()
     if not secret:
-        raise ImproperlyConfigured(f"{path} is empty: put the secret back, or set {PREFIX}SECRET_KEY.")
+        raise ImproperlyConfigured(f"{path} is empty. Restore its content, or set {PREFIX}SECRET_KEY.")
     return secret
-
-
-def _write_once(path: Path, text: str) -> None:
-    descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")  # mkstemp: mode 0600
-    try:
-        with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            file.write(text)
-        with contextlib.suppress(FileExistsError):
-            os.link(draft, path)
-    finally:
-        Path(draft).unlink()

@@ -1,124 +1,166 @@
 """Health check of the gateway and its engine: `GET /health`."""
 
-from __future__ import annotations
-
 import asyncio
+import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
 from django.conf import settings
-from django.db import connections
+from django.db import DatabaseError, connections
 from drf_spectacular.utils import extend_schema
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 from rest_framework.permissions import AllowAny
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from accounts.api.openapi import success
+from core import database_errors, disks
 from engines.port import Health
 from engines.registry import get_engine
+from resources import storage
+from resources.services import storage_binding
 
 logger = logging.getLogger("memory_gateway.health")
 
 PROBE_SECONDS = 1.0
-ANSWER_SECONDS = 1.5
-FRESH_SECONDS = 1.0
+MAX_WAIT_SECONDS = 1.5
+CACHE_SECONDS = 1.0
+
+
+class Report(NamedTuple):
+    """The health of the engine, and messages about problems of the gateway itself."""
+
+    engine: Health
+    problems: tuple[str, ...] = ()
 
 
 class HealthMonitor:
-    """A health probe of the engine that runs once at a time; its result is cached for a second.
+    """A health probe that runs once at a time; its result is cached for a second.
 
-    `probe` gets its timeout in seconds. A caller that has waited for `ANSWER_SECONDS` gets "unavailable" and starts no
-    second probe while the first one hangs.
+    `probe` gets its timeout in seconds. After `MAX_WAIT_SECONDS` callers get "unavailable"; they do not start a second
+    probe while the first one hangs.
     """
 
-    def __init__(self, probe: Callable[[float], Health], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, probe: Callable[[float], Report], clock: Callable[[], float] = time.monotonic) -> None:
         self._probe = probe
         self._clock = clock
         self._lock = threading.Lock()
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="health")
-        self._answer: Future[Health] | None = None
-        self._answered_at = 0.0
+        self._result: Future[Report] | None = None
+        self._finished_at = 0.0
 
-    def wait(self) -> Health:
+    def wait(self) -> Report:
         try:
-            return self._ask().result(ANSWER_SECONDS)
+            return self._current_probe().result(MAX_WAIT_SECONDS)
         except TimeoutError:
-            return unavailable(f"no answer within {ANSWER_SECONDS} seconds")
+            return unavailable(f"no answer within {MAX_WAIT_SECONDS} seconds")
 
-    async def wait_on_loop(self) -> Health:
-        answer = asyncio.wrap_future(self._ask())
+    async def wait_on_loop(self) -> Report:
+        result = asyncio.wrap_future(self._current_probe())
         try:
             # Shielded: other callers may wait for the same result.
-            return await asyncio.wait_for(asyncio.shield(answer), ANSWER_SECONDS)
+            return await asyncio.wait_for(asyncio.shield(result), MAX_WAIT_SECONDS)
         except TimeoutError:
-            return unavailable(f"no answer within {ANSWER_SECONDS} seconds")
+            return unavailable(f"no answer within {MAX_WAIT_SECONDS} seconds")
 
-    def _ask(self) -> Future[Health]:
+    def _current_probe(self) -> Future[Report]:
         with self._lock:
-            if self._answer is None or (self._answer.done() and self._clock() - self._answered_at >= FRESH_SECONDS):
-                self._answer = self._executor.submit(self._probe_once)
-            return self._answer
+            if self._result is None or (self._result.done() and self._clock() - self._finished_at >= CACHE_SECONDS):
+                self._result = self._executor.submit(self._probe_once)
+            return self._result
 
-    def _probe_once(self) -> Health:
+    def _probe_once(self) -> Report:
         try:
             return self._probe(PROBE_SECONDS)
         except Exception:
             logger.exception("The engine's health check failed")
-            return unavailable("the health check failed; the log says why")
+            return unavailable("the health check failed; see the log")
         finally:
-            self._answered_at = self._clock()
+            self._finished_at = self._clock()
             connections.close_all()  # this thread serves no requests, at whose end Django closes connections
 
 
-def unavailable(error: str) -> Health:
-    return Health("unavailable", base_url=settings.MEMORY_GATEWAY_BACKEND_BASE_URL or None, error=error)
+def unavailable(error: str) -> Report:
+    return Report(Health("unavailable", base_url=settings.MEMORY_GATEWAY_BACKEND_BASE_URL or None, error=error))
 
 
-def probe_engine(timeout_seconds: float) -> Health:
-    return get_engine().health(timeout_seconds)
+def probe(timeout_seconds: float) -> Report:
+    return Report(get_engine().health(timeout_seconds), tuple(problems()))
 
 
-monitor = HealthMonitor(probe_engine)
+def problems() -> Iterator[str]:
+    """Yield messages about problems of the database, the disks and the storage folder. They contain no paths."""
+    if database_errors.is_damaged():
+        yield database_errors.DAMAGED
+    full = [
+        disks.problem_of(storage.root(), "storage folder", settings.MEMORY_GATEWAY_MIN_FREE_DISK_BYTES),
+        disks.problem_of(Path(settings.MEMORY_GATEWAY_DB_PATH).parent, "data folder", 0),
+    ]
+    yield from filter(None, full)
+    if disks.has_failed_lately() and not any(full):
+        yield "A write to disk failed within the last minute: a quota or limit may be exhausted."
+    with contextlib.suppress(DatabaseError):  # reported by the engine's health
+        if storage_binding.is_changed():
+            yield storage_binding.CHANGED
 
 
-def health_document(health: Health) -> dict[str, Any]:
+monitor = HealthMonitor(probe)
+
+
+def health_document(report: Report) -> dict[str, Any]:
     """Return the body of `GET /health`.
 
-    The status is always 200, so that a dead engine is not mistaken for a dead gateway.
+    The HTTP status is always 200, so that an unavailable engine is not taken for an unavailable gateway.
     """
+    health = report.engine
     backend: dict[str, Any] = {"status": health.status, "base_url": health.base_url}
     if health.status == "ok":
         backend["data"] = dict(health.data)
     else:
         backend["error"] = health.error
-    overall = "ok" if health.status == "ok" else "degraded"
-    return {"status": overall, "api": {"status": "ok"}, "backend": backend}
+    overall = "ok" if health.status == "ok" and not report.problems else "degraded"
+    document = {"status": overall, "api": {"status": "ok"}, "backend": backend}
+    return document | {"problems": list(report.problems)} if report.problems else document
 
 
 class HealthAnswer(BaseModel):
-    """Health of the gateway (`api`) and of the memory engine behind it (`backend`)."""
+    """The health of the gateway and of its memory engine."""
 
     class Api(BaseModel):
-        status: Literal["ok"]
+        """The health of the API."""
+
+        status: Literal["ok"] = Field(description="Always `ok`.", examples=["ok"])
 
     class Backend(BaseModel):
-        status: Literal["ok", "unavailable"]
-        base_url: str | None
-        data: dict[str, Any] | None = None
-        error: str | None = None
+        """The health of the memory engine."""
 
-    status: Literal["ok", "degraded"]
-    api: Api
-    backend: Backend
+        status: Literal["ok", "unavailable"] = Field(description="`ok` if the engine can be used.", examples=["ok"])
+        base_url: str | None = Field(description="The address of EverOS; null for the embedded engine.")
+        data: dict[str, Any] | None = Field(
+            None,
+            description="The engine's own report. Absent if it is unavailable.",
+            examples=[{"engine": "embedded", "status": "ok", "database": "sqlite"}],
+        )
+        error: str | None = Field(None, description="Why the engine is unavailable. Absent if it is not.")
+
+    status: Literal["ok", "degraded"] = Field(
+        description="`degraded` if the engine is unavailable or there are `problems`.", examples=["ok"]
+    )
+    api: Api = Field(description="The API, which answers this request.")
+    backend: Backend = Field(description="The memory engine.")
+    problems: list[str] | None = Field(
+        None, description="Problems of the database, disks or storage folder, in sentences. Absent if there are none."
+    )
 
 
-# The same response inside Django, for the OpenAPI schema; the ASGI router answers first. No docstring: OPTIONS would
-# show it.
+# For the OpenAPI schema and other WSGI servers; in `manage.py serve` the ASGI router answers. It has no docstring
+# because responses to OPTIONS would contain it.
 class HealthView(APIView):
     authentication_classes = []
     permission_classes = [AllowAny]
@@ -126,9 +168,9 @@ class HealthView(APIView):
     @extend_schema(
         operation_id="health",
         tags=["health"],
-        summary="Is the gateway alive, and its engine?",
-        description="Always 200: `degraded` means that the gateway answers and the memory engine behind it does not.",
-        responses=HealthAnswer,
+        summary="Check the health",
+        description="Check the gateway and its memory engine. The status is 200 even if the engine is unavailable.",
+        responses={200: success(HealthAnswer, "The gateway is running; `status` tells if it can be used.")},
     )
     def get(self, request: Request) -> Response:
         return Response(health_document(monitor.wait()))

@@ -3,8 +3,8 @@
 Sessions, languages and messages apply to pages only; API requests skip them.
 """
 
-from __future__ import annotations
-
+import logging
+import re
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -17,42 +17,47 @@ from django.conf import settings
 from django.contrib.auth import middleware as auth
 from django.contrib.messages import middleware as messages
 from django.contrib.sessions import middleware as sessions
+from django.contrib.sessions.exceptions import SessionInterrupted
+from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse
 from django.http.request import UnreadablePostError
 from django.http.response import HttpResponseBase
 from django.middleware import locale
+from django.middleware.gzip import GZipMiddleware
+from django.shortcuts import render
 from django.utils import translation
 from django.utils.deprecation import MiddlewareMixin
 from rest_framework.response import Response
 
-from accounts.principal import Principal
+from accounts.models import Principal
+from core import database_errors
+from core.messages import Message as _
 from core.metrics import count_request
 from core.request_context import choose_request_id, request_id
-from core.rest import PROBLEM_CONTENT_TYPE, JsonRenderer, RequestTimeout, problem_http_response
+from core.rest import PROBLEM_CONTENT_TYPE, JsonRenderer, RequestTimeout, as_gateway_error, problem_http_response
 from memory_gateway import request_log
 
-# RFC 9745. Keys belong in the Authorization header since the first release: 2026-01-01T00:00:00Z.
+logger = logging.getLogger("memory_gateway.errors")
+
+# RFC 9745. Keys in the URL or body are deprecated since 2026-01-01T00:00:00Z.
 DEPRECATION = "@1767225600"
 
 
-# The policy of a response that is not a page: nothing may run or load. `responses` sends the same outside Django.
+# The content security policy of responses that are not pages. `server.responses` sends the same outside Django.
 DATA_POLICY = "default-src 'none'; frame-ancestors 'none'"
 _DATA_TYPES = ("application/json", PROBLEM_CONTENT_TYPE)
+# Smaller answers, such as those of most searches, take longer to compress than to send.
+_COMPRESSED_BYTES = 32 * 1024
 _METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 
-# OpenClaw's plugin serves the panel here; all paths below are that page, except its former API.
-_PANEL, _PANEL_API = "/plugins/memory", "/plugins/memory/api/"
+# The operators' pages. OpenClaw opens the panel below `/plugins/memory`, except the API of its former plugin.
+_ADMIN_OR_PANEL = re.compile(r"/admin/|/plugins/memory(?!/api/)(/|$)").match
 
 
 def is_api(path: str) -> bool:
     """Return True for all paths but the operators' pages and static files."""
-    return not (_is_operators(path) or path.startswith(settings.STATIC_URL))
-
-
-def _is_operators(path: str) -> bool:
-    is_panel = path == _PANEL or (path.startswith(f"{_PANEL}/") and not path.startswith(_PANEL_API))
-    return is_panel or path.startswith("/admin/")
+    return not (_ADMIN_OR_PANEL(path) or path.startswith(settings.STATIC_URL))
 
 
 class _PagesOnly(MiddlewareMixin):
@@ -63,23 +68,31 @@ class _PagesOnly(MiddlewareMixin):
     """
 
     def __call__(self, request: HttpRequest) -> Any:
-        return super().__call__(request) if _is_page(request.path) else self.get_response(request)
-
-
-def _is_page(path: str) -> bool:
-    return _is_operators(path) or path.startswith("/api/") or path == "/metrics"
+        path = request.path
+        is_page = _ADMIN_OR_PANEL(path) or path.startswith("/api/") or path == "/metrics"
+        return super().__call__(request) if is_page else self.get_response(request)
 
 
 class SessionMiddleware(_PagesOnly, sessions.SessionMiddleware):
-    pass
+    def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
+        """Return the response even if the database cannot be written. The session then expires as if unused."""
+        try:
+            return super().process_response(request, response)
+        except (DatabaseError, SessionInterrupted) as error:
+            # Django raises `SessionInterrupted` for any failed update, as if the session had been deleted.
+            cause = error if isinstance(error, DatabaseError) else error.__context__ and error.__context__.__context__
+            if cause is None or database_errors.explain(cause) is None:
+                raise
+            logger.warning("The session could not be saved", extra={"cause": cause})
+            return response
 
 
 class LocaleMiddleware(_PagesOnly, locale.LocaleMiddleware):
     def process_response(self, request: HttpRequest, response: Any) -> Any:
         """Reset the language: it must not leak into the thread's next request."""
-        answered = super().process_response(request, response)
+        result = super().process_response(request, response)
         translation.deactivate()
-        return answered
+        return result
 
 
 class AuthenticationMiddleware(_PagesOnly, auth.AuthenticationMiddleware):
@@ -100,23 +113,59 @@ class PolicyMiddleware(CSPMiddleware):
         return super().process_response(request, response)
 
 
+class CompressionMiddleware(GZipMiddleware):
+    """Compress large answers of the API.
+
+    Pages are not compressed: they contain secrets next to text of other people, which reveals the secrets (BREACH). API
+    requests send their key in a header, which a page of another origin cannot make a browser add. Answers with an
+    `ETag` are not compressed either, because Django would make the tag weak, and `If-Match` accepts strong tags only.
+    """
+
+    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        is_large = isinstance(response, HttpResponse) and len(response.content) >= _COMPRESSED_BYTES
+        if not is_large or not is_api(request.path) or response.has_header("ETag"):
+            return response
+        return super().process_response(request, response)
+
+
 class RequestLog:
-    """Request log and metrics. It comes first, so that it sees the responses of all other middleware."""
+    """Request log and metrics. The first middleware, so that it gets the responses of all others."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self._get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        started_at, began = datetime.now(UTC), time.perf_counter()
+        started_at, start = datetime.now(UTC), time.perf_counter()
         # Under the ASGI router the id is already set.
         token = request_id.set(request_id.get() or choose_request_id(request.headers.get("X-Request-Id", "")))
         try:
             response = self._get_response(request)
             response["X-Request-Id"] = request_id.get()
-            _count(request, response, time.perf_counter() - began)
+            seconds, found, method = time.perf_counter() - start, request.resolver_match, request.method or ""
+            # Counted under the route pattern, because the number of different paths is unbounded.
+            route = f"/{found.route}" if found else "none"
+            count_request(method if method in _METHODS else "other", route, response.status_code, seconds)
             if is_api(request.path):
-                _finish_api_answer(request, response)
-                request_log.write(_exchange(request, response, started_at, (time.perf_counter() - began) * 1000))
+                response.headers.setdefault("Cache-Control", "no-store")
+                if getattr(request, "key_in_url_or_body", False):
+                    response["Deprecation"] = DEPRECATION
+                show_bodies = settings.MEMORY_GATEWAY_LOG_BODIES
+                user = getattr(request, "user", None)
+                request_log.write(
+                    request_id=request_id.get(),
+                    started_at=started_at,
+                    duration_ms=seconds * 1000,
+                    method=method,
+                    origin=f"{request.scheme}://{request.META.get('HTTP_HOST') or request.META.get('SERVER_NAME', '')}",
+                    path=request.path,
+                    query_string=request.META.get("QUERY_STRING", ""),
+                    client=request.META.get("REMOTE_ADDR", ""),
+                    # By type: isinstance() would load the operator behind Django's lazy object from the database.
+                    user_id=user.user_id if type(user) is Principal else None,
+                    status=response.status_code,
+                    request_body=_request_body(request) if show_bodies else None,
+                    response_body=_response_body(response) if show_bodies else None,
+                )
             elif request.path.startswith("/admin/"):
                 # With "no-referrer" browsers send `Origin: null` with every form, which the CSRF check must refuse.
                 response["Referrer-Policy"] = "same-origin"
@@ -125,75 +174,39 @@ class RequestLog:
             request_id.reset(token)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
-        """Return a client error for a body that broke off, instead of a 500 with a traceback."""
+        """Return a specific error response for an incomplete body or a database failure, instead of a 500."""
         if isinstance(exception, UnreadablePostError):
-            return problem_http_response(RequestTimeout("The body did not arrive whole."))
+            return problem_http_response(
+                RequestTimeout(_("The body did not arrive completely. Send the request again.")), request
+            )
+        if isinstance(exception, DatabaseError) and (known := as_gateway_error(exception)):
+            logger.warning("%s: %s", known.code, known.detail, exc_info=exception)
+            if is_api(request.path):
+                return problem_http_response(known, request)
+            return render(request, "error.html", {"error": known}, status=known.status)
         return None
 
 
-def _count(request: HttpRequest, response: HttpResponseBase, seconds: float) -> None:
-    """Count a request under its route pattern, because the number of different paths is unbounded."""
-    found = request.resolver_match
-    method = request.method if request.method in _METHODS else "other"
-    count_request(method or "", f"/{found.route}" if found else "none", response.status_code, seconds)
-
-
-def _finish_api_answer(request: HttpRequest, response: HttpResponseBase) -> None:
-    if not response.has_header("Cache-Control"):
-        response["Cache-Control"] = "no-store"
-    if getattr(request, "key_in_url_or_body", False):
-        response["Deprecation"] = DEPRECATION
-
-
-def _exchange(
-    request: HttpRequest, response: HttpResponseBase, started_at: datetime, duration_ms: float
-) -> request_log.Exchange:
-    show_bodies = settings.MEMORY_GATEWAY_LOG_BODIES
-    return request_log.Exchange(
-        request_id=request_id.get(),
-        started_at=started_at,
-        duration_ms=duration_ms,
-        method=request.method or "",
-        scheme=request.scheme or "http",
-        host=request.META.get("HTTP_HOST") or request.META.get("SERVER_NAME", ""),
-        path=request.path,
-        query_string=request.META.get("QUERY_STRING", ""),
-        client=request.META.get("REMOTE_ADDR", ""),
-        user_id=_user_id(request),
-        status=response.status_code,
-        request_body=_request_body(request) if show_bodies else None,
-        response_body=_response_body(response) if show_bodies else None,
-        request_size=int(request.META.get("CONTENT_LENGTH") or 0),
-        response_size=len(response.content) if isinstance(response, HttpResponse) else None,
-    )
-
-
-def _user_id(request: HttpRequest) -> str | None:
-    user = getattr(request, "user", None)
-    # By type: isinstance() would load the operator behind Django's lazy object from the database.
-    return user.user_id if type(user) is Principal else None
-
-
 def _request_body(request: HttpRequest) -> Any:
-    """Return the parsed JSON, or type and size of another body. Reads nothing from the stream."""
+    """Return parsed JSON, or type and size of other bodies. Does not read the stream."""
     parsed = getattr(request, "parsed_json", None)
     if parsed is not None:
         return parsed
     size = int(request.META.get("CONTENT_LENGTH") or 0)
-    return _sized(request.META.get("CONTENT_TYPE", ""), size) if size else None
+    return _type_and_size(request.META.get("CONTENT_TYPE", ""), size) if size else None
 
 
 def _response_body(response: HttpResponseBase) -> Any:
-    """Return the data of a JSON response, or type and size of another (size None for a stream)."""
+    """Return the data of a JSON response, or type and size of others (None for the size of a stream)."""
     content_type = response.get("Content-Type", "")
     if isinstance(response, Response) and isinstance(response.accepted_renderer, JsonRenderer):
         return response.data
     if isinstance(response, HttpResponse):
         is_problem = content_type == PROBLEM_CONTENT_TYPE
-        return orjson.loads(response.content) if is_problem else _sized(content_type, len(response.content))
+        return orjson.loads(response.content) if is_problem else _type_and_size(content_type, len(response.content))
     size = response.get("Content-Length")
-    return _sized(content_type, int(size) if size else None)
+    return _type_and_size(content_type, int(size) if size else None)
 
 
-def _sized(content_type: str, size_bytes: int | None) -> dict[str, Any]:
+def _type_and_size(content_type: str, size_bytes: int | None) -> dict[str, Any]:
     return {"content_type": content_type, "size_bytes": size_bytes}

@@ -1,20 +1,21 @@
-"""Safety checks at startup. Each raises `ImproperlyConfigured` with one sentence that names the remedy."""
-
-from __future__ import annotations
+"""Safety checks at startup. Each raises `ImproperlyConfigured` with a message that names the remedy."""
 
 import ipaddress
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Final
 from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
+from django.db import connection
+from django.db.migrations.loader import MigrationLoader
 
 PREFIX = "MEMORY_GATEWAY_"
 _MIN_SECRET_CHARS = 50
 _MIN_TOKEN_CHARS = 32
 _MIN_DIFFERENT_CHARS = 8
-# Words from examples, and commands that were pasted instead of run.
-_TELLTALES = (
+# Texts from examples, and from commands that were pasted instead of their output.
+_PLACEHOLDERS = (
     "insecure",
     "changeme",
     "change-me",
@@ -43,39 +44,21 @@ def require_secrets(*, is_production: bool, secret_key: str, fallbacks: Sequence
             raise ImproperlyConfigured(f"{PREFIX}SECRET_KEY and {PREFIX}PROVISIONING_TOKEN must differ.")
 
 
-def require_safe_rpc_token(token: str, *, others: Sequence[str], is_reachable: bool) -> None:
-    """Check the RPC token, which gives access to all users' memories.
-
-    On loopback under `local` it may be the token that OpenClaw already has.
-    """
-    if token and is_reachable:
-        require_random(token, "RPC_TOKEN", minimum=_MIN_TOKEN_CHARS)
+def require_safe_token(token: str, name: str, *, others: Sequence[str], may_be_simple: bool = False) -> None:
+    """Check that a token is random and used for nothing else."""
+    if token and not may_be_simple:
+        require_random(token, name, minimum=_MIN_TOKEN_CHARS)
     if token and token in others:
-        raise ImproperlyConfigured(f"{PREFIX}RPC_TOKEN must differ from every other secret.")
-
-
-def require_safe_metrics_token(token: str, *, others: Sequence[str]) -> None:
-    """Check that the metrics token is used for nothing else, because scrapers keep it in a file."""
-    if token:
-        require_random(token, "METRICS_TOKEN", minimum=_MIN_TOKEN_CHARS)
-    if token and token in others:
-        raise ImproperlyConfigured(f"{PREFIX}METRICS_TOKEN must differ from every other secret.")
+        raise ImproperlyConfigured(f"{PREFIX}{name} must differ from every other secret.")
 
 
 def require_random(value: str, name: str, *, minimum: int) -> None:
     """Check that a secret is long and random."""
     if len(value) < minimum:
         raise ImproperlyConfigured(f"{PREFIX}{name} must have at least {minimum} characters.")
-    if (
-        _is_periodic(value)
-        or len(set(value)) < _MIN_DIFFERENT_CHARS
-        or any(word in value.lower() for word in _TELLTALES)
-    ):
-        raise ImproperlyConfigured(f"{PREFIX}{name} must be random, for example what `openssl rand -hex 32` prints.")
-
-
-def _is_periodic(value: str) -> bool:
-    return any(value[period:] == value[:-period] for period in range(1, len(value) // 2 + 1))
+    is_periodic = any(value[period:] == value[:-period] for period in range(1, len(value) // 2 + 1))
+    if is_periodic or len(set(value)) < _MIN_DIFFERENT_CHARS or any(word in value.lower() for word in _PLACEHOLDERS):
+        raise ImproperlyConfigured(f"{PREFIX}{name} must be random. Generate it with `openssl rand -hex 32`.")
 
 
 def require_safe_local(*, host: str, hosts: Sequence[str], provisioning_token: str) -> None:
@@ -84,58 +67,54 @@ def require_safe_local(*, host: str, hosts: Sequence[str], provisioning_token: s
         return
     if not is_loopback(host):
         raise ImproperlyConfigured(
-            f"{PREFIX}HOST {host} is reachable from other machines: set {PREFIX}PROVISIONING_TOKEN, "
+            f"{PREFIX}HOST {host} is reachable from other machines. Set {PREFIX}PROVISIONING_TOKEN, "
             "or listen on 127.0.0.1."
         )
-    if any("*" in name for name in hosts):
-        raise ImproperlyConfigured(
-            f"{PREFIX}ALLOWED_HOSTS must not be a wildcard without {PREFIX}PROVISIONING_TOKEN: "
-            "any web page could reach this gateway."
-        )
+    for name in hosts:
+        if not is_loopback(name.strip("[]")) and not name.endswith(".localhost"):
+            raise ImproperlyConfigured(
+                f"{PREFIX}ALLOWED_HOSTS must not contain {name} without {PREFIX}PROVISIONING_TOKEN: "
+                "web pages of that host could create users."
+            )
 
 
 def require_safe_names(*, hosts: Sequence[str], origins: Sequence[str]) -> None:
-    """Check that `production` names its hosts and uses https origins only."""
+    """Check that `production` lists its host names, and https origins only."""
     if not hosts:
-        raise ImproperlyConfigured(f"{PREFIX}ALLOWED_HOSTS must name the hosts that this gateway answers for.")
+        raise ImproperlyConfigured(f"{PREFIX}ALLOWED_HOSTS must list the host names of this gateway.")
     if any("*" in name or name == "." or (name.startswith(".") and name.count(".") < 2) for name in hosts):
-        raise ImproperlyConfigured(f"{PREFIX}ALLOWED_HOSTS must name hosts, not a wildcard for all of them.")
-    if any("/" in name or _has_port(name) for name in hosts):
-        raise ImproperlyConfigured(f"{PREFIX}ALLOWED_HOSTS must hold bare host names, without https:// and port.")
+        raise ImproperlyConfigured(f"{PREFIX}ALLOWED_HOSTS must list host names, not a wildcard for all hosts.")
+    if any("/" in name or ":" in name.rpartition("]")[2] for name in hosts):
+        raise ImproperlyConfigured(f"{PREFIX}ALLOWED_HOSTS must list host names without https:// and port.")
     if any(not origin.startswith("https://") or origin.startswith("https://*") for origin in origins):
-        raise ImproperlyConfigured(f"{PREFIX}ALLOWED_ORIGINS must hold whole https:// origins only.")
-
-
-def _has_port(name: str) -> bool:
-    return ":" in name.rpartition("]")[2]
+        raise ImproperlyConfigured(f"{PREFIX}ALLOWED_ORIGINS must list complete https:// origins.")
 
 
 def require_safe_proxies(proxies: Sequence[str]) -> None:
     """Check the trusted proxies, which may set a request's client address."""
     if not proxies:
         raise ImproperlyConfigured(
-            f"{PREFIX}TRUSTED_PROXIES must name the proxy in front that ends https: "
-            "the gateway itself speaks plain http."
+            f"{PREFIX}TRUSTED_PROXIES must list the proxy that terminates HTTPS: the gateway itself serves plain HTTP."
         )
     if any(ipaddress.ip_network(proxy, strict=False).prefixlen == 0 for proxy in proxies):
-        raise ImproperlyConfigured(f"{PREFIX}TRUSTED_PROXIES must not trust every address.")
+        raise ImproperlyConfigured(f"{PREFIX}TRUSTED_PROXIES must not include every address.")
 
 
 def require_model(kind: str, base_url: str, model: str) -> None:
-    """Check that an endpoint's model is named, because an endpoint serves many."""
+    """Check that an endpoint's model is set, because an endpoint can serve several models."""
     if base_url and not model:
-        raise ImproperlyConfigured(f"{PREFIX}{kind}_BASE_URL needs {PREFIX}{kind}_MODEL beside it.")
+        raise ImproperlyConfigured(f"{PREFIX}{kind}_BASE_URL requires {PREFIX}{kind}_MODEL.")
 
 
 def require_safe_backend(kind: str, base_url: str, private_hosts: Sequence[str]) -> None:
     """Check that memories go to the engine and to models over https, or to a host that the operator allows."""
     parts = urlsplit(base_url)
     if parts.username or parts.password:
-        raise ImproperlyConfigured(f"{PREFIX}{kind}_BASE_URL must not hold a password.")
+        raise ImproperlyConfigured(f"{PREFIX}{kind}_BASE_URL must not contain a user name or password.")
     hostname = parts.hostname or ""
     if parts.scheme == "http" and not is_loopback(hostname) and hostname not in private_hosts:
         raise ImproperlyConfigured(
-            f"{PREFIX}{kind}_BASE_URL must use https, or its host must stand in {PREFIX}ALLOWED_PRIVATE_HOSTS."
+            f"{PREFIX}{kind}_BASE_URL must use https, or {PREFIX}ALLOWED_PRIVATE_HOSTS must list its host."
         )
 
 
@@ -146,30 +125,30 @@ def require_safe_database(database: Mapping[str, object], private_hosts: Sequenc
     mode = options.get("sslmode") if isinstance(options, Mapping) else None
     if not is_local and mode not in _SAFE_SSL_MODES:
         raise ImproperlyConfigured(
-            f"DATABASE_URL must end in ?sslmode=require (or verify-full), or its host must stand in "
-            f"{PREFIX}ALLOWED_PRIVATE_HOSTS."
+            f"DATABASE_URL must end in ?sslmode=require (or verify-full), or {PREFIX}ALLOWED_PRIVATE_HOSTS must list "
+            "its host."
         )
 
 
 def require_no_reload(reload: bool) -> None:
     if reload:
-        raise ImproperlyConfigured(f"{PREFIX}RELOAD is for development: it must be false under production.")
+        raise ImproperlyConfigured(f"{PREFIX}RELOAD is for development. It must be false under the production profile.")
 
 
 def require_separate(*, database: Path, storage: Path) -> None:
     """Check that the storage folder holds nothing else: files without a database row are deleted from it."""
     if database.is_relative_to(storage):
         raise ImproperlyConfigured(
-            f"{PREFIX}STORAGE_DIR must be a folder of its own: the database {database} lies inside {storage}."
+            f"{PREFIX}STORAGE_DIR must be a separate folder: the database {database} is inside {storage}."
         )
 
 
-def require_foreign(roots: Sequence[Path], *, own: Sequence[Path]) -> None:
+def require_no_overlap(roots: Sequence[Path], *, own: Sequence[Path]) -> None:
     """Check that folders which users may read by `file://` do not overlap with the gateway's own data."""
     for root in roots:
         if any(path.is_relative_to(root) or root.is_relative_to(path) for path in own):
             raise ImproperlyConfigured(
-                f"{PREFIX}FILE_URI_ROOTS must not overlap with the gateway's own data: {root} would open it to users."
+                f"{PREFIX}FILE_URI_ROOTS must not overlap with the gateway's own data: users could read {root}."
             )
 
 
@@ -177,7 +156,7 @@ def require_private(path: Path) -> None:
     """Check that a file or folder is not accessible to all users of the machine."""
     if path.exists() and path.stat().st_mode & 0o007:
         mode = 700 if path.is_dir() else 600
-        raise ImproperlyConfigured(f"{path} is open to everyone on this machine: run `chmod {mode}` on it.")
+        raise ImproperlyConfigured(f"{path} is accessible to all users of this machine. Run `chmod {mode}` on it.")
 
 
 def is_loopback(host: str) -> bool:
@@ -193,3 +172,32 @@ def is_loopback(host: str) -> bool:
 def _require_set(value: str, name: str) -> None:
     if not value:
         raise ImproperlyConfigured(f"{PREFIX}{name} must be set under the production profile.")
+
+
+_APPS: Final = frozenset({
+    "accounts", "memories", "operations", "profiles", "resources", "store",
+    "engine", "lifecycle",  # app labels before the tables were rebuilt
+})  # fmt: skip
+_NEWEST_COLUMN: Final = ("store_memory", "delivery_state")
+"""The newest column of `0001_initial`. Before the first release, this migration changes without a new name."""
+
+
+def require_known_migrations() -> None:
+    """Check that this version has all migrations that were applied to the database.
+
+    Raises: `ImproperlyConfigured` if one is unknown, or created different tables.
+    """
+    loader = MigrationLoader(connection)
+    unknown = sorted(key for key in loader.applied_migrations if key[0] in _APPS and key not in loader.disk_migrations)
+    difference = f"has the migration {'.'.join(unknown[0])}" if unknown else ""
+    if not unknown and ("store", "0001_initial") in loader.applied_migrations:
+        table, name = _NEWEST_COLUMN
+        with connection.cursor() as cursor:
+            columns = {column.name for column in connection.introspection.get_table_description(cursor, table)}
+        difference = "" if name in columns else f"lacks the column {table}.{name}"
+    if difference:
+        raise ImproperlyConfigured(
+            f"Another version of Memory Gateway created this database (it {difference}). Nothing was "
+            "changed. Run `manage.py export_memory --all --with-keys` with that version, then "
+            "`manage.py import_memory` into an empty database of this version."
+        )

@@ -1,12 +1,11 @@
 """Django settings. Each `MEMORY_GATEWAY_X` below is the environment variable of the same name."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
 from csp.constants import NONE, SELF
 
+from core import database_errors
 from memory_gateway import environment, safety
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -66,11 +65,12 @@ MEMORY_GATEWAY_ALLOWED_PRIVATE_HOSTS = env.words("ALLOWED_PRIVATE_HOSTS")
 MEMORY_GATEWAY_FILE_URI_ROOTS = env.paths("FILE_URI_ROOTS")
 MEMORY_GATEWAY_THREADS = env.integer("THREADS", 40, minimum=1, maximum=1000)
 MEMORY_GATEWAY_CONNECTIONS_PER_ADDRESS = env.integer("CONNECTIONS_PER_ADDRESS", 1000, minimum=1)
-MEMORY_GATEWAY_ONE_CORE = env.boolean("ONE_CORE", True)
+MEMORY_GATEWAY_CPU_PINNING = env.boolean("CPU_PINNING", True)
 MEMORY_GATEWAY_RATE_LIMIT_PER_MINUTE = env.integer("RATE_LIMIT_PER_MINUTE", 60_000)
 MEMORY_GATEWAY_QUOTA_FILES = env.integer("QUOTA_FILES", 0)
 MEMORY_GATEWAY_QUOTA_BYTES = env.integer("QUOTA_BYTES", 0)
 MEMORY_GATEWAY_TRASH_DAYS = env.integer("TRASH_DAYS", 30, maximum=36500)
+MEMORY_GATEWAY_TIME_ZONE = env.time_zone("TIME_ZONE", "UTC")
 MEMORY_GATEWAY_MIN_FREE_DISK_BYTES = env.integer("MIN_FREE_DISK_BYTES", 256 * 2**20)
 MEMORY_GATEWAY_EMBEDDING_BASE_URL = env.url("EMBEDDING_BASE_URL")
 MEMORY_GATEWAY_EMBEDDING_MODEL = env.text("EMBEDDING_MODEL")
@@ -91,7 +91,7 @@ _database_file = Path(str(_database["NAME"])) if _is_sqlite else MEMORY_GATEWAY_
 os.umask(0o077)  # database, journals and stored files are private to the gateway's user
 safety.require_separate(database=_database_file, storage=MEMORY_GATEWAY_STORAGE_DIR)
 _local_secret = MEMORY_GATEWAY_DB_PATH.parent / "secret_key"
-safety.require_foreign(
+safety.require_no_overlap(
     MEMORY_GATEWAY_FILE_URI_ROOTS,
     own=[path for path in (MEMORY_GATEWAY_STORAGE_DIR, _database_file, _local_secret, env.env_file) if path],
 )
@@ -101,14 +101,15 @@ safety.require_secrets(
     fallbacks=MEMORY_GATEWAY_SECRET_KEY_FALLBACKS,
     provisioning_token=MEMORY_GATEWAY_PROVISIONING_TOKEN,
 )
-safety.require_safe_rpc_token(
+_other_secrets = (MEMORY_GATEWAY_SECRET_KEY, MEMORY_GATEWAY_PROVISIONING_TOKEN)
+safety.require_safe_token(
     MEMORY_GATEWAY_RPC_TOKEN,
-    others=(MEMORY_GATEWAY_SECRET_KEY, MEMORY_GATEWAY_PROVISIONING_TOKEN),
-    is_reachable=IS_PRODUCTION or bool(MEMORY_GATEWAY_PROVISIONING_TOKEN),
+    "RPC_TOKEN",
+    others=_other_secrets,
+    # On loopback under `local` it may be the token that OpenClaw already has.
+    may_be_simple=not IS_PRODUCTION and not MEMORY_GATEWAY_PROVISIONING_TOKEN,
 )
-safety.require_safe_metrics_token(
-    MEMORY_GATEWAY_METRICS_TOKEN, others=(MEMORY_GATEWAY_SECRET_KEY, MEMORY_GATEWAY_PROVISIONING_TOKEN)
-)
+safety.require_safe_token(MEMORY_GATEWAY_METRICS_TOKEN, "METRICS_TOKEN", others=_other_secrets)
 safety.require_model("EMBEDDING", MEMORY_GATEWAY_EMBEDDING_BASE_URL, MEMORY_GATEWAY_EMBEDDING_MODEL)
 safety.require_model("LLM", MEMORY_GATEWAY_LLM_BASE_URL, MEMORY_GATEWAY_LLM_MODEL)
 if IS_PRODUCTION:
@@ -130,7 +131,6 @@ else:
 
 # --- Django ----------------------------------------------------------------------------------------------------------
 
-DEBUG = False
 SECRET_KEY = MEMORY_GATEWAY_SECRET_KEY or environment.local_secret(_local_secret)
 SECRET_KEY_FALLBACKS = MEMORY_GATEWAY_SECRET_KEY_FALLBACKS
 # Strict host names prevent web pages from controlling a gateway on loopback by DNS rebinding.
@@ -140,6 +140,7 @@ CSRF_TRUSTED_ORIGINS = MEMORY_GATEWAY_ALLOWED_ORIGINS
 INSTALLED_APPS = [
     "accounts",
     "store",
+    "engines",
     "resources",
     "memories",
     "profiles",
@@ -160,6 +161,7 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "memory_gateway.middleware.RequestLog",
+    "memory_gateway.middleware.CompressionMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "memory_gateway.middleware.PolicyMiddleware",
@@ -192,13 +194,14 @@ TEMPLATES = [
 if _is_sqlite:
     # Immediate transactions and WAL: with Django's defaults concurrent writers fail with "database is locked".
     # Temporary data is kept in memory: an insert whose triggers change many pages would create a rollback file
-    # (`core.spilling` for whole-table statements). Reads use mmap, up to SQLite's limit (2 GB), instead of a system
-    # call per page.
+    # (whole-table statements use `core.sql.temporary_data_on_disk`). Reads use mmap, up to SQLite's limit (2 GB),
+    # instead of a system call per page. After a checkpoint the write-ahead log shrinks to 64 MiB.
     _database["OPTIONS"] = {
+        "factory": database_errors.Connection,
         "transaction_mode": "IMMEDIATE",
         "timeout": 20,
         "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON; "
-        "PRAGMA temp_store=MEMORY; PRAGMA mmap_size=2147483647;",
+        "PRAGMA temp_store=MEMORY; PRAGMA mmap_size=2147483647; PRAGMA journal_size_limit=67108864;",
     }
 DATABASES = {"default": {**_database, "CONN_MAX_AGE": None, "CONN_HEALTH_CHECKS": True}}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
@@ -215,13 +218,11 @@ LOGIN_REDIRECT_URL = "admin:index"
 LANGUAGE_CODE = "en"
 LANGUAGES = [("en", "English"), ("zh-hans", "简体中文")]
 LOCALE_PATHS = [BASE_DIR / "locale"]
-TIME_ZONE = "UTC"
-USE_TZ = True
+TIME_ZONE = MEMORY_GATEWAY_TIME_ZONE
 
 STATIC_URL = "/static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 WHITENOISE_USE_FINDERS = True  # served from the packages' folders, without a collectstatic step
-WHITENOISE_AUTOREFRESH = False
 WHITENOISE_ALLOW_ALL_ORIGINS = False
 
 # Form fields only: uploads are streamed to disk by the upload parser, JSON bodies have a limit per route.
@@ -229,14 +230,12 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 2**20
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 20_000  # a profile with hundreds of people is one form
 
 SECURE_REFERRER_POLICY = "no-referrer"
-SECURE_CONTENT_TYPE_NOSNIFF = True
-X_FRAME_OPTIONS = "DENY"
-SESSION_COOKIE_HTTPONLY = True
-SESSION_COOKIE_SAMESITE = "Lax"
-SESSION_COOKIE_AGE = 3600  # of inactivity: every page restarts it
+# Cookies do not depend on the port: with Django's default names, other Django servers on the host overwrite them.
+SESSION_COOKIE_NAME = "memory_gateway_sessionid"
+CSRF_COOKIE_NAME = "memory_gateway_csrftoken"
+SESSION_COOKIE_AGE = 3600  # of inactivity, because each page renews it
 SESSION_SAVE_EVERY_REQUEST = True
 CSRF_COOKIE_HTTPONLY = True
-CSRF_COOKIE_SAMESITE = "Lax"
 if IS_PRODUCTION:
     SECURE_SSL_REDIRECT = True
     SECURE_HSTS_SECONDS = 365 * 86400
@@ -244,8 +243,8 @@ if IS_PRODUCTION:
     SECURE_HSTS_PRELOAD = True
     SESSION_COOKIE_SECURE = True
     CSRF_COOKIE_SECURE = True
-    SESSION_COOKIE_NAME = "__Host-sessionid"
-    CSRF_COOKIE_NAME = "__Host-csrftoken"
+    SESSION_COOKIE_NAME = f"__Host-{SESSION_COOKIE_NAME}"
+    CSRF_COOKIE_NAME = f"__Host-{CSRF_COOKIE_NAME}"
 
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
@@ -281,7 +280,7 @@ REST_FRAMEWORK = {
     "DEFAULT_PARSER_CLASSES": ["core.rest.JsonParser"],
     "DEFAULT_RENDERER_CLASSES": ["core.rest.JsonRenderer"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
-    "EXCEPTION_HANDLER": "accounts.api.handling.problem_response",
+    "EXCEPTION_HANDLER": "accounts.api.authentication.problem_response",
     "UNAUTHENTICATED_USER": None,
 }
 SPECTACULAR_SETTINGS = {
@@ -290,19 +289,20 @@ SPECTACULAR_SETTINGS = {
     "VERSION": "0.1.0",
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
-    "SERVE_PUBLIC": True,
-    "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
     "SERVE_AUTHENTICATION": [],
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "COMPONENT_SPLIT_REQUEST": True,
-    "POSTPROCESSING_HOOKS": [],  # pydantic writes enums into the fields that use them
+    "POSTPROCESSING_HOOKS": ["accounts.api.openapi.complete"],  # replaces the default, which extracts enums
 }
 
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "filters": {
+        # Django logs each 5xx response, which is already in the request log. Only its tracebacks are logged here.
+        "tracebacks": {"()": "django.utils.log.CallbackFilter", "callback": lambda record: record.exc_info},
+        "lasting_errors": {"()": "core.database_errors.PersistentErrorFilter"},
         "redact": {"()": "core.redaction.RedactingFilter"},
         "request_id": {"()": "core.request_context.RequestIdFilter"},
     },
@@ -311,15 +311,19 @@ LOGGING = {
         "bare": {"format": "{message}", "style": "{"},
     },
     "handlers": {
-        "console": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["redact", "request_id"]},
+        "console": {
+            "class": "logging.StreamHandler",
+            "formatter": "line",
+            "filters": ["lasting_errors", "redact", "request_id"],
+        },
         "api": {"class": "logging.StreamHandler", "formatter": "bare", "stream": "ext://sys.stdout"},
     },
     "root": {"handlers": ["console"], "level": "WARNING"},
     "loggers": {
         "memory_gateway": {"level": "INFO"},
         "memory_gateway.api": {"handlers": ["api"], "level": "INFO", "propagate": False},
-        "django.request": {"level": "ERROR"},
-        # A client's mistake (a foreign host, too many fields) is a 400 in the request log, not a traceback here.
+        "django.request": {"level": "ERROR", "filters": ["tracebacks"]},
+        # Client errors (a wrong host, too many fields) are in the request log, as responses with status 400.
         "django.security": {"level": "CRITICAL"},
         "python_multipart": {"level": "ERROR"},
         "uvicorn.error": {"level": "ERROR"},

@@ -1,15 +1,22 @@
-from __future__ import annotations
+from collections.abc import Callable
 
 from django.contrib import admin
+from django.http.response import HttpResponseBase
 from django.urls import URLPattern, URLResolver, include, path
+from django.views.decorators.gzip import gzip_page
+from django.views.decorators.http import conditional_page
 from django.views.generic import RedirectView
 from drf_spectacular.views import SpectacularAPIView, SpectacularJSONAPIView
 
-from agents.rpc.removed_endpoints import removed_endpoint
-from memory_gateway.api_docs import DocsView
 from memory_gateway.health import HealthView
 from memory_gateway.metrics import metrics
-from memory_gateway.openclaw_panel import memory_page
+from memory_gateway.views import DocsView, openclaw_panel
+
+
+def _schema(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
+    """Return the view with an `ETag` and compression: every generated client reads the whole document."""
+    return gzip_page(conditional_page(view))
+
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("memories.api.urls")),  # first, because most requests go there
@@ -21,20 +28,19 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("profiles.api.urls")),
     path("", include("operations.api.urls")),
     path("", include("agents.api.urls")),
-    path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
+    path("api/schema/", _schema(SpectacularAPIView.as_view()), name="schema"),
     path("api/docs/", DocsView.as_view(), name="docs"),
     # The addresses of FastAPI, which the first gateway used.
-    path("openapi.json", SpectacularJSONAPIView.as_view()),
+    path("openapi.json", _schema(SpectacularJSONAPIView.as_view())),
     path("docs", RedirectView.as_view(pattern_name="docs", http_method_names=["get", "head"])),
-    path("plugins/memory", memory_page),
-    path("plugins/memory/", memory_page),
-    path("plugins/memory/api/<path:rest>", removed_endpoint),
-    path("plugins/memory/<path:rest>", memory_page),
+    path("plugins/memory", openclaw_panel),
+    path("plugins/memory/", openclaw_panel),
+    path("plugins/memory/<path:rest>", openclaw_panel),
     path("admin/memory/", include("console.urls")),
     path("admin/", admin.site.urls),
 ]
 
-handler400 = "memory_gateway.error_views.bad_request"
-handler403 = "memory_gateway.error_views.forbidden"
-handler404 = "memory_gateway.error_views.not_found"
-handler500 = "memory_gateway.error_views.server_error"
+handler400 = "memory_gateway.views.bad_request"
+handler403 = "memory_gateway.views.forbidden"
+handler404 = "memory_gateway.views.not_found"
+handler500 = "memory_gateway.views.server_error"

@@ -1,7 +1,5 @@
 """The ASGI application of the gateway: REST, panel, MCP and WebSockets on one port."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import gc
@@ -16,34 +14,49 @@ from memory_gateway.django_setup import application as django_application  # fir
 # isort: split
 from django.conf import settings
 from django.db import connections
+from starlette.middleware.cors import CORSMiddleware
 
 from agents.rpc.connection_limits import ConnectionLimiter
 from agents.rpc.consumer import RpcConsumer, Timing
+from agents.rpc.origins import is_probe_host
 from core import cpu_affinity
+from core.errors import BadRequest
 from core.request_context import choose_request_id, request_id
 from memory_gateway.health import HealthMonitor, health_document, monitor
 from memory_gateway.server.client_key import client_key
 from memory_gateway.server.mcp_endpoint import McpEndpoint
-from memory_gateway.server.request_body import Receive, Send
+from memory_gateway.server.request_body import Receive, Scope, Send
 from memory_gateway.server.responses import json_answer, problem_answer
-from memory_gateway.server.wsgi_bridge import Answer, Scope, WSGIBridge
+from memory_gateway.server.wsgi_bridge import Answer, WSGIBridge
 from operations import worker
 from resources.services.storage_binding import StorageMismatch
 
-# What remains of ten seconds after the drain of requests. The next start resumes interrupted work.
+# The remaining time of ten seconds after requests were drained. The next start resumes interrupted work.
 WORKER_STOP_SECONDS = 1.0
 MCP_STOP_SECONDS = 0.5
 # A multipart body's overhead besides the file: boundaries, part headers, form fields.
 ENVELOPE_BYTES = 2**20
+_EXPOSED_HEADERS = (
+    "Accept-Ranges",
+    "Content-Disposition",
+    "Content-Range",
+    "Deprecation",
+    "ETag",
+    "Location",
+    "Preference-Applied",
+    "Retry-After",
+    "WWW-Authenticate",
+    "X-Request-Id",
+)
 
 logger = logging.getLogger("memory_gateway.errors")
 ASGIApplication = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class Router:
-    """A router that answers `/health` itself and passes other requests on.
+    """Router of requests: `/health` is answered here, `/mcp` by an endpoint that is created at startup.
 
-    WebSockets at any path go to `websocket`, `/mcp` to an endpoint made at startup, everything else to `http`.
+    WebSockets at any path go to `websocket`, all other requests to `http`.
     """
 
     def __init__(self, http: ASGIApplication, websocket: ASGIApplication, health: HealthMonitor) -> None:
@@ -62,15 +75,19 @@ class Router:
 
     async def _request(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = dict(scope["headers"])
-        scope.setdefault("state", {})["began"] = time.perf_counter()
+        scope.setdefault("state", {})["start"] = time.perf_counter()
         request_id.set(choose_request_id(headers.get(b"x-request-id", b"").decode("latin1")))
         if scope["path"] == "/health" and scope["method"] == "GET":
+            if not is_probe_host(headers.get(b"host", b"").decode("latin1")):
+                refusal = BadRequest("This gateway does not serve the host that the request names.")
+                await _send_answer(problem_answer(scope, refusal), send)
+                return
             document = health_document(await self._health.wait_on_loop())
-            await _send_whole(json_answer(scope, document), send)
+            await _send_answer(json_answer(scope, document), send)
         elif scope["path"] in {"/mcp", "/mcp/"} and self._mcp is not None:
             answer = await self._mcp.answer(scope, receive)
             if answer is not None:
-                await _send_whole(answer, send)
+                await _send_answer(answer, send)
         else:
             await self._http(scope, receive, send)
 
@@ -80,26 +97,26 @@ class Router:
         except OSError:  # the client disconnected during the response
             return
         except Exception:
-            logger.exception("A WebSocket failed")
+            logger.exception("A WebSocket connection failed")
             with contextlib.suppress(Exception):
                 await send({"type": "websocket.close", "code": 1011, "reason": "internal error"})
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
-        if settings.MEMORY_GATEWAY_ONE_CORE:
-            cpu_affinity.pin_to_current_cpu()
+        if settings.MEMORY_GATEWAY_CPU_PINNING:
+            cpu_affinity.pin_to_free_cpu()
         try:
             await asyncio.to_thread(_start_worker)
         except StorageMismatch as error:
             await send({"type": "lifespan.startup.failed", "message": error.detail})
             return
-        watch = asyncio.create_task(_end_with_parent(os.environ.get("MEMORY_GATEWAY_WORKER", "")))
+        watcher = asyncio.create_task(_end_with_parent(os.environ.get("MEMORY_GATEWAY_WORKER", "")))
         self._mcp = McpEndpoint(settings.MEMORY_GATEWAY_THREADS)
         async with self._mcp.open(MCP_STOP_SECONDS):
             gc.freeze()  # objects loaded so far live as long as the process: exclude them from garbage collection
             await send({"type": "lifespan.startup.complete"})
             await receive()
-        watch.cancel()
+        watcher.cancel()
         await asyncio.to_thread(worker.stop, WORKER_STOP_SECONDS)
         await send({"type": "lifespan.shutdown.complete"})
 
@@ -111,14 +128,14 @@ def _start_worker() -> None:
         connections.close_all()
 
 
-async def _send_whole(answer: Answer, send: Send) -> None:
+async def _send_answer(answer: Answer, send: Send) -> None:
     headers = [*answer.headers, (b"content-length", str(len(answer.body)).encode())]
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
     await send({"type": "http.response.body", "body": answer.body})
 
 
 async def _end_with_parent(parent_pid: str) -> None:
-    """Stop this worker process when its parent was killed, because it would keep the port open."""
+    """Stop this worker process after its parent was killed. It would otherwise keep the port open."""
     while parent_pid:
         await asyncio.sleep(1)
         if os.getppid() != int(parent_pid):
@@ -126,7 +143,7 @@ async def _end_with_parent(parent_pid: str) -> None:
             return
 
 
-application = Router(
+router = Router(
     WSGIBridge(
         django_application,
         refuse=problem_answer,
@@ -139,4 +156,13 @@ application = Router(
         timing=Timing(handshake=settings.RPC_HANDSHAKE_SECONDS, tick=settings.RPC_TICK_SECONDS),
     ),
     monitor,
+)
+# Around everything, because /mcp and some refusals are answered outside Django. Starlette comes with the MCP SDK.
+application = CORSMiddleware(
+    router,
+    allow_origins=settings.MEMORY_GATEWAY_ALLOWED_ORIGINS,
+    allow_methods=("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT"),
+    allow_headers=("*",),
+    allow_private_network=True,
+    expose_headers=_EXPOSED_HEADERS,
 )

@@ -1,10 +1,9 @@
-"""Limits on a process's connections, which close idle connections for new ones.
+"""Limits on the connections of a process. Idle connections are closed for new ones.
 
 This module and `http_protocol` import no models: a worker process imports them before it sets up Django.
 """
 
-from __future__ import annotations
-
+import contextlib
 import ipaddress
 import logging
 import math
@@ -15,7 +14,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Protocol
 
-from core.networks import network_of
+from core.rate_limit import network_of
 
 logger = logging.getLogger("memory_gateway.server.connections")
 
@@ -31,20 +30,16 @@ _WARNING_INTERVAL_SECONDS = 60.0
 def allowed_connections(threads: int) -> int:
     """Raise the soft limit of open files as needed and allowed; return the number of connections it leaves."""
     reserve = RESERVED_FILES + FILES_PER_THREAD * threads
-    limit = _raise_file_limit(MAX_CONNECTIONS + reserve)
+    limit, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = MAX_CONNECTIONS + reserve
+    if limit == resource.RLIM_INFINITY:
+        limit = needed
+    elif limit < needed:
+        raised = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        with contextlib.suppress(ValueError, OSError):  # macOS reports a hard limit that it does not grant
+            resource.setrlimit(resource.RLIMIT_NOFILE, (raised, hard))
+            limit = raised
     return max(min(limit - reserve, MAX_CONNECTIONS), limit // 4, 1)
-
-
-def _raise_file_limit(needed: int) -> int:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY or soft >= needed:
-        return needed
-    raised = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
-    try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (raised, hard))
-    except (ValueError, OSError):  # macOS reports a hard limit that it does not grant
-        return soft
-    return raised
 
 
 class Connection(Protocol):
@@ -53,7 +48,7 @@ class Connection(Protocol):
     address: str | None
 
     def close_now(self) -> None:
-        """Close the connection at once."""
+        """Close the connection immediately."""
 
 
 class ConnectionTable:
@@ -61,7 +56,7 @@ class ConnectionTable:
 
     A connection is idle while it has no request in progress. When `total` or `per_address` is reached, the connection
     that has been idle longest is closed for the new one. An IPv6 address counts as its /64 network. Addresses in
-    `trusted_proxies` have no limit of their own.
+    `trusted_proxies` have no limit for one client.
     """
 
     def __init__(
@@ -98,7 +93,9 @@ class ConnectionTable:
                 self._release(connection)
                 return False
         while open_connections - len(self._closing) > self.total:
-            self._warn()
+            if (now := self._clock()) >= self._warn_at:
+                self._warn_at = now + _WARNING_INTERVAL_SECONDS
+                logger.warning("All %d connections are in use. Idle connections are closed for new ones.", self.total)
             if not self._close_oldest(self._idle):
                 self._release(connection)
                 return False
@@ -136,12 +133,6 @@ class ConnectionTable:
         if not self._counts[connection.address]:
             del self._counts[connection.address]
             self._idle_of.pop(connection.address, None)
-
-    def _warn(self) -> None:
-        now = self._clock()
-        if now >= self._warn_at:
-            self._warn_at = now + _WARNING_INTERVAL_SECONDS
-            logger.warning("All %d connections are in use. Idle ones are closed for new ones.", self.total)
 
 
 @lru_cache(maxsize=1024)

@@ -3,9 +3,8 @@
 It relies on uvicorn's internals; `tests/memory_gateway/test_http_protocol.py` detects changes in them.
 """
 
-from __future__ import annotations
-
 import asyncio
+from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any, NoReturn
 
@@ -13,28 +12,31 @@ import orjson
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from core.errors import BadRequest, GatewayError
+from core.messages import Message as _
+from core.request_context import choose_request_id
 from core.rest import PROBLEM_CONTENT_TYPE, problem
+from memory_gateway import request_log
 from memory_gateway.server.connections import ConnectionTable
 
 MAX_HEAD_BYTES = 64 * 1024
 MAX_HEADERS = 100
 # Maximum number of requests that a client may pipeline on one connection.
 MAX_PIPELINED = 32
-# Time for which a refused client may go on sending (and the server reads), so that it can read the response.
+# Time and bytes for which the server reads what a refused client still sends, so that it can read the response.
 LINGER_SECONDS = 1.0
 LINGER_BYTES = 256 * 1024
 
 
 class HeadTooLarge(GatewayError):
-    status, code, title = 431, "head_too_large", "Request head too large"
+    status, code, title = 431, "head_too_large", _("Request head too large")
 
 
 class TooManyConnections(GatewayError):
-    status, code, title = 503, "too_many_connections", "Too many connections"
+    status, code, title = 503, "too_many_connections", _("Too many connections")
 
 
 class HttpProtocol(HttpToolsProtocol):
-    """HTTP protocol that refuses long request heads, ends slow ones and registers its connection in a table.
+    """HTTP protocol that refuses long request heads, aborts slow ones and registers its connection in a table.
 
     `head_seconds`: time from connecting, or from the first byte of a further request, to a complete head.
     `stall_seconds`: longest time without the client reading any of the response.
@@ -49,6 +51,7 @@ class HttpProtocol(HttpToolsProtocol):
         self._head_seconds = head_seconds
         self._stall_seconds = stall_seconds
         self._head_timer: asyncio.TimerHandle | None = None
+        self._running: Any = None  # the request being answered; `cycle` is the last one that arrived
         self.headers = []
         self._piece_bytes = 0
         # Bytes since the last complete head or part of a body, counted in whole pieces.
@@ -77,6 +80,8 @@ class HttpProtocol(HttpToolsProtocol):
         self._table.remove(self)
         self._cancel_head_timer()
         self._unset_keepalive_if_required()
+        if self._running is not None:
+            self._tell_disconnected(self._running)  # uvicorn tells `cycle` only
         super().connection_lost(exc)
 
     def handle_websocket_upgrade(self) -> None:
@@ -86,11 +91,13 @@ class HttpProtocol(HttpToolsProtocol):
     def close_now(self) -> None:
         self.transport.abort()
 
-    # --- what the client sends ---
+    # --- incoming data ---
 
     def data_received(self, data: bytes) -> None:
         if self._is_refused:
-            self._linger(data)
+            self._lingered_bytes += len(data)
+            if self._lingered_bytes > LINGER_BYTES and not self.transport.is_closing():
+                self.transport.pause_reading()
         elif len(data) <= MAX_HEAD_BYTES:
             self._parse(data)
         else:
@@ -112,9 +119,11 @@ class HttpProtocol(HttpToolsProtocol):
             self._head_timer = self.loop.call_later(self._head_seconds, self._end_slow_head)
 
     def on_headers_complete(self) -> None:
-        if len(self.headers) > MAX_HEADERS or (
-            self._unparsed_bytes > MAX_HEAD_BYTES and self._head_bytes() > MAX_HEAD_BYTES
-        ):
+        is_too_large = len(self.headers) > MAX_HEADERS
+        if self._unparsed_bytes > MAX_HEAD_BYTES:
+            head_bytes = len(self.url) + sum(len(name) + len(value) + len(b": \r\n") for name, value in self.headers)
+            is_too_large = is_too_large or head_bytes > MAX_HEAD_BYTES
+        if is_too_large:
             self._stop_parsing(_head_too_large())
         if len(self.pipeline) >= MAX_PIPELINED:
             self._stop_parsing(BadRequest("Too many requests were sent before the first was answered."))
@@ -130,17 +139,15 @@ class HttpProtocol(HttpToolsProtocol):
         self._unparsed_bytes = self._piece_bytes
         super().on_body(body)
 
-    def _head_bytes(self) -> int:
-        return len(self.url) + sum(len(name) + len(value) + len(b": \r\n") for name, value in self.headers)
-
     def _stop_parsing(self, error: GatewayError) -> NoReturn:
         """Raise through the parser, which makes `data_received` call `send_400_response`."""
         self._refusal = error
         raise error
 
-    # --- what ends a request or a connection ---
+    # --- end of requests and connections ---
 
     def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+        self._running = cycle
         task = self.loop.create_task(cycle.run_asgi(app))
         task.add_done_callback(self._request_ended)
         self.tasks.add(task)
@@ -178,18 +185,35 @@ class HttpProtocol(HttpToolsProtocol):
         self._refuse(self._refusal or BadRequest("This is not a valid HTTP/1.1 request."))
 
     def _refuse(self, error: GatewayError) -> None:
-        """Answer, then close with a delay: closing at once can destroy the response in transit."""
+        """Answer, then close with a delay: closing immediately can destroy the response in transit."""
         self._is_refused = True
         if self._is_busy:
             if self.cycle.response_started or self.pipeline:
                 self.transport.abort()
                 return
-            self.cycle.disconnected = True
-            self.cycle.message_event.set()
+            self._tell_disconnected(self.cycle)
         self._answer(error)
         self.loop.call_later(LINGER_SECONDS, self.transport.abort)
 
+    @staticmethod
+    def _tell_disconnected(cycle: Any) -> None:
+        """Make uvicorn drop what the request still sends, and end its waiting for the body."""
+        cycle.disconnected = True
+        cycle.message_event.set()
+
     def _answer(self, error: GatewayError) -> None:
+        path, _, query = getattr(self, "url", b"").decode("latin1").partition("?")
+        request_log.write(
+            request_id=choose_request_id(""),
+            started_at=datetime.now(UTC),
+            duration_ms=0.0,
+            method="",
+            origin="http://",
+            path=path,
+            query_string=query,
+            client=self.client[0] if self.client else "",
+            status=error.status,
+        )
         body = orjson.dumps(problem(error))
         lines = [
             f"HTTP/1.1 {error.status} {HTTPStatus(error.status).phrase}",
@@ -198,11 +222,6 @@ class HttpProtocol(HttpToolsProtocol):
             "connection: close",
         ]
         self.transport.write("\r\n".join([*lines, "", ""]).encode() + body)
-
-    def _linger(self, data: bytes) -> None:
-        self._lingered_bytes += len(data)
-        if self._lingered_bytes > LINGER_BYTES and not self.transport.is_closing():
-            self.transport.pause_reading()
 
 
 def _head_too_large() -> HeadTooLarge:

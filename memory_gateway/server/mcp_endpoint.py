@@ -3,9 +3,8 @@
 The SDK receives a request only after it is authenticated, complete and valid JSON.
 """
 
-from __future__ import annotations
-
 import asyncio
+import codecs
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,18 +12,19 @@ from contextlib import asynccontextmanager
 import orjson
 from django.http import HttpRequest
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp_types import INTERNAL_ERROR, INVALID_REQUEST
 
 from accounts.api import limits
 from accounts.api.authentication import bearer
 from accounts.audit import Actor
-from accounts.principal import Principal
-from agents.mcp.server import build, current
-from agents.mcp.work import Workers
-from agents.rpc.origins import is_host_allowed, is_origin_allowed
+from accounts.models import Principal
+from agents.mcp.server import Workers, build, current, unreadable
+from agents.rpc.origins import is_host_allowed, is_origin_allowed, is_secure
 from agents.tools.caller import caller_for
 from core.errors import BadRequest, GatewayError, TooLarge, Unauthenticated
-from core.rest import MAX_JSON_DEPTH, Forbidden, RequestTimeout, json_depth_exceeds
-from memories.services.owned import owner_of
+from core.messages import Message as _
+from core.rest import MAX_JSON_DEPTH, Forbidden, json_depth_exceeds
+from memories.services.lookup import owner_of
 from memory_gateway.server.request_body import (
     BodyError,
     ClientGone,
@@ -32,20 +32,19 @@ from memory_gateway.server.request_body import (
     IncomingBody,
     Message,
     Receive,
-    TooMuch,
+    Scope,
 )
-from memory_gateway.server.responses import made_answer, problem_answer
-from memory_gateway.server.wsgi_bridge import Answer, InternalError, Scope, body_length
+from memory_gateway.server.responses import body_answer, problem_answer
+from memory_gateway.server.wsgi_bridge import Answer, InternalError, body_length, refusal_of, require_plain_body
 
 logger = logging.getLogger("memory_gateway.errors")
 
 MAX_BODY_BYTES = 4 * 2**20
 AGENT_HEADER = "x-agent-id"
-_UNREADABLE = {"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": "The body is no JSON."}}
 
 
 class MethodNotAllowed(GatewayError):
-    status, code, title = 405, "method_not_allowed", "Method not allowed"
+    status, code, title = 405, "method_not_allowed", _("Method not allowed")
 
 
 class McpEndpoint:
@@ -68,15 +67,11 @@ class McpEndpoint:
             return await self._answer(scope, receive)
         except ClientGone:
             return None
-        except TooMuch as error:
-            return problem_answer(scope, TooLarge(str(error)))
-        except BodyError as error:
-            return problem_answer(scope, RequestTimeout(str(error)))
-        except GatewayError as error:
-            return problem_answer(scope, error)
+        except (BodyError, GatewayError) as error:
+            return _refusal(scope, refusal_of(error))
         except Exception:
-            logger.exception("A request to /mcp ended in an error")
-            return problem_answer(scope, InternalError("The gateway failed."))
+            logger.exception("A request to /mcp failed")
+            return _refusal(scope, InternalError("The gateway failed."))
 
     async def _answer(self, scope: Scope, receive: Receive) -> Answer:
         headers = {name.decode("latin1"): value.decode("latin1") for name, value in scope["headers"]}
@@ -86,100 +81,79 @@ class McpEndpoint:
             raise MethodNotAllowed("Send MCP messages as POST: there are no sessions and no streams here.")
         principal = await self._workers.run(lambda: _authenticated(scope, headers))
         caller = caller_for(owner_of(principal), Actor.key(principal), agent_id=headers.get(AGENT_HEADER))
-        body = await _whole_body(scope, receive)
+        require_plain_body(scope)
+        incoming = IncomingBody(receive, body_length(scope), MAX_BODY_BYTES, ClientTimeouts())
+        if (incoming.length or 0) > MAX_BODY_BYTES:
+            raise TooLarge(f"The body must be at most {MAX_BODY_BYTES} bytes.")
+        body = await incoming.beginning(MAX_BODY_BYTES + 1)
+        if json_depth_exceeds(body, MAX_JSON_DEPTH):
+            raise TooLarge(f"The body must nest at most {MAX_JSON_DEPTH} levels deep.")
+        body = body.removeprefix(codecs.BOM_UTF8)
         try:
-            orjson.loads(body)
+            is_message = isinstance(orjson.loads(body), dict)
         except orjson.JSONDecodeError:
-            data = orjson.dumps(_UNREADABLE)
-            return made_answer(scope, 400, b"application/json", data, user_id=principal.user_id)
-        response = _CapturedResponse()
+            is_message = False
+        if not is_message:
+            data = unreadable(body).model_dump_json().encode()
+            return body_answer(scope, 400, b"application/json", data, user_id=principal.user_id)
+        unread: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+        sent: list[Message] = []
+
+        async def replay() -> Message:
+            return unread.pop() if unread else await receive()
+
+        async def capture(message: Message) -> None:
+            sent.append(message)
+
         token = current.set(caller)
         try:
-            await self._manager.handle_request(scope, _replay(body, receive), response.send)
+            await self._manager.handle_request(scope, replay, capture)
         finally:
             current.reset(token)
-        return made_answer(
-            scope, response.status, response.content_type, bytes(response.body), user_id=principal.user_id
-        )
+        start, *parts = sent  # one JSON document
+        content_type = dict(start["headers"]).get(b"content-type", b"application/json")
+        data = b"".join(part.get("body", b"") for part in parts)
+        if data and data[:1] != b"{":  # the SDK's plain words
+            raise BadRequest(data.decode())
+        return body_answer(scope, start["status"], content_type, data, user_id=principal.user_id)
+
+
+def _refusal(scope: Scope, error: GatewayError) -> Answer:
+    """Return an error as JSON-RPC, whose message the official clients show, with the problem document as its data."""
+    answer = problem_answer(scope, error)
+    code = INTERNAL_ERROR if error.status >= 500 else INVALID_REQUEST
+    content = {"code": code, "message": error.detail, "data": orjson.loads(answer.body)}
+    headers = [(name, b"application/json" if name == b"content-type" else value) for name, value in answer.headers]
+    if error.status == 405:
+        headers.append((b"allow", b"POST"))
+    return Answer(error.status, headers, orjson.dumps({"jsonrpc": "2.0", "id": None, "error": content}))
 
 
 def _check_origin(scope: Scope, headers: dict[str, str]) -> None:
-    """Check the `Host` and `Origin` headers.
-
-    Raises: `BadRequest`, `Forbidden`.
-    """
+    """Check the scheme and the `Host` and `Origin` headers. Raises: `BadRequest`, `Forbidden`."""
     host, origin = headers.get("host", ""), headers.get("origin")
     if not is_host_allowed(host):
-        raise BadRequest("This host name is not one of ours.")
+        raise BadRequest("This gateway does not serve this host name.")
     scheme, peer = scope.get("scheme", "http"), _peer(scope)
+    if not is_secure(scheme):
+        raise Forbidden("This endpoint accepts API keys over HTTPS only. Use an https:// address.")
     if origin is not None and not is_origin_allowed(origin, host=host, scheme=scheme, peer=peer):
-        raise Forbidden("Pages of this origin may not call here.")
+        raise Forbidden("Requests from this origin are not allowed.")
 
 
 def _authenticated(scope: Scope, headers: dict[str, str]) -> Principal:
-    """Return the user of the request's API key.
-
-    Raises: `Unauthenticated`, `TooManyRequests`.
-    """
+    """Return the user of the request's API key. Raises: `Unauthenticated`, `TooManyRequests`."""
+    request = HttpRequest()
+    request.META["HTTP_AUTHORIZATION"] = headers.get("authorization", "")
     try:
-        return limits.authenticate(_peer(scope), _key(headers))
+        if key := bearer(request):
+            return limits.authenticate(_peer(scope), key)
     except Unauthenticated:
         limits.count_anonymous(_peer(scope))
         raise
-
-
-def _key(headers: dict[str, str]) -> str:
-    """Return the request's API key.
-
-    Raises: `Unauthenticated`.
-    """
-    request = HttpRequest()
-    request.META["HTTP_AUTHORIZATION"] = headers.get("authorization", "")
-    key = bearer(request)
-    if key is None:
-        raise Unauthenticated("This endpoint needs an API key. Send the header Authorization: Bearer uk_….")
-    return key
+    limits.count_anonymous(_peer(scope))
+    raise Unauthenticated("This endpoint needs an API key. Send the header Authorization: Bearer uk_….")
 
 
 def _peer(scope: Scope) -> str:
     return str((scope.get("client") or ("", 0))[0])
-
-
-async def _whole_body(scope: Scope, receive: Receive) -> bytes:
-    """Return the complete body.
-
-    Raises: `BodyError`, `TooLarge`.
-    """
-    body = IncomingBody(receive, body_length(scope), MAX_BODY_BYTES, ClientTimeouts())
-    if (body.length or 0) > MAX_BODY_BYTES:
-        raise TooLarge(f"The body must be at most {MAX_BODY_BYTES} bytes.")
-    data = await body.beginning(MAX_BODY_BYTES + 1)
-    if json_depth_exceeds(data, MAX_JSON_DEPTH):
-        raise TooLarge(f"The body must nest at most {MAX_JSON_DEPTH} levels deep.")
-    return data
-
-
-def _replay(body: bytes, receive: Receive) -> Receive:
-    """Return a receive function that replays the body and then passes on the connection's messages."""
-    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def next_message() -> Message:
-        return messages.pop() if messages else await receive()
-
-    return next_message
-
-
-class _CapturedResponse:
-    """The SDK's response, which is one JSON document, captured."""
-
-    def __init__(self) -> None:
-        self.status = 500
-        self.content_type = b"application/json"
-        self.body = bytearray()
-
-    async def send(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
-            self.status = message["status"]
-            self.content_type = dict(message["headers"]).get(b"content-type", self.content_type)
-        elif message["type"] == "http.response.body":
-            self.body += message.get("body", b"")

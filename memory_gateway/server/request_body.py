@@ -4,8 +4,6 @@ A body that does not arrive whole raises an error, it is never shortened. Client
 gateway waits for the client, not the gateway's own delays.
 """
 
-from __future__ import annotations
-
 import asyncio
 import io
 import sys
@@ -13,7 +11,10 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
+_BUFFER_BYTES = 64 * 1024
+
 Message = MutableMapping[str, Any]
+Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
@@ -63,43 +64,29 @@ class IncomingBody:
         self.is_broken = False
 
     async def part(self) -> bytes:
-        """Return the next part, which may be empty.
-
-        Raises: `BodyError`.
-        """
+        """Return the next part, which may be empty. Raises: `BodyError`."""
+        loop, timeouts = asyncio.get_running_loop(), self._timeouts
+        began = loop.time()
         try:
-            return await self._part()
-        except (ClientGone, TooSlow):
+            async with asyncio.timeout(timeouts.stall_seconds):
+                message = await self._receive()
+        except TimeoutError:
             self.is_broken = True
-            raise
-
-    async def _part(self) -> bytes:
-        message = await self._message()
+            raise TooSlow("The client stopped sending.") from None
         if message["type"] == "http.disconnect":
-            raise ClientGone("The client left while it was sending.")
+            self.is_broken = True
+            raise ClientGone("The client disconnected while sending.")
+        self._waited_seconds += loop.time() - began
         body: bytes = message.get("body", b"")
         self._received_bytes += len(body)
         self.is_complete = not message.get("more_body", False)
         if self._received_bytes > self._max_bytes:
             raise TooMuch(f"The body is larger than {self._max_bytes} bytes.")
-        self._check_pace()
-        return body
-
-    async def _message(self) -> Message:
-        loop = asyncio.get_running_loop()
-        began = loop.time()
-        try:
-            async with asyncio.timeout(self._timeouts.stall_seconds):
-                return await self._receive()
-        except TimeoutError:
-            raise TooSlow("The client stopped sending.") from None
-        finally:
-            self._waited_seconds += loop.time() - began
-
-    def _check_pace(self) -> None:
-        due = self._timeouts.bytes_per_second * self._waited_seconds
-        if self._waited_seconds > self._timeouts.grace_seconds and self._received_bytes < due and not self.is_complete:
+        due = timeouts.bytes_per_second * self._waited_seconds
+        if self._waited_seconds > timeouts.grace_seconds and self._received_bytes < due and not self.is_complete:
+            self.is_broken = True
             raise TooSlow("The client sends too slowly.")
+        return body
 
     async def beginning(self, enough_bytes: int) -> bytes:
         """Return the whole body if it is small, else the part received so far (nothing if it is known to be large)."""
@@ -111,10 +98,7 @@ class IncomingBody:
         return b"".join(parts)
 
     async def discard(self) -> None:
-        """Read and drop what the client still sends, for a limited time.
-
-        Raises: `BodyError`, `TimeoutError`.
-        """
+        """Read and drop what the client still sends, for a limited time. Raises: `BodyError`, `TimeoutError`."""
         self._max_bytes = sys.maxsize
         async with asyncio.timeout(self._timeouts.linger_seconds):
             while not self.is_complete:
@@ -126,42 +110,30 @@ class IncomingBody:
             pass
 
 
-class BodyStream(io.RawIOBase):
-    """A `wsgi.input` stream that pulls the body from the event loop while a thread reads it."""
+class BodyStream(io.BufferedReader):
+    """A `wsgi.input` stream that pulls the body from the event loop while a thread reads it.
 
+    Reads return fewer bytes than asked only at the end of the body. Raises: `BodyError`.
+    """
+
+    def __init__(self, body: IncomingBody, loop: asyncio.AbstractEventLoop, beginning: bytes) -> None:
+        super().__init__(_RawBody(body, loop, beginning), _BUFFER_BYTES)
+
+
+class _RawBody(io.RawIOBase):
     def __init__(self, body: IncomingBody, loop: asyncio.AbstractEventLoop, beginning: bytes) -> None:
         super().__init__()
         self._body = body
         self._loop = loop
-        self._buffer = bytearray(beginning)
+        self._rest = memoryview(beginning)
 
     def readable(self) -> bool:
         return True
 
-    def _pull(self) -> None:
-        self._buffer += asyncio.run_coroutine_threadsafe(self._body.part(), self._loop).result()
-
-    def _take(self, size: int) -> bytes:
-        taken = bytes(self._buffer[:size])
-        del self._buffer[:size]
-        return taken
-
-    def read(self, size: int | None = -1) -> bytes:
-        """Return `size` bytes, fewer only at the end of the body.
-
-        Raises: `BodyError`.
-        """
-        count = sys.maxsize if size is None or size < 0 else size
-        while len(self._buffer) < count and not self._body.is_complete:
-            self._pull()
-        return self._take(count)
-
-    def readline(self, size: int | None = -1, /) -> bytes:
-        limit = sys.maxsize if size is None or size < 0 else size
-        searched = 0
-        while (found := self._buffer.find(b"\n", searched)) < 0:
-            if len(self._buffer) >= limit or self._body.is_complete:
-                return self._take(limit)
-            searched = len(self._buffer)
-            self._pull()
-        return self._take(min(found + 1, limit))
+    def readinto(self, buffer: Any, /) -> int:
+        while not self._rest and not self._body.is_complete:
+            self._rest = memoryview(asyncio.run_coroutine_threadsafe(self._body.part(), self._loop).result())
+        size = min(len(buffer), len(self._rest))
+        buffer[:size] = self._rest[:size]
+        self._rest = self._rest[size:]
+        return size

@@ -1,7 +1,6 @@
 """Server startup and shutdown: checks, the listening socket, the banner and uvicorn's configuration."""
 
-from __future__ import annotations
-
+import logging
 import os
 import signal
 import socket
@@ -10,7 +9,6 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from functools import partial
-from types import FrameType
 from typing import Any, NoReturn
 
 import uvicorn
@@ -22,11 +20,11 @@ from django.db.migrations.executor import MigrationExecutor
 from django.utils import autoreload
 from uvicorn.supervisors.multiprocess import Multiprocess
 
-from agents.rpc import limits
+from agents.rpc.connection_limits import MAX_MESSAGE_BYTES
+from core import database_errors
 from core.errors import GatewayError
 from engines.registry import get_engine
-from memory_gateway.database_version import require_known_migrations
-from memory_gateway.safety import require_no_reload, require_safe_local
+from memory_gateway.safety import require_known_migrations, require_no_reload, require_safe_local
 from memory_gateway.server.connections import FEW_CONNECTIONS, ConnectionTable, allowed_connections
 from memory_gateway.server.http_protocol import HttpProtocol
 from memory_gateway.server.websocket_protocol import WebSocketProtocol
@@ -37,9 +35,14 @@ APPLICATION = "memory_gateway.server.asgi:application"
 DRAIN_SECONDS = 9
 # Interval of WebSocket pings. A connection is closed if its ping is not answered within the same time.
 PING_SECONDS = 25
+# Time after which a worker process that does not answer its parent is killed and restarted. On a busy machine, loading
+# its modules takes longer than uvicorn's default of five seconds, so it would never start.
+WORKER_HEALTH_SECONDS = 60
 EXIT_START_FAILED = 3
 EXIT_INTERRUPTED = 130
 _WAL_RESET_FIXED = (3, 51, 3)
+
+logger = logging.getLogger("memory_gateway.server.serving")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +56,16 @@ class Plan:
 
 
 def check(plan: Plan) -> None:
-    """Check everything that could make the start fail.
-
-    Raises: `CommandError` with one sentence.
-    """
+    """Check the configuration and the database before the start. Raises: `CommandError`."""
     try:
-        _require_safe(plan)
+        if settings.IS_PRODUCTION:
+            require_no_reload(plan.reload)
+        else:
+            require_safe_local(
+                host=plan.host,
+                hosts=settings.MEMORY_GATEWAY_ALLOWED_HOSTS,
+                provisioning_token=settings.MEMORY_GATEWAY_PROVISIONING_TOKEN,
+            )
         get_engine()
         executor = MigrationExecutor(connection)
         require_known_migrations()
@@ -70,42 +77,26 @@ def check(plan: Plan) -> None:
     except GatewayError as error:
         raise CommandError(error.detail) from None
     except DatabaseError as error:
-        raise CommandError(f"The database cannot be used: {error}") from error
+        refusal = database_errors.explain(error)
+        raise CommandError(refusal.detail if refusal else f"The database cannot be used: {error}") from error
     finally:
         connection.close()
     if missing:
-        raise CommandError(
-            f"The database lacks {len(missing)} migrations of this version: run `python manage.py migrate` first."
-        )
-
-
-def _require_safe(plan: Plan) -> None:
-    """Check the command's options by the rules that apply to the settings."""
-    if settings.IS_PRODUCTION:
-        require_no_reload(plan.reload)
-    else:
-        require_safe_local(
-            host=plan.host,
-            hosts=settings.MEMORY_GATEWAY_ALLOWED_HOSTS,
-            provisioning_token=settings.MEMORY_GATEWAY_PROVISIONING_TOKEN,
-        )
+        raise CommandError(f"The database has {len(missing)} unapplied migrations. Run `python manage.py migrate`.")
 
 
 def listen(plan: Plan) -> socket.socket:
-    """Return the listening socket.
-
-    Raises: `CommandError`, exit code 3, if the address is not available.
-    """
+    """Return the listening socket. Raises: `CommandError`, exit code 3, if the address is not available."""
     listener = socket.socket(socket.AF_INET6 if ":" in plan.host else socket.AF_INET)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((plan.host, plan.port))
     except (OSError, OverflowError) as error:
         listener.close()
-        reason = "ports go from 0 to 65535" if isinstance(error, OverflowError) else error.strerror or error
+        reason = "the port must be 0 to 65535" if isinstance(error, OverflowError) else error.strerror or error
         raise CommandError(
             f"Cannot listen on {plan.host} port {plan.port}: {reason}. "
-            "Another gateway may be running; MEMORY_GATEWAY_PORT chooses another port.",
+            "Another gateway may be running. Set MEMORY_GATEWAY_PORT to use another port.",
             returncode=EXIT_START_FAILED,
         ) from None
     listener.set_inheritable(True)
@@ -118,33 +109,22 @@ def banner(plan: Plan, port: int) -> str:
     url = f"http://{host}:{port}"
     backend = settings.MEMORY_GATEWAY_BACKEND_BASE_URL
     lines = [
-        f"Memory Gateway serves {url}",
+        f"Memory Gateway is running at {url}",
         f"  API docs   {url}/api/docs/",
         f"  panel      {url}/admin/memory/",
         f"  OpenClaw   {url.replace('http', 'ws', 1)}",
-        f"  engine     {f'upstream at {backend}' if backend else 'embedded'}",
+        f"  engine     {f'EverOS at {backend}' if backend else 'embedded'}",
         f"  database   {connection.vendor}",
         f"  profile    {settings.MEMORY_GATEWAY_PROFILE}",
     ]
     if plan.workers > 1:
         lines.append(f"  workers    {plan.workers}")
         if connection.vendor == "sqlite" and sqlite3.sqlite_version_info < _WAL_RESET_FIXED:
-            lines.append(_wal_note())
+            lines.append(
+                f"  note       SQLite {sqlite3.sqlite_version} can, very rarely, damage a database that several "
+                "processes write (fixed in 3.51.3); use one worker, or PostgreSQL"
+            )
     return "\n".join(lines)
-
-
-def _wal_note() -> str:
-    return (
-        f"  note       SQLite {sqlite3.sqlite_version} can, very rarely, damage a database that several processes "
-        "write (fixed in 3.51.3): prefer one worker, or PostgreSQL"
-    )
-
-
-def _file_limit_note(connections: int) -> str:
-    return (
-        f"  note       the limit of open files (ulimit -n) leaves room for {connections} connections per process: "
-        "raise it to serve more"
-    )
 
 
 def configuration(plan: Plan, connections: int) -> uvicorn.Config:
@@ -169,13 +149,14 @@ def configuration(plan: Plan, connections: int) -> uvicorn.Config:
         workers=plan.workers,
         http=http,
         ws=WebSocketProtocol,
-        ws_max_size=limits.MAX_MESSAGE_BYTES,
+        ws_max_size=MAX_MESSAGE_BYTES,
         ws_ping_interval=PING_SECONDS,
         ws_ping_timeout=PING_SECONDS,
         ws_per_message_deflate=False,
         lifespan="on",
         timeout_keep_alive=settings.HTTP_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=DRAIN_SECONDS,
+        timeout_worker_healthcheck=WORKER_HEALTH_SECONDS,
         access_log=False,
         log_config=None,
         server_header=False,
@@ -189,10 +170,10 @@ def run(plan: Plan) -> NoReturn:
 
     Exit codes: 0 after SIGTERM, 130 after Ctrl+C, 3 for a failed start.
 
-    Raises: `CommandError` before anything is served.
+    Raises: `CommandError` if the address is not available.
     """
-    # uvicorn raises the signal again after its shutdown; the process must then exit normally.
-    signal.signal(signal.SIGTERM, _exit_normally)
+    # After its shutdown uvicorn raises the signal again, and the process must then exit normally.
+    signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(0))
     if plan.reload:
         autoreload.run_with_reloader(_serve, plan)
     try:
@@ -203,11 +184,23 @@ def run(plan: Plan) -> NoReturn:
         code = EXIT_INTERRUPTED
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(code)  # a request thread that outlived the drain must not keep the process alive
+    os._exit(code)  # request threads that are still running must not keep the process alive
 
 
-def _exit_normally(_signal_number: int, _frame: FrameType | None) -> NoReturn:
-    raise SystemExit(0)
+class _Supervisor(Multiprocess):
+    """uvicorn's supervisor, which in addition immediately detects the end of a loading worker, and logs each end."""
+
+    def keep_subprocess_alive(self) -> None:
+        watched = list(self.processes)
+        for process in watched:
+            # The worker has its own copy. While the parent's is open, the pipe does not close when the worker ends.
+            process.child_conn.close()
+        super().keep_subprocess_alive()
+        for process in watched:
+            if process not in self.processes:
+                logger.warning(
+                    "Worker process %s ended with exit code %s and was replaced.", process.pid, process.exitcode
+                )
 
 
 def _serve(plan: Plan) -> int:
@@ -215,15 +208,18 @@ def _serve(plan: Plan) -> int:
     connections = allowed_connections(settings.MEMORY_GATEWAY_THREADS)
     sys.stdout.write(banner(plan, listener.getsockname()[1]) + "\n")
     if connections < FEW_CONNECTIONS:
-        sys.stdout.write(_file_limit_note(connections) + "\n")
+        sys.stdout.write(
+            f"  note       the limit of open files (ulimit -n) allows {connections} connections per process; "
+            "raise it to allow more\n"
+        )
     sys.stdout.flush()
     if plan.workers == 1 or plan.reload:
         uvicorn.Server(configuration(plan, connections)).run(sockets=[listener])
         return 0
     os.environ["MEMORY_GATEWAY_WORKER"] = str(os.getpid())
-    supervisor = Multiprocess(configuration(plan, connections), sockets=[listener])
+    supervisor = _Supervisor(configuration(plan, connections), sockets=[listener])
     with tempfile.TemporaryDirectory(prefix="memory-gateway-metrics-") as shared:
-        os.environ["PROMETHEUS_MULTIPROC_DIR"] = shared  # each worker can report the counts of all
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = shared  # each worker can report the metrics of all workers
         supervisor.run()
     failed = any(process.exitcode == EXIT_START_FAILED for process in supervisor.processes)
     return EXIT_START_FAILED if failed else 0

@@ -1,15 +1,17 @@
 """A thread pool for blocking work of an event loop, shared fairly by callers."""
 
-from __future__ import annotations
-
 import asyncio
 import contextvars
+import math
 import queue
 import threading
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Hashable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
+from core.concurrency import FairQueue
+
+SLOW_SECONDS: Final = 0.5
 _Result = TypeVar("_Result")
 
 
@@ -22,74 +24,81 @@ class _Job(NamedTuple):
 
 
 class Pool:
-    """A pool of at most `size` threads, started on demand; one caller gets at most half of them.
+    """A pool of at most `size` threads, started on demand; one caller gets at most `share` of them at a time.
 
-    Further work is queued; work that waits for its caller's share does not delay other callers.
+    A call that takes longer than `SLOW_SECONDS` mostly waits for something else, such as EverOS, and leaves its
+    caller's share. One caller's calls of both kinds get at most half of the threads. Further work is queued; work that
+    waits for its caller's share does not delay other callers.
 
     `concurrent.futures` would wait for its threads at exit, and it costs more per call. Call `run` on one event loop
     only: the counters are not thread-safe.
     """
 
-    def __init__(self, size: int, name: str) -> None:
+    def __init__(self, size: int, name: str, *, share: int) -> None:
         self._size = size
-        self._share = max(1, size // 2)
         self._name = name
         self._jobs: queue.SimpleQueue[_Job] = queue.SimpleQueue()
         self._threads = 0
-        self._busy: Counter[Hashable] = Counter()
-        self._waiting: dict[Hashable, deque[_Job]] = {}
+        # A job within its caller's share begins without a hop over the event loop: `_jobs` is then its queue.
+        self._queue: FairQueue[_Job] = FairQueue(math.inf, share)
+        self._timers: dict[asyncio.Future[Any], asyncio.TimerHandle] = {}  # of the calls that are in a share
+        self._slow: Counter[Hashable] = Counter()
+        self._max_slow = size // 2 - share
 
     def run(self, call: Callable[[], _Result], caller: Hashable) -> asyncio.Future[_Result]:
         """Run a call in a thread, with a copy of the context variables. The future gets its result or exception."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[_Result] = loop.create_future()
-        job = _Job(future, loop, contextvars.copy_context(), call, caller)
-        if self._busy[caller] < self._share:
-            self._begin(job)
-        else:
-            self._waiting.setdefault(caller, deque()).append(job)
+        self._queue.put(caller, _Job(future, loop, contextvars.copy_context(), call, caller))
+        self._begin()
         return future
 
-    def _begin(self, job: _Job) -> None:
-        self._busy[job.caller] += 1
-        if self._busy.total() > self._threads < self._size:
-            self._threads += 1
-            threading.Thread(target=self._work, name=f"{self._name}-{self._threads}", daemon=True).start()
-        self._jobs.put(job)
+    def _begin(self) -> None:
+        while (job := self._queue.take()) is not None:
+            self._start_timer(job)
+            if self._queue.running + self._slow.total() > self._threads < self._size:
+                self._threads += 1
+                threading.Thread(target=self._work, name=f"{self._name}-{self._threads}", daemon=True).start()
+            self._jobs.put(job)
 
     def _work(self) -> None:
-        while self._run_job(self._jobs.get()):
-            pass
+        while True:
+            job = self._jobs.get()
+            result, error = None, None
+            try:
+                if not job.future.cancelled():
+                    result = job.context.run(job.call)
+            except BaseException as raised:  # noqa: BLE001 - not swallowed: the future raises it
+                error = raised
+            try:
+                job.loop.call_soon_threadsafe(self._settle, job, result, error)
+            except RuntimeError:  # the event loop is closed
+                return
 
-    def _run_job(self, job: _Job) -> bool:
-        """Run a job. Return False once the event loop is closed, which ends the thread."""
-        result, error = None, None
-        try:
-            if not job.future.cancelled():
-                result = job.context.run(job.call)
-        except BaseException as raised:  # noqa: BLE001 - not swallowed: the future raises it
-            error = raised
-        try:
-            job.loop.call_soon_threadsafe(self._settle, job, result, error)
-        except RuntimeError:
-            return False
-        return True
+    def _start_timer(self, job: _Job) -> None:
+        self._timers[job.future] = job.loop.call_later(SLOW_SECONDS, self._leave_share, job)
+
+    def _leave_share(self, job: _Job) -> None:
+        """Let the next call of the same caller begin beside a slow one."""
+        if self._slow[job.caller] >= self._max_slow:
+            self._start_timer(job)
+            return
+        del self._timers[job.future]
+        self._slow[job.caller] += 1
+        self._queue.release(job.caller)
+        self._begin()
 
     def _settle(self, job: _Job, result: Any, error: BaseException | None) -> None:
-        self._end(job.caller)
+        """Release the thread, start the next job, and settle the future."""
+        if timer := self._timers.pop(job.future, None):
+            timer.cancel()
+            self._queue.release(job.caller)
+        else:
+            self._slow -= Counter([job.caller])
+        self._begin()
         if job.future.cancelled():
             return
         if error is None:
             job.future.set_result(result)
         else:
             job.future.set_exception(error)
-
-    def _end(self, caller: Hashable) -> None:
-        """Release a thread and start the caller's next job."""
-        self._busy[caller] -= 1
-        if waiting := self._waiting.get(caller):
-            self._begin(waiting.popleft())
-            if not waiting:
-                del self._waiting[caller]
-        elif not self._busy[caller]:
-            del self._busy[caller]

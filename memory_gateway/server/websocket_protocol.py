@@ -1,32 +1,31 @@
-"""uvicorn's WebSocket protocol with a growing message limit, delivered refusals and a graceful shutdown.
+"""uvicorn's WebSocket protocol with a message limit that can be raised, reliable close frames and graceful shutdown.
 
-It relies on uvicorn's internals; `tests/agents/rpc/test_sockets.py` detects changes in them.
+It relies on uvicorn's internals; `tests/agents/rpc/test_connection_limits.py` detects changes in them.
 """
-
-from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import Any
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-# Message limit before authentication. A longer message is refused (1009) by its header, before it is stored.
+# Message limit before authentication. Longer messages are refused (1009) by their frame header, before they are read.
 FIRST_MESSAGE_BYTES = 64 * 1024
-# Time for a peer to answer the close frame at a shutdown, and to stop sending what was refused.
-GOODBYE_SECONDS = 1.0
+# Time for a client to answer the close frame at shutdown, and to read the close frame after an invalid message.
+CLOSE_SECONDS = 1.0
 LINGER_SECONDS = 2.0
 
-# uvicorn would log each socket with its query, and a traceback for each invalid UTF-8 message. The router logs the
-# gateway's own errors.
+# Disables uvicorn's logging, which would log each socket with its query, and a traceback for each invalid message. The
+# router logs the gateway's own errors.
 _silent = logging.Logger("silent", level=logging.CRITICAL + 1)
 
 
 class WebSocketProtocol(WebSocketsSansIOProtocol):
     """WebSocket protocol that adds two entries to the application's scope.
 
-    `allow_message_bytes`: call it to raise the message limit after authentication. `is_leaving`: an event set at
-    shutdown; the application then closes the connection, or is cut off.
+    `allow_message_bytes`: a function that raises the message limit after authentication. `is_leaving`: an event that is
+    set at shutdown, after which the application closes the connection, or it is aborted.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -37,7 +36,7 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
 
     async def run_asgi(self) -> None:
         scope: Any = self.scope
-        scope["allow_message_bytes"] = self._allow_message_bytes
+        scope["allow_message_bytes"] = partial(setattr, self.conn, "max_message_size")
         scope["is_leaving"] = self._is_leaving
         await super().run_asgi()
 
@@ -46,7 +45,7 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
             super().data_received(data)
 
     def handle_parser_exception(self) -> None:
-        """Close with a delay: closing at once would drop the close frame together with the peer's data in transit."""
+        """Close with a delay, because closing immediately would drop the close frame with the client's unread data."""
         failed = self.conn.close_sent
         if failed is None or not self.handshake_complete:
             self.queue.put_nowait({"type": "websocket.disconnect", "code": 1006})
@@ -62,8 +61,5 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
         if self.close_sent or not self.handshake_complete or self.transport.is_closing():
             super().shutdown()
             return
-        self.close_timeout = GOODBYE_SECONDS
+        self.close_timeout = CLOSE_SECONDS
         self._is_leaving.set()
-
-    def _allow_message_bytes(self, size: int) -> None:
-        self.conn.max_message_size = size

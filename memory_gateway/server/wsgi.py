@@ -1,7 +1,4 @@
-"""WSGI application for other servers:
-
-REST, documentation and panel, without the background workers of `manage.py serve`.
-"""
+"""WSGI application for other servers, without MCP, WebSockets and the background worker of `manage.py serve`."""
 
 from memory_gateway.django_setup import application  # first: it sets Django up for the rest
 

@@ -1,26 +1,26 @@
-"""WSGI application inside the ASGI server: one hop to a thread and one hop back for an ordinary request.
+"""WSGI application inside an ASGI server.
 
-Small bodies are read on the event loop, so that a slow client occupies no thread. Larger bodies are read by a thread
-from a separate small pool, so that slow uploads do not occupy the threads of ordinary requests. Responses are returned
-whole, except streams.
+Small bodies are read on the event loop, so that slow clients do not occupy threads. Larger bodies are read by threads
+of a separate small pool, so that slow uploads do not occupy the threads of other requests. Responses other than streams
+are returned as a whole.
 """
-
-from __future__ import annotations
 
 import asyncio
 import contextlib
 import errno
 import io
 import logging
+import re
 import shutil
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Coroutine, Hashable, Iterable, Iterator, MutableMapping
+from collections.abc import Callable, Coroutine, Hashable, Iterable, Iterator
 from typing import IO, Any, NamedTuple
 from urllib.parse import unquote_to_bytes
 
-from core.errors import GatewayError, NoSpace, TooLarge
+from core.errors import BadRequest, GatewayError, NoSpace, TooLarge, UnsupportedType
+from core.messages import Message as _
 from core.rest import RequestTimeout
 from memory_gateway.server.request_body import (
     BodyError,
@@ -29,6 +29,7 @@ from memory_gateway.server.request_body import (
     ClientTimeouts,
     IncomingBody,
     Receive,
+    Scope,
     Send,
     TooMuch,
 )
@@ -37,8 +38,11 @@ from memory_gateway.server.thread_pool import Pool
 logger = logging.getLogger("memory_gateway.server.wsgi_bridge")
 
 SMALL_BODY_BYTES = 256 * 1024
+# Parameters with a character set or in several parts (RFC 2231). Media types have none, and Django's parser, which runs
+# before any error handling, raises on some of them.
+_EXTENDED_PARAMETER = re.compile(rb"\*[0-9]*\*?\s*=")
+_MEDIA_TYPES = {b"accept", b"content-type"}
 
-Scope = MutableMapping[str, Any]
 Environ = dict[str, Any]
 Headers = list[tuple[bytes, bytes]]
 WSGIApplication = Callable[[Environ, Any], Iterable[bytes]]
@@ -53,23 +57,22 @@ class Answer(NamedTuple):
 
 
 class ShuttingDown(GatewayError):
-    status, code, title = 503, "shutting_down", "Shutting down"
+    status, code, title = 503, "shutting_down", _("Shutting down")
 
 
 class InternalError(GatewayError):
-    status, code, title = 500, "internal_error", "Internal error"
+    status, code, title = 500, "internal_error", _("Internal error")
 
 
 Refuse = Callable[[Scope, GatewayError], Answer]
 ClientKey = Callable[[Scope, bytes], Hashable]
 
 
-def _distinct_client(*_: object) -> Hashable:
-    return object()
-
-
 class WSGIBridge:
-    """An ASGI application that runs a WSGI application in threads. One client gets at most half of the threads.
+    """An ASGI application that runs a WSGI application in threads.
+
+    One client gets at most a tenth of the threads, but at least two, beside its slow requests (see `Pool`): its
+    requests compete with those of others for the interpreter, and more threads would serve no more of them a second.
 
     `client_key` identifies the client by the request and the beginning of its body.
 
@@ -86,15 +89,15 @@ class WSGIBridge:
         threads: int = 40,
         upload_threads: int = 8,
         timeouts: ClientTimeouts | None = None,
-        client_key: ClientKey = _distinct_client,
+        client_key: ClientKey = lambda _scope, _beginning: object(),
     ) -> None:
         self._application = application
         self._refuse = refuse
         self._client_key = client_key
         self._max_body_bytes = max_body_bytes
         self._timeouts = timeouts or ClientTimeouts()
-        self._pool = Pool(threads, "request")
-        self._upload_pool = Pool(upload_threads, "upload")
+        self._pool = Pool(threads, "request", share=max(2, threads // 10))
+        self._upload_pool = Pool(upload_threads, "upload", share=max(1, upload_threads // 2))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         body = IncomingBody(receive, body_length(scope), self._max_body_bytes, self._timeouts)
@@ -106,19 +109,23 @@ class WSGIBridge:
         except asyncio.CancelledError:  # the server's time limit for this request has passed
             await outgoing.whole(self._refuse(scope, ShuttingDown("The gateway is stopping.", retry_after_seconds=2)))
         except (BodyError, GatewayError) as error:
-            await outgoing.whole(self._refuse(scope, _refusal(error)))
+            await outgoing.whole(self._refuse(scope, refusal_of(error)))
         except Exception:
-            logger.exception("%s %r ended in an error", scope["method"], scope["path"])
+            logger.exception("%s %r failed", scope["method"], scope["path"])
             await outgoing.whole(self._refuse(scope, InternalError("The gateway failed.")))
 
-    async def _serve(self, scope: Scope, body: IncomingBody, outgoing: _Outgoing) -> None:
+    async def _serve(self, scope: Scope, body: IncomingBody, outgoing: "_Outgoing") -> None:
+        require_plain_body(scope)
+        for name, value in scope["headers"]:
+            if name in _MEDIA_TYPES and _EXTENDED_PARAMETER.search(value):
+                raise BadRequest(f"The header {name.decode().title()} must not have RFC 2231 parameters.")
         if body.length is not None and body.length > self._max_body_bytes:
             raise TooMuch(f"The body is larger than {self._max_body_bytes} bytes.")
         beginning = await body.beginning(SMALL_BODY_BYTES)
         call = _Call(self._application, wsgi_environ(scope), outgoing, self._timeouts)
         caller = self._client_key(scope, beginning)
         if body.is_complete:
-            answer = await self._pool.run(lambda: call.with_body(beginning), caller)
+            answer = await self._pool.run(lambda: call.run(io.BytesIO(beginning), len(beginning)), caller)
         else:
             stream = BodyStream(body, asyncio.get_running_loop(), beginning)
             answer = await self._upload_pool.run(lambda: call.with_stream(stream, body.length), caller)
@@ -139,7 +146,7 @@ class _Outgoing:
         self.is_started = False
 
     async def whole(self, answer: Answer) -> None:
-        """Send a complete response; nothing if one was begun (its connection then breaks)."""
+        """Send a complete response. If one was already started, send nothing; the server then aborts the connection."""
         if self.is_started:
             return
         await self.begin(answer.status, with_content_length(answer, is_head=self._is_head))
@@ -155,7 +162,7 @@ class _Outgoing:
         await self._send({"type": "http.response.body", "body": b"" if self._is_head else data, "more_body": more})
 
     async def last(self, data: bytes) -> None:
-        """End the response. A client that is still sending gets time to finish: many clients read only then."""
+        """End the response. A client that still sends gets time to finish, because many clients read only then."""
         if self._body.is_complete or self._body.is_broken:
             await self.part(data, more=False)
             return
@@ -165,7 +172,7 @@ class _Outgoing:
         await self.part(b"", more=False)
 
     async def set_on_disconnect(self, disconnected: threading.Event) -> None:
-        """Set an event on disconnect: servers drop writes to a disconnected client silently."""
+        """Set an event on disconnect, because servers silently drop writes to a disconnected client."""
         if self._body.is_complete:
             await self._body.disconnected()
             disconnected.set()
@@ -184,26 +191,32 @@ class _Call:
         self._status = 500
         self._headers: Headers = []
 
-    def with_body(self, body: bytes) -> Answer | None:
-        """Return the response; None if it was already sent as a stream."""
-        return self._run(io.BytesIO(body), len(body))
-
     def with_stream(self, stream: BodyStream, length: int | None) -> Answer | None:
-        """Return the response like `with_body`.
+        """Return the response like `run`.
 
-        Django reads as many bytes as CONTENT_LENGTH says, so a body of unknown length is spooled first.
+        Django reads `CONTENT_LENGTH` bytes, so a body of unknown length is first written to a temporary file.
         """
         if length is not None:
-            return self._run(stream, length)
+            return self.run(stream, length)
         with tempfile.SpooledTemporaryFile(SMALL_BODY_BYTES) as file:
-            return self._run(file, _spool(stream, file))
+            try:
+                shutil.copyfileobj(stream, file, SMALL_BODY_BYTES)
+            except OSError as error:
+                if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+                    raise NoSpace("There is no space left for this body.") from error
+                raise
+            length = file.tell()
+            file.seek(0)
+            return self.run(file, length)
 
-    def _run(self, body: IO[bytes] | BodyStream, length: int) -> Answer | None:
+    def run(self, body: IO[bytes] | BodyStream, length: int) -> Answer | None:
+        """Return the response; None if it was already sent as a stream."""
         self._environ["wsgi.input"] = body
         self._environ["CONTENT_LENGTH"] = str(length)
         result = self._application(self._environ, self._start_response)
         try:
-            if not is_stream(result):
+            # Django's responses have `streaming`. Other results are streams, except lists and tuples.
+            if not getattr(result, "streaming", not isinstance(result, list | tuple)):
                 return Answer(self._status, self._headers, b"".join(result))
             if self._environ["REQUEST_METHOD"] == "HEAD" or not may_have_body(self._status):
                 return Answer(self._status, self._headers, b"")
@@ -241,34 +254,20 @@ class _Call:
             future.result(self._timeouts.stall_seconds)
         except TimeoutError:
             future.cancel()
-            raise ClientGone("The client does not take its answer.") from None
+            raise ClientGone("The client does not read the response.") from None
 
 
-def _refusal(error: BodyError | GatewayError) -> GatewayError:
+def refusal_of(error: BodyError | GatewayError) -> GatewayError:
     if isinstance(error, GatewayError):
         return error
     return TooLarge(str(error)) if isinstance(error, TooMuch) else RequestTimeout(str(error))
 
 
-def _spool(stream: BodyStream, file: IO[bytes]) -> int:
-    """Write the body to a file and return its length.
-
-    Raises: `BodyError`, `NoSpace`.
-    """
-    try:
-        shutil.copyfileobj(stream, file, SMALL_BODY_BYTES)
-    except OSError as error:
-        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-            raise NoSpace("There is no space left for this body.") from error
-        raise
-    length = file.tell()
-    file.seek(0)
-    return length
-
-
-def is_stream(result: Iterable[bytes]) -> bool:
-    """Return True for a streamed response: Django's say so; of other results all but lists and tuples."""
-    return bool(getattr(result, "streaming", not isinstance(result, list | tuple)))
+def require_plain_body(scope: Scope) -> None:
+    """Check that the body is not compressed: nothing here decompresses it. Raises: `UnsupportedType`."""
+    encoding = dict(scope["headers"]).get(b"content-encoding", b"").strip().lower()
+    if encoding not in {b"", b"identity"}:
+        raise UnsupportedType("The body must not be compressed. Send it without Content-Encoding.")
 
 
 def may_have_body(status: int) -> bool:

@@ -1,12 +1,10 @@
 """`manage.py migrate`: Django's command, after a check that this version knows the database's migrations."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.core.management.commands import migrate
 
-from memory_gateway.database_version import require_known_migrations
+from memory_gateway.safety import require_known_migrations
 
 
 class Command(migrate.Command):

@@ -1,7 +1,5 @@
 """`manage.py serve`: run the server."""
 
-from __future__ import annotations
-
 import os
 from typing import Any
 
@@ -12,17 +10,26 @@ from memory_gateway.server import serving
 
 
 class Command(BaseCommand):
-    help = "Serve the API, its documentation and the panel on one port."
+    help = "Run the server: REST API, API docs, panel, MCP and WebSocket on one port."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--host", default=settings.MEMORY_GATEWAY_HOST, help="address to listen on")
-        parser.add_argument("--port", type=int, default=settings.MEMORY_GATEWAY_PORT, help="0 takes a free one")
-        parser.add_argument("--workers", type=int, default=1, help="processes; one is right for SQLite")
+        parser.add_argument(
+            "--host", default=settings.MEMORY_GATEWAY_HOST, help="address to listen on (default: %(default)s)"
+        )
+        parser.add_argument(
+            "--port",
+            type=int,
+            default=settings.MEMORY_GATEWAY_PORT,
+            help="port to listen on; 0 for any free port (default: %(default)s)",
+        )
+        parser.add_argument(
+            "--workers", type=int, default=1, help="number of processes; use one with SQLite (default: %(default)s)"
+        )
         parser.add_argument(
             "--reload",
             action="store_true",
             default=settings.MEMORY_GATEWAY_RELOAD,
-            help="start again when the code changes (one process)",
+            help="restart when the code changes; uses one process (development)",
         )
 
     def handle(self, *args: Any, host: str, port: int, workers: int, reload: bool, **options: Any) -> None:

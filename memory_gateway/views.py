@@ -1,0 +1,81 @@
+"""API documentation, the panel at OpenClaw's path, and Django's error handlers."""
+
+from typing import Any, Final
+
+from csp.constants import SELF
+from csp.decorators import csp_update
+from django.contrib import admin
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import render
+from django.urls import is_valid_path
+from django.utils.decorators import method_decorator
+from django.views.generic import TemplateView
+
+from console.views.dashboard import dashboard
+from core.errors import BadRequest, GatewayError, NotFound
+from core.messages import Message as _
+from core.request_context import request_id
+from core.rest import Forbidden, problem_http_response
+from memory_gateway.middleware import is_api
+from memory_gateway.server.wsgi_bridge import InternalError
+
+OPENCLAW_HEADERS: Final = {
+    "Content-Type": "text/html; charset=utf-8",
+    "Cache-Control": "no-store, no-cache, must-revalidate",
+    "Pragma": "no-cache",
+    "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
+}
+
+
+class DocsView(TemplateView):
+    """Swagger UI from the gateway's own static files. It draws icons from `data:` addresses."""
+
+    template_name = "docs.html"
+
+    @method_decorator(csp_update({"img-src": [SELF, "data:"]}))
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        return super().dispatch(request, *args, **kwargs)
+
+
+def openclaw_panel(request: HttpRequest, rest: str = "") -> HttpResponseBase:  # noqa: ARG001 - all subpaths show this page
+    """Return the dashboard for operators, and the sign-in form for others. Sign-in redirects to this page."""
+    if admin.site.has_permission(request):
+        response = dashboard(request)
+    else:
+        response = admin.site.login(request, {"next": request.path})
+    for name, value in OPENCLAW_HEADERS.items():
+        response[name] = value
+    return response
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:  # noqa: ARG001 - Django names it
+    return _answer(
+        request, BadRequest(_("The request is malformed, or names a host that this gateway does not serve."))
+    )
+
+
+def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:  # noqa: ARG001 - Django names it
+    return _answer(request, Forbidden(_("You do not have permission for this. Ask the operator.")))
+
+
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:  # noqa: ARG001 - Django names it
+    other = request.path.rstrip("/") if request.path.endswith("/") else f"{request.path}/"
+    if other and is_valid_path(other):
+        return _answer(request, NotFound(_("There is nothing at this address. Use %(path)s.", path=other)))
+    return _answer(request, NotFound(_("There is nothing at this address. Check the path.")))
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    return _answer(
+        request,
+        InternalError(
+            _("The gateway failed. See its log for the request ID %(request_id)s.", request_id=request_id.get())
+        ),
+    )
+
+
+def _answer(request: HttpRequest, error: GatewayError) -> HttpResponse:
+    if is_api(request.path):
+        return problem_http_response(error, request)
+    return render(request, "error.html", {"error": error}, status=error.status)

@@ -1,0 +1,1 @@
+"""The installed gateway. Its apps are below this package, and `__main__` puts them on the import path."""

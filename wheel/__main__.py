@@ -1,0 +1,26 @@
+"""`memory-gateway` prepares and starts the gateway; `memory-gateway manage COMMAND` runs one of its commands.
+
+Settings file, database and files are in `MEMORY_GATEWAY_HOME`, by default `memory-gateway` in the user's data folder.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+
+def main() -> int:
+    """Run the command line and return the exit code."""
+    data_folder = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
+    os.environ.setdefault("MEMORY_GATEWAY_HOME", str(Path(data_folder, "memory-gateway").expanduser()))
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # requests already run in threads
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memory_gateway.settings")
+    sys.path.insert(0, str(Path(__file__).resolve().parent))
+    from memory_gateway import commandline  # noqa: PLC0415 - found on the path set above
+
+    is_command = sys.argv[1:2] == ["manage"]
+    name = "memory-gateway manage" if is_command else "memory-gateway"
+    return commandline.main([name, *(sys.argv[2:] if is_command else ["start", *sys.argv[1:]])])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
