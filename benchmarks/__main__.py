@@ -1,11 +1,12 @@
-"""`python -m benchmarks` lists the benchmarks; `python -m benchmarks NAME …` runs one, `all` every one."""
+"""`python -m benchmarks` lists the benchmarks; `python -m benchmarks NAME …` runs one, `all` every one.
 
-from __future__ import annotations
+`plot` draws the plots of the documentation from its tables.
+"""
 
 import sys
 from collections.abc import Callable, Sequence
 
-from benchmarks import resource_scope
+from benchmarks import plot, resource_scope
 from benchmarks.engine import compare as engine
 from benchmarks.http import compare
 from benchmarks.retrieval import compare as retrieval
@@ -19,11 +20,14 @@ BENCHMARKS: dict[str, Callable[[Sequence[str]], int]] = {
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Exit codes: 0 when every target was met, 1 when one was missed, 2 for an unknown name."""
+    """Run the command line. Exit codes: 0 when every target was met, 1 when one was missed, 2 for an unknown name."""
     if not arguments:
         _list()
         return 0
     name, *rest = arguments
+    if name == "plot":
+        plot.draw()
+        return 0
     if name == "all":
         return max([benchmark([]) for benchmark in BENCHMARKS.values()])
     if name not in BENCHMARKS:
@@ -33,7 +37,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _list() -> None:
-    print("python -m benchmarks NAME [--help], or all\n")
+    print("python -m benchmarks NAME [--help], or all; plot draws the results in docs/\n")
     for name, benchmark in BENCHMARKS.items():
         module = sys.modules[benchmark.__module__]
         print(f"  {name:16} {(module.__doc__ or '').strip().splitlines()[0]}")

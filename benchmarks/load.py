@@ -1,4 +1,4 @@
-"""A bounded load: a number of connections, each sending its next request when the last one is answered."""
+"""Generate load: each of a number of connections sends its next request when the last one is answered."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _HEAD_END = b"\r\n\r\n"
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request over and over: built once, so that the load costs little beside the server."""
+    """A request, built once, so that sending it costs little."""
 
     host: str
     port: int
@@ -32,7 +32,7 @@ class Request:
 
 @dataclass(slots=True)
 class Result:
-    """What came of a load. `latencies` are seconds, in the order of the answers; `seconds` is how long it ran."""
+    """Outcome of a load. `latencies` are seconds in the order of the responses; `seconds` is the duration."""
 
     seconds: float
     statuses: Counter[int] = field(default_factory=Counter)
@@ -43,7 +43,7 @@ class Result:
         return len(self.latencies) / self.seconds
 
     def percentile(self, share: float) -> float:
-        """Seconds below which that share (0..1) of the answers came."""
+        """Return the seconds within which this share (0 to 1) of the responses arrived."""
         ordered = sorted(self.latencies)
         return ordered[min(int(share * len(ordered)), len(ordered) - 1)]
 
@@ -52,12 +52,12 @@ class Result:
 
 
 def run(request: Request, connections: int, seconds: float) -> Result:
-    """Sends for so long over so many connections."""
+    """Send for `seconds` over a number of connections."""
     return uvloop.run(run_on_loop(request, connections, seconds))
 
 
 async def run_on_loop(request: Request, connections: int, seconds: float, pause_seconds: float = 0.0) -> Result:
-    """The same inside a loop; `pause_seconds` is the rest between an answer and the next request."""
+    """Do the same on a running event loop, with a pause of `pause_seconds` between a response and the next request."""
     result = Result(0.0)
     began = time.perf_counter()
     until = began + seconds
@@ -83,7 +83,7 @@ async def _connection(request: Request, until: float, result: Result, pause_seco
 
 
 async def _answer(reader: asyncio.StreamReader) -> int:
-    """The status of the next answer, its body read and dropped."""
+    """Read the next response and return its status."""
     head = await reader.readuntil(_HEAD_END)
     for line in head.split(b"\r\n"):
         name, _, value = line.partition(b":")

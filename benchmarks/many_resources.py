@@ -1,8 +1,7 @@
-"""`python -m benchmarks.many_resources USER_ID NUMBER`: files of a user as their ingestion leaves them, in the database
-that the environment names. Uploading two thousand would take minutes and measure something else.
-"""
+"""Create ingested files of a user in the configured database: `python -m benchmarks.many_resources USER_ID NUMBER`.
 
-from __future__ import annotations
+Uploading two thousand files would take minutes.
+"""
 
 import os
 import sys

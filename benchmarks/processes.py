@@ -1,6 +1,4 @@
-"""The processes that are measured, and what they cost."""
-
-from __future__ import annotations
+"""Start the measured processes and read their CPU time."""
 
 import contextlib
 import http.client
@@ -28,7 +26,7 @@ def free_port() -> int:
 
 @contextlib.contextmanager
 def python(arguments: list[str], port: int, log: Path, env: Mapping[str, str]) -> Iterator[int]:
-    """`python …` in a process of its own until it answers on the port; yields its pid and ends it afterwards."""
+    """Run `python …` in a separate process; yield its pid once it answers on the port, and end it afterwards."""
     with log.open("ab") as output:
         process = subprocess.Popen(
             [sys.executable, *arguments],
@@ -60,7 +58,7 @@ def _wait_for(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
 
 @contextlib.contextmanager
 def gateway(folder: Path, **settings: str) -> Iterator[tuple[int, int]]:
-    """A gateway on an empty SQLite database in `folder`, as `manage.py serve` starts it; yields its port and pid.
+    """Run `manage.py serve` on an empty SQLite database in `folder`; yield its port and pid.
 
     `settings` are set without their prefix: `BACKEND_BASE_URL="http://…"`.
     """
@@ -73,7 +71,7 @@ def gateway(folder: Path, **settings: str) -> Iterator[tuple[int, int]]:
 
 
 def gateway_environment(folder: Path, **settings: str) -> dict[str, str]:
-    """The environment of a gateway, and of commands on its data: a SQLite database and files in `folder`."""
+    """Return the environment of a gateway with database and files in `folder`."""
     given = {
         "ENV_FILE": "",
         "DB_PATH": str(folder / "memory_gateway.sqlite3"),
@@ -88,13 +86,16 @@ def gateway_environment(folder: Path, **settings: str) -> dict[str, str]:
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and system time of a process with all its threads so far (Linux)."""
+    """Return the user and system time of a process so far (Linux)."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICKS_PER_SECOND
 
 
 def call(port: int, path: str, body: Any, *, key: str = "", content_type: str = "application/json") -> Any:
-    """One POST that is answered in JSON; bytes are sent as they are. Errors: AssertionError for anything but 200."""
+    """Send a POST and return the JSON response. Bytes are sent unchanged.
+
+    Raises: AssertionError for any status but 200.
+    """
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     headers = {"Content-Type": content_type}
@@ -109,7 +110,7 @@ def call(port: int, path: str, body: Any, *, key: str = "", content_type: str = 
 
 
 def upload(port: int, key: str, filename: str, text: str) -> dict[str, Any]:
-    """Uploads a text file and returns the gateway's answer."""
+    """Upload a text file and return the gateway's response."""
     boundary = "benchmark-boundary"
     form = (
         f"--{boundary}\r\n"

@@ -1,6 +1,4 @@
-"""Scope `resources` of a user with 2,000 files, before an upstream that takes 20 ms for each call."""
-
-from __future__ import annotations
+"""Measure the search scope `resources` of a user with 2,000 files, with an upstream that takes 20 ms per call."""
 
 import argparse
 import math
@@ -47,7 +45,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _measure(folder: Path, resources: int, searches: int) -> tuple[list[float], float]:
-    """Milliseconds of each search, one after the other, and of the gateway's processor time on average."""
+    """Return the milliseconds of each search, one after the other, and the gateway's mean CPU milliseconds."""
     upstream_port = free_port()
     stub = ["-m", "benchmarks.upstream", "--port", str(upstream_port), "--latency-ms", str(LATENCY_MS)]
     address = f"http://127.0.0.1:{upstream_port}"

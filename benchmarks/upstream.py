@@ -1,11 +1,8 @@
-"""A stand-in for EverOS that costs next to nothing: `python -m benchmarks.upstream --port 1995 --latency-ms 5`.
+"""Serve a stand-in for EverOS that needs little CPU: `python -m benchmarks.upstream --port 1995 --latency-ms 5`.
 
-It takes adds and flushes, and answers each search after the given time with eight episodes (about 10 kB) of the
-sessions that were asked for, as EverOS 1.5.1 writes them; later than all that can have been added, so that nobody
-waits for more.
+It accepts adds and flushes, and answers each search after the latency with eight episodes (about 10 kB) of the
+requested sessions in the format of EverOS 1.5.1. Their time is in the future, so that no caller waits for newer ones.
 """
-
-from __future__ import annotations
 
 import argparse
 import asyncio
@@ -60,7 +57,7 @@ def _data(name: str, body: dict[str, Any]) -> dict[str, Any]:
 
 @lru_cache(maxsize=1024)
 def answer(name: str, body: bytes) -> bytes:
-    """The whole HTTP answer; the same question is thought about once."""
+    """Return the whole HTTP response. Responses are cached by question."""
     if name == "health":
         capabilities = dict.fromkeys(("llm", "embed", "rerank", "multimodal_llm", "parser"), True)
         data: dict[str, Any] = {"status": "ok", "version": "1.5.1", "capabilities": capabilities}
@@ -72,7 +69,7 @@ def answer(name: str, body: bytes) -> bytes:
 
 
 class Connection(asyncio.Protocol):
-    """One connection, one request at a time."""
+    """A connection that serves one request at a time."""
 
     def __init__(self, latency_seconds: float) -> None:
         self._latency_seconds = latency_seconds

@@ -1,1 +1,1 @@
-"""The embedded engine beside an FTS5 table with a user column and beside LanceDB."""
+"""Compare the embedded engine with an FTS5 table that has a user column, and with LanceDB."""

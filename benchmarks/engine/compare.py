@@ -1,21 +1,12 @@
-"""Speed, size and build time of the embedded engine beside FTS5 with a user column and LanceDB, as ratios of one run.
+"""Compare speed, size and build time of the embedded engine, FTS5 with a user column, and LanceDB in one run.
 
-Each number of memories is measured in a process and a folder of its own, with the same made-up texts and vectors for
-all. Ours is a whole search of the engine, from the question to hits with their texts; the question's vector is at hand
-for all. FTS5 and LanceDB answer with ids and texts of one user.
+Each number of memories is measured in a separate process and folder, with the same synthetic texts and vectors. The
+gateway runs a whole search, from question to hits; the others return ids and texts. Questions are warm; systems
+alternate every fifty.
 
-Each question was asked once before, and the systems take turns after fifty questions: who waits for another finds a
-processor that has forgotten what it worked on.
-
-An add is one message to a session that most users do not have yet. It survives the end of the process, and with none
-of the three that of the machine: SQLite in WAL mode with synchronous=NORMAL, as our settings have it, waits for the
-disk at checkpoints alone, and LanceDB calls no fsync. Ours is then found by its words, filed and counted, and owed its
-vector. LanceDB appends the row with its vector beside its indexes, and each search looks through what lies there until
-`optimize` puts it in: after more than 20 changes, says LanceDB. So adds are compared twice: appended alone (medians),
-and with the indexes kept (the mean of 250, with one `optimize` for all of them, our vectors and our last checkpoint).
+An add is one message to a mostly new session; no system waits for the disk. LanceDB appends rows beside its indexes
+until `optimize`, so adds are compared alone (medians) and with indexes kept (mean of 250).
 """
-
-from __future__ import annotations
 
 import argparse
 import json
@@ -38,7 +29,7 @@ LEAST_RECALL = 0.99
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Exit codes: 0 when every target was met, 1 when one was missed."""
+    """Run the comparison. Exit codes: 0 when every target was met, 1 when one was missed."""
     options = _options(arguments)
     missed = [_is_missed(rows, _measured(rows, options)) for rows in options.rows]
     return int(any(missed))

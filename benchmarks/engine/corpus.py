@@ -1,6 +1,4 @@
-"""Made-up texts whose words are as rare and as common as those of a language, and vectors that lie in groups."""
-
-from __future__ import annotations
+"""Synthetic texts with the word frequencies of a language, and clustered vectors."""
 
 import itertools
 import random
@@ -16,7 +14,7 @@ _SPREAD = 0.7
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One memory, or one question, of a user."""
+    """A memory or a question of a user."""
 
     user: int
     text: str
@@ -24,7 +22,7 @@ class Item:
 
 
 class Corpus:
-    """The same for the same seed."""
+    """Generated users, memories and questions; the same for the same seed."""
 
     def __init__(self, users: int, dimensions: int, seed: int = 1) -> None:
         self._users = users
@@ -36,7 +34,7 @@ class Corpus:
         self._groups = self._numbers.normal(size=(_GROUPS, dimensions))
 
     def memories(self, count: int) -> list[Item]:
-        """In the order in which the users said them: in turns."""
+        """Yield memories, one user after another in turn."""
         return [self._item(number % self._users, self._random.randint(8, 30), number) for number in range(count)]
 
     def questions(self, count: int) -> list[Item]:

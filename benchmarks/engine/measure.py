@@ -1,4 +1,4 @@
-"""One number of memories, measured in this process; the last line of its output is the result as JSON."""
+"""Measure one number of memories in this process. The last line of the output is the result as JSON."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from accounts.audit import Actor  # noqa: E402
 from benchmarks.engine.corpus import Corpus, Item  # noqa: E402
 from benchmarks.engine.others import Fts5, Lance  # noqa: E402
 from engines.embedded.engine import EmbeddedEngine  # noqa: E402
-from store.models import EmbeddingSpace, Memory, OwedEmbedding  # noqa: E402
+from store.models import EmbeddingSpace, Memory, PendingEmbedding  # noqa: E402
 from store.types import ContentItem, Message, Method, Owner, SearchRequest  # noqa: E402
 from store.vectors import fill, spaces  # noqa: E402
 from store.vectors.client import EmbeddingClient, Model, client  # noqa: E402
@@ -40,7 +40,7 @@ what it worked on, which is no part of what is compared."""
 
 
 class Vectors(EmbeddingClient):
-    """The vectors of known texts, without a network."""
+    """An embedding client that knows the vectors of its texts and needs no network."""
 
     def __init__(self, items: Sequence[Item]) -> None:
         super().__init__("http://127.0.0.1:9", "")
@@ -61,8 +61,10 @@ class Ours:
         self._owners = [Owner(accounts.create_user(name, actor=actor).key.user_id, name) for name in names]
 
     def build(self, items: Sequence[Item], source: EmbeddingClient, dimensions: int) -> dict[str, float]:
-        """Seconds by what they went to. Vectors come after each flush, as where an endpoint is set."""
-        EmbeddingSpace.objects.create(model="made-up", dimensions=dimensions, is_active=True, knows_other_scripts=False)
+        """Add all memories; return the seconds by step. Vectors are computed after each flush, as with an endpoint."""
+        EmbeddingSpace.objects.create(
+            model="synthetic", dimensions=dimensions, is_active=True, knows_other_scripts=False
+        )
         by_user: defaultdict[int, list[Item]] = defaultdict(list)
         for item in items:
             by_user[item.user].append(item)
@@ -79,23 +81,23 @@ class Ours:
         self._engine.flush(self._owners[user], session_id)
 
     def _embed(self, source: EmbeddingClient) -> None:
-        """Writes the vectors that are owed."""
+        """Compute and store the pending vectors."""
         space = spaces.active()
         assert space is not None
-        owed = Memory.objects.filter(pk__in=OwedEmbedding.objects.values("memory")).select_related("user")
-        fill.write(space, list(owed.order_by("pk")), source, 0)
+        pending = Memory.objects.filter(pk__in=PendingEmbedding.objects.values("memory")).select_related("user")
+        fill.write(space, list(pending.order_by("pk")), source, 0)
 
     def know(self, questions: Sequence[Item]) -> None:
-        """Puts the questions' vectors where those of questions asked before are kept."""
+        """Cache the vectors of the questions, as if they had been asked before."""
         settings.MEMORY_GATEWAY_EMBEDDING_BASE_URL = "http://127.0.0.1:9"
-        settings.MEMORY_GATEWAY_EMBEDDING_MODEL = "made-up"
+        settings.MEMORY_GATEWAY_EMBEDDING_MODEL = "synthetic"
         space = spaces.active()
         assert space is not None
         for question in questions:
-            client().keep(spaces.model_of(space), question.text, question.vector)
+            client().cache_query(spaces.model_of(space), question.text, question.vector)
 
     def settle(self, source: EmbeddingClient) -> None:
-        """Writes the vectors of what was added, and puts what is in the journal into the file."""
+        """Store the pending vectors and checkpoint the write-ahead log."""
         self._embed(source)
         with connection.cursor() as cursor:
             cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -184,7 +186,7 @@ def _of(question: Item, user: int) -> Item:
 
 
 def _took(work: Callable[..., object], *values: object) -> float:
-    """The seconds that a call takes."""
+    """Return the seconds that a call takes."""
     began = time.perf_counter()
     work(*values)
     return time.perf_counter() - began
@@ -193,7 +195,7 @@ def _took(work: Callable[..., object], *values: object) -> float:
 def _compared(
     questions: Sequence[Item], ours: Callable[[Item], object], theirs: Callable[[Item], object]
 ) -> tuple[float, float]:
-    """The median seconds of both, of questions that both have answered before: what they read is in memory."""
+    """Return the median seconds of both systems for questions that both have answered before."""
     for question in questions:
         ours(question), theirs(question)
     seconds = _in_turns(questions, ours, theirs)
@@ -203,7 +205,7 @@ def _compared(
 def _in_turns(
     items: Sequence[Item], ours: Callable[[Item], object], theirs: Callable[[Item], object]
 ) -> tuple[list[float], list[float]]:
-    """The seconds that each item takes of both, a stretch of one and the same of the other."""
+    """Return the seconds of each item in both systems, which take turns every few items."""
     seconds: tuple[list[float], list[float]] = ([], [])
     for start in range(0, len(items), _AT_A_STRETCH):
         for side, call in enumerate((ours, theirs)):
@@ -212,7 +214,7 @@ def _in_turns(
 
 
 def _recall(ours: Ours, items: Sequence[Item], questions: Sequence[Item]) -> float:
-    """The share of the ten nearest, found by comparing all of the user's vectors, that a vector search brings."""
+    """Return the share of the ten nearest memories, found by comparing all vectors of the user, that a search finds."""
     by_user: defaultdict[int, list[Item]] = defaultdict(list)
     for item in items:
         by_user[item.user].append(item)

@@ -1,4 +1,4 @@
-"""What the engine is compared with: an FTS5 table with a user column, and LanceDB."""
+"""The engine's competitors: an FTS5 table with a user column, and LanceDB."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ADDED_AT_ONCE = 50_000
 
 
 class Fts5:
-    """One table for all; the user is an indexed column, which is faster than filtering afterwards."""
+    """FTS5 with one table for all users. The user is an indexed column, which is faster than filtering afterwards."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "fts5.sqlite3"
@@ -31,7 +31,7 @@ class Fts5:
             )
 
     def settle(self) -> None:
-        """Puts what is in the journal into the file."""
+        """Checkpoint the write-ahead log."""
         self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def keyword(self, question: Item) -> Sequence[Any]:
@@ -42,7 +42,7 @@ class Fts5:
 
 
 class Lance:
-    """One table for all with indexes of its users and its texts, and besides tables of some users alone."""
+    """LanceDB with one indexed table for all users, and separate tables for some of the users."""
 
     def __init__(self, folder: Path, dimensions: int) -> None:
         self.path = folder / "lance"
@@ -75,7 +75,7 @@ class Lance:
         self._all.add(self._rows([item]))
 
     def settle(self) -> None:
-        """Puts what was added into the indexes, and small files together."""
+        """Index the added rows and compact small files."""
         self._all.optimize()
 
     def _rows(self, items: Sequence[Item]) -> pa.Table:

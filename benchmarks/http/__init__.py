@@ -1,1 +1,1 @@
-"""The same search through the gateway and through a FastAPI service of the shape that the first design had."""
+"""Compare a search through the gateway with the same search through a FastAPI service as first designed."""

@@ -1,6 +1,4 @@
-"""Search through the gateway (A) and through the reference (B), in turns on one machine; the ratios are what counts."""
-
-from __future__ import annotations
+"""Compare searches through the gateway (A) and the reference (B), alternately on one machine, as ratios."""
 
 import argparse
 import json
@@ -24,7 +22,7 @@ MOST_CPU = 0.8
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A running service with the request to send to it."""
+    """A running service and the request to send."""
 
     name: str
     pid: int
@@ -33,7 +31,7 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One turn of one service: requests per second, CPU milliseconds per request, median latency in milliseconds."""
+    """A measurement: requests per second, CPU milliseconds per request, median latency in milliseconds."""
 
     per_second: float
     cpu_ms: float
@@ -59,7 +57,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
 
 @contextmanager
 def services(folder: Path, options: argparse.Namespace) -> Iterator[tuple[Service, Service]]:
-    """Both services, each with `RESOURCES` files of one user, before one upstream."""
+    """Start both services, each with `RESOURCES` files of one user, and their common upstream."""
     upstream_port, port = free_port(), free_port()
     db = folder / "reference.sqlite3"
     reference = ["-m", "benchmarks.http.reference", "--db", str(db)]
@@ -86,7 +84,7 @@ def services(folder: Path, options: argparse.Namespace) -> Iterator[tuple[Servic
 
 
 def _search(port: int, key: str) -> load.Request:
-    """The document's own example: the key in the body, as both understand it."""
+    """Return the source document's example, with the key in the body, which both services accept."""
     body = {
         "user_id": "u_bench",
         "user_key": key,
@@ -101,7 +99,7 @@ def _search(port: int, key: str) -> load.Request:
 
 
 def _compare(ours: Service, theirs: Service, connections: int, options: argparse.Namespace) -> bool:
-    """Prints the comparison at one number of connections; true if a target was missed."""
+    """Print the comparison for a number of connections. Return True if a target was missed."""
     for service in (ours, theirs):
         load.run(service.request, connections, 1.0)
     pairs = [

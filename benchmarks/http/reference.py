@@ -1,11 +1,11 @@
-"""What the gateway is compared with: FastAPI, handlers that are plain functions, one shared `httpx.Client`, `sqlite3`.
+"""Serve the gateway's competitor: FastAPI with plain functions as handlers, one `httpx.Client`, `sqlite3`.
 
-    python -m benchmarks.http.reference --db FILE --seed RESOURCES     makes the tables and one user, prints the key
+    python -m benchmarks.http.reference --db FILE --seed RESOURCES     create tables and a user, print the key
     python -m benchmarks.http.reference --db FILE --port 8020 --upstream http://127.0.0.1:1995
 
-It does what the first design says of a search and nothing else: key, the user's resources, the upstream's search,
-tombstones, overrides, attachments, and the JSON line in the log with both bodies, their secrets taken out (`--no-log`
-leaves it out). One database connection per thread, to be no slower than it has to.
+It does only what the first design says of a search: key, the user's resources, the upstream's search, tombstones,
+overrides, attachments, and a JSON log line with both bodies without secrets (`--no-log` omits it). Each thread has a
+database connection, for speed.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class SearchResponse(BaseModel):
 
 
 class Repository:
-    """The tables; one connection per thread."""
+    """The tables, with one connection per thread."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -183,7 +183,7 @@ class Service:
                 yield _result(raw, memory_type, scope)
 
     def _decided(self, user_id: str, results: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Without what the user deleted, in the user's own words, with the files."""
+        """Remove deleted results, apply overrides and add attachments."""
         hidden = self._repository.hidden(user_id)
         kept = [item for item in results if item["id"] not in hidden and item["session_id"] not in hidden]
         texts = self._repository.overrides(user_id, [item["id"] for item in kept])
@@ -274,7 +274,7 @@ def application(db: Path, upstream: str) -> FastAPI:
 
 
 def seed(db: Path, resources: int) -> str:
-    """Makes the tables, the user `u_bench` and as many resources; returns the user's key."""
+    """Create the tables, the user `u_bench` and this number of resources. Return the user's key."""
     user_id, key = "u_bench", f"uk_{secrets.token_urlsafe(32)}"
     with sqlite3.connect(db) as connection:
         connection.executescript(_SCHEMA)

@@ -1,1 +1,1 @@
-"""Whether a search finds what answers a question, over REST."""
+"""Measure retrieval quality over REST."""

@@ -1,10 +1,8 @@
-"""Questions whose answers are known, asked over REST: by keyword, among other people's memories, and with vectors.
+"""Ask questions with known answers over REST: by keyword, among other users' memories, and with vectors.
 
 The files are not part of the project; `--data` names their folder. Measured are R@10, the share of the memories that
 answer a question among the first ten results, and MRR, 1 / the rank of the first of them among the first fifty.
 """
-
-from __future__ import annotations
 
 import argparse
 import statistics
@@ -40,7 +38,7 @@ class Quality:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Exit codes: 0 when every target was met, 1 when one was missed, 2 without files."""
+    """Run the benchmark. Exit codes: 0 when every target was met, 1 when one was missed, 2 without files."""
     options = _options(arguments)
     sets = [load(path) for path in sorted(options.data.glob("*")) if path.name.startswith(tuple(TARGETS))]
     if not sets:
@@ -71,7 +69,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
 def _measure(
     title: str, sets: Sequence[QuestionSet], method: str, *, others: int, **settings: str
 ) -> dict[str, Quality]:
-    """Each set's quality in a gateway of its own with all sets in it."""
+    """Return the quality of each set in a gateway that has all sets."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         port, _ = stack.enter_context(gateway(folder, LOG_BODIES="false", **settings))
@@ -91,7 +89,7 @@ def _fill(folder: Path, number: int) -> None:
 
 
 def _tell(port: int, questions: QuestionSet, user: str, number: int) -> str:
-    """Adds a user's memories as turns of chats; the user's key."""
+    """Add a user's memories as chat messages. Return the user's key."""
     user_id = f"u_{questions.name[:40]}_{number}"
     key = call(port, "/users", {"user_id": user_id})["user_key"]
     sessions: dict[str, list[str]] = {}

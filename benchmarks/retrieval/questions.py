@@ -1,12 +1,10 @@
-"""Memories and questions with the memories that answer them, from two shapes of files.
+"""Load memories, questions and their answers from files of two formats.
 
 - `conversations*.json`: a list of `{"sample_id", "conversation": {"session_1": [{"speaker", "dia_id", "text"}, …], …},
   "qa": [{"question", "evidence": ["D1:3", …], "category": 1–5}, …]}`; category 5 has no answer and is left out.
 - `passages*.jsonl`: lines `{"type": "memory", "user", "id", "text", "session"}` and
   `{"type": "question", "user", "text", "gold": [id, …]}`.
 """
-
-from __future__ import annotations
 
 import json
 import re
@@ -21,7 +19,7 @@ _UNANSWERABLE = 5
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A memory to be added: who has it, its id in the file, its session and its text."""
+    """A memory to add: its user, its id in the file, its session and its text."""
 
     user: str
     id: str
@@ -44,7 +42,7 @@ class QuestionSet:
 
 
 def load(path: Path) -> QuestionSet:
-    """Errors: `KeyError` or `ValueError` for another shape."""
+    """Load a file. Raises: `KeyError` or `ValueError` for another format."""
     return _conversations(path) if path.suffix == ".json" else _passages(path)
 
 
@@ -69,7 +67,7 @@ def _text(turn: dict[str, Any]) -> str:
 
 
 def _evidence(written: list[str]) -> set[str]:
-    """Some are written together or with a colon too many."""
+    """Return the ids of the evidence. Some files join them or add a colon."""
     return {f"D{int(session)}:{int(turn)}" for item in written for session, turn in _EVIDENCE.findall(item)}
 
 
