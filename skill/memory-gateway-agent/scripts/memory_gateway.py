@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Command-line client of Memory Gateway on Python's standard library alone (3.9 or newer).
+"""Command-line client of Memory Gateway. Needs Python 3.9 or newer and no other package.
 
 Environment:
   MEMORY_GATEWAY_BASE_URL            default http://127.0.0.1:8010
-  MEMORY_GATEWAY_USER_ID             whose memories these are
-  MEMORY_GATEWAY_USER_KEY            that user's key; sent as a header, never in an address
-  MEMORY_GATEWAY_PROVISIONING_TOKEN  for create-user, where the gateway demands it
+  MEMORY_GATEWAY_USER_ID             user ID
+  MEMORY_GATEWAY_USER_KEY            API key of the user; sent in a header, never in a URL
+  MEMORY_GATEWAY_PROVISIONING_TOKEN  for create-user, if the gateway requires it
 
-Answers are JSON on stdout. Errors are one sentence on stderr and an exit code: 2 wrong usage, 3 the gateway refused
-(4xx), 4 the gateway or its memory service is unavailable (5xx, no connection).
+Responses are JSON on stdout. Errors are one sentence on stderr and an exit code: 2 wrong usage, 3 refused by gateway
+(4xx), 4 the gateway or its memory engine is unavailable (5xx, no connection).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ HEADERS = {"Prefer", "If-Match"}  # fields that go there
 
 
 class ClientError(Exception):
-    """A sentence for stderr; the class says the exit code."""
+    """An error with one sentence for stderr. The class determines the exit code."""
 
     exit_code = EXIT_USAGE
 
@@ -71,7 +71,7 @@ class Unavailable(ClientError):
 
 @dataclass(frozen=True)
 class Config:
-    """The environment, checked. `base_path` is what stands before every path, without a slash at its end."""
+    """The validated environment. `base_path` is the prefix of every path, without a trailing slash."""
 
     is_https: bool
     host: str
@@ -129,7 +129,7 @@ def _secret(environ: Mapping[str, str], name: str) -> str:
 
 @dataclass(frozen=True)
 class Call:
-    """One request. `path` is quoted and has its query; a `Multipart` body is streamed."""
+    """A request. `path` is quoted and includes the query; a `Multipart` body is streamed."""
 
     method: str
     path: str
@@ -139,7 +139,7 @@ class Call:
 
 
 class Multipart:
-    """A `multipart/form-data` body of text fields and one file, sent piece by piece: the file is never held whole."""
+    """A `multipart/form-data` body of text fields and one file, which is streamed."""
 
     def __init__(self, fields: Mapping[str, str], file: BinaryIO, filename: str, mime_type: str) -> None:
         self._boundary = uuid.uuid4().hex
@@ -161,7 +161,7 @@ class Multipart:
         while left:
             chunk = self._file.read(min(left, CHUNK_BYTES))
             if not chunk:
-                raise UsageError("The file became shorter while it was being sent.")
+                raise UsageError("The file was truncated during the upload.")
             left -= len(chunk)
             yield chunk
 
@@ -174,14 +174,14 @@ class Multipart:
 
 
 def quoted(filename: str) -> str:
-    """A quoted string of a header, in UTF-8 as browsers send it; what would end a line becomes a space."""
+    """Return a quoted header string in UTF-8, as browsers send it; line ends become spaces."""
     printable = "".join(character if character.isprintable() else " " for character in filename)
     escaped = printable.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
 
 class Gateway:
-    """Sends calls. `sleep` takes seconds; it is used between attempts only."""
+    """Sends requests. `sleep` takes seconds and is used only between attempts."""
 
     def __init__(self, config: Config, answer_seconds: float, sleep: Callable[[float], None]) -> None:
         self.config = config
@@ -189,7 +189,7 @@ class Gateway:
         self._sleep = sleep
 
     def json(self, call: Call) -> Any:
-        """The answer's JSON. Errors: `Refused`, `Unavailable`."""
+        """Return the JSON of the answer. Raises: `Refused`, `Unavailable`."""
         with self.answer(call) as response:
             body = reading(response.read, self.config)
         try:
@@ -199,7 +199,7 @@ class Gateway:
 
     @contextlib.contextmanager
     def answer(self, call: Call) -> Iterator[http.client.HTTPResponse]:
-        """A 2xx answer that is still to be read. Errors: `Refused`, `Unavailable`."""
+        """Yield a 2xx answer that is still to be read. Raises: `Refused`, `Unavailable`."""
         connection, response = self._accepted(call)
         with contextlib.closing(connection), contextlib.closing(response):
             yield response
@@ -244,7 +244,7 @@ class Gateway:
 
 
 def reading(read: Callable[[], Any], config: Config) -> Any:
-    """What `read` gives. Errors: `Unavailable` for every way in which a connection fails."""
+    """Return the result of `read`. Raises: `Unavailable` for any failure of the connection."""
     try:
         return read()
     except TimeoutError:
@@ -260,11 +260,11 @@ def retry_after_seconds(response: http.client.HTTPResponse) -> int | None:
 
 
 def refusal(response: http.client.HTTPResponse, body: bytes) -> ClientError:
-    """The gateway's own words where it gave some."""
+    """Return the refusal with the gateway's own message, if there is one."""
     kind = Refused if 400 <= response.status < 500 else Unavailable
     location = response.getheader("Location")
     if 300 <= response.status < 400 and location:
-        return kind(f"The gateway redirects to {one_line(location)}: put its address into MEMORY_GATEWAY_BASE_URL.")
+        return kind(f"The gateway redirects to {one_line(location)}. Set MEMORY_GATEWAY_BASE_URL to that address.")
     detail, code = problem(body)
     wait = retry_after_seconds(response)
     again = "" if wait is None else f"; try again in {wait} s"
@@ -272,7 +272,7 @@ def refusal(response: http.client.HTTPResponse, body: bytes) -> ClientError:
 
 
 def problem(body: bytes) -> tuple[str, str]:
-    """Detail and code of an `application/problem+json` document; empty text for what is none."""
+    """Return detail and code of an `application/problem+json` document; empty text for other content."""
     try:
         document = json.loads(body)
     except ValueError:
@@ -283,7 +283,7 @@ def problem(body: bytes) -> tuple[str, str]:
 
 
 def one_line(text: str) -> str:
-    """Without line ends and control characters: a terminal must not obey what an answer holds."""
+    """Return the text without line ends and control characters, which a terminal would interpret."""
     return " ".join("".join(character if character.isprintable() else " " for character in text).split())
 
 
@@ -292,7 +292,7 @@ def one_line(text: str) -> str:
 
 @dataclass(frozen=True)
 class Argument:
-    """One argument of argparse."""
+    """An argument for argparse."""
 
     flags: tuple[str, ...]
     options: Mapping[str, Any]
@@ -308,9 +308,11 @@ def send_json(gateway: Gateway, command: Command, fields: Fields) -> Any:
 
 @dataclass(frozen=True)
 class Command:
-    """A command and its endpoint. Arguments are named as the endpoint's fields; those not given are not sent, so that
-    the gateway's own defaults hold. `{name}` in the path takes the argument of that name, the rest goes into the JSON
-    body or, `in_query`, into the query. `auth` says what goes into the header.
+    """A command and its endpoint.
+
+    Arguments are named as the endpoint's fields; missing ones are not sent, so that the gateway's defaults hold.
+    `{name}` in the path takes the argument of that name, the rest goes into the JSON body or, `in_query`, into the
+    query. `auth` names the credential of the header.
     """
 
     name: str
@@ -337,7 +339,7 @@ class Command:
         return Call(self.method, path, {**sent, **json_type}, encoded(rest), self.reads_only)
 
     def _owner(self, config: Config) -> Fields:
-        """Whose key it must be: the gateway refuses one that is somebody else's."""
+        """Return the user id that the key must belong to."""
         return {"user_id": config.user_id} if self.auth == KEY and config.user_id else {}
 
     def _authorization(self, config: Config) -> dict[str, str]:
@@ -352,7 +354,7 @@ def encoded(fields: Fields) -> bytes:
 def create_user(gateway: Gateway, command: Command, fields: Fields) -> Any:
     fields.setdefault("user_id", gateway.config.user_id)
     if not fields["user_id"]:
-        raise UsageError("Name the user: create-user USER_ID, or set MEMORY_GATEWAY_USER_ID.")
+        raise UsageError("Give the user id: create-user USER_ID, or set MEMORY_GATEWAY_USER_ID.")
     return send_json(gateway, command, fields)
 
 
@@ -378,11 +380,11 @@ def chunks(response: http.client.HTTPResponse, config: Config) -> Iterator[bytes
         left -= len(chunk)
         yield chunk
     if left > 0:
-        raise Unavailable(f"The file did not arrive whole: {left} bytes are missing.")
+        raise Unavailable(f"The download is incomplete: {left} bytes are missing.")
 
 
 def save(pieces: Iterator[bytes], output: Path) -> int:
-    """Writes a new file and returns its size in bytes."""
+    """Write a new file and return its size in bytes."""
     try:
         with output.open("xb") as file:
             return written(pieces, file, output)
@@ -391,7 +393,7 @@ def save(pieces: Iterator[bytes], output: Path) -> int:
 
 
 def written(pieces: Iterator[bytes], file: BinaryIO, output: Path) -> int:
-    """Nothing is left of a file that came in part."""
+    """Remove the file if the download fails."""
     try:
         return sum(map(file.write, pieces))
     except BaseException:
@@ -432,12 +434,12 @@ def send_profile(gateway: Gateway, command: Command, fields: Fields) -> Any:
     try:
         fields["content"] = json.loads(text)
     except ValueError as error:
-        raise UsageError(f"content is not JSON: {error}.") from None
+        raise UsageError(f"content is not valid JSON: {error}.") from None
     return send_json(gateway, command, fields)
 
 
 def completed(message: Fields, timestamp_ms: int, user_id: str) -> Fields:
-    """With a time, and the user as sender of what the user said."""
+    """Add a time, and the user as the sender of user messages."""
     sender = {"sender_id": user_id} if message.get("role") == "user" and user_id else {}
     return {**sender, "timestamp": timestamp_ms, **message}
 
@@ -449,10 +451,10 @@ def read_messages(name: str) -> list[Fields]:
     except OSError as error:
         raise UsageError(f"{name} cannot be read: {error.strerror}.") from None
     except ValueError as error:
-        raise UsageError(f"{name} is not JSON: {error}.") from None
+        raise UsageError(f"{name} is not valid JSON: {error}.") from None
     messages = document.get("messages") if isinstance(document, dict) else document
     if not isinstance(messages, list) or not all(isinstance(item, dict) for item in messages):
-        raise UsageError(f'{name} must hold a list of messages, or {{"messages": [...]}}.')
+        raise UsageError(f'{name} must contain a list of messages, or {{"messages": [...]}}.')
     return messages
 
 
@@ -479,7 +481,7 @@ def guessed_type(filename: str) -> str:
 
 
 def content_type(mime_type: str) -> str:
-    """The kind of a content item, as the gateway's table has it."""
+    """Return the kind of a content item, by the gateway's table."""
     major = mime_type.partition("/")[0]
     if major in ("image", "audio"):
         return major
@@ -516,58 +518,58 @@ CATEGORIES = (
     "full_context_others",
 )
 SCOPE = (
-    argument("--app-id", help="the application whose memories these are (default: default)"),
-    argument("--project-id", help="the project within the application (default: default)"),
+    argument("--app-id", help="application ID (default: default)"),
+    argument("--project-id", help="project ID within the application (default: default)"),
 )
 SCOPE_FILTER = (
-    argument("--app-id", help="only this application's (default: all)"),
-    argument("--project-id", help="only this project's (default: all)"),
+    argument("--app-id", help="only this application (default: all)"),
+    argument("--project-id", help="only this project (default: all)"),
 )
 SCOPE_OF_MEMORY = (
-    argument("--app-id", help="where an id stands for several memories (default: the memory's)"),
-    argument("--project-id", help="where an id stands for several memories (default: the memory's)"),
+    argument("--app-id", help="needed if several memories have this id (default: that of the memory)"),
+    argument("--project-id", help="needed if several memories have this id (default: that of the memory)"),
 )
 NO_WAIT = argument(
     "--no-wait",
     dest="Prefer",
     action="store_const",
     const="respond-async",
-    help="do not wait until it is ingested",
+    help="do not wait for the ingestion",
 )
 PLACE_OF_MEMORY = (
-    argument("--session-id", help="the memory's session, if it has one"),
+    argument("--session-id", help="session of the memory, if it has one"),
     *SCOPE_OF_MEMORY,
 )
 PAGE = (
-    argument("--limit", type=int, help="a page of so many"),
-    argument("--cursor", help="next_cursor of the page before"),
+    argument("--limit", type=int, help="results per page"),
+    argument("--cursor", help="next_cursor of the previous page"),
 )
-SESSION_ID = argument("session_id", help="such as chat:c_456")
-MEMORY_ID = argument("memory_id", help="as search-memory and list-memories show it")
-RESOURCE_ID = argument("resource_id", help="such as r_xxx")
+SESSION_ID = argument("session_id", help="session ID, such as chat:c_456")
+MEMORY_ID = argument("memory_id", help="memory ID, as shown by search-memory and list-memories")
+RESOURCE_ID = argument("resource_id", help="resource ID, such as r_xxx")
 
-KIND = argument("kind", choices=("user", "work"), help="which of the two documents")
-VERSION = argument("version", type=int, help="as list-profile-history shows it")
+KIND = argument("kind", choices=("user", "work"), help="profile document")
+VERSION = argument("version", type=int, help="version, as shown by list-profile-history")
 IF_MATCH = argument(
     "--if-match",
     dest="If-Match",
     metavar="ETAG",
-    help="only if nobody changed it since: '\"user-3\"' is version 3 of the user document",
+    help="only if it has not changed since this version: '\"user-3\"' is version 3 of the user document",
 )
-CONTENT = argument("content", help="the document as JSON; - reads it from stdin")
-CHANGES = argument("content", help="what changes, as JSON; null: as by default; - reads stdin")
-AGENT_ID = argument("--agent-id", help="the agent that writes what it inferred")
+CONTENT = argument("content", help="document as JSON; - reads stdin")
+CHANGES = argument("content", help="changes as JSON; null restores a default; - reads stdin")
+AGENT_ID = argument("--agent-id", help="agent that inferred the change")
 MERGE_LISTS = argument(
     "--merge-lists",
     action="store_true",
     default=None,
-    help='change entries of lists by name, and take away those with "$remove": true; otherwise lists are replaced',
+    help='merge lists by entry name and remove entries with "$remove": true (default: replace lists)',
 )
 
 COMMANDS = (
     Command(
         "health",
-        "Say whether the gateway and its memory service answer",
+        "Check the gateway and its memory engine",
         "GET",
         "/health",
         examples=("health",),
@@ -577,7 +579,7 @@ COMMANDS = (
     ),
     Command(
         "create-user",
-        "Create a user, or get an existing one's key again",
+        "Create a user, or get the key of an existing user",
         "POST",
         "/users",
         (argument("user_id", nargs="?", help="default: MEMORY_GATEWAY_USER_ID"),),
@@ -587,19 +589,19 @@ COMMANDS = (
     ),
     Command(
         "erase-user",
-        "Erase the user and everything that is theirs, for good; prints the receipt",
+        "Erase a user and all of the user's data permanently, and print the receipt",
         "DELETE",
         "/users/{user_id}",
         (
-            argument("user_id", help="whom: the user whose key is used"),
-            argument("--confirm", required=True, help="erase: and the user id, such as erase:u_123"),
+            argument("user_id", help="user ID; must be the user of the API key"),
+            argument("--confirm", required=True, help="erase: followed by the user ID, such as erase:u_123"),
         ),
         ("erase-user u_123 --confirm erase:u_123",),
         in_query=True,
     ),
     Command(
         "list-keys",
-        "List the user's keys, without their plaintext",
+        "List the user's API keys, without plaintext",
         "GET",
         "/users/me/keys",
         examples=("list-keys",),
@@ -608,43 +610,43 @@ COMMANDS = (
     ),
     Command(
         "issue-key",
-        "Make one more key; its plaintext is shown this once",
+        "Issue another API key; its plaintext is shown only once",
         "POST",
         "/users/me/keys",
         (
-            argument("--label", help="what the key is for"),
-            argument("--expires-at", help="when it ends by itself, such as 2027-01-31T12:00:00+00:00"),
+            argument("--label", help="purpose of the key"),
+            argument("--expires-at", help="expiry time, such as 2027-01-31T12:00:00+00:00"),
         ),
         ("issue-key --label laptop --expires-at 2027-01-31T12:00:00+00:00",),
     ),
     Command(
         "rotate-key",
-        "Put a new key in the place of the one in use; its plaintext is shown this once",
+        "Replace the current API key; the plaintext of the new key is shown only once",
         "POST",
         "/users/me/keys/rotate",
-        (argument("--grace-seconds", type=int, help="how long the old key goes on working"),),
+        (argument("--grace-seconds", type=int, help="seconds for which the old key stays valid"),),
         ("rotate-key --grace-seconds 600",),
     ),
     Command(
         "revoke-key",
-        "End a key at once",
+        "Revoke an API key",
         "DELETE",
         "/users/me/keys/{key_id}",
-        (argument("key_id", help="as list-keys shows it"),),
+        (argument("key_id", help="key ID, as shown by list-keys"),),
         ("revoke-key 0190b0c2-0000-7000-8000-000000000000",),
         in_query=True,
     ),
     Command(
         "upload-resource",
-        "Upload a file and have its text remembered",
+        "Upload a file and make its text searchable",
         "POST",
         "/resources",
         (
-            argument("file", help="the file's path"),
-            argument("--title", help="what people call it"),
-            argument("--description", help="what is in it"),
-            argument("--filename", help="another name than the file's own"),
-            argument("--mime-type", help="default: what the gateway sees in it"),
+            argument("file", help="path of the file"),
+            argument("--title", help="title"),
+            argument("--description", help="description of the content"),
+            argument("--filename", help="file name to store (default: that of the file)"),
+            argument("--mime-type", help="MIME type (default: detected by the gateway)"),
             NO_WAIT,
             *SCOPE,
         ),
@@ -653,19 +655,19 @@ COMMANDS = (
     ),
     Command(
         "register-resource",
-        "Register a file that lies elsewhere and have its text remembered",
+        "Register an external file and make its text searchable",
         "POST",
         "/resources/external",
         (
-            argument("filename", help="the file's name with its extension"),
-            argument("source_uri", help="its lasting address, such as minio://bucket/path; never a presigned one"),
-            argument("--ingest-uri", help="an address to read it from now, such as a presigned URL"),
-            argument("--mime-type", help="such as image/png"),
+            argument("filename", help="file name with extension"),
+            argument("source_uri", help="permanent address, such as minio://bucket/path; not a presigned one"),
+            argument("--ingest-uri", help="address for reading it now, such as a presigned URL"),
+            argument("--mime-type", help="MIME type, such as image/png"),
             argument("--content-type", choices=("image", "audio", "pdf", "html", "text", "doc")),
             argument("--size-bytes", type=int),
-            argument("--sha256", help="of its content, in hexadecimal"),
-            argument("--title", help="what people call it"),
-            argument("--description", help="what is in it"),
+            argument("--sha256", help="SHA-256 of the content, in hexadecimal"),
+            argument("--title", help="title"),
+            argument("--description", help="description of the content"),
             NO_WAIT,
             *SCOPE,
         ),
@@ -676,14 +678,18 @@ COMMANDS = (
         "List the user's resources",
         "GET",
         "/resources",
-        (*PAGE, *SCOPE_FILTER),
+        (
+            argument("--deleted", action="store_const", const="true", help="list deleted resources instead"),
+            *PAGE,
+            *SCOPE_FILTER,
+        ),
         ("list-resources", "list-resources --limit 20"),
         in_query=True,
         reads_only=True,
     ),
     Command(
         "get-resource",
-        "Show one resource; an empty list means that there is none of this id",
+        "Show one resource; the list is empty if the id is unknown",
         "GET",
         "/resources/{resource_id}",
         (RESOURCE_ID,),
@@ -693,10 +699,10 @@ COMMANDS = (
     ),
     Command(
         "download-resource",
-        "Save a resource's file",
+        "Download a resource's file",
         "GET",
         "/resources/{resource_id}/content",
-        (RESOURCE_ID, argument("--output", "-o", required=True, help="where to; must not exist yet")),
+        (RESOURCE_ID, argument("--output", "-o", required=True, help="file to write; must not exist yet")),
         ("download-resource r_xxx --output ./contract.pdf",),
         in_query=True,
         reads_only=True,
@@ -704,12 +710,20 @@ COMMANDS = (
     ),
     Command(
         "delete-resource",
-        "Delete a resource and its file for good, and hide what was remembered of it",
+        "Delete a resource with its file and memories; restore-resource undoes it",
         "DELETE",
         "/resources/{resource_id}",
         (RESOURCE_ID,),
         ("delete-resource r_xxx",),
         in_query=True,
+    ),
+    Command(
+        "restore-resource",
+        "Restore a deleted resource",
+        "POST",
+        "/resources/{resource_id}/restore",
+        (RESOURCE_ID,),
+        ("restore-resource r_xxx",),
     ),
     Command(
         "add-memory",
@@ -718,12 +732,16 @@ COMMANDS = (
         "/memories/add",
         (
             SESSION_ID,
-            argument("--text", help="what was said; - reads it from stdin"),
-            argument("--role", choices=("user", "assistant", "tool"), help="who said it (default: user)"),
-            argument("--sender-id", help="default for role user: MEMORY_GATEWAY_USER_ID; an agent's id otherwise"),
-            argument("--timestamp", type=int, help="Unix milliseconds (default: now); again the same: one message"),
-            argument("--attach", action="append", metavar="FILE", help="a file to send along; may be repeated"),
-            argument("--messages", metavar="FILE", help="a JSON list of messages instead of --text; - reads stdin"),
+            argument("--text", help="text of the message; - reads stdin"),
+            argument("--role", choices=("user", "assistant", "tool"), help="role of the sender (default: user)"),
+            argument("--sender-id", help="sender ID (default for role user: MEMORY_GATEWAY_USER_ID)"),
+            argument(
+                "--timestamp",
+                type=int,
+                help="Unix milliseconds (default: now); a repeated message with the same time is stored once",
+            ),
+            argument("--attach", action="append", metavar="FILE", help="file to attach; may be repeated"),
+            argument("--messages", metavar="FILE", help="JSON list of messages, instead of --text; - reads stdin"),
             *SCOPE,
         ),
         (
@@ -736,7 +754,7 @@ COMMANDS = (
     ),
     Command(
         "flush-memory",
-        "Turn a session's messages into memories now",
+        "Extract memories from a session's messages now",
         "POST",
         "/memories/flush",
         (SESSION_ID, *SCOPE),
@@ -744,27 +762,27 @@ COMMANDS = (
     ),
     Command(
         "search-memory",
-        "Find memories for a question",
+        "Search memories",
         "POST",
         "/memories/search",
         (
-            argument("query", help="the question, in any language"),
+            argument("query", help="query in any language"),
             argument(
                 "--scope",
                 action="append",
                 choices=("current_chat", "resources", "all_user_memory"),
-                help="where to search; may be repeated (default: current_chat and resources)",
+                help="scope to search; may be repeated (default: current_chat and resources)",
             ),
-            argument("--conversation-id", help="the chat of scope current_chat, without chat:"),
-            argument("--agent-id", help="search this agent's memories"),
+            argument("--conversation-id", help="conversation of scope current_chat, without the prefix chat:"),
+            argument("--agent-id", help="search memories of this agent"),
             argument("--method", choices=("keyword", "vector", "hybrid", "agentic"), help="default: hybrid"),
-            argument("--top-k", type=int, help="results per scope: 1 to 100, or -1 for the gateway's choice"),
-            argument("--radius", type=float, help="least similarity, 0 to 1"),
+            argument("--top-k", type=int, help="results per scope, 1 to 100; -1: chosen by the gateway"),
+            argument("--radius", type=float, help="minimum similarity, 0 to 1"),
             argument("--no-profile", dest="include_profile", action="store_false", default=None),
             argument("--no-llm-rerank", dest="enable_llm_rerank", action="store_false", default=None),
-            argument("--filters", type=json_object, help="conditions that narrow the search, as JSON"),
-            argument("--context", type=int, help="also so many memories before and after each result, 0 to 10"),
-            argument("--explain", action="store_true", default=None, help="say why each result was found"),
+            argument("--filters", type=json_object, help="filters as JSON"),
+            argument("--context", type=int, help="number of memories to add before and after each result, 0 to 10"),
+            argument("--explain", action="store_true", default=None, help="explain each result"),
             *SCOPE,
         ),
         (
@@ -780,12 +798,12 @@ COMMANDS = (
         "GET",
         "/memories",
         (
-            argument("--session-id", help="only this session's"),
+            argument("--session-id", help="only this session"),
             argument("--memory-type", choices=MEMORY_TYPES, help="only this type"),
             argument("--category", choices=CATEGORIES, metavar="CATEGORY", help="only this category"),
-            argument("--agent-id", help="only what this agent said or did"),
-            argument("--since-ms", type=int, help="said at this time or later, Unix milliseconds"),
-            argument("--until-ms", type=int, help="said before this time, Unix milliseconds"),
+            argument("--agent-id", help="only memories of this agent"),
+            argument("--since-ms", type=int, help="only memories of this time or later, Unix milliseconds"),
+            argument("--until-ms", type=int, help="only memories before this time, Unix milliseconds"),
             *PAGE,
             *SCOPE,
         ),
@@ -810,24 +828,24 @@ COMMANDS = (
         "/memories/{memory_id}",
         (
             MEMORY_ID,
-            argument("--text", dest="override_text", metavar="TEXT", help="the corrected text"),
-            argument("--category", choices=CATEGORIES, metavar="CATEGORY", help="the corrected category"),
-            argument("--importance", type=float, help="the corrected importance, 0 to 1"),
+            argument("--text", dest="override_text", metavar="TEXT", help="corrected text"),
+            argument("--category", choices=CATEGORIES, metavar="CATEGORY", help="corrected category"),
+            argument("--importance", type=float, help="corrected importance, 0 to 1"),
             *PLACE_OF_MEMORY,
         ),
         ('update-memory mem_abc --text "修正后的记忆内容" --session-id resource:u_123:r_xxx',),
     ),
     Command(
         "delete-memory",
-        "Hide a memory; restore-memory brings it back",
+        "Delete a memory; restore-memory undoes it",
         "DELETE",
         "/memories/{memory_id}",
-        (MEMORY_ID, argument("--reason", help="why"), *PLACE_OF_MEMORY),
+        (MEMORY_ID, argument("--reason", help="reason"), *PLACE_OF_MEMORY),
         ('delete-memory mem_abc --session-id resource:u_123:r_xxx --reason "用户手动删除"',),
     ),
     Command(
         "restore-memory",
-        "Bring a deleted memory back",
+        "Restore a deleted memory",
         "POST",
         "/memories/{memory_id}/restore",
         (MEMORY_ID, *PLACE_OF_MEMORY),
@@ -835,7 +853,7 @@ COMMANDS = (
     ),
     Command(
         "remove-override",
-        "Undo the corrections of a memory's text",
+        "Remove the corrections of a memory",
         "DELETE",
         "/memories/{memory_id}/override",
         (MEMORY_ID, *SCOPE_OF_MEMORY),
@@ -844,7 +862,7 @@ COMMANDS = (
     ),
     Command(
         "list-trash",
-        "List what was deleted and can be restored",
+        "List deleted memories that can be restored",
         "GET",
         "/memories/trash",
         (*PAGE, *SCOPE),
@@ -854,7 +872,7 @@ COMMANDS = (
     ),
     Command(
         "get-profiles",
-        "Show who the user is and how they work",
+        "Show both profile documents of the user",
         "GET",
         "/api/v1/memories/",
         (IF_MATCH,),
@@ -864,7 +882,7 @@ COMMANDS = (
     ),
     Command(
         "get-user-profile",
-        "Show who the user is: people, places, preferences, routines",
+        "Show the user document: people, places, preferences, routines",
         "GET",
         "/api/v1/memories/user",
         (IF_MATCH,),
@@ -874,7 +892,7 @@ COMMANDS = (
     ),
     Command(
         "replace-user-profile",
-        "Replace all of who the user is",
+        "Replace the user document",
         "PUT",
         "/api/v1/memories/user",
         (CONTENT, AGENT_ID, IF_MATCH),
@@ -883,7 +901,7 @@ COMMANDS = (
     ),
     Command(
         "change-user-profile",
-        "Change a part of who the user is",
+        "Change parts of the user document",
         "PATCH",
         "/api/v1/memories/user",
         (CHANGES, MERGE_LISTS, AGENT_ID, IF_MATCH),
@@ -895,7 +913,7 @@ COMMANDS = (
     ),
     Command(
         "get-work-profile",
-        "Show how the user works: projects, habits, team",
+        "Show the work document: projects, habits, team",
         "GET",
         "/api/v1/memories/work",
         (IF_MATCH,),
@@ -905,7 +923,7 @@ COMMANDS = (
     ),
     Command(
         "replace-work-profile",
-        "Replace all of how the user works",
+        "Replace the work document",
         "PUT",
         "/api/v1/memories/work",
         (CONTENT, AGENT_ID, IF_MATCH),
@@ -914,7 +932,7 @@ COMMANDS = (
     ),
     Command(
         "change-work-profile",
-        "Change a part of how the user works",
+        "Change parts of the work document",
         "PATCH",
         "/api/v1/memories/work",
         (CHANGES, MERGE_LISTS, AGENT_ID, IF_MATCH),
@@ -923,13 +941,13 @@ COMMANDS = (
     ),
     Command(
         "get-profile-prompt",
-        "Show what an agent's system prompt is told of the user",
+        "Show an agent's system prompt about the user",
         "GET",
         "/api/v1/memories/prompt",
         (
             argument("agent", choices=("router", "worker"), help="router: who the user is; worker: how they work"),
-            argument("--max-tokens", type=int, help="the most that it may take"),
-            argument("--language", choices=("en", "zh"), help="default: the user's own"),
+            argument("--max-tokens", type=int, help="maximum length in tokens"),
+            argument("--language", choices=("en", "zh"), help="language (default: that of the user)"),
         ),
         ("get-profile-prompt router --max-tokens 500",),
         in_query=True,
@@ -937,7 +955,7 @@ COMMANDS = (
     ),
     Command(
         "get-profile-schema",
-        "Show the JSON Schema of a document",
+        "Show the JSON Schema of a profile document",
         "GET",
         "/api/v1/memories/schema/{kind}",
         (KIND,),
@@ -947,13 +965,13 @@ COMMANDS = (
     ),
     Command(
         "list-profile-history",
-        "List what changed a document, newest first",
+        "List the versions of a profile document, newest first",
         "GET",
         "/api/v1/memories/{kind}/history",
         (
             KIND,
             argument("--before", type=int, help="only versions before this one"),
-            argument("--limit", type=int, help="so many at most"),
+            argument("--limit", type=int, help="maximum number of versions"),
         ),
         ("list-profile-history user",),
         in_query=True,
@@ -961,7 +979,7 @@ COMMANDS = (
     ),
     Command(
         "get-profile-version",
-        "Show what a document said once",
+        "Show an earlier version of a profile document",
         "GET",
         "/api/v1/memories/{kind}/history/{version}",
         (KIND, VERSION),
@@ -971,7 +989,7 @@ COMMANDS = (
     ),
     Command(
         "restore-profile",
-        "Let a document say again what it said once",
+        "Restore an earlier version of a profile document",
         "POST",
         "/api/v1/memories/{kind}/restore/{version}",
         (KIND, VERSION, IF_MATCH),
@@ -983,7 +1001,7 @@ COMMANDS = (
         "GET",
         "/sessions",
         (
-            argument("--deleted", action="store_const", const="true", help="those in the trash instead"),
+            argument("--deleted", action="store_const", const="true", help="list deleted sessions instead"),
             *PAGE,
             *SCOPE,
         ),
@@ -993,15 +1011,15 @@ COMMANDS = (
     ),
     Command(
         "delete-session",
-        "Hide a session with all its memories; restore-session brings it back",
+        "Delete a session with all its memories; restore-session undoes it",
         "DELETE",
         "/sessions/{session_id}",
-        (SESSION_ID, argument("--reason", help="why"), *SCOPE),
+        (SESSION_ID, argument("--reason", help="reason"), *SCOPE),
         ("delete-session chat:c_456",),
     ),
     Command(
         "restore-session",
-        "Bring a deleted session back",
+        "Restore a deleted session",
         "POST",
         "/sessions/{session_id}/restore",
         (SESSION_ID, *SCOPE),
@@ -1036,12 +1054,12 @@ def add_command(commands: Any, command: Command) -> None:
         type=float,
         default=ANSWER_SECONDS,
         metavar="SECONDS",
-        help="how long to wait for the answer (default: %(default)g)",
+        help="seconds to wait for a response (default: %(default)g)",
     )
 
 
 def main(arguments: Sequence[str], environ: Mapping[str, str], *, sleep: Callable[[float], None] = time.sleep) -> int:
-    """Runs one command and returns the exit code."""
+    """Run one command and return the exit code."""
     given = vars(build_parser().parse_args(arguments))
     name, timeout = given.pop("command"), given.pop("timeout")
     command = next(item for item in COMMANDS if item.name == name)
@@ -1059,7 +1077,7 @@ def main(arguments: Sequence[str], environ: Mapping[str, str], *, sleep: Callabl
 
 
 def speak_utf8() -> None:
-    """Whatever the locale says."""
+    """Use UTF-8 regardless of the locale."""
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
