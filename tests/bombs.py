@@ -444,7 +444,7 @@ def gigantic_png() -> Bomb:
 
 
 def pdf(objects: list[bytes]) -> bytes:
-    """A file of these objects, the first one its catalogue."""
+    """A file of these objects, the first one its catalog."""
     out, offsets = bytearray(b"%PDF-1.5\n"), []
     for number, body in enumerate(objects, 1):
         offsets.append(len(out))

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def at_work(client: Callable[[random.Random], None], number: int, stop: threading.Event) -> Iterator[None]:
-    """So many threads run `client`, each with chances of its own, which the seed repeats; `stop` is set at the end."""
+    """So many threads run `client`, each with its own chances, which the seed repeats; `stop` is set at the end."""
     clients = [threading.Thread(target=client, args=(random.Random(seed),)) for seed in range(number)]
     for one in clients:
         one.start()

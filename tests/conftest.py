@@ -1,15 +1,21 @@
-"""Three people for every test: alice owns, bob is near (he has the like himself), charlie is a stranger."""
+"""Three people for every test: alice owns, bob is near (he has the like himself), charlie is an outsider."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
+from django.apps import apps
+from django.contrib.auth.models import Permission
+from django.contrib.contenttypes.management import create_contenttypes
+from django.contrib.contenttypes.models import ContentType
+from django.db import connection
+from django.db.models.signals import post_migrate
 from django.test import Client
 from hypothesis import HealthCheck, settings
 
@@ -18,11 +24,72 @@ from accounts.audit import Actor
 from store.types import Owner
 from tests import everos as real_everos
 
-# How fast examples come says something about the machine, not about the gateway.
+# The time per example depends on the machine.
 settings.register_profile("any machine", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
 
-SHARED = Path(__file__).resolve().parent.parent.parent / "shared"
+# The longest files. Workers begin with them, so that they finish at about the same time.
+LONGEST = (
+    "console/test_every_page.py",
+    "operations/test_outages.py",
+    "memory_gateway/test_serve.py",
+    "console/test_actions.py",
+    "operations/test_wrong_storage.py",
+    "memory_gateway/test_http_protocol.py",
+    "console/test_actions_on_data_pages.py",
+    "agents/rpc/test_connection_limits.py",
+    "documents/test_bombs.py",
+    "operations/test_backup.py",
+    "resources/test_document_corpus.py",
+    "trust/test_killed_workers.py",
+    "operations/moves/test_to_upstream.py",
+    "agents/rpc/test_frame_fuzzing.py",
+    "operations/moves/test_kills.py",
+    "trust/test_web_pages.py",
+    "admin/test_browser.py",
+    "console/test_injection.py",
+    "trust/test_disks.py",
+    "store/test_vectors.py",
+    "agents/mcp/test_inspector.py",
+    "store/test_browse.py",
+    "store/test_browse_words.py",
+    "operations/test_kills.py",
+    "trust/test_damaged_database.py",
+    "agents/mcp/test_client.py",
+)
+
+TESTS = Path(__file__).resolve().parent
+SHARED = TESTS.parent.parent / "shared"
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    places = {TESTS / name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path, len(places)))
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> None:
+    """Have what a transactional test flushed come back as rows: Django would make every permission again, after each
+    test, which takes longer than most of them."""
+    with django_db_blocker.unblock():
+        kept: list[list[Any]] = [list(model.objects.order_by("pk")) for model in (ContentType, Permission)]
+
+    def restore(**_: Any) -> None:
+        for rows in kept:
+            type(rows[0]).objects.bulk_create(rows, ignore_conflicts=True)
+
+    if connection.vendor == "postgresql":
+        # TRUNCATE, which Django uses, writes new files for all tables and indexes.
+        connection.ops.sql_flush = _delete_all  # type: ignore[method-assign]
+    assert post_migrate.disconnect(create_contenttypes)
+    assert post_migrate.disconnect(dispatch_uid="django.contrib.auth.management.create_permissions")
+    post_migrate.connect(restore, sender=apps.get_app_config("contenttypes"), weak=False)
+
+
+def _delete_all(_style: Any, tables: Iterable[str], **_options: Any) -> list[str]:
+    """Return the statements that empty the tables without their triggers, as TRUNCATE does."""
+    return ["SET LOCAL session_replication_role = replica", *[f'DELETE FROM "{table}"' for table in tables]]
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ _START_SECONDS = 1200  # the first start installs it
 
 @dataclass(frozen=True)
 class EverOS:
-    """Where it answers, and where the stand-in for its LLM takes orders."""
+    """Its address, and that of the stand-in for its LLM."""
 
     url: str
     llm_url: str
@@ -38,7 +38,7 @@ class EverOS:
 
 @contextmanager
 def running() -> Iterator[EverOS]:
-    """Skips where nobody asked for it, or nothing is there to start."""
+    """Skip without the switch, or without an EverOS to start."""
     if os.environ.get("RUN_BACKEND_INTEGRATION") != "1":
         pytest.skip("needs a real EverOS: set RUN_BACKEND_INTEGRATION=1")
     if url := os.environ.get("UPSTREAM_URL"):

@@ -49,6 +49,9 @@ class RecordingEngine:
     def search(self, owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResult]:
         return [SearchResult((), "keyword") for _ in requests]
 
+    def describe(self, owner: Owner, session_id: str, message: Message) -> bool:
+        return False
+
     def delete(self, owner: Owner, session_id: str) -> None:
         self._call("delete", session_id)
         with self._lock:

@@ -1,7 +1,7 @@
 """Gateways with a thousand and with a million memories beside each other, for tests of what must not grow with them.
 
 `MILLION_MEMORIES_FOLDER` names a folder that keeps the two SQLite files from one run to the next: the million takes
-about twenty minutes to be made and indexed. Without it they are made anew each time.
+about twenty minutes to be made and indexed. Without it they are made again each time.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _started_on(kept: Path, folder: Path, env: Mapping[str, str]) -> Iterator[Ru
 
 
 def managed(server: RunningServer, *arguments: str) -> str:
-    """What a command says that must succeed, however long it takes."""
+    """Return the output of a command that must succeed, however long it takes."""
     done = server.manage(*arguments, timeout_seconds=_MAKING_SECONDS)
     assert done.returncode == 0, done.stderr
     return done.stdout

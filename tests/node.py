@@ -17,7 +17,7 @@ INSTALL_SECONDS = 300
 
 def installed(project: Path) -> Path:
     """The folder with the `node_modules` of a `package.json` and its lock file; the test is skipped where Node or the
-    packages cannot be had (under `CI=true` that is a failure)."""
+    packages cannot be installed (under `CI=true` that is a failure)."""
     lock = (project / "package-lock.json").read_bytes()
     folder = CACHE / hashlib.sha256(lock).hexdigest()[:16]
     if shutil.which("node") is None or shutil.which("npm") is None:
@@ -28,7 +28,7 @@ def installed(project: Path) -> Path:
 
 
 def _install(project: Path, folder: Path) -> None:
-    """Aside first and then moved, so that nobody meets half an installation; of several at once one is kept."""
+    """Install beside it and then move: no process meets half an installation; of several at once one is kept."""
     CACHE.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=CACHE) as around:
         aside = Path(around, "packages")

@@ -22,3 +22,13 @@ def schema() -> dict[str, Any]:
 def operations() -> set[tuple[str, str]]:
     """Every (method, path) of the schema, such as ("get", "/resources/{resource_id}")."""
     return {(method, path) for path, item in schema()["paths"].items() for method in METHODS if method in item}
+
+
+def resolved(part: dict[str, Any]) -> dict[str, Any]:
+    """The part of the document itself, or what it refers to."""
+    if "$ref" not in part:
+        return part
+    found = schema()
+    for name in part["$ref"].removeprefix("#/").split("/"):
+        found = found[name]
+    return found

@@ -1,4 +1,4 @@
-"""A real gateway process for tests, with a port, data folder and database of its own; it can be stopped and killed."""
+"""A real gateway process for tests, with a port, datits own folder and database; it can be stopped and killed."""
 
 from __future__ import annotations
 
@@ -9,23 +9,25 @@ import re
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
-import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import psycopg
 import requests
 from psycopg import sql
 
-PROJECT = Path(__file__).resolve().parent.parent
-START_SECONDS = 40.0
+from tests import forked
+
+START_SECONDS = 120.0  # several start at once
 DATABASE_FILE = "memory_gateway.sqlite3"
 
 
@@ -37,7 +39,7 @@ class Memory(NamedTuple):
 
 
 class RunningServer:
-    """`manage.py serve` in a process group of its own.
+    """`manage.py serve` in its own process group.
 
     `data_dir` holds the SQLite file, the storage and the secret; it outlives `kill()` and `stop()`, so that `start()`
     goes on with the same data. `log` is all that the server wrote to stdout and stderr, over all its starts.
@@ -49,15 +51,16 @@ class RunningServer:
         self.url = f"http://127.0.0.1:{env['MEMORY_GATEWAY_PORT']}"
         self._arguments = arguments
         self._log_file = data_dir / "server.log"
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: ForkServerProcess | None = None
 
     @property
-    def process(self) -> subprocess.Popen[bytes]:
+    def process(self) -> ForkServerProcess:
         assert self._process is not None, "the server was not started"
         return self._process
 
     @property
     def pid(self) -> int:
+        assert self.process.pid is not None
         return self.process.pid
 
     @property
@@ -66,19 +69,10 @@ class RunningServer:
 
     def start(self) -> None:
         """Starts on the data that is there and returns once /health answers."""
-        with self._log_file.open("ab") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "manage.py", "serve", *self._arguments],
-                cwd=PROJECT,
-                env=self.env,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                stdin=subprocess.DEVNULL,
-                start_new_session=True,
-            )
+        self._process = forked.start(["manage.py", "serve", *self._arguments], self.env, self._log_file, self._log_file)
         deadline = time.monotonic() + START_SECONDS
         while not self._answers():
-            assert self.process.poll() is None, f"the server ended with {self.process.returncode}:\n{self.log}"
+            assert self.process.is_alive(), f"the server ended with {self.process.exitcode}:\n{self.log}"
             assert time.monotonic() < deadline, f"the server does not answer:\n{self.log}"
             time.sleep(0.05)
 
@@ -92,12 +86,18 @@ class RunningServer:
         """SIGKILL to the whole process group, as a crash or a lost machine would do."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
-        self.process.wait(timeout=10)
+        self.wait(10)
 
     def stop(self, timeout_seconds: float = 30.0) -> int:
         """SIGTERM; waits for the end and returns the exit code."""
         self.process.terminate()
-        return self.process.wait(timeout=timeout_seconds)
+        return self.wait(timeout_seconds)
+
+    def wait(self, timeout_seconds: float) -> int:
+        """Waits for the end and returns the exit code."""
+        self.process.join(timeout_seconds)
+        assert self.process.exitcode is not None, f"the server still runs:\n{self.log}"
+        return self.process.exitcode
 
     def restart(self) -> None:
         self.stop()
@@ -105,15 +105,15 @@ class RunningServer:
 
     def manage(self, *arguments: str, timeout_seconds: float = 120.0) -> subprocess.CompletedProcess[str]:
         """Runs a management command in the server's environment, on its data."""
-        return subprocess.run(
-            [sys.executable, "manage.py", *arguments],
-            cwd=PROJECT,
-            env=self.env,
-            capture_output=True,
-            text=True,
-            timeout=timeout_seconds,
-            check=False,
-        )
+        return forked.run(["manage.py", *arguments], self.env, timeout_seconds=timeout_seconds)
+
+    def rows(self, statement: str) -> list[tuple[Any, ...]]:
+        """Rows of the server's database, read beside it: a command would take seconds to start."""
+        if url := self.env["DATABASE_URL"]:
+            with psycopg.connect(url) as connection:
+                return connection.execute(sql.SQL(statement)).fetchall()
+        with contextlib.closing(sqlite3.connect(self.env["MEMORY_GATEWAY_DB_PATH"], timeout=30)) as file:
+            return file.execute(statement).fetchall()
 
     def rss_bytes(self) -> Memory:
         """Resident memory of the server's main process, from /proc (Linux)."""
@@ -126,6 +126,14 @@ def resident_memory(pid: int) -> Memory:
     return Memory(peak=int(values["VmHWM"]) * 1024, current=int(values["VmRSS"]) * 1024)
 
 
+def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+    """Wait until the condition holds; fail after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -133,7 +141,7 @@ def free_port() -> int:
 
 
 def server_environment(data_dir: Path, database_url: str, **env: str) -> dict[str, str]:
-    """The environment of a gateway of its own; `env` has the last word."""
+    """The environment of a separate gateway; `env` has the last word."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("MEMORY_GATEWAY_")}
     return {
         **inherited,
@@ -149,22 +157,23 @@ def server_environment(data_dir: Path, database_url: str, **env: str) -> dict[st
     }
 
 
-@contextlib.contextmanager
-def own_database(data_dir: Path) -> Iterator[str]:
+def own_database(data_dir: Path, original: RunningServer | None = None) -> str:
     """An address for `DATABASE_URL` with a migrated, empty database: a SQLite file in `data_dir` (empty address), or
     a PostgreSQL database for this test alone if the test run itself has a `DATABASE_URL` for one.
+
+    With an `original`, a gateway that does not run, it is a copy of its database.
     """
     if not os.environ.get("DATABASE_URL", "").startswith("postgres"):
-        shutil.copyfile(_migrated_file(), data_dir / DATABASE_FILE)
-        yield ""
-        return
-    with _created_database("mg_server", template=_migrated_database()) as url:
-        yield url
+        copied = original.data_dir / DATABASE_FILE if original else migrated_file()
+        shutil.copyfile(copied, data_dir / DATABASE_FILE)
+        return ""
+    template = _name(original.env["DATABASE_URL"]) if original else _migrated_database()
+    return _create_database("mg_server", template=template)
 
 
 @cache
-def _migrated_file() -> Path:
-    """Migrated once, copied for each server."""
+def migrated_file() -> Path:
+    """A SQLite file that is migrated once and copied for each server."""
     folder = Path(tempfile.mkdtemp(prefix="memory-gateway-tests-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     _migrate(server_environment(folder, ""))
@@ -173,34 +182,41 @@ def _migrated_file() -> Path:
 
 @cache
 def _migrated_database() -> str:
-    """The same for PostgreSQL: the name of a template that is dropped when the tests end."""
-    stack = contextlib.ExitStack()
-    atexit.register(stack.close)
-    url = stack.enter_context(_created_database("mg_template", template="template1"))
+    """The same for PostgreSQL: the name of a template."""
+    url = _create_database("mg_template", template="template1")
     with tempfile.TemporaryDirectory() as folder:
         _migrate(server_environment(Path(folder), url))
+    return _name(url)
+
+
+def _name(url: str) -> str:
     return urlsplit(url).path.lstrip("/")
 
 
 def _migrate(env: dict[str, str]) -> None:
-    command = [sys.executable, "manage.py", "migrate", "--verbosity", "0"]
-    migrated = subprocess.run(command, cwd=PROJECT, env=env, capture_output=True, text=True, check=False)
+    migrated = forked.run(["manage.py", "migrate", "--verbosity", "0", "--skip-checks"], env)
     assert migrated.returncode == 0, migrated.stdout + migrated.stderr
 
 
-@contextlib.contextmanager
-def _created_database(prefix: str, template: str) -> Iterator[str]:
+def _create_database(prefix: str, template: str) -> str:
+    """Create a database and return its address. It is dropped when the tests end: each drop is a checkpoint."""
     url = urlsplit(os.environ["DATABASE_URL"])
     name = f"{prefix}_{uuid.uuid4().hex[:12]}"
-    admin_url = url._replace(path="/postgres").geturl()
-    create = sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(template))
+    database = sql.Identifier(name)
+    _administer(
+        sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(database, sql.Identifier(template)),
+        # No test ends PostgreSQL itself.
+        sql.SQL("ALTER DATABASE {} SET synchronous_commit = off").format(database),
+    )
+    atexit.register(_administer, sql.SQL("DROP DATABASE {} WITH (FORCE)").format(database))
+    return url._replace(path=f"/{name}").geturl()
+
+
+def _administer(*statements: sql.Composed) -> None:
+    admin_url = urlsplit(os.environ["DATABASE_URL"])._replace(path="/postgres").geturl()
     with psycopg.connect(admin_url, autocommit=True) as connection:
-        connection.execute(create)
-    try:
-        yield url._replace(path=f"/{name}").geturl()
-    finally:
-        with psycopg.connect(admin_url, autocommit=True) as connection:
-            connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+        for statement in statements:
+            connection.execute(statement)
 
 
 @contextlib.contextmanager
@@ -211,11 +227,10 @@ def running_server(tmp_path: Path, *arguments: str, **env: str) -> Iterator[Runn
     """
     data_dir = tmp_path / "gateway"
     data_dir.mkdir(parents=True, exist_ok=True)
-    with own_database(data_dir) as database_url:
-        server = RunningServer(data_dir, server_environment(data_dir, database_url, **env), arguments)
-        try:
-            server.start()
-            yield server
-        finally:
-            if server._process is not None:
-                server.kill()
+    server = RunningServer(data_dir, server_environment(data_dir, own_database(data_dir), **env), arguments)
+    try:
+        server.start()
+        yield server
+    finally:
+        if server._process is not None:
+            server.kill()

@@ -21,7 +21,11 @@ PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):  # noqa: F405
     # A real file: in memory, threads would share one cache and meet locks that no user ever sees.
     DATABASES["default"]["TEST"] = {"NAME": str(_DATA / "tests.sqlite3")}  # noqa: F405
+else:
+    # No test ends PostgreSQL itself, so that no commit has to wait for the disk.
+    DATABASES["default"].setdefault("OPTIONS", {})["options"] = "-c synchronous_commit=off"  # noqa: F405
 WHITENOISE_AUTOREFRESH = True  # every test client would read all static files first
+MEMORY_GATEWAY_BACKEND_RETRY_DELAY_SECONDS = 0.01
 # All test clients call from one address.
 FAILED_AUTHENTICATIONS_PER_MINUTE = 0
 ANONYMOUS_REQUESTS_PER_MINUTE = 0

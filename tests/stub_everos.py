@@ -1,4 +1,4 @@
-"""What the stand-in for EverOS remembers and finds, by the rules measured on EverOS 1.5.1.
+"""A stand-in for EverOS, by the rules measured on EverOS 1.5.1.
 
 Message ids are made of session, timestamp and position; every `sender_id` of role user gets an episode; anybody who
 names a session reads its raw buffer; filters know five fields.
@@ -38,7 +38,7 @@ class Refused(Exception):
 
 
 class Store:
-    """What this EverOS remembers, by (app, project)."""
+    """Its memories by (app, project)."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()

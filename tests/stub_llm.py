@@ -3,29 +3,52 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from engines.embedded.llm.framing import END, START
+from engines.embedded.llm import END, START
 from tests.server import free_port
-from tests.stub_http import answering_posts
+from tests.stub_http import WIRE, answering_posts
 
 Line = dict[str, Any]
 
 
+ENVELOPES: dict[str, Any] = {
+    "no choices": {"choices": []},
+    "error": {"error": {"message": "no, sk-secret"}},
+    "list": [],
+    "no message": {"choices": [{}]},
+    "null": {"choices": [{"message": {"role": "assistant", "content": None}}]},
+}
+CONTENTS: dict[str, Callable[[str], str]] = {
+    "chat": lambda _: "Sure! Here you are.",
+    "shape": lambda _: '{"queries": 7, "ratings": "x", "memories": {"a": 1}}',
+    "cut": lambda text: text[: len(text) // 2],
+    "NUL": lambda text: (
+        text[:-1] + ', "summary": "\\u0000", "memories": [{"kind": "fact", "text": "a\\u0000b", '
+        '"messages": [1]}], "queries": ["\\u0000"]}'
+    ),
+}
+"""What a model writes into an answer that is whole, made of the right text."""
+FAULTS: tuple[int | str, ...] = (500, 502, 503, 429, 401, 404, *WIRE, *ENVELOPES, *CONTENTS)
+FAILURES = tuple(fault for fault in FAULTS if fault != "reset after")
+"""Those after which there is no answer."""
+
+
 class StubLlm:
-    """`failure` is None, a status, "slow", "text", "envelope", "chat", "shape" or "cut".
+    """`failure` is None, a status, or a name of `WIRE`, `ENVELOPES` or `CONTENTS`; `failures` draws one for each call.
 
     `rewrite`, `judge` and `extract` make the answers of the data's lines; `asked` keeps the bodies of all calls.
     """
 
     def __init__(self) -> None:
         self.failure: int | str | None = None
+        self.failures: Callable[[], int | str | None] | None = None
         self.failing: Callable[[str], bool] = lambda _: True
         self.bodies: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
+        self.paths: set[str] = set()
         self.rewrite: Callable[[list[Line]], Any] = lambda lines: {"queries": [lines[0]["question"]]}
         self.judge: Callable[[list[Line]], Any] = lambda lines: {
             "ratings": [{"number": line["number"], "rating": 5} for line in lines[1:]]
@@ -42,22 +65,18 @@ class StubLlm:
         """The calls of a kind: "rewrite", "judge" or "extract"."""
         return [body for body in self.bodies if kind_of(body) == kind]
 
-    def answer(self, body: dict[str, Any]) -> tuple[int, bytes]:
+    def answer(self, body: dict[str, Any]) -> tuple[int | str, bytes]:
         kind = kind_of(body)
-        failure = self.failure if self.failing(kind) else None
+        failure = (self.failures() if self.failures else self.failure) if self.failing(kind) else None
         if isinstance(failure, int):
             return failure, b'{"error": {"message": "no, sk-secret"}}'
-        if failure == "text":
-            return 200, b"<html>not found</html>"
-        if failure == "envelope":
-            return 200, b'{"choices": []}'
-        if failure == "slow":
-            time.sleep(30)
-        words = {"chat": "Sure! Here you are.", "shape": '{"queries": 7, "ratings": "x", "memories": {"a": 1}}'}
-        text = words.get(str(failure)) or self.wrap(json.dumps(getattr(self, kind)(lines_of(body))))
-        if failure == "cut":
-            text = text[: len(text) // 2]
-        return 200, json.dumps({"choices": [{"message": {"role": "assistant", "content": text}}]}).encode()
+        if failure in ENVELOPES:
+            return 200, json.dumps(ENVELOPES[failure]).encode()
+        text = self.wrap(json.dumps(getattr(self, kind)(lines_of(body))))
+        if failure in CONTENTS:
+            text = CONTENTS[failure](text)
+        answer = {"choices": [{"message": {"role": "assistant", "content": text}}]}
+        return failure if failure in WIRE else 200, json.dumps(answer).encode()
 
 
 def kind_of(body: dict[str, Any]) -> str:
@@ -76,10 +95,11 @@ def lines_of(body: dict[str, Any]) -> list[Line]:
 def running_llm() -> Iterator[StubLlm]:
     stub = StubLlm()
 
-    def respond(path: str, headers: Mapping[str, str], body: Any) -> tuple[int, bytes]:
+    def respond(path: str, headers: Mapping[str, str], body: Any) -> tuple[int | str, bytes]:
         stub.bodies.append(body)
+        stub.paths.add(path)
         stub.headers.append(dict(headers))
         return stub.answer(body) if path == "/v1/chat/completions" else (404, b"{}")
 
-    with answering_posts(stub.port, respond):
+    with answering_posts(stub.port, respond, lambda: bool(stub.failure or stub.failures)):
         yield stub

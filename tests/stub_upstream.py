@@ -1,7 +1,7 @@
 """A stand-in for EverOS on loopback: it speaks its envelopes, keeps what it is given, records what it is asked, and
 misbehaves on demand.
 
-In a process of its own: `python -m tests.stub_upstream --port 19960 --latency-ms 20`.
+In its own process: `python -m tests.stub_upstream --port 19960 --latency-ms 20`.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from tests.stub_everos import Refused, Store
 
 @dataclass(frozen=True)
 class Fault:
-    """One misbehaviour. `acts`: the call is carried out before the answer goes wrong; `late_seconds`: it is carried out
-    so long after the answer, as behind a proxy that gave up on it; `slow_seconds`: a flush takes the buffer before the
-    answer and makes its memories so long after, as one whose extraction goes on.
+    """One misbehavior. `acts`: the call is carried out before the answer goes wrong; `late_seconds`: it is carried out
+    so long after the answer; `slow_seconds`: a flush takes the buffer before the
+    answer and makes its memories so long after.
 
     `status` and `body` replace the answer; `reset` ends the connection without one; `hang_seconds` waits first;
     `drip_seconds` waits between single bytes of the answer; `truncate` ends it half way; `size_bytes` sends that much
@@ -53,7 +53,7 @@ class Fault:
 
     @property
     def replaces(self) -> bool:
-        """Whether the call itself is not made."""
+        """Return True if the call itself is not made."""
         given = (self.status, self.body, self.raw)
         return any(value is not None for value in given) or self.reset or bool(self.size_bytes or self.bomb_bytes)
 
@@ -145,7 +145,7 @@ class StubUpstream:
                 self._at_once[name] -= 1
 
     def answer(self, name: str, body: Any) -> Any:
-        """What EverOS would answer: the `data` of the envelope, or the whole body of /health."""
+        """Return the answer of EverOS: the `data` of the envelope, or the whole body of /health."""
         if name == "health":
             return self._health()
         if name in self.tasks:

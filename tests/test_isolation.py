@@ -1,4 +1,4 @@
-"""Nobody ever sees anything of another user, whatever ids, filters and keys they send.
+"""No user ever sees anything of another, whatever ids, filters and keys they send.
 
 A random walk of four users with confusable names over every endpoint, compared with a dictionary per user. Whatever one
 of them made is secret to the others: it must not stand in any body or header that they receive.
@@ -41,13 +41,15 @@ scopes = st.lists(st.sampled_from(("current_chat", "resources", "all_user_memory
 
 @dataclass
 class Subject:
-    """A user, and all that is known to be theirs. `marker` is a word that nobody else ever says."""
+    """A user, and all that is known to be theirs. `marker` is a word of no other user."""
 
     user_id: str
     user_key: str
     user_pk: uuid.UUID
     marker: str = field(default_factory=lambda: uuid.uuid4().hex.translate(LETTERS))
     resources: dict[str, str] = field(default_factory=dict)  # id → file name
+    deleted: dict[str, str] = field(default_factory=dict)
+    contents: dict[str, str] = field(default_factory=dict)
     registered: dict[str, str] = field(default_factory=dict)
     said: dict[str, list[str]] = field(default_factory=dict)  # session id → texts
     memories: set[str] = field(default_factory=set)
@@ -59,7 +61,7 @@ class Subject:
 
     @property
     def said_nowhere(self) -> tuple[str, ...]:
-        """What must not even stand inside of longer words."""
+        """Return words that must not even be inside longer ones."""
         return self.marker, self.user_key, str(self.user_pk), self.user_pk.hex
 
     @property
@@ -69,7 +71,7 @@ class Subject:
 
 @dataclass
 class Relay:
-    """Who goes on where: Hypothesis ends a run after some hundred steps, so that a long walk is taken in parts."""
+    """The start of each walk: Hypothesis ends a run after some hundred steps, so that a long walk is taken in parts."""
 
     parts: int
     steps: int = 0
@@ -91,7 +93,7 @@ class Walk(RuleBasedStateMachine):
         self.client = Client()
         self.subjects = subjects
         if not subjects:
-            run = next(RUNS)  # names of its own: what an earlier walk left must not be seen either
+            run = next(RUNS)  # separate names: what an earlier walk left must not be seen either
             subjects |= {name: self._create(f"{run}{name}") for name in NAMES}
 
     @invariant()
@@ -134,11 +136,12 @@ class Walk(RuleBasedStateMachine):
         assert answer["status"] == "extracted"
         assert answer["session_id"] == f"resource:{subject.user_id}:{answer['resource_id']}"
         subject.resources[answer["resource_id"]] = filename
+        subject.contents[answer["resource_id"]] = text
         subject.secrets.add(answer["resource_id"])
 
     @rule(name=people, filename=filenames)
     def register(self, name: str, filename: str) -> None:
-        """A file of the same address and digest for everybody, which nobody can read: so it is never found."""
+        """A file of the same address and digest for all users, which no worker can read: so it is never found."""
         body = {"filename": filename, "source_uri": f"minio://bucket/{filename}", "sha256": "0" * 64}
         answer = self.call(name, "post", "/resources/external", data=body, content_type="application/json")
         subject = self.subjects[name]
@@ -202,8 +205,24 @@ class Walk(RuleBasedStateMachine):
         is_own = resource_id in subject.resources
         self.call(name, "delete", "/resources/{resource_id}", resource_id, expect=200 if is_own else 404)
         if is_own:
-            del subject.resources[resource_id]
+            subject.deleted[resource_id] = subject.resources.pop(resource_id)
             subject.memories = {memory["id"] for memory in self._all(name, "get", "/memories", "memories")}
+
+    @rule(name=people, owner=people, choice=choices)
+    def restore_resource(self, name: str, owner: str, choice: int) -> None:
+        """One's own returns, unless the same bytes were uploaded again; another's looks like none."""
+        subject, known = self.subjects[name], sorted(self.subjects[owner].deleted)
+        resource_id = known[choice % len(known)] if known else "r_00000000000000000000000000000000"
+        expect = 404
+        if resource_id in subject.deleted:
+            held = {subject.contents[other] for other in subject.resources}
+            expect = 409 if subject.contents[resource_id] in held else 200
+        as_json = {"content_type": "application/json", "expect": expect}
+        self.call(name, "post", "/resources/{resource_id}/restore", resource_id, **as_json)
+        if expect == 200:
+            subject.resources[resource_id] = subject.deleted.pop(resource_id)
+        listed = self.call(name, "get", "/resources?deleted=true")["resources"]
+        assert {row["resource_id"] for row in listed} == subject.deleted.keys()
 
     def _any_resource(self, owner: str, choice: int) -> str:
         known = sorted(self.subjects[owner].resources)
@@ -244,6 +263,12 @@ class Walk(RuleBasedStateMachine):
         body = {"query": self.subjects[owner].marker, "conversation_id": chat, "scope": ["all_user_memory"]}
         answer = self.call(name, "post", "/memories/search", data=body, content_type="application/json")
         assert name == owner or answer["results"] == []
+
+    @rule(name=people, owner=people)
+    def recall_what_another_said(self, name: str, owner: str) -> None:
+        body = {"tool": "memory_recall", "args": {"query": self.subjects[owner].marker}}
+        answer = self.call(name, "post", "/tools/invoke", data=body, content_type="application/json")
+        assert name == owner or answer["result"]["details"] == {"count": 0}
 
     # --- what users decide -------------------------------------------------------------------------------------------
 
@@ -311,7 +336,7 @@ class Walk(RuleBasedStateMachine):
 
     @rule(name=people, choice=choices)
     def read_about_oneself(self, name: str, choice: int) -> None:
-        """One's own is there, whoever else wrote; nobody's version is another's."""
+        """A user's own is there, also after others wrote; no version is another user's."""
         subject = self.subjects[name]
         both = self.call(name, "get", "/api/v1/memories/")
         assert both["user_memory"] == self.call(name, "get", "/api/v1/memories/user")
@@ -364,7 +389,7 @@ class Walk(RuleBasedStateMachine):
         subject.secrets |= {rotated["key_id"], rotated["user_key"]}
 
     @rule(name=people, owner=people)
-    def revoke_anothers_key(self, name: str, owner: str) -> None:
+    def revoke_another_users_key(self, name: str, owner: str) -> None:
         if name != owner:
             (key_id, *_) = (key["key_id"] for key in self.call(owner, "get", "/users/me/keys")["keys"])
             self.call(name, "delete", "/users/me/keys/{key_id}", key_id, expect=404)
@@ -401,17 +426,17 @@ def walk(walks: int, steps: int) -> None:
             suppress_health_check=list(HealthCheck),
         ),
     )
-    assert relay.steps >= walks * steps
+    assert relay.steps >= walks * steps / 2  # Hypothesis may end a walk early
 
 
 @pytest.mark.django_db(transaction=True)
-def test_nobody_sees_anything_of_another(storage: Path) -> None:
+def test_no_user_sees_anything_of_another(storage: Path) -> None:
     walk(walks=8, steps=40)
 
 
 @pytest.mark.torture
 @pytest.mark.django_db(transaction=True)
-def test_nobody_sees_anything_of_another_on_long_walks(storage: Path) -> None:
+def test_no_user_sees_anything_of_another_on_long_walks(storage: Path) -> None:
     walk(walks=200, steps=2000)
 
 

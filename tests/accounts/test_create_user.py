@@ -27,7 +27,7 @@ def provisioning_token(settings: Any) -> str:
     return TOKEN
 
 
-def test_it_answers_as_documented() -> None:
+def test_the_response_has_the_documented_fields() -> None:
     response = create("u_123")
     assert response.status_code == 200
     assert list(response.json()) == ["user_id", "user_key", "created_at"]
@@ -36,12 +36,12 @@ def test_it_answers_as_documented() -> None:
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", response.json()["created_at"])
 
 
-def test_the_key_opens_the_door() -> None:
+def test_the_key_authenticates() -> None:
     key = create("u_123").json()["user_key"]
     assert Client().get("/users/me/keys", headers={"Authorization": f"Bearer {key}"}).status_code == 200
 
 
-def test_an_existing_user_gets_the_same_answer_again() -> None:
+def test_creating_an_existing_user_returns_the_same_key() -> None:
     assert create("u_123").json() == create("u_123").json()
     assert UserKey.objects.count() == 1
 
@@ -54,7 +54,7 @@ def test_ids_that_look_alike_are_different_users() -> None:
 @pytest.mark.parametrize(
     "user_id", ["", ".", "..", "a" * 65, "a b", "a/b", "а", "a\n", "a\x00", "用户", 5, None, ["a"]]
 )
-def test_it_refuses_a_bad_id_and_says_which_are_good(user_id: Any) -> None:
+def test_an_invalid_id_is_refused_by_field(user_id: Any) -> None:
     response = create(user_id)
     assert response.status_code == 422
     assert response["Content-Type"] == "application/problem+json"
@@ -62,17 +62,17 @@ def test_it_refuses_a_bad_id_and_says_which_are_good(user_id: Any) -> None:
     assert MemoryUser.objects.count() == 0
 
 
-def test_it_refuses_unknown_fields() -> None:
+def test_unknown_fields_are_refused() -> None:
     response = Client().post("/users", {"user_id": "a", "admin": True}, content_type="application/json")
     assert response.status_code == 422
     assert response.json()["errors"] == [{"field": "admin", "message": "is not a field of this request"}]
 
 
 @pytest.mark.parametrize("content_type", ["text/plain", "application/x-www-form-urlencoded"])
-def test_a_form_of_a_foreign_page_creates_nobody_and_hears_what_to_send(content_type: str) -> None:
+def test_other_content_types_are_415_and_create_no_user(content_type: str) -> None:
     response = Client().post("/users", '{"user_id": "a"}', content_type=content_type)
     assert response.status_code == 415
-    assert response.json()["detail"] == "The body must be application/json, and its Content-Type must say so."
+    assert response.json()["detail"] == "The body must be application/json, with this Content-Type."
     assert MemoryUser.objects.count() == 0
 
 
@@ -89,30 +89,30 @@ def test_without_the_token_existing_and_new_users_are_refused_alike(
     assert MemoryUser.objects.count() == 1
 
 
-def test_the_token_creates_users_and_reads_keys_again(provisioning_token: str) -> None:
+def test_the_provisioning_token_creates_users_and_returns_existing_keys(provisioning_token: str) -> None:
     authorization = f"Bearer {provisioning_token}"
     assert create("a", Authorization=authorization).json() == create("a", Authorization=authorization).json()
 
 
-def test_production_is_never_open(settings: Any) -> None:
+def test_production_requires_the_provisioning_token(settings: Any) -> None:
     settings.IS_PRODUCTION = True
     assert create("a").status_code == 401
     assert create("a", Authorization="Bearer ").status_code == 401
 
 
-def test_the_id_is_not_even_read_without_the_token(provisioning_token: str) -> None:
+def test_without_the_token_the_body_is_not_parsed(provisioning_token: str) -> None:
     response = Client().post("/users", "{not json", content_type="application/json")
     assert response.status_code == 401
 
 
-def test_refusals_are_in_the_trail_once_a_minute(provisioning_token: str) -> None:
+def test_refusals_are_audited_once_a_minute(provisioning_token: str) -> None:
     for user_id in ("a", "b", "c"):
         create(user_id)
     event = AuditEvent.objects.get(action="provisioning.refuse")
     assert (event.actor_kind, event.subject_id, event.user_id) == ("provisioning", "127.0.0.1", "")
 
 
-def test_creating_and_handing_out_again_are_in_the_trail() -> None:
+def test_creating_a_user_and_revealing_a_key_are_audited() -> None:
     create("a")
     create("a")
     assert list(AuditEvent.objects.order_by("id").values_list("action", "user_id")) == [
@@ -122,12 +122,12 @@ def test_creating_and_handing_out_again_are_in_the_trail() -> None:
     ]
 
 
-def test_a_key_of_a_lost_secret_is_refused_with_a_remedy(settings: Any) -> None:
+def test_a_key_that_cannot_be_decrypted_is_a_conflict_with_a_remedy(settings: Any) -> None:
     first = create("a").json()
     settings.SECRET_KEY, lost = "another secret that is long enough for a test", settings.SECRET_KEY
     response = create("a")
     assert response.status_code == 409
-    assert "MEMORY_GATEWAY_SECRET_KEY_FALLBACKS" in response.json()["detail"]
+    assert "Ask the operator to restore the former secret" in response.json()["detail"]
     settings.SECRET_KEY_FALLBACKS = [lost]
     assert create("a").json() == first
 
@@ -141,8 +141,8 @@ def test_a_user_without_a_live_key_gets_a_new_one() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_creating_one_user_many_times_at_once_makes_one_user_with_one_key() -> None:
-    def once(_: int) -> tuple[int, str]:
+def test_concurrent_calls_create_one_user_with_one_key() -> None:
+    def create_once(_: int) -> tuple[int, str]:
         try:
             response = create("a")
             return response.status_code, response.json()["user_key"]
@@ -150,7 +150,7 @@ def test_creating_one_user_many_times_at_once_makes_one_user_with_one_key() -> N
             connection.close()
 
     with ThreadPoolExecutor(8) as pool:
-        answers = set(pool.map(once, range(24)))
+        answers = set(pool.map(create_once, range(24)))
     assert len(answers) == 1
     assert answers.pop()[0] == 200
     assert (MemoryUser.objects.count(), UserKey.objects.count()) == (1, 1)

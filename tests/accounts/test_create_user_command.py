@@ -19,19 +19,19 @@ def run(user_id: str) -> str:
     return output.getvalue()
 
 
-def test_it_prints_a_key_that_works_and_the_same_again() -> None:
+def test_it_prints_a_valid_key_and_the_same_key_again() -> None:
     printed = run("dora")
     assert services.authenticate(printed.strip()).user_id == "dora"
     assert run("dora") == printed
 
 
-def test_it_is_in_the_trail_as_a_command() -> None:
+def test_it_is_audited_as_a_command() -> None:
     run("dora")
     event = AuditEvent.objects.get(action="user.create")
     assert (event.actor_kind, event.actor, event.user_id) == ("command", "create_user", "dora")
 
 
-def test_a_bad_id_is_refused_in_a_sentence() -> None:
+def test_an_invalid_id_ends_with_an_error_message() -> None:
     with pytest.raises(CommandError, match="1 to 64 characters"):
         run("a b")
     assert MemoryUser.objects.count() == 0

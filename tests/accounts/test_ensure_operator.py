@@ -14,8 +14,8 @@ from django.db import connection
 from django.test import Client
 
 from accounts.audit import Actor
+from accounts.management.commands.ensure_operator import ensure_operator
 from accounts.models import AuditEvent
-from accounts.operators import ensure_operator
 
 pytestmark = pytest.mark.django_db
 
@@ -26,7 +26,7 @@ def run() -> str:
     return output.getvalue()
 
 
-def test_the_first_start_prints_an_operator_who_can_sign_in() -> None:
+def test_it_prints_an_operator_who_can_sign_in() -> None:
     printed = run()
     assert "http://127.0.0.1:8010/admin/" in printed
     user, password = re.findall(r"(?:user|password) +(\S+)", printed)[-2:]
@@ -37,23 +37,23 @@ def test_the_first_start_prints_an_operator_who_can_sign_in() -> None:
     assert len(password) >= 24
 
 
-def test_the_second_start_is_silent() -> None:
+def test_a_second_run_prints_nothing() -> None:
     run()
     assert run() == ""
     assert User.objects.count() == 1
 
 
-def test_it_leaves_existing_operators_alone() -> None:
+def test_it_creates_no_operator_if_a_superuser_exists() -> None:
     User.objects.create_superuser("olga")
     assert run() == ""
 
 
-def test_somebody_inactive_or_without_rights_is_no_operator() -> None:
+def test_an_inactive_superuser_does_not_count() -> None:
     User.objects.create_superuser("admin", is_active=False)
     assert "gateway-admin" in run()
 
 
-def test_it_says_so_when_both_names_are_taken() -> None:
+def test_it_fails_if_both_names_are_taken() -> None:
     User.objects.create_user("admin")
     User.objects.create_user("gateway-admin")
     with pytest.raises(CommandError, match="createsuperuser"):
@@ -68,14 +68,14 @@ def test_it_says_so_when_both_names_are_taken() -> None:
         ({"IS_PRODUCTION": True, "ALLOWED_HOSTS": ["memory.example.org"]}, "https://memory.example.org/admin/"),
     ],
 )
-def test_it_prints_where_to_sign_in(settings: Any, names: dict[str, Any], url: str) -> None:
+def test_it_prints_the_sign_in_url(settings: Any, names: dict[str, Any], url: str) -> None:
     for name, value in names.items():
         setattr(settings, name, value)
     assert url in run()
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_first_starts_at_once_make_one_operator() -> None:
+def test_concurrent_runs_create_one_operator() -> None:
     def start(_: int) -> bool:
         try:
             return ensure_operator(actor=Actor.command("tests")) is not None
@@ -83,5 +83,5 @@ def test_two_first_starts_at_once_make_one_operator() -> None:
             connection.close()
 
     with ThreadPoolExecutor(4) as pool:
-        made = list(pool.map(start, range(8)))
-    assert made.count(True) == User.objects.filter(is_superuser=True).count() == 1
+        created = list(pool.map(start, range(8)))
+    assert created.count(True) == User.objects.filter(is_superuser=True).count() == 1

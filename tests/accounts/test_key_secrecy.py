@@ -1,4 +1,4 @@
-"""A key in the clear goes to its owner and nowhere else."""
+"""The plaintext of a key is only in the response that issues it."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ URL = "/users/me/keys"
 
 
 @pytest.fixture
-def logged() -> Iterator[io.StringIO]:
-    """Everything that is logged at any level, through the filter that all our handlers have."""
+def log_output() -> Iterator[io.StringIO]:
+    """Collect log output of all levels, passed through the filter that every handler of the gateway has."""
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
     handler.addFilter(RedactingFilter())
@@ -42,7 +42,7 @@ def logged() -> Iterator[io.StringIO]:
 
 
 @pytest.mark.django_db
-def test_dump_and_logs_hold_no_key(alice: Person, logged: io.StringIO, settings: Any) -> None:
+def test_database_dump_and_logs_hold_no_key(alice: Person, log_output: io.StringIO, settings: Any) -> None:
     settings.MEMORY_GATEWAY_LOG_BODIES = True
     plaintexts = [alice.user_key]
     plaintexts += [alice.client.post(URL, {}, content_type="application/json").json()["user_key"]]
@@ -56,14 +56,14 @@ def test_dump_and_logs_hold_no_key(alice: Person, logged: io.StringIO, settings:
     dump = io.StringIO()
     call_command(DumpData(), stdout=dump)
     assert "accounts.userkey" in dump.getvalue()
-    assert "/users" in logged.getvalue()
+    assert "/users" in log_output.getvalue()
     for plaintext in plaintexts:
         assert plaintext not in dump.getvalue()
-        assert plaintext not in logged.getvalue()
-        assert plaintext[7:30] not in dump.getvalue() + logged.getvalue()
+        assert plaintext not in log_output.getvalue()
+        assert plaintext[7:30] not in dump.getvalue() + log_output.getvalue()
 
 
-def test_the_files_of_a_real_server_hold_no_key(tmp_path: Path) -> None:
+def test_the_files_of_a_running_server_hold_no_key(tmp_path: Path) -> None:
     with running_server(tmp_path) as server:
         key = requests.post(f"{server.url}/users", json={"user_id": "alice"}, timeout=10).json()["user_key"]
         credentials = {"user_id": "alice", "user_key": key}
@@ -76,6 +76,6 @@ def test_the_files_of_a_real_server_hold_no_key(tmp_path: Path) -> None:
 
 
 @pytest.mark.django_db
-def test_an_issued_key_shows_itself_nowhere_by_accident(alice: Person) -> None:
+def test_the_repr_of_an_issued_key_hides_the_plaintext(alice: Person) -> None:
     issued = services.issue_key(alice.user_pk, actor=Actor.command("tests"))
     assert issued.plaintext not in f"{issued} {issued!r} {vars(issued.key)}"

@@ -1,4 +1,4 @@
-"""How often a key may call, and an address without one."""
+"""Rate limits of keys, and of addresses without a key."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from accounts.models import UserKey
 from tests.conftest import Person
 
 URL = "/users/me/keys"
-STRANGE_KEY = "uk_" + "x" * 43
+UNKNOWN_KEY = "uk_" + "x" * 43
 
 pytestmark = pytest.mark.django_db
 addresses = (f"198.51.{number // 250}.{number % 250 + 1}" for number in itertools.count())
@@ -26,13 +26,13 @@ addresses = (f"198.51.{number // 250}.{number % 250 + 1}" for number in itertool
 
 @pytest.fixture
 def address() -> str:
-    """An address that nobody called from before."""
+    """An unused client address."""
     return next(addresses)
 
 
 @pytest.fixture
 def limited(settings: Any) -> Any:
-    """The limits as they are shipped, which the other tests do without."""
+    """Apply the default limits, which the settings of the tests disable."""
     settings.FAILED_AUTHENTICATIONS_PER_MINUTE = 10
     settings.ANONYMOUS_REQUESTS_PER_MINUTE = 600
     return settings
@@ -44,10 +44,10 @@ def get(key: str | None, address: str, **query: str) -> Any:
 
 
 def fail_often(address: str, times: int = 10) -> None:
-    assert {get(STRANGE_KEY, address).status_code for _ in range(times)} == {401}
+    assert {get(UNKNOWN_KEY, address).status_code for _ in range(times)} == {401}
 
 
-def test_a_key_has_a_minutes_requests_and_then_waits(alice: Person, settings: Any, address: str) -> None:
+def test_a_key_beyond_its_limit_is_429_with_retry_after(alice: Person, settings: Any, address: str) -> None:
     settings.MEMORY_GATEWAY_RATE_LIMIT_PER_MINUTE = 5
     assert [get(alice.user_key, address).status_code for _ in range(5)] == [200] * 5
     refused = get(alice.user_key, address)
@@ -55,10 +55,10 @@ def test_a_key_has_a_minutes_requests_and_then_waits(alice: Person, settings: An
     assert refused["Content-Type"] == "application/problem+json"
     assert 1 <= int(refused["Retry-After"]) <= 12
     assert refused.json()["code"] == "too_many_requests"
-    assert refused.json()["detail"].startswith("A key may make 5 requests a minute.")
+    assert refused.json()["detail"].startswith("This API key has made 5 requests within a minute.")
 
 
-def test_a_key_is_refused_wherever_it_calls_from_and_however_it_is_sent(
+def test_the_limit_of_a_key_counts_all_addresses_and_all_ways_to_send_it(
     alice: Person, settings: Any, address: str
 ) -> None:
     settings.MEMORY_GATEWAY_RATE_LIMIT_PER_MINUTE = 3
@@ -70,12 +70,12 @@ def test_a_key_is_refused_wherever_it_calls_from_and_however_it_is_sent(
     assert Client().post(URL, sent, content_type="application/json").status_code == 429
 
 
-def test_one_users_limit_is_not_anothers(alice: Person, bob: Person, settings: Any, address: str) -> None:
+def test_users_have_separate_limits(alice: Person, bob: Person, settings: Any, address: str) -> None:
     settings.MEMORY_GATEWAY_RATE_LIMIT_PER_MINUTE = 1
     assert [get(person.user_key, address).status_code for person in (alice, bob, alice)] == [200, 200, 429]
 
 
-def test_a_refused_key_costs_no_sql(alice: Person, settings: Any, address: str) -> None:
+def test_a_key_beyond_its_limit_takes_no_statement(alice: Person, settings: Any, address: str) -> None:
     settings.MEMORY_GATEWAY_RATE_LIMIT_PER_MINUTE = 1
     get(alice.user_key, address)
     with CaptureQueriesContext(connection) as queries:
@@ -83,15 +83,15 @@ def test_a_refused_key_costs_no_sql(alice: Person, settings: Any, address: str) 
     assert len(queries) == 0
 
 
-def test_without_a_limit_a_key_calls_as_often_as_it_likes(alice: Person, settings: Any, address: str) -> None:
+def test_a_limit_of_zero_means_no_limit(alice: Person, settings: Any, address: str) -> None:
     settings.MEMORY_GATEWAY_RATE_LIMIT_PER_MINUTE = 0
     assert {get(alice.user_key, address).status_code for _ in range(30)} == {200}
 
 
-def test_the_eleventh_failure_of_an_address_is_answered_429(limited: Any, address: str) -> None:
+def test_the_eleventh_failure_of_an_address_is_429(limited: Any, address: str) -> None:
     fail_often(address)
     with CaptureQueriesContext(connection) as queries:
-        refused = get(STRANGE_KEY, address)
+        refused = get(UNKNOWN_KEY, address)
     assert refused.status_code == 429
     assert 1 <= int(refused["Retry-After"]) <= 6
     assert len(queries) == 1
@@ -100,15 +100,15 @@ def test_the_eleventh_failure_of_an_address_is_answered_429(limited: Any, addres
 @pytest.mark.parametrize(
     "key", ["x", "uk_", "uk_" + "x" * 42, "uk_" + "x" * 44, "uk_" + "x" * 42 + "+", "rpc_" + "x" * 43, "uk_" + "é" * 43]
 )
-def test_what_cannot_be_a_key_costs_no_sql(limited: Any, address: str, key: str) -> None:
+def test_a_text_without_the_form_of_a_key_takes_no_statement(limited: Any, address: str, key: str) -> None:
     with CaptureQueriesContext(connection) as queries:
         statuses = [get(key, address).status_code for _ in range(11)]
     assert statuses == [401] * 10 + [429]
     assert len(queries) == 0
 
 
-def test_wrong_credentials_in_body_and_query_are_counted_too(limited: Any, address: str, alice: Person) -> None:
-    wrong = {"user_id": alice.user_id, "user_key": STRANGE_KEY}
+def test_wrong_credentials_in_body_and_query_count_as_failures(limited: Any, address: str, alice: Person) -> None:
+    wrong = {"user_id": alice.user_id, "user_key": UNKNOWN_KEY}
     client = Client(REMOTE_ADDR=address)
     for _ in range(5):
         assert client.get(URL, wrong).status_code == 401
@@ -117,40 +117,42 @@ def test_wrong_credentials_in_body_and_query_are_counted_too(limited: Any, addre
     assert client.post(URL, wrong, content_type="application/json").status_code == 429
 
 
-def test_another_address_is_not_refused(limited: Any, address: str) -> None:
+def test_failures_do_not_count_for_another_address(limited: Any, address: str) -> None:
     fail_often(address)
-    assert get(STRANGE_KEY, next(addresses)).status_code == 401
+    assert get(UNKNOWN_KEY, next(addresses)).status_code == 401
 
 
-def test_an_ipv6_subscriber_is_one_address(limited: Any) -> None:
+def test_an_ipv6_network_counts_as_one_address(limited: Any) -> None:
     for number in range(10):
-        assert get(STRANGE_KEY, f"2001:db8:7:7::{number}").status_code == 401
-    assert get(STRANGE_KEY, "2001:db8:7:7:ffff::1").status_code == 429
-    assert get(STRANGE_KEY, "2001:db8:7:8::1").status_code == 401
+        assert get(UNKNOWN_KEY, f"2001:db8:7:7::{number}").status_code == 401
+    assert get(UNKNOWN_KEY, "2001:db8:7:7:ffff::1").status_code == 429
+    assert get(UNKNOWN_KEY, "2001:db8:7:8::1").status_code == 401
 
 
-def test_a_valid_key_passes_at_its_first_request_from_an_address_with_many_failures(
+def test_a_valid_key_passes_from_an_address_beyond_its_limit_of_failures(
     limited: Any, address: str, alice: Person
 ) -> None:
     fail_often(address)
-    assert get(STRANGE_KEY, address).status_code == 429
+    assert get(UNKNOWN_KEY, address).status_code == 429
     assert get(alice.user_key, address).status_code == 200
     assert get(None, address, **alice.credentials).status_code == 200
-    assert get(STRANGE_KEY, address).status_code == 429
+    assert get(UNKNOWN_KEY, address).status_code == 429
 
 
-def test_a_revoked_and_an_expired_key_are_answered_as_an_unknown_one(limited: Any, alice: Person, bob: Person) -> None:
+def test_revoked_and_expired_keys_get_the_response_of_unknown_ones(limited: Any, alice: Person, bob: Person) -> None:
     for person in (alice, bob):
         get(person.user_key, next(addresses))
     revoked, expired = (services.authenticate(person.user_key) for person in (alice, bob))
     services.revoke_key(revoked.user_pk, revoked.key_id, actor=Actor.command("tests"), may_be_last=True)
     UserKey.objects.filter(pk=expired.key_id).update(expires_at=timezone.now())
     answers = []
-    for key in (STRANGE_KEY, alice.user_key, bob.user_key):
+    for key in (UNKNOWN_KEY, alice.user_key, bob.user_key):
         caller = next(addresses)
         with CaptureQueriesContext(connection) as queries:
-            said = [get(key, caller) for _ in range(12)]
-        answers.append([(answer.status_code, answer.content, answer.headers.get("Retry-After")) for answer in said])
+            responses = [get(key, caller) for _ in range(12)]
+        answers.append(
+            [(answer.status_code, answer.content, answer.headers.get("Retry-After")) for answer in responses]
+        )
         assert len(queries) == 12
     assert [status for status, *_ in answers[0]] == [401] * 10 + [429] * 2
     assert answers[0] == answers[1] == answers[2]
@@ -160,13 +162,15 @@ def test_existing_and_absent_users_are_refused_alike(limited: Any, address: str,
     answers = []
     for user_id in (alice.user_id, "nobody"):
         caller = next(addresses)
-        wrong = {"user_id": user_id, "user_key": STRANGE_KEY}
-        said = [get(None, caller, **wrong) for _ in range(12)]
-        answers.append([(answer.status_code, answer.content, answer.headers.get("Retry-After")) for answer in said])
+        wrong = {"user_id": user_id, "user_key": UNKNOWN_KEY}
+        responses = [get(None, caller, **wrong) for _ in range(12)]
+        answers.append(
+            [(answer.status_code, answer.content, answer.headers.get("Retry-After")) for answer in responses]
+        )
     assert answers[0] == answers[1]
 
 
-def test_guessing_the_provisioning_token_is_a_failure_too(limited: Any, address: str) -> None:
+def test_wrong_provisioning_tokens_count_as_failures(limited: Any, address: str) -> None:
 
     def create(token: str) -> Any:
         headers = {"Authorization": f"Bearer {token}"}
@@ -181,13 +185,13 @@ def test_guessing_the_provisioning_token_is_a_failure_too(limited: Any, address:
     assert create("r" * 40).status_code == 200
 
 
-def test_an_address_without_a_key_is_refused_at_last(limited: Any, address: str) -> None:
+def test_requests_without_a_key_are_limited_per_address(limited: Any, address: str) -> None:
     limited.ANONYMOUS_REQUESTS_PER_MINUTE = 3
     assert [get(None, address).status_code for _ in range(4)] == [401, 401, 401, 429]
     assert get(None, next(addresses)).status_code == 401
 
 
-def test_whoever_has_a_key_is_no_anonymous_caller(limited: Any, address: str, alice: Person) -> None:
+def test_a_valid_key_is_not_limited_as_anonymous(limited: Any, address: str, alice: Person) -> None:
     limited.ANONYMOUS_REQUESTS_PER_MINUTE = 1
     get(None, address)
     assert get(None, address).status_code == 429
@@ -195,16 +199,16 @@ def test_whoever_has_a_key_is_no_anonymous_caller(limited: Any, address: str, al
     assert get(None, address, **alice.credentials).status_code == 200
 
 
-def test_unreadable_headers_are_counted_as_anonymous(limited: Any, address: str) -> None:
+def test_malformed_headers_count_as_anonymous(limited: Any, address: str) -> None:
     limited.ANONYMOUS_REQUESTS_PER_MINUTE = 2
     client = Client(REMOTE_ADDR=address, headers={"Authorization": "Basic dTpw"})
     assert [client.get(URL).status_code for _ in range(3)] == [401, 401, 429]
 
 
-def test_no_key_lies_in_the_limits_memory(alice: Person, settings: Any, address: str) -> None:
+def test_the_limits_store_no_key(alice: Person, settings: Any, address: str) -> None:
     settings.MEMORY_GATEWAY_RATE_LIMIT_PER_MINUTE = 7
     get(alice.user_key, address)
-    kept = limits.current()
-    names = [*kept.per_key._full_at, *kept.users._noted]
+    counters = limits.current()
+    names = [*counters.per_key._full_at, *counters.users._noted]
     assert names
     assert alice.user_key.encode() not in b"".join(name for name in names if isinstance(name, bytes))

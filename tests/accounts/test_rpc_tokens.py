@@ -40,15 +40,15 @@ def of_user(person: Person, **options: Any) -> tokens.IssuedToken:
     return tokens.issue("laptop", user=MemoryUser.objects.get(pk=person.user_pk), actor=ACTOR, **options)
 
 
-def test_a_token_says_whose_it_is_and_what_it_may(alice: Person, operator: User) -> None:
-    mine = tokens.authenticate(of_user(alice, scopes=[WRITE, READ]).plaintext)
-    assert (mine.user_pk, mine.user_id, mine.operator) == (alice.user_pk, "alice", None)
-    assert mine.scopes == (READ, WRITE)
-    theirs = tokens.authenticate(tokens.issue("desk", operator=operator, actor=ACTOR).plaintext)
-    assert (theirs.user_pk, theirs.operator, theirs.scopes) == (None, "olga", (ADMIN,))
+def test_the_principal_has_the_holder_and_scopes_of_its_token(alice: Person, operator: User) -> None:
+    of_alice = tokens.authenticate(of_user(alice, scopes=[WRITE, READ]).plaintext)
+    assert (of_alice.user_pk, of_alice.user_id, of_alice.operator) == (alice.user_pk, "alice", None)
+    assert of_alice.scopes == (READ, WRITE)
+    of_operator = tokens.authenticate(tokens.issue("desk", operator=operator, actor=ACTOR).plaintext)
+    assert (of_operator.user_pk, of_operator.operator, of_operator.scopes) == (None, "olga", (ADMIN,))
 
 
-def test_the_token_is_kept_as_a_digest_only(alice: Person) -> None:
+def test_only_the_digest_of_a_token_is_stored(alice: Person) -> None:
     issued = of_user(alice)
     row = RpcToken.objects.values().get()
     assert issued.plaintext not in str(row)
@@ -57,43 +57,43 @@ def test_the_token_is_kept_as_a_digest_only(alice: Person) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["", "rpc_", "rpc_" + "x" * 43, "uk_" + "x" * 43, "x" * 10_000, "\ud800"])
-def test_what_was_never_issued_opens_nothing(alice: Person, wrong: str, settings: Any) -> None:
+def test_unknown_tokens_do_not_authenticate(alice: Person, wrong: str, settings: Any) -> None:
     of_user(alice)
     for configured in ("", "the-token-of-the-setting"):
         settings.MEMORY_GATEWAY_RPC_TOKEN = configured
         assert principal(wrong) is None
 
 
-def test_the_token_of_the_setting_is_an_operators(settings: Any) -> None:
+def test_the_token_of_the_setting_authenticates_an_operator(settings: Any) -> None:
     assert not tokens.is_any_configured()
     settings.MEMORY_GATEWAY_RPC_TOKEN = "the-token-of-the-setting"
     found = tokens.authenticate("the-token-of-the-setting")
     assert (found.token_id, found.user_pk, found.scopes) == (None, None, (ADMIN,))
     assert found.operator == "MEMORY_GATEWAY_RPC_TOKEN"
-    assert tokens.still_works(found)
+    assert tokens.is_still_valid(found)
     assert tokens.is_any_configured()
 
 
-def test_a_token_ends_at_its_expiry(alice: Person) -> None:
+def test_a_token_is_invalid_from_its_expiry_on(alice: Person) -> None:
     issued = of_user(alice, expires_at=timezone.now() + timedelta(hours=1))
     known = tokens.authenticate(issued.plaintext)
-    assert tokens.still_works(known)
+    assert tokens.is_still_valid(known)
     RpcToken.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
     assert principal(issued.plaintext) is None
-    assert not tokens.still_works(known)
+    assert not tokens.is_still_valid(known)
 
 
 @pytest.mark.parametrize("change", [{"is_active": False}, {"is_staff": False}])
-def test_an_operators_token_ends_with_the_operator(operator: User, change: dict[str, bool]) -> None:
+def test_a_token_is_invalid_once_its_operator_may_not_sign_in(operator: User, change: dict[str, bool]) -> None:
     issued = tokens.issue("desk", operator=operator, actor=ACTOR)
     known = tokens.authenticate(issued.plaintext)
     User.objects.update(**change)
     assert principal(issued.plaintext) is None
-    assert not tokens.still_works(known)
+    assert not tokens.is_still_valid(known)
     assert not tokens.is_any_configured()
 
 
-def test_a_revoked_token_opens_nothing_and_revoking_again_is_the_same(alice: Person) -> None:
+def test_a_revoked_token_is_invalid_and_revoking_again_has_no_effect(alice: Person) -> None:
     issued = of_user(alice)
     for _ in range(2):
         tokens.revoke(issued.token.pk, actor=ACTOR)
@@ -102,13 +102,13 @@ def test_a_revoked_token_opens_nothing_and_revoking_again_is_the_same(alice: Per
     assert [(event.action, event.user_id) for event in events] == [("token.issue", "alice"), ("token.revoke", "alice")]
 
 
-def test_its_last_use_is_noted(alice: Person) -> None:
+def test_the_last_use_is_recorded(alice: Person) -> None:
     issued = of_user(alice)
     tokens.authenticate(issued.plaintext)
     assert RpcToken.objects.get().last_used_at is not None
 
 
-def test_authenticating_costs_two_statements(alice: Person, django_assert_num_queries: Any) -> None:
+def test_authentication_takes_two_statements(alice: Person, django_assert_num_queries: Any) -> None:
     issued = of_user(alice)
     with django_assert_num_queries(2):
         tokens.authenticate(issued.plaintext)
@@ -126,7 +126,7 @@ def test_a_token_has_exactly_one_holder(alice: Person, operator: User) -> None:
         RpcToken.objects.create(operator=operator, user=user, digest="x")
 
 
-def test_what_makes_no_sense_is_refused(alice: Person) -> None:
+def test_invalid_scopes_expiries_and_operators_are_refused(alice: Person) -> None:
     for options in (
         {"scopes": []},
         {"scopes": ["operator.everything"]},
@@ -150,8 +150,8 @@ def test_what_makes_no_sense_is_refused(alice: Person) -> None:
         ((), READ, False),
     ],
 )
-def test_wider_scopes_hold_the_narrower(scopes: tuple[str, ...], scope: str, is_implied: bool) -> None:
-    assert tokens.implied(scopes, scope) is is_implied
+def test_wider_scopes_include_narrower_ones(scopes: tuple[str, ...], scope: str, is_implied: bool) -> None:
+    assert tokens.includes_scope(scopes, scope) is is_implied
 
 
 def run(*arguments: str) -> tuple[str, str]:
@@ -170,12 +170,12 @@ def test_the_commands_issue_and_revoke(alice: Person, operator: User) -> None:
     assert tokens.authenticate(run("issue_token", "desk", "--operator", "olga")[0]).operator == "olga"
 
 
-def test_the_commands_refuse_in_a_sentence(alice: Person) -> None:
+def test_the_commands_fail_with_an_error_message(alice: Person) -> None:
     for arguments, sentence in (
         (("issue_token", "x", "--user", "nobody"), "no such user"),
         (("issue_token", "x", "--operator", "nobody"), "no such operator"),
-        (("issue_token", "x", "--user", "alice", "--days", "0"), "must lie in the future"),
-        (("issue_token", "x", "--user", "alice", "--days", "99999999999"), "must lie in the future"),
+        (("issue_token", "x", "--user", "alice", "--days", "0"), "must be in the future"),
+        (("issue_token", "x", "--user", "alice", "--days", "99999999999"), "must be in the future"),
         (("revoke_token", "00000000-0000-4000-8000-000000000000"), "no such token"),
     ):
         with pytest.raises(CommandError, match=sentence):

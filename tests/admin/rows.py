@@ -1,4 +1,4 @@
-"""Some rows of every table, for pages to show. The texts are such that a page which forgets to escape is found out."""
+"""One row of every table for the pages of the admin. Their texts hold markup, to detect pages that do not escape it."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from store.models import (
     IndexVersion,
     LeftUpstream,
     Memory,
-    OwedEmbedding,
-    OwedExtraction,
+    PendingEmbedding,
+    PendingExtraction,
     Session,
     SessionCount,
     VectorPage,
 )
 
-NASTY = """<script>alert(1)</script><img src=x onerror="alert(2)">'"{{ 7 }}"""
+MARKUP = """<script>alert(1)</script><img src=x onerror="alert(2)">'"{{ 7 }}"""
 SECRET_TEXT = "the surprise party is on Friday"
 ACTOR = Actor.command("tests")
 
@@ -43,15 +43,15 @@ def user(number: int) -> MemoryUser:
 
 
 def key(number: int) -> UserKey:
-    return services.issue_key(user(number).pk, label=NASTY, actor=ACTOR).key
+    return services.issue_key(user(number).pk, label=MARKUP, actor=ACTOR).key
 
 
 def rpc_token(number: int) -> RpcToken:
-    return tokens.issue(NASTY, user=user(number), actor=ACTOR).token
+    return tokens.issue(MARKUP, user=user(number), actor=ACTOR).token
 
 
 def audit_event(number: int) -> AuditEvent:
-    record(ACTOR, "test.do", subject_type="user", subject_id=NASTY, user_id=f"user{number}", detail={"x": NASTY})
+    record(ACTOR, "test.do", subject_type="user", subject_id=MARKUP, user_id=f"user{number}", detail={"x": MARKUP})
     return AuditEvent.objects.latest("id")
 
 
@@ -60,7 +60,7 @@ def throttle(number: int) -> SignInThrottle:
 
 
 def session(number: int) -> Session:
-    name = f"chat:{number}{NASTY}"
+    name = f"chat:{number}{MARKUP}"
     return Session.objects.create(user=user(number), session_id=name, engine_session_id=name, kind="chat")
 
 
@@ -70,9 +70,11 @@ def memory(number: int) -> Memory:
         memory_id=uuid4().hex,
         session=session(number),
         memory_type="episode",
-        category=NASTY[:40],
-        text=f"{SECRET_TEXT} {NASTY}",
-        payload={"episode": NASTY},
+        category=MARKUP[:40],
+        text=f"{SECRET_TEXT} {MARKUP}",
+        original_text=MARKUP,
+        sources=[MARKUP],
+        payload={"episode": MARKUP},
         created_at_ms=1_781_172_177_000,
     )
 
@@ -87,46 +89,46 @@ def index_version(number: int) -> IndexVersion:
 
 def hour_count(number: int) -> HourCount:
     return HourCount.objects.create(
-        slice=9, key=NASTY, span=1, start=number, member=NASTY, category=NASTY[:40], memories=1, low=0, mid=0, high=0,
-        weight=0,
+        span=1, owner=MARKUP[:32], start=number, agent_id=MARKUP, category=MARKUP[:40], memories=1, low=0, mid=0,
+        high=0, weight=0,
     )  # fmt: skip
 
 
 def session_count(number: int) -> SessionCount:
     return SessionCount.objects.create(
-        session_row=10**9 + number, of_agent=True, agent_id=NASTY, memories=1, first_ms=0, last_ms=0
+        session_row=10**9 + number, of_agent=True, agent_id=MARKUP, memories=1, first_ms=0, last_ms=0
     )
 
 
 def fact_page(number: int) -> FactPage:
     return FactPage.objects.create(
-        user=user(number), app_id="default", project_id="default", number=0, facts=b"", names=f'["{NASTY}"]'
+        user=user(number), app_id="default", project_id="default", number=0, facts=b"", names=f'["{MARKUP}"]'
     )
 
 
-def space(number: int) -> EmbeddingSpace:
-    return EmbeddingSpace.objects.create(model=f"{number}{NASTY}", dimensions=4, last_error=NASTY)
+def embedding_space(number: int) -> EmbeddingSpace:
+    return EmbeddingSpace.objects.create(model=f"{number}{MARKUP}", dimensions=4, last_error=MARKUP)
 
 
 def embedding(number: int) -> Embedding:
-    return Embedding.objects.create(memory=memory(number), space=space(number), digest=b"1", vector=b"")
+    return Embedding.objects.create(memory=memory(number), space=embedding_space(number), digest=b"1", vector=b"")
 
 
 def vector_page(number: int) -> VectorPage:
     return VectorPage.objects.create(
-        user=user(number), app_id="default", project_id="default", space=space(number), number=0,
+        user=user(number), app_id="default", project_id="default", space=embedding_space(number), number=0,
         rows=b"", codes=b"",
     )  # fmt: skip
 
 
-def owed_embedding(number: int) -> OwedEmbedding:
-    return OwedEmbedding.objects.create(memory=memory(number))
+def pending_embedding(number: int) -> PendingEmbedding:
+    return PendingEmbedding.objects.create(memory=memory(number))
 
 
-def owed_extraction(number: int) -> OwedExtraction:
-    of = session(number)
-    return OwedExtraction.objects.create(
-        user=of.user, app_id="default", project_id="default", session=of, last_error=NASTY
+def pending_extraction(number: int) -> PendingExtraction:
+    parent = session(number)
+    return PendingExtraction.objects.create(
+        user=parent.user, app_id="default", project_id="default", session=parent, last_error=MARKUP
     )
 
 
@@ -140,8 +142,8 @@ def resource(number: int) -> Resource:
         resource_id=resource_id,
         user=owner,
         session_id=resource_session_id(owner.user_id, resource_id),
-        filename=NASTY,
-        title=NASTY,
+        filename=MARKUP,
+        title=MARKUP,
         description=SECRET_TEXT,
         content_type="text",
         sha256=uuid4().hex * 2,
@@ -149,61 +151,65 @@ def resource(number: int) -> Resource:
 
 
 def attachment(number: int) -> Attachment:
-    of = resource(number)
+    parent = resource(number)
     return Attachment.objects.create(
-        user=of.user,
-        session_id=of.session_id,
-        resource=of,
+        user=parent.user,
+        session_id=parent.session_id,
+        resource=parent,
         source="upload",
         type="text",
-        name=NASTY,
+        name=MARKUP,
         internal_uri="javascript:alert(3)",
     )
 
 
 def lease(number: int) -> Lease:
-    return Lease.objects.create(name=f"sweep-{number}", holder=NASTY, expires_at=timezone.now())
+    return Lease.objects.create(name=f"sweep-{number}", lease_holder=MARKUP, leased_until=timezone.now())
 
 
 def job(number: int) -> Job:
-    return Job.objects.create(kind="delete", actor_kind="operator", actor=NASTY, params={"reason": NASTY}, error=NASTY)
+    return Job.objects.create(
+        kind="delete", actor_kind="operator", actor=MARKUP, params={"reason": MARKUP}, error=MARKUP
+    )
 
 
 def job_step(number: int) -> JobStep:
-    return JobStep.objects.create(job=job(number), number=number, changes=[[number, NASTY]])
+    return JobStep.objects.create(job=job(number), number=number, changes=[[number, MARKUP]])
 
 
 def tombstone(number: int) -> Tombstone:
-    of = memory(number)
+    parent = memory(number)
     return Tombstone.objects.create(
-        user=of.user, app_id="default", project_id="default", memory_id=of.memory_id, row=of, reason=NASTY
+        user=parent.user, app_id="default", project_id="default", memory_id=parent.memory_id, row=parent, reason=MARKUP
     )
 
 
 def override(number: int) -> Override:
-    of = memory(number)
+    parent = memory(number)
     return Override.objects.create(
-        user=of.user, app_id="default", project_id="default", memory_id=of.memory_id, row=of, text=NASTY
+        user=parent.user, app_id="default", project_id="default", memory_id=parent.memory_id, row=parent, text=MARKUP
     )
 
 
-def revision(number: int) -> OverrideRevision:
-    return OverrideRevision.objects.create(override=override(number), number=0, text=SECRET_TEXT, category=NASTY[:40])
+def override_revision(number: int) -> OverrideRevision:
+    return OverrideRevision.objects.create(override=override(number), number=0, text=SECRET_TEXT, category=MARKUP[:40])
 
 
 def profile(number: int) -> ProfileMemory:
-    content = {"occupation": SECRET_TEXT, "people": [{"name": NASTY, "notes": NASTY}]}
+    content = {"occupation": SECRET_TEXT, "people": [{"name": MARKUP, "notes": MARKUP}]}
     return ProfileMemory.objects.create(owner=user(number), memory_type="user", content=content, version=1)
 
 
 def profile_revision(number: int) -> ProfileRevision:
-    of = profile(number)
-    return of.revisions.create(version=1, action="write", content=of.content, actor_kind="operator", actor=NASTY)
+    parent = profile(number)
+    return parent.revisions.create(
+        version=1, action="write", content=parent.content, actor_kind="operator", actor=MARKUP
+    )
 
 
 def unmatched_decision(number: int) -> UnmatchedDecision:
     return UnmatchedDecision.objects.create(
-        job=job(number), user=user(number), session_id=f"chat:{NASTY}", memory_id=NASTY, hides=[NASTY]
+        job=job(number), user=user(number), session_id=f"chat:{MARKUP}", memory_id=MARKUP, hides=[MARKUP]
     )
 
 
@@ -224,18 +230,18 @@ MAKERS: dict[type[Model], Callable[[int], Any]] = {
     SessionCount: session_count,
     IndexVersion: index_version,
     FactPage: fact_page,
-    EmbeddingSpace: space,
+    EmbeddingSpace: embedding_space,
     Embedding: embedding,
     VectorPage: vector_page,
-    OwedEmbedding: owed_embedding,
-    OwedExtraction: owed_extraction,
+    PendingEmbedding: pending_embedding,
+    PendingExtraction: pending_extraction,
     LeftUpstream: left_upstream,
     Resource: resource,
     Attachment: attachment,
     StorageIdentity: storage_identity,
     Tombstone: tombstone,
     Override: override,
-    OverrideRevision: revision,
+    OverrideRevision: override_revision,
     ProfileMemory: profile,
     ProfileRevision: profile_revision,
     Lease: lease,

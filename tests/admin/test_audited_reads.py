@@ -1,4 +1,4 @@
-"""An operator who looks at what people said or uploaded leaves a trace; the lists show and search no text."""
+"""Operators' reads of memories and files are audited; the lists neither show nor search their text."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def events(model: type[Model]) -> list[AuditEvent]:
 
 
 @each_personal_table
-def test_looking_at_one_row_is_written_down(admin_client: Client, model: type[Model]) -> None:
+def test_viewing_a_row_is_audited(admin_client: Client, model: type[Model]) -> None:
     row = MAKERS[model](1)
     admin_client.get(url(model, "change", row.pk))
     (event,) = events(model)
@@ -36,7 +36,7 @@ def test_looking_at_one_row_is_written_down(admin_client: Client, model: type[Mo
 
 
 @each_personal_table
-def test_looking_at_a_list_is_written_down_with_the_users_in_it(admin_client: Client, model: type[Model]) -> None:
+def test_viewing_a_list_is_audited_with_its_users(admin_client: Client, model: type[Model]) -> None:
     for number in (1, 2):
         MAKERS[model](number)
     admin_client.get(url(model, "changelist"))
@@ -48,7 +48,7 @@ def test_looking_at_a_list_is_written_down_with_the_users_in_it(admin_client: Cl
 
 
 @each_personal_table
-def test_an_empty_list_and_a_refused_look_leave_no_trace(
+def test_an_empty_list_and_a_refused_view_are_not_audited(
     client: Client, django_user_model: Any, admin_client: Client, model: type[Model]
 ) -> None:
     admin_client.get(url(model, "changelist"))
@@ -60,7 +60,7 @@ def test_an_empty_list_and_a_refused_look_leave_no_trace(
 
 
 @each_personal_table
-def test_the_trail_holds_no_text(admin_client: Client, model: type[Model]) -> None:
+def test_the_audit_trail_holds_no_memory_text(admin_client: Client, model: type[Model]) -> None:
     row = MAKERS[model](1)
     admin_client.get(url(model, "change", row.pk))
     admin_client.get(url(model, "changelist"), {"q": SECRET_TEXT})
@@ -68,7 +68,7 @@ def test_the_trail_holds_no_text(admin_client: Client, model: type[Model]) -> No
 
 
 @pytest.mark.parametrize("model", [Memory, Resource], ids=["Memory", "Resource"])
-def test_the_lists_neither_show_nor_search_the_text(admin_client: Client, model: type[Model]) -> None:
+def test_lists_neither_show_nor_search_text(admin_client: Client, model: type[Model]) -> None:
     MAKERS[model](1)
     assert SECRET_TEXT not in admin_client.get(url(model, "changelist")).content.decode()
     found = admin_client.get(url(model, "changelist"), {"q": SECRET_TEXT.split()[1]})

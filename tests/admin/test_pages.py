@@ -1,4 +1,4 @@
-"""The admin's page of every table: listed, searched, filtered, shown, escaped, never written."""
+"""The admin's pages of every table: lists, search, filters, escaping, permissions, and no writes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from accounts.models import MemoryUser, RpcToken, SignInThrottle, UserKey
-from tests.admin.rows import MAKERS, NASTY
+from tests.admin.rows import MAKERS, MARKUP
 
-OURS = {"accounts", "store", "resources", "memories", "profiles", "operations", "agents", "console"}
+OWN_APPS = {"accounts", "store", "resources", "memories", "profiles", "operations", "agents", "console"}
 MODELS = list(MAKERS)
 NAMES = [model.__name__ for model in MODELS]
 
@@ -27,18 +27,18 @@ each_table = pytest.mark.parametrize("model", MODELS, ids=NAMES)
 
 
 def url(model: type[Model], page: str, *args: Any) -> str:
-    """An address as the admin itself writes it: with the keys quoted in its own way."""
+    """Return an address as the admin writes it, with quoted keys."""
     return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_{page}", args=[quote(arg) for arg in args])
 
 
-def test_every_table_has_its_page_and_its_rows_here() -> None:
-    tables = {model for model in apps.get_models() if model._meta.app_label in OURS}
+def test_every_model_has_an_admin_page_and_a_test_row() -> None:
+    tables = {model for model in apps.get_models() if model._meta.app_label in OWN_APPS}
     assert tables <= set(admin.site._registry)
     assert tables == set(MODELS)
 
 
 @each_table
-def test_it_lists_searches_and_filters(admin_client: Client, model: type[Model]) -> None:
+def test_lists_can_be_searched_and_filtered(admin_client: Client, model: type[Model]) -> None:
     MAKERS[model](1)
     page = admin.site._registry[model]
     assert page.search_fields
@@ -53,7 +53,7 @@ def test_it_lists_searches_and_filters(admin_client: Client, model: type[Model])
 
 
 @each_table
-def test_the_list_costs_the_same_for_any_number_of_rows(admin_client: Client, model: type[Model]) -> None:
+def test_a_list_takes_the_same_statements_for_any_number_of_rows(admin_client: Client, model: type[Model]) -> None:
     counts = []
     for numbers in (range(2), range(2, 12)):
         for number in numbers:
@@ -65,18 +65,18 @@ def test_the_list_costs_the_same_for_any_number_of_rows(admin_client: Client, mo
 
 
 @each_table
-def test_nasty_text_is_escaped(admin_client: Client, model: type[Model]) -> None:
+def test_markup_in_texts_is_escaped(admin_client: Client, model: type[Model]) -> None:
     row = MAKERS[model](1)
     for address in (url(model, "changelist"), url(model, "change", row.pk)):
         response = admin_client.get(address)
         assert response.status_code == 200
-        assert NASTY not in response.content.decode()
+        assert MARKUP not in response.content.decode()
         assert "<script>alert" not in response.content.decode()
         assert 'href="javascript:' not in response.content.decode()
 
 
 @each_table
-def test_rows_are_shown_and_never_written(admin_client: Client, model: type[Model]) -> None:
+def test_rows_are_read_only(admin_client: Client, model: type[Model]) -> None:
     row = MAKERS[model](1)
     page = admin_client.get(url(model, "change", row.pk))
     assert page.context["has_change_permission"] is False
@@ -88,7 +88,7 @@ def test_rows_are_shown_and_never_written(admin_client: Client, model: type[Mode
 
 
 @each_table
-def test_only_operators_with_the_right_see_it(client: Client, django_user_model: Any, model: type[Model]) -> None:
+def test_pages_need_the_view_permission(client: Client, django_user_model: Any, model: type[Model]) -> None:
     assert client.get(url(model, "changelist")).status_code == 302
     client.force_login(django_user_model.objects.create_user("helper", is_staff=True))
     row = MAKERS[model](1)
@@ -97,5 +97,5 @@ def test_only_operators_with_the_right_see_it(client: Client, django_user_model:
 
 
 @each_table
-def test_what_is_not_there_leads_back(admin_client: Client, model: type[Model]) -> None:
+def test_an_unknown_row_redirects(admin_client: Client, model: type[Model]) -> None:
     assert admin_client.get(url(model, "change", "nothing")).status_code == 302

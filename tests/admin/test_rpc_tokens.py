@@ -1,4 +1,4 @@
-"""Tokens for OpenClaw clients in the admin: issued, shown once, revoked."""
+"""Issuing, showing once and revoking tokens for OpenClaw clients in the admin."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def add(client: Client, **fields: Any) -> Any:
     return client.post(ADD, {"label": "laptop", "scopes": [tokens.ADMIN], **fields})
 
 
-def shown(response: Any) -> str:
+def shown_token(response: Any) -> str:
     assert response.templates[0].name == "admin/accounts/token_once.html"
     plaintext: str = response.context["issued"].plaintext
     assert response.content.decode().count(plaintext) == 1
@@ -31,8 +31,8 @@ def shown(response: Any) -> str:
     return plaintext
 
 
-def test_a_users_token_is_shown_once(admin_client: Client, alice: Person) -> None:
-    plaintext = shown(add(admin_client, user_id="alice", days=7))
+def test_a_token_of_a_user_is_shown_once(admin_client: Client, alice: Person) -> None:
+    plaintext = shown_token(add(admin_client, user_id="alice", days=7))
     assert tokens.authenticate(plaintext).user_id == "alice"
     token = RpcToken.objects.get()
     assert token.expires_at is not None
@@ -41,21 +41,21 @@ def test_a_users_token_is_shown_once(admin_client: Client, alice: Person) -> Non
     assert AuditEvent.objects.get(action="token.issue").actor == "admin"
 
 
-def test_an_operators_token_sees_everybody(admin_client: Client, admin_user: Any) -> None:
-    plaintext = shown(add(admin_client, operator=admin_user.pk))
+def test_a_token_of_an_operator_authenticates_the_operator(admin_client: Client, admin_user: Any) -> None:
+    plaintext = shown_token(add(admin_client, operator=admin_user.pk))
     assert tokens.authenticate(plaintext).operator == "admin"
 
 
 @pytest.mark.parametrize("fields", [{}, {"user_id": "nobody"}, {"user_id": "alice", "scopes": []}])
-def test_the_form_says_what_is_wrong(admin_client: Client, alice: Person, fields: dict[str, Any]) -> None:
+def test_an_invalid_form_creates_no_token(admin_client: Client, alice: Person, fields: dict[str, Any]) -> None:
     page = add(admin_client, **fields)
     assert page.status_code == 200
     assert page.context["form"].errors
     assert not RpcToken.objects.exists()
 
 
-def test_revoking_asks_first_and_then_ends_it(admin_client: Client, alice: Person) -> None:
-    plaintext = shown(add(admin_client, user_id="alice"))
+def test_revoking_a_token_asks_for_confirmation(admin_client: Client, alice: Person) -> None:
+    plaintext = shown_token(add(admin_client, user_id="alice"))
     address = reverse("admin:accounts_rpctoken_revoke", args=[RpcToken.objects.get().pk])
     assert "user alice" in admin_client.get(address).content.decode()
     assert tokens.authenticate(plaintext)
@@ -64,7 +64,7 @@ def test_revoking_asks_first_and_then_ends_it(admin_client: Client, alice: Perso
         tokens.authenticate(plaintext)
 
 
-def test_issuing_and_revoking_are_rights_of_their_own(client: Client, alice: Person, django_user_model: Any) -> None:
+def test_issuing_and_revoking_need_separate_permissions(client: Client, alice: Person, django_user_model: Any) -> None:
     helper = django_user_model.objects.create_user("helper", is_staff=True)
     helper.user_permissions.add(Permission.objects.get(codename="view_rpctoken"))
     client.force_login(helper)

@@ -1,4 +1,4 @@
-"""Signing in as an operator: how often one may guess, and how long a session lasts."""
+"""Operators' sign-in: limits on failed attempts, and the length of a session."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def attempt(password: str, username: str = "olga", address: str = "192.0.2.1") -
     return Client(REMOTE_ADDR=address).post(URL, form)
 
 
-def is_in(response: Any) -> bool:
-    return bool(response.status_code == 302 and response.cookies.get("sessionid"))
+def is_signed_in(response: Any) -> bool:
+    return bool(response.status_code == 302 and response.cookies.get("memory_gateway_sessionid"))
 
 
 def pass_time(**time: float) -> None:
-    """Moves what is counted into the past."""
+    """Move the counted failures into the past."""
     for row in SignInThrottle.objects.all():
         row.counted_since -= timedelta(**time)
         if row.locked_until:
@@ -46,85 +46,85 @@ def pass_time(**time: float) -> None:
         row.save()
 
 
-def test_the_right_password_signs_in_and_is_in_the_trail(operator: Any) -> None:
-    assert is_in(attempt(PASSWORD))
+def test_a_sign_in_is_audited(operator: Any) -> None:
+    assert is_signed_in(attempt(PASSWORD))
     event = AuditEvent.objects.get()
     assert (event.action, event.actor_kind, event.actor) == ("operator.sign_in", "operator", "olga")
 
 
-def test_after_five_failures_even_the_right_password_is_refused_for_a_quarter_of_an_hour(operator: Any) -> None:
+def test_five_failures_lock_a_name_for_fifteen_minutes(operator: Any) -> None:
     for _ in range(5):
         assert "correct username and password" in attempt("wrong").content.decode()
     refused = attempt(PASSWORD)
-    assert not is_in(refused)
-    assert "try again in 15 minutes" in refused.content.decode()
+    assert not is_signed_in(refused)
+    assert "Try again in 15 minutes" in refused.content.decode()
     pass_time(minutes=14)
-    assert not is_in(attempt(PASSWORD))
+    assert not is_signed_in(attempt(PASSWORD))
     pass_time(minutes=2)
-    assert is_in(attempt(PASSWORD))
+    assert is_signed_in(attempt(PASSWORD))
 
 
-def test_trying_on_does_not_prolong_the_lock(operator: Any) -> None:
+def test_further_attempts_do_not_prolong_the_lock(operator: Any) -> None:
     for _ in range(20):
         attempt("wrong")
     pass_time(minutes=15, seconds=1)
-    assert is_in(attempt(PASSWORD))
+    assert is_signed_in(attempt(PASSWORD))
 
 
-def test_a_success_forgets_the_failures(operator: Any) -> None:
+def test_a_sign_in_resets_the_failures(operator: Any) -> None:
     for _ in range(3):
         for _ in range(4):
             attempt("wrong")
-        assert is_in(attempt(PASSWORD))
+        assert is_signed_in(attempt(PASSWORD))
 
 
-def test_old_failures_are_forgotten(operator: Any) -> None:
+def test_failures_older_than_the_window_do_not_count(operator: Any) -> None:
     for _ in range(4):
         attempt("wrong")
     pass_time(minutes=16)
     for _ in range(4):
         attempt("wrong")
-    assert is_in(attempt(PASSWORD))
+    assert is_signed_in(attempt(PASSWORD))
 
 
-def test_others_are_not_locked_out_with_it(operator: Any, django_user_model: Any) -> None:
+def test_a_lock_does_not_apply_to_other_names_and_addresses(operator: Any, django_user_model: Any) -> None:
     django_user_model.objects.create_superuser("igor", password=PASSWORD)
     for _ in range(6):
         attempt("wrong")
-    assert is_in(attempt(PASSWORD, username="igor"))
-    assert is_in(attempt(PASSWORD, address="192.0.2.2"))
+    assert is_signed_in(attempt(PASSWORD, username="igor"))
+    assert is_signed_in(attempt(PASSWORD, address="192.0.2.2"))
 
 
-def test_a_subscriber_of_ipv6_counts_as_one(operator: Any) -> None:
+def test_an_ipv6_network_counts_as_one_address(operator: Any) -> None:
     for number in range(5):
         attempt("wrong", address=f"2001:db8:1:2::{number + 1}")
-    assert not is_in(attempt(PASSWORD, address="2001:db8:1:2:aaaa::1"))
-    assert is_in(attempt(PASSWORD, address="2001:db8:1:3::1"))
+    assert not is_signed_in(attempt(PASSWORD, address="2001:db8:1:2:aaaa::1"))
+    assert is_signed_in(attempt(PASSWORD, address="2001:db8:1:3::1"))
 
 
-def test_names_that_exist_and_names_that_do_not_are_locked_alike(operator: Any) -> None:
-    def lines(username: str) -> list[str]:
+def test_existing_and_unknown_names_are_locked_alike(operator: Any) -> None:
+    def error_lines(username: str) -> list[str]:
         answers = [attempt("wrong", username=username).content.decode() for _ in range(7)]
         return [answer.split('class="errornote">')[1].split("</p>")[0] for answer in answers]
 
-    assert lines("olga") == lines("nobody")
+    assert error_lines("olga") == error_lines("nobody")
 
 
 def test_many_names_from_one_network_lock_the_network(operator: Any) -> None:
     for number in range(sign_in.FAILURES_PER_NETWORK):
         attempt("wrong", username=f"name{number}")
-    assert not is_in(attempt(PASSWORD))
-    assert is_in(attempt(PASSWORD, address="192.0.2.2"))
+    assert not is_signed_in(attempt(PASSWORD))
+    assert is_signed_in(attempt(PASSWORD, address="192.0.2.2"))
 
 
-def test_what_was_typed_as_a_name_is_kept_nowhere(operator: Any) -> None:
+def test_typed_names_are_not_stored(operator: Any) -> None:
     for _ in range(6):
         attempt("wrong", username=PASSWORD)
-    kept = str(list(AuditEvent.objects.values())) + str(list(SignInThrottle.objects.values()))
-    assert PASSWORD not in kept
+    stored = str(list(AuditEvent.objects.values())) + str(list(SignInThrottle.objects.values()))
+    assert PASSWORD not in stored
 
 
-def test_a_lock_out_is_in_the_trail_once(operator: Any) -> None:
+def test_a_lock_out_is_audited_once(operator: Any) -> None:
     for _ in range(10):
         attempt("wrong")
     event = AuditEvent.objects.get()
@@ -136,11 +136,11 @@ def test_an_operator_can_lift_a_lock(operator: Any, admin_client: Client) -> Non
         attempt("wrong")
     for row in SignInThrottle.objects.all():
         admin_client.post(f"/admin/accounts/signinthrottle/{row.pk}/delete/", {"post": "yes"})
-    assert is_in(attempt(PASSWORD))
+    assert is_signed_in(attempt(PASSWORD))
     assert AuditEvent.objects.filter(action="operator.unlock", actor="admin").count() == 2
 
 
-def test_old_counts_are_cleared_away(operator: Any) -> None:
+def test_old_throttles_are_deleted(operator: Any) -> None:
     for number in range(10):
         attempt("wrong", username=f"name{number}")
     SignInThrottle.objects.update(counted_since=timezone.now() - timedelta(hours=1))
@@ -148,19 +148,19 @@ def test_old_counts_are_cleared_away(operator: Any) -> None:
     assert SignInThrottle.objects.count() == 2
 
 
-def test_a_session_ends_after_an_hour_of_idleness_and_each_page_starts_it_again(admin_client: Client) -> None:
+def test_a_session_ends_one_hour_after_the_last_page(admin_client: Client) -> None:
     session = Session.objects.get()
     Session.objects.update(expire_date=timezone.now() + timedelta(minutes=1))
     assert admin_client.get("/admin/").status_code == 200
     session.refresh_from_db()
-    left = session.expire_date - timezone.now()
-    assert timedelta(minutes=59) < left <= timedelta(hours=1)
+    remaining = session.expire_date - timezone.now()
+    assert timedelta(minutes=59) < remaining <= timedelta(hours=1)
     Session.objects.update(expire_date=timezone.now())
     assert admin_client.get("/admin/").status_code == 302
 
 
 @pytest.mark.django_db(transaction=True)
-def test_guesses_at_the_same_moment_are_counted_too() -> None:
+def test_concurrent_attempts_are_counted() -> None:
     def guess(_: int) -> bool:
         try:
             sign_in.begin("olga", "192.0.2.1")

@@ -1,4 +1,4 @@
-"""Users and keys in the admin: made, rotated, revoked; a new key is shown once."""
+"""Creating users, and issuing, rotating and revoking keys in the admin. A new key is shown once."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def shown_key(response: Any) -> str:
     return plaintext
 
 
-def deed_url(deed: str, key: Any) -> str:
-    return reverse(f"admin:accounts_userkey_{deed}", args=[key])
+def action_url(action: str, key: Any) -> str:
+    return reverse(f"admin:accounts_userkey_{action}", args=[key])
 
 
 def own_key(person: Person) -> UserKey:
@@ -49,7 +49,7 @@ def works(plaintext: str) -> bool:
     return True
 
 
-def test_a_new_user_comes_with_a_key_that_is_shown_once(admin_client: Client) -> None:
+def test_a_new_user_gets_a_key_that_is_shown_once(admin_client: Client) -> None:
     plaintext = shown_key(admin_client.post(ADD_USER, {"user_id": "dora"}))
     assert services.authenticate(plaintext).user_id == "dora"
     user = MemoryUser.objects.get()
@@ -58,7 +58,7 @@ def test_a_new_user_comes_with_a_key_that_is_shown_once(admin_client: Client) ->
 
 
 @pytest.mark.parametrize("user_id", ["", "a b", " dora", "..", "x" * 65, "dora"])
-def test_a_bad_or_taken_user_id_is_refused_on_the_form(admin_client: Client, user_id: str) -> None:
+def test_an_invalid_or_existing_user_id_is_an_error_of_the_form(admin_client: Client, user_id: str) -> None:
     admin_client.post(ADD_USER, {"user_id": "dora"})
     response = admin_client.post(ADD_USER, {"user_id": user_id})
     assert response.status_code == 200
@@ -67,7 +67,7 @@ def test_a_bad_or_taken_user_id_is_refused_on_the_form(admin_client: Client, use
     assert MemoryUser.objects.count() == UserKey.objects.count() == 1
 
 
-def test_a_key_is_made_for_a_user(admin_client: Client, alice: Person) -> None:
+def test_a_key_is_issued_for_a_user(admin_client: Client, alice: Person) -> None:
     form = {"user_id": "alice", "label": "laptop", "days": "30"}
     plaintext = shown_key(admin_client.post(ADD_KEY, form))
     key = UserKey.objects.latest("created_at")
@@ -78,21 +78,23 @@ def test_a_key_is_made_for_a_user(admin_client: Client, alice: Person) -> None:
 
 
 @pytest.mark.parametrize("form", [{"user_id": "nobody"}, {"user_id": "alice", "days": "0"}, {"user_id": ""}])
-def test_a_bad_key_is_refused_on_the_form(admin_client: Client, alice: Person, form: dict[str, str]) -> None:
+def test_an_invalid_key_form_creates_no_key(admin_client: Client, alice: Person, form: dict[str, str]) -> None:
     response = admin_client.post(ADD_KEY, form)
     assert response.status_code == 200
     assert "errornote" in response.content.decode()
     assert UserKey.objects.count() == 1
 
 
-def test_the_users_page_leads_to_a_new_key(admin_client: Client, alice: Person) -> None:
+def test_the_page_of_a_user_links_to_the_key_form(admin_client: Client, alice: Person) -> None:
     page = admin_client.get(f"/admin/accounts/memoryuser/{alice.user_pk}/change/").content.decode()
     assert f'href="{ADD_KEY}?user_id=alice"' in page
     assert 'value="alice"' in admin_client.get(ADD_KEY, {"user_id": "alice"}).content.decode()
 
 
-def test_rotating_shows_the_new_key_and_lets_the_old_one_live_on(admin_client: Client, alice: Person) -> None:
-    plaintext = shown_key(admin_client.post(deed_url("rotate", own_key(alice).pk), {"grace_hours": "2"}))
+def test_rotation_shows_the_new_key_and_keeps_the_old_one_for_the_grace_period(
+    admin_client: Client, alice: Person
+) -> None:
+    plaintext = shown_key(admin_client.post(action_url("rotate", own_key(alice).pk), {"grace_hours": "2"}))
     assert works(plaintext)
     assert works(alice.user_key)
     expires_at = own_key(alice).expires_at
@@ -100,53 +102,53 @@ def test_rotating_shows_the_new_key_and_lets_the_old_one_live_on(admin_client: C
     assert expires_at - timezone.now() <= timedelta(hours=2)
 
 
-def test_rotating_without_grace_ends_the_old_key(admin_client: Client, alice: Person) -> None:
-    shown_key(admin_client.post(deed_url("rotate", own_key(alice).pk), {"grace_hours": "0"}))
+def test_rotation_without_grace_ends_the_old_key(admin_client: Client, alice: Person) -> None:
+    shown_key(admin_client.post(action_url("rotate", own_key(alice).pk), {"grace_hours": "0"}))
     assert not works(alice.user_key)
 
 
-def test_a_dead_key_cannot_be_rotated(admin_client: Client, alice: Person) -> None:
+def test_a_revoked_key_cannot_be_rotated(admin_client: Client, alice: Person) -> None:
     UserKey.objects.update(revoked_at=timezone.now())
-    response = admin_client.post(deed_url("rotate", own_key(alice).pk), {"grace_hours": "2"})
-    assert "make a new one instead" in response.content.decode()
+    response = admin_client.post(action_url("rotate", own_key(alice).pk), {"grace_hours": "2"})
+    assert "Create a new one" in response.content.decode()
     assert UserKey.objects.count() == 1
 
 
 def test_an_operator_may_revoke_the_last_key(admin_client: Client, alice: Person) -> None:
-    response = admin_client.post(deed_url("revoke", own_key(alice).pk), follow=True)
-    assert "works no more" in response.content.decode()
+    response = admin_client.post(action_url("revoke", own_key(alice).pk), follow=True)
+    assert "Requests with it now fail" in response.content.decode()
     assert not works(alice.user_key)
 
 
-@pytest.mark.parametrize("deed", ["rotate", "revoke"])
-def test_looking_at_a_form_changes_nothing(admin_client: Client, alice: Person, deed: str) -> None:
-    assert admin_client.get(deed_url(deed, own_key(alice).pk)).status_code == 200
+@pytest.mark.parametrize("action", ["rotate", "revoke"])
+def test_opening_a_form_changes_nothing(admin_client: Client, alice: Person, action: str) -> None:
+    assert admin_client.get(action_url(action, own_key(alice).pk)).status_code == 200
     assert works(alice.user_key)
     assert UserKey.objects.count() == 1
 
 
-@pytest.mark.parametrize("deed", ["rotate", "revoke"])
-def test_a_key_that_is_not_there_leads_back(admin_client: Client, deed: str) -> None:
-    assert admin_client.post(deed_url(deed, uuid4())).status_code == 302
+@pytest.mark.parametrize("action", ["rotate", "revoke"])
+def test_an_unknown_key_redirects(admin_client: Client, action: str) -> None:
+    assert admin_client.post(action_url(action, uuid4())).status_code == 302
 
 
 @pytest.mark.parametrize("address", [ADD_USER, ADD_KEY])
-def test_forms_want_the_csrf_token(django_user_model: Any, address: str) -> None:
+def test_forms_require_the_csrf_token(django_user_model: Any, address: str) -> None:
     client = Client(enforce_csrf_checks=True)
     client.force_login(django_user_model.objects.create_superuser("admin"))
     assert client.post(address, {"user_id": "dora"}).status_code == 403
     assert MemoryUser.objects.count() == 0
 
 
-@pytest.mark.parametrize("deed", ["rotate", "revoke"])
-def test_deeds_want_the_csrf_token(django_user_model: Any, alice: Person, deed: str) -> None:
+@pytest.mark.parametrize("action", ["rotate", "revoke"])
+def test_actions_require_the_csrf_token(django_user_model: Any, alice: Person, action: str) -> None:
     client = Client(enforce_csrf_checks=True)
     client.force_login(django_user_model.objects.create_superuser("admin"))
-    assert client.post(deed_url(deed, own_key(alice).pk), {"grace_hours": "0"}).status_code == 403
+    assert client.post(action_url(action, own_key(alice).pk), {"grace_hours": "0"}).status_code == 403
     assert works(alice.user_key)
 
 
-def test_each_deed_needs_its_own_permission(client: Client, django_user_model: Any, alice: Person) -> None:
+def test_each_action_needs_a_separate_permission(client: Client, django_user_model: Any, alice: Person) -> None:
     helper = django_user_model.objects.create_user("helper", is_staff=True)
     helper.user_permissions.add(Permission.objects.get(codename="view_userkey"))
     client.force_login(helper)
@@ -155,8 +157,8 @@ def test_each_deed_needs_its_own_permission(client: Client, django_user_model: A
     addresses = {
         "add_memoryuser": (ADD_USER, {"user_id": "dora"}),
         "add_userkey": (ADD_KEY, {"user_id": "alice"}),
-        "rotate_userkey": (deed_url("rotate", own_key(alice).pk), {"grace_hours": "1"}),
-        "revoke_userkey": (deed_url("revoke", own_key(alice).pk), {}),
+        "rotate_userkey": (action_url("rotate", own_key(alice).pk), {"grace_hours": "1"}),
+        "revoke_userkey": (action_url("revoke", own_key(alice).pk), {}),
     }
     for address, form in addresses.values():
         assert client.post(address, form).status_code == 403
@@ -168,18 +170,18 @@ def test_each_deed_needs_its_own_permission(client: Client, django_user_model: A
     assert not works(alice.user_key)
 
 
-def test_each_deed_is_in_the_trail_under_the_operators_name(admin_client: Client) -> None:
+def test_each_action_is_audited_with_the_operator(admin_client: Client) -> None:
     admin_client.post(ADD_USER, {"user_id": "dora"})
     admin_client.post(ADD_KEY, {"user_id": "dora"})
     key = UserKey.objects.earliest("created_at").pk
-    admin_client.post(deed_url("rotate", key), {"grace_hours": "1"})
-    admin_client.post(deed_url("revoke", key))
+    admin_client.post(action_url("rotate", key), {"grace_hours": "1"})
+    admin_client.post(action_url("revoke", key))
     events = AuditEvent.objects.filter(actor_kind="operator", actor="admin", user_id="dora").order_by("id")
     actions = ["user.create", "key.issue", "key.issue", "key.issue", "key.rotate", "key.revoke"]
     assert [event.action for event in events] == actions
 
 
-def test_what_happens_to_operators_is_in_the_trail(admin_client: Client, django_user_model: Any) -> None:
+def test_changes_of_operators_are_audited(admin_client: Client, django_user_model: Any) -> None:
     form = {"username": "eve", "usable_password": "true", "password1": "Lantern-4711-x", "password2": "Lantern-4711-x"}
     admin_client.post("/admin/auth/user/add/", form)
     eve = django_user_model.objects.get(username="eve")

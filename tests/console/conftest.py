@@ -9,6 +9,6 @@ from tests.console.panel import Panel, running_panel
 
 @pytest.fixture(scope="module")
 def panel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Panel]:
-    """One gateway and one browser for all tests of a file: a second browser at the same time is not possible."""
+    """Run one gateway and one browser for all tests of a file. Two browsers at the same time are not possible."""
     with running_panel(tmp_path_factory.mktemp("panel")) as running:
         yield running

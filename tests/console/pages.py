@@ -1,5 +1,7 @@
-"""Every page of the panel by name, with an address that shows something. A new page adds its line here: it is then
-looked at by axe, searched for injected script, and photographed."""
+"""All pages of the panel by name, with an address that has data.
+
+Add a line for each new page: tests check its accessibility and run its injected scripts, and screenshots include it.
+"""
 
 from __future__ import annotations
 
@@ -14,18 +16,18 @@ def pages(panel: Panel) -> dict[str, str]:
         "memories": "list/?user=lin.wei",
         "memories-all": "list/?tab=all",
         "memories-self": "list/?tab=self",
-        "memories-found": "list/?tab=all&q=PostgreSQL+gripper",
+        "memories-found": "list/?tab=all&q=the+grippers",
         "memories-none": "list/?importance_min=0.99&agent=nobody",
         "full": "list/?tab=full&user=lin.wei",
         "memory": f"m/{rows['edited']}/",
         "memory-trashed": f"m/{rows['trashed']}/",
-        "memory-aside": f"m/{rows['aside']}/",
+        "memory-superseded": f"m/{rows['superseded']}/",
         "memory-hostile": f"m/{rows['hostile_last']}/",
         "memory-edit": f"m/{rows['edited']}/edit/",
         "lab": "search/?q=PostgreSQL+region&user=lin.wei",
         "lab-hidden": "search/?q=deliveries+mondays&user=lin.wei",
         "lab-empty": "search/",
-        "add-again": f"add/?like={rows['aside']}",
+        "add-again": f"add/?like={rows['superseded']}",
         "add": "add/?user=lin.wei",
         "missing": "m/999999/",
         "unknown-id": "find/?q=0f0e0d0c-0b0a-0908-0706-050403020100",
@@ -34,6 +36,7 @@ def pages(panel: Panel) -> dict[str, str]:
         "resource": f"resources/{rows['file_extracted']}/",
         "resource-failed": f"resources/{rows['file_failed']}/",
         "resource-hostile": f"resources/{rows['hostile_file']}/",
+        "resource-trashed": f"resources/{rows['file_deleted']}/",
         "resource-delete": f"resources/{rows['file_extracted']}/delete/",
         "upload": "resources/upload/?user=lin.wei",
         "users": "users/",
@@ -45,7 +48,8 @@ def pages(panel: Panel) -> dict[str, str]:
         "user-erase": f"users/{rows['user']}/erase/",
         "trash": "trash/",
         "trash-sessions": "trash/?kind=sessions",
-        "trash-aside": "trash/?kind=aside",
+        "trash-resources": "trash/?kind=resources",
+        "trash-auto-hidden": "trash/?kind=aside",
         "trash-none": "trash/?user=lin.wei&kind=sessions",
         "jobs": "jobs/",
         "job": f"jobs/{rows['job']}/",

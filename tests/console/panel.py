@@ -1,29 +1,30 @@
-"""The panel for tests and pictures: a gateway with `tests.console.seed` in it, a browser, and operators signed in."""
+"""The panel for tests and screenshots: a gateway with the data of `tests.console.seed`, a browser, and operators."""
 
 from __future__ import annotations
 
 import contextlib
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
 from playwright.sync_api import Browser, Page
 
+from tests import forked
 from tests.browser import Observed, chromium
 from tests.console.payloads import PASSWORD
-from tests.server import PROJECT, RunningServer, running_server
+from tests.server import RunningServer, running_server
 
 WIDE, NARROW = {"width": 1440, "height": 900}, {"width": 360, "height": 780}
 LOCALES = {"en": "en-GB", "zh": "zh-CN"}
+in_both_languages = pytest.mark.parametrize("lang", ["en", pytest.param("zh", marks=pytest.mark.slow)])
 
 
 @dataclass
 class Panel:
-    """`rows` are those that `seed` names. `address` takes the part after `/admin/memory/`."""
+    """A running panel. `rows` are the ids that `seed` prints."""
 
     server: RunningServer
     browser: Browser
@@ -31,6 +32,7 @@ class Panel:
     _cookies: dict[str, Any] = field(default_factory=dict)
 
     def address(self, path: str) -> str:
+        """Return the address for a path below `/admin/memory/`."""
         return path if path.startswith("http") else f"{self.server.url}/admin/memory/{path}"
 
     @contextlib.contextmanager
@@ -44,7 +46,7 @@ class Panel:
         operator: str = "chen.yu",
         script: bool = True,
     ) -> Iterator[tuple[Page, Observed]]:
-        """A page of a signed-in operator, in a context of its own; the zone is Shanghai's."""
+        """Open a page of a signed-in operator in its own context, with the time zone of Shanghai."""
         size = size or WIDE
         context = self.browser.new_context(
             locale=LOCALES[lang],
@@ -80,7 +82,6 @@ class Panel:
 @contextlib.contextmanager
 def running_panel(folder: Path) -> Iterator[Panel]:
     with chromium() as browser, running_server(folder) as server:
-        command = [sys.executable, "-m", "tests.console.seed"]
-        seeded = subprocess.run(command, cwd=PROJECT, env=server.env, capture_output=True, text=True, check=False)
+        seeded = forked.run(["-m", "tests.console.seed"], server.env)
         assert seeded.returncode == 0, seeded.stderr
         yield Panel(server, browser, json.loads(seeded.stdout))

@@ -1,4 +1,4 @@
-"""Texts that try to run when a page forgets to escape them. Each calls `alert`, loads from elsewhere, or breaks out."""
+"""Texts for injection tests. If a page does not escape them, they call `alert` or load from another host."""
 
 from __future__ import annotations
 

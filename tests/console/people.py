@@ -1,4 +1,4 @@
-"""Memories for tests that need no browser."""
+"""Memories for tests without a browser."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
 
 def remember(owner: Owner, text: str = "Tea at four.", **fields: Any) -> StoredMemory:
-    """One memory of an owner; its time and kind may be given."""
+    """Store a memory of an owner. `fields` override the default columns."""
     number = Memory.objects.count()
-    given = {
+    values = {
         "memory_id": f"m-{number}",
         "memory_type": "episode",
         "category": "user_memory_fact",
@@ -31,8 +31,8 @@ def remember(owner: Owner, text: str = "Tea at four.", **fields: Any) -> StoredM
         "created_at_ms": to_ms(NOON) - number * 60_000,
         **fields,
     }
-    session_id = given.pop("session_id", "chat:c1")
-    memory = Memory(text=text, **given)
+    session_id = values.pop("session_id", "chat:c1")
+    memory = Memory(text=text, **values)
     with transaction.atomic():
         memory.session = sessions.locked(owner, session_id)
         memory.seq = number
@@ -41,7 +41,7 @@ def remember(owner: Owner, text: str = "Tea at four.", **fields: Any) -> StoredM
 
 
 def undo_address(client: Client) -> str:
-    """Return where the notice of the page just drawn posts to undo what was done."""
+    """Return the address of the undo button in the notice of the next page."""
     page = client.get("/admin/memory/list/").content.decode()
     found = re.search(r'action="(/admin/memory/undo/[^"]+)"', page)
     assert found

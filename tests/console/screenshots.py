@@ -1,6 +1,6 @@
-"""Pictures of every page, in both languages and themes, wide and narrow.
+"""Screenshots of every page, in both languages and themes, wide and narrow.
 
-`python -m tests.console.screenshots FOLDER [PAGE …]`
+`python -m tests.console.screenshots FOLDER [PAGE …]`, and `--docs FOLDER` for the screenshots of the documentation.
 """
 
 from __future__ import annotations
@@ -13,6 +13,21 @@ from tests.console.pages import pages
 from tests.console.panel import NARROW, WIDE, Panel, running_panel
 
 LOOKS = [(lang, theme, size) for lang in ("en", "zh") for theme in ("light", "dark") for size in (WIDE, NARROW)]
+
+FOR_DOCS = {
+    "panel-dashboard": ("dashboard", "en"),
+    "panel-memories": ("memories", "en"),
+    "panel-memories-zh": ("memories", "zh"),
+    "panel-search-lab": ("lab-hidden", "en"),
+}
+
+
+def take_for_docs(panel: Panel, folder: Path) -> None:
+    """Write screenshots of the top of those pages that the documentation shows."""
+    paths = pages(panel)
+    for picture, (name, lang) in FOR_DOCS.items():
+        with panel.open(paths[name], lang=lang, size={"width": 1280, "height": 800}) as (page, _observed):
+            page.screenshot(path=folder / f"{picture}.png")
 
 
 def take(panel: Panel, folder: Path, names: list[str]) -> None:
@@ -29,4 +44,7 @@ def take(panel: Panel, folder: Path, names: list[str]) -> None:
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as data, running_panel(Path(data)) as running:
-        take(running, Path(sys.argv[1]), sys.argv[2:])
+        if sys.argv[1] == "--docs":
+            take_for_docs(running, Path(sys.argv[2]))
+        else:
+            take(running, Path(sys.argv[1]), sys.argv[2:])

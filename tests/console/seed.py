@@ -1,6 +1,6 @@
-"""What the panel's tests and pictures show: people, turns, memories of all kinds, decisions, files, and hostile text.
+"""Data of the panel's tests and screenshots: users, turns, memories of all kinds, decisions, files and hostile texts.
 
-Run in a gateway's environment (`python -m tests.console.seed`); prints the rows that tests name, as JSON.
+Run with `python -m tests.console.seed` in a gateway's environment. Prints the ids that tests use, as JSON.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from store.index.keyword import entry_of  # noqa: E402
 from store.models import Memory  # noqa: E402
 from store.types import ContentItem, Message, Owner  # noqa: E402
 from tests.console.payloads import PASSWORD, PAYLOADS  # noqa: E402
-from tests.console.seed_more import more  # noqa: E402
+from tests.console.seed_more import seed_data_pages  # noqa: E402
 
 ACTOR = Actor.operator("chen.yu")
 NOW = datetime.now(UTC)
@@ -43,7 +43,7 @@ LONG = (
     "2026-11-17: chose PostgreSQL 16 in the Shanghai region over self-hosted MySQL. Reasons given: logical replication "
     "to the reporting copy, row-level security for the two subsidiaries, and a team that already runs it elsewhere. "
     "Rejected: MySQL 8 (no partial indexes), TiDB (a third service to watch). Revisit if write volume passes 4,000 "
-    "rows per second or when the second data centre opens; the owner of the decision wants to be asked before anything "
+    "rows per second or when the second data center opens; the owner of the decision wants to be asked before anything "
     "about the region changes."
 )
 RECALL = (
@@ -83,8 +83,8 @@ TURN = [
 
 
 def main() -> None:
-    operators()
-    wei, maria = person("lin.wei"), person("maria.keller")
+    create_operators()
+    wei, maria = create_user_scope("lin.wei"), create_user_scope("maria.keller")
     rows: dict[str, Any] = {}
     for number, (category, text, importance, agent) in enumerate(MEMORIES):
         at = NOW - timedelta(hours=2 + 31 * number)
@@ -108,33 +108,33 @@ def main() -> None:
             NOW - timedelta(hours=7 * number), category=KINDS[number % 3], importance=(number % 10) / 10,
             agent_id="planner",
         )  # fmt: skip
-    turns(wei)
-    turns(maria)
-    rows |= decisions(wei, rows["preference"])
-    files(wei)
-    files(maria)
-    rows |= hostile()
-    tired = [
+    add_turns(wei)
+    add_turns(maria)
+    rows |= add_decisions(wei, rows["preference"])
+    add_files(wei)
+    add_files(maria)
+    rows |= add_hostile_data()
+    outdated = [
         remember(maria, "chat:old", f"Old price list {number}.", NOW - timedelta(days=40 + number), category=KINDS[0])
         for number in range(3)
     ]
-    rows |= more(maria, tired, NOW)
+    rows |= seed_data_pages(maria, outdated, NOW)
     sys.stdout.write(json.dumps(rows))
 
 
-def operators() -> None:
+def create_operators() -> None:
     User.objects.create_superuser("chen.yu", password=PASSWORD)
     reader = User.objects.create_user("reader", password=PASSWORD, is_staff=True)
     reader.user_permissions.add(Permission.objects.get(codename="view_memory"))
     User.objects.create_user("nobody", password=PASSWORD, is_staff=True)
 
 
-def person(user_id: str) -> Owner:
+def create_user_scope(user_id: str) -> Owner:
     return Owner(services.create_user(user_id, actor=ACTOR).key.user_id, user_id)
 
 
 def remember(owner: Owner, session_id: str, text: str, at: datetime, **fields: Any) -> int:
-    """A memory as an engine's extraction would leave it."""
+    """Store a memory as an engine's extraction does, and return its row."""
     memory = Memory(
         memory_id=f"{owner.user_id}-{to_ms(at)}-{len(text)}",
         memory_type=Memory.Type.EPISODE,
@@ -151,8 +151,8 @@ def remember(owner: Owner, session_id: str, text: str, at: datetime, **fields: A
     return memory.pk
 
 
-def turns(owner: Owner) -> None:
-    """Three turns a day apart, the last of which is not flushed."""
+def add_turns(owner: Owner) -> None:
+    """Add three turns on different days, and the turns of an agent."""
     engine = get_engine()
     for days in (9, 4, 1):
         start = to_ms(NOW - timedelta(days=days))
@@ -167,11 +167,11 @@ def turns(owner: Owner) -> None:
         ]
         engine.add(owner, "chat:warehouse", messages)
         engine.flush(owner, "chat:warehouse")
-    batches(owner)
+    add_agent_turns(owner)
 
 
-def batches(owner: Owner) -> None:
-    """Journals of an OpenClaw client: turns of rows that came together."""
+def add_agent_turns(owner: Owner) -> None:
+    """Add turns as an OpenClaw agent writes them, as batches of memories."""
     for turn in range(3):
         at = NOW - timedelta(days=2 * turn, minutes=5)
         for seq, (category, text) in enumerate(
@@ -186,25 +186,25 @@ def batches(owner: Owner) -> None:
                      agent_id="main", batch_id=f"9c41f0aa-{owner.user_id}-{turn}", payload={"seq": seq})  # fmt: skip
 
 
-def decisions(owner: Owner, row: int) -> dict[str, int]:
+def add_decisions(owner: Owner, row: int) -> dict[str, int]:
     memory = Memory.objects.get(pk=row)
     correction = OverrideValues(text="用户偏好使用英文交流，技术名词保留英文；回复先给结论，再给理由，不要客套。")
     override(owner.user_pk, MemoryRef(memory.memory_id), correction, actor=ACTOR)
-    gone = remember(owner, "chat:calendar", "No longer true.", NOW - timedelta(days=1), category="user_memory_fact")
+    deleted = remember(owner, "chat:calendar", "No longer true.", NOW - timedelta(days=1), category="user_memory_fact")
     newer = Memory.objects.get(pk=remember(
         owner, "chat:calendar", "Deliveries come on Thursdays.", NOW - timedelta(days=1), category="user_memory_fact",
     ))  # fmt: skip
-    aside = remember(
+    superseded = remember(
         owner, "chat:calendar", "Deliveries come on Mondays.", NOW - timedelta(days=8), category="user_memory_fact",
-        origin="extracted", hidden_at=NOW, payload={"hidden_as": "superseded", "superseded_by": newer.memory_id},
+        origin="extracted", hidden_at=NOW, hidden_reason="superseded", superseded_by=newer.memory_id,
     )  # fmt: skip
-    delete(owner.user_pk, MemoryRef(Memory.objects.get(pk=gone).memory_id), reason="not true any more", actor=ACTOR)
-    return {"edited": row, "trashed": gone, "aside": aside}
+    delete(owner.user_pk, MemoryRef(Memory.objects.get(pk=deleted).memory_id), reason="not true any more", actor=ACTOR)
+    return {"edited": row, "trashed": deleted, "superseded": superseded}
 
 
-def files(owner: Owner) -> None:
-    """One file of each state, and a passage of the one that was read."""
-    for state in ("extracted", "failed", "ingesting", "empty"):
+def add_files(owner: Owner) -> None:
+    """Add one file of each state and one in the trash, and a passage of the extracted one."""
+    for state in ("extracted", "failed", "ingesting", "empty", "deleted"):
         resource_id = new_resource_id()
         session_id = resource_session_id(owner.user_id, resource_id)
         resource = Resource.objects.create(
@@ -214,6 +214,8 @@ def files(owner: Owner) -> None:
             error_message=ENCRYPTED if state == "failed" else "",
             lease_holder="another process" if state == "ingesting" else "",
             leased_until=NOW + timedelta(days=1) if state == "ingesting" else None,
+            former_status="extracted" if state == "deleted" else "",
+            deleted_at=NOW if state == "deleted" else None,
         )  # fmt: skip
         if state == "extracted":
             Attachment.objects.create(user_id=owner.user_pk, session_id=session_id, resource=resource, source="upload",
@@ -222,8 +224,8 @@ def files(owner: Owner) -> None:
                      payload={"page": 7, "heading": "3.2", "filename": resource.filename})  # fmt: skip
 
 
-def hostile() -> dict[str, int]:
-    """Forty texts that want to be run, in every field that a page may show."""
+def add_hostile_data() -> dict[str, int]:
+    """Add the payloads in every field that a page may show."""
     rows = []
     for number, payload in enumerate(PAYLOADS):
         user = MemoryUser.objects.create(user_id=f"{number}{payload}"[:64])

@@ -1,4 +1,4 @@
-"""What the pages of files, people, trash and jobs show besides: deleted sessions, jobs of each kind, hostile names."""
+"""More data for the pages of files, users, trash and jobs: deleted sessions, jobs of each kind, hostile names."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tests.console.payloads import PAYLOADS
 ACTOR = Actor.operator("chen.yu")
 
 
-def more(owner: Owner, rows: list[int], now: datetime) -> dict[str, Any]:
-    """`rows` are memories that may go to the trash."""
+def seed_data_pages(owner: Owner, rows: list[int], now: datetime) -> dict[str, Any]:
+    """Add the data and return the ids that tests use. `rows` are memories that may be moved to the trash."""
     deleted = bulk.start("delete", bulk.of_rows(rows), {"reason": "out of date"}, actor=ACTOR)
     running = Job.objects.create(
         kind="delete", params={"target": {"selection": {"tab": "self"}, "at": now.isoformat(), "up_to_row": 1}},
-        actor_kind="operator", actor="chen.yu", status="running", done=6400, total=10_000, holder="another process",
-        started_at=now - timedelta(seconds=9), leased_until=now + timedelta(days=1),
+        actor_kind="operator", actor="chen.yu", status="running", done=6400, total=10_000,
+        started_at=now - timedelta(seconds=9), lease_holder="another process", leased_until=now + timedelta(days=1),
     )  # fmt: skip
     tombstones = [decisions.delete_session(owner, name, reason="moved", actor=ACTOR) for name in ("chat:warehouse",)]
     for number, payload in enumerate(PAYLOADS):

@@ -1,4 +1,4 @@
-"""Who may open and do what, and the trace that reading leaves."""
+"""Permissions of the pages of memories, and the audit events of reading."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.console.people import remember, undo_address
 
 ROW = 1
 VIEW, ADD, CHANGE, DELETE = "view_memory", "add_memory", "change_memory", "delete_memory"
-# What each page asks for. A new page without a line here fails.
+# The permission of each page. A test fails for a new page without a line here.
 PAGES = {
     "dashboard": ("get", VIEW),
     "find": ("get", VIEW),
@@ -39,7 +39,7 @@ PAGES = {
     "undo": ("post", VIEW),
     "job-undo": ("post", VIEW),
 }
-ACTS = {name for name, (method, _permission) in PAGES.items() if method == "post"}
+POST_PAGES = {name for name, (method, _permission) in PAGES.items() if method == "post"}
 
 
 def address(name: str, row: int = ROW) -> str:
@@ -48,7 +48,7 @@ def address(name: str, row: int = ROW) -> str:
     return reverse(f"console:{name}", args=[row] if name.startswith("memory") else [])
 
 
-def operator(*permissions: str) -> Client:
+def operator_client(*permissions: str) -> Client:
     user = User.objects.create_user(f"op-{'-'.join(permissions) or 'none'}", is_staff=True)
     user.user_permissions.set(Permission.objects.filter(codename__in=permissions, content_type__app_label="store"))
     client = Client()
@@ -56,31 +56,31 @@ def operator(*permissions: str) -> Client:
     return client
 
 
-def test_the_table_names_every_page() -> None:
+def test_every_memory_page_has_a_listed_permission() -> None:
     named = {pattern.name for pattern in urlpatterns}
     assert set(PAGES) <= named
     assert {name for name in named if name.startswith(("memory", "add", "lab", "dash"))} <= set(PAGES)
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("name", [name for name, (_method, needed) in PAGES.items() if needed])
-def test_each_page_needs_its_permission(name: str) -> None:
-    method, needed = PAGES[name]
-    others = {VIEW, ADD, CHANGE, DELETE} - {needed}
-    refused = getattr(operator(*others), method)(address(name))
+@pytest.mark.parametrize("name", [name for name, (_method, permission) in PAGES.items() if permission])
+def test_each_page_requires_its_permission(name: str) -> None:
+    method, permission = PAGES[name]
+    others = {VIEW, ADD, CHANGE, DELETE} - {permission}
+    refused = getattr(operator_client(*others), method)(address(name))
     assert refused.status_code == 403
-    assert f"store.{needed}" in refused.content.decode()
-    assert getattr(operator(needed), method)(address(name)).status_code != 403
+    assert f"store.{permission}" in refused.content.decode()
+    assert getattr(operator_client(permission), method)(address(name)).status_code != 403
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("name", sorted(ACTS))
-def test_reading_an_address_changes_nothing(admin_client: Client, name: str) -> None:
+@pytest.mark.parametrize("name", sorted(POST_PAGES))
+def test_get_requests_change_nothing(admin_client: Client, name: str) -> None:
     assert admin_client.get(address(name)).status_code == 405
 
 
 @pytest.mark.django_db
-def test_an_act_needs_the_token_of_its_form(alice: Person) -> None:
+def test_a_form_requires_its_csrf_token(alice: Person) -> None:
     client = Client(enforce_csrf_checks=True)
     client.force_login(User.objects.create_superuser("op"))
     memory = remember(alice.owner)
@@ -89,61 +89,63 @@ def test_an_act_needs_the_token_of_its_form(alice: Person) -> None:
 
 
 @pytest.mark.django_db
-def test_a_bulk_act_needs_its_own_permission(alice: Person) -> None:
+def test_a_bulk_action_requires_its_own_permission(alice: Person) -> None:
     memory = remember(alice.owner)
-    answer = operator(VIEW).post(address("bulk"), {"do": "delete", "id": memory.row})
+    answer = operator_client(VIEW).post(address("bulk"), {"do": "delete", "id": memory.row})
     assert answer.status_code == 403
     assert browse.get(memory.row).hidden_at is None
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize(("do", "needed", "other"), [("delete", DELETE, CHANGE), ("categorise", CHANGE, DELETE)])
-def test_undoing_needs_the_permission_of_the_deed(alice: Person, do: str, needed: str, other: str) -> None:
+@pytest.mark.parametrize(("do", "permission", "other"), [("delete", DELETE, CHANGE), ("categorize", CHANGE, DELETE)])
+def test_an_undo_requires_the_permission_of_the_action(alice: Person, do: str, permission: str, other: str) -> None:
     memory = remember(alice.owner)
-    doer, stranger = operator(VIEW, needed), operator(VIEW, other)
-    params = {"category": "user_memory_decision"} if do == "categorise" else {}
-    done = bulk.start(do, bulk.of_rows([memory.row]), params, actor=Actor.operator("somebody"))
-    pages = [reverse(f"console:{name}", args=[done.pk]) for name in ("job", "job-undo")]
-    offered = [pages[1] in client.get(pages[0]).content.decode() for client in (doer, stranger)]
-    assert offered == [True, False]
-    refused = stranger.post(pages[1])
-    assert (refused.status_code, f"store.{needed}" in refused.content.decode()) == (403, True)
+    actor, outsider = operator_client(VIEW, permission), operator_client(VIEW, other)
+    params = {"category": "user_memory_decision"} if do == "categorize" else {}
+    job = bulk.start(do, bulk.of_rows([memory.row]), params, actor=Actor.operator("somebody"))
+    pages = [reverse(f"console:{name}", args=[job.pk]) for name in ("job", "job-undo")]
+    has_undo = [pages[1] in client.get(pages[0]).content.decode() for client in (actor, outsider)]
+    assert has_undo == [True, False]
+    refused = outsider.post(pages[1])
+    assert (refused.status_code, f"store.{permission}" in refused.content.decode()) == (403, True)
     assert browse.get(memory.row) != memory
-    assert doer.post(pages[1]).status_code == 302
+    assert actor.post(pages[1]).status_code == 302
     assert browse.get(memory.row) == memory
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize(("do", "needed", "other"), [("delete", DELETE, CHANGE), ("categorise", CHANGE, DELETE)])
-def test_undoing_without_a_job_needs_the_same_permission(alice: Person, do: str, needed: str, other: str) -> None:
+@pytest.mark.parametrize(("do", "permission", "other"), [("delete", DELETE, CHANGE), ("categorize", CHANGE, DELETE)])
+def test_an_undo_without_a_job_requires_the_permission_of_the_action(
+    alice: Person, do: str, permission: str, other: str
+) -> None:
     memory = remember(alice.owner)
-    doer, stranger = operator(VIEW, needed), operator(VIEW, other)
-    doer.post(address("bulk"), {"do": do, "id": memory.row, "category": "user_memory_decision"})
-    undo = undo_address(doer)
-    refused = stranger.post(undo)
-    assert (refused.status_code, f"store.{needed}" in refused.content.decode()) == (403, True)
+    actor, outsider = operator_client(VIEW, permission), operator_client(VIEW, other)
+    actor.post(address("bulk"), {"do": do, "id": memory.row, "category": "user_memory_decision"})
+    undo = undo_address(actor)
+    refused = outsider.post(undo)
+    assert (refused.status_code, f"store.{permission}" in refused.content.decode()) == (403, True)
     assert browse.get(memory.row) != memory
-    assert doer.post(undo).status_code == 302
+    assert actor.post(undo).status_code == 302
     assert browse.get(memory.row) == memory
 
 
 @pytest.mark.django_db
-def test_an_undo_that_the_panel_did_not_offer_is_refused(admin_client: Client) -> None:
+def test_a_forged_undo_is_rejected(admin_client: Client) -> None:
     for forged in ("", "?changes=forged", f"?changes={signing.dumps(['delete', []], salt='other')}"):
         assert admin_client.post(address("undo") + forged).status_code == 400
 
 
 @pytest.mark.django_db
-def test_a_selection_that_no_list_made_is_refused(admin_client: Client) -> None:
-    for given in ({"matching": "1", "target": "forged"}, {"id": "x"}, {"id": "9" * 30}, {"do": "drop"}):
-        assert admin_client.post(address("bulk"), {"do": "delete", **given}).status_code == 400
+def test_a_forged_selection_is_rejected(admin_client: Client) -> None:
+    for data in ({"matching": "1", "target": "forged"}, {"id": "x"}, {"id": "9" * 30}, {"do": "drop"}):
+        assert admin_client.post(address("bulk"), {"do": "delete", **data}).status_code == 400
 
 
 @pytest.mark.django_db
-def test_going_on_never_leaves_this_site(admin_client: Client, alice: Person) -> None:
-    for wanted in ("https://evil.example/", "//evil.example/", "javascript:alert(1)"):
+def test_redirects_never_leave_the_site(admin_client: Client, alice: Person) -> None:
+    for target in ("https://evil.example/", "//evil.example/", "javascript:alert(1)"):
         memory = remember(alice.owner)
-        answer = admin_client.post(address("memory-delete", memory.row), {"next": wanted})
+        answer = admin_client.post(address("memory-delete", memory.row), {"next": target})
         assert answer.headers["Location"] == address("memory", memory.row)
 
 
@@ -162,7 +164,9 @@ def test_going_on_never_leaves_this_site(admin_client: Client, alice: Person) ->
         ("?user=alice", "memory.dashboard"),
     ],
 )
-def test_every_read_leaves_one_line_without_text(admin_client: Client, alice: Person, path: str, action: str) -> None:
+def test_each_read_creates_one_audit_event_without_text(
+    admin_client: Client, alice: Person, path: str, action: str
+) -> None:
     memory = remember(alice.owner, "secret words of alice")
     AuditEvent.objects.all().delete()
     assert admin_client.get(f"/admin/memory/{path.format(row=memory.row)}").status_code == 200
@@ -172,7 +176,9 @@ def test_every_read_leaves_one_line_without_text(admin_client: Client, alice: Pe
 
 
 @pytest.mark.django_db
-def test_a_list_says_whose_memories_were_read(admin_client: Client, alice: Person, bob: Person) -> None:
+def test_the_audit_event_of_a_list_has_the_users_whose_memories_were_read(
+    admin_client: Client, alice: Person, bob: Person
+) -> None:
     for person in (alice, bob):
         remember(person.owner)
     AuditEvent.objects.all().delete()
@@ -183,42 +189,45 @@ def test_a_list_says_whose_memories_were_read(admin_client: Client, alice: Perso
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("row", [999, 2**63, 10**20])
-def test_a_memory_that_is_not_there_is_a_page(admin_client: Client, row: int) -> None:
+def test_an_unknown_memory_gives_a_404_page(admin_client: Client, row: int) -> None:
     answer = admin_client.get(address("memory", row))
     assert answer.status_code == 404
-    assert "This is not here" in answer.content.decode()
+    assert "Not found" in answer.content.decode()
 
 
 @pytest.mark.django_db
-def test_find_leads_to_a_memory_and_only_where_one_may_go(alice: Person) -> None:
+def test_global_search_redirects_to_pages_that_the_operator_may_open(alice: Person) -> None:
     memory = remember(alice.owner)
-    reader = operator(VIEW)
-    for words, found in (
+    reader = operator_client(VIEW)
+    for query, expected in (
         (memory.memory_id, address("memory", memory.row)),
         ("alice", "/admin/memory/list/?tab=all&user=alice"),
         (str(alice.user_pk), "/admin/memory/list/?tab=all&user=alice"),
         ("nobody's", "/admin/memory/list/?tab=all&q=nobody%27s"),
     ):
-        assert reader.get(address("find"), {"q": words}).headers["Location"] == found
+        assert reader.get(address("find"), {"q": query}).headers["Location"] == expected
 
 
 @pytest.mark.django_db
-def test_the_zone_of_the_browser_is_the_pages(admin_client: Client, alice: Person) -> None:
+def test_times_are_in_the_time_zone_of_the_browser(admin_client: Client, alice: Person, settings: Any) -> None:
     memory = remember(alice.owner)
+    settings.TIME_ZONE = "Europe/Berlin"
+    assert "2026-11-20 13:00</time>" in admin_client.get(address("memory", memory.row)).content.decode()
+    settings.TIME_ZONE = "UTC"
     for zone, shown in (("Asia%2FShanghai", "20:00"), ("America/New_York", "07:00"), ("../../etc/passwd", "12:00")):
         admin_client.cookies["mg_zone"] = zone
         assert f"2026-11-20 {shown}</time>" in admin_client.get(address("memory", memory.row)).content.decode()
 
 
 @pytest.mark.django_db
-def test_a_form_that_got_lost_while_signing_in_is_explained(admin_client: Client, alice: Person) -> None:
+def test_a_get_request_after_sign_in_explains_that_the_form_was_not_sent(admin_client: Client, alice: Person) -> None:
     answer = admin_client.get(address("memory-delete", remember(alice.owner).row))
     assert (answer.status_code, answer["Allow"]) == (405, "POST")
-    assert "Nothing was done" in answer.content.decode()
+    assert "No changes made" in answer.content.decode()
 
 
 @pytest.mark.django_db
-def test_a_refused_form_leads_back_to_its_page_and_nowhere_else(admin_client: Client, alice: Person) -> None:
+def test_an_error_page_links_back_to_the_form_but_not_to_other_sites(admin_client: Client, alice: Person) -> None:
     row = remember(alice.owner).row
     for referer, back in (
         ("http://testserver/admin/memory/list/?q=tea", "http://testserver/admin/memory/list/?q=tea"),
@@ -226,7 +235,7 @@ def test_a_refused_form_leads_back_to_its_page_and_nowhere_else(admin_client: Cl
     ):
         page = admin_client.post(address("memory-restore", row), headers={"Referer": referer}).content.decode()
         content = page[page.index('id="content"') :]
-        assert "This memory is not in the trash. Nothing was changed." in content
+        assert "The memory is not in the trash. Nothing was changed." in content
         assert (f'href="{back}"' in content) is bool(back)
         assert "evil" not in content
 
@@ -236,6 +245,6 @@ def test_a_refused_form_leads_back_to_its_page_and_nowhere_else(admin_client: Cl
     "query",
     ["from=2100-12-31", "range=7d&from=2100-12-31T23:59", "from=2026-11-20T10:00:00.0001&to=2026-11-20T10:00:00.0002"],
 )
-def test_a_dashboard_without_any_time_says_so(admin_client: Client, query: str) -> None:
+def test_the_dashboard_reports_an_empty_time_range(admin_client: Client, query: str) -> None:
     answer = admin_client.get(f"/admin/memory/?{query}")
-    assert (answer.status_code, "The start lies after the end." in answer.content.decode()) == (200, True)
+    assert (answer.status_code, "The start time must be before the end time." in answer.content.decode()) == (200, True)

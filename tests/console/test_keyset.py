@@ -1,4 +1,4 @@
-"""Lists by key: every row once, in order, there and back, while others come."""
+"""Keyset pagination: each row is shown once, forward and back, while rows are added."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from resources.models import Resource
 from tests.conftest import Person
 
 _LINKS = {"next": re.compile(r'href="([^"]+)" rel="next"'), "prev": re.compile(r'href="([^"]+)" rel="prev"')}
-_SHOWN = {
+_ROW_IDS = {
     "audit/?action=test.": re.compile(r"<code>subject-(\d+)</code>"),
-    "jobs/": re.compile(r'data-row><th[^>]+><a href="/admin/memory/jobs/([0-9a-f-]{36})/'),
+    "jobs/": re.compile(r'data-row>\s*<th[^>]+>\s*<a href="/admin/memory/jobs/([0-9a-f-]{36})/'),
     "resources/": re.compile(r'href="/admin/memory/resources/(r_[0-9a-f]{32})/"'),
 }
 
 
-def make(path: str, alice: Person, numbers: range) -> None:
-    """Many at the same moment: the key decides between them."""
+def add_rows(path: str, alice: Person, numbers: range) -> None:
+    """Add rows with the same time, which are ordered by key."""
     now = timezone.now()
     for number in numbers:
         if path.startswith("audit"):
@@ -35,26 +35,26 @@ def make(path: str, alice: Person, numbers: range) -> None:
             Resource.objects.filter(pk=file.pk).update(created_at=now)
 
 
-def read(client: Client, path: str) -> tuple[list[str], dict[str, str]]:
+def rows_and_links(client: Client, path: str) -> tuple[list[str], dict[str, str]]:
     page = client.get(path).content.decode()
     query = path.partition("memory/")[2].partition("&after")[0].partition("&before")[0]
-    pattern = next(pattern for name, pattern in _SHOWN.items() if query.startswith(name.rstrip("/")))
-    links = {name: found[1].replace("&amp;", "&") for name, link in _LINKS.items() if (found := link.search(page))}
-    return pattern.findall(page), links
+    pattern = next(pattern for name, pattern in _ROW_IDS.items() if query.startswith(name.rstrip("/")))
+    addresses = {name: found[1].replace("&amp;", "&") for name, link in _LINKS.items() if (found := link.search(page))}
+    return pattern.findall(page), addresses
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("path", _SHOWN)
-def test_every_row_comes_once_there_and_back(admin_client: Client, alice: Person, path: str) -> None:
-    make(path, alice, range(120))
-    first, links = read(admin_client, f"/admin/memory/{path}")
-    assert "prev" not in links
-    make(path, alice, range(120, 130))
-    second, links = read(admin_client, links["next"])
-    third, back = read(admin_client, links["next"])
+@pytest.mark.parametrize("path", _ROW_IDS)
+def test_paging_forward_and_back_shows_each_row_once(admin_client: Client, alice: Person, path: str) -> None:
+    add_rows(path, alice, range(120))
+    first, addresses = rows_and_links(admin_client, f"/admin/memory/{path}")
+    assert "prev" not in addresses
+    add_rows(path, alice, range(120, 130))
+    second, addresses = rows_and_links(admin_client, addresses["next"])
+    third, back = rows_and_links(admin_client, addresses["next"])
     assert [len(first), len(second), len(third)] == [50, 50, 20]
     assert len({*first, *second, *third}) == 120
     assert "next" not in back
-    again, links = read(admin_client, back["prev"])
+    again, addresses = rows_and_links(admin_client, back["prev"])
     assert again == second
-    assert read(admin_client, links["prev"])[0] == first
+    assert rows_and_links(admin_client, addresses["prev"])[0] == first

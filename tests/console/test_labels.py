@@ -1,4 +1,4 @@
-"""Django's own admin speaks of our tables in the language of the page."""
+"""Translation of the labels of tables in the Django admin."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tests.conftest import Person
 from tests.console.people import remember
 
 APPS = ("accounts", "store", "resources", "memories", "profiles", "operations")
-SAME_IN_BOTH = {"SHA-256"}
+SAME_IN_BOTH = {"ID", "SHA-256"}
 
 
 def labels() -> Iterator[str]:
-    """Yield every label that the admin can show of our tables; it never shows a row number that Django added."""
+    """Yield all labels of tables that the admin can show. It never shows the row numbers that Django adds."""
     for name in APPS:
         config = apps.get_app_config(name)
         yield str(config.verbose_name)
@@ -31,27 +31,27 @@ def labels() -> Iterator[str]:
                     yield from (str(label) for _value, label in field.flatchoices)
 
 
-def test_every_label_is_chinese_on_a_chinese_page() -> None:
+def test_every_label_is_translated_to_chinese() -> None:
     with translation.override("zh-hans"):
-        shown = {label for label in labels() if label} - SAME_IN_BOTH
-        assert sorted(label for label in shown if not any("\u4e00" <= char <= "\u9fff" for char in label)) == []
+        found = {label for label in labels() if label} - SAME_IN_BOTH
+        assert sorted(label for label in found if not any("\u4e00" <= char <= "\u9fff" for char in label)) == []
 
 
 @pytest.mark.django_db
-def test_lists_and_forms_of_the_admin_are_chinese(admin_client: Client, alice: Person) -> None:
+def test_lists_and_forms_of_the_admin_are_translated_to_chinese(admin_client: Client, alice: Person) -> None:
     remember(alice.owner)
     for model, words in (
-        ("store/memory", "记忆编号"),
+        ("store/memory", "记忆 ID"),
         ("accounts/userkey", "有效"),
         ("accounts/userkey/add", "有效期（天）"),
         ("operations/job", "任务"),
-        ("profiles/profilerevision", "编号"),
+        ("profiles/profilerevision", "版本"),
     ):
         page = admin_client.get(f"/admin/{model}/", headers={"Accept-Language": "zh-CN"}).content.decode()
         assert words in page, model
 
 
-def test_the_admin_says_for_each_table_what_can_be_looked_for() -> None:
+def test_the_search_help_of_the_admin_is_translated_to_chinese() -> None:
     with translation.override("zh-hans"):
         for model, page in admin.site._registry.items():
             if model._meta.app_label in APPS and page.search_help_text:

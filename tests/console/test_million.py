@@ -1,4 +1,4 @@
-"""A million memories cost the pages no more than a thousand do: within 3 times, and within 300 ms."""
+"""Response times of pages with a million memories: at most 3 times those with few memories, or within 300 ms."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import pytest
 import requests
 
 from tests.console.payloads import PASSWORD
+from tests.forked import PROJECT
 from tests.million import in_turns, too_slow, two_gateways
-from tests.server import PROJECT, RunningServer
+from tests.server import RunningServer
 
 pytestmark = pytest.mark.torture
 
@@ -47,7 +48,16 @@ PAGES = {
     "health": "health/",
     "add": "add/",
     "an id that is not there": "find/?q=0f0e0d0c-0b0a-0908-0706-050403020100",
+    "words": "list/?tab=all&q=4711",
+    "words of one tab": "list/?q=4711+green",
+    "words in every third": "list/?tab=all&q=green+tea",
+    "words in every third, of one tab": "list/?q=green+tea",
+    "words in every third, turns": "list/?tab=full&q=二号楼的租约",
+    "words in every third, oldest first": "list/?tab=all&q=green+tea&sort=oldest",
+    "words in every eighteenth": "list/?tab=all&q=green+租约",
+    "words that are nowhere": "list/?tab=all&q=warehouse",
     "words of a user": "list/?tab=all&user=many-00003&q=warehouse",
+    "words of a user in every third": "list/?tab=all&user=many-00003&q=green+tea",
 }
 
 
@@ -55,7 +65,8 @@ def signed_in(server: RunningServer) -> requests.Session:
     session = requests.Session()
     address = f"{server.url}/admin/login/"
     session.get(f"{address}?next=/admin/memory/", timeout=60)
-    form = {"username": "chen.yu", "password": PASSWORD, "csrfmiddlewaretoken": session.cookies["csrftoken"]}
+    token = session.cookies["memory_gateway_csrftoken"]
+    form = {"username": "chen.yu", "password": PASSWORD, "csrfmiddlewaretoken": token}
     answer = session.post(address, {**form, "next": "/admin/memory/"}, headers={"Referer": address}, timeout=60)
     assert answer.url.endswith("/admin/memory/")
     return session
@@ -70,7 +81,7 @@ def make_operator(server: RunningServer) -> None:
 
 @pytest.fixture(scope="module")
 def sessions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[RunningServer, requests.Session]]:
-    """An operator signed in with the small gateway and with the large one."""
+    """Sessions of an operator with the small and with the large gateway."""
     with two_gateways(tmp_path_factory.mktemp("million")) as servers:
         for server in servers:
             make_operator(server)
@@ -78,10 +89,10 @@ def sessions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[RunningS
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_pages_stay_quick(sessions: dict[RunningServer, requests.Session], name: str) -> None:
-    def ask(server: RunningServer) -> None:
+def test_a_million_memories_do_not_slow_pages_down(sessions: dict[RunningServer, requests.Session], name: str) -> None:
+    def request_page(server: RunningServer) -> None:
         answer = sessions[server].get(f"{server.url}/admin/memory/{PAGES[name]}", timeout=120)
         assert answer.status_code == 200
 
     few, many = sessions
-    assert not too_slow({name: in_turns((few, many), ask)})
+    assert not too_slow({name: in_turns((few, many), request_page)})

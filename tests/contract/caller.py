@@ -14,7 +14,7 @@ from tests.server import RunningServer
 from tests.web import WebServer
 
 NOON_MS = 1_781_172_177_000
-PATIENCE_SECONDS = 120.0
+TIMEOUT_SECONDS = 120.0
 _SECONDS = 150
 
 Shape = type | tuple[type, ...] | dict[str, Any] | list[Any]

@@ -67,7 +67,7 @@ def gateway(request: pytest.FixtureRequest, started: Started) -> Gateway:
 
 @pytest.fixture
 def writes(gateway: Gateway) -> None:
-    """What goes through the extraction of a real EverOS needs a second switch: it leaves memories there and may cost
+    """Tests with the extraction of a real EverOS need a second switch: it leaves memories there and may cost
     calls of its models."""
     if gateway.engine == "everos" and os.environ.get("RUN_BACKEND_INGEST_INTEGRATION") != "1":
         pytest.skip("writes into a real EverOS: set RUN_BACKEND_INGEST_INTEGRATION=1")

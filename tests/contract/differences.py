@@ -1,5 +1,5 @@
 """All that may differ between the engines, for callers: what an engine has only together with an LLM or an embedding
-model. `docs/engines.md` repeats this table.
+model. `docs/understand/engines.md` repeats this table.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ EngineName = Literal["embedded", "everos"]
 
 
 class Difference(NamedTuple):
-    """What each engine does about a thing of the contract."""
+    """Behavior of each engine in one point of the contract."""
 
     embedded: str
     everos: str

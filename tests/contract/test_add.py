@@ -109,7 +109,7 @@ def test_a_file_in_base64_is_kept_and_attached_and_never_answered(alice: Caller,
     assert "memory_attachments" in file.parts
 
 
-def test_a_message_of_somebody_else_is_refused(alice: Caller, bob: Caller, chat: str) -> None:
+def test_a_message_of_another_user_is_refused(alice: Caller, bob: Caller, chat: str) -> None:
     problem = alice.add(chat, messages=[bob.message("I owe alice money.")], status=422)
     assert field_errors(problem) == ["messages.0.sender_id"]
 

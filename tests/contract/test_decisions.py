@@ -1,4 +1,4 @@
-"""What users decide about their memories: correct, delete, restore, look at; and the same for whole sessions."""
+"""Decisions of users about their memories: override, delete, restore, list; and the same for whole sessions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ EVERYWHERE = ["resources", "all_user_memory"]
 
 @pytest.fixture
 def memory(alice: Caller) -> dict[str, Any]:
-    """What a search finds of an uploaded file."""
+    """Return the hits of an uploaded file."""
     alice.upload(b"The tortoise is due within thirty days.", "invoice.txt")
     [found] = alice.found("tortoise", scope=EVERYWHERE)
     return found
@@ -38,7 +38,7 @@ def memory(alice: Caller) -> dict[str, Any]:
 
 @pytest.fixture
 def said(alice: Caller, chat: str) -> dict[str, Any]:
-    """What a search finds of a chat."""
+    """Return the hits of a chat."""
     alice.remember(chat, "My tortoise is called Polly.")
     [found] = alice.found("tortoise", scope=EVERYWHERE)
     return found
@@ -94,7 +94,7 @@ def test_a_reason_may_be_left_out(alice: Caller, said: dict[str, Any]) -> None:
     assert alice.found("tortoise", scope=EVERYWHERE) == []
 
 
-def test_a_deleted_memory_lies_in_the_trash_until_it_is_restored(alice: Caller, said: dict[str, Any]) -> None:
+def test_a_deleted_memory_is_in_the_trash_until_it_is_restored(alice: Caller, said: dict[str, Any]) -> None:
     tombstone_id = delete(alice, said)["tombstone_id"]
     [item] = alice.get("/memories/trash")["trash"]
     assert (item["tombstone_id"], item["kind"], item["memory_id"]) == (tombstone_id, "memory", said["id"])

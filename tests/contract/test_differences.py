@@ -1,4 +1,4 @@
-"""`docs/engines.md` says of the engines what this suite holds them to."""
+"""`docs/understand/engines.md` says of the engines what this suite holds them to."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from tests.contract.conftest import IS_EVEROS_ASKED_FOR
 from tests.contract.differences import DIFFERENCES, LLM_MADE_TYPES, METHOD_USED, STATUS_OF_METHOD, Difference
 from tests.everos import EverOS
-from tests.server import PROJECT
+from tests.forked import PROJECT
 
 HEADING = "## What may differ"
 
@@ -20,7 +20,8 @@ def test_the_contract_is_held_against_everos_too(everos: EverOS) -> None:
 
 def table() -> dict[str, Difference]:
     """The rows of the one table below the heading."""
-    section = (PROJECT / "docs" / "engines.md").read_text(encoding="utf-8").split(HEADING)[1].split("\n## ")[0]
+    page = (PROJECT / "docs" / "understand" / "engines.md").read_text(encoding="utf-8")
+    section = page.split(HEADING)[1].split("\n## ")[0]
     rows = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("|")]
     return {name.strip(): Difference(embedded.strip(), everos.strip()) for name, embedded, everos in rows[2:]}
 

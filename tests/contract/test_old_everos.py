@@ -13,7 +13,8 @@ import pytest
 import requests
 
 from tests import everos
-from tests.server import PROJECT, free_port
+from tests.forked import PROJECT
+from tests.server import free_port
 
 VERSION = "1.0.1"
 LEAST_TESTS = 100

@@ -64,7 +64,7 @@ def test_title_and_description_may_be_left_out(alice: Caller) -> None:
     assert (resource["title"], resource["description"]) == (None, None)
 
 
-def test_whoever_has_uploaded_nothing_gets_an_empty_list(alice: Caller) -> None:
+def test_a_user_without_uploads_gets_an_empty_list(alice: Caller) -> None:
     assert alice.get("/resources") == {"resources": []}
     assert alice.get("/resources/r_nothing") == {"resources": []}
 
@@ -137,7 +137,7 @@ def test_a_deleted_resource_is_gone_from_lists_and_search(alice: Caller) -> None
     alice.delete(f"/resources/{answer['resource_id']}", status=404)
 
 
-def test_a_deleted_file_can_be_uploaded_anew(alice: Caller) -> None:
+def test_a_deleted_file_can_be_uploaded_again(alice: Caller) -> None:
     first = alice.upload(CONTRACT)["resource_id"]
     alice.delete(f"/resources/{first}")
     again = alice.upload(CONTRACT)
@@ -146,7 +146,7 @@ def test_a_deleted_file_can_be_uploaded_anew(alice: Caller) -> None:
     assert [item["resource_id"] for item in alice.found("Hamburg", scope=["resources"])] == [again["resource_id"]]
 
 
-def test_whoever_does_not_want_to_wait_gets_202(alice: Caller, gateway: Gateway) -> None:
+def test_a_client_that_does_not_wait_gets_202(alice: Caller, gateway: Gateway) -> None:
     response = requests.post(
         f"{gateway.url}/resources",
         data=alice.credentials,
@@ -159,7 +159,7 @@ def test_whoever_does_not_want_to_wait_gets_202(alice: Caller, gateway: Gateway)
     assert response.headers["Location"] == f"/resources/{response.json()['resource_id']}"
 
 
-def test_a_list_can_be_had_in_pages(alice: Caller) -> None:
+def test_a_list_has_pages(alice: Caller) -> None:
     for number in range(3):
         alice.upload(f"File number {number}.".encode(), f"{number}.txt")
     first = alice.get("/resources", limit=2)

@@ -148,7 +148,7 @@ def test_a_radius_is_taken(alice: Caller, conversation: str, chat: str) -> None:
     assert alice.found("garden green", conversation_id=conversation, radius=0.0, method="hybrid")
 
 
-def test_an_agent_has_memories_of_its_own_per_user(alice: Caller, bob: Caller, gateway: Gateway, chat: str) -> None:
+def test_an_agent_has_separate_memories_per_user(alice: Caller, bob: Caller, gateway: Gateway, chat: str) -> None:
     for caller in (alice, bob):
         words = f"{caller.user_id} asks for a train to Rome"
         messages = [
@@ -158,13 +158,13 @@ def test_an_agent_has_memories_of_its_own_per_user(alice: Caller, bob: Caller, g
         ]
         caller.add(chat, messages=messages)
         caller.flush(chat)
-    for caller, stranger in ((alice, bob), (bob, alice)):
+    for caller, outsider in ((alice, bob), (bob, alice)):
         answer = caller.search("train to Rome", agent_id="main", scope=["all_user_memory"], method="keyword")
-        assert stranger.user_id not in str(answer)
+        assert outsider.user_id not in str(answer)
 
 
 def test_llm_made_memories_come_where_the_engine_has_an_llm(alice: Caller, gateway: Gateway, chat: str) -> None:
-    """EverOS makes a profile of a second session. Whether an exchange makes a case is its model's judgement."""
+    """EverOS makes a profile of a second session. Whether an exchange makes a case is its model's judgment."""
     alice.remember(f"{chat}-1", "I like to arrive in Rome before noon.")
     alice.remember(f"{chat}-2", "I always take the early train to Rome.")
     expected = LLM_MADE_TYPES[gateway.engine] & {"profile"}

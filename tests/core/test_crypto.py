@@ -14,15 +14,15 @@ def old_secret(settings: Any) -> None:
     settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = OLD, []
 
 
-def test_what_was_encrypted_is_read_again() -> None:
+def test_decrypt_returns_the_encrypted_text() -> None:
     assert crypto.decrypt(crypto.encrypt("uk_秘密", purpose="a"), purpose="a") == "uk_秘密"
 
 
-def test_the_same_text_never_looks_the_same() -> None:
+def test_encrypting_a_text_twice_gives_different_ciphertexts() -> None:
     assert crypto.encrypt("x", purpose="a") != crypto.encrypt("x", purpose="a")
 
 
-def test_an_old_secret_still_decrypts_as_a_fallback_and_encrypts_no_more(settings: Any) -> None:
+def test_a_fallback_secret_decrypts_but_does_not_encrypt(settings: Any) -> None:
     before = crypto.encrypt("x", purpose="a")
     settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = NEW, [OLD]
     assert crypto.decrypt(before, purpose="a") == "x"
@@ -34,11 +34,11 @@ def test_an_old_secret_still_decrypts_as_a_fallback_and_encrypts_no_more(setting
 
 
 @pytest.mark.parametrize("ciphertext", ["", "abc", "gAAAAA==", "é"])
-def test_damage_is_told_as_such(ciphertext: str) -> None:
+def test_a_damaged_ciphertext_is_undecryptable(ciphertext: str) -> None:
     with pytest.raises(crypto.Undecryptable):
         crypto.decrypt(ciphertext, purpose="a")
 
 
-def test_one_purpose_cannot_read_another() -> None:
+def test_a_ciphertext_of_another_purpose_is_undecryptable() -> None:
     with pytest.raises(crypto.Undecryptable):
         crypto.decrypt(crypto.encrypt("x", purpose="a"), purpose="b")

@@ -1,9 +1,10 @@
-"""The HTTP client over real sockets: bounds, whole responses, and which connections are used again."""
+"""The HTTP client over real sockets: limits, incomplete responses, and reuse of connections."""
 
 from __future__ import annotations
 
 import base64
 import gzip
+import io
 import socket
 import ssl
 import threading
@@ -17,18 +18,21 @@ from pathlib import Path
 import pytest
 
 from core.http_client import (
+    CHUNK_BYTES,
     CertificateRejected,
     Deadline,
     Disconnected,
     HttpClient,
     HttpError,
+    LimitExceeded,
     NotConnected,
     NotHttp,
     TimedOut,
     TooLarge,
     Undecodable,
+    chunks,
 )
-from tests.store.test_fetching import certified
+from tests.store.test_fetching import tls_contexts
 from tests.stub_upstream import StubUpstream
 from tests.web import Answer, dripping, web_server
 
@@ -38,40 +42,40 @@ MAX_BYTES = 1_000_000
 
 
 class Peer:
-    """A server that answers the n-th request it gets with the n-th of its answers, as these bytes and no others; an
-    answer that ends in `HANG_UP` ends its connection too. `requests` came over connections numbered by `carried_by`."""
+    """A server that sends the bytes of the n-th answer to the n-th request, and closes the connection after an answer
+    that ends in `CLOSE`. `connection_of` holds the number of the connection of each of the `requests`."""
 
-    HANG_UP = b"\0hang up"
+    CLOSE = b"\0hang up"
 
     def __init__(self, *answers: bytes, family: socket.AddressFamily = socket.AF_INET) -> None:
         self.requests: list[bytes] = []
-        self.carried_by: list[int] = []
+        self.connection_of: list[int] = []
         self._answers = list(answers)
         self._listener = socket.create_server(("::1" if family == socket.AF_INET6 else "127.0.0.1", 0), family=family)
         self.port = self._listener.getsockname()[1]
-        self.hung_up = threading.Semaphore(0)
+        self.disconnects = threading.Semaphore(0)
 
     def serve(self, wrap: Callable[[socket.socket], socket.socket]) -> None:
         number = 0
         while self._answers:
             try:
                 sock = wrap(self._listener.accept()[0])
-            except ssl.SSLError:  # who does not trust us goes away
+            except ssl.SSLError:  # the client rejected the certificate
                 continue
             except OSError:  # closed at the test's end
                 return
             with sock:
                 self._talk(sock, number)
-            self.hung_up.release()
+            self.disconnects.release()
             number += 1
 
     def _talk(self, sock: socket.socket, number: int) -> None:
         while self._answers and (request := _request(sock)):
             self.requests.append(request)
-            self.carried_by.append(number)
+            self.connection_of.append(number)
             answer = self._answers.pop(0)
-            sock.sendall(answer.removesuffix(self.HANG_UP))
-            if answer.endswith(self.HANG_UP):
+            sock.sendall(answer.removesuffix(self.CLOSE))
+            if answer.endswith(self.CLOSE):
                 return
 
     def close(self) -> None:
@@ -81,16 +85,16 @@ class Peer:
 
 
 def _request(sock: socket.socket) -> bytes:
-    """One request with the body that it declares; empty where there is none."""
+    """Read one request with the body that it declares; return empty bytes at the end of the connection."""
     request = b""
     while b"\r\n\r\n" not in request:
         try:
-            came = sock.recv(65536)
+            data = sock.recv(65536)
         except OSError:
-            came = b""
-        if not came:
+            data = b""
+        if not data:
             return b""
-        request += came
+        request += data
     head, _, body = request.partition(b"\r\n\r\n")
     lengths = [int(line[15:]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")]
     while len(body) < sum(lengths):
@@ -104,13 +108,13 @@ def peer(
     family: socket.AddressFamily = socket.AF_INET,
     wrap: Callable[[socket.socket], socket.socket] = lambda sock: sock,
 ) -> Iterator[Peer]:
-    one = Peer(*answers, family=family)
-    thread = threading.Thread(target=one.serve, args=(wrap,), daemon=True)
+    server = Peer(*answers, family=family)
+    thread = threading.Thread(target=server.serve, args=(wrap,), daemon=True)
     thread.start()
     try:
-        yield one
+        yield server
     finally:
-        one.close()
+        server.close()
         thread.join(5)
 
 
@@ -125,7 +129,7 @@ def ask(
         return response.status, response.body(max_bytes)
 
 
-WHOLE = {
+REUSABLE = {
     "a length": (OK + b"Content-Length:  4 \r\n\r\nrent", b"rent"),
     "no body": (b"HTTP/1.1 204 No Content\r\n\r\n", b""),
     "chunks": (OK + b"Transfer-Encoding: chunked\r\n\r\n2;x=y\r\nre\r\n2\r\nnt\r\n0\r\nLater: x\r\n\r\n", b"rent"),
@@ -141,28 +145,28 @@ WHOLE = {
         b"x" * 20_000,
     ),
 }
-LAST = {
+NOT_REUSABLE = {
     "announced": (OK + b"Connection: close\r\nContent-Length: 4\r\n\r\nrent", b"rent"),
     "of an old server": (b"HTTP/1.0 200 OK\r\nContent-Length: 4\r\n\r\nrent", b"rent"),
-    "a body that the connection ends": (OK + b"\r\nrent" + Peer.HANG_UP, b"rent"),
+    "a body that the connection ends": (OK + b"\r\nrent" + Peer.CLOSE, b"rent"),
     "after a failure": (b"HTTP/1.1 500 Oops\r\nContent-Length: 4\r\n\r\nrent", b"rent"),
 }
-BROKEN = {
-    "nothing": Peer.HANG_UP,
-    "an announcement alone": b"HTTP/1.1 100 Continue\r\n\r\n" + Peer.HANG_UP,
-    "half a head": OK + b"Content-Le" + Peer.HANG_UP,
-    "half a body": OK + b"Content-Length: 4\r\n\r\nre" + Peer.HANG_UP,
-    "half the chunks": OK + b"Transfer-Encoding: chunked\r\n\r\n2\r\nre\r\n" + Peer.HANG_UP,
+INCOMPLETE = {
+    "nothing": Peer.CLOSE,
+    "an announcement alone": b"HTTP/1.1 100 Continue\r\n\r\n" + Peer.CLOSE,
+    "half a head": OK + b"Content-Le" + Peer.CLOSE,
+    "half a body": OK + b"Content-Length: 4\r\n\r\nre" + Peer.CLOSE,
+    "half the chunks": OK + b"Transfer-Encoding: chunked\r\n\r\n2\r\nre\r\n" + Peer.CLOSE,
     "no chunk": OK + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n",
-    "half a gzip": OK + b"Content-Encoding: gzip\r\n\r\n" + gzip.compress(b"rent")[:-9] + Peer.HANG_UP,
+    "half a gzip": OK + b"Content-Encoding: gzip\r\n\r\n" + gzip.compress(b"rent")[:-9] + Peer.CLOSE,
 }
-ODD = {
+NOT_HTTP = {
     "another protocol": b"SSH-2.0-OpenSSH_9.2\r\n",
     "another protocol from now on": b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\nrent",
     "two lengths": OK + b"Content-Length: 4\r\nContent-Length: 5\r\n\r\nrent",
     "a length and chunks": OK + b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     "no length": OK + b"Content-Length: -4\r\n\r\nrent",
-    "a body of unknown coding": OK + b"Transfer-Encoding: gzip\r\n\r\nrent" + Peer.HANG_UP,
+    "a body of unknown coding": OK + b"Transfer-Encoding: gzip\r\n\r\nrent" + Peer.CLOSE,
     "a length of 5,000 digits": OK + b"Content-Length: " + b"4" * 5000 + b"\r\n\r\nrent",
     "an endless header": OK + b"X: " + LONG,
     "endless headers": OK + b"X: y\r\n" * 40_000,
@@ -172,42 +176,42 @@ ODD = {
 }
 
 
-@pytest.mark.parametrize(("answer", "body"), WHOLE.values(), ids=WHOLE.keys())
-def test_a_connection_whose_answer_came_whole_is_used_again(answer: bytes, body: bytes) -> None:
+@pytest.mark.parametrize(("answer", "body"), REUSABLE.values(), ids=REUSABLE.keys())
+def test_a_connection_is_reused_after_a_complete_response(answer: bytes, body: bytes) -> None:
     with peer(answer, answer, answer) as server:
         http = client(server.port)
         assert {ask(http)[1] for _ in range(3)} == {body}
-        assert server.carried_by == [0, 0, 0]
+        assert server.connection_of == [0, 0, 0]
 
 
-@pytest.mark.parametrize(("answer", "body"), LAST.values(), ids=LAST.keys())
-def test_a_connection_that_may_end_or_that_holds_more_is_closed(answer: bytes, body: bytes) -> None:
+@pytest.mark.parametrize(("answer", "body"), NOT_REUSABLE.values(), ids=NOT_REUSABLE.keys())
+def test_a_connection_that_will_end_or_has_failed_is_not_reused(answer: bytes, body: bytes) -> None:
     with peer(answer, answer) as server:
         http = client(server.port)
         assert [ask(http)[1] for _ in range(2)] == [body, body]
-        assert server.carried_by == [0, 1]
+        assert server.connection_of == [0, 1]
 
 
-@pytest.mark.parametrize("answer", BROKEN.values(), ids=BROKEN.keys())
-def test_an_answer_that_ends_early_is_none(answer: bytes) -> None:
+@pytest.mark.parametrize("answer", INCOMPLETE.values(), ids=INCOMPLETE.keys())
+def test_an_incomplete_response_raises_disconnected(answer: bytes) -> None:
     with peer(answer) as server, pytest.raises(Disconnected):
         ask(client(server.port))
 
 
-@pytest.mark.parametrize("answer", ODD.values(), ids=ODD.keys())
-def test_what_is_no_http_or_has_no_end_is_no_answer(answer: bytes) -> None:
+@pytest.mark.parametrize("answer", NOT_HTTP.values(), ids=NOT_HTTP.keys())
+def test_an_invalid_or_endless_response_raises_not_http(answer: bytes) -> None:
     with peer(answer) as server, pytest.raises(NotHttp):
         ask(client(server.port))
 
 
-def test_more_than_the_answer_is_never_the_next_one() -> None:
+def test_bytes_after_a_response_are_not_the_next_response() -> None:
     more = OK + b"Content-Length: 4\r\n\r\nrent" + OK + b"Content-Length: 4\r\n\r\nfake"
     with peer(more, OK + b"Content-Length: 4\r\n\r\npaid") as server:
         http = client(server.port)
         assert [ask(http)[1], ask(http)[1]] == [b"rent", b"paid"]
 
 
-BODIES = {
+TOO_LARGE_BODIES = {
     "declared": b"Content-Length: 1001\r\n\r\n",
     "hidden": b"\r\n" + b"x" * 1001,
     "in chunks": b"Transfer-Encoding: chunked\r\n\r\n" + b"1\r\nx\r\n" * 1001 + b"0\r\n\r\n",
@@ -217,49 +221,49 @@ BODIES = {
 }
 
 
-@pytest.mark.parametrize("answer", BODIES.values(), ids=BODIES.keys())
-def test_a_body_ends_at_its_limit_however_it_comes(answer: bytes) -> None:
+@pytest.mark.parametrize("answer", TOO_LARGE_BODIES.values(), ids=TOO_LARGE_BODIES.keys())
+def test_a_body_above_the_limit_is_refused_in_every_framing(answer: bytes) -> None:
     with peer(OK + answer) as server, pytest.raises(TooLarge, match="1000 bytes"):
         ask(client(server.port), max_bytes=1000)
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "x-gzip", "GZIP"])
-def test_a_packed_body_is_unpacked(encoding: str) -> None:
+def test_a_gzip_body_is_decompressed(encoding: str) -> None:
     packed = gzip.compress(LONG)
     head = f"Content-Encoding: {encoding}\r\nContent-Length: {len(packed)}\r\n\r\n"
     with peer(OK + head.encode() + packed, OK + b"Content-Length: 0\r\n\r\n") as server:
         http = client(server.port)
         assert [ask(http)[1], ask(http)[1]] == [LONG, b""]
-        assert server.carried_by == [0, 0]
+        assert server.connection_of == [0, 0]
 
 
 @pytest.mark.parametrize("answer", [b"Content-Encoding: br\r\n\r\nrent", b"Content-Encoding: gzip\r\n\r\nrent"])
-def test_a_body_that_cannot_be_unpacked_is_refused(answer: bytes) -> None:
-    with peer(OK + answer + Peer.HANG_UP) as server, pytest.raises(Undecodable):
+def test_a_body_that_cannot_be_decompressed_is_refused(answer: bytes) -> None:
+    with peer(OK + answer + Peer.CLOSE) as server, pytest.raises(Undecodable):
         ask(client(server.port))
 
 
-def test_a_body_that_is_left_unread_closes_its_connection() -> None:
+def test_an_unread_body_closes_its_connection() -> None:
     with peer(OK + b"Content-Length: 4\r\n\r\nre", OK + b"Content-Length: 0\r\n\r\n") as server:
         http = client(server.port)
         with http.send("GET", "/a", None, Deadline.after(5)) as response:
             assert response.status == 200
         ask(http)
-        assert server.carried_by == [0, 1]
+        assert server.connection_of == [0, 1]
 
 
-def test_a_connection_that_the_peer_ended_meanwhile_is_not_asked() -> None:
+def test_a_pooled_connection_that_the_peer_closed_is_replaced() -> None:
     answer = OK + b"Content-Length: 0\r\n\r\n"
-    with peer(answer + Peer.HANG_UP, answer) as server:
+    with peer(answer + Peer.CLOSE, answer) as server:
         http = client(server.port)
         ask(http)
-        server.hung_up.acquire()
+        server.disconnects.acquire()
         ask(http)
-        assert server.carried_by == [0, 1]
+        assert server.connection_of == [0, 1]
 
 
 @pytest.mark.parametrize(("pool_size", "connections"), [(1, 3), (2, 2)])
-def test_no_more_connections_are_kept_than_the_pool_holds(pool_size: int, connections: int) -> None:
+def test_the_pool_keeps_no_more_connections_than_its_size(pool_size: int, connections: int) -> None:
     with StubUpstream() as stub:
         http = HttpClient(stub.url, headers={}, pool_size=pool_size)
         for _ in range(2):
@@ -271,7 +275,7 @@ def test_no_more_connections_are_kept_than_the_pool_holds(pool_size: int, connec
         assert stub.connections == connections
 
 
-def test_headers_come_merged_without_regard_to_case_and_trailers_not_at_all() -> None:
+def test_repeated_headers_are_merged_and_trailers_are_ignored() -> None:
     early = b"HTTP/1.1 103 Early Hints\r\nX-Odd: early\r\n\r\n"
     head = early + OK + b"X-Odd:  a\r\nx-odd: b\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nX-Late: c\r\n\r\n"
     with peer(head) as server, client(server.port).send("GET", "/a", None, Deadline.after(5)) as response:
@@ -279,7 +283,7 @@ def test_headers_come_merged_without_regard_to_case_and_trailers_not_at_all() ->
         assert response.headers == {"x-odd": "a, b", "transfer-encoding": "chunked"}
 
 
-def test_a_refusal_that_comes_before_the_body_was_sent_is_read() -> None:
+def test_a_response_that_arrives_before_the_whole_body_was_sent_is_returned() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def refuse() -> None:
@@ -298,7 +302,7 @@ def test_a_refusal_that_comes_before_the_body_was_sent_is_read() -> None:
             thread.join()
 
 
-def test_time_runs_out_while_sending_and_while_reading() -> None:
+def test_the_deadline_ends_sending_and_reading() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         for body in (None, b"x" * 32 * 2**20):
             started = time.monotonic()
@@ -308,7 +312,7 @@ def test_time_runs_out_while_sending_and_while_reading() -> None:
             assert late.value.was_sent
 
 
-DRIPS = {
+SLOW_RESPONSES = {
     "in the head": b"HTTP/1.1 200 OK\r\nX: ",
     "between headers": b"HTTP/1.1 200 OK\r\nX: y\r\n",
     "in the body": OK + b"Content-Length: 100000\r\n\r\n",
@@ -319,9 +323,9 @@ DRIPS = {
 
 
 @pytest.mark.parametrize("is_secure", [False, True], ids=["plain", "TLS"])
-@pytest.mark.parametrize("head", DRIPS.values(), ids=DRIPS.keys())
-def test_a_drip_of_single_bytes_ends_with_the_deadline(head: bytes, is_secure: bool, tmp_path: Path) -> None:
-    server_tls, client_tls = certified(tmp_path, "localhost")
+@pytest.mark.parametrize("head", SLOW_RESPONSES.values(), ids=SLOW_RESPONSES.keys())
+def test_the_deadline_ends_a_response_of_slow_single_bytes(head: bytes, is_secure: bool, tmp_path: Path) -> None:
+    server_tls, client_tls = tls_contexts(tmp_path, "localhost")
     with web_server(server_tls if is_secure else None) as web:
         web.pages["/a"] = dripping(head, drop=b"\0", every_seconds=0.02)
         url = web.url("", host="localhost", scheme="https" if is_secure else "http")
@@ -332,10 +336,10 @@ def test_a_drip_of_single_bytes_ends_with_the_deadline(head: bytes, is_secure: b
         assert 0.4 < time.monotonic() - started < 3
 
 
-def test_a_peer_that_takes_a_body_in_drips_is_left_at_the_deadline(tmp_path: Path) -> None:
-    server_tls, client_tls = certified(tmp_path, "localhost")
+def test_the_deadline_ends_a_call_to_a_peer_that_reads_slowly(tmp_path: Path) -> None:
+    server_tls, client_tls = tls_contexts(tmp_path, "localhost")
 
-    def sip(sock: socket.socket) -> None:
+    def receive_slowly(sock: socket.socket) -> None:
         sock.settimeout(0.2)
         with suppress(OSError):
             while sock.recv(16):
@@ -343,7 +347,7 @@ def test_a_peer_that_takes_a_body_in_drips_is_left_at_the_deadline(tmp_path: Pat
 
     for tls in (None, server_tls):
         with web_server(tls) as web:
-            web.pages["/a"] = sip
+            web.pages["/a"] = receive_slowly
             url = web.url("", host="localhost", scheme="https" if tls else "http")
             http = HttpClient(url, headers={}, addresses=["127.0.0.1"], tls=client_tls)
             started = time.monotonic()
@@ -353,7 +357,7 @@ def test_a_peer_that_takes_a_body_in_drips_is_left_at_the_deadline(tmp_path: Pat
             assert late.value.was_sent
 
 
-def test_a_deadline_that_has_passed_lets_nothing_out() -> None:
+def test_nothing_is_sent_after_the_deadline() -> None:
     with peer(OK) as server:
         with pytest.raises(TimedOut) as late:
             ask(client(server.port), seconds=-1)
@@ -361,9 +365,9 @@ def test_a_deadline_that_has_passed_lets_nothing_out() -> None:
         assert server.requests == []
 
 
-def test_a_kept_connection_gets_the_time_of_the_next_call() -> None:
+def test_a_reused_connection_has_the_deadline_of_the_new_call() -> None:
     with web_server() as web:
-        web.pages["/a"] = kept_alive()
+        web.pages["/a"] = responding_once()
         http = client(web.port)
         ask(http, seconds=60)
         started = time.monotonic()
@@ -373,8 +377,8 @@ def test_a_kept_connection_gets_the_time_of_the_next_call() -> None:
         assert len(web.heads) == 1  # over the same connection
 
 
-def kept_alive() -> Answer:
-    """One answer, and then silence."""
+def responding_once() -> Answer:
+    """Respond once and keep the connection open without another byte."""
 
     def answer(sock: socket.socket) -> None:
         sock.sendall(OK + b"Content-Length: 0\r\n\r\n")
@@ -383,8 +387,8 @@ def kept_alive() -> Answer:
     return answer
 
 
-def test_a_body_that_is_made_while_it_is_sent_arrives_with_its_length() -> None:
-    class Made:
+def test_a_streamed_body_is_sent_with_its_length() -> None:
+    class StreamedBody:
         def __len__(self) -> int:
             return 300_000
 
@@ -392,15 +396,17 @@ def test_a_body_that_is_made_while_it_is_sent_arrives_with_its_length() -> None:
             yield from (letter * 100_000 for letter in (b"a", b"b", b"c"))
 
     with peer(OK + b"Content-Length: 0\r\n\r\n") as server:
-        with client(server.port).send("POST", "/a", Made(), Deadline.after(5)):
+        with client(server.port).send("POST", "/a", StreamedBody(), Deadline.after(5)):
             pass
         head, _, body = server.requests[0].partition(b"\r\n\r\n")
     assert b"\r\nContent-Length: 300000" in head
     assert b"chunked" not in head
-    assert body == b"".join(Made())
+    assert body == b"".join(StreamedBody())
 
 
-def test_nothing_of_the_environment_and_no_cookie_is_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_cookie_and_no_proxy_or_credentials_of_the_environment_are_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     (tmp_path / "netrc").write_text("machine 127.0.0.1 login alice password secret\n")
@@ -415,14 +421,14 @@ def test_nothing_of_the_environment_and_no_cookie_is_sent(tmp_path: Path, monkey
     assert b"cookie" not in sent
 
 
-def test_a_redirect_is_an_answer_whose_body_nobody_reads() -> None:
+def test_the_body_of_a_redirect_is_not_read() -> None:
     head = b"HTTP/1.1 302 Found\r\nLocation: /b\r\nContent-Length: 1000000\r\n\r\n"
     with peer(head) as server, client(server.port).send("GET", "/a", None, Deadline.after(5)) as response:
         assert response.status == 302
         assert len(server.requests) == 1
 
 
-def test_only_the_given_addresses_are_connected_to() -> None:
+def test_the_client_connects_to_the_given_addresses_only() -> None:
     with peer(OK + b"Content-Length: 0\r\n\r\n") as server:
         url = f"http://127.0.0.1:{server.port}"
         with pytest.raises(NotConnected) as nowhere:
@@ -434,7 +440,7 @@ def test_only_the_given_addresses_are_connected_to() -> None:
         assert f"\r\nHost: everos.invalid:{server.port}\r\n".encode() in server.requests[0]
 
 
-def test_a_request_says_whom_it_asks_for_what_and_as_whom() -> None:
+def test_a_request_has_path_host_headers_credentials_and_body() -> None:
     with peer(OK + b"Content-Length: 0\r\n\r\n") as server:
         http = HttpClient(f"http://ever%40os:p%3Ass@127.0.0.1:{server.port}/base/", headers={"Accept": "text/plain"})
         ask(http, b'{"a": 1}')
@@ -450,20 +456,20 @@ def test_a_request_says_whom_it_asks_for_what_and_as_whom() -> None:
 
 
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="needs IPv6")
-def test_an_ipv6_address_is_reached_and_named_in_brackets() -> None:
+def test_the_host_header_has_an_ipv6_address_in_brackets() -> None:
     with peer(OK + b"Content-Length: 0\r\n\r\n", family=socket.AF_INET6) as server:
         ask(HttpClient(f"http://[::1]:{server.port}", headers={}))
         assert f"\r\nHost: [::1]:{server.port}\r\n".encode() in server.requests[0]
 
 
 @pytest.mark.parametrize("host", ["a..b", "x" * 70, "nobody.invalid"])
-def test_a_host_that_is_none_is_not_reached(host: str) -> None:
+def test_an_invalid_host_raises_not_connected(host: str) -> None:
     with pytest.raises(NotConnected, match="cannot be resolved") as unknown:
         ask(HttpClient(f"http://{host}", headers={}))
     assert not unknown.value.was_sent
 
 
-def test_who_does_not_listen_is_not_reached() -> None:
+def test_a_closed_port_raises_not_connected() -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
     with pytest.raises(NotConnected, match="Connection refused") as refused:
@@ -471,20 +477,20 @@ def test_who_does_not_listen_is_not_reached() -> None:
     assert not refused.value.was_sent
 
 
-def test_a_reset_comes_after_the_request_was_sent() -> None:
-    with peer(Peer.HANG_UP) as server, pytest.raises(HttpError) as reset:
+def test_was_sent_is_true_after_a_connection_reset() -> None:
+    with peer(Peer.CLOSE) as server, pytest.raises(HttpError) as reset:
         ask(client(server.port))
     assert reset.value.was_sent
 
 
 @pytest.mark.parametrize("value", ["a\r\nX: y", "a\n", "a\0", "ключ"])
-def test_a_header_that_no_line_can_hold_is_refused(value: str) -> None:
+def test_a_header_with_control_or_non_ascii_characters_is_refused(value: str) -> None:
     with pytest.raises(ValueError, match="Authorization"):
         HttpClient("http://localhost", headers={"Authorization": value})
 
 
-def test_a_certificate_that_nobody_vouches_for_ends_the_call_before_anything_is_sent(tmp_path: Path) -> None:
-    server_tls, _ = certified(tmp_path, "localhost")
+def test_nothing_is_sent_to_a_peer_with_an_untrusted_certificate(tmp_path: Path) -> None:
+    server_tls, _ = tls_contexts(tmp_path, "localhost")
     with peer(OK, wrap=partial(server_tls.wrap_socket, server_side=True)) as server:
         with pytest.raises(CertificateRejected) as rejected:
             ask(HttpClient(f"https://localhost:{server.port}", headers={}))
@@ -492,16 +498,16 @@ def test_a_certificate_that_nobody_vouches_for_ends_the_call_before_anything_is_
     assert not rejected.value.was_sent
 
 
-def test_connections_over_tls_are_used_again(tmp_path: Path) -> None:
-    server_tls, client_tls = certified(tmp_path, "localhost")
+def test_a_tls_connection_is_reused(tmp_path: Path) -> None:
+    server_tls, client_tls = tls_contexts(tmp_path, "localhost")
     answer = OK + b"Content-Length: 4\r\n\r\nrent"
     with peer(answer, answer, wrap=partial(server_tls.wrap_socket, server_side=True)) as server:
         http = HttpClient(f"https://localhost:{server.port}", headers={}, addresses=["127.0.0.1"], tls=client_tls)
         assert [ask(http, LONG)[1] for _ in range(2)] == [b"rent", b"rent"]
-        assert server.carried_by == [0, 0]
+        assert server.connection_of == [0, 0]
 
 
-def test_a_moment_to_come_again_is_read_in_both_forms() -> None:
+def test_retry_after_is_read_as_seconds_and_as_date() -> None:
     now = datetime(2026, 11, 20, tzinfo=UTC)
     values = {
         "17": 17,
@@ -514,3 +520,10 @@ def test_a_moment_to_come_again_is_read_in_both_forms() -> None:
         answer = OK + f"Retry-After: {value}\r\nContent-Length: 0\r\n\r\n".encode()
         with peer(answer) as server, client(server.port).send("GET", "/a", None, Deadline.after(5)) as response:
             assert response.retry_after_seconds(now) == seconds
+
+
+def test_chunks_yields_the_whole_source_up_to_its_limit() -> None:
+    data = b"x" * (2 * CHUNK_BYTES + 1)
+    assert b"".join(chunks(io.BytesIO(data), len(data))) == data
+    with pytest.raises(LimitExceeded):
+        list(chunks(io.BytesIO(b"1234"), 3))

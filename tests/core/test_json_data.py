@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.json_data import place_of_nul, repeated_name, without_base64
+from core.json_data import path_of_nul, repeated_key, without_base64
 
 KEYS = st.sampled_from(["base64", "BASE64", "Base64", "base32", "text", "base64 "])
 DATA = st.recursive(
@@ -17,28 +17,28 @@ DATA = st.recursive(
 )
 
 
-def plainly(value: Any) -> Any:
+def expected_without_base64(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: plainly(item) for key, item in value.items() if key.lower() != "base64"}
-    return [plainly(item) for item in value] if isinstance(value, list) else value
+        return {key: expected_without_base64(item) for key, item in value.items() if key.lower() != "base64"}
+    return [expected_without_base64(item) for item in value] if isinstance(value, list) else value
 
 
 @given(DATA)
-def test_file_contents_are_left_out_at_any_depth_and_nothing_else(value: Any) -> None:
+def test_only_base64_values_are_removed_at_any_depth(value: Any) -> None:
     before = copy.deepcopy(value)
-    assert json.dumps(without_base64(value)) == json.dumps(plainly(value))
+    assert json.dumps(without_base64(value)) == json.dumps(expected_without_base64(value))
     assert value == before
 
 
-def test_data_without_file_contents_is_not_copied() -> None:
+def test_data_without_base64_is_not_copied() -> None:
     value = {"text": "hello", "items": [{"name": "base64"}]}
     assert without_base64(value) is value
 
 
 @given(DATA, st.booleans())
-def test_no_name_is_given_twice_in_what_was_written_from_a_value(value: Any, is_ascii: bool) -> None:
+def test_serialized_values_have_no_repeated_key(value: Any, is_ascii: bool) -> None:
     written = json.dumps(value, ensure_ascii=is_ascii).encode(errors="surrogatepass")
-    assert repeated_name(written) is None
+    assert repeated_key(written) is None
 
 
 @pytest.mark.parametrize(
@@ -54,12 +54,12 @@ def test_no_name_is_given_twice_in_what_was_written_from_a_value(value: Any, is_
         (b'[{"text": "a"}, {"text": "\\u003a"}]', None),
     ],
 )
-def test_a_name_given_twice_is_found_at_any_depth(data: bytes, name: str | None) -> None:
-    """Of two values one would go without a word."""
-    assert repeated_name(data) == name
+def test_a_repeated_key_is_found_at_any_depth(data: bytes, name: str | None) -> None:
+    """A parser would silently drop one of the values."""
+    assert repeated_key(data) == name
 
 
-def test_a_nul_is_found_where_it_stands() -> None:
-    assert place_of_nul({"a": 1, "messages": [{"content": "x"}, {"content": "a\0b"}]}) == ("messages", "1", "content")
-    assert place_of_nul({"filters": {"a\0b": 1}}) == ("filters",)
-    assert place_of_nul({"a": ["b", None, 1.5]}) is None
+def test_the_path_of_a_nul_is_returned() -> None:
+    assert path_of_nul({"a": 1, "messages": [{"content": "x"}, {"content": "a\0b"}]}) == ("messages", "1", "content")
+    assert path_of_nul({"filters": {"a\0b": 1}}) == ("filters",)
+    assert path_of_nul({"a": ["b", None, 1.5]}) is None

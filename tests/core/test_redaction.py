@@ -1,4 +1,4 @@
-"""Secrets are taken out of anything that may be logged."""
+"""Secrets are removed from everything that may be logged."""
 
 from __future__ import annotations
 
@@ -71,12 +71,12 @@ HARMLESS_NAMES = [
 
 
 @pytest.mark.parametrize("name", SECRET_NAMES)
-def test_a_field_with_a_secret_name_is_hidden(name: str) -> None:
+def test_fields_with_secret_names_are_redacted(name: str) -> None:
     assert redact({name: "open sesame"}) == {name: REDACTED}
 
 
 @pytest.mark.parametrize("name", HARMLESS_NAMES)
-def test_an_ordinary_field_is_kept(name: str) -> None:
+def test_other_fields_are_kept(name: str) -> None:
     assert not is_secret_name(name)
     assert redact({name: "open sesame"}) == {name: "open sesame"}
 
@@ -97,7 +97,7 @@ SENTENCES = (
 
 
 @pytest.mark.parametrize("sentence", SENTENCES)
-def test_a_secret_inside_a_sentence_is_hidden(sentence: str) -> None:
+def test_secrets_inside_texts_are_redacted(sentence: str) -> None:
     assert SECRET not in redact_text(sentence)
     assert SECRET not in str(redact({"note": ["and", {"then": sentence}]}))
 
@@ -110,20 +110,20 @@ json_values = st.recursive(
 
 
 @given(json_values, st.sampled_from(SECRET_NAMES), st.lists(st.sampled_from(["list", "dict"]), max_size=MAX_DEPTH + 4))
-def test_no_planted_secret_survives_at_any_depth(beside: Any, name: str, nesting: list[str]) -> None:
-    value: Any = {name: SECRET, "beside": beside, "said": f"my key is uk_{SECRET}"}
+def test_secrets_are_redacted_at_any_depth(others: Any, name: str, nesting: list[str]) -> None:
+    value: Any = {name: SECRET, "beside": others, "said": f"my key is uk_{SECRET}"}
     for kind in nesting:
-        value = [beside, value] if kind == "list" else {"inner": value, "beside": beside}
+        value = [others, value] if kind == "list" else {"inner": value, "beside": others}
     assert SECRET not in str(redact(value))
 
 
-def test_redaction_leaves_its_input_alone() -> None:
+def test_redact_does_not_change_its_input() -> None:
     body = {"user_key": "uk_abc", "list": [{"token": "t"}]}
     redact(body)
     assert body == {"user_key": "uk_abc", "list": [{"token": "t"}]}
 
 
-def test_log_records_of_any_library_are_cleaned_with_their_traceback(caplog: pytest.LogCaptureFixture) -> None:
+def test_log_records_and_tracebacks_of_any_library_are_redacted(caplog: pytest.LogCaptureFixture) -> None:
     key = f"uk_{secrets.token_urlsafe(32)}"
     logger = logging.getLogger("some.library")
     caplog.handler.addFilter(RedactingFilter())
@@ -159,6 +159,6 @@ def test_log_records_of_any_library_are_cleaned_with_their_traceback(caplog: pyt
     ),
     st.sampled_from(["p4ssw0rd", "p4ss@host", "p4ss=="]),
 )
-def test_the_quick_look_lets_nothing_pass_that_the_full_look_finds(before: str, mark: str, rest: str) -> None:
+def test_the_search_for_marks_skips_no_text_that_the_pattern_matches(before: str, mark: str, rest: str) -> None:
     text = before + mark + rest
     assert redact_text(text) == _SECRET_VALUE.sub(REDACTED, text)

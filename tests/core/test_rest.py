@@ -30,7 +30,7 @@ def parse(data: bytes, **view: Any) -> Any:
     return rest.JsonParser().parse(io.BytesIO(data), parser_context={"view": SimpleNamespace(**view)})
 
 
-def test_a_body_that_is_no_json_is_400() -> None:
+def test_a_body_that_is_not_json_is_400() -> None:
     with pytest.raises(errors.BadRequest, match="not valid JSON"):
         parse(b"{")
 
@@ -39,13 +39,13 @@ def test_an_empty_body_is_an_empty_object() -> None:
     assert parse(b"") == {}
 
 
-def test_a_body_over_the_cap_of_its_view_is_413() -> None:
+def test_a_body_above_the_limit_of_its_view_is_413() -> None:
     assert parse(b'{"a":1}', max_json_bytes=7) == {"a": 1}
     with pytest.raises(errors.TooLarge, match="at most 6 bytes"):
         parse(b'{"a":1}', max_json_bytes=6)
 
 
-def test_nesting_is_counted_before_anything_is_built() -> None:
+def test_a_body_that_nests_too_deep_is_refused_before_parsing() -> None:
     assert parse(b"[" * 64 + b"]" * 64) is not None
     with pytest.raises(errors.TooLarge, match="64 levels"):
         parse(b"[" * 65 + b"]" * 65)
@@ -71,13 +71,13 @@ json_values = st.recursive(
 
 
 @given(json_values)
-def test_the_count_agrees_with_the_parsed_value(value: Any) -> None:
+def test_the_counted_depth_is_that_of_the_parsed_value(value: Any) -> None:
     data, depth = json.dumps(value, ensure_ascii=False).encode(errors="ignore"), depth_of(value)
     assert rest.json_depth_exceeds(data, depth - 1) == (depth > 0)
     assert not rest.json_depth_exceeds(data, depth)
 
 
-def test_a_string_without_end_costs_one_pass() -> None:
+def test_an_unterminated_string_is_scanned_in_linear_time() -> None:
     started = time.perf_counter()
     rest.json_depth_exceeds(b'"' + b'\\"' * 1_000_000, 64)
     assert time.perf_counter() - started < 5
@@ -86,23 +86,23 @@ def test_a_string_without_end_costs_one_pass() -> None:
 @pytest.mark.parametrize(
     ("data", "field"), [(b'{"a":"\\u0000"}', "a"), (b'{"a":[{"\\u0000":1}]}', "a.0"), (b'{"\\u0000":1}', "body")]
 )
-def test_nul_is_refused_wherever_it_stands(data: bytes, field: str) -> None:
+def test_nul_characters_are_refused_in_keys_and_values(data: bytes, field: str) -> None:
     with pytest.raises(errors.InvalidInput, match="NUL") as caught:
         parse(data)
     assert caught.value.errors[0].field == field
 
 
-def test_a_name_that_is_given_twice_is_refused() -> None:
+def test_repeated_fields_are_refused() -> None:
     with pytest.raises(errors.InvalidInput, match="query: is given twice"):
         parse(b'{"query": "tea", "query": "coffee"}')
 
 
-def test_half_a_character_is_refused() -> None:
+def test_a_lone_surrogate_is_refused() -> None:
     with pytest.raises(errors.BadRequest):
         parse(b'{"a":"\\ud800"}')
 
 
-def test_every_wrong_field_is_named_and_no_value_repeated() -> None:
+def test_every_invalid_field_is_named_without_its_value() -> None:
     with pytest.raises(errors.InvalidInput) as caught:
         rest.parse(Order, {"lines": [{"name": "a", "count": "3"}, {"count": 1}], "user_kay": "uk_secret"})
     assert [item.field for item in caught.value.errors] == ["lines.0.count", "lines.1.name", "user_kay"]
@@ -112,7 +112,7 @@ def test_every_wrong_field_is_named_and_no_value_repeated() -> None:
 
 
 @pytest.mark.parametrize("data", [[], "x", 3, None])
-def test_a_body_that_is_no_object_is_400(data: Any) -> None:
+def test_a_body_that_is_not_an_object_is_400(data: Any) -> None:
     with pytest.raises(errors.BadRequest, match="JSON object"):
         rest.parse(Order, data)
 
@@ -122,12 +122,12 @@ def test_a_problem_has_the_same_members_for_every_error() -> None:
         assert set(rest.problem(error)) == {"type", "title", "status", "detail", "code", "errors"}
 
 
-def test_a_problem_says_when_to_come_back_and_how_to_sign_in() -> None:
+def test_a_problem_has_retry_after_and_www_authenticate_headers() -> None:
     assert rest.problem_headers(errors.TooManyRequests("Slow down.", retry_after_seconds=7)) == {"Retry-After": "7"}
     assert rest.problem_headers(errors.Unauthenticated("Who?")) == {"WWW-Authenticate": "Bearer"}
 
 
-def test_the_frameworks_refusals_speak_our_words_and_defects_stay_defects() -> None:
+def test_django_exceptions_become_gateway_errors_and_others_do_not() -> None:
     found = rest.as_gateway_error(Http404("x"))
     assert found is not None
     assert (found.status, found.code) == (404, "not_found")
@@ -147,11 +147,11 @@ class Shop(rest.Body):
     ("field", "value", "sentence"),
     [
         ("name", 5, "must be text"),
-        ("name", "", "must have at least 1 character"),
+        ("name", "", "must not be empty"),
         ("name", "abcd", "must have at most 3 characters"),
         ("open", "yes", "must be true or false"),
         ("lines", {}, "must be a list"),
-        ("lines", [], "must have at least 1 item"),
+        ("lines", [], "must not be empty"),
         ("lines.0", ["1"], "must be a whole number"),
         ("rate", "x", "must be a number"),
         ("rate", 2, "must be less than or equal to 1"),
@@ -159,7 +159,7 @@ class Shop(rest.Body):
         ("order", [], "must be an object"),
     ],
 )
-def test_a_wrong_field_is_told_what_it_must_be(field: str, value: Any, sentence: str) -> None:
+def test_field_errors_name_the_valid_values(field: str, value: Any, sentence: str) -> None:
     with pytest.raises(errors.InvalidInput) as caught:
         rest.parse(Shop, {field.partition(".")[0]: value})
     assert [(item.field, item.message) for item in caught.value.errors] == [(field, sentence)]

@@ -1,4 +1,4 @@
-"""Real files of many kinds, where the folder beside the project holds them."""
+"""The corpus of real files of many types, from `../shared/corpus`."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tests.conftest import SHARED
 CORPUS = SHARED / "corpus"
 needs_corpus = pytest.mark.skipif(not CORPUS.exists(), reason="the corpus (../shared/corpus) is not on this machine")
 
-_MANIFEST_ERRORS = {"tika/testPPT.pptx": "Black Panther"}
-"""Its manifest expects words that stand in no part of the file; these do."""
+_CORRECTIONS = {"tika/testPPT.pptx": "Black Panther"}
+"""Expected texts that replace those of the manifest, which the files do not contain."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """A file with what must happen to it: see the corpus's own description of `kind`."""
+    """A file with its expected result. The corpus documents the values of `kind`."""
 
     path: Path
     mime: str | None
@@ -33,6 +33,6 @@ def samples() -> list[Sample]:
         return []
     lines = [json.loads(line) for line in manifest.read_text().splitlines()]
     return [
-        Sample(CORPUS / line["file"], line["mime"], line["kind"], _MANIFEST_ERRORS.get(line["file"], line["expect"]))
+        Sample(CORPUS / line["file"], line["mime"], line["kind"], _CORRECTIONS.get(line["file"], line["expect"]))
         for line in lines
     ]

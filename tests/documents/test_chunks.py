@@ -1,4 +1,4 @@
-"""Passages hold the whole document, once, in order, cut where a reader would pause."""
+"""Passages cover the whole document once and in order, and end at natural breaks."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from documents.chunks import split
-from documents.document import Block, Document
+from documents.document import Block, Document, split
 
 
 def _document(*texts: str) -> Document:
@@ -46,23 +45,23 @@ def test_numbers_are_not_cut_at_their_points() -> None:
     assert _texts(_document("The total is 3.14159 euros and 1,234,567 cents"), 20)[0] == "The total is 3.14159"
 
 
-def test_without_sentences_commas_and_spaces_do() -> None:
+def test_without_sentences_text_is_cut_at_commas_and_spaces() -> None:
     assert _texts(_document("alpha beta gamma delta"), 11) == ["alpha beta", "gamma delta"]
     assert _texts(_document("甲乙丙丁，戊己庚辛，壬癸"), 6) == ["甲乙丙丁，", "戊己庚辛，", "壬癸"]
 
 
-def test_without_any_pause_the_cut_is_hard() -> None:
+def test_text_without_breaks_is_cut_at_the_limit() -> None:
     assert _texts(_document("x" * 25), 10) == ["x" * 10, "x" * 10, "x" * 5]
 
 
 @pytest.mark.parametrize("unit", ["e\u0301", "👩\u200d👩\u200d👧", "👍🏽", "🇨🇭", "\ud83d\ude00", "ก็"])
-def test_what_people_see_as_one_character_is_not_cut(unit: str) -> None:
+def test_grapheme_clusters_are_not_cut(unit: str) -> None:
     passages = _texts(_document(unit * 40), len(unit) * 3 + 1)
     assert all(len(passage) % len(unit) == 0 for passage in passages)
     assert "".join(passages) == unit * 40
 
 
-def test_endless_combining_marks_are_cut_at_the_limit_all_the_same() -> None:
+def test_endless_combining_marks_are_cut_at_the_limit() -> None:
     assert max(map(len, _texts(_document("a" + "\u0301" * 5000), 800))) == 800
 
 
@@ -82,7 +81,7 @@ def test_pages_and_headings_are_not_mixed() -> None:
     ]
 
 
-def test_a_title_joins_its_subtitle() -> None:
+def test_consecutive_headings_start_one_passage() -> None:
     blocks = (
         Block("Report", None, "Report", "heading"),
         Block("Part 1", None, "Part 1", "heading"),
@@ -92,7 +91,7 @@ def test_a_title_joins_its_subtitle() -> None:
     assert (passage.text, passage.heading) == ("Report\n\nPart 1\n\nText", "Part 1")
 
 
-def test_a_table_is_cut_between_rows_and_carries_its_header() -> None:
+def test_a_table_is_cut_between_rows_and_its_header_is_repeated() -> None:
     rows = ["name | price", *(f"item {number} | {number * 7}" for number in range(30))]
     document = Document((Block("\n".join(rows), None, "Prices", "table"), Block("after", None, "Prices")))
     passages = split(document, 100)
@@ -142,13 +141,13 @@ def test_every_character_is_in_exactly_one_passage(document: Document, max_chars
 
 
 @given(st.text(alphabet="ae\u0301\u0300\u0302", min_size=10, max_size=200).filter(lambda text: text[0] in "ae"))
-def test_no_passage_begins_with_a_mark_of_the_character_before(text: str) -> None:
+def test_no_passage_begins_with_a_combining_mark(text: str) -> None:
     longest = max(len(run) for run in text.replace("a", " ").replace("e", " ").split(" ")) + 1
     for passage in split(_document(text), max(longest, 5)):
         assert not unicodedata.combining(passage.text[0])
 
 
-def test_a_page_is_where_the_passage_begins() -> None:
+def test_all_passages_of_a_block_have_its_page_and_heading() -> None:
     document = Document((Block("word " * 300, 7, "H"),))
     assert {(passage.page, passage.heading) for passage in split(document)} == {(7, "H")}
 

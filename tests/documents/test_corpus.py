@@ -1,4 +1,4 @@
-"""Each file of the corpus does what its kind demands."""
+"""Each file of the corpus gives the result that its kind requires."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import re
 import pytest
 
 from core.errors import Unreadable
-from documents.chunks import split
-from documents.document import Document
+from documents.document import Document, split
 from documents.reader import read_document
 from documents.sniff import HEAD_BYTES, sniff
 from tests.documents.corpus import Sample, needs_corpus, samples
@@ -29,31 +28,31 @@ def _of(*kinds: str) -> pytest.MarkDecorator:
 
 
 @_of("text")
-def test_words_of_a_document_come_out(sample: Sample) -> None:
+def test_the_text_of_a_document_is_read(sample: Sample) -> None:
     document = _read(sample)
     assert sample.expect in document.text
-    assert not re.search(r"\[cmt:|!\[|style_name|\[Image", document.text), "the parser's own marks"
+    assert not re.search(r"\[cmt:|!\[|style_name|\[Image", document.text), "markup of the parser"
     assert any(sample.expect in passage.text for passage in split(document))
 
 
 @_of("empty", "media")
-def test_what_has_no_text_gives_none(sample: Sample) -> None:
+def test_files_without_text_give_empty_documents(sample: Sample) -> None:
     assert _read(sample) == Document(())
 
 
 @_of("limit")
-def test_what_cannot_be_read_is_refused_in_words(sample: Sample) -> None:
+def test_unreadable_files_are_rejected_with_an_explanation(sample: Sample) -> None:
     with pytest.raises(Unreadable, match=r"encrypted|damaged|of type"):
         _read(sample)
 
 
 @_of("any")
-def test_difficult_scripts_come_out_somehow(sample: Sample) -> None:
+def test_difficult_scripts_give_some_text(sample: Sample) -> None:
     assert _read(sample).text
 
 
 @pytest.mark.parametrize("sample", [s for s in _ALL if s.mime], ids=lambda sample: sample.path.name)
-def test_bytes_say_the_type_with_and_without_the_name(sample: Sample) -> None:
+def test_the_type_is_detected_with_and_without_the_name(sample: Sample) -> None:
     with sample.path.open("rb") as file:
         head = file.read(HEAD_BYTES)
     assert sniff(head, sample.path.name, sample.mime) == sample.mime

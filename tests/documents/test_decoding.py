@@ -1,4 +1,4 @@
-"""Bytes become the text that was written, whatever the encoding."""
+"""Text is decoded correctly from every supported encoding."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _TEXTS = {
 
 @pytest.mark.parametrize(("encoding", "text"), [(encoding, text) for encoding in _TEXTS for text in _TEXTS[encoding]])
 @pytest.mark.parametrize("before", ["", "id,name\n1,"])
-def test_text_in_each_encoding_comes_back(encoding: str, text: str, before: str) -> None:
+def test_text_in_each_encoding_is_decoded(encoding: str, text: str, before: str) -> None:
     data = (before + text).encode(encoding)
     assert decode(data) == before + text
     assert is_text(data)
 
 
-def test_one_bad_byte_does_not_spoil_the_rest() -> None:
+def test_one_invalid_byte_does_not_change_the_rest() -> None:
     assert decode("合同付款日期在三十天之内".encode() + b"\xff" + "，请确认".encode()).startswith("合同付款日期")
 
 
@@ -40,18 +40,18 @@ def test_a_character_cut_at_the_end_is_dropped() -> None:
     assert decode("合同".encode()[:-1]) == "合"
 
 
-def test_a_declared_encoding_counts_only_when_it_fits() -> None:
+def test_a_declared_encoding_is_used_only_if_it_decodes() -> None:
     assert detect("Привет".encode("cp1251"), declared="windows-1251") == "windows-1251"
     assert detect("合同".encode(), declared="gbk") == "utf-8"
     assert detect(b"caf\xe9", declared="no-such-encoding") == "cp1252"
 
 
 @pytest.mark.parametrize("data", [b"\x00\x01\x02\x03", b"\x7fELF\x02\x01\x01\x00", b"\xff\xfe" + bytes(range(256))])
-def test_binary_is_no_text(data: bytes) -> None:
+def test_binary_data_is_not_text(data: bytes) -> None:
     assert not is_text(data)
 
 
-def test_what_no_store_accepts_is_gone() -> None:
+def test_characters_that_databases_reject_are_removed() -> None:
     assert clean("\ufeffa\x00b\x1b\ud800c\r\nd\re\tf") == "abc\nd\ne\tf"
 
 
@@ -63,7 +63,7 @@ def test_any_bytes_become_storable_text(data: bytes) -> None:
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=("Cs", "Cc", "Cn")), min_size=1))
-def test_utf8_always_comes_back(text: str) -> None:
+def test_utf8_is_always_decoded(text: str) -> None:
     data = text.encode()
     if not data.startswith((b"\xff\xfe", b"\xfe\xff")):
         assert decode(data) == clean(text)

@@ -1,4 +1,4 @@
-"""The type of a file is what its bytes say."""
+"""The bytes of a file determine its type."""
 
 from __future__ import annotations
 
@@ -56,17 +56,17 @@ _SIGNATURES = {
 
 
 @pytest.mark.parametrize(("mime", "head"), _SIGNATURES.items(), ids=_SIGNATURES)
-def test_bytes_alone_say_the_type(mime: str, head: bytes) -> None:
+def test_the_type_is_detected_from_the_bytes(mime: str, head: bytes) -> None:
     assert sniff(head, "unnamed", None) == mime
 
 
 @pytest.mark.parametrize(("mime", "head"), _SIGNATURES.items(), ids=_SIGNATURES)
-def test_the_usual_name_and_the_true_claim_agree(mime: str, head: bytes) -> None:
+def test_matching_name_and_declared_type_are_accepted(mime: str, head: bytes) -> None:
     if mime != mt.OCTET_STREAM:
         assert sniff(head, f"Файл 文件{extension_of(mime).upper()}", f"{mime}; charset=utf-8") == mime
 
 
-_LIES = {
+_CONTRADICTIONS = {
     "program as picture": (_ELF, "cat.png"),
     "archive as picture": (_PLAIN_ZIP, "cat.png"),
     "archive as document": (_PLAIN_ZIP, "letter.docx"),
@@ -83,14 +83,14 @@ _LIES = {
 }
 
 
-@pytest.mark.parametrize(("head", "name"), _LIES.values(), ids=_LIES)
-def test_bytes_that_contradict_the_name_are_refused(head: bytes, name: str) -> None:
+@pytest.mark.parametrize(("head", "name"), _CONTRADICTIONS.values(), ids=_CONTRADICTIONS)
+def test_bytes_that_contradict_the_name_are_rejected(head: bytes, name: str) -> None:
     with pytest.raises(TypeMismatch, match=r"content is .* says"):
         sniff(head, name, None)
 
 
-@pytest.mark.parametrize(("head", "name"), _LIES.values(), ids=_LIES)
-def test_bytes_that_contradict_the_claim_are_refused(head: bytes, name: str) -> None:
+@pytest.mark.parametrize(("head", "name"), _CONTRADICTIONS.values(), ids=_CONTRADICTIONS)
+def test_bytes_that_contradict_the_declared_type_are_rejected(head: bytes, name: str) -> None:
     with pytest.raises(TypeMismatch):
         sniff(head, "unnamed", mt.by_name(name))
 
@@ -107,7 +107,7 @@ def test_bytes_that_contradict_the_claim_are_refused(head: bytes, name: str) -> 
         (b"<html><script>alert(1)</script>%PDF-1.4\n1 0 obj", "page.html"),
     ],
 )
-def test_files_of_two_kinds_are_refused(head: bytes, name: str) -> None:
+def test_files_of_two_types_are_rejected(head: bytes, name: str) -> None:
     with pytest.raises(TypeMismatch):
         sniff(head, name, None)
 
@@ -152,16 +152,16 @@ def test_files_of_two_kinds_are_refused(head: bytes, name: str) -> None:
         (b"", "unnamed", "text/csv", "text/csv"),
     ],
 )
-def test_name_and_claim_make_the_type_finer(head: bytes, name: str, claim: str | None, mime: str) -> None:
+def test_name_and_declared_type_refine_the_type(head: bytes, name: str, claim: str | None, mime: str) -> None:
     assert sniff(head, name, claim) == mime
 
 
-def test_a_cut_document_is_still_a_document() -> None:
+def test_a_truncated_document_is_recognized() -> None:
     whole = _SIGNATURES[mt.DOCX]
     assert sniff(whole[:300], "cut.docx", None) == mt.DOCX
 
 
-def test_only_the_head_counts() -> None:
+def test_only_the_first_bytes_are_read() -> None:
     assert sniff(b"a" * 8192 + _ELF, "notes.txt", None) == mt.PLAIN
 
 
@@ -190,17 +190,17 @@ def test_only_the_head_counts() -> None:
         (None, "unnamed", "doc"),
     ],
 )
-def test_content_types_follow_the_table(mime: str | None, name: str, content_type: str) -> None:
+def test_content_types(mime: str | None, name: str, content_type: str) -> None:
     assert content_type_of(mime, name) == content_type
 
 
-def test_extensions_are_ours_whatever_the_type_says() -> None:
+def test_extensions_are_from_a_fixed_set() -> None:
     assert extension_of("application/PDF; a=b") == ".pdf"
     assert extension_of("text/x-../../etc") == ".txt"
     assert extension_of("../../etc/passwd") == ".bin"
 
 
-def test_every_known_ending_leads_back_to_its_type() -> None:
+def test_every_known_extension_maps_to_its_type() -> None:
     for mime in mt.EXTENSIONS:
         assert mt.by_name("x" + extension_of(mime)) == mime
 
@@ -216,7 +216,7 @@ _claims = st.one_of(st.none(), st.text(max_size=30), st.sampled_from([*mt.EXTENS
 
 
 @given(_heads, _names, _claims)
-def test_any_bytes_have_a_type_of_ours_or_contradict(head: bytes, name: str, claim: str | None) -> None:
+def test_any_bytes_have_a_known_type_or_contradict_their_name(head: bytes, name: str, claim: str | None) -> None:
     try:
         found = sniff(head, name, claim)
     except TypeMismatch:

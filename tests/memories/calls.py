@@ -1,4 +1,4 @@
-"""What the tests of these endpoints do all the time."""
+"""Calls of the API that tests share."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import Any
 import orjson
 from django.core.files.uploadedfile import SimpleUploadedFile
 
+from accounts.audit import Actor
 from engines.registry import get_engine
+from resources.services import purge
 from store.models import Memory
 from store.types import ContentItem, Message
 from tests.conftest import Person
@@ -17,7 +19,7 @@ CONTRACT = "The payment is due within thirty days of receipt of the invoice.\n\n
 
 
 def call(person: Person, method: str, path: str, *, status: int = 200, **fields: Any) -> dict[str, Any]:
-    """Sends the fields as JSON, or as query where the method has no body, and returns the answer."""
+    """Send the fields as JSON, or as query for GET, and return the response body."""
     if method == "get":
         response = person.client.get(path, fields)
     else:
@@ -31,7 +33,7 @@ def id_of(text: str) -> str:
 
 
 def say(person: Person, session_id: str, *texts: str, flush: bool = True) -> None:
-    """Remembers what the person said."""
+    """Add messages of the person to a session."""
     engine = get_engine()
     messages = [
         Message(person.user_id, "user", NOON_MS + index, (ContentItem("text", text=text),))
@@ -47,6 +49,12 @@ def upload(person: Person, name: str = "contract.txt", text: str = CONTRACT, **f
     response = person.client.post("/resources", {"file": file, **fields})
     assert response.json().get("status") == "extracted", response.content
     return dict(response.json())
+
+
+def purge_resource(person: Person, resource_id: str) -> None:
+    """Delete a resource and purge it at once."""
+    call(person, "delete", f"/resources/{resource_id}")
+    assert purge(resource_id, actor=Actor.command("tests"))
 
 
 def search(person: Person, query: str = "payment", *, status: int = 200, **fields: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""An engine that answers what a test tells it to, and remembers what it was asked."""
+"""A scripted engine, which records the requests that it receives."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from store.types import Hit, Message, Owner, SearchRequest, SearchResult
 
 
 def hit(memory_id: str, score: float | None = 0.5, **values: Any) -> Hit:
-    """A found episode of `chat:c1`; any field can be given."""
+    """Return a hit, by default an episode of `chat:c1`."""
     fields: dict[str, Any] = {
         "memory_type": "episode",
         "session_id": "chat:c1",
@@ -22,7 +22,7 @@ def hit(memory_id: str, score: float | None = 0.5, **values: Any) -> Hit:
 
 
 class ScriptedEngine:
-    """Answers the n-th request of a search with the n-th list of hits."""
+    """An engine that returns the n-th list of hits for the n-th request of a search."""
 
     label = "scripted"
     is_external = False
@@ -30,18 +30,21 @@ class ScriptedEngine:
     def __init__(self, *answers: Sequence[Hit], degraded: str | None = None) -> None:
         self.answers = answers
         self.degraded = degraded
-        self.asked: list[SearchRequest] = []
+        self.received: list[SearchRequest] = []
         self.calls = 0
 
     def search(self, owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResult]:
         self.calls += 1
-        self.asked += requests
+        self.received += requests
         return [
             SearchResult(tuple(hits), "keyword", self.degraded) for hits, _ in zip(self.answers, requests, strict=True)
         ]
 
     def add(self, owner: Owner, session_id: str, messages: Sequence[Message]) -> AddResult:
         raise NotImplementedError
+
+    def describe(self, owner: Owner, session_id: str, message: Message) -> bool:
+        return False
 
     def flush(self, owner: Owner, session_id: str) -> FlushResult:
         raise NotImplementedError

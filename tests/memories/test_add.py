@@ -6,23 +6,23 @@ import base64
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from django.test import Client
 
-from accounts.principal import Principal
+from accounts.audit import Actor
 from core.errors import EngineRefused, EngineUnavailable, NoSpace, OutcomeUnknown
-from memories.api.schemas.common import MAX_SAID_MS
+from memories.api.schemas.messages import MAX_TIMESTAMP_MS
 from memories.services import files
-from memories.services.add import AddCommand, Part, Said, add
+from memories.services.add import AddCommand, NewContentItem, NewMessage, add
 from resources.models import Attachment
+from resources.services import purge
 from store.models import Memory
 from tests.conftest import Person
 from tests.fake_engine import RecordingEngine
 from tests.memories.calls import NOON_MS, call, id_of, search, texts, upload
 
-EVERYWHERE = {"scope": ["all_user_memory"]}
+ALL_MEMORIES = {"scope": ["all_user_memory"]}
 PIXEL = b"\x89PNG\r\n\x1a\n" + bytes(40)
 
 
@@ -48,16 +48,16 @@ def stored(storage: Path) -> list[Path]:
 
 
 @pytest.fixture(autouse=True)
-def no_leftovers(storage: Path) -> Iterator[None]:
-    """Whatever happens, nothing stays on its way."""
+def check_incoming_files(storage: Path) -> Iterator[None]:
+    """Check that no test leaves a temporary file."""
     yield
     assert not list((storage / ".incoming").glob("*"))
 
 
-# --- what is said ----------------------------------------------------------------------------------------------------
+# --- messages --------------------------------------------------------------------------------------------------------
 
 
-def test_the_documents_own_example(alice: Person, settings: Any) -> None:
+def test_the_documented_example_is_accepted(alice: Person, settings: Any) -> None:
     settings.MEMORY_GATEWAY_FILE_URI_ROOTS = ["/home/tom/memory-gateway/tests"]
     answer = send(
         alice,
@@ -89,32 +89,32 @@ def test_the_documents_own_example(alice: Person, settings: Any) -> None:
     assert "偏好" in texts(search(alice, "偏好", conversation_id="c_456"))[0]
 
 
-def test_plain_text_is_found_at_once(alice: Person) -> None:
+def test_a_message_is_found_before_the_flush(alice: Person) -> None:
     send(alice, message("the car is red"))
     (result,) = search(alice, "car", conversation_id="c_456")["results"]
     assert (result["text"], result["memory_type"]) == ("the car is red", "unprocessed_message")
 
 
-def test_the_same_message_again_is_one(alice: Person) -> None:
+def test_a_repeated_message_is_stored_once(alice: Person) -> None:
     for _ in range(2):
         send(alice, message("the car is red"), message([{"type": "image", "base64": as_base64(PIXEL), "ext": "png"}]))
     assert Memory.objects.count() == 2
     assert Attachment.objects.count() == 1
 
 
-def test_other_words_at_the_same_moment_are_another_message(alice: Person) -> None:
+def test_messages_with_equal_times_and_different_texts_are_different(alice: Person) -> None:
     send(alice, message("the car is red"))
     send(alice, message("the car is blue"))
-    assert len(texts(search(alice, "car", **EVERYWHERE))) == 2
+    assert len(texts(search(alice, "car", **ALL_MEMORIES))) == 2
 
 
-def test_other_files_of_one_name_at_the_same_moment_are_two(alice: Person) -> None:
+def test_messages_with_equal_times_and_different_files_are_different(alice: Person) -> None:
     for data in (PIXEL, PIXEL + b"\0"):
         send(alice, message([{"type": "image", "base64": as_base64(data), "ext": "png", "name": "a.png"}]))
     assert Memory.objects.count() == 2
 
 
-def test_agents_and_tools_speak_under_their_own_names(alice: Person) -> None:
+def test_messages_of_agents_and_tools_keep_their_sender(alice: Person) -> None:
     send(alice, message("found it", sender_id="helper", role="assistant"))
     send(alice, message("42 rows", sender_id="sql", role="tool"))
     listed = call(alice, "get", "/memories")["memories"]
@@ -124,39 +124,39 @@ def test_agents_and_tools_speak_under_their_own_names(alice: Person) -> None:
     }
 
 
-def test_a_time_in_seconds_is_the_same_moment_as_in_milliseconds(alice: Person) -> None:
+def test_timestamps_may_be_seconds_or_milliseconds(alice: Person) -> None:
     send(alice, message("the car is red", timestamp=NOON_MS // 1000))
     assert Memory.objects.get().created_at_ms == NOON_MS
     send(alice, message("it was red in 1999", timestamp=926_000_000_000), session_id="chat:old")
     assert Memory.objects.get(text="it was red in 1999").created_at_ms == 926_000_000_000
 
 
-def test_two_messages_of_the_last_moment_that_is_taken_are_two(alice: Person) -> None:
-    send(alice, message("one", timestamp=MAX_SAID_MS), message("two", timestamp=MAX_SAID_MS))
+def test_two_messages_at_the_latest_accepted_time_are_stored(alice: Person) -> None:
+    send(alice, message("one", timestamp=MAX_TIMESTAMP_MS), message("two", timestamp=MAX_TIMESTAMP_MS))
     assert len(call(alice, "get", "/memories")["memories"]) == 2
-    assert send(alice, message("three", timestamp=MAX_SAID_MS + 1), status=422)["errors"]
+    assert send(alice, message("three", timestamp=MAX_TIMESTAMP_MS + 1), status=422)["errors"]
 
 
 @pytest.mark.parametrize("content", [None, 7, TEXT])
-def test_content_of_another_kind_hears_what_it_may_be(alice: Person, content: Any) -> None:
+def test_content_that_is_neither_text_nor_items_is_refused(alice: Person, content: Any) -> None:
     [error] = send(alice, message(content), status=422)["errors"]
     assert error["field"] == "messages.0.content"
     assert error["message"].startswith("must be text, or a list of items")
 
 
 @pytest.mark.parametrize("session_id", ["resource:alice:r_1", "memory_edit:alice", "manual_insert", "会话/1"])
-def test_any_session_of_ones_own_will_do(alice: Person, session_id: str) -> None:
+def test_any_session_id_that_names_no_other_user_is_accepted(alice: Person, session_id: str) -> None:
     assert send(alice, message("the car is red"), session_id=session_id)["session_id"] == session_id
 
 
-def test_two_users_may_have_a_session_of_one_name(alice: Person, bob: Person) -> None:
+def test_sessions_of_two_users_may_have_the_same_id(alice: Person, bob: Person) -> None:
     send(alice, message("the car of alice"))
     send(bob, message("the car of bob", sender_id="bob"))
-    assert texts(search(alice, "car", **EVERYWHERE)) == ["the car of alice"]
+    assert texts(search(alice, "car", **ALL_MEMORIES)) == ["the car of alice"]
     assert texts(search(bob, "car", conversation_id="c_456")) == ["the car of bob"]
 
 
-# --- what is refused -------------------------------------------------------------------------------------------------
+# --- refused requests ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("session_id", ["resource:bob:r_1", "memory_edit:bob", "resource:alice.b:r_1"])
@@ -165,7 +165,7 @@ def test_a_session_that_names_another_user_does_not_exist(alice: Person, session
 
 
 @pytest.mark.parametrize("sender_id", ["bob", "Alice", "alice2"])
-def test_a_user_message_of_somebody_else_is_refused(alice: Person, sender_id: str) -> None:
+def test_a_user_message_of_another_user_is_refused(alice: Person, sender_id: str) -> None:
     problem = send(alice, message("x"), message("y", sender_id=sender_id), status=422)
     assert [error["field"] for error in problem["errors"]] == ["messages.1.sender_id"]
     assert not Memory.objects.exists()
@@ -205,22 +205,22 @@ def test_a_user_message_of_somebody_else_is_refused(alice: Person, sender_id: st
         ({"messages": [message([{"type": "pdf", "uri": "gopher://example.org/"}])]}, "messages.0.content.0.uri"),
         ({"messages": [message([{"type": "pdf", "uri": "http://10.0.0.1/a.pdf"}])]}, "messages.0.content.0.uri"),
         ({"app_id": "a/b"}, "app_id"),
-        ({"colour": "red"}, "colour"),
+        ({"color": "red"}, "color"),
     ],
 )
-def test_a_wrong_field_is_refused_by_its_name(alice: Person, fields: dict[str, Any], field: str, storage: Path) -> None:
+def test_an_invalid_field_is_named(alice: Person, fields: dict[str, Any], field: str, storage: Path) -> None:
     problem = send(alice, message([TEXT, IMAGE]), **fields, status=422)
     assert [error["field"] for error in problem["errors"]] == [field]
     assert not Memory.objects.exists()
     assert not stored(storage)
 
 
-def test_a_stranger_adds_nothing(client: Client, alice: Person) -> None:
+def test_it_needs_a_key(client: Client, alice: Person) -> None:
     body = {"session_id": "chat:c1", "messages": [message("x")]}
     assert client.post("/memories/add", body, "application/json").status_code == 401
 
 
-def test_a_session_in_the_trash_takes_nothing_until_it_is_restored(alice: Person) -> None:
+def test_a_session_in_the_trash_accepts_no_messages(alice: Person) -> None:
     send(alice, message("the car is red"))
     call(alice, "delete", "/sessions/chat:c_456")
     send(alice, message("the car is blue"), status=409)
@@ -231,7 +231,7 @@ def test_a_session_in_the_trash_takes_nothing_until_it_is_restored(alice: Person
 # --- files -----------------------------------------------------------------------------------------------------------
 
 
-def test_base64_becomes_a_file_of_the_callers(alice: Person, storage: Path) -> None:
+def test_base64_content_is_stored_as_a_file(alice: Person, storage: Path) -> None:
     item = {"type": "audio", "base64": as_base64(b"RIFF and more"), "ext": "wav", "name": "tone.wav"}
     send(alice, message([item]))
     (path,) = stored(storage)
@@ -246,51 +246,51 @@ def test_base64_becomes_a_file_of_the_callers(alice: Person, storage: Path) -> N
     assert result["attachments"] == [{"type": "audio", "name": "tone.wav", "internal_uri": path.as_uri()}]
 
 
-def test_base64_is_kept_nowhere_but_in_its_file(alice: Person) -> None:
+def test_base64_content_is_not_stored_in_the_database(alice: Person) -> None:
     encoded = as_base64(b"a very particular picture")
     send(alice, message([{"type": "image", "base64": encoded, "ext": "png", "name": "a.png"}]))
     assert encoded not in str(list(Memory.objects.values()))
     assert encoded not in str(search(alice, "a.png", conversation_id="c_456"))
 
 
-def test_the_same_bytes_of_one_user_are_one_file(alice: Person, bob: Person, storage: Path) -> None:
+def test_the_same_bytes_of_a_user_are_one_file(alice: Person, bob: Person, storage: Path) -> None:
     for name in ("a.png", "b.png"):
         send(alice, message([{**IMAGE, "name": name}]))
     send(bob, message([{**IMAGE, "name": "a.png"}], sender_id="bob"))
-    assert len(stored(storage)) == 2  # one of each of them
+    assert len(stored(storage)) == 2  # one per user
     assert Attachment.objects.count() == 3
 
 
-def test_a_document_in_a_message_is_read(alice: Person) -> None:
+def test_a_document_in_a_message_is_searchable(alice: Person) -> None:
     send(alice, message([{"type": "text", "base64": as_base64("付款期限为三十天。".encode()), "name": "合同.txt"}]))
     (result,) = search(alice, "付款期限", conversation_id="c_456")["results"]
     assert [file["name"] for file in result["attachments"]] == ["合同.txt"]
 
 
-def test_a_document_without_a_name_is_known_by_its_bytes(alice: Person) -> None:
+def test_the_type_of_a_document_without_a_name_is_detected(alice: Person) -> None:
     send(alice, message([{"type": "doc", "base64": as_base64(b"<html><body>The payment is due</body></html>")}]))
     assert len(search(alice, "payment", conversation_id="c_456")["results"]) == 1
 
 
-def test_the_address_goes_before_the_bytes(alice: Person, storage: Path) -> None:
+def test_the_uri_overrides_base64(alice: Person, storage: Path) -> None:
     send(alice, message([{**IMAGE, "uri": "https://example.org/pictures/a%20b.png?size=1"}]))
     assert not stored(storage)
     row = Attachment.objects.get()
     assert (row.name, row.internal_uri) == ("a b.png", "https://example.org/pictures/a%20b.png?size=1")
 
 
-def test_a_file_beyond_the_limit_is_too_large(alice: Person, settings: Any, storage: Path) -> None:
+def test_a_file_above_the_limit_is_413(alice: Person, settings: Any, storage: Path) -> None:
     settings.MEMORY_GATEWAY_MAX_UPLOAD_BYTES = len(PIXEL) - 1
     send(alice, message([IMAGE]), status=413)
     assert not stored(storage)
 
 
-def test_a_file_of_the_limit_fits_into_the_body(alice: Person, settings: Any) -> None:
+def test_a_file_at_the_limit_fits_into_the_body(alice: Person, settings: Any) -> None:
     settings.MEMORY_GATEWAY_MAX_UPLOAD_BYTES = 3 * 2**20
     send(alice, message([{**IMAGE, "base64": as_base64(bytes(3 * 2**20))}]))
 
 
-def test_a_document_that_cannot_be_read_leaves_nothing(alice: Person, storage: Path) -> None:
+def test_an_unreadable_document_leaves_no_row_and_no_file(alice: Person, storage: Path) -> None:
     problem = send(
         alice, message([TEXT, {"type": "pdf", "base64": as_base64(b"%PDF-1.4 no"), "ext": "pdf"}]), status=422
     )
@@ -300,13 +300,13 @@ def test_a_document_that_cannot_be_read_leaves_nothing(alice: Person, storage: P
     assert not Memory.objects.exists()
 
 
-# --- when the engine fails -------------------------------------------------------------------------------------------
+# --- failures of the engine ------------------------------------------------------------------------------------------
 
 
 def add_image(person: Person, engine: RecordingEngine, data: bytes = PIXEL) -> None:
-    part = Part("image", data=data, ext="png", name="a.png")
-    command = AddCommand("chat:c1", (Said(person.user_id, "user", NOON_MS, (part,)),))
-    add(Principal(person.user_pk, person.user_id, uuid4()), command, engine=engine)  # type: ignore[arg-type]
+    part = NewContentItem("image", data=data, ext="png", name="a.png")
+    command = AddCommand("chat:c1", (NewMessage(person.user_id, "user", NOON_MS, (part,)),))
+    add(person.owner, command, engine=engine)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("error", [EngineRefused("no"), EngineUnavailable("later")])
@@ -317,40 +317,40 @@ def test_a_refused_add_leaves_no_row_and_no_file(alice: Person, storage: Path, e
     assert not Attachment.objects.exists()
 
 
-def test_a_file_that_an_earlier_call_brought_survives_a_refusal(alice: Person, storage: Path) -> None:
+def test_a_refused_add_keeps_the_file_of_an_earlier_call(alice: Person, storage: Path) -> None:
     add_image(alice, RecordingEngine())
     with pytest.raises(EngineRefused):
         add_image(alice, RecordingEngine(failures={"add": [EngineRefused("no")]}))
     assert len(stored(storage)) == 1
 
 
-def test_a_file_of_a_call_that_was_accepted_meanwhile_survives_a_refusal(alice: Person, storage: Path) -> None:
-    def accepted_elsewhere() -> None:
+def test_a_refused_add_keeps_the_file_of_a_concurrent_call(alice: Person, storage: Path) -> None:
+    def accept_concurrently() -> None:
         add_image(alice, RecordingEngine())
         raise EngineRefused("no")
 
     with pytest.raises(EngineRefused):
-        add_image(alice, RecordingEngine(during_add=accepted_elsewhere))
+        add_image(alice, RecordingEngine(during_add=accept_concurrently))
     assert len(stored(storage)) == 1
 
 
-def test_a_file_that_a_refused_call_removed_meanwhile_is_written_again(alice: Person, storage: Path) -> None:
-    def removed() -> None:
+def test_a_file_removed_by_a_concurrent_refused_call_is_written_again(alice: Person, storage: Path) -> None:
+    def remove_files() -> None:
         for path in stored(storage):
             path.unlink()
 
-    add_image(alice, RecordingEngine(during_add=removed))
+    add_image(alice, RecordingEngine(during_add=remove_files))
     assert [path.read_bytes() for path in stored(storage)] == [PIXEL]
 
 
-def test_while_nobody_knows_the_outcome_the_file_stays(alice: Person, storage: Path) -> None:
+def test_the_file_of_an_unconfirmed_add_is_kept(alice: Person, storage: Path) -> None:
     with pytest.raises(OutcomeUnknown):
         add_image(alice, RecordingEngine(failures={"add": [OutcomeUnknown("?")]}))
     assert len(stored(storage)) == 1
     assert not Attachment.objects.exists()
 
 
-def test_a_full_disk_is_a_clean_no(alice: Person, settings: Any, storage: Path) -> None:
+def test_a_full_disk_refuses_the_add(alice: Person, settings: Any, storage: Path) -> None:
     settings.MEMORY_GATEWAY_MIN_FREE_DISK_BYTES = 2**62
     engine = RecordingEngine()
     with pytest.raises(NoSpace):
@@ -358,11 +358,11 @@ def test_a_full_disk_is_a_clean_no(alice: Person, settings: Any, storage: Path) 
     assert (stored(storage), engine.added) == ([], [])
 
 
-def test_the_engine_is_given_the_file_and_not_the_bytes(alice: Person, storage: Path) -> None:
+def test_the_engine_receives_the_path_of_the_file(alice: Person, storage: Path) -> None:
     engine = RecordingEngine()
     add_image(alice, engine)
-    ((owner, session_id, (given,)),) = engine.added
-    (item,) = given.content
+    ((owner, session_id, (added_message,)),) = engine.added
+    (item,) = added_message.content
     assert (owner.user_id, session_id, item.file, item.mime_type) == (
         "alice",
         "chat:c1",
@@ -372,7 +372,7 @@ def test_the_engine_is_given_the_file_and_not_the_bytes(alice: Person, storage: 
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "a./../../b", "..", "a.b/c", "x.", "a." + "x" * 200, "文.件"])
-def test_a_name_never_becomes_a_path(alice: Person, storage: Path, name: str) -> None:
+def test_file_names_never_become_paths(alice: Person, storage: Path, name: str) -> None:
     send(alice, message([{"type": "image", "base64": as_base64(PIXEL), "name": name}]))
     (path,) = stored(storage)
     assert path.parent.parent == storage / str(alice.user_pk) / "memory_attachments"
@@ -381,13 +381,15 @@ def test_a_name_never_becomes_a_path(alice: Person, storage: Path, name: str) ->
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_session_of_a_deleted_resource_takes_nothing(alice: Person) -> None:
+def test_the_session_of_a_deleted_resource_accepts_no_messages(alice: Person) -> None:
     resource = upload(alice)
     call(alice, "delete", f"/resources/{resource['resource_id']}")
+    send(alice, message("x"), session_id=resource["session_id"], status=409)
+    purge(resource["resource_id"], actor=Actor.command("tests"))
     send(alice, message("x"), session_id=resource["session_id"], status=404)
 
 
-def test_a_folder_that_vanishes_on_the_way_is_made_again(alice: Person, storage: Path) -> None:
+def test_a_removed_folder_is_created_again(alice: Person, storage: Path) -> None:
     file = files.inline_file(alice.user_pk, PIXEL, "png")
     assert files.keep(file)
     files.drop(file)
@@ -396,7 +398,7 @@ def test_a_folder_that_vanishes_on_the_way_is_made_again(alice: Person, storage:
     assert not files.keep(file)
 
 
-def test_a_deletion_of_what_was_said_is_as_of_any_memory(alice: Person) -> None:
+def test_an_unflushed_message_can_be_deleted(alice: Person) -> None:
     send(alice, message("the car is red"))
     call(alice, "delete", f"/memories/{id_of('the car is red')}")
-    assert texts(search(alice, "car", **EVERYWHERE)) == []
+    assert texts(search(alice, "car", **ALL_MEMORIES)) == []

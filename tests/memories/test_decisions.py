@@ -1,4 +1,4 @@
-"""One rule for one decision and for many: what is deleted, taken over, undone, and in how many statements."""
+"""`memories.services.decisions`: deleting, restoring, overriding and undoing one or many memories."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ def is_deleted(text: str) -> bool:
     return browse.get(row_of(text)).hidden_at is not None
 
 
-def test_deleting_many_takes_over_what_its_user_deleted(alice: Person) -> None:
+def test_delete_many_takes_over_deletions_of_the_user(alice: Person) -> None:
     say(alice, "chat:c1", "one", "two")
-    mine = call(alice, "delete", f"/memories/{id_of('one')}", reason="mine")
+    own_deletion = call(alice, "delete", f"/memories/{id_of('one')}", reason="mine")
     changes = decisions.delete_many([row_of("one"), row_of("two")], actor=OLGA)
     assert [row for row, _ in changes] == [row_of("two")]
-    taken = Tombstone.objects.get(pk=mine["tombstone_id"])
-    assert (taken.actor, taken.reason) == ("olga", "mine")
+    tombstone = Tombstone.objects.get(pk=own_deletion["tombstone_id"])
+    assert (tombstone.actor, tombstone.reason) == ("olga", "mine")
     assert bulk.undo("delete", changes, decided_by=OLGA, actor=OLGA) == 1
     assert (is_deleted("one"), is_deleted("two")) == (True, False)
 
 
-def test_undoing_leaves_what_another_operator_took_over(alice: Person) -> None:
+def test_undo_skips_deletions_that_another_operator_took_over(alice: Person) -> None:
     say(alice, "chat:c1", "one", "two")
     changes = decisions.delete_many([row_of("one"), row_of("two")], actor=OLGA)
     assert decisions.delete_many([row_of("one")], actor=IVAN) == []
@@ -51,21 +51,21 @@ def test_undoing_leaves_what_another_operator_took_over(alice: Person) -> None:
     assert (is_deleted("one"), is_deleted("two")) == (True, False)
 
 
-def test_a_superseded_memory_is_its_user_s_decision_once_deleted(alice: Person) -> None:
+def test_a_superseded_memory_can_be_deleted(alice: Person) -> None:
     say(alice, "chat:c1", "old", "new")
     old = Memory.objects.get(text="old")
-    old.origin, old.payload = Memory.Origin.EXTRACTED, {"hidden_as": "superseded", "sources": []}
+    old.origin, old.hidden_reason = Memory.Origin.EXTRACTED, Memory.HiddenReason.SUPERSEDED
     old.hidden_at = old.user.created_at
     old.save()
     assert decisions.delete_many([old.pk], actor=OLGA) == []
     assert Tombstone.objects.get().memory_id == old.memory_id
     old.refresh_from_db()
-    assert "hidden_as" not in old.payload
+    assert old.hidden_reason == ""
     decisions.restore(alice.user_pk, MemoryRef(old.memory_id), actor=OLGA)
     assert not is_deleted("old")
 
 
-def test_undoing_a_restoration_leaves_what_was_restored_again_since(alice: Person) -> None:
+def test_undo_of_a_restore_skips_memories_restored_again(alice: Person) -> None:
     say(alice, "chat:c1", "one", "two")
     rows = [row_of("one"), row_of("two")]
     decisions.delete_many(rows, reason="first", actor=OLGA)
@@ -77,7 +77,7 @@ def test_undoing_a_restoration_leaves_what_was_restored_again_since(alice: Perso
     assert Tombstone.objects.get(undone_at__isnull=True).reason == "first"
 
 
-def test_many_overrides_leave_out_what_is_deleted_with_its_session(alice: Person) -> None:
+def test_override_many_skips_memories_of_deleted_sessions(alice: Person) -> None:
     say(alice, "chat:c1", "one")
     say(alice, "chat:c2", "two")
     decisions.delete_session(alice.owner, "chat:c1", actor=OLGA)
@@ -86,7 +86,7 @@ def test_many_overrides_leave_out_what_is_deleted_with_its_session(alice: Person
     assert [row for row, *_ in changes] == [row_of("two")]
 
 
-def test_undoing_gives_back_the_text_of_the_override_before(alice: Person) -> None:
+def test_undo_of_an_override_restores_the_previous_revision(alice: Person) -> None:
     say(alice, "chat:c1", "one")
     ref, row = MemoryRef(id_of("one")), row_of("one")
     decisions.override(alice.user_pk, ref, OverrideValues(text="uno"), actor=OLGA)
@@ -98,43 +98,43 @@ def test_undoing_gives_back_the_text_of_the_override_before(alice: Person) -> No
     assert decisions.undo_overrides(changes, actor=OLGA) == 0
 
 
-def test_a_deleted_session_is_taken_over_too(alice: Person) -> None:
+def test_delete_session_takes_over_the_deletion_of_the_user(alice: Person) -> None:
     say(alice, "chat:c1", "one")
-    mine = call(alice, "delete", "/sessions/chat:c1", reason="mine")
-    assert decisions.delete_session(alice.owner, "chat:c1", actor=OLGA).pk == mine["tombstone_id"]
+    own_deletion = call(alice, "delete", "/sessions/chat:c1", reason="mine")
+    assert decisions.delete_session(alice.owner, "chat:c1", actor=OLGA).pk == own_deletion["tombstone_id"]
     assert Tombstone.objects.get().actor == "olga"
 
 
 def statements(decide: Callable[[], object]) -> int:
-    with CaptureQueriesContext(connection) as seen:
+    with CaptureQueriesContext(connection) as queries:
         decide()
-    return len(seen)
+    return len(queries)
 
 
-def test_many_are_decided_about_in_as_many_statements_as_few(alice: Person) -> None:
+def test_bulk_decisions_take_the_same_statements_for_any_number_of_memories(alice: Person) -> None:
     say(alice, "chat:c1", *(f"note {number}" for number in range(60)))
     rows = list(Memory.objects.values_list("pk", flat=True))
     few, more = rows[:3], rows[3:50]
     category = OverrideValues(category="user_memory_fact")
-    made = {len(part): decisions.override_many(part, category, actor=OLGA) for part in (few, more)}
+    changes_by_size = {len(part): decisions.override_many(part, category, actor=OLGA) for part in (few, more)}
     for decide in (
         lambda part: decisions.override_many(part, OverrideValues(category="user_memory_decision"), actor=OLGA),
         lambda part: decisions.delete_many(part, actor=OLGA),
         lambda part: decisions.delete_many(part, actor=IVAN),
         lambda part: decisions.restore_many(part, actor=OLGA),
-        lambda part: decisions.undo_overrides(made[len(part)], actor=OLGA),
+        lambda part: decisions.undo_overrides(changes_by_size[len(part)], actor=OLGA),
     ):
         assert statements(lambda: decide(few)) == statements(lambda: decide(more)) <= 20  # noqa: B023
 
 
-def test_one_is_decided_about_in_few_statements(alice: Person) -> None:
+def test_a_single_decision_takes_at_most_nine_statements(alice: Person) -> None:
     say(alice, "chat:c1", "one")
     ref = MemoryRef(id_of("one"))
     assert statements(lambda: decisions.delete(alice.user_pk, ref, actor=OLGA)) <= 9
     assert statements(lambda: decisions.restore(alice.user_pk, ref, actor=OLGA)) <= 9
 
 
-def test_each_user_has_events_of_their_own(alice: Person, bob: Person) -> None:
+def test_bulk_decisions_are_audited_per_user(alice: Person, bob: Person) -> None:
     for person in (alice, bob):
         say(person, "chat:c1", *(f"{number} of {person.user_id}" for number in range(2)))
     decisions.delete_many(list(Memory.objects.values_list("pk", flat=True)), actor=OLGA)
@@ -142,14 +142,14 @@ def test_each_user_has_events_of_their_own(alice: Person, bob: Person) -> None:
     assert {event.user_id: len(event.detail["memory_ids"]) for event in events} == {"alice": 2, "bob": 2}
 
 
-def test_rows_named_twice_are_deleted_once(alice: Person) -> None:
+def test_repeated_rows_are_deleted_once(alice: Person) -> None:
     say(alice, "chat:c1", "one")
     row = row_of("one")
     assert [change[0] for change in decisions.delete_many([row, row], actor=OLGA)] == [row]
     assert lookup.is_active(browse.get(row)) is False
 
 
-def test_rows_named_twice_are_overridden_once(alice: Person) -> None:
+def test_repeated_rows_are_overridden_once(alice: Person) -> None:
     say(alice, "chat:c1", "one")
     row = row_of("one")
     changes = decisions.override_many([row, row], OverrideValues(text="uno"), actor=OLGA)

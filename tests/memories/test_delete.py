@@ -19,17 +19,17 @@ from store.models import Memory
 from tests.conftest import Person
 from tests.memories.calls import call, id_of, say, search, texts, upload
 
-EVERYWHERE = {"scope": ["all_user_memory"]}
+ALL_MEMORIES = {"scope": ["all_user_memory"]}
 
 
-class Upstream(EmbeddedEngine):
-    """An engine that makes new memories of its messages."""
+class ExternalEngine(EmbeddedEngine):
+    """An engine that replaces messages by new memories."""
 
     label = "upstream"
     is_external = True
 
 
-def test_a_deletion_answers_as_documented(alice: Person) -> None:
+def test_it_returns_the_documented_fields(alice: Person) -> None:
     say(alice, "chat:c1", "the car is red")
     memory_id = id_of("the car is red")
     answer = call(alice, "delete", f"/memories/{memory_id}", session_id="chat:c1", reason="wrong")
@@ -43,28 +43,28 @@ def test_a_deleted_memory_is_not_found_until_it_is_restored(alice: Person) -> No
     say(alice, "chat:c1", "the car is red", "the car is blue")
     memory_id = id_of("the car is red")
     tombstone_id = call(alice, "delete", f"/memories/{memory_id}")["tombstone_id"]
-    assert texts(search(alice, "car", **EVERYWHERE)) == ["the car is blue"]
+    assert texts(search(alice, "car", **ALL_MEMORIES)) == ["the car is blue"]
     answer = call(alice, "post", f"/memories/{memory_id}/restore")
     assert answer == {"memory_id": memory_id, "tombstone_id": tombstone_id, "status": "restored"}
-    assert sorted(texts(search(alice, "car", **EVERYWHERE))) == ["the car is blue", "the car is red"]
+    assert sorted(texts(search(alice, "car", **ALL_MEMORIES))) == ["the car is blue", "the car is red"]
 
 
-def test_others_take_the_place_of_the_deleted(alice: Person) -> None:
+def test_deleted_hits_are_replaced_by_the_next_best(alice: Person) -> None:
     say(alice, "chat:c1", *(f"car car car {number}" for number in range(9)), "a car among many other words of no use")
     for number in range(9):
         call(alice, "delete", f"/memories/{id_of(f'car car car {number}')}")
-    answer = search(alice, "car", **EVERYWHERE, top_k=1)
+    answer = search(alice, "car", **ALL_MEMORIES, top_k=1)
     assert texts(answer) == ["a car among many other words of no use"]
 
 
-def test_deleting_twice_is_the_same_as_once(alice: Person) -> None:
+def test_deleting_again_returns_the_same_tombstone(alice: Person) -> None:
     say(alice, "chat:c1", "the car is red")
     path = f"/memories/{id_of('the car is red')}"
     assert call(alice, "delete", path) == call(alice, "delete", path)
     assert Tombstone.objects.count() == 1
 
 
-def test_restoring_what_is_not_deleted_is_not_found(alice: Person) -> None:
+def test_restoring_a_live_memory_is_404(alice: Person) -> None:
     say(alice, "chat:c1", "the car is red")
     call(alice, "post", f"/memories/{id_of('the car is red')}/restore", status=404)
 
@@ -76,49 +76,49 @@ def test_a_restored_memory_can_be_deleted_again(alice: Person) -> None:
     call(alice, "post", f"{path}/restore")
     call(alice, "post", f"{path}/restore", status=404)
     assert call(alice, "delete", path)["tombstone_id"] != first["tombstone_id"]
-    assert texts(search(alice, "car", **EVERYWHERE)) == []
+    assert texts(search(alice, "car", **ALL_MEMORIES)) == []
 
 
-def test_a_message_that_an_upstream_still_works_on_is_flushed_first(alice: Person) -> None:
+def test_an_unflushed_message_of_an_external_engine_cannot_be_deleted(alice: Person) -> None:
     say(alice, "chat:c1", "the car is red", flush=False)
-    which, actor = MemoryRef(id_of("the car is red")), Actor.command("tests")
-    with pytest.raises(Conflict, match="flush"):
-        decisions.delete(alice.user_pk, which, actor=actor, engine=Upstream())
-    with pytest.raises(Conflict, match="flush"):
-        decisions.override(alice.user_pk, which, OverrideValues(text="x"), actor=actor, engine=Upstream())
+    memory_ref, actor = MemoryRef(id_of("the car is red")), Actor.command("tests")
+    with pytest.raises(Conflict, match="Flush"):
+        decisions.delete(alice.user_pk, memory_ref, actor=actor, engine=ExternalEngine())
+    with pytest.raises(Conflict, match="Flush"):
+        decisions.override(alice.user_pk, memory_ref, OverrideValues(text="x"), actor=actor, engine=ExternalEngine())
 
 
-def test_a_deletion_before_the_flush_holds_for_the_memory_made_of_it(alice: Person) -> None:
+def test_a_deletion_before_the_flush_applies_to_the_memory(alice: Person) -> None:
     say(alice, "chat:c1", "the car is red", flush=False)
     call(alice, "delete", f"/memories/{id_of('the car is red')}")
     say(alice, "chat:c1", "the bicycle is blue")
-    assert texts(search(alice, "car", **EVERYWHERE)) == []
+    assert texts(search(alice, "car", **ALL_MEMORIES)) == []
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_passage_of_a_document_is_deleted_too(alice: Person, storage: Any) -> None:
+def test_a_passage_of_a_document_can_be_deleted(alice: Person, storage: Any) -> None:
     upload(alice)
     (hit,) = search(alice, "thirty days", scope=["resources"])["results"]
     call(alice, "delete", f"/memories/{hit['id']}", session_id=hit["session_id"])
     assert search(alice, "thirty days", scope=["resources"])["results"] == []
 
 
-def test_a_body_is_not_needed(alice: Person) -> None:
+def test_the_body_is_optional(alice: Person) -> None:
     say(alice, "chat:c1", "the car is red")
     assert alice.client.delete(f"/memories/{id_of('the car is red')}").status_code == 200
 
 
-def test_a_stranger_deletes_and_restores_nothing(alice: Person, charlie: Person, client: Client) -> None:
+def test_another_user_can_neither_delete_nor_restore(alice: Person, charlie: Person, client: Client) -> None:
     say(alice, "chat:c1", "the car is red")
     path = f"/memories/{id_of('the car is red')}"
     call(charlie, "delete", path, status=404)
     assert client.delete(path).status_code == 401
     call(alice, "delete", path)
     call(charlie, "post", f"{path}/restore", status=404)
-    assert texts(search(alice, "car", **EVERYWHERE)) == []
+    assert texts(search(alice, "car", **ALL_MEMORIES)) == []
 
 
-def test_another_session_than_the_memorys_has_no_such_memory(alice: Person) -> None:
+def test_a_memory_with_another_session_id_is_404(alice: Person) -> None:
     say(alice, "chat:c1", "the car is red")
     call(alice, "delete", f"/memories/{id_of('the car is red')}", session_id="chat:c2", status=404)
 
@@ -127,7 +127,7 @@ def test_another_session_than_the_memorys_has_no_such_memory(alice: Person) -> N
     ("fields", "field"),
     [({"reason": "x" * 1001}, "reason"), ({"reason": 1}, "reason"), ({"why": "x"}, "why"), ({"app_id": ""}, "app_id")],
 )
-def test_a_wrong_field_is_refused_by_its_name(alice: Person, fields: dict[str, Any], field: str) -> None:
+def test_an_invalid_field_is_named(alice: Person, fields: dict[str, Any], field: str) -> None:
     say(alice, "chat:c1", "the car is red")
     problem = call(alice, "delete", f"/memories/{id_of('the car is red')}", **fields, status=422)
     assert [error["field"] for error in problem["errors"]] == [field]
@@ -143,10 +143,10 @@ def test_the_same_id_in_two_scopes_needs_a_scope(alice: Person) -> None:
     problem = call(alice, "delete", path, status=422)
     assert [error["field"] for error in problem["errors"]] == ["app_id"]
     call(alice, "delete", path, project_id="other")
-    assert texts(search(alice, "car", **EVERYWHERE)) == ["the car is red"]
+    assert texts(search(alice, "car", **ALL_MEMORIES)) == ["the car is red"]
 
 
-def test_the_trail_says_who_deleted_and_restored(alice: Person) -> None:
+def test_deletions_and_restores_are_audited(alice: Person) -> None:
     say(alice, "chat:c1", "the car is red")
     path = f"/memories/{id_of('the car is red')}"
     call(alice, "delete", path, reason="a secret reason")

@@ -8,13 +8,13 @@ from tests.conftest import Person
 from tests.memories.calls import call, id_of, say
 
 
-def test_a_memory_nobody_decided_about_has_no_history(alice: Person) -> None:
+def test_a_memory_without_decisions_has_no_history(alice: Person) -> None:
     say(alice, "chat:c1", "the car is red")
     answer = call(alice, "get", f"/memories/{id_of('the car is red')}")
     assert (answer["memory"]["text"], answer["history"]) == ("the car is red", [])
 
 
-def test_the_history_tells_everything_that_was_decided(alice: Person) -> None:
+def test_the_history_lists_every_decision(alice: Person) -> None:
     say(alice, "chat:c1", "the car is red")
     path = f"/memories/{id_of('the car is red')}"
     override_id = call(alice, "patch", path, override_text="blue", importance=0.5)["override_id"]
@@ -36,22 +36,22 @@ def test_the_history_tells_everything_that_was_decided(alice: Person) -> None:
     ]
 
 
-def test_a_deleted_memory_says_so(alice: Person) -> None:
+def test_a_deleted_memory_has_the_time_of_its_deletion(alice: Person) -> None:
     say(alice, "chat:c1", "the car is red")
     path = f"/memories/{id_of('the car is red')}"
     call(alice, "delete", path)
     assert call(alice, "get", path)["memory"]["deleted_at"].endswith("+00:00")
 
 
-def test_a_stranger_finds_nothing(alice: Person, charlie: Person, client: Client) -> None:
+def test_another_user_gets_404(alice: Person, charlie: Person, client: Client) -> None:
     say(alice, "chat:c1", "the car is red")
     path = f"/memories/{id_of('the car is red')}"
     call(charlie, "get", path, status=404)
     call(alice, "get", path, app_id="other", status=404)
-    call(alice, "get", path, colour="red", status=422)
+    call(alice, "get", path, color="red", status=422)
     assert client.get(path).status_code == 401
 
 
-def test_the_words_of_the_endpoints_are_no_ids(alice: Person) -> None:
+def test_endpoint_names_are_not_memory_ids(alice: Person) -> None:
     call(alice, "get", "/memories/search", status=405)
     call(alice, "get", "/memories/nonsense", status=404)

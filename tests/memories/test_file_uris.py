@@ -1,4 +1,4 @@
-"""`file://` addresses, with both engines: none is taken, kept or sent on unless it lies below an allowed folder."""
+"""`file://` addresses outside the allowed folders are neither accepted, stored nor sent on, with both engines."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ import pytest
 from django.utils import timezone
 
 from core.errors import EngineRefused
+from core.tasks import Round
 from engines.registry import get_engine
-from operations.delivery_retry import DeliveryRetryTask
+from operations.delivery_retry import DeliveryRetry
 from resources import services
 from resources.models import Attachment, Resource
 from store.models import Memory
 from tests.conftest import Person
-from tests.core.test_addresses import OUTSIDE, file_root
+from tests.core.test_url_policy import OUTSIDE, file_root
 from tests.memories.calls import NOON_MS, call, say
 from tests.stub_upstream import Fault, StubUpstream
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-SETTING = "MEMORY_GATEWAY_FILE_URI_ROOTS"
+REMEDY = "upload the file instead, or ask the operator to allow its folder"
 SPELLED_AS_FILES = [uri for uri in OUTSIDE.values() if uri.lower().startswith("file:") and "\\" not in uri]
 
 
@@ -45,7 +46,7 @@ def upstream(settings: Any, storage: Path) -> Iterator[StubUpstream]:
 
 @pytest.fixture(params=["embedded", "upstream"])
 def engine(request: pytest.FixtureRequest, storage: Path) -> StubUpstream | None:
-    """The stand-in for EverOS, None under the embedded engine."""
+    """The stub of EverOS; None with the embedded engine."""
     return request.getfixturevalue("upstream") if request.param == "upstream" else None
 
 
@@ -69,13 +70,13 @@ def register(person: Person, *, status: int, **uris: str) -> dict[str, Any]:
 
 
 @pytest.mark.usefixtures("profile")
-def test_nothing_outside_is_taken(alice: Person, engine: StubUpstream | None, folder: Path) -> None:
+def test_files_outside_the_roots_are_refused(alice: Person, engine: StubUpstream | None, folder: Path) -> None:
     for spelling in OUTSIDE.values():
         uri = spelling.format(root=folder, parent=folder.parent)
-        said = add(alice, uri, status=422)
+        added = add(alice, uri, status=422)
         source = register(alice, source_uri=uri, status=422)
         ingest = register(alice, source_uri="s3://bucket/a.txt", ingest_uri=uri, status=422)
-        fields = [[error["field"] for error in answer["errors"]] for answer in (said, source, ingest)]
+        fields = [[error["field"] for error in answer["errors"]] for answer in (added, source, ingest)]
         assert fields == [["messages.0.content.1.uri"], ["source_uri"], ["ingest_uri"]], uri
     for model in (Memory, Attachment, Resource):
         assert not model.objects.exists()
@@ -85,7 +86,7 @@ def test_nothing_outside_is_taken(alice: Person, engine: StubUpstream | None, fo
 
 @pytest.mark.usefixtures("engine", "profile")
 @pytest.mark.parametrize("roots", ["none", "one"])
-def test_the_refusal_names_the_setting(alice: Person, folder: Path, settings: Any, roots: str) -> None:
+def test_the_error_names_the_remedy(alice: Person, folder: Path, settings: Any, roots: str) -> None:
     if roots == "none":
         settings.MEMORY_GATEWAY_FILE_URI_ROOTS = []
     for answer in (
@@ -93,12 +94,12 @@ def test_the_refusal_names_the_setting(alice: Person, folder: Path, settings: An
         register(alice, source_uri="file:///etc/passwd", status=422),
         register(alice, source_uri="s3://b/k", ingest_uri="file:///etc/passwd", status=422),
     ):
-        assert SETTING in answer["detail"]
-        assert SETTING in answer["errors"][0]["message"]
+        assert REMEDY in answer["detail"]
+        assert REMEDY in answer["errors"][0]["message"]
 
 
 @pytest.mark.usefixtures("profile")
-def test_what_lies_below_a_root_is_taken(alice: Person, engine: StubUpstream | None, folder: Path) -> None:
+def test_files_below_a_root_are_accepted(alice: Person, engine: StubUpstream | None, folder: Path) -> None:
     uri = (folder / "a.txt").as_uri()
     add(alice, uri, status=200)
     register(alice, source_uri=uri, status=200)
@@ -107,27 +108,27 @@ def test_what_lies_below_a_root_is_taken(alice: Person, engine: StubUpstream | N
         assert sent(engine).count(uri) == 2
 
 
-# --- rows from before -------------------------------------------------------------------------------------------------
+# --- existing rows ----------------------------------------------------------------------------------------------------
 
 
 def _journal(person: Person, upstream: StubUpstream, uri: str, folder: Path) -> None:
-    """Messages in the journal without an answer, one with an address that an older version took."""
+    """Create an unconfirmed message in the journal whose address is no longer allowed."""
     allowed = (folder / "a.txt").as_uri()
     upstream.fault("add", Fault(reset=True, acts=False))
     add(person, allowed, status=503)
     row = Memory.objects.get()
-    assert row.batch_id.startswith("sending:")
+    assert row.delivery_state == "unconfirmed"
     row.payload["message"]["content"][1]["uri"] = uri
     row.save(update_fields=["payload"])
     upstream.requests.clear()
 
 
 @pytest.mark.parametrize("uri", SPELLED_AS_FILES)
-def test_a_journalled_message_with_one_is_not_sent_again(
+def test_a_journaled_message_with_a_disallowed_file_is_not_resent(
     alice: Person, upstream: StubUpstream, folder: Path, uri: str
 ) -> None:
     _journal(alice, upstream, uri.format(root=folder, parent=folder.parent), folder)
-    assert DeliveryRetryTask(clock=lambda: timezone.now() + timedelta(minutes=10)).run_once() == 0
+    assert DeliveryRetry()(Round(clock=lambda: timezone.now() + timedelta(minutes=10))) == 0
     assert upstream.calls("add") == []
     assert not Memory.objects.exists()
     assert not Attachment.objects.exists()
@@ -135,23 +136,26 @@ def test_a_journalled_message_with_one_is_not_sent_again(
     assert "the car is red" in sent(upstream)
 
 
-def test_a_flush_does_not_send_it_either(alice: Person, upstream: StubUpstream, folder: Path) -> None:
+@pytest.mark.slow
+def test_a_flush_does_not_send_a_disallowed_file(alice: Person, upstream: StubUpstream, folder: Path) -> None:
     _journal(alice, upstream, "file:///etc/passwd", folder)
-    with pytest.raises(EngineRefused, match=SETTING):
+    with pytest.raises(EngineRefused, match=REMEDY):
         get_engine().flush(alice.owner, "chat:c1")
     assert upstream.calls("add") == []
     assert get_engine().flush(alice.owner, "chat:c1").status == "no_extraction"
 
 
 @pytest.mark.usefixtures("folder")
-def test_a_registered_file_from_before_is_not_ingested(alice: Person, engine: StubUpstream | None) -> None:
+def test_a_registered_file_that_is_no_longer_allowed_is_not_ingested(
+    alice: Person, engine: StubUpstream | None
+) -> None:
     register(alice, source_uri="https://nowhere.invalid/a.txt", status=200)
     before = len(engine.calls("add")) if engine else 0
     Resource.objects.update(source_uri="file:///etc/passwd", status="pending", lease_holder="", flush_sent_at=None)
     services.ingest(Resource.objects.get().resource_id)
     resource = Resource.objects.get()
     assert (resource.status, resource.retry_at) == ("failed", None)
-    assert SETTING in (resource.error_message or "")
+    assert REMEDY in (resource.error_message or "")
     assert not Memory.objects.filter(text__contains="root:").exists()
     if engine is not None:
         assert len(engine.calls("add")) == before

@@ -15,7 +15,7 @@ def flush(person: Person, session_id: str = "chat:c1", *, status: int = 200, **f
     return call(person, "post", "/memories/flush", status=status, session_id=session_id, **fields)
 
 
-def test_a_flush_tells_what_became_of_the_session_and_since_when_it_is_found(alice: Person) -> None:
+def test_it_returns_the_documented_fields(alice: Person) -> None:
     say(alice, "chat:c1", "the car is red", "the car is blue", flush=False)
     answer = flush(alice)
     assert answer["session_id"] == "chat:c1"
@@ -28,18 +28,18 @@ def test_a_flush_tells_what_became_of_the_session_and_since_when_it_is_found(ali
 
 
 @pytest.mark.parametrize("session_id", ["chat:c1", "chat:never", "memory_edit:alice"])
-def test_a_session_without_new_messages_gives_nothing(alice: Person, session_id: str) -> None:
+def test_a_session_without_new_messages_is_no_extraction(alice: Person, session_id: str) -> None:
     say(alice, "chat:c1", "the car is red")
     data = flush(alice, session_id)["backend"]["data"]
     assert data == {"status": "no_extraction", "memory_count": 0, "searchable_at": None}
 
 
 @pytest.mark.parametrize("session_id", ["resource:bob:r_1", "memory_edit:bob"])
-def test_a_session_that_names_another_user_does_not_exist(alice: Person, session_id: str) -> None:
+def test_a_session_that_names_another_user_is_404(alice: Person, session_id: str) -> None:
     flush(alice, session_id, status=404)
 
 
-def test_nobody_flushes_anothers_session(alice: Person, bob: Person, client: Client) -> None:
+def test_another_user_cannot_flush_the_session(alice: Person, bob: Person, client: Client) -> None:
     say(alice, "chat:c1", "the car is red", flush=False)
     assert flush(bob)["backend"]["data"]["status"] == "no_extraction"
     (result,) = search(alice, "car", conversation_id="c1")["results"]
@@ -47,7 +47,7 @@ def test_nobody_flushes_anothers_session(alice: Person, bob: Person, client: Cli
     assert client.post("/memories/flush", {"session_id": "chat:c1"}, "application/json").status_code == 401
 
 
-def test_another_project_is_another_session(alice: Person) -> None:
+def test_a_session_of_another_project_is_another_session(alice: Person) -> None:
     say(alice, "chat:c1", "the car is red", flush=False)
     assert flush(alice, project_id="other")["backend"]["data"]["status"] == "no_extraction"
 
@@ -61,6 +61,6 @@ def test_another_project_is_another_session(alice: Person) -> None:
         ({"x": 1}, "x"),
     ],
 )
-def test_a_wrong_field_is_refused_by_its_name(alice: Person, fields: dict[str, Any], field: str) -> None:
+def test_an_invalid_field_is_named(alice: Person, fields: dict[str, Any], field: str) -> None:
     problem = call(alice, "post", "/memories/flush", status=422, **{"session_id": "chat:c1", **fields})
     assert [error["field"] for error in problem["errors"]] == [field]

@@ -42,7 +42,7 @@ def test_a_memory_is_listed_with_all_its_fields(alice: Person) -> None:
     }
 
 
-def test_the_list_says_what_holds_now(alice: Person) -> None:
+def test_the_list_shows_overrides_and_no_deleted_memories(alice: Person) -> None:
     say(alice, "chat:c1", "the car is red", "the car is old")
     override_id = call(alice, "patch", f"/memories/{id_of('the car is red')}", override_text="blue")["override_id"]
     call(alice, "delete", f"/memories/{id_of('the car is old')}")
@@ -50,9 +50,9 @@ def test_the_list_says_what_holds_now(alice: Person) -> None:
     assert (memory["text"], memory["override_id"]) == ("blue", override_id)
 
 
-def test_pages_go_through_everything_once(alice: Person) -> None:
-    said = [f"number {number}" for number in range(7)]
-    say(alice, "chat:c1", *said)
+def test_pages_list_every_memory_once(alice: Person) -> None:
+    texts = [f"number {number}" for number in range(7)]
+    say(alice, "chat:c1", *texts)
     seen: list[str] = []
     query: dict[str, Any] = {"limit": 3}
     while True:
@@ -61,10 +61,10 @@ def test_pages_go_through_everything_once(alice: Person) -> None:
         if answer["next_cursor"] is None:
             break
         query["cursor"] = answer["next_cursor"]
-    assert seen == said[::-1]
+    assert seen == texts[::-1]
 
 
-def test_each_filter_narrows(alice: Person) -> None:
+def test_each_filter_restricts_the_list(alice: Person) -> None:
     say(alice, "chat:c1", "first")
     say(alice, "chat:c2", "second", flush=False)
     assert listed(alice, session_id="chat:c2") == ["second"]
@@ -76,7 +76,7 @@ def test_each_filter_narrows(alice: Person) -> None:
     assert listed(alice, project_id="other") == []
 
 
-def test_everybody_lists_their_own(alice: Person, bob: Person, client: Client) -> None:
+def test_the_list_has_only_memories_of_the_caller(alice: Person, bob: Person, client: Client) -> None:
     say(alice, "chat:c1", "of alice")
     assert listed(bob) == []
     assert client.get("/memories").status_code == 401
@@ -98,24 +98,24 @@ def test_everybody_lists_their_own(alice: Person, bob: Person, client: Client) -
         ("agent_id", "a b"),
         ("since_ms", "-1"),
         ("until_ms", "99999999999999999999"),
-        ("colour", "red"),
+        ("color", "red"),
     ],
 )
-def test_a_wrong_field_is_refused_by_its_name(alice: Person, field: str, value: str) -> None:
+def test_an_invalid_field_is_named(alice: Person, field: str, value: str) -> None:
     problem = call(alice, "get", "/memories", status=422, **{field: value})
     assert [error["field"] for error in problem["errors"]] == [field]
 
 
-def test_a_list_makes_three_statements(alice: Person) -> None:
+def test_a_list_takes_three_statements(alice: Person) -> None:
     say(alice, "chat:c1", *(f"number {number}" for number in range(30)))
     listed(alice)
     with CaptureQueriesContext(connection) as queries:
         assert len(listed(alice)) == 20
-    assert len(queries) == 3  # who asks, the memories, the corrections
+    assert len(queries) == 3  # authentication, memories, overrides
 
 
 def test_a_parameter_given_twice_with_different_values_is_refused(alice: Person) -> None:
-    """One of them would go without a word."""
+    """Otherwise one of the values would be ignored silently."""
     for path in (
         "/memories?app_id=a&app_id=b",
         "/sessions?limit=1&limit=2",

@@ -13,7 +13,7 @@ from memories.api.schemas.search import DEFAULT_TOP_K
 from tests.conftest import Person
 from tests.memories.calls import CONTRACT, NOON_MS, say, search, texts, upload
 
-# --- the answer ------------------------------------------------------------------------------------------------------
+# --- response --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.django_db(transaction=True)
@@ -50,7 +50,7 @@ def test_a_memory_of_a_chat_has_no_resource(alice: Person) -> None:
     assert result["attachments"] == []
 
 
-def test_meta_tells_of_each_scope_that_was_named(alice: Person) -> None:
+def test_meta_has_statistics_of_each_requested_scope(alice: Person) -> None:
     say(alice, "chat:c1", "I prefer payment by card")
     meta = search(alice, conversation_id="c1")["meta"]
     assert meta["method"] == "keyword"
@@ -58,7 +58,7 @@ def test_meta_tells_of_each_scope_that_was_named(alice: Person) -> None:
     chat = meta["scopes"]["current_chat"]
     assert set(chat) == {"asked", "sessions", "found", "hidden", "replaced", "degraded", "exhausted", "ms"}
     assert (chat["asked"], chat["sessions"], chat["found"]) == (8, 1, 1)
-    assert "MEMORY_GATEWAY_EMBEDDING" in chat["degraded"]
+    assert "No embedding model is configured" in chat["degraded"]
     assert meta["scopes"]["resources"] == {
         "asked": 0,
         "sessions": 0,
@@ -71,7 +71,7 @@ def test_meta_tells_of_each_scope_that_was_named(alice: Person) -> None:
     }
 
 
-def test_explain_says_why_each_result_was_found(alice: Person) -> None:
+def test_explain_adds_the_legs_of_each_result(alice: Person) -> None:
     say(alice, "chat:c1", "I prefer payment by card")
     (plain,) = search(alice, conversation_id="c1")["results"]
     (explained,) = search(alice, conversation_id="c1", explain=True)["results"]
@@ -79,7 +79,7 @@ def test_explain_says_why_each_result_was_found(alice: Person) -> None:
     assert explained["explain"]["legs"]["keyword"]
 
 
-def test_nothing_known_finds_nothing(alice: Person) -> None:
+def test_a_user_without_memories_gets_no_results(alice: Person) -> None:
     assert search(alice, scope=["current_chat", "resources", "all_user_memory"])["results"] == []
 
 
@@ -93,29 +93,29 @@ def test_messages_that_are_not_flushed_are_found(alice: Person) -> None:
 # --- scopes ----------------------------------------------------------------------------------------------------------
 
 
-def test_the_default_scopes_are_the_chat_and_the_resources(alice: Person) -> None:
+def test_the_default_scopes_are_current_chat_and_resources(alice: Person) -> None:
     say(alice, "chat:c1", "payment of the chat")
     say(alice, "manual_insert", "payment of elsewhere")
     assert texts(search(alice, conversation_id="c1")) == ["payment of the chat"]
     assert sorted(texts(search(alice, scope=["all_user_memory"]))) == ["payment of elsewhere", "payment of the chat"]
 
 
-def test_naming_a_scope_twice_is_harmless(alice: Person) -> None:
+def test_a_repeated_scope_is_searched_once(alice: Person) -> None:
     say(alice, "chat:c1", "payment of the chat")
     assert len(search(alice, conversation_id="c1", scope=["current_chat", "current_chat"])["results"]) == 1
 
 
-def test_the_current_chat_is_the_callers_own(alice: Person, bob: Person) -> None:
+def test_current_chat_finds_only_memories_of_the_caller(alice: Person, bob: Person) -> None:
     say(alice, "chat:c1", "payment of alice")
     assert search(bob, conversation_id="c1", scope=["current_chat", "all_user_memory"])["results"] == []
 
 
-def test_another_project_is_another_memory(alice: Person) -> None:
+def test_memories_of_another_project_are_not_found(alice: Person) -> None:
     say(alice, "chat:c1", "payment of the chat")
     assert search(alice, conversation_id="c1", project_id="other")["results"] == []
 
 
-# --- the request -----------------------------------------------------------------------------------------------------
+# --- request ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -154,13 +154,13 @@ def test_another_project_is_another_memory(alice: Person) -> None:
         ("topk", 8),
     ],
 )
-def test_a_wrong_field_is_refused_by_its_name(alice: Person, field: str, value: Any) -> None:
+def test_an_invalid_field_is_named(alice: Person, field: str, value: Any) -> None:
     problem = search(alice, **{"query": "payment", field: value}, status=422)
     assert problem["code"] == "invalid_input"
     assert any(error["field"].split(".")[0] == field for error in problem["errors"]), problem
 
 
-def test_a_question_is_required(alice: Person) -> None:
+def test_the_query_is_required(alice: Person) -> None:
     response = alice.client.post("/memories/search", {}, content_type="application/json")
     assert response.status_code == 422
     assert response.json()["errors"] == [{"field": "query", "message": "is required"}]
@@ -171,23 +171,21 @@ def test_the_limits_of_top_k_are_accepted(alice: Person, top_k: int) -> None:
     search(alice, top_k=top_k)
 
 
-def test_top_k_bounds_the_results(alice: Person) -> None:
+def test_top_k_limits_the_results(alice: Person) -> None:
     say(alice, "chat:c1", *(f"payment number {number}" for number in range(22)))
     assert len(search(alice, conversation_id="c1")["results"]) == 8
     assert len(search(alice, conversation_id="c1", top_k=3)["results"]) == 3
     assert len(search(alice, conversation_id="c1", top_k=-1)["results"]) == DEFAULT_TOP_K
 
 
-@pytest.mark.parametrize(
-    ("method", "setting"), [("vector", "MEMORY_GATEWAY_EMBEDDING"), ("agentic", "MEMORY_GATEWAY_LLM_BASE_URL")]
-)
-def test_a_method_without_its_endpoint_is_refused_naming_the_setting(alice: Person, method: str, setting: str) -> None:
+@pytest.mark.parametrize("method", ["vector", "agentic"])
+def test_a_method_without_its_model_is_refused_and_names_others(alice: Person, method: str) -> None:
     say(alice, "chat:c1", "payment")
     problem = search(alice, conversation_id="c1", method=method, status=422)
-    assert setting in problem["detail"]
+    assert f"{method} needs a model that is not configured; use keyword or hybrid" in problem["detail"]
 
 
-def test_filters_narrow(alice: Person) -> None:
+def test_filters_restrict_the_results(alice: Person) -> None:
     say(alice, "chat:c1", "payment one")
     say(alice, "chat:c2", "payment two")
     everything = {"scope": ["all_user_memory"]}
@@ -196,46 +194,46 @@ def test_filters_narrow(alice: Person) -> None:
     assert search(alice, filters={"timestamp": {"lt": NOON_MS}}, **everything)["results"] == []
 
 
-def test_filters_cannot_widen(alice: Person) -> None:
+def test_filters_cannot_widen_the_scope(alice: Person) -> None:
     say(alice, "chat:c1", "payment one")
     say(alice, "chat:c2", "payment two")
     either = {"OR": [{"session_id": "chat:c1"}, {"session_id": "chat:c2"}]}
     assert texts(search(alice, conversation_id="c1", filters=either)) == ["payment one"]
 
 
-def test_the_filter_of_the_documents_own_example_is_applied_to_the_results(alice: Person) -> None:
+def test_the_documented_filter_is_applied_to_the_results(alice: Person) -> None:
     say(alice, "chat:c1", "payment one")
     assert texts(search(alice, conversation_id="c1", filters={"type": "Conversation"})) == ["payment one"]
     assert search(alice, conversation_id="c1", filters={"type": "Nonsense"})["results"] == []
 
 
-# --- who may ask -----------------------------------------------------------------------------------------------------
+# --- authentication --------------------------------------------------------------------------------------------------
 
 
-def test_without_a_key_nobody_searches(client: Client, db: Any) -> None:
+def test_a_search_needs_a_key(client: Client, db: Any) -> None:
     response = client.post("/memories/search", {"query": "payment"}, content_type="application/json")
     assert response.status_code == 401
 
 
-def test_the_key_may_stand_in_the_body(client: Client, alice: Person) -> None:
+def test_the_key_may_be_in_the_body(client: Client, alice: Person) -> None:
     body = {"query": "payment", **alice.credentials}
     assert client.post("/memories/search", body, content_type="application/json").status_code == 200
 
 
-def test_another_users_name_beside_the_key_is_refused(client: Client, alice: Person, bob: Person) -> None:
+def test_the_user_id_of_another_user_is_refused(client: Client, alice: Person, bob: Person) -> None:
     body = {"query": "payment", "user_id": "bob", "user_key": alice.user_key}
     assert client.post("/memories/search", body, content_type="application/json").status_code == 401
 
 
-# --- what it costs ---------------------------------------------------------------------------------------------------
+# --- statements ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.django_db(transaction=True)
-def test_search_makes_six_statements_whatever_the_number_of_resources(alice: Person, storage: Any) -> None:
+def test_search_takes_six_statements_for_any_number_of_resources(alice: Person, storage: Any) -> None:
     say(alice, "chat:c1", "payment of the chat")
     upload(alice)
     everything = {"conversation_id": "c1", "scope": ["current_chat", "resources", "all_user_memory"]}
-    search(alice, **everything)  # the first call in a minute also notes when the key was used
+    search(alice, **everything)  # the first call in a minute also records the use of the key
     counts = [_statements(alice, everything)]
     for number in range(20):
         upload(alice, f"file{number}.txt", f"{CONTRACT} {number}")

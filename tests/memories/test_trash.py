@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 
 from memories.models import Tombstone
 from tests.conftest import Person
-from tests.memories.calls import call, id_of, say, search, upload
+from tests.memories.calls import call, id_of, purge_resource, say, search, upload
 
 
 def trash(person: Person, **query: Any) -> list[dict[str, Any]]:
@@ -40,7 +40,7 @@ def test_the_trash_holds_memories_and_sessions_newest_first(alice: Person) -> No
     assert (session["memory_id"], session["text"]) == (None, None)
 
 
-def test_what_was_restored_is_not_in_it(alice: Person) -> None:
+def test_restored_memories_are_not_in_the_trash(alice: Person) -> None:
     say(alice, "chat:c1", "the car is red")
     path = f"/memories/{id_of('the car is red')}"
     call(alice, "delete", path)
@@ -49,13 +49,13 @@ def test_what_was_restored_is_not_in_it(alice: Person) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_was_deleted_for_good_is_not_in_it(alice: Person, storage: Any) -> None:
+def test_purged_memories_are_not_in_the_trash(alice: Person, storage: Any) -> None:
     resource = upload(alice)
     (hit,) = search(alice, "thirty days", scope=["resources"])["results"]
     call(alice, "delete", f"/memories/{hit['id']}")
     call(alice, "delete", f"/sessions/{resource['session_id']}")
     assert len(trash(alice)) == 2
-    call(alice, "delete", f"/resources/{resource['resource_id']}")
+    purge_resource(alice, resource["resource_id"])
     assert trash(alice) == []
 
 
@@ -66,19 +66,19 @@ def two_pages(person: Person) -> tuple[list[dict[str, Any]], list[dict[str, Any]
     return first["trash"], second["trash"]
 
 
-def test_pages_go_through_everything_once(alice: Person) -> None:
-    said = [f"number {number}" for number in range(5)]
-    say(alice, "chat:c1", *said)
-    for text in said:
+def test_pages_list_every_deletion_once(alice: Person) -> None:
+    texts = [f"number {number}" for number in range(5)]
+    say(alice, "chat:c1", *texts)
+    for text in texts:
         call(alice, "delete", f"/memories/{id_of(text)}")
     first, second = two_pages(alice)
-    assert [item["text"] for item in first + second] == said[::-1]
-    Tombstone.objects.update(created_at=datetime(2026, 6, 11, tzinfo=UTC))  # also where times are equal
+    assert [item["text"] for item in first + second] == texts[::-1]
+    Tombstone.objects.update(created_at=datetime(2026, 6, 11, tzinfo=UTC))  # equal times
     first, second = two_pages(alice)
-    assert sorted(item["text"] for item in first + second) == said
+    assert sorted(item["text"] for item in first + second) == texts
 
 
-def test_everybody_has_their_own(alice: Person, bob: Person, client: Client) -> None:
+def test_the_trash_has_only_deletions_of_the_caller(alice: Person, bob: Person, client: Client) -> None:
     say(alice, "chat:c1", "the car is red")
     call(alice, "delete", f"/memories/{id_of('the car is red')}")
     assert trash(bob) == [] == trash(alice, project_id="other")
@@ -86,7 +86,7 @@ def test_everybody_has_their_own(alice: Person, bob: Person, client: Client) -> 
 
 
 @pytest.mark.parametrize("cursor", ["x", "MTox!", "OTk5OTk5OTk5OTk5OTk5OTk5OTp4"])
-def test_a_cursor_that_is_none_of_ours_is_refused(alice: Person, cursor: str) -> None:
+def test_an_invalid_cursor_is_refused(alice: Person, cursor: str) -> None:
     call(alice, "get", "/memories/trash", cursor=cursor, status=422)
 
 

@@ -1,4 +1,4 @@
-"""A plain WSGI application behind our bridge, as an ASGI server of its own with short timeouts.
+"""A plain WSGI application behind our bridge, as a separate ASGI server with short timeouts.
 
 Run by `uvicorn tests.memory_gateway.bridge_app:application`; the tests of the bridge talk to it over real sockets.
 """
@@ -16,8 +16,8 @@ import orjson
 
 from core.errors import GatewayError
 from core.request_context import request_id
-from memory_gateway.server.request_body import BodyError, ClientTimeouts
-from memory_gateway.server.wsgi_bridge import Answer, Scope, WSGIBridge
+from memory_gateway.server.request_body import BodyError, ClientTimeouts, Scope
+from memory_gateway.server.wsgi_bridge import Answer, WSGIBridge
 
 MAX_BODY_BYTES = 30 * 2**20
 TIMEOUTS = ClientTimeouts(stall_seconds=1.0, grace_seconds=1.5, bytes_per_second=4096, linger_seconds=5.0)
@@ -27,7 +27,7 @@ Start = Callable[[str, list[tuple[str, str]]], Any]
 
 
 class Stream:
-    """What Django's streaming responses look like to a WSGI server."""
+    """A response like Django's streaming ones."""
 
     streaming = True
 
@@ -64,7 +64,7 @@ def ping(environ: dict[str, Any], start: Start) -> Iterable[bytes]:
 
 
 def echo(environ: dict[str, Any], start: Start) -> Iterable[bytes]:
-    """How many bytes the application read, their digest, and in which pool. Events end with the query, as who asked."""
+    """Return the number of bytes that the application read, their digest and its pool. Events end with the query."""
     who = environ["QUERY_STRING"]
     EVENTS.append(f"entered {who}")
     left, digest, size = int(environ["CONTENT_LENGTH"]), hashlib.sha256(), 0

@@ -84,7 +84,7 @@ def test_an_answer_goes_back_whole_with_its_length() -> None:
     assert (body["body"], body["more_body"]) == (b"hello", False)
 
 
-def test_a_request_that_is_cancelled_is_answered_503() -> None:
+def test_a_canceled_request_is_answered_503() -> None:
     sent: Sent = []
 
     async def send(message: Message) -> None:
@@ -145,7 +145,7 @@ def test_a_head_answer_keeps_the_length_that_a_get_would_have() -> None:
     assert with_content_length(Answer(200, [], b"body"), is_head=True) == [(b"content-length", b"4")]
 
 
-def test_a_wrong_length_of_the_application_is_put_right() -> None:
+def test_a_wrong_length_of_the_application_is_corrected() -> None:
     wrong = Answer(200, [(b"content-length", b"9")], b"four")
     assert with_content_length(wrong, is_head=False) == [(b"content-length", b"4")]
 

@@ -19,8 +19,9 @@ from typing import Any
 import pytest
 import requests
 
+from tests.forked import PROJECT
 from tests.memory_gateway.bridge_app import MAX_BODY_BYTES
-from tests.server import PROJECT, free_port, resident_memory
+from tests.server import free_port, resident_memory
 
 MIB = 2**20
 
@@ -119,7 +120,7 @@ def test_a_chunked_body_without_length_reaches_the_application_whole(site: Site)
         assert (answer["size"], answer["sha256"]) == (size, hashlib.sha256(data).hexdigest())
 
 
-def test_large_bodies_have_threads_of_their_own(site: Site) -> None:
+def test_large_bodies_have_separate_threads(site: Site) -> None:
     assert requests.post(f"{site.url}/echo", data=b"x", timeout=20).json()["thread"].startswith("request-")
     assert requests.post(f"{site.url}/echo", data=bytes(MIB), timeout=20).json()["thread"].startswith("upload-")
 

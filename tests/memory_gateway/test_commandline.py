@@ -1,4 +1,4 @@
-"""What a person at a shell reads where a command of `manage.py` cannot do its work: one sentence, exit code 2."""
+"""Errors of `manage.py` commands that cannot do their work: one sentence, exit code 2."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ from django.core.management import CommandError, call_command
 from django.db import IntegrityError, OperationalError, ProgrammingError
 
 from memory_gateway import commandline
-from tests.server import PROJECT, server_environment
+from tests import forked
+from tests.forked import PROJECT
+from tests.server import server_environment
 
 
 def manage(env: dict[str, str], *arguments: str) -> tuple[int, list[str]]:
     """The exit code, and the lines on stderr."""
-    command = [sys.executable, "manage.py", *arguments]
-    done = subprocess.run(command, cwd=PROJECT, env=env, capture_output=True, text=True, timeout=60, check=False)
+    done = forked.run(["manage.py", *arguments], env)
     return done.returncode, done.stderr.splitlines()
 
 
 @pytest.fixture
 def env(tmp_path: Path) -> dict[str, str]:
-    """Of a SQLite database that nobody made yet."""
+    """A SQLite database that does not exist yet."""
     return {**server_environment(tmp_path, ""), "DATABASE_URL": ""}
 
 
@@ -34,8 +35,8 @@ def env(tmp_path: Path) -> dict[str, str]:
 def test_a_database_without_tables_is_one_sentence(env: dict[str, str], command: str) -> None:
     code, (line,) = manage(env, *command.split())
     assert code == 2
-    assert line.startswith("memory-gateway: The database lacks what this version keeps in it (no such table: ")
-    assert line.endswith("run `python manage.py migrate` first.")
+    assert line.startswith("memory-gateway: The database schema is not up to date (no such table: ")
+    assert line.endswith("Run `python manage.py migrate`.")
 
 
 @pytest.mark.django_db
@@ -59,17 +60,17 @@ def test_what_is_refused_is_exit_code_2(command: str) -> None:
 def test_a_database_that_is_none_and_one_that_is_down(env: dict[str, str]) -> None:
     Path(env["MEMORY_GATEWAY_DB_PATH"]).write_bytes(b"no database, but long enough to be taken for one" * 50)
     code, (line,) = manage(env, "create_user", "bob")
-    assert (code, line.endswith("cannot be used: file is not a database.")) == (2, True)
+    assert (code, "The database is damaged" in line, "restore a backup" in line) == (2, True, True)
     code, (line,) = manage({**env, "DATABASE_URL": "postgres://me:hush@127.0.0.1:1/life"}, "create_user", "bob")
     assert (code, "The database life cannot be used: " in line, "hush" in line) == (2, True, False)
 
 
-def test_another_python_is_told_how_to_begin(tmp_path: Path) -> None:
+def test_another_python_prints_how_to_begin(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-S", "-E", "manage.py"], cwd=PROJECT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 1
-    assert done.stderr.startswith("memory-gateway: This Python has no django. Run `make run` once")
+    assert done.stderr.startswith("memory-gateway: The Python package django is not installed. Run `make run` once")
 
 
 def ending(monkeypatch: pytest.MonkeyPatch, error: BaseException, *arguments: str) -> int:
@@ -83,7 +84,7 @@ def ending(monkeypatch: pytest.MonkeyPatch, error: BaseException, *arguments: st
 @pytest.mark.parametrize(
     ("error", "code", "said"),
     [
-        (OperationalError("database is locked"), 2, "The database is busy: "),
+        (OperationalError("database is locked"), 2, "The database is locked by another process. "),
         (ProgrammingError('relation "accounts_memoryuser" does not exist\nLINE 1: …'), 2, "python manage.py migrate"),
         (OperationalError('FATAL: database "life" does not exist'), 2, "cannot be used"),
         (OperationalError("attempt to write a readonly database"), 2, "readonly database."),
@@ -115,5 +116,5 @@ def test_who_asks_for_the_way_of_a_failure_gets_it_and_our_own_faults_show_their
 def test_a_port_that_is_none_is_said(env: dict[str, str]) -> None:
     assert manage(env, "migrate", "--verbosity", "0")[0] == 0
     code, lines = manage(env, "serve", "--port", "99999")
-    assert (code, "ports go from 0 to 65535" in lines[-1]) == (3, True)
+    assert (code, "the port must be 0 to 65535" in lines[-1]) == (3, True)
     assert sqlite3.connect(env["MEMORY_GATEWAY_DB_PATH"]).execute("SELECT count(*) FROM accounts_memoryuser").fetchone()

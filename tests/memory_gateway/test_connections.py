@@ -1,4 +1,4 @@
-"""Which connections give way to which."""
+"""The choice of connections to close at the limit."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_the_log_says_once_a_minute_that_all_are_in_use(caplog: pytest.LogCaptur
         for number in range(10):
             crowd.connect(str(number))
     assert [record.getMessage() for record in caplog.records] == [
-        "All 2 connections are in use. Idle ones are closed for new ones."
+        "All 2 connections are in use. Idle connections are closed for new ones."
     ]
 
 

@@ -4,48 +4,50 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.server import DATABASE_FILE, PROJECT, server_environment
+from tests import forked
+from tests.server import DATABASE_FILE, server_environment
 
 
-@pytest.fixture
-def old_database(tmp_path: Path) -> Path:
-    """What `django_migrations` held before the apps were renamed, and one table of then."""
-    path = tmp_path / DATABASE_FILE
-    with sqlite3.connect(path) as database:
+def _make_database(path: Path, table: str, apps: list[str]) -> None:
+    """Make what an older version left in `django_migrations`, and one of its tables."""
+    with contextlib.closing(sqlite3.connect(path)) as database, database:
         database.execute(
             "CREATE TABLE django_migrations (id integer PRIMARY KEY, app text, name text, applied datetime)"
         )
-        database.execute("CREATE TABLE engine_memory (id integer PRIMARY KEY, text text)")
-        database.execute("INSERT INTO engine_memory (text) VALUES ('I like tea')")
-        rows = [("accounts", "0001_initial"), ("engine", "0001_initial"), ("lifecycle", "0001_initial")]
-        database.executemany("INSERT INTO django_migrations (app, name, applied) VALUES (?, ?, '2026-11-20')", rows)
-    database.close()
-    return path
+        database.execute(f"CREATE TABLE {table} (id integer PRIMARY KEY, text text)")
+        database.execute(f"INSERT INTO {table} (text) VALUES ('I like tea')")
+        database.executemany(
+            "INSERT INTO django_migrations (app, name, applied) VALUES (?, '0001_initial', '2026-11-20')",
+            [(app,) for app in apps],
+        )
 
 
 @pytest.mark.parametrize("command", ["migrate", "serve"])
-def test_an_older_database_is_refused_and_not_changed(command: str, old_database: Path, tmp_path: Path) -> None:
-    before = _content(old_database)
+@pytest.mark.parametrize(
+    ("table", "apps", "difference"),
+    [
+        ("engine_memory", ["accounts", "engine", "lifecycle"], "it has the migration engine.0001_initial"),
+        ("store_memory", ["accounts", "store", "memories"], "it lacks the column store_memory.delivery_state"),
+    ],
+    ids=["before the apps were renamed", "before the delivery state had a column"],
+)
+def test_an_older_database_is_refused_and_not_changed(
+    command: str, table: str, apps: list[str], difference: str, tmp_path: Path
+) -> None:
+    path = tmp_path / DATABASE_FILE
+    _make_database(path, table, apps)
+    before = _content(path)
     environment = server_environment(tmp_path, "")
-    done = subprocess.run(
-        [sys.executable, "manage.py", command],
-        cwd=PROJECT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = forked.run(["manage.py", command], environment)
     assert done.returncode != 0
     [sentence] = [line for line in done.stderr.splitlines() if line.strip()]
-    assert "Another version of Memory Gateway made this database (it has the migration engine.0001_initial)" in sentence
+    assert f"Another version of Memory Gateway created this database ({difference})" in sentence
     assert "Traceback" not in done.stderr
-    assert _content(old_database) == before
+    assert _content(path) == before
 
 
 def _content(path: Path) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import secrets
 from collections.abc import Iterator
 
@@ -44,6 +45,27 @@ def test_plain_http_is_sent_to_https_but_a_probe_of_health_is_answered(server: R
     answer = requests.get(f"{server.url}/api/schema/", headers={"Host": HOST}, timeout=10, allow_redirects=False)
     assert (answer.status_code, answer.headers["Location"]) == (301, f"https://{HOST}/api/schema/")
     assert requests.get(f"{server.url}/health", timeout=10).status_code == 200
+
+
+def test_health_answers_for_allowed_hosts_and_addresses_only(server: RunningServer) -> None:
+    for host, status in ((HOST, 200), ("10.1.2.3:8010", 200), ("localhost", 200), ("evil.example", 400)):
+        answer = requests.get(f"{server.url}/health", headers=PROXIED | {"Host": host}, timeout=10)
+        assert (host, answer.status_code) == (host, status)
+    assert "backend" not in answer.json()
+
+
+def test_keys_over_plain_http_are_refused_by_mcp_and_sockets(server: RunningServer) -> None:
+    ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    for headers, status in (({"Host": HOST}, 403), (PROXIED, 401)):
+        assert requests.post(f"{server.url}/mcp", json=ping, headers=headers, timeout=10).status_code == status
+    address = server.url.replace("http://", "")
+    upgrade = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"}
+    upgrade["Sec-WebSocket-Key"] = "dGhlIHNhbXBsZSBub25jZQ=="
+    for headers, status in (({"Host": HOST}, 403), (PROXIED, 101)):
+        connection = http.client.HTTPConnection(address, timeout=10)
+        connection.request("GET", "/", headers=headers | upgrade)
+        assert connection.getresponse().status == status
+        connection.close()
 
 
 def test_the_client_is_whom_the_proxy_saw_and_bodies_stay_out_of_the_log(server: RunningServer) -> None:

@@ -18,8 +18,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
         yield running
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("viewport", [WIDE, NARROW], ids=["wide", "narrow"])
-def test_the_page_shows_every_endpoint_and_asks_nobody_else(server: RunningServer, viewport: dict[str, int]) -> None:
+def test_the_page_shows_every_endpoint_and_asks_no_other_host(server: RunningServer, viewport: dict[str, int]) -> None:
     with chromium() as browser, open_page(browser, viewport) as (page, observed):
         page.goto(f"{server.url}/")
         page.wait_for_selector(".opblock")

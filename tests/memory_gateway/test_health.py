@@ -14,21 +14,21 @@ import requests
 from django.test import Client
 
 from engines.port import Health
-from memory_gateway.health import HealthMonitor, health_document
+from memory_gateway.health import HealthMonitor, Report, health_document
 from tests.server import running_server
 
-UP = Health("ok", base_url="http://up:1", data={"status": "ok"})
+UP = Report(Health("ok", base_url="http://up:1", data={"status": "ok"}))
 
 
 class Engine:
     """Counts the questions; each waits for `release` if that is given."""
 
-    def __init__(self, answer: Health = UP, release: threading.Event | None = None) -> None:
+    def __init__(self, answer: Report = UP, release: threading.Event | None = None) -> None:
         self.asked = 0
         self._answer = answer
         self._release = release
 
-    def probe(self, timeout_seconds: float) -> Health:
+    def probe(self, timeout_seconds: float) -> Report:
         self.asked += 1
         if self._release:
             self._release.wait(10)
@@ -51,7 +51,7 @@ def test_a_healthy_engine_as_documented() -> None:
 
 
 def test_a_dead_engine_as_documented() -> None:
-    assert health_document(Health("unavailable", base_url="http://up:1", error="Connection refused")) == {
+    assert health_document(Report(Health("unavailable", base_url="http://up:1", error="Connection refused"))) == {
         "status": "degraded",
         "api": {"status": "ok"},
         "backend": {"status": "unavailable", "base_url": "http://up:1", "error": "Connection refused"},
@@ -99,29 +99,29 @@ def test_an_engine_that_hangs_is_unavailable_in_time_and_not_asked_again() -> No
     engine = Engine(release=release)
     monitor = HealthMonitor(engine.probe)
 
-    async def ask_twice() -> list[Health]:
+    async def ask_twice() -> list[Report]:
         return [await monitor.wait_on_loop(), await asyncio.to_thread(monitor.wait)]
 
     began = time.monotonic()
     answers = asyncio.run(ask_twice())
     assert time.monotonic() - began < 4
-    assert [answer.status for answer in answers] == ["unavailable"] * 2
-    assert "no answer within" in str(answers[0].error)
+    assert [answer.engine.status for answer in answers] == ["unavailable"] * 2
+    assert "no answer within" in str(answers[0].engine.error)
     assert engine.asked == 1
     release.set()
 
 
 def test_an_engine_that_raises_is_unavailable_and_the_log_says_why(caplog: pytest.LogCaptureFixture) -> None:
-    def probe(timeout_seconds: float) -> Health:
+    def probe(timeout_seconds: float) -> Report:
         raise RuntimeError("out of luck")
 
     answer = HealthMonitor(probe).wait()
-    assert answer.status == "unavailable"
-    assert "out of luck" not in str(answer.error)
+    assert answer.engine.status == "unavailable"
+    assert "out of luck" not in str(answer.engine.error)
     assert "out of luck" in caplog.text
 
 
-def test_an_upstream_that_takes_the_call_and_says_nothing_holds_nobody_up(tmp_path: Path) -> None:
+def test_an_upstream_that_takes_the_call_and_says_nothing_delays_no_request(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         base_url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         with running_server(tmp_path, MEMORY_GATEWAY_BACKEND_BASE_URL=base_url) as server:

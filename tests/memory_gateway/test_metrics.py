@@ -38,7 +38,7 @@ def scrape(settings: Any, client: Client) -> Any:
 
 
 @pytest.mark.parametrize("header", [None, "Bearer wrong", "Bearer ", f"Basic {TOKEN}", f"bearer x{TOKEN}"])
-def test_strangers_get_nothing(client: Client, settings: Any, header: str | None) -> None:
+def test_outsiders_get_nothing(client: Client, settings: Any, header: str | None) -> None:
     settings.MEMORY_GATEWAY_METRICS_TOKEN = TOKEN
     answer = client.get("/metrics", headers={"Authorization": header} if header else {})
     assert (answer.status_code, answer.headers["WWW-Authenticate"]) == (401, "Bearer")
@@ -96,7 +96,7 @@ def test_engine_calls_are_counted_with_their_outcome(scrape: Any, alice: Person)
     assert after['memory_gateway_engine_seconds_count{call="search",engine="embedded"}'] >= 2
 
 
-def test_what_is_owed_is_shown_with_its_age(scrape: Any, alice: Person, storage: Path) -> None:
+def test_what_is_pending_is_shown_with_its_age(scrape: Any, alice: Person, storage: Path) -> None:
     stored_resource(alice)
     old = stored_resource(alice)
     stored_resource(alice, status="extracted")
@@ -108,7 +108,7 @@ def test_what_is_owed_is_shown_with_its_age(scrape: Any, alice: Person, storage:
     assert seen['memory_gateway_ingestions{state="failed"}'] == 0
     assert seen['memory_gateway_ingestions{state="retrying"}'] == 1
     assert 3600 <= seen['memory_gateway_ingestion_oldest_seconds{state="pending"}'] < 3700
-    assert seen["memory_gateway_index_owed"] == 1
+    assert seen["memory_gateway_index_pending"] == 1
 
 
 def test_a_look_takes_four_statements(scrape: Any, django_assert_num_queries: Any) -> None:

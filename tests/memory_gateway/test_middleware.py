@@ -1,4 +1,4 @@
-"""What pages need and API requests pass by."""
+"""Middleware that pages need and API requests skip."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ URL = "/users/me/keys"
 
 
 def test_an_api_request_opens_no_session_and_sets_no_cookie(alice: Person) -> None:
-    alice.client.cookies["sessionid"] = "x" * 32
+    alice.client.cookies["memory_gateway_sessionid"] = "x" * 32
     with CaptureQueriesContext(connection) as queries:
         answer = alice.client.get(URL)
     assert answer.status_code == 200
@@ -31,6 +31,17 @@ def test_the_language_of_a_page_does_not_reach_the_next_answer(client: Client) -
     refused = client.post("/users", b"x", content_type="text/plain", headers={"Accept-Language": "zh-hans"})
     assert refused.status_code == 415
     assert "Content-Type" in refused.json()["detail"]
+
+
+@pytest.mark.parametrize(("language", "link"), [("en", "Back to the panel"), ("zh-hans", "返回面板")])
+def test_error_pages_are_in_the_language_of_the_reader(language: str, link: str, admin_client: Client) -> None:
+    headers = {"Accept-Language": language}
+    unknown = admin_client.get("/admin/accounts/nothing/", headers=headers)
+    forged = Client(enforce_csrf_checks=True).post("/admin/login/", headers=headers)
+    assert (unknown.status_code, forged.status_code) == (404, 403)
+    for page in (unknown, forged):
+        assert f'lang="{language}"' in page.content.decode()
+        assert link in page.content.decode()
 
 
 def test_data_may_be_neither_run_nor_framed_and_pages_keep_their_policy(alice: Person, client: Client) -> None:
@@ -51,7 +62,7 @@ def test_data_may_be_neither_run_nor_framed_and_pages_keep_their_policy(alice: P
         ("image/png", 406),
     ],
 )
-def test_answers_are_json_for_whoever_takes_json(alice: Person, accept: str, status: int) -> None:
+def test_answers_are_json_for_clients_that_accept_json(alice: Person, accept: str, status: int) -> None:
     answer = alice.client.get(URL, headers={"Accept": accept} if accept else {})
     assert answer.status_code == status
     assert answer.headers["Content-Type"].startswith("application/")

@@ -3,16 +3,18 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections import Counter
 from contextvars import ContextVar
 
 import pytest
 
+from memory_gateway.server import thread_pool
 from memory_gateway.server.thread_pool import Pool
 
 
 def test_a_result_and_an_exception_come_back_to_the_loop() -> None:
     async def main() -> None:
-        pool = Pool(2, "test")
+        pool = Pool(2, "test", share=1)
         assert await pool.run(lambda: 6 * 7, "alice") == 42
         with pytest.raises(ZeroDivisionError):
             await pool.run(lambda: 1 / 0, "alice")
@@ -22,7 +24,7 @@ def test_a_result_and_an_exception_come_back_to_the_loop() -> None:
 
 def test_no_more_threads_than_allowed_and_no_more_than_needed() -> None:
     async def main() -> None:
-        pool = Pool(3, "test")
+        pool = Pool(3, "test", share=1)
         names = {await pool.run(lambda: threading.current_thread().name, "alice") for _ in range(5)}
         assert names == {"test-1"}
         at_once = await asyncio.gather(*(pool.run(_name_after_a_while, caller) for caller in range(9)))
@@ -31,9 +33,9 @@ def test_no_more_threads_than_allowed_and_no_more_than_needed() -> None:
     asyncio.run(main())
 
 
-def test_one_caller_gets_half_of_the_threads_and_the_rest_in_turn() -> None:
+def test_one_caller_gets_its_share_of_the_threads_and_the_rest_in_turn() -> None:
     async def main() -> None:
-        pool = Pool(4, "test")
+        pool = Pool(4, "test", share=2)
         at_once = await asyncio.gather(*(pool.run(_name_after_a_while, "alice") for _ in range(9)))
         assert len(at_once) == 9
         assert set(at_once) == {"test-1", "test-2"}
@@ -41,16 +43,37 @@ def test_one_caller_gets_half_of_the_threads_and_the_rest_in_turn() -> None:
     asyncio.run(main())
 
 
-def test_a_caller_whose_work_hangs_holds_up_nobody_else() -> None:
+def test_a_caller_whose_work_hangs_holds_up_no_other_user() -> None:
     async def main() -> None:
-        pool, hangs = Pool(4, "test"), threading.Event()
+        pool, hangs = Pool(4, "test", share=2), threading.Event()
         stuck = [pool.run(hangs.wait, "alice") for _ in range(50)]
         for caller in ("bob", "charlie"):
             assert await asyncio.wait_for(pool.run(lambda: "done", caller), 5) == "done"
         hangs.set()
         assert all(await asyncio.gather(*stuck))
-        assert not pool._busy
-        assert not pool._waiting
+        assert not pool._queue.running
+
+    asyncio.run(main())
+
+
+def test_slow_calls_leave_the_share_up_to_half_of_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(thread_pool, "SLOW_SECONDS", 0.05)
+
+    async def main() -> None:
+        pool, may_end, running = Pool(8, "test", share=1), threading.Event(), threading.Semaphore(0)
+
+        def wait() -> bool:
+            running.release()
+            return may_end.wait(30)
+
+        calls = [pool.run(wait, "alice") for _ in range(6)]
+        await asyncio.to_thread(lambda: [running.acquire(timeout=30) for _ in range(4)])
+        await asyncio.sleep(0.3)
+        assert not running.acquire(blocking=False)
+        assert await asyncio.wait_for(pool.run(lambda: "done", "bob"), 5) == "done"
+        may_end.set()
+        assert await asyncio.gather(*calls) == [True] * 6
+        assert (pool._queue.running, +pool._slow, pool._timers) == (0, Counter(), {})
 
     asyncio.run(main())
 
@@ -69,7 +92,7 @@ def test_the_context_of_the_caller_is_seen_and_not_changed() -> None:
         return seen
 
     async def main() -> None:
-        pool = Pool(1, "test")
+        pool = Pool(1, "test", share=1)
         variable.set("caller")
         assert await pool.run(read_and_set, "alice") == "caller"
         assert variable.get() == "caller"
@@ -81,7 +104,7 @@ def test_work_that_was_given_up_while_it_waited_is_not_done() -> None:
     done: list[str] = []
 
     async def main() -> None:
-        pool = Pool(1, "test")
+        pool = Pool(1, "test", share=1)
         first = pool.run(lambda: time.sleep(0.05), "alice")
         second = pool.run(lambda: done.append("second"), "alice")
         second.cancel()
@@ -94,6 +117,6 @@ def test_work_that_was_given_up_while_it_waited_is_not_done() -> None:
 
 def test_threads_do_not_hold_the_process() -> None:
     async def main() -> None:
-        assert await Pool(1, "test").run(lambda: threading.current_thread().daemon, "alice")
+        assert await Pool(1, "test", share=1).run(lambda: threading.current_thread().daemon, "alice")
 
     asyncio.run(main())

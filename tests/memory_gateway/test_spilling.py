@@ -1,4 +1,4 @@
-"""What SQLite sets aside lies in memory, except for statements that touch all there is."""
+"""SQLite's temporary data is in memory, except for statements over whole tables."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 
-from core.spilling import on_disk
+from core.sql import temporary_data_on_disk
 from operations import compaction
 from store import rollups
 from store.index import rebuild
@@ -26,22 +26,22 @@ def kept_in() -> int:
         return int(cursor.fetchone()[0])
 
 
-def test_it_lies_in_memory_but_where_the_disk_is_asked_for() -> None:
+def test_it_is_in_memory_but_where_the_disk_is_asked_for() -> None:
     assert kept_in() == MEMORY
     for _ in range(2):
-        with on_disk():
+        with temporary_data_on_disk():
             assert kept_in() == FILE
         assert kept_in() == MEMORY
 
 
-def test_it_lies_in_memory_again_after_a_failure() -> None:
-    with pytest.raises(RuntimeError), on_disk():
+def test_it_is_in_memory_again_after_a_failure() -> None:
+    with pytest.raises(RuntimeError), temporary_data_on_disk():
         raise RuntimeError
     assert kept_in() == MEMORY
 
 
 def test_a_transaction_goes_on_as_it_began() -> None:
-    with transaction.atomic(), on_disk():
+    with transaction.atomic(), temporary_data_on_disk():
         assert kept_in() == MEMORY
 
 

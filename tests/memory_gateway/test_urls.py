@@ -1,4 +1,4 @@
-"""Who may call what. A new address that stands in no table here fails."""
+"""Access to every address. A new address that is in no table here fails."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ API = {
     ("GET", "/resources/<str:resource_id>"): KEY,
     ("DELETE", "/resources/<str:resource_id>"): KEY,
     ("GET", "/resources/<str:resource_id>/content"): KEY,
+    ("POST", "/resources/<str:resource_id>/restore"): KEY,
     ("POST", "/memories/add"): KEY,
     ("POST", "/memories/flush"): KEY,
     ("POST", "/memories/search"): KEY,
@@ -60,7 +61,7 @@ API = {
     ("DELETE", "/sessions/<path:session_id>/restore"): KEY,
     ("POST", "/tools/invoke"): OPENCLAW,
 }
-# Views that name no methods decide themselves who sees what, each with tests of its own.
+# Views that name no methods decide themselves who sees what, each with separate tests.
 FUNCTIONS = {
     "/metrics",
     "/plugins/memory",
@@ -97,7 +98,7 @@ def test_what_names_no_methods_is_known_too() -> None:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(("method", "route"), API_CALLS, ids=call_id)
-def test_a_stranger_gets_as_far_as_the_table_says(client: Client, method: str, route: Route) -> None:
+def test_an_outsider_gets_as_far_as_the_table_says(client: Client, method: str, route: Route) -> None:
     answer = client.generic(method, route.address, b"{}", "application/json")
     if API[method, route.pattern] == KEY:
         assert (answer.status_code, answer.json()["code"]) == (401, "unauthenticated")
@@ -156,13 +157,13 @@ def test_addresses_beside_the_routes_carry_them_too(client: Client, address: str
 
 
 @pytest.mark.django_db
-def test_only_https_is_told_to_stay_https(client: Client, settings: Any) -> None:
+def test_only_https_answers_carry_hsts(client: Client, settings: Any) -> None:
     settings.SECURE_HSTS_SECONDS = 600
     assert client.get("/health", secure=True).headers["Strict-Transport-Security"].startswith("max-age=600")
 
 
 @pytest.mark.django_db  # closing an answer looks at the connections
-def test_nobody_elses_page_may_read_an_answer(client: Client) -> None:
+def test_no_other_sites_page_may_read_an_answer(client: Client) -> None:
     for address in ("/api/docs/", "/static/docs/page.css"):
         answer = client.get(address, headers={"Origin": "https://evil.example"})
         assert "Access-Control-Allow-Origin" not in answer.headers
@@ -181,7 +182,7 @@ def test_an_unknown_address_is_a_problem_document_and_in_the_panel_a_page(client
     page = admin_client.get("/admin/accounts/nothing/")
     assert page.status_code == 404
     assert page.headers["Content-Type"].startswith("text/html")
-    assert b"Nothing is here." in page.content
+    assert b"There is nothing at this address." in page.content
 
 
 @pytest.mark.parametrize(
@@ -189,12 +190,12 @@ def test_an_unknown_address_is_a_problem_document_and_in_the_panel_a_page(client
     [("/resources/", "/resources"), ("/health/", "/health"), ("/api/docs", "/api/docs/"), ("/admin", "/admin/")],
 )
 def test_an_address_that_is_off_by_a_slash_hears_the_right_one(client: Client, address: str, meant: str) -> None:
-    assert client.get(address).json()["detail"] == f"Nothing is here. There is {meant}, though."
+    assert client.get(address).json()["detail"] == f"There is nothing at this address. Use {meant}."
 
 
 @pytest.mark.parametrize("address", ["/nothing", "/nothing/", "//"])
 def test_an_address_that_is_off_by_more_hears_no_guess(client: Client, address: str) -> None:
-    assert "There is" not in client.get(address).content.decode()
+    assert "Use " not in client.get(address).content.decode()
 
 
 def test_documentation_lies_where_clients_of_a_fastapi_service_look(client: Client) -> None:

@@ -1,3 +1,3 @@
-from tests.resources.conftest import quiet_pool
+from tests.resources.conftest import quiet_tasks
 
-__all__ = ["quiet_pool"]
+__all__ = ["quiet_tasks"]

@@ -1,8 +1,9 @@
-"""Archives while they are written: whole or not there, one writer at a time, nothing left of those that broke off."""
+"""Archives are written completely or not at all, by one writer at a time, and interrupted writers leave nothing."""
 
 from __future__ import annotations
 
 import errno
+import json
 import os
 import subprocess
 import sys
@@ -10,13 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from core.errors import Conflict, NoSpace
+from core.errors import Conflict, InvalidInput, NoSpace
 from operations.archive import Reader, Writer
 from operations.commands import no_report
-from tests.server import PROJECT, RunningServer, own_database, server_environment
+from tests.forked import PROJECT
+from tests.operations import edit_archive
+from tests.server import RunningServer, own_database, server_environment
 
 KIND = "tests"
-BEGUN = """
+_KILLED_WRITER = """
 import os, signal, sys
 from pathlib import Path
 import memory_gateway.django_setup
@@ -40,19 +43,19 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def killed_midway(target: Path) -> None:
-    subprocess.run([sys.executable, "-c", BEGUN, str(target)], cwd=PROJECT, check=False)
+def write_and_kill(target: Path) -> None:
+    subprocess.run([sys.executable, "-c", _KILLED_WRITER, str(target)], cwd=PROJECT, check=False)
 
 
-def test_what_a_killed_one_left_goes_with_the_next_of_any_name(tmp_path: Path) -> None:
+def test_the_next_writer_removes_the_files_of_a_killed_one(tmp_path: Path) -> None:
     (tmp_path / ".other.part").write_text("somebody else's")
-    killed_midway(tmp_path / "monday.tar")
+    write_and_kill(tmp_path / "monday.tar")
     assert ".monday.tar.mg-files" in names(tmp_path)
     write(tmp_path / "tuesday.tar")
     assert names(tmp_path) == [".other.part", "tuesday.tar"]
 
 
-def test_two_at_once_never_leave_half_an_archive(tmp_path: Path) -> None:
+def test_concurrent_writers_of_one_archive_conflict(tmp_path: Path) -> None:
     target = tmp_path / "all.tar"
     with Writer(target, KIND) as first:
         first.add_lines("rows", [{"number": 1}])
@@ -65,17 +68,39 @@ def test_two_at_once_never_leave_half_an_archive(tmp_path: Path) -> None:
     assert names(tmp_path) == ["all.tar", "another.tar"]
 
 
-def test_what_came_meanwhile_is_not_written_over(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("version", "oldest"), [(1, 2), (3, 1), ("1", 1), (True, 1), (None, 1)])
+def test_other_versions_are_refused(version: object, oldest: int, tmp_path: Path) -> None:
+    target = tmp_path / "all.tar"
+    _write_version(target, version)
+    with pytest.raises(InvalidInput, match=f"The archive has version {version!r}; this gateway supports"):
+        Reader(target, KIND, oldest=oldest)
+
+
+def test_an_older_version_is_read_if_supported(tmp_path: Path) -> None:
+    target = tmp_path / "all.tar"
+    _write_version(target, 1)
+    with Reader(target, KIND, oldest=1) as written:
+        assert written.manifest["version"] == 1
+
+
+def _write_version(target: Path, version: object) -> None:
+    write(target)
+    files = edit_archive.contents(target)
+    manifest = json.loads(files[edit_archive.MANIFEST]) | {"version": version}
+    edit_archive.write(target, {**files, edit_archive.MANIFEST: json.dumps(manifest).encode()})
+
+
+def test_a_file_created_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
     target = tmp_path / "all.tar"
     with Writer(target, KIND) as writer:
         target.write_text("mine")
-        with pytest.raises(Conflict, match="came meanwhile"):
+        with pytest.raises(Conflict, match="created meanwhile"):
             writer.finish({})
     assert (target.read_text(), names(tmp_path)) == ("mine", ["all.tar"])
 
 
-def write_onto(full: Path, target: Path, source: Path) -> None:
-    """`/dev/full` refuses what is written as a full disk does, also what closing would still write."""
+def write_to_full_disk(full: Path, target: Path, source: Path) -> None:
+    """Write an archive to `/dev/full`, which fails like a full disk, also when the file is closed."""
     with Writer(target, KIND) as writer, source.open("rb") as data, full.open("wb") as device:
         os.dup2(device.fileno(), writer._raw.fileno())
         writer.add_file("file", data)
@@ -84,33 +109,33 @@ def write_onto(full: Path, target: Path, source: Path) -> None:
 def test_a_full_disk_leaves_nothing_behind(tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.write_bytes(b"x" * 100_000)
-    with pytest.raises(NoSpace, match="There is no space for"):
-        write_onto(Path("/dev/full"), tmp_path / "all.tar", source)
+    with pytest.raises(NoSpace, match="There is no space left for"):
+        write_to_full_disk(Path("/dev/full"), tmp_path / "all.tar", source)
     assert names(tmp_path) == ["source"]
 
 
-def test_other_failures_of_the_disk_stay_what_they_are(tmp_path: Path) -> None:
+def test_other_disk_errors_are_raised_unchanged(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="Input/output") as failed, Writer(tmp_path / "all.tar", KIND):
         raise OSError(errno.EIO, "Input/output error")
     assert failed.value.errno == errno.EIO
     assert names(tmp_path) == []
 
 
-def test_a_restore_that_broke_off_leaves_no_copy_beside_the_database(tmp_path: Path) -> None:
-    (made := tmp_path / "made").mkdir()
+def test_a_restore_removes_the_copy_of_an_interrupted_one(tmp_path: Path) -> None:
+    (source := tmp_path / "made").mkdir()
     archive = tmp_path / "backup.tar"
-    with own_database(made) as url:
-        gateway = RunningServer(made, server_environment(made, url))
-        assert gateway.manage("create_user", "alice").returncode == 0
-        assert gateway.manage("backup", str(archive)).returncode == 0
+    url = own_database(source)
+    gateway = RunningServer(source, server_environment(source, url))
+    assert gateway.manage("create_user", "alice").returncode == 0
+    assert gateway.manage("backup", str(archive)).returncode == 0
     (again := tmp_path / "again").mkdir()
-    with own_database(again) as url:
-        gateway = RunningServer(again, server_environment(again, url))
-        left = Path(gateway.env["MEMORY_GATEWAY_DB_PATH"])
-        (left.parent / f".{left.name}.restoring").write_bytes(b"half of a copy")
-        restored = gateway.manage("restore", str(archive), "--json")
-        assert restored.returncode == 0, restored.stderr
-        assert [name for name in names(left.parent) if name.startswith(".")] == (
-            [f".{left.name}.restoring"] if url else []
-        )
-        assert gateway.manage("revoke_key", "alice", "--last").returncode == 0
+    url = own_database(again)
+    gateway = RunningServer(again, server_environment(again, url))
+    database = Path(gateway.env["MEMORY_GATEWAY_DB_PATH"])
+    (database.parent / f".{database.name}.restoring").write_bytes(b"half of a copy")
+    restored = gateway.manage("restore", str(archive), "--json")
+    assert restored.returncode == 0, restored.stderr
+    assert [name for name in names(database.parent) if name.startswith(".")] == (
+        [f".{database.name}.restoring"] if url else []
+    )
+    assert gateway.manage("revoke_key", "alice", "--last").returncode == 0

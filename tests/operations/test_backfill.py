@@ -14,12 +14,11 @@ from django.core.management import CommandError, call_command
 from django.db import connections
 
 from engines.registry import get_engine
-from operations import backfill
-from operations.commands import Stop
+from operations.management.commands import backfill
 from resources.models import Attachment
 from store.models import HourCount, Memory, Session
 from tests.conftest import Person
-from tests.engines.everos.conftest import NOON, told
+from tests.engines.everos.conftest import NOON, message_of
 from tests.resources.forms import stored_resource, upload
 from tests.stub_upstream import Fault, StubUpstream
 
@@ -41,14 +40,14 @@ def run(*arguments: str) -> dict[str, Any]:
     return answer
 
 
-def told_before(stub: StubUpstream, user_id: str, session_id: str, text: str) -> None:
-    """An episode that EverOS has of a time without the gateway."""
+def add_to_everos(stub: StubUpstream, user_id: str, session_id: str, text: str) -> None:
+    """Create an episode in EverOS that the gateway does not know."""
     message = {"sender_id": user_id, "role": "user", "timestamp": NOON, "content": text}
     stub.store.add({"session_id": session_id, "messages": [message]})
     stub.store.flush({"session_id": session_id})
 
 
-def test_files_of_a_time_without_attachments_get_theirs(alice: Person, bob: Person, storage: Path) -> None:
+def test_files_without_attachments_get_them(alice: Person, bob: Person, storage: Path) -> None:
     upload(alice)
     uploaded = Attachment.objects.values("session_id", "source", "type", "name", "internal_uri", "sha256").get()
     Attachment.objects.all().delete()
@@ -62,9 +61,9 @@ def test_files_of_a_time_without_attachments_get_theirs(alice: Person, bob: Pers
     assert external.internal_uri == "s3://bucket/notes.txt"
 
 
-def test_what_everos_held_before_becomes_visible(stub: StubUpstream, alice: Person, bob: Person) -> None:
-    told_before(stub, "alice", "chat:old", "the bicycle is red")
-    told_before(stub, "bob", "chat:his", "the car is blue")
+def test_memories_that_everos_already_had_become_visible(stub: StubUpstream, alice: Person, bob: Person) -> None:
+    add_to_everos(stub, "alice", "chat:old", "the bicycle is red")
+    add_to_everos(stub, "bob", "chat:his", "the car is blue")
     assert run("sessions", "--user", "alice") == {"kind": "sessions", "sessions": 1, "memories": 1, "failed": 0}
     assert Session.objects.get().session_id == "chat:old"
     listed = alice.client.get("/memories").json()["memories"]
@@ -77,47 +76,49 @@ def test_what_everos_held_before_becomes_visible(stub: StubUpstream, alice: Pers
 @pytest.mark.parametrize(
     "name", ["resource:bob:r_1", "memory_edit:bob", "chat:x~0123456789abcdef", "chat:x+" + "a" * 32]
 )
-def test_what_is_somebody_elses_or_was_left_stays_out(stub: StubUpstream, alice: Person, name: str) -> None:
-    told_before(stub, "alice", name, "the bicycle is red")
+def test_sessions_of_other_users_and_abandoned_ones_are_not_imported(
+    stub: StubUpstream, alice: Person, name: str
+) -> None:
+    add_to_everos(stub, "alice", name, "the bicycle is red")
     assert run("sessions")["sessions"] == 0
     assert not Session.objects.exists()
 
 
-def test_who_holds_a_session_here_keeps_it(stub: StubUpstream, alice: Person, bob: Person) -> None:
-    get_engine().add(bob.owner, "chat:shared", [told(bob.owner, "the car is blue")])
-    told_before(stub, "alice", "chat:shared", "the bicycle is red")
+def test_a_session_id_in_use_by_another_user_is_not_imported(stub: StubUpstream, alice: Person, bob: Person) -> None:
+    get_engine().add(bob.owner, "chat:shared", [message_of(bob.owner, "the car is blue")])
+    add_to_everos(stub, "alice", "chat:shared", "the bicycle is red")
     assert run("sessions", "--user", "alice")["sessions"] == 0
     assert alice.client.get("/sessions").json()["sessions"] == []
 
 
-def test_a_session_that_was_deleted_for_good_does_not_come_back(stub: StubUpstream, alice: Person) -> None:
-    get_engine().add(alice.owner, "chat:gone", [told(alice.owner, "the car is blue")])
+def test_a_deleted_session_is_not_imported(stub: StubUpstream, alice: Person) -> None:
+    get_engine().add(alice.owner, "chat:gone", [message_of(alice.owner, "the car is blue")])
     get_engine().flush(alice.owner, "chat:gone")
     get_engine().delete(alice.owner, "chat:gone")
     assert run("sessions")["sessions"] == 0
     assert not Memory.objects.exists()
 
 
-def test_memories_that_came_late_are_copied(stub: StubUpstream, alice: Person) -> None:
-    get_engine().add(alice.owner, "chat:1", [told(alice.owner, "the car is blue")])
+def test_memories_extracted_late_are_copied(stub: StubUpstream, alice: Person) -> None:
+    get_engine().add(alice.owner, "chat:1", [message_of(alice.owner, "the car is blue")])
     get_engine().flush(alice.owner, "chat:1")
-    told_before(stub, "alice", "chat:1", "the bicycle is red")
+    add_to_everos(stub, "alice", "chat:1", "the bicycle is red")
     assert run("memories") == {"kind": "memories", "memories": 1, "failed": 0}
     assert Memory.objects.filter(memory_type="episode").count() == 2
 
 
-def test_what_the_gateway_writes_meanwhile_stops_no_copy(
+def test_concurrent_writes_do_not_stop_the_copy(
     stub: StubUpstream, alice: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(4):
-        get_engine().add(alice.owner, f"chat:{number}", [told(alice.owner, "the car is blue")])
+        get_engine().add(alice.owner, f"chat:{number}", [message_of(alice.owner, "the car is blue")])
         get_engine().flush(alice.owner, f"chat:{number}")
-        told_before(stub, "alice", f"chat:{number}", "the bicycle is red")
+        add_to_everos(stub, "alice", f"chat:{number}", "the bicycle is red")
     monkeypatch.setattr(backfill, "_BATCH", 2)
 
     def write_elsewhere(*_: object) -> None:
-        with ThreadPoolExecutor(1) as beside:
-            beside.submit(_write).result()
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(_write).result()
 
     def _write() -> None:
         try:
@@ -125,36 +126,36 @@ def test_what_the_gateway_writes_meanwhile_stops_no_copy(
         finally:
             connections.close_all()
 
-    assert backfill.memories(None, write_elsewhere, Stop()) == {"memories": 4, "failed": 0}
+    assert backfill.memories(None, write_elsewhere) == {"memories": 4, "failed": 0}
 
 
-def test_an_upstream_that_is_away_is_said(stub: StubUpstream, alice: Person) -> None:
+def test_an_unavailable_upstream_is_reported(stub: StubUpstream, alice: Person) -> None:
     stub.fault("get", Fault(status=503, body={"error": {"code": "X", "message": "no"}}))
     with pytest.raises(CommandError) as refused:
         run("sessions")
     assert refused.value.returncode == 2
 
 
-def test_without_an_upstream_there_is_nothing_to_ask(alice: Person) -> None:
+def test_without_an_upstream_the_command_fails(alice: Person) -> None:
     with pytest.raises(CommandError, match="MEMORY_GATEWAY_BACKEND_BASE_URL"):
         run("memories")
 
 
-def test_rollups_are_counted_anew(alice: Person) -> None:
-    get_engine().add(alice.owner, "chat:1", [told(alice.owner, "the car is blue")])
+def test_rollups_are_recounted(alice: Person) -> None:
+    get_engine().add(alice.owner, "chat:1", [message_of(alice.owner, "the car is blue")])
     get_engine().flush(alice.owner, "chat:1")
     HourCount.objects.all().delete()
     run("rollups")
     assert HourCount.objects.exists()
 
 
-def test_vectors_need_their_endpoint(alice: Person) -> None:
+def test_embeddings_need_an_endpoint(alice: Person) -> None:
     with pytest.raises(CommandError, match="MEMORY_GATEWAY_EMBEDDING_BASE_URL"):
         run("embeddings")
-    with pytest.raises(CommandError, match="leave --user away"):
+    with pytest.raises(CommandError, match="Omit --user"):
         run("embeddings", "--user", "alice")
 
 
-def test_an_unknown_user_is_refused() -> None:
+def test_an_unknown_user_is_rejected() -> None:
     with pytest.raises(CommandError, match="no such user"):
         run("attachments", "--user", "nobody")

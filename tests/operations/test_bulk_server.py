@@ -1,4 +1,4 @@
-"""Ten thousand memories deleted at once by a real server that is killed meanwhile."""
+"""A bulk deletion of ten thousand memories on a server that is killed meanwhile."""
 
 from __future__ import annotations
 
@@ -11,66 +11,66 @@ import pytest
 
 from tests.server import RunningServer, running_server
 
-NUMBER = 10_000
+MEMORIES = 10_000
 _IMPORTS = """
 import json
 from accounts.audit import Actor
 from accounts.models import AuditEvent
-from engine import browse
-from store.browse import Selection
-from lifecycle import bulk, jobs
-from operations.models import Job
 from memories.models import Tombstone
+from operations import bulk, jobs
+from store import browse
+from store.browse import Selection
 olga = Actor.operator("olga")
 """
-SUBMIT = """
+_SUBMIT = """
 job = bulk.start("delete", bulk.freeze(Selection(tab="full")), {"reason": "noise"}, actor=olga)
 print(json.dumps({"id": str(job.pk), "total": job.total}))
 """
-STATE = """
+_STATE = """
 job = jobs.get("{id}")
 print(json.dumps({{"status": job.status, "done": job.done, "live": browse.count(Selection(tab="full")),
     "tombstones": Tombstone.objects.filter(undone_at__isnull=True).count()}}))
 """
-UNDO = """
+_UNDO = """
 print(json.dumps({{"id": str(jobs.undo("{id}", actor=olga).pk)}}))
 """
-TRAIL = """
-trail = AuditEvent.objects.filter(actor="olga", subject_type="job").order_by("pk")
-print(json.dumps(list(trail.values("action", "detail"))))
+_EVENTS = """
+events = AuditEvent.objects.filter(actor="olga", subject_type="job").order_by("pk")
+print(json.dumps(list(events.values("action", "detail"))))
 """
 
 
-def ask(server: RunningServer, code: str) -> Any:
+def run_in_shell(server: RunningServer, code: str) -> Any:
+    """Run code in the server's environment, and return the JSON that it prints."""
     done = server.manage("shell", "--no-imports", "-c", _IMPORTS + code)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 
 
 def wait_for(server: RunningServer, job: str, *, done: int | None = None) -> dict[str, Any]:
-    until = time.monotonic() + 300
+    deadline = time.monotonic() + 300
     while True:
-        state = dict(ask(server, STATE.format(id=job)))
+        state = dict(run_in_shell(server, _STATE.format(id=job)))
         if state["status"] == "done" or (done is not None and state["done"] >= done):
             return state
-        assert time.monotonic() < until, state
+        assert time.monotonic() < deadline, state
         time.sleep(0.2)
 
 
 @pytest.mark.torture
-def test_ten_thousand_are_deleted_over_a_kill_and_undone_once(tmp_path: Path) -> None:
+def test_a_bulk_deletion_survives_a_kill_and_is_undone_once(tmp_path: Path) -> None:
     with running_server(tmp_path) as server:
-        assert server.manage("seed_memories", str(NUMBER), "--users", "20", "--no-index").returncode == 0
-        job = ask(server, SUBMIT)
+        assert server.manage("seed_memories", str(MEMORIES), "--users", "20", "--no-index").returncode == 0
+        job = run_in_shell(server, _SUBMIT)
         wait_for(server, job["id"], done=1)
         server.kill()
         server.start()
         state = wait_for(server, job["id"])
         assert (state["done"], state["live"], state["tombstones"]) == (job["total"], 0, job["total"])
-        undoing = ask(server, UNDO.format(id=job["id"]))
+        undoing = run_in_shell(server, _UNDO.format(id=job["id"]))
         state = wait_for(server, undoing["id"])
         assert (state["live"], state["tombstones"]) == (job["total"], 0)
-        deleted, undone = ask(server, TRAIL)
+        deleted, undone = run_in_shell(server, _EVENTS)
         assert deleted["action"] == "memories.delete"
         assert (deleted["detail"]["count"], deleted["detail"]["filter"]) == (job["total"], {"tab": "full"})
         assert (undone["action"], undone["detail"]["undone"]) == ("job.undo", job["total"])

@@ -16,12 +16,11 @@ from django.db import connection
 from django.utils import timezone
 
 from accounts.models import AuditEvent
-from core.times import to_ms
 from operations.doctor import Doctor
 from store.index import keyword
 from store.models import IndexStatistics, Memory, Session
 from tests.conftest import Person
-from tests.operations.furnished import found, furnish
+from tests.operations.sample_data import create_sample_data, search_texts
 from tests.resources.forms import files_below, stored_resource
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -29,12 +28,12 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture(autouse=True)
 def clean_index(db: Any) -> None:
-    """Emptying Django's tables between tests leaves the index as it was."""
+    """Start each test with an empty keyword index."""
     keyword.clear()
 
 
-def examined(*arguments: str) -> tuple[dict[str, list[str]], int]:
-    """The statuses by check, and the exit code."""
+def run_doctor(*arguments: str) -> tuple[dict[str, list[str]], int]:
+    """Run the doctor; return the statuses by check, and the exit code."""
     out, code = StringIO(), 0
     try:
         call_command("doctor", *arguments, "--json", stdout=out, stderr=StringIO())
@@ -46,7 +45,7 @@ def examined(*arguments: str) -> tuple[dict[str, list[str]], int]:
     return statuses, code
 
 
-def put(path: Path, age_seconds: float = 7200) -> Path:
+def write_old_file(path: Path, age_seconds: float = 7200) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("left over")
     then = time.time() - age_seconds
@@ -56,8 +55,8 @@ def put(path: Path, age_seconds: float = 7200) -> Path:
 
 
 def test_a_healthy_gateway_has_no_problem(alice: Person, storage: Path) -> None:
-    furnish(alice)
-    statuses, code = examined()
+    create_sample_data(alice)
+    statuses, code = run_doctor()
     assert code == 0, statuses
     assert set(statuses) == {
         "settings",
@@ -74,54 +73,54 @@ def test_a_healthy_gateway_has_no_problem(alice: Person, storage: Path) -> None:
     assert statuses["files"] == statuses["index"] == statuses["engine"] == ["ok"]
 
 
-def test_no_age_spares_less_than_none(alice: Person, storage: Path) -> None:
-    """Files that arrive just now stay, also where somebody writes a sign too many."""
-    young = put(storage / ".incoming" / "0123", age_seconds=0)
+def test_a_negative_minimum_age_is_rejected(alice: Person, storage: Path) -> None:
+    """A negative age must not remove files that are arriving now."""
+    young = write_old_file(storage / ".incoming" / "0123", age_seconds=0)
     with pytest.raises(CommandError, match="min-age: must be a whole number"):
         call_command("doctor", "--fix", "--min-age=-1", stdout=StringIO(), stderr=StringIO())
     assert young.exists()
 
 
 def test_a_missing_file_is_a_problem(alice: Person, storage: Path) -> None:
-    furnish(alice)
+    create_sample_data(alice)
     next(storage.glob("*/r_*/content*")).unlink()
-    statuses, code = examined("--fix")
+    statuses, code = run_doctor("--fix")
     assert (statuses["files"], code) == (["problem"], 1)
 
 
-def test_files_without_a_row_are_moved_into_quarantine_and_no_others(alice: Person, storage: Path) -> None:
-    has = furnish(alice)
-    foreign = put(storage / "photos" / "holiday.jpg")
+def test_only_files_without_a_row_are_moved_into_quarantine(alice: Person, storage: Path) -> None:
+    sample = create_sample_data(alice)
+    foreign = write_old_file(storage / "photos" / "holiday.jpg")
     kept = files_below(storage)
-    mine = storage / str(alice.user_pk)
-    put(mine / f"r_{'0' * 32}" / "content.txt")
-    put(mine / "memory_attachments" / ("0" * 64) / "content.txt")
-    put(storage / "01234567-0123-0123-0123-0123456789ab" / f"r_{'1' * 32}" / "content")
-    put(storage / ".incoming" / "half")
-    young = put(storage / ".incoming" / "arriving", age_seconds=60)
-    assert examined()[0]["files"] == ["ok", "warning"]
-    assert examined("--fix")[0]["files"] == ["ok", "fixed"]
+    user_folder = storage / str(alice.user_pk)
+    write_old_file(user_folder / f"r_{'0' * 32}" / "content.txt")
+    write_old_file(user_folder / "memory_attachments" / ("0" * 64) / "content.txt")
+    write_old_file(storage / "01234567-0123-0123-0123-0123456789ab" / f"r_{'1' * 32}" / "content")
+    write_old_file(storage / ".incoming" / "half")
+    young = write_old_file(storage / ".incoming" / "arriving", age_seconds=60)
+    assert run_doctor()[0]["files"] == ["ok", "warning"]
+    assert run_doctor("--fix")[0]["files"] == ["ok", "fixed"]
     quarantined = [path for path in files_below(storage) if path.startswith(".quarantine/")]
     assert len(quarantined) == 3
     assert files_below(storage) == sorted([*kept, ".incoming/arriving", *quarantined])
-    assert examined()[0]["storage"] == ["ok", "warning"]
-    assert examined("--fix", "--min-age", "0")[0]["files"] == ["fixed"]
+    assert run_doctor()[0]["storage"] == ["ok", "warning"]
+    assert run_doctor("--fix", "--min-age", "0")[0]["files"] == ["fixed"]
     assert not young.exists()
     assert foreign.exists()
-    download = alice.client.get(f"/resources/{has.resource_id}/content")
+    download = alice.client.get(f"/resources/{sample.resource_id}/content")
     assert (download.status_code, b"".join(download.streaming_content)[:10]) == (200, b"The walnut")  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("harm", ["missing", "left over", "statistics"])
-def test_an_index_that_does_not_fit_is_built_anew(alice: Person, storage: Path, harm: str) -> None:
-    furnish(alice)
-    before = found(alice, "walnut")
+def test_an_inconsistent_index_is_rebuilt(alice: Person, storage: Path, harm: str) -> None:
+    create_sample_data(alice)
+    before = search_texts(alice, "walnut")
     damage(harm)
-    statuses, code = examined()
+    statuses, code = run_doctor()
     assert (statuses["index"], code) == (["problem"], 1)
-    assert examined("--fix")[0]["index"] == ["fixed"]
-    assert examined()[0]["index"] == ["ok"]
-    assert found(alice, "walnut") == before
+    assert run_doctor("--fix")[0]["index"] == ["fixed"]
+    assert run_doctor()[0]["index"] == ["ok"]
+    assert search_texts(alice, "walnut") == before
 
 
 def damage(harm: str) -> None:
@@ -136,19 +135,16 @@ def damage(harm: str) -> None:
             IndexStatistics.objects.update(documents=0)
 
 
-def test_a_silent_engine_is_a_problem(db: Any, settings: Any) -> None:
+def test_an_unreachable_engine_is_a_problem(db: Any, settings: Any) -> None:
     settings.MEMORY_GATEWAY_BACKEND_BASE_URL = "http://127.0.0.1:9"
-    statuses, code = examined()
+    statuses, code = run_doctor()
     assert (statuses["engine"], code) == (["problem"], 1)
 
 
-def test_failures_that_wait_for_an_operator_are_a_warning_and_retried_ones_are_not(
-    alice: Person, storage: Path
-) -> None:
+def test_only_failures_that_are_not_retried_are_a_warning(alice: Person, storage: Path) -> None:
     stored_resource(alice, status="failed", retry_at=timezone.now())
-    assert texts(Doctor(), "deliveries") == ["No file and no message waits for an operator."]
+    assert texts(Doctor(), "deliveries") == ["No files or messages need attention."]
     stored_resource(alice, status="failed")
-    old = to_ms(timezone.now() - timedelta(days=8))
     session = Session.objects.create(
         user_id=alice.user_pk, session_id="chat:1", engine_session_id="chat:1", kind="chat"
     )
@@ -159,12 +155,13 @@ def test_failures_that_wait_for_an_operator_are_a_warning_and_retried_ones_are_n
         memory_type="unprocessed_message",
         origin="upstream",
         text="x",
-        batch_id=f"sending:{old}-x",
+        delivery_state="unconfirmed",
+        sent_at=timezone.now() - timedelta(days=8),
         created_at_ms=1,
     )
-    assert [text.split(":")[0] for text in texts(Doctor(), "deliveries")] == [
-        "1 files failed and are not retried",
-        "1 messages are unconfirmed for seven days",
+    assert [text.split(".")[0] for text in texts(Doctor(), "deliveries")] == [
+        "1 files failed and are no longer retried",
+        "1 messages have been unconfirmed for seven days",
     ]
 
 
@@ -172,11 +169,11 @@ def texts(doctor: Doctor, check: str) -> list[str]:
     return [finding.text for finding in doctor.examine() if finding.check == check]
 
 
-def test_a_clock_that_went_backwards_is_a_problem(alice: Person) -> None:
+def test_a_clock_behind_the_audit_log_is_a_problem(alice: Person) -> None:
     AuditEvent.objects.update(at="2100-01-01T00:00:00Z")
-    assert examined()[0]["clock"] == ["problem"]
+    assert run_doctor()[0]["clock"] == ["problem"]
 
 
 def test_a_full_disk_is_a_problem(db: Any, storage: Path, settings: Any) -> None:
     settings.MEMORY_GATEWAY_MIN_FREE_DISK_BYTES = 2**60
-    assert set(examined()[0]["disk"]) == {"problem"}
+    assert set(run_doctor()[0]["disk"]) == {"problem"}

@@ -1,4 +1,4 @@
-"""Erasing a person: nothing of them is left, and the receipt says what could not be reached."""
+"""Erasing a user removes all data of the user, and the receipt lists what could not be removed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from django.utils import timezone
 from accounts.audit import Actor, record
 from accounts.models import AuditEvent, MemoryUser
 from operations import bulk, erase
-from operations.commands import Stop, Stopped
+from operations.commands import Stopped
 from operations.models import Job
 from operations.tables import ALL
 from resources.models import Resource
@@ -30,9 +30,9 @@ from store.browse import Selection
 from store.models import Memory
 from store.types import SearchRequest
 from tests.conftest import Person, make_person
-from tests.engines.everos.conftest import make_engine, told
+from tests.engines.everos.conftest import make_engine, message_of
 from tests.memories.calls import NOON_MS, call, say
-from tests.operations.furnished import found, furnish
+from tests.operations.sample_data import create_sample_data, search_texts
 from tests.resources.people import RemotePerson, eventually
 from tests.server import RunningServer, running_server
 from tests.stub_upstream import StubUpstream
@@ -43,67 +43,67 @@ ACTOR = Actor.command("tests")
 MARKERS = 50
 
 
-def erased(person: Person) -> erase.Receipt:
+def erase_over_api(person: Person) -> erase.Receipt:
     answer = person.client.delete(f"/users/{person.user_id}?confirm=erase:{person.user_id}")
     assert answer.status_code == 200, answer.content
     return dict(answer.json())
 
 
-def test_nothing_is_left_of_a_person_and_all_of_another(alice: Person, bob: Person, storage: Path) -> None:
-    furnish(alice)
-    furnish(bob, "chestnut")
+def test_erasing_a_user_removes_all_rows_and_files_of_that_user_only(alice: Person, bob: Person, storage: Path) -> None:
+    create_sample_data(alice)
+    create_sample_data(bob, "chestnut")
     before = {table.name: table.rows(MemoryUser.objects.get(user_id="bob")).count() for table in ALL}
-    receipt = erased(alice)
+    receipt = erase_over_api(alice)
     user = MemoryUser(pk=alice.user_pk, user_id="alice")
     assert {table.name: table.rows(user).count() for table in ALL} == dict.fromkeys(before, 0)
     assert {table.name: table.rows(MemoryUser.objects.get(user_id="bob")).count() for table in ALL} == before
     assert [path.name for path in storage.iterdir() if path.name != ".incoming"] == [str(bob.user_pk)]
-    assert found(bob, "chestnut")
+    assert search_texts(bob, "chestnut")
     assert receipt["removed"]["memories"] > 0
-    assert receipt["files"]["count"] == 2
+    assert receipt["files"]["count"] == 3  # one of them in the trash
     assert receipt["upstream"] is None
     assert not Resource.objects.filter(user_id=alice.user_pk).exists()
 
 
-def test_the_key_ends_and_the_name_is_free_for_somebody_new(alice: Person, storage: Path) -> None:
-    furnish(alice)
-    erased(alice)
+def test_the_key_stops_working_and_the_user_id_can_be_reused(alice: Person, storage: Path) -> None:
+    create_sample_data(alice)
+    erase_over_api(alice)
     assert alice.client.get("/memories").status_code == 401
     again = make_person("alice")
     assert call(again, "get", "/memories")["memories"] == []
     assert call(again, "get", "/memories/trash")["trash"] == []
     assert call(again, "get", "/sessions")["sessions"] == []
-    assert found(again, "walnut") == []
+    assert search_texts(again, "walnut") == []
     assert again.client.get("/resources").json()["resources"] == []
 
 
-def test_only_a_bare_event_stays_in_the_trail(alice: Person, storage: Path) -> None:
+def test_only_an_event_without_details_remains_in_the_audit_log(alice: Person, storage: Path) -> None:
     record(
         Actor.operator("root"), "memory.list", subject_type="memory", subject_id="", detail={"users": ["alice", "b"]}
     )
-    furnish(alice)
-    erased(alice)
+    create_sample_data(alice)
+    erase_over_api(alice)
     assert not AuditEvent.objects.filter(user_id="alice").exists()
     assert [event.detail for event in AuditEvent.objects.filter(action="memory.list")] == [{"users": ["b"]}]
     event = AuditEvent.objects.get(action="user.erase")
     assert (event.subject_id, event.user_id, set(event.detail)) == (str(alice.user_pk), "", {"rows"})
 
 
-def test_the_admin_s_own_log_and_jobs_forget_them(alice: Person, bob: Person) -> None:
+def test_the_admin_log_and_jobs_are_erased_too(alice: Person, bob: Person) -> None:
     operator = User.objects.create_user("root")
     for name in ("alice", "bob"):
         LogEntry.objects.create(user=operator, object_id=name, object_repr=name, action_flag=1)
     for person in (alice, bob):
         Job.objects.create(kind="x", params={"target": {"user_pk": str(person.user_pk)}})
-    erased(alice)
+    erase_over_api(alice)
     assert [entry.object_repr for entry in LogEntry.objects.all()] == ["bob"]
     assert [job.params["target"]["user_pk"] for job in Job.objects.all()] == [str(bob.user_pk)]
 
 
-def test_what_operators_wrote_about_them_goes_too(alice: Person, bob: Person, storage: Path) -> None:
+def test_texts_of_operators_about_the_user_are_erased(alice: Person, bob: Person, storage: Path) -> None:
     olga = Actor.operator("olga")
-    looked = {"filter": {"user": "alice", "session": "chat:walnut"}, "status": "done"}
-    record(olga, "memory.list", subject_type="memory", subject_id="", detail=looked)
+    detail = {"filter": {"user": "alice", "session": "chat:walnut"}, "status": "done"}
+    record(olga, "memory.list", subject_type="memory", subject_id="", detail=detail)
     for person in (alice, bob):
         say(person, "chat:c1", "one", "two", "three")
     rows = dict(Memory.objects.filter(text="one").values_list("user_id", "pk"))
@@ -116,33 +116,33 @@ def test_what_operators_wrote_about_them_goes_too(alice: Person, bob: Person, st
     bulk.start("restore", bulk.of_rows([rows[alice.user_pk]], in_trash=True), {}, actor=olga)
     bulk.start("delete", bulk.of_rows([rows[alice.user_pk]]), {"reason": "walnut of her"}, actor=olga)
     bulk.start("delete", bulk.of_rows([rows[bob.user_pk]]), {"reason": "chestnut"}, actor=olga)
-    erased(alice)
+    erase_over_api(alice)
     [job] = Job.objects.all()
     assert job.params["reason"] == "chestnut"
-    told = json.dumps(list(AuditEvent.objects.filter(actor="olga").values_list("detail", flat=True)))
-    assert "walnut" not in told
-    assert "alice" not in told
-    assert "chestnut" in told
+    details = json.dumps(list(AuditEvent.objects.filter(actor="olga").values_list("detail", flat=True)))
+    assert "walnut" not in details
+    assert "alice" not in details
+    assert "chestnut" in details
 
 
-# --- who may, and how ------------------------------------------------------------------------------------------------
+# --- authorization and confirmation -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("query", ["", "?confirm=yes", "?confirm=erase:bob", "?confirm=alice"])
-def test_nobody_erases_by_accident(alice: Person, query: str) -> None:
+def test_an_erasure_needs_a_confirmation(alice: Person, query: str) -> None:
     answer = alice.client.delete(f"/users/alice{query}")
     assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "confirm")
     assert alice.client.get("/memories").status_code == 200
 
 
-def test_another_s_name_is_as_good_as_none(alice: Person, bob: Person) -> None:
+def test_other_users_and_absent_users_are_rejected_alike(alice: Person, bob: Person) -> None:
     answers = [alice.client.delete(f"/users/{name}?confirm=erase:{name}") for name in ("bob", "nobody")]
     assert [answer.status_code for answer in answers] == [404, 404]
     assert answers[0].json()["detail"] == answers[1].json()["detail"]
     assert bob.client.get("/memories").status_code == 200
 
 
-def test_the_provisioner_erases_anybody(alice: Person, client: Any, settings: Any) -> None:
+def test_the_provisioning_token_erases_any_user(alice: Person, client: Any, settings: Any) -> None:
     settings.MEMORY_GATEWAY_PROVISIONING_TOKEN = "t" * 40
     headers = {"Authorization": f"Bearer {'t' * 40}"}
     assert client.delete("/users/nobody?confirm=erase:nobody", headers=headers).status_code == 404
@@ -151,16 +151,16 @@ def test_the_provisioner_erases_anybody(alice: Person, client: Any, settings: An
     assert not MemoryUser.objects.exists()
 
 
-def test_without_a_key_nobody_does(alice: Person, client: Any) -> None:
+def test_an_erasure_needs_a_key(alice: Person, client: Any) -> None:
     assert client.delete("/users/alice?confirm=erase:alice").status_code == 401
     assert MemoryUser.objects.exists()
 
 
-def test_the_command_says_what_there_is_and_erases_with_yes(alice: Person, storage: Path) -> None:
-    furnish(alice)
+def test_the_command_shows_the_data_and_erases_with_yes(alice: Person, storage: Path) -> None:
+    create_sample_data(alice)
     out = StringIO()
     call_command("erase_user", "alice", stdout=out, stderr=StringIO())
-    assert "Add --yes" in out.getvalue()
+    assert "Run again with --yes" in out.getvalue()
     assert MemoryUser.objects.filter(user_id="alice").exists()
     out = StringIO()
     call_command("erase_user", "alice", "--yes", "--json", stdout=out, stderr=StringIO())
@@ -170,33 +170,33 @@ def test_the_command_says_what_there_is_and_erases_with_yes(alice: Person, stora
         call_command("erase_user", "alice", "--yes", stdout=StringIO(), stderr=StringIO())
 
 
-# --- broken off ------------------------------------------------------------------------------------------------------
+# --- interruptions ---------------------------------------------------------------------------------------------------
 
 
-def test_broken_off_it_hides_everything_and_goes_on(alice: Person, storage: Path) -> None:
-    furnish(alice)
-    stop = Stop()
-    stop.set(15)
+def stop(_step: str, _done: int, _total: int) -> None:
+    raise Stopped
+
+
+def test_an_interrupted_erasure_hides_everything_and_can_be_finished(alice: Person, storage: Path) -> None:
+    create_sample_data(alice)
     with pytest.raises(Stopped):
-        erase.erase(alice.user_pk, actor=ACTOR, stop=stop)
+        erase.erase(alice.user_pk, actor=ACTOR, report=stop)
     assert alice.client.get("/memories").status_code == 401
     again = make_person("alice")
     say(again, "chat:c1", "I am new here.")
-    assert found(again, "walnut") == []
+    assert search_texts(again, "walnut") == []
     assert erase.find("alice") == alice.user_pk
     receipt = erase.erase(erase.find("alice"), actor=Actor.command("other"))
     assert (receipt["user_id"], receipt["by"]["name"]) == ("alice", "tests")
-    assert found(again, "new") == ["I am new here."]
-    assert AuditEvent.objects.filter(user_id="alice").exists()  # the new one's
+    assert search_texts(again, "new") == ["I am new here."]
+    assert AuditEvent.objects.filter(user_id="alice").exists()  # of the new user
     assert erase.find("alice") == again.user_pk
 
 
-def test_the_sweeper_finishes_what_broke_off(alice: Person, storage: Path) -> None:
-    furnish(alice)
-    stop = Stop()
-    stop.set(15)
+def test_the_worker_finishes_an_interrupted_erasure(alice: Person, storage: Path) -> None:
+    create_sample_data(alice)
     with pytest.raises(Stopped):
-        erase.erase(alice.user_pk, actor=ACTOR, stop=stop)
+        erase.erase(alice.user_pk, actor=ACTOR, report=stop)
     assert erase.unfinished(timezone.now()) == [alice.user_pk]
     assert erase.finish(alice.user_pk) is not None
     assert erase.finish(alice.user_pk) is None
@@ -206,25 +206,27 @@ def test_the_sweeper_finishes_what_broke_off(alice: Person, storage: Path) -> No
 # --- an upstream that cannot delete ----------------------------------------------------------------------------------
 
 
-def test_nobody_gets_what_an_upstream_holds_by_taking_the_name(alice: Person, storage: Path, settings: Any) -> None:
+def test_the_next_user_of_the_id_finds_nothing_that_an_upstream_kept(
+    alice: Person, storage: Path, settings: Any
+) -> None:
     with StubUpstream() as stub:
         settings.MEMORY_GATEWAY_BACKEND_BASE_URL = stub.url
         engine = make_engine(stub)
-        say_upstream(engine, alice, "chat:c1", "The walnut safe opens with 4711.")
+        add_and_flush(engine, alice, "chat:c1", "The walnut safe opens with 4711.")
         receipt = erase.erase(alice.user_pk, actor=ACTOR, engine=engine)
         assert receipt["upstream"]["sessions"] == ["chat:c1"]
         assert receipt["upstream"]["base_url"] == stub.url
-        assert "has no deletion" in receipt["residue"][0]
+        assert "cannot delete" in receipt["residue"][0]
         again = make_person("alice")
-        say_upstream(engine, again, "chat:c1", "I like tea.")
+        add_and_flush(engine, again, "chat:c1", "I like tea.")
         for sessions in (("chat:c1",), None):
             (result,) = engine.search(again.owner, [request("walnut safe tea", sessions)])
             assert [hit.text for hit in result.hits if "walnut" in hit.text] == []
             assert any("tea" in hit.text for hit in result.hits)
 
 
-def say_upstream(engine: Any, person: Person, session_id: str, text: str) -> None:
-    engine.add(person.owner, session_id, [told(person.owner, text)])
+def add_and_flush(engine: Any, person: Person, session_id: str, text: str) -> None:
+    engine.add(person.owner, session_id, [message_of(person.owner, text)])
     engine.flush(person.owner, session_id)
 
 
@@ -232,11 +234,11 @@ def request(query: str, sessions: tuple[str, ...] | None) -> Any:
     return SearchRequest(query, method="keyword", session_ids=sessions, include_profile=sessions is None)
 
 
-# --- the files themselves --------------------------------------------------------------------------------------------
+# --- bytes on disk ---------------------------------------------------------------------------------------------------
 
 
-class Planter:
-    """Gives each field 50 words that stand nowhere else."""
+class UniqueWords:
+    """Generate words that appear nowhere else, and remember them."""
 
     def __init__(self) -> None:
         self.words: list[str] = []
@@ -250,14 +252,14 @@ class Planter:
         return f"{about} {self.word()}."
 
 
-def plant(person: RemotePerson, planter: Planter) -> None:
-    """Fifty of everything, over the API alone."""
+def plant(person: RemotePerson, unique_words: UniqueWords) -> None:
+    """Fill each field that the API writes with `MARKERS` words."""
     say = [{"sender_id": person.user_id, "role": "user", "timestamp": NOON_MS + n} for n in range(MARKERS)]
-    plant_messages(person, planter, say)
-    plant_decisions(person, planter)
-    plant_keys(person, planter)
+    plant_messages(person, unique_words, say)
+    plant_decisions(person, unique_words)
+    plant_keys(person, unique_words)
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda _: plant_resource(person, planter), range(MARKERS)))
+        list(pool.map(lambda _: plant_resource(person, unique_words), range(MARKERS)))
     for resource in person.resources()[:10]:
         send(person, "DELETE", f"/resources/{resource['resource_id']}")
 
@@ -268,10 +270,10 @@ def send(person: RemotePerson, method: str, path: str, **body: Any) -> Any:
     return answer.json()
 
 
-def plant_messages(person: RemotePerson, planter: Planter, say: list[dict[str, Any]]) -> None:
-    """In texts, agents' names, file names, files and session ids."""
-    messages = [{**one, "content": planter.text()} for one in say]
-    agents = [{**one, "sender_id": planter.word()[:60], "role": "assistant", "content": "Done."} for one in say]
+def plant_messages(person: RemotePerson, unique_words: UniqueWords, say: list[dict[str, Any]]) -> None:
+    """Plant words in texts, names of agents, file names, files and session ids."""
+    messages = [{**one, "content": unique_words.text()} for one in say]
+    agents = [{**one, "sender_id": unique_words.word()[:60], "role": "assistant", "content": "Done."} for one in say]
     send(person, "POST", "/memories/add", session_id="chat:c1", messages=messages + agents)
     send(person, "POST", "/memories/flush", session_id="chat:c1")
     with_files = [
@@ -280,9 +282,9 @@ def plant_messages(person: RemotePerson, planter: Planter, say: list[dict[str, A
             "content": [
                 {
                     "type": "doc",
-                    "name": f"{planter.word()}.txt",
+                    "name": f"{unique_words.word()}.txt",
                     "ext": "txt",
-                    "base64": base64.b64encode(planter.text().encode()).decode(),
+                    "base64": base64.b64encode(unique_words.text().encode()).decode(),
                 }
             ],
         }
@@ -290,34 +292,40 @@ def plant_messages(person: RemotePerson, planter: Planter, say: list[dict[str, A
     ]
     send(person, "POST", "/memories/add", session_id="chat:files", messages=with_files)
     for one in say:
-        send(person, "POST", "/memories/add", session_id=f"chat:{planter.word()}", messages=[one | {"content": "Hm."}])
+        send(
+            person,
+            "POST",
+            "/memories/add",
+            session_id=f"chat:{unique_words.word()}",
+            messages=[one | {"content": "Hm."}],
+        )
 
 
-def plant_decisions(person: RemotePerson, planter: Planter) -> None:
+def plant_decisions(person: RemotePerson, unique_words: UniqueWords) -> None:
     listed = send(person, "GET", "/memories?session_id=chat:c1&limit=100")["memories"]
     for memory in listed[:MARKERS]:
-        send(person, "PATCH", f"/memories/{memory['id']}", override_text=planter.text())
-        send(person, "PATCH", f"/memories/{memory['id']}", override_text=planter.text("Rather"))
+        send(person, "PATCH", f"/memories/{memory['id']}", override_text=unique_words.text())
+        send(person, "PATCH", f"/memories/{memory['id']}", override_text=unique_words.text("Rather"))
     for memory in listed[MARKERS:]:
-        send(person, "DELETE", f"/memories/{memory['id']}", reason=planter.text("Because"))
+        send(person, "DELETE", f"/memories/{memory['id']}", reason=unique_words.text("Because"))
 
 
-def plant_keys(person: RemotePerson, planter: Planter) -> None:
+def plant_keys(person: RemotePerson, unique_words: UniqueWords) -> None:
     for _ in range(MARKERS):
-        made = send(person, "POST", "/users/me/keys", label=planter.word())
+        made = send(person, "POST", "/users/me/keys", label=unique_words.word())
         send(person, "DELETE", f"/users/me/keys/{made['key_id']}")
 
 
-def plant_resource(person: RemotePerson, planter: Planter) -> None:
-    fields = {"title": planter.text("On"), "description": planter.text("About")}
-    files = {"file": (f"{planter.word()}.txt", planter.text().encode())}
+def plant_resource(person: RemotePerson, unique_words: UniqueWords) -> None:
+    fields = {"title": unique_words.text("On"), "description": unique_words.text("About")}
+    files = {"file": (f"{unique_words.word()}.txt", unique_words.text().encode())}
     url = f"{person.server.url}/resources"
     answer = requests.post(url, files=files, data=fields, headers=person.headers, timeout=120)
     assert answer.status_code == 200, answer.text
 
 
-def everything_in(server: RunningServer) -> bytes:
-    """All bytes that the gateway keeps anywhere: database, journal, storage, log."""
+def stored_bytes(server: RunningServer) -> bytes:
+    """Return all bytes that the gateway stores: database, journal, files and log."""
     data = b"".join(path.read_bytes() for path in server.data_dir.rglob("*") if path.is_file())
     url = server.env["DATABASE_URL"]
     if not url:
@@ -330,36 +338,38 @@ def everything_in(server: RunningServer) -> bytes:
     return data
 
 
-def test_not_one_of_fifty_markers_in_any_field_is_left_in_any_file(tmp_path: Path) -> None:
-    planter = Planter()
+@pytest.mark.slow
+def test_no_marker_of_any_field_remains_in_any_file(tmp_path: Path) -> None:
+    unique_words = UniqueWords()
     with running_server(tmp_path, MEMORY_GATEWAY_LOG_BODIES="false") as server:
         person = RemotePerson.create(server, "alice")
         other = RemotePerson.create(server, "bob")
         other.upload("kept.txt", b"The zebra contract.")
-        plant(person, planter)
-        before = everything_in(server)
-        assert sum(word.encode() in before for word in planter.words) > 0.9 * len(planter.words)
+        plant(person, unique_words)
+        before = stored_bytes(server)
+        assert sum(word.encode() in before for word in unique_words.words) > 0.9 * len(unique_words.words)
         answer = requests.delete(
             f"{server.url}/users/alice", params={"confirm": "erase:alice"}, headers=person.headers, timeout=120
         )
         assert answer.status_code == 200, answer.text
         assert not [line for line in answer.json()["residue"] if "busy" in line]
-        after = everything_in(server)
-        assert [word for word in planter.words if word.encode() in after] == []
+        after = stored_bytes(server)
+        assert [word for word in unique_words.words if word.encode() in after] == []
         exported = server.manage("export_memory", str(tmp_path / "after.tar"), "--all")
         assert exported.returncode == 0, exported.stderr
         archive = (tmp_path / "after.tar").read_bytes()
-        assert [word for word in planter.words if word.encode() in archive] == []
+        assert [word for word in unique_words.words if word.encode() in archive] == []
         assert other.search("zebra").json()["results"]
         assert "Traceback" not in server.log
 
 
-def test_a_kill_in_the_midst_is_made_good_by_the_next_start(tmp_path: Path) -> None:
-    planter = Planter()
+@pytest.mark.slow
+def test_a_killed_erasure_is_finished_after_the_next_start(tmp_path: Path) -> None:
+    unique_words = UniqueWords()
     with running_server(tmp_path, MEMORY_GATEWAY_LOG_BODIES="false") as server:
         person = RemotePerson.create(server, "alice")
         messages = [
-            {"sender_id": "alice", "role": "user", "timestamp": NOON_MS + n, "content": planter.text()}
+            {"sender_id": "alice", "role": "user", "timestamp": NOON_MS + n, "content": unique_words.text()}
             for n in range(500)
         ]
         for start in range(0, 500, 100):
@@ -370,15 +380,15 @@ def test_a_kill_in_the_midst_is_made_good_by_the_next_start(tmp_path: Path) -> N
         with ThreadPoolExecutor(1) as pool:
             address = f"{server.url}/users/alice?confirm=erase:alice"
             pool.submit(requests.delete, address, headers=person.headers, timeout=60)
-            assert eventually(lambda: not person_answers(person))
+            assert eventually(lambda: not key_works(person))
             server.kill()
         done = server.manage("erase_user", "alice", "--yes", "--json")
-        assert done.returncode in {0, 2}, done.stderr  # 2: it was quicker than the kill
-        after = everything_in(server)
-        assert [word for word in planter.words if word.encode() in after] == []
+        assert done.returncode in {0, 2}, done.stderr  # 2: the erasure was complete before the kill
+        after = stored_bytes(server)
+        assert [word for word in unique_words.words if word.encode() in after] == []
 
 
-def person_answers(person: RemotePerson) -> bool:
+def key_works(person: RemotePerson) -> bool:
     try:
         return requests.get(f"{person.server.url}/sessions", headers=person.headers, timeout=10).status_code == 200
     except requests.RequestException:
@@ -386,13 +396,13 @@ def person_answers(person: RemotePerson) -> bool:
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite adds up its counts as they change")
-def test_counts_that_another_process_is_adding_up_keep_no_agent_s_name(tmp_path: Path) -> None:
-    """The counts by agent stay until they are added up: the erasure waits for its turn, and does it itself."""
-    planter = Planter()
+def test_counts_that_another_process_settles_keep_no_agent_name(tmp_path: Path) -> None:
+    """Counts by agent remain until they are settled: the erasure waits for the lock and settles them itself."""
+    unique_words = UniqueWords()
     with running_server(tmp_path, MEMORY_GATEWAY_LOG_BODIES="false") as server:
         person = RemotePerson.create(server, "alice")
-        said = {"sender_id": planter.word(), "role": "assistant", "timestamp": NOON_MS, "content": "Done."}
-        send(person, "POST", "/memories/add", session_id="chat:c1", messages=[said])
+        message = {"sender_id": unique_words.word(), "role": "assistant", "timestamp": NOON_MS, "content": "Done."}
+        send(person, "POST", "/memories/add", session_id="chat:c1", messages=[message])
         with ThreadPoolExecutor(1) as pool:
             with psycopg.connect(server.env["DATABASE_URL"]) as another:
                 another.execute("SELECT pg_advisory_xact_lock(7201960)")
@@ -401,7 +411,7 @@ def test_counts_that_another_process_is_adding_up_keep_no_agent_s_name(tmp_path:
                 with pytest.raises(TimeoutError):
                     erasing.result(1)
             assert erasing.result(30)["user_id"] == "alice"
-        assert [word for word in planter.words if word.encode() in everything_in(server)] == []
+        assert [word for word in unique_words.words if word.encode() in stored_bytes(server)] == []
 
 
 def rows_of(server: RunningServer, table: str) -> int:

@@ -1,4 +1,4 @@
-"""A gateway with EverOS behind it, killed again and again under load."""
+"""A gateway with EverOS as its engine, killed repeatedly under load."""
 
 from __future__ import annotations
 
@@ -17,20 +17,22 @@ import requests
 
 from tests.clients import at_work
 from tests.everos import running as running_everos
-from tests.operations.gateways import gateway, statuses
+from tests.operations.everos_gateway import gateway, resource_statuses
 from tests.resources.people import RemotePerson, eventually, files_of, stored
 from tests.server import RunningServer
 from tests.stub_upstream import StubUpstream
+
+pytestmark = pytest.mark.slow
 
 NOON = 1_781_172_177_000
 
 
 @dataclass
-class Talk:
-    """Clients who say things, flush now and then and upload, through every crash; they note what was acknowledged."""
+class Clients:
+    """Clients that add, flush and upload through every crash; `messages` is True for acknowledged ones."""
 
     person: RemotePerson
-    said: dict[str, bool] = field(default_factory=dict)
+    messages: dict[str, bool] = field(default_factory=dict)
     uploaded: set[str] = field(default_factory=set)
     sessions: set[str] = field(default_factory=set)
     _stop: threading.Event = field(default_factory=threading.Event)
@@ -44,19 +46,19 @@ class Talk:
     def flush(self, session_id: str) -> requests.Response:
         return self.call("/memories/flush", {"session_id": session_id})
 
-    def _client(self, chance: random.Random) -> None:
+    def _client(self, rng: random.Random) -> None:
         at = NOON
         while not self._stop.is_set():
             at += 1000
             try:
-                self._one_call(chance, at)
+                self._one_call(rng, at)
             except requests.RequestException:
                 time.sleep(0.05)  # the server is down
 
-    def _one_call(self, chance: random.Random, at: int) -> None:
-        session_id = f"chat:{chance.randrange(8)}-{id(chance)}"
+    def _one_call(self, rng: random.Random, at: int) -> None:
+        session_id = f"chat:{rng.randrange(8)}-{id(rng)}"
         self.sessions.add(session_id)
-        kind = chance.random()
+        kind = rng.random()
         if kind < 0.2:
             self.flush(session_id)
         elif kind < 0.4:
@@ -66,35 +68,37 @@ class Talk:
                 self.uploaded.add(mark)
         else:
             mark = f"zq{os.urandom(6).hex()}"
-            self.said[mark] = False
+            self.messages[mark] = False
             content = f"Remember {mark}."
             message = {"sender_id": self.person.user_id, "role": "user", "timestamp": at, "content": content}
             answer = self.call("/memories/add", {"session_id": session_id, "messages": [message]})
-            self.said[mark] = answer.status_code == 200
+            self.messages[mark] = answer.status_code == 200
 
     def settle(self) -> None:
-        """Until every message is a memory, and every file too: a real EverOS takes about a second for each."""
+        """Wait until every message and file is a memory. A real EverOS takes about a second for each."""
         assert eventually(lambda: all(self.flush(session).status_code == 200 for session in self.sessions), 120)
         seconds = 180.0 + len(self.uploaded)
-        assert eventually(lambda: set(statuses(self.person)) <= {"extracted"}, seconds), statuses(self.person)
+        assert eventually(lambda: set(resource_statuses(self.person)) <= {"extracted"}, seconds), resource_statuses(
+            self.person
+        )
 
 
-def under_kills(tmp_path: Path, url: str, kills: int) -> tuple[Talk, str]:
-    """What was said and acknowledged, and the texts of all memories afterwards."""
+def run_with_kills(tmp_path: Path, url: str, kills: int) -> tuple[Clients, str]:
+    """Kill the gateway under load; return the clients and the texts of all memories afterwards."""
     with gateway(tmp_path, url) as server:
-        talk = Talk(RemotePerson.create(server, f"alice.{secrets.token_hex(4)}"))
-        moments = random.Random(kills)
-        with talk.running():
+        clients = Clients(RemotePerson.create(server, f"alice.{secrets.token_hex(4)}"))
+        rng = random.Random(kills)
+        with clients.running():
             for _ in range(kills):
-                time.sleep(moments.uniform(0.3, 1.5))
+                time.sleep(rng.uniform(0.3, 1.5))
                 server.kill()
                 server.start()
             time.sleep(1)
-        talk.settle()
-        texts = memories_of(talk.person)
+        clients.settle()
+        texts = memories_of(clients.person)
         assert_every_file_has_its_row(server)
         assert "Traceback" not in server.log
-    return talk, texts
+    return clients, texts
 
 
 def assert_every_file_has_its_row(server: RunningServer) -> None:
@@ -106,6 +110,7 @@ def assert_every_file_has_its_row(server: RunningServer) -> None:
 
 
 def memories_of(person: RemotePerson) -> str:
+    """Return the texts of all episodes, joined."""
     texts: list[str] = []
     cursor = None
     while True:
@@ -118,24 +123,24 @@ def memories_of(person: RemotePerson) -> str:
             return "\n".join(texts)
 
 
-def assert_nothing_lost_or_double(talk: Talk, texts: str) -> None:
-    acknowledged = {mark for mark, is_known in talk.said.items() if is_known} | talk.uploaded
+def assert_nothing_lost_or_duplicated(clients: Clients, texts: str) -> None:
+    acknowledged = {mark for mark, is_acknowledged in clients.messages.items() if is_acknowledged} | clients.uploaded
     assert acknowledged
     assert [mark for mark in acknowledged if mark not in texts] == []
-    assert [mark for mark in {*talk.said, *talk.uploaded} if texts.count(mark) > 1] == []
+    assert [mark for mark in {*clients.messages, *clients.uploaded} if texts.count(mark) > 1] == []
 
 
-@pytest.mark.parametrize("kills", [10, pytest.param(200, marks=pytest.mark.torture)])
-def test_no_kill_loses_or_doubles_what_was_given_to_everos(tmp_path: Path, kills: int) -> None:
+@pytest.mark.parametrize("kills", [3, pytest.param(200, marks=pytest.mark.torture)])
+def test_kills_lose_and_duplicate_nothing(tmp_path: Path, kills: int) -> None:
     with StubUpstream() as stub:
-        talk, texts = under_kills(tmp_path, stub.url, kills)
-        assert_nothing_lost_or_double(talk, texts)
-        kept = "\n".join(episode["episode"] for episode in stub.store.episodes)
-        assert_nothing_lost_or_double(talk, kept)
+        clients, texts = run_with_kills(tmp_path, stub.url, kills)
+        assert_nothing_lost_or_duplicated(clients, texts)
+        stored_texts = "\n".join(episode["episode"] for episode in stub.store.episodes)
+        assert_nothing_lost_or_duplicated(clients, stored_texts)
 
 
 @pytest.mark.torture
 @pytest.mark.upstream
-def test_nor_with_a_real_one(tmp_path: Path) -> None:
+def test_kills_lose_and_duplicate_nothing_with_a_real_everos(tmp_path: Path) -> None:
     with running_everos() as everos:
-        assert_nothing_lost_or_double(*under_kills(tmp_path, everos.url, 200))
+        assert_nothing_lost_or_duplicated(*run_with_kills(tmp_path, everos.url, 200))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -12,14 +13,16 @@ from django.core.management import call_command
 from django.test import Client
 
 from accounts.models import MemoryUser
+from core.errors import InvalidInput
 from memories.models import Override, OverrideRevision, Tombstone
+from operations import old_archives
 from profiles.models import ProfileMemory, ProfileRevision
 from resources.models import Attachment, Resource
 from store.external import journal
 from store.models import Memory
 from tests.conftest import Person
 from tests.memories.calls import call
-from tests.operations.furnished import found
+from tests.operations.sample_data import search_texts
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -29,13 +32,13 @@ EXPECTED: dict[str, Any] = json.loads((ARCHIVES / "export-2cf1f0d.json").read_te
 
 @pytest.fixture
 def imported(storage: Path) -> dict[str, Person]:
-    """The two users of the archive, with the keys that they had then: alice of the embedded engine, bob of EverOS."""
+    """Import the archive; return its users with their keys: alice of the embedded engine, bob of EverOS."""
     call_command("import_memory", str(ARCHIVES / "export-2cf1f0d.tar"), stdout=StringIO(), stderr=StringIO())
-    people = {}
+    users = {}
     for user in MemoryUser.objects.all():
         key = EXPECTED["keys"][user.user_id]
-        people[user.user_id] = Person(user.user_id, user.pk, key, Client(headers={"Authorization": f"Bearer {key}"}))
-    return people
+        users[user.user_id] = Person(user.user_id, user.pk, key, Client(headers={"Authorization": f"Bearer {key}"}))
+    return users
 
 
 def test_every_row_and_file_of_the_old_archive_arrives(imported: dict[str, Person], storage: Path) -> None:
@@ -49,36 +52,73 @@ def test_every_row_and_file_of_the_old_archive_arrives(imported: dict[str, Perso
     assert len([path for path in storage.rglob("content*") if path.is_file()]) == EXPECTED["files"]
 
 
-def test_searches_find_what_they_found_then(imported: dict[str, Person]) -> None:
+def test_searches_return_the_recorded_results(imported: dict[str, Person]) -> None:
     alice = imported["alice"]
-    assert {query: found(alice, query) for query in EXPECTED["found"]["alice"]} == EXPECTED["found"]["alice"]
-    assert found(imported["bob"], "dog") == EXPECTED["found"]["bob"]["dog"]
+    assert {query: search_texts(alice, query) for query in EXPECTED["found"]["alice"]} == EXPECTED["found"]["alice"]
+    assert search_texts(imported["bob"], "dog") == EXPECTED["found"]["bob"]["dog"]
 
 
-def test_resources_are_served_to_the_keys_of_then(imported: dict[str, Person]) -> None:
+def test_resources_are_served_to_the_old_keys(imported: dict[str, Person]) -> None:
     [resource] = call(imported["alice"], "get", "/resources")["resources"]
     response = imported["alice"].client.get(f"/resources/{resource['resource_id']}/content")
     assert b"".join(response.streaming_content) == b"The walnut contract runs for ten years."
     assert imported["bob"].client.get(f"/resources/{resource['resource_id']}/content").status_code == 404
 
 
-def test_derived_memories_keep_their_sources_and_why_they_are_hidden(imported: dict[str, Person]) -> None:
+def test_derived_memories_keep_sources_and_hidden_reasons(imported: dict[str, Person]) -> None:
     rows = {row.text: row for row in Memory.objects.filter(origin="extracted")}
     bergen, tea, bicycle = (
         rows["Alice lives in Bergen."], rows["Alice prefers tea."], rows["Alice owns a red bicycle."],
     )  # fmt: skip
-    [source] = bergen.payload["sources"]
+    [source] = bergen.sources
+    assert (bergen.supersedes, bergen.original_text, bergen.payload) == ([tea.memory_id], bergen.text, {})
     assert Memory.objects.get(memory_id=source).text == "I moved to Bergen"
-    assert (tea.payload["hidden_as"], tea.payload["superseded_by"]) == ("superseded", bergen.memory_id)
-    assert bicycle.payload["hidden_as"] == "with_source"
+    assert (tea.hidden_reason, tea.superseded_by) == ("superseded", bergen.memory_id)
+    assert bicycle.hidden_reason == "with_source"
     alice = imported["alice"]
-    call(alice, "post", f"/memories/{bicycle.payload['sources'][0]}/restore")
-    assert "Alice owns a red bicycle." in found(alice, "bicycle")
+    call(alice, "post", f"/memories/{bicycle.sources[0]}/restore")
+    assert "Alice owns a red bicycle." in search_texts(alice, "bicycle")
 
 
-def test_the_journal_knows_what_is_confirmed(imported: dict[str, Person]) -> None:
-    unsettled = journal.unconfirmed_messages(imported["bob"].user_pk)
-    assert [message.content[0].text for message in unsettled] == ["Nobody confirmed this."]
-    waiting = Memory.objects.get(text="The meeting is on Friday.")
-    assert not journal.is_flushed(waiting)
-    assert journal.is_flushed(Memory.objects.get(text="My flat is in Hamburg."))
+def test_the_journal_keeps_delivery_states(imported: dict[str, Person]) -> None:
+    unconfirmed_messages = journal.unconfirmed_messages(imported["bob"].user_pk)
+    assert [message.content[0].text for message in unconfirmed_messages] == ["Nobody confirmed this."]
+    rows = {row.text: row for row in Memory.objects.filter(origin="upstream", memory_type="unprocessed_message")}
+    unconfirmed = rows.pop("Nobody confirmed this.")
+    sent_at = datetime(2026, 11, 22, 11, 27, 10, 247_000, tzinfo=UTC)
+    call = "b39e7672e02c43738aec1d8c4d3b9265"
+    assert (unconfirmed.delivery_state, unconfirmed.sent_at, unconfirmed.batch_id) == ("unconfirmed", sent_at, call)
+    waiting = rows.pop("The meeting is on Friday.")
+    assert (waiting.delivery_state, waiting.batch_id) == ("buffered", "")
+    assert {(row.delivery_state, row.sent_at) for row in rows.values()} == {("flushed", None)}
+    assert {row.memory_type for row in Memory.objects.filter(delivery_state="")} == {
+        "episode", "agent_case", "agent_skill", "unprocessed_message",
+    }  # fmt: skip
+
+
+def test_memories_of_everos_keep_their_original_text(imported: dict[str, Person]) -> None:
+    rows = Memory.objects.filter(origin="upstream", memory_type="episode")
+    assert [row.original_text for row in rows] == [row.payload["episode"] for row in rows]
+    overridden = set(Override.objects.filter(row__in=rows).values_list("row_id", flat=True))
+    assert {row.pk for row in rows if row.is_edited} == overridden != set()
+
+
+def journal_row(batch_id: Any) -> dict[str, Any]:
+    return {"origin": "upstream", "memory_type": "unprocessed_message", "batch_id": batch_id, "payload": {}}
+
+
+def test_purged_journal_rows_stay_purged() -> None:
+    row = old_archives.memory(journal_row("purged"))
+    assert (row["delivery_state"], row["batch_id"], row["sent_at"]) == ("purged", "", None)
+
+
+@pytest.mark.parametrize("batch_id", ["sending:", "sending:1-", "sending:x-ab", "sending:99999999999999-ab"])
+def test_an_invalid_batch_id_is_rejected(batch_id: str) -> None:
+    with pytest.raises(InvalidInput, match="is not a call ID"):
+        old_archives.memory(journal_row(batch_id))
+
+
+@pytest.mark.parametrize("row", [None, [], {"payload": []}, {"payload": {}}, {"payload": {}, "batch_id": 1}])
+def test_invalid_rows_are_passed_through(row: Any) -> None:
+    changed = old_archives.memory(row)
+    assert changed == row or changed.items() >= row.items()

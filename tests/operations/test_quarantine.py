@@ -16,30 +16,31 @@ from django.utils import timezone
 from accounts.audit import Actor
 from accounts.models import AuditEvent
 from core.ids import new_resource_id
+from core.tasks import Round
 from operations import erase, operator_jobs, orphans
 from operations.backup import backup
 from operations.doctor import Doctor
 from operations.export import export
-from operations.worker import FILES_EVERY, MaintenanceTask
+from operations.tasks import CLEAN_UP_EVERY, clean_up
 from resources import quarantine, queries
 from resources.models import Resource
 from resources.services import storage_binding
 from tests.conftest import Person
-from tests.fake_engine import RecordingEngine
-from tests.operations.stored import fill, write
+from tests.operations.stored_files import create_stored_files, write_old_file
 from tests.resources.forms import files_below, stored_resource
+from tests.resources.test_delete import delete
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 ACTOR = Actor.command("tests")
 
 
-def orphan(storage: Path, user_pk: UUID, number: int = 1) -> list[Path]:
-    return [write(storage / str(user_pk) / new_resource_id() / "content.txt") for _ in range(number)]
+def create_orphans(storage: Path, user_pk: UUID, number: int = 1) -> list[Path]:
+    return [write_old_file(storage / str(user_pk) / new_resource_id() / "content.txt") for _ in range(number)]
 
 
-def attachment(storage: Path, user_pk: UUID) -> Path:
-    return write(storage / str(user_pk) / "memory_attachments" / ("a" * 64) / "content.png")
+def create_attachment(storage: Path, user_pk: UUID) -> Path:
+    return write_old_file(storage / str(user_pk) / "memory_attachments" / ("a" * 64) / "content.png")
 
 
 def in_quarantine(storage: Path) -> list[str]:
@@ -50,12 +51,16 @@ def findings(check: str, **options: Any) -> list[tuple[str, str]]:
     return [(found.status, found.text) for found in Doctor(**options).examine() if found.check == check]
 
 
-def test_each_file_is_moved_with_the_time_in_its_place_and_one_line(
+def test_each_orphan_is_moved_to_a_dated_folder_and_logged(
     alice: Person, storage: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     stored_resource(alice)
-    (upload,), picture, unknown = orphan(storage, alice.user_pk), attachment(storage, alice.user_pk), uuid4()
-    (foreign,) = orphan(storage, unknown)
+    (upload,), picture, unknown = (
+        create_orphans(storage, alice.user_pk),
+        create_attachment(storage, alice.user_pk),
+        uuid4(),
+    )
+    (foreign,) = create_orphans(storage, unknown)
     now = timezone.now()
     assert orphans.clear(now) == 3
     at = f"{now:%Y%m%dT%H%M%S%f}Z"
@@ -74,10 +79,10 @@ def test_each_file_is_moved_with_the_time_in_its_place_and_one_line(
     assert f"{alice.user_pk} 2" in text
 
 
-def test_a_moved_folder_comes_back_by_moving_it_back(alice: Person, storage: Path) -> None:
+def test_a_quarantined_folder_can_be_moved_back(alice: Person, storage: Path) -> None:
     resource = stored_resource(alice)
     Resource.objects.filter(pk=resource.pk).update(user_id=alice.user_pk, deleted_at=timezone.now())
-    write(storage / resource.storage_path)
+    write_old_file(storage / resource.storage_path)
     assert orphans.clear(timezone.now()) == 1
     (moved,) = in_quarantine(storage)
     Resource.objects.filter(pk=resource.pk).update(deleted_at=None)
@@ -86,9 +91,21 @@ def test_a_moved_folder_comes_back_by_moving_it_back(alice: Person, storage: Pat
     assert (download.status_code, b"".join(download.streaming_content)) == (200, b"text")  # type: ignore[attr-defined]
 
 
-def test_it_is_removed_after_thirty_days_and_not_before(alice: Person, storage: Path) -> None:
-    orphan(storage, alice.user_pk)
-    attachment(storage, alice.user_pk)
+def test_files_in_the_trash_have_a_row(alice: Person, storage: Path) -> None:
+    resource = stored_resource(alice)
+    write_old_file(storage / resource.storage_path)
+    delete(alice, resource.resource_id)
+    assert orphans.clear(timezone.now()) == 0
+    assert findings("files") == [("ok", "Every file has a row, and every row has its file.")]
+    found = storage_binding.survey()
+    assert (found.rows, found.files, found.missing, found.without_row) == (1, 1, 0, 0)
+    (storage / resource.storage_path).unlink()
+    assert [status for status, _ in findings("files")] == ["problem"]
+
+
+def test_quarantined_files_are_removed_after_thirty_days(alice: Person, storage: Path) -> None:
+    create_orphans(storage, alice.user_pk)
+    create_attachment(storage, alice.user_pk)
     now = timezone.now()
     assert orphans.clear(now) == 2
     assert orphans.clear(now + timedelta(days=30) - timedelta(seconds=1)) == 0
@@ -97,10 +114,10 @@ def test_it_is_removed_after_thirty_days_and_not_before(alice: Person, storage: 
     assert list((storage / ".quarantine").iterdir()) == []
 
 
-def test_what_a_row_names_again_is_not_removed(alice: Person, storage: Path) -> None:
+def test_quarantined_files_with_a_row_are_not_removed(alice: Person, storage: Path) -> None:
     resource = stored_resource(alice)
     Resource.objects.filter(pk=resource.pk).update(deleted_at=timezone.now())
-    write(storage / resource.storage_path)
+    write_old_file(storage / resource.storage_path)
     now = timezone.now()
     assert orphans.clear(now) == 1
     Resource.objects.filter(pk=resource.pk).update(deleted_at=None)
@@ -108,12 +125,12 @@ def test_what_a_row_names_again_is_not_removed(alice: Person, storage: Path) -> 
     assert len(in_quarantine(storage)) == 1
 
 
-def objected(storage: Path, caplog: pytest.LogCaptureFixture) -> bool:
-    """Sweep, and return whether nothing was moved for one error in the log, which the doctor repeats."""
+def is_move_refused(storage: Path, caplog: pytest.LogCaptureFixture) -> bool:
+    """Move orphans; return True if that was refused. The log and the doctor must report a refusal."""
     caplog.clear()
     orphans.clear(timezone.now())
     errors = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
-    problems = [text for status, text in findings("files") if status == "problem" and "nothing was moved" in text]
+    problems = [text for status, text in findings("files") if status == "problem" and "Nothing was moved" in text]
     assert len(errors) == len(problems)
     assert bool(errors) == (in_quarantine(storage) == [])
     return bool(errors)
@@ -123,10 +140,10 @@ def objected(storage: Path, caplog: pytest.LogCaptureFixture) -> bool:
 def test_more_than_a_hundred_are_not_moved(
     storage: Path, caplog: pytest.LogCaptureFixture, number: int, is_refused: bool
 ) -> None:
-    fill(files=200)
+    create_stored_files(files=200)
     user_pk = Resource.objects.values_list("user_id", flat=True)[0]
-    orphan(storage, user_pk, number)
-    assert objected(storage, caplog) == is_refused
+    create_orphans(storage, user_pk, number)
+    assert is_move_refused(storage, caplog) == is_refused
     if is_refused:
         call_command("doctor", "--fix", "--any-number", stdout=StringIO(), stderr=StringIO())
         assert len(in_quarantine(storage)) == number
@@ -136,43 +153,40 @@ def test_more_than_a_hundred_are_not_moved(
 def test_all_files_of_a_user_with_more_than_ten_are_not_moved(
     storage: Path, caplog: pytest.LogCaptureFixture, number: int, is_refused: bool
 ) -> None:
-    fill(files=20)
-    orphan(storage, uuid4(), number)
-    assert objected(storage, caplog) == is_refused
+    create_stored_files(files=20)
+    create_orphans(storage, uuid4(), number)
+    assert is_move_refused(storage, caplog) == is_refused
 
 
-def test_a_sweep_over_another_storage_does_nothing(
+def test_nothing_is_moved_in_the_storage_of_another_database(
     alice: Person, storage: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     now = timezone.now()
-    task = MaintenanceTask(engine=RecordingEngine(), clock=lambda: now)
     storage_binding.bind()
-    orphan(storage, alice.user_pk)
-    old = write(storage / ".incoming" / "old")
+    create_orphans(storage, alice.user_pk)
+    old = write_old_file(storage / ".incoming" / "old")
     (storage / storage_binding.FILE).write_text(f"{uuid4()}\n")
     before = files_below(storage)
-    task.run_once()
-    now += FILES_EVERY
-    task.run_once()
+    assert clean_up(Round()) == clean_up(Round(clock=lambda: now + CLEAN_UP_EVERY)) == 0
     assert files_below(storage) == before
     assert old.exists()
     assert "belongs to another database" in caplog.text
 
 
-def test_nothing_of_it_is_counted_exported_or_backed_up(alice: Person, storage: Path, tmp_path: Path) -> None:
+def test_quarantined_files_are_not_counted_exported_or_backed_up(alice: Person, storage: Path, tmp_path: Path) -> None:
     stored_resource(alice)
-    orphan(storage, alice.user_pk)
-    attachment(storage, alice.user_pk)
+    create_orphans(storage, alice.user_pk)
+    create_attachment(storage, alice.user_pk)
     assert orphans.clear(timezone.now()) == 2
     assert queries.usage_of(alice.user_pk).files == 1
     assert export([alice.user_pk], tmp_path / "alice.tar", actor=ACTOR).files == 1
     assert backup(tmp_path / "backup.tar").files == 1
 
 
-def test_erasing_empties_the_quarantine_of_the_user(alice: Person, bob: Person, storage: Path) -> None:
+def test_erasing_a_user_removes_quarantined_files(alice: Person, bob: Person, storage: Path) -> None:
     stored_resource(alice)
     for person in (alice, bob):
-        orphan(storage, person.user_pk)
+        create_orphans(storage, person.user_pk)
     orphans.clear(timezone.now())
     assert erase.plan(alice.user_pk)["files"] == 2
     receipt = erase.erase(alice.user_pk, actor=ACTOR)
@@ -180,27 +194,27 @@ def test_erasing_empties_the_quarantine_of_the_user(alice: Person, bob: Person, 
     assert [path.split("/")[1] for path in in_quarantine(storage)] == [str(bob.user_pk)]
 
 
-def test_what_is_left_of_an_erased_user_is_removed_at_once(alice: Person, storage: Path) -> None:
+def test_files_of_an_erased_user_are_removed_immediately(alice: Person, storage: Path) -> None:
     erase.erase(alice.user_pk, actor=ACTOR)
-    orphan(storage, alice.user_pk, 20)
+    create_orphans(storage, alice.user_pk, 20)
     assert orphans.clear(timezone.now()) == 20
     assert files_below(storage) == []
 
 
-def test_old_archives_go_and_nothing_else_that_lies_in_a_folder_of_that_name(alice: Person, storage: Path) -> None:
-    ours = write(storage / str(alice.user_pk) / "exports" / f"{uuid4()}.tar")
-    foreign = write(storage / "photos" / "exports" / "holiday.tar")
+def test_only_archives_of_the_gateway_are_removed(alice: Person, storage: Path) -> None:
+    archive = write_old_file(storage / str(alice.user_pk) / "exports" / f"{uuid4()}.tar")
+    foreign = write_old_file(storage / "photos" / "exports" / "holiday.tar")
     later = datetime.now(tz=timezone.get_current_timezone()) + timedelta(days=2)
     assert operator_jobs.remove_old_archives(later) == 1
-    assert (ours.exists(), foreign.exists()) == (False, True)
+    assert (archive.exists(), foreign.exists()) == (False, True)
 
 
-def test_adopting_leaves_a_line_in_the_trail(storage: Path) -> None:
+def test_adopting_is_audited(storage: Path) -> None:
     call_command("adopt_storage", "--yes", stdout=StringIO(), stderr=StringIO())
     event = AuditEvent.objects.get(action="storage.adopt")
     assert event.subject_id == str(storage_binding.database_id()) == str(storage_binding.storage_id())
 
 
-def test_the_name_of_the_folder_is_the_one_in_the_documents() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "lifecycle.md").read_text(encoding="utf-8")
+def test_the_documentation_names_the_quarantine_folder() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "operate" / "lifecycle.md").read_text(encoding="utf-8")
     assert f"`{quarantine.FOLDER}/" in text

@@ -1,4 +1,4 @@
-"""`manage.py reembed`, and the thread that gives memories the vectors that they are owed."""
+"""`manage.py reembed`, and the task that computes pending vectors."""
 
 from __future__ import annotations
 
@@ -6,16 +6,21 @@ import io
 import json
 import time
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 import requests
 from django.core.management import CommandError, call_command
+from django.utils import timezone
 
+from core.tasks import Round
+from engines import tasks
 from engines.embedded.engine import EmbeddedEngine
-from operations.model_tasks import EmbeddingTask
-from store.models import Embedding, EmbeddingSpace, OwedEmbedding, VectorPage
+from operations.models import Lease
+from operations.worker import Runner
+from store.models import Embedding, EmbeddingSpace, PendingEmbedding, VectorPage
 from store.types import Hit, Owner, SearchRequest
 from store.vectors import reembed
 from store.vectors.client import client, wanted_model
@@ -44,26 +49,26 @@ def run(**options: Any) -> str:
     return out.getvalue()
 
 
-def by_meaning(engine: EmbeddedEngine, owner: Owner) -> list[Hit]:
+def search_vectors(engine: EmbeddedEngine, owner: Owner) -> list[Hit]:
     return list(engine.search(owner, [SearchRequest("car", "vector", radius=0.5)])[0].hits)
 
 
-def fill(engine: EmbeddedEngine, person: Person) -> None:
+def add_memories(engine: EmbeddedEngine, person: Person) -> None:
     remember(engine, person.owner, *[f"tree {number}" for number in range(250)], "The automobile", "天气很好")
-    EmbeddingTask().run_once()
-    assert not OwedEmbedding.objects.exists()
+    tasks.embed(Round())
+    assert not PendingEmbedding.objects.exists()
 
 
 def end_pause() -> None:
-    """Once the answers of the calls that went out beside the one that failed have come: each begins a pause."""
+    """End the pause of calls, after concurrent failed calls have ended, which would start it again."""
     time.sleep(0.5)
     client().endpoint.pause.end()
 
 
-def test_the_plan_says_what_it_takes_and_does_nothing(
+def test_the_plan_shows_the_cost_and_changes_nothing(
     engine: EmbeddedEngine, alice: Person, stub: StubEmbeddings, settings: Any
 ) -> None:
-    fill(engine, alice)
+    add_memories(engine, alice)
     settings.MEMORY_GATEWAY_EMBEDDING_MODEL = "new"
     calls = len(stub.bodies)
     planned = json.loads(run(plan=True, price=2.0, json=True))
@@ -74,26 +79,26 @@ def test_the_plan_says_what_it_takes_and_does_nothing(
     assert len(stub.bodies) == calls
 
 
-def test_old_vectors_serve_until_the_switch(
+def test_old_vectors_are_searched_until_the_switch(
     engine: EmbeddedEngine, alice: Person, stub: StubEmbeddings, settings: Any
 ) -> None:
-    fill(engine, alice)
+    add_memories(engine, alice)
     settings.MEMORY_GATEWAY_EMBEDDING_MODEL = "new"
-    wanted = wanted_model()
-    assert wanted is not None
-    steps = reembed.run(wanted, client())
+    new_model = wanted_model()
+    assert new_model is not None
+    steps = reembed.run(new_model, client())
     assert next(steps) == 100
     assert engine.health(2).data["embeddings"]["status"] == "reembed_needed"
-    assert [hit.text for hit in by_meaning(engine, alice.owner)] == ["The automobile"]
+    assert [hit.text for hit in search_vectors(engine, alice.owner)] == ["The automobile"]
     assert stub.bodies[-1]["model"] == "old"
     remember(engine, alice.owner, "A vehicle", session="chat:meanwhile")
-    assert {hit.text for hit in by_meaning(engine, alice.owner)} == {"The automobile", "A vehicle"}
+    assert {hit.text for hit in search_vectors(engine, alice.owner)} == {"The automobile", "A vehicle"}
     steps.close()
 
-    asked = len(stub.texts)
+    calls = len(stub.texts)
     assert "153 memories" in run()
-    assert len(stub.texts) - asked == 152, "what was made before the stop is not made again, and no Chinese is asked"
-    assert {hit.text for hit in by_meaning(engine, alice.owner)} == {"The automobile", "A vehicle"}
+    assert len(stub.texts) - calls == 152, "vectors from before the stop are reused, and Chinese texts are not embedded"
+    assert {hit.text for hit in search_vectors(engine, alice.owner)} == {"The automobile", "A vehicle"}
     assert stub.bodies[-1]["model"] == "new"
     [space] = EmbeddingSpace.objects.all()
     assert (space.model, space.is_active) == ("new", True)
@@ -102,40 +107,45 @@ def test_old_vectors_serve_until_the_switch(
     assert engine.health(2).data["embeddings"]["status"] == "ok"
 
 
-def test_a_failing_endpoint_ends_it_and_leaves_the_old_vectors(
+def test_a_failing_endpoint_stops_the_command_and_keeps_the_old_vectors(
     engine: EmbeddedEngine, alice: Person, stub: StubEmbeddings, settings: Any
 ) -> None:
-    fill(engine, alice)
+    add_memories(engine, alice)
     settings.MEMORY_GATEWAY_EMBEDDING_MODEL = "new"
     stub.failure = 500
     with pytest.raises(CommandError, match="status 500"):
         run()
     stub.failure = None
     end_pause()
-    assert [hit.text for hit in by_meaning(engine, alice.owner)] == ["The automobile"]
+    assert [hit.text for hit in search_vectors(engine, alice.owner)] == ["The automobile"]
 
 
-def test_without_an_endpoint_it_names_the_setting(db: None) -> None:
+def test_without_an_endpoint_the_error_names_the_setting(db: None) -> None:
     with pytest.raises(CommandError, match="MEMORY_GATEWAY_EMBEDDING_BASE_URL"):
         run()
 
 
-def test_one_process_fills_at_a_time_and_what_is_lacking_is_found(
+def test_one_process_at_a_time_finds_and_computes_missing_vectors(
     engine: EmbeddedEngine, alice: Person, stub: StubEmbeddings
 ) -> None:
     stub.failure = 500
     remember(engine, alice.owner, "automobile", "lake")
     stub.failure = None
     end_pause()
-    OwedEmbedding.objects.all().delete()
-    first, second = EmbeddingTask(), EmbeddingTask()
-    assert first.run_once() == 2
-    assert second.run_once() == 0
+    PendingEmbedding.objects.all().delete()
+    first, second = Runner(tasks.EMBEDDINGS), Runner(tasks.EMBEDDINGS)
+    Lease.objects.take(tasks.EMBEDDINGS.name, "elsewhere:1:x", now=timezone.now(), lasts=timedelta(minutes=2))
+    first.run_once()
+    assert not Embedding.objects.exists()
+    Lease.objects.all().delete()
+    first.run_once()
+    assert Embedding.objects.count() == 2
     first.release()
+    second.release()
 
 
-def test_a_served_gateway_fills_in_the_background(tmp_path: Path) -> None:
-    """Uploaded while the endpoint was away, found by meaning soon after it is back."""
+def test_a_running_gateway_computes_vectors_in_the_background(tmp_path: Path) -> None:
+    """Messages added during an outage of the endpoint are found by meaning soon after it ends."""
     with running_embeddings() as stub:
         stub.failure = 500
         settings = {"MEMORY_GATEWAY_EMBEDDING_BASE_URL": stub.url, "MEMORY_GATEWAY_EMBEDDING_MODEL": "stub"}
@@ -147,7 +157,7 @@ def test_a_served_gateway_fills_in_the_background(tmp_path: Path) -> None:
             assert requests.post(f"{server.url}/memories/add", json=body, timeout=10).status_code == 200
             flush = {**call, "session_id": "chat:c1"}
             assert requests.post(f"{server.url}/memories/flush", json=flush, timeout=20).status_code == 200
-            for _ in range(50):  # an answer is kept for a second
+            for _ in range(50):  # /health is cached for a second
                 health = requests.get(f"{server.url}/health", timeout=10).json()["backend"]["data"]["embeddings"]
                 if health["status"] == "failing":
                     break

@@ -1,12 +1,14 @@
-"""`manage.py serve` with a storage folder that belongs to another database: refused, and no file is lost."""
+"""`manage.py serve` refuses a storage folder that belongs to another database, and no file is lost."""
 
 from __future__ import annotations
 
+import base64
 import shutil
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 import requests
@@ -15,141 +17,155 @@ from resources.services.storage_binding import FILE
 from tests.resources.people import RemotePerson, files_of
 from tests.server import DATABASE_FILE, RunningServer, own_database, server_environment
 
-FILES = 1000
-FILL = "from tests.operations.stored import fill; fill({!r}, files={}, bind={})"
-SENTENCE = "adopt_storage"
+CREATE_FILES = "from tests.operations.stored_files import create_stored_files as create; create({!r}, files={})"
+EXPECTED_ERROR = "adopt_storage"
+PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"\0" * 64).decode()
+
+
+@pytest.fixture(scope="module", params=[150, pytest.param(1000, marks=pytest.mark.torture)])
+def files(request: pytest.FixtureRequest) -> int:
+    """The number of files, more than may be moved as orphans."""
+    return int(request.param)
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory, files: int) -> RunningServer:
+    """A gateway with many files; each test works on a copy."""
+    data_dir = tmp_path_factory.mktemp("filled")
+    url = own_database(data_dir)
+    made = RunningServer(data_dir, server_environment(data_dir, url))
+    create_files(made, "alice", files)
+    return made
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[RunningServer]:
-    """A gateway with 1,000 files that has been started before."""
+def server(filled: RunningServer, tmp_path: Path) -> Iterator[RunningServer]:
     data_dir = tmp_path / "gateway"
-    data_dir.mkdir()
-    with own_database(data_dir) as url:
-        made = RunningServer(data_dir, server_environment(data_dir, url))
-        fill(made)
-        yield made
-        if made._process is not None:
-            made.kill()
+    shutil.copytree(filled.data_dir, data_dir)
+    url = own_database(data_dir, filled)
+    copy = RunningServer(data_dir, server_environment(data_dir, url))
+    yield copy
+    if copy._process is not None:
+        copy.kill()
 
 
-def fill(server: RunningServer, user_id: str = "alice", files: int = FILES, *, bind: bool = True) -> None:
-    done = server.manage("shell", "-v", "0", "-c", FILL.format(user_id, files, bind))
+@pytest.fixture(scope="module")
+def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A new database, created as `make run` does."""
+    data_dir = tmp_path_factory.mktemp("migrated")
+    (data_dir / DATABASE_FILE).touch()
+    made = RunningServer(data_dir, server_environment(data_dir, ""))
+    assert made.manage("migrate", "--verbosity", "0").returncode == 0
+    return data_dir / DATABASE_FILE
+
+
+def create_files(server: RunningServer, user_id: str, files: int) -> None:
+    done = server.manage("shell", "-v", "0", "-c", CREATE_FILES.format(user_id, files))
     assert done.returncode == 0, done.stderr
 
 
-def other(server: RunningServer, url: str = "", **env: str) -> RunningServer:
-    """The same gateway with another setting."""
+def with_settings(server: RunningServer, url: str = "", **env: str) -> RunningServer:
+    """Return the same gateway with other settings."""
     return RunningServer(server.data_dir, {**server.env, "DATABASE_URL": url, **env})
 
 
-def refused(server: RunningServer) -> str:
-    """Start where it must not, and return the sentence."""
+def startup_error(server: RunningServer) -> str:
+    """Assert that the server refuses to start; return the error message."""
     ended = server.manage("serve")
     assert ended.returncode == 1
     assert ended.stdout == ""
     assert ended.stderr.count("\n") == 1, ended.stderr
-    assert SENTENCE in ended.stderr
+    assert EXPECTED_ERROR in ended.stderr
     assert server.env["MEMORY_GATEWAY_STORAGE_DIR"] in ended.stderr
     return ended.stderr
 
 
-def assert_serves(server: RunningServer) -> None:
-    """The right database starts again and serves every file."""
+def assert_serves(server: RunningServer, files: int) -> None:
+    """Assert that the gateway starts and still has every file."""
     server.start()
-    assert len(files_of(server)) == FILES
+    assert len(files_of(server)) == files
     person = RemotePerson.create(server, "alice")
     resource = person.resources()[0]
     content = requests.get(
         f"{server.url}/resources/{resource['resource_id']}/content", headers=person.headers, timeout=30
     )
     assert (content.status_code, content.text) == (200, "text")
-    assert len(files_of(server)) == FILES
+    assert len(files_of(server)) == files
 
 
-def other_sqlite_file(server: RunningServer, tmp_path: Path) -> RunningServer:
-    """Its path names nothing yet: `make run` migrates before it serves."""
-    made = other(server, MEMORY_GATEWAY_DB_PATH=str(tmp_path / "other.sqlite3"))
-    assert made.manage("migrate", "--verbosity", "0").returncode == 0
-    return made
+@pytest.fixture
+def wrong_database(server: RunningServer, tmp_path: Path, migrated: Path) -> RunningServer:
+    """The gateway with a new database."""
+    shutil.copyfile(migrated, tmp_path / "other.sqlite3")
+    return with_settings(server, MEMORY_GATEWAY_DB_PATH=str(tmp_path / "other.sqlite3"))
 
 
-def empty_sqlite_file(server: RunningServer, tmp_path: Path) -> RunningServer:
-    (tmp_path / "empty.sqlite3").touch()
-    made = other(server, MEMORY_GATEWAY_DB_PATH=str(tmp_path / "empty.sqlite3"))
-    assert made.manage("migrate", "--verbosity", "0").returncode == 0
-    return made
-
-
-def other_filled_database(server: RunningServer, tmp_path: Path) -> RunningServer:
-    elsewhere = str(tmp_path / "elsewhere")
-    made = other(server, MEMORY_GATEWAY_DB_PATH=str(tmp_path / "filled.sqlite3"), MEMORY_GATEWAY_STORAGE_DIR=elsewhere)
-    assert made.manage("migrate", "--verbosity", "0").returncode == 0
-    fill(made, "bob", 20)
-    return other(made, MEMORY_GATEWAY_STORAGE_DIR=server.env["MEMORY_GATEWAY_STORAGE_DIR"])
-
-
-@pytest.mark.parametrize("way", [other_sqlite_file, empty_sqlite_file, other_filled_database])
 def test_another_database_is_refused(
-    server: RunningServer, tmp_path: Path, way: Callable[[RunningServer, Path], RunningServer]
+    server: RunningServer, wrong_database: RunningServer, tmp_path: Path, files: int
 ) -> None:
-    wrong = way(server, tmp_path)
-    assert wrong.env["MEMORY_GATEWAY_DB_PATH"] in refused(wrong)
-    assert_serves(server)
+    """Both a new database and one with other files are refused."""
+    assert wrong_database.env["MEMORY_GATEWAY_DB_PATH"] in startup_error(wrong_database)
+    create_files(with_settings(wrong_database, MEMORY_GATEWAY_STORAGE_DIR=str(tmp_path / "elsewhere")), "bob", 20)
+    assert wrong_database.env["MEMORY_GATEWAY_DB_PATH"] in startup_error(wrong_database)
+    assert_serves(server, files)
 
 
-def test_a_database_that_was_lost_and_made_again_is_refused(server: RunningServer) -> None:
+@pytest.mark.slow
+def test_a_recreated_database_is_refused(server: RunningServer, files: int) -> None:
     if server.env["DATABASE_URL"]:
         pytest.skip("the file of a SQLite database is moved away")
     database = server.data_dir / DATABASE_FILE
     database.rename(server.data_dir / "moved")
     assert server.manage("migrate", "--verbosity", "0").returncode == 0
-    refused(server)
+    startup_error(server)
     (server.data_dir / "moved").rename(database)
-    assert_serves(server)
+    assert_serves(server, files)
 
 
-@pytest.mark.parametrize("has_id", [True, False], ids=["another gateway's", "empty"])
-def test_another_storage_folder_is_refused(server: RunningServer, has_id: bool) -> None:
+def test_another_storage_folder_is_refused(server: RunningServer, files: int) -> None:
     folder = server.data_dir / "storage"
     folder.rename(server.data_dir / "moved")
     folder.mkdir()
-    if has_id:
-        (folder / FILE).write_text(f"{uuid4()}\n")
-    refused(server)
+    startup_error(server)  # an empty folder
+    (folder / FILE).write_text(f"{uuid4()}\n")
+    startup_error(server)  # the folder of another gateway
     shutil.rmtree(folder)
     (server.data_dir / "moved").rename(folder)
-    assert_serves(server)
+    assert_serves(server, files)
 
 
-def test_before_either_has_an_id_the_files_decide(server: RunningServer, tmp_path: Path) -> None:
-    """As after an upgrade."""
+@pytest.mark.slow
+def test_without_ids_the_stored_files_decide(server: RunningServer, wrong_database: RunningServer, files: int) -> None:
+    """After an upgrade neither the database nor the folder has an id."""
     (server.data_dir / "storage" / FILE).unlink()
     done = server.manage(
         "shell", "-v", "0", "-c", "from resources.models import StorageIdentity as S; S.objects.all().delete()"
     )
     assert done.returncode == 0, done.stderr
-    refused(other_sqlite_file(server, tmp_path))
+    startup_error(wrong_database)
     assert not (server.data_dir / "storage" / FILE).exists()
-    assert_serves(server)
+    assert_serves(server, files)
     assert (server.data_dir / "storage" / FILE).exists()
 
 
-def test_commands_are_refused_too(server: RunningServer, tmp_path: Path) -> None:
-    wrong = other_sqlite_file(server, tmp_path)
+@pytest.mark.slow
+def test_commands_are_refused_too(
+    server: RunningServer, wrong_database: RunningServer, tmp_path: Path, files: int
+) -> None:
     for command in (("purge_trash",), ("backup", str(tmp_path / "b.tar")), ("doctor", "--fix"), ("ingest",)):
-        ended = wrong.manage(*command)
-        assert (ended.returncode, SENTENCE in ended.stderr) == (2, True), ended.stderr
-    assert len(files_of(server)) == FILES
+        ended = wrong_database.manage(*command)
+        assert (ended.returncode, EXPECTED_ERROR in ended.stderr) == (2, True), ended.stderr
+    assert len(files_of(server)) == files
 
 
-def test_a_wsgi_server_is_refused_too(server: RunningServer, tmp_path: Path) -> None:
-    ended = other_sqlite_file(server, tmp_path).manage("shell", "-v", "0", "-c", "import memory_gateway.server.wsgi")
+def test_a_wsgi_server_is_refused_too(wrong_database: RunningServer) -> None:
+    ended = wrong_database.manage("shell", "-v", "0", "-c", "import memory_gateway.server.wsgi")
     assert ended.returncode != 0
-    assert SENTENCE in ended.stderr
+    assert EXPECTED_ERROR in ended.stderr
 
 
-def test_a_folder_exchanged_under_a_running_server_loses_nothing(server: RunningServer) -> None:
+@pytest.mark.slow
+def test_no_file_is_removed_from_a_folder_replaced_under_a_running_server(server: RunningServer, files: int) -> None:
     server.start()
     folder = server.data_dir / "storage"
     swapped = server.data_dir / "swapped"
@@ -158,87 +174,112 @@ def test_a_folder_exchanged_under_a_running_server_loses_nothing(server: Running
     folder.rename(server.data_dir / "moved")
     swapped.rename(folder)
     delete = "from resources.models import Resource; Resource.objects.all().delete()"
-    assert server.manage("shell", "-v", "0", "-c", delete).returncode == 0
-    sweep = "from operations.worker import *; MaintenanceTask()._remove_files(timezone.now())"
-    swept = server.manage("shell", "-v", "0", "-c", sweep)
-    assert swept.returncode == 0, swept.stderr
-    assert "No file is removed" in swept.stderr
-    assert len(files_of(server)) == FILES
+    clean_up = "from core.tasks import Round; from operations.tasks import clean_up; clean_up(Round())"
+    done = server.manage("shell", "-v", "0", "-c", f"{delete}; {clean_up}")
+    assert done.returncode == 0, done.stderr
+    assert "No files are removed" in done.stderr
+    assert len(files_of(server)) == files
 
 
-def test_adopting_ties_the_folder_to_the_new_database_and_frees_it_from_the_old(
-    server: RunningServer, tmp_path: Path
+@pytest.mark.slow
+def test_adopting_binds_the_folder_to_the_new_database_only(
+    server: RunningServer, wrong_database: RunningServer, files: int
 ) -> None:
-    new = other_sqlite_file(server, tmp_path)
+    new = wrong_database
     shown = new.manage("adopt_storage")
     assert shown.returncode == 0
-    assert f"{FILES:,} files have no row" in shown.stdout
-    refused(new)
+    assert f"{files:,} files have no row" in shown.stdout
+    startup_error(new)
     adopted = new.manage("adopt_storage", "--yes")
     assert adopted.returncode == 0, adopted.stderr
     new.start()
     try:
-        assert len(files_of(new)) == FILES
+        assert len(files_of(new)) == files
     finally:
         new.kill()
-    assert "nothing was moved" in new.log
+    assert "Nothing was moved" in new.log
     doctor = new.manage("doctor")
-    assert (doctor.returncode, "nothing was moved" in doctor.stdout) == (1, True)
-    refused(server)
+    assert (doctor.returncode, "Nothing was moved" in doctor.stdout) == (1, True)
+    startup_error(server)
     assert server.manage("adopt_storage", "--yes").returncode == 0
-    assert_serves(server)
+    assert_serves(server, files)
 
 
-def test_gateways_that_start_at_once_on_one_database_agree(tmp_path: Path) -> None:
-    with own_database(tmp_path) as url:
-        env = server_environment(tmp_path, url)
-        servers = [RunningServer(tmp_path, env) for _ in range(4)]
-        with ThreadPoolExecutor(4) as pool:
-            done = list(pool.map(lambda one: one.manage("doctor", "--fix", "--json"), servers))
-        assert [one.returncode for one in done] == [0] * 4, done
-        assert_bound(servers[0])
+@pytest.mark.slow
+def test_gateways_that_start_concurrently_on_one_database_agree(tmp_path: Path) -> None:
+    url = own_database(tmp_path)
+    env = server_environment(tmp_path, url)
+    servers = [RunningServer(tmp_path, env) for _ in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        done = list(pool.map(lambda one: one.manage("doctor", "--fix", "--json"), servers))
+    assert [one.returncode for one in done] == [0] * 4, done
+    assert_bound(servers[0])
 
 
-def test_of_two_databases_on_one_empty_storage_one_wins(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_one_of_several_databases_gets_an_empty_storage_folder(tmp_path: Path, migrated: Path) -> None:
     storage = str(tmp_path / "storage")
     servers = []
     for name in ("one", "two", "three"):
         (tmp_path / name).mkdir()
         env = server_environment(tmp_path / name, "", MEMORY_GATEWAY_STORAGE_DIR=storage)
         servers.append(RunningServer(tmp_path / name, env))
-        assert servers[-1].manage("migrate", "--verbosity", "0").returncode == 0
+        shutil.copyfile(migrated, tmp_path / name / DATABASE_FILE)
     with ThreadPoolExecutor(3) as pool:
         done = list(pool.map(lambda one: one.manage("purge_trash"), servers))
     assert sorted(one.returncode for one in done) == [0, 2, 2]
-    assert all(SENTENCE in one.stderr for one in done if one.returncode)
+    assert all(EXPECTED_ERROR in one.stderr for one in done if one.returncode)
     (winner,) = (one for one, ended in zip(servers, done, strict=True) if not ended.returncode)
     assert_bound(winner)
 
 
-def test_a_crash_between_the_two_writes_is_ended_by_the_next_start(tmp_path: Path) -> None:
-    with own_database(tmp_path) as url:
-        server = RunningServer(tmp_path, server_environment(tmp_path, url))
-        die = (
-            "import os; os.link = lambda *_: os._exit(9); "
-            "from resources.services import storage_binding; storage_binding.require()"
-        )
-        assert server.manage("shell", "-v", "0", "-c", die).returncode == 9
-        assert not (tmp_path / "storage" / FILE).exists()
-        before = id_of(server)
-        server.start()
-        server.kill()
-        assert_bound(server)
-        assert id_of(server) == before
+@pytest.mark.slow
+def test_a_crash_between_the_two_writes_is_repaired_by_the_next_start(tmp_path: Path) -> None:
+    url = own_database(tmp_path)
+    server = RunningServer(tmp_path, server_environment(tmp_path, url))
+    die = (
+        "import os; os.link = lambda *_: os._exit(9); "
+        "from resources.services import storage_binding; storage_binding.require()"
+    )
+    assert server.manage("shell", "-v", "0", "-c", die).returncode == 9
+    assert not (tmp_path / "storage" / FILE).exists()
+    before = id_of(server)
+    server.start()
+    server.kill()
+    assert_bound(server)
+    assert id_of(server) == before
 
 
 def id_of(server: RunningServer) -> str:
-    shown = server.manage(
-        "shell", "-v", "0", "-c", "from resources.models import StorageIdentity as S; print(S.objects.get())"
-    )
-    assert shown.returncode == 0, shown.stderr
-    return shown.stdout.strip()
+    [(identity,)] = server.rows("SELECT uuid FROM resources_storageidentity")
+    return str(UUID(str(identity)))
 
 
 def assert_bound(server: RunningServer) -> None:
     folder = Path(server.env["MEMORY_GATEWAY_STORAGE_DIR"])
     assert (folder / FILE).read_text().strip() == id_of(server)
+
+
+@pytest.mark.slow
+def test_a_folder_replaced_under_a_running_server_is_detected(server: RunningServer) -> None:
+    server.start()
+    person = RemotePerson.create(server, "alice")
+    folder, moved = server.data_dir / "storage", server.data_dir / "moved"
+    folder.rename(moved)
+    folder.mkdir()
+    image = {"type": "image", "name": "a.png", "ext": "png", "base64": PNG}
+    message = {"sender_id": "alice", "role": "user", "timestamp": 1_781_172_177_000, "content": [image]}
+    body = {"session_id": "chat:c1", "messages": [message]}
+    answers = [
+        person.upload("notes.txt", b"A note."),
+        requests.post(f"{server.url}/memories/add", json=body, headers=person.headers, timeout=30),
+    ]
+    assert [(answer.status_code, answer.json()["code"]) for answer in answers] == [(503, "storage_unavailable")] * 2
+    time.sleep(1.1)  # /health is cached for a second
+    health = requests.get(f"{server.url}/health", timeout=10).json()
+    assert health["status"] == "degraded"
+    assert "storage folder" in health["problems"][0]
+    assert not [path for path in folder.rglob("*") if path.is_file()]
+    shutil.rmtree(folder)
+    moved.rename(folder)
+    assert person.upload("notes.txt", b"A note.").status_code == 200

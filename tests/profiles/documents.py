@@ -1,4 +1,4 @@
-"""Documents for tests: the fullest ones that can be, and strategies that draw any."""
+"""Documents for tests: complete ones, and strategies for arbitrary ones."""
 
 from __future__ import annotations
 

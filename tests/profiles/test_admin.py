@@ -1,4 +1,4 @@
-"""Operators edit, compare and restore documents on pages that need no script, by rights and with a trace."""
+"""The admin's pages of documents: editing, comparing and restoring, with permissions and audit, without scripts."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from accounts.models import AuditEvent
 from profiles import document_form, services
 from profiles.models import ProfileMemory
 from profiles.schemas import MODELS, Kind
-from tests.admin.rows import NASTY
+from tests.admin.rows import MARKUP
 from tests.conftest import Person
 from tests.profiles.documents import FULL, documents
-from tests.profiles.posting import posted
+from tests.profiles.form_data import form_data_of
 
 OPERATOR = Actor.operator("olga")
 pytestmark = pytest.mark.django_db
@@ -31,15 +31,15 @@ def address(person: Person, kind: str = "user", page: str = "edit", *more: Any) 
     return reverse(f"admin:profiles_profilememory_{page}", args=[person.user_pk, kind, *more])
 
 
-def shown(client: Client, path: str) -> dict[str, Any]:
-    """What a browser would send of the page's form."""
-    return posted(client.get(path).content.decode())
+def opened_form(client: Client, path: str) -> dict[str, Any]:
+    """Return the data that a browser would send with the form of a page."""
+    return form_data_of(client.get(path).content.decode())
 
 
 @pytest.mark.parametrize("kind", ["user", "work"])
-def test_saving_the_fullest_document_unchanged_changes_nothing(admin_client: Client, alice: Person, kind: Kind) -> None:
+def test_saving_an_unchanged_document_changes_nothing(admin_client: Client, alice: Person, kind: Kind) -> None:
     services.write(alice.user_pk, kind, FULL[kind], actor=OPERATOR)
-    form = shown(admin_client, address(alice, kind))
+    form = opened_form(admin_client, address(alice, kind))
     assert admin_client.post(address(alice, kind), form).status_code == 302
     document = services.read(alice.user_pk, kind)
     assert (document.content.model_dump(), document.version) == (FULL[kind], 1)
@@ -47,15 +47,15 @@ def test_saving_the_fullest_document_unchanged_changes_nothing(admin_client: Cli
 
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(document=documents)
-def test_any_document_passes_through_its_form(admin_client: Client, alice: Person, document: Any) -> None:
-    """Save for what no browser can send: empty texts in lists, other line ends, days twice and in another order."""
+def test_any_document_survives_its_form(admin_client: Client, alice: Person, document: Any) -> None:
+    """Differences that no browser can send do not count: empty texts in lists, line ends, the order of weekdays."""
     kind, content = document
     model = MODELS[kind]
     written = services.write(alice.user_pk, kind, content, actor=OPERATOR).content.model_dump()
     page = admin_client.get(address(alice, kind))
-    form = posted(page.content.decode())
-    read = document_form.without_blanks(document_form.read(model, _query(form)))
-    assert _plain(model.model_validate(read).model_dump()) == _plain(document_form.without_blanks(written))
+    form = form_data_of(page.content.decode())
+    parsed = document_form.without_blanks(document_form.read(model, _query(form)))
+    assert _plain(model.model_validate(parsed).model_dump()) == _plain(document_form.without_blanks(written))
 
 
 def _query(form: dict[str, Any]) -> Any:
@@ -77,12 +77,12 @@ def _plain(value: Any) -> Any:
     return (" ".join(value.split()) or None) if isinstance(value, str) else value
 
 
-def test_a_field_is_changed_by_hand(admin_client: Client, alice: Person) -> None:
+def test_a_field_can_be_changed(admin_client: Client, alice: Person) -> None:
     services.write(alice.user_pk, "user", FULL["user"], actor=Actor("key", "k1"))
-    form = shown(admin_client, address(alice))
+    form = opened_form(admin_client, address(alice))
     form |= {"occupation": "baker", "people.0.role": "chief editor", "places.0.commute_minutes": ""}
     saved = admin_client.post(address(alice), form, follow=True)
-    assert "The document is saved." in saved.content.decode()
+    assert "Document saved." in saved.content.decode()
     content = services.read(alice.user_pk, "user").content.model_dump()
     assert (content["occupation"], content["places"][0]["commute_minutes"]) == ("baker", None)
     person = content["people"][0]
@@ -93,16 +93,16 @@ def test_a_field_is_changed_by_hand(admin_client: Client, alice: Person) -> None
     assert (event.user_id, event.subject_id, event.detail) == ("alice", "user", {"version": 2})
 
 
-def test_rows_are_added_moved_and_removed_by_buttons_and_saved_at_the_end(admin_client: Client, alice: Person) -> None:
+def test_buttons_add_move_and_remove_rows_without_saving(admin_client: Client, alice: Person) -> None:
     path = address(alice, "work")
 
-    def press(form: dict[str, Any], deed: str) -> dict[str, Any]:
-        page = admin_client.post(path, form | {"do": deed})
+    def press(form: dict[str, Any], action: str) -> dict[str, Any]:
+        page = admin_client.post(path, form | {"do": action})
         assert page.status_code == 200
-        assert "Not saved yet." in page.content.decode()
-        return posted(page.content.decode())
+        assert "Not saved." in page.content.decode()
+        return form_data_of(page.content.decode())
 
-    form = press(shown(admin_client, path), "add:current_projects")
+    form = press(opened_form(admin_client, path), "add:current_projects")
     form = press(form | {"current_projects.0.name": "Bridge"}, "add:current_projects")
     form = press(form | {"current_projects.1.name": "Tower"}, "add:current_projects.1.key_milestones")
     form = press(form | {"current_projects.1.key_milestones.0.name": "Permit"}, "up:current_projects.1")
@@ -125,7 +125,7 @@ def test_rows_are_added_moved_and_removed_by_buttons_and_saved_at_the_end(admin_
 
 
 @pytest.mark.parametrize(
-    "deed",
+    "action",
     [
         "remove:people.9",
         "up:people.0",
@@ -143,39 +143,39 @@ def test_rows_are_added_moved_and_removed_by_buttons_and_saved_at_the_end(admin_
         "up:people.٣",
     ],
 )
-def test_a_button_that_makes_no_sense_does_nothing(admin_client: Client, alice: Person, deed: str) -> None:
+def test_invalid_button_actions_are_ignored(admin_client: Client, alice: Person, action: str) -> None:
     services.write(alice.user_pk, "user", FULL["user"], actor=OPERATOR)
-    form = shown(admin_client, address(alice))
-    page = admin_client.post(address(alice), form | {"do": deed})
+    form = opened_form(admin_client, address(alice))
+    page = admin_client.post(address(alice), form | {"do": action})
     assert page.status_code in {200, 302}
     assert services.read(alice.user_pk, "user").content.model_dump() == FULL["user"]
 
 
-def test_what_is_wrong_is_said_at_its_field_and_nothing_is_lost(admin_client: Client, alice: Person) -> None:
-    form = posted(admin_client.post(address(alice), {"do": "add:places"}).content.decode())
-    wrong = form | {"places.0.name": "", "places.0.address": "3 Harbour Lane", "places.0.commute_minutes": "soon"}
-    page = admin_client.post(address(alice), wrong).content.decode()
+def test_errors_are_shown_at_their_fields_and_input_is_kept(admin_client: Client, alice: Person) -> None:
+    form = form_data_of(admin_client.post(address(alice), {"do": "add:places"}).content.decode())
+    invalid = form | {"places.0.name": "", "places.0.address": "3 Harbour Lane", "places.0.commute_minutes": "soon"}
+    page = admin_client.post(address(alice), invalid).content.decode()
     assert "Please correct the errors below." in page
     assert len(re.findall(r'aria-invalid="true"', page)) == 2
-    again = posted(page)
-    assert (again["places.0.address"], again["places.0.commute_minutes"]) == ("3 Harbour Lane", "soon")
+    resubmitted = form_data_of(page)
+    assert (resubmitted["places.0.address"], resubmitted["places.0.commute_minutes"]) == ("3 Harbour Lane", "soon")
     assert not ProfileMemory.objects.exists()
 
 
-def test_who_comes_second_sees_what_the_first_changed_and_decides(admin_client: Client, alice: Person) -> None:
+def test_a_concurrent_change_is_shown_before_it_is_overwritten(admin_client: Client, alice: Person) -> None:
     services.write(alice.user_pk, "user", {"occupation": "architect"}, actor=OPERATOR)
-    form = shown(admin_client, address(alice)) | {"timezone": "UTC"}
+    form = opened_form(admin_client, address(alice)) | {"timezone": "UTC"}
     services.patch(alice.user_pk, "user", {"occupation": "baker"}, actor=Actor("key", "k1"))
     page = admin_client.post(address(alice), form).content.decode()
-    assert "Somebody changed the document meanwhile." in page
+    assert "The document has changed since you opened it." in page
     assert re.search(r"Occupation</th><td[^>]*>architect</td><td[^>]*>baker", page)
     assert services.read(alice.user_pk, "user").version == 2
-    assert admin_client.post(address(alice), posted(page)).status_code == 302
+    assert admin_client.post(address(alice), form_data_of(page)).status_code == 302
     content = services.read(alice.user_pk, "user").content.model_dump()
     assert (content["occupation"], content["timezone"]) == ("architect", "UTC")
 
 
-def test_versions_are_compared_and_restored(admin_client: Client, alice: Person) -> None:
+def test_versions_can_be_compared_and_restored(admin_client: Client, alice: Person) -> None:
     services.write(alice.user_pk, "user", {"people": [{"name": "Ana", "role": "engineer"}]}, actor=OPERATOR)
     changes = {"people": [{"name": "Ana", "role": "chief"}, {"name": "Li"}], "interests": ["tea"]}
     services.write(alice.user_pk, "user", changes, actor=OPERATOR)
@@ -188,7 +188,7 @@ def test_versions_are_compared_and_restored(admin_client: Client, alice: Person)
         ("People › Ana › Role", "engineer", "chief"),
         ("Interests", "", "tea"),
     ]
-    form = shown(admin_client, address(alice, "user", "version", 1))
+    form = opened_form(admin_client, address(alice, "user", "version", 1))
     assert admin_client.post(address(alice, "user", "version", 1), form).status_code == 302
     restored = services.read(alice.user_pk, "user")
     assert (restored.version, restored.content.model_dump()["interests"]) == (3, [])
@@ -198,7 +198,7 @@ def test_versions_are_compared_and_restored(admin_client: Client, alice: Person)
     assert admin_client.get(address(alice, "user", "version", 9)).status_code == 302
 
 
-def test_a_document_is_disabled_and_enabled(admin_client: Client, alice: Person) -> None:
+def test_a_document_can_be_disabled_and_enabled(admin_client: Client, alice: Person) -> None:
     admin_client.post(address(alice, "user", "status"), {"status": "disabled"})
     assert services.read(alice.user_pk, "user").is_disabled
     page = admin_client.get(address(alice)).content.decode()
@@ -218,16 +218,16 @@ def operator(django_user_model: Any, *verbs: str) -> Client:
     return client
 
 
-DEEDS = {"change": ("edit", ()), "restore": ("version", (1,)), "disable": ("status", ())}
+ACTIONS = {"change": ("edit", ()), "restore": ("version", (1,)), "disable": ("status", ())}
 
 
 @pytest.mark.parametrize("verb", [None, "view", "change", "restore", "disable"])
-def test_each_deed_needs_its_own_right(django_user_model: Any, alice: Person, verb: str | None) -> None:
+def test_each_action_needs_a_separate_permission(django_user_model: Any, alice: Person, verb: str | None) -> None:
     services.write(alice.user_pk, "user", FULL["user"], actor=OPERATOR)
     client = operator(django_user_model, *{"view", verb} - {None} if verb else ())
     for page, more in (("edit", ()), ("versions", ()), ("version", (1,))):
         assert client.get(address(alice, "user", page, *more)).status_code == (200 if verb else 403)
-    for needed, (page, more) in DEEDS.items():
+    for needed, (page, more) in ACTIONS.items():
         answer = client.post(address(alice, "user", page, *more), {"etag": '"user-1"', "do": "x"})
         assert (answer.status_code != 403) == (needed == verb), needed
     page = client.get(address(alice)).content.decode()
@@ -235,7 +235,7 @@ def test_each_deed_needs_its_own_right(django_user_model: Any, alice: Person, ve
     assert (" disabled>" in page.partition('class="pf-all"')[2][:12]) == (verb in {"view", "restore", "disable"})
 
 
-def test_every_look_leaves_a_trace_without_text(admin_client: Client, alice: Person) -> None:
+def test_views_are_audited_without_text(admin_client: Client, alice: Person) -> None:
     services.write(alice.user_pk, "work", FULL["work"], actor=OPERATOR)
     AuditEvent.objects.all().delete()
     for page, more in (("edit", ()), ("versions", ()), ("version", (1,))):
@@ -246,27 +246,27 @@ def test_every_look_leaves_a_trace_without_text(admin_client: Client, alice: Per
     ]
 
 
-def test_nasty_text_is_escaped_everywhere(admin_client: Client, alice: Person) -> None:
-    entry = {"name": NASTY, "notes": f"</textarea>{NASTY}"}
-    services.write(alice.user_pk, "user", {"occupation": NASTY, "people": [entry]}, actor=OPERATOR)
-    services.write(alice.user_pk, "user", {"interests": [NASTY]}, actor=OPERATOR)
+def test_markup_in_texts_is_escaped(admin_client: Client, alice: Person) -> None:
+    entry = {"name": MARKUP, "notes": f"</textarea>{MARKUP}"}
+    services.write(alice.user_pk, "user", {"occupation": MARKUP, "people": [entry]}, actor=OPERATOR)
+    services.write(alice.user_pk, "user", {"interests": [MARKUP]}, actor=OPERATOR)
     for page, more in (("edit", ()), ("versions", ()), ("version", (1,)), ("version", (2,))):
         text = admin_client.get(address(alice, "user", page, *more)).content.decode()
-        assert NASTY not in text
+        assert MARKUP not in text
         assert "<script>alert" not in text
-    assert html.escape(NASTY) in admin_client.get(address(alice)).content.decode()
+    assert html.escape(MARKUP) in admin_client.get(address(alice)).content.decode()
 
 
-def test_what_is_not_there_is_404(admin_client: Client, alice: Person, bob: Person) -> None:
+def test_unknown_kinds_and_users_are_404(admin_client: Client, alice: Person, bob: Person) -> None:
     assert admin_client.get(address(alice, "play")).status_code == 404
-    gone = address(bob).replace(str(bob.user_pk), "00000000-0000-4000-8000-000000000000")
-    assert admin_client.get(gone).status_code == 404
+    unknown = address(bob).replace(str(bob.user_pk), "00000000-0000-4000-8000-000000000000")
+    assert admin_client.get(unknown).status_code == 404
 
 
-def test_a_document_of_hundreds_of_entries_is_one_form(admin_client: Client, alice: Person) -> None:
+def test_a_document_with_hundreds_of_entries_can_be_edited(admin_client: Client, alice: Person) -> None:
     people = [{"name": f"person {number}"} for number in range(500)]
     services.write(alice.user_pk, "user", {"people": people}, actor=OPERATOR)
-    form = shown(admin_client, address(alice)) | {"people.499.role": "the last"}
+    form = opened_form(admin_client, address(alice)) | {"people.499.role": "the last"}
     assert admin_client.post(address(alice), form).status_code == 302
     content = services.read(alice.user_pk, "user").content.model_dump()
     assert (len(content["people"]), content["people"][499]["role"]) == (500, "the last")

@@ -1,4 +1,4 @@
-"""`/api/v1/memories`: bodies, answers, ETags and refusals as the protocol document has them."""
+"""`/api/v1/memories`: bodies, responses, ETags and errors as specified."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_new_user_has_the_default_document(alice: Person, kind: Kind) -> None:
 
 
 @KINDS
-def test_the_fullest_document_is_answered_and_read_as_it_was_sent(alice: Person, bob: Person, kind: Kind) -> None:
+def test_a_complete_document_is_returned_as_written(alice: Person, bob: Person, kind: Kind) -> None:
     written = put(alice, kind, FULL[kind])
     assert (written.status_code, written.json()) == (200, FULL[kind])
     read = alice.client.get(f"{BASE}/{kind}")
@@ -47,14 +47,14 @@ def test_the_fullest_document_is_answered_and_read_as_it_was_sent(alice: Person,
 
 
 @pytest.mark.parametrize("path", [BASE, f"{BASE}/"])
-def test_both_are_read_together(alice: Person, path: str) -> None:
+def test_both_documents_can_be_read_together(alice: Person, path: str) -> None:
     put(alice, "work", FULL["work"])
     answer = alice.client.get(path)
     assert answer.json() == {"user_memory": MODELS["user"]().model_dump(), "work_memory": FULL["work"]}
     assert answer.headers["ETag"] == '"0-1"'
 
 
-def test_a_part_is_changed_and_the_rest_stays(alice: Person) -> None:
+def test_patch_changes_only_the_given_fields(alice: Person) -> None:
     put(alice, "user", {"occupation": "architect", "people": [{"name": "Ana", "meta": {}}]})
     body = {"content": {"timezone": "UTC", "people": [{"name": "Bo"}]}, "merge_lists": True, "agent_id": "main"}
     answer = send(alice, "PATCH", USER, body).json()
@@ -65,9 +65,7 @@ def test_a_part_is_changed_and_the_rest_stays(alice: Person) -> None:
     ]
 
 
-def test_reading_and_writing_cost_what_they_must(
-    alice: Person, django_assert_num_queries: DjangoAssertNumQueries
-) -> None:
+def test_reads_take_two_statements(alice: Person, django_assert_num_queries: DjangoAssertNumQueries) -> None:
     put(alice, "user", FULL["user"])
     alice.client.get(USER)
     for path in (USER, f"{BASE}/", f"{BASE}/user/history", f"{BASE}/user/history/1", f"{BASE}/prompt?agent=router"):
@@ -77,7 +75,7 @@ def test_reading_and_writing_cost_what_they_must(
         assert alice.client.get(f"{BASE}/schema/user").status_code == 200
 
 
-def test_a_disabled_document_reads_as_null_and_is_not_written(alice: Person) -> None:
+def test_a_disabled_document_is_null_and_cannot_be_written(alice: Person) -> None:
     put(alice, "user", FULL["user"])
     services.set_disabled(alice.user_pk, "user", True, actor=Actor.operator("olga"))
     answer = alice.client.get(USER)
@@ -90,10 +88,10 @@ def test_a_disabled_document_reads_as_null_and_is_not_written(alice: Person) -> 
     assert send(alice, "POST", f"{BASE}/user/restore/1", {}).status_code == 409
 
 
-def test_a_stale_etag_is_412_and_the_present_one_is_not(alice: Person) -> None:
-    at_first = alice.client.get(USER).headers["ETag"]
-    now = put(alice, "user", {"occupation": "architect"}, **{"If-Match": at_first}).headers["ETag"]
-    stale = {"If-Match": at_first}
+def test_only_a_stale_etag_is_412(alice: Person) -> None:
+    first_etag = alice.client.get(USER).headers["ETag"]
+    current_etag = put(alice, "user", {"occupation": "architect"}, **{"If-Match": first_etag}).headers["ETag"]
+    stale = {"If-Match": first_etag}
     for method, path, body in (
         ("PUT", USER, {"content": {}}),
         ("PATCH", USER, {"content": {}}),
@@ -103,10 +101,30 @@ def test_a_stale_etag_is_412_and_the_present_one_is_not(alice: Person) -> None:
     ):
         answer = send(alice, method, path, body, **stale)
         assert (answer.status_code, answer.json()["code"]) == (412, "precondition_failed")
-    for etags in (now, f'"other", {now}', "*"):
+    for etags in (current_etag, f'"other", {current_etag}', "*"):
         assert send(alice, "PATCH", USER, {"content": {}}, **{"If-Match": etags}).status_code == 200
-    for etags in (f"W/{now}", "", now.strip('"')):
+    for etags in (f"W/{current_etag}", "", current_etag.strip('"')):
         assert send(alice, "PATCH", USER, {"content": {}}, **{"If-Match": etags}).status_code == 412
+
+
+def test_what_the_client_has_already_is_304_and_never_overwritten(alice: Person) -> None:
+    put(alice, "user", {"occupation": "architect"})
+    for path in (USER, f"{BASE}/"):
+        etag = alice.client.get(path).headers["ETag"]
+        for etags in (etag, f"W/{etag}", f'"other", {etag}', "*"):
+            answer = send(alice, "GET", path, {}, **{"If-None-Match": etags})
+            assert (answer.status_code, answer.content, answer.headers["ETag"]) == (304, b"", etag)
+        assert send(alice, "GET", path, {}, **{"If-None-Match": '"other"'}).status_code == 200
+    etag = alice.client.get(USER).headers["ETag"]
+    for method, path, body in (
+        ("PUT", USER, {"content": {}}),
+        ("PATCH", USER, {"content": {}}),
+        ("POST", f"{BASE}/user/restore/1", {}),
+    ):
+        for etags in ("*", etag, f"W/{etag}"):
+            assert send(alice, method, path, body, **{"If-None-Match": etags}).status_code == 412
+    assert alice.client.get(USER).json()["occupation"] == "architect"
+    assert send(alice, "PATCH", USER, {"content": {}}, **{"If-None-Match": '"other"'}).status_code == 200
 
 
 def test_the_history_is_read_page_by_page_and_a_version_restored(alice: Person, bob: Person) -> None:
@@ -131,14 +149,14 @@ def test_the_history_is_read_page_by_page_and_a_version_restored(alice: Person, 
 
 
 @KINDS
-def test_the_schema_is_told(alice: Person, kind: Kind) -> None:
+def test_the_json_schema_is_returned(alice: Person, kind: Kind) -> None:
     schema = alice.client.get(f"{BASE}/schema/{kind}").json()
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     assert schema["properties"].keys() == FULL[kind].keys()
     assert alice.client.get(f"{BASE}/schema/play").status_code == 404
 
 
-def test_agents_are_told_of_their_own_document_only(alice: Person) -> None:
+def test_each_agent_gets_only_its_document(alice: Person) -> None:
     put(alice, "user", FULL["user"])
     put(alice, "work", FULL["work"])
     router = alice.client.get(f"{BASE}/prompt", {"agent": "router"}).json()
@@ -169,7 +187,9 @@ def test_agents_are_told_of_their_own_document_only(alice: Person) -> None:
         ("PATCH", b"{", 400, []),
     ],
 )
-def test_a_wrong_body_is_refused_by_name(alice: Person, method: str, body: Any, status: int, fields: list[str]) -> None:
+def test_an_invalid_body_is_refused_by_field(
+    alice: Person, method: str, body: Any, status: int, fields: list[str]
+) -> None:
     answer = send(alice, method, USER, body)
     assert (answer.status_code, [error["field"] for error in answer.json()["errors"]]) == (status, fields)
     assert alice.client.get(USER).headers["ETag"] == '"user-0"'
@@ -186,7 +206,7 @@ def test_a_wrong_body_is_refused_by_name(alice: Person, method: str, body: Any, 
         ({"people": [{"name": str(number)} for number in range(20_000)]}, 422),
     ],
 )
-def test_too_much_is_refused(alice: Person, method: str, content: Any, status: int) -> None:
+def test_too_large_documents_are_refused(alice: Person, method: str, content: Any, status: int) -> None:
     body = json.dumps({"content": content}, ensure_ascii=False).encode()
     assert send(alice, method, USER, body).status_code == status
 
@@ -194,13 +214,13 @@ def test_too_much_is_refused(alice: Person, method: str, content: Any, status: i
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])
 @pytest.mark.parametrize("depth", [30, 60, 70, 100_000])
 @pytest.mark.parametrize("bomb", [('{"preferences":', "}"), ('{"people":[', "]}"), ("[", "]")])
-def test_nesting_bombs_are_refused(alice: Person, method: str, depth: int, bomb: tuple[str, str]) -> None:
+def test_too_deep_nesting_is_refused(alice: Person, method: str, depth: int, bomb: tuple[str, str]) -> None:
     opening, closing = bomb
     body = f'{{"content": {opening * depth}{{}}{closing * depth}}}'.encode()
     assert send(alice, method, USER, body).status_code in {413, 422}
 
 
-def test_a_document_may_grow_to_its_limit_by_parts_and_not_beyond(alice: Person) -> None:
+def test_patches_cannot_exceed_the_size_limit(alice: Person) -> None:
     for number in range(5):
         person = {"name": str(number), "notes": "x" * 100_000}
         answer = send(alice, "PATCH", USER, {"content": {"people": [person]}, "merge_lists": True})
@@ -211,5 +231,5 @@ def test_a_document_may_grow_to_its_limit_by_parts_and_not_beyond(alice: Person)
     assert len(alice.client.get(USER).json()["people"]) == 5
 
 
-def test_without_a_key_there_is_nothing(client: Client) -> None:
+def test_it_needs_a_key(client: Client) -> None:
     assert client.get(USER).status_code == 401

@@ -37,12 +37,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     with running_server(tmp_path_factory.mktemp("profiles")) as server, chromium() as browser:
         printed = server.manage("ensure_operator").stdout
         user, password = re.findall(r"(?:user|password) +(\S+)", printed)[-2:]
-        made = requests.post(f"{server.url}/users", json={"user_id": "alice"}, timeout=30).json()
-        yield Site(server, browser, (user, password), {"Authorization": f"Bearer {made['user_key']}"})
+        created = requests.post(f"{server.url}/users", json={"user_id": "alice"}, timeout=30).json()
+        yield Site(server, browser, (user, password), {"Authorization": f"Bearer {created['user_key']}"})
 
 
 def open_form(site: Site, page: Page) -> None:
-    """From the sign-in to the form by links alone."""
+    """Sign in and open the form by links."""
     url = f"{site.server.url}/api/v1/memories/user"
     requests.put(url, json={"content": FULL["user"]}, headers=site.headers, timeout=30).raise_for_status()
     page.goto(f"{site.server.url}/admin/profiles/profilememory/")
@@ -58,7 +58,7 @@ def open_form(site: Site, page: Page) -> None:
     ("locale", "theme", "size", "has_scripts"),
     [("en-US", "light", WIDE, True), ("zh-CN", "dark", NARROW, False)],
 )
-def test_a_person_is_added_moved_up_and_saved(
+def test_an_operator_adds_moves_and_saves_an_entry(
     site: Site, locale: str, theme: Any, size: dict[str, int], has_scripts: bool
 ) -> None:
     viewport: Any = {"width": size["width"], "height": size["height"]}

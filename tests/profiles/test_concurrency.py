@@ -1,4 +1,4 @@
-"""Twenty clients at once, on a real server and a real database."""
+"""Twenty concurrent clients on a running server."""
 
 from __future__ import annotations
 
@@ -24,33 +24,33 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def call(url: str, request: pytest.FixtureRequest) -> Call:
-    """Calls on the `user` document of a user of this test's own."""
+    """Return a function that calls the `user` document of a separate user for each test."""
     user_id = request.node.name[:64].replace("[", "-").replace("]", "")
     key = requests.post(f"{url}/users", json={"user_id": user_id}, timeout=30).json()["user_key"]
 
-    def send(method: str, **given: Any) -> requests.Response:
-        headers = {"Authorization": f"Bearer {key}", **given.pop("headers", {})}
-        return requests.request(method, f"{url}/api/v1/memories/user", headers=headers, timeout=60, **given)
+    def send(method: str, **request_options: Any) -> requests.Response:
+        headers = {"Authorization": f"Bearer {key}", **request_options.pop("headers", {})}
+        return requests.request(method, f"{url}/api/v1/memories/user", headers=headers, timeout=60, **request_options)
 
     return send
 
 
-def at_once(deed: Callable[[int], Any]) -> list[Any]:
+def concurrently(action: Callable[[int], Any]) -> list[Any]:
     with ThreadPoolExecutor(CLIENTS) as pool:
-        return list(pool.map(deed, range(CLIENTS)))
+        return list(pool.map(action, range(CLIENTS)))
 
 
 FIELDS = ("occupation", "timezone", "primary_language", "interests", "avoid_topics", "custom_rules")
 
 
-def test_clients_that_change_different_fields_lose_nothing(call: Call) -> None:
+def test_concurrent_changes_of_different_fields_are_all_kept(call: Call) -> None:
     def change(number: int) -> int:
-        named = {"people": [{"name": f"person {number}"}]} if number % 2 else {"places": [{"name": f"place {number}"}]}
+        entry = {"people": [{"name": f"person {number}"}]} if number % 2 else {"places": [{"name": f"place {number}"}]}
         field = dict.fromkeys(FIELDS[number : number + 1], None)
-        own = {name: [str(number)] if name.endswith(("s", "rules")) else str(number) for name in field}
-        return call("PATCH", json={"content": {**named, **own}, "merge_lists": True}).status_code
+        fields = {name: [str(number)] if name.endswith(("s", "rules")) else str(number) for name in field}
+        return call("PATCH", json={"content": {**entry, **fields}, "merge_lists": True}).status_code
 
-    assert at_once(change) == [200] * CLIENTS
+    assert concurrently(change) == [200] * CLIENTS
     document = call("GET").json()
     assert {person["name"] for person in document["people"]} == {f"person {number}" for number in range(1, CLIENTS, 2)}
     assert {place["name"] for place in document["places"]} == {f"place {number}" for number in range(0, CLIENTS, 2)}
@@ -59,9 +59,9 @@ def test_clients_that_change_different_fields_lose_nothing(call: Call) -> None:
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])
-def test_of_clients_that_have_read_the_same_exactly_one_wins(call: Call, method: str) -> None:
+def test_one_of_many_writes_with_the_same_etag_wins(call: Call, method: str) -> None:
     etag = call("GET").headers["ETag"]
-    answers = at_once(
+    answers = concurrently(
         lambda number: call(method, json={"content": {"occupation": str(number)}}, headers={"If-Match": etag})
     )
     assert Counter(answer.status_code for answer in answers) == {200: 1, 412: CLIENTS - 1}
@@ -69,7 +69,7 @@ def test_of_clients_that_have_read_the_same_exactly_one_wins(call: Call, method:
     assert call("GET").json() == winner.json()
 
 
-def test_a_bomb_is_refused_by_the_server_too(call: Call) -> None:
+def test_the_server_refuses_too_large_and_too_deep_bodies(call: Call) -> None:
     bodies = [
         (b'{"content": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", 413),
         (b'{"content": {"interests": ["' + b"x" * 2**20 + b'"]}}', 413),

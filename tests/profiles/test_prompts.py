@@ -1,4 +1,4 @@
-"""What agents are told: complete, in a stable order of usefulness, within the budget, and inside the markers."""
+"""Prompts: their content and order, their budget, and the quoting of texts."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from profiles.prompts import (
     build_system_prompt,
     build_user_memory_prompt,
     build_work_memory_prompt,
+    cut,
+    estimated_tokens,
     language_of,
+    quoted,
 )
-from profiles.quoting import cut, estimated_tokens, quoted
 from profiles.schemas import UserMemoryContent, WorkProfileContent
 from tests.profiles.documents import FULL_USER, FULL_WORK
 
@@ -43,7 +45,7 @@ def lines_of(prompt: str) -> list[str]:
     return prompt.splitlines()
 
 
-def test_everything_that_is_known_of_the_user_is_told() -> None:
+def test_the_user_prompt_holds_the_whole_document() -> None:
     assert lines_of(build_user_memory_prompt(USER))[2:] == [
         "Rules:",
         "- Answer in Chinese.",
@@ -81,7 +83,7 @@ def test_everything_that_is_known_of_the_user_is_told() -> None:
     ]
 
 
-def test_everything_that_is_known_of_the_work_is_told_in_chinese_too() -> None:
+def test_the_chinese_work_prompt_holds_the_whole_document() -> None:
     prompt = build_work_memory_prompt(WORK, language="zh")
     assert lines_of(prompt)[0] == "<!-- WORK_MEMORY_START -->"
     assert lines_of(prompt)[2:8] == [
@@ -98,27 +100,27 @@ def test_everything_that_is_known_of_the_work_is_told_in_chinese_too() -> None:
     assert "- 可用时间: 周一 周五 09:00–11:30" in lines_of(prompt)
 
 
-def test_who_said_it_is_told_where_an_agent_only_inferred_it() -> None:
+def test_inferred_entries_are_marked() -> None:
     person = {"name": "Ana", "meta": {"source": "agent_inferred"}}
     prompt = build_user_memory_prompt(UserMemoryContent.model_validate({"people": [person]}))
     assert "- Ana: inferred by an agent" in lines_of(prompt)
 
 
-def test_projects_that_go_on_come_first() -> None:
+def test_projects_are_ordered_by_status() -> None:
     names = [("Old", "completed"), ("Later", "planned"), ("Now", "active"), ("Odd", None), ("Now too", "active")]
     projects = [{"name": name, "status": status} for name, status in names]
     prompt = build_work_memory_prompt(WorkProfileContent.model_validate({"current_projects": projects}))
     assert re.findall(r"^- ([\w ]+)", prompt, re.MULTILINE) == ["Now", "Now too", "Later", "Odd", "Old"]
 
 
-def test_nothing_known_is_no_prompt() -> None:
+def test_an_empty_document_gives_no_prompt() -> None:
     assert build_user_memory_prompt(None) == build_user_memory_prompt(UserMemoryContent()) == ""
     assert build_work_memory_prompt(None) == build_work_memory_prompt(WorkProfileContent()) == ""
     blank = UserMemoryContent.model_validate({"occupation": "", "interests": [""], "custom_rules": ["\u200b"]})
     assert build_user_memory_prompt(blank) == ""
 
 
-def test_a_system_prompt_has_what_that_agent_is_to_know() -> None:
+def test_a_system_prompt_holds_the_document_of_its_agent() -> None:
     router = build_system_prompt(agent_type="router", base_prompt="Route.", user_memory=USER, work_memory=WORK)
     worker = build_system_prompt(agent_type="worker", base_prompt="Work.", user_memory=USER, work_memory=WORK)
     assert router == f"Route.\n\n{build_user_memory_prompt(USER)}"
@@ -139,18 +141,24 @@ def test_a_system_prompt_has_what_that_agent_is_to_know() -> None:
         ({}, "en"),
     ],
 )
-def test_the_language_is_the_users(content: dict[str, Any], language: str) -> None:
+def test_the_language_is_the_preferred_one_of_the_user(content: dict[str, Any], language: str) -> None:
     assert language_of(UserMemoryContent.model_validate(content)) == language
 
 
-def test_a_short_budget_keeps_the_most_useful() -> None:
+def test_a_small_budget_keeps_the_most_useful_lines() -> None:
     prompts = [build_user_memory_prompt(USER, max_tokens=budget) for budget in (40, 110, 160, 2000)]
     assert prompts[0] == ""
     assert "Answer in Chinese." in prompts[1]
     assert "小林" not in prompts[1]
     assert prompts[3] == build_user_memory_prompt(USER)
-    kept = [set(lines_of(prompt)) for prompt in prompts[1:]]
-    assert len(kept[0]) < len(kept[1]) < len(kept[2])
+    lines = [set(lines_of(prompt)) for prompt in prompts[1:]]
+    assert len(lines[0]) < len(lines[1]) < len(lines[2])
+
+
+def test_a_budget_that_equals_the_estimate_keeps_everything() -> None:
+    for content in (USER, UserMemoryContent(occupation="architect")):
+        whole = build_user_memory_prompt(content)
+        assert build_user_memory_prompt(content, max_tokens=estimated_tokens(whole)) == whole
 
 
 def test_one_long_text_leaves_room_for_the_others() -> None:
@@ -175,7 +183,9 @@ texts = st.one_of(
 @example(text=HOSTILE[0], max_tokens=None, language="en")
 @example(text=HOSTILE[5], max_tokens=None, language="en")
 @example(text=HOSTILE[6], max_tokens=None, language="zh")
-def test_no_text_leaves_the_frame_or_the_budget(text: str, max_tokens: int | None, language: Language) -> None:
+def test_no_text_escapes_the_markers_or_exceeds_the_budget(
+    text: str, max_tokens: int | None, language: Language
+) -> None:
     short, name = text[:1000], text[:200] or "-"
     user = {
         "occupation": short,
@@ -214,13 +224,13 @@ HEADINGS = {
 
 
 @given(text=st.text(max_size=80), most=st.integers(0, 60))
-def test_what_is_cut_is_a_beginning_that_fits(text: str, most: int) -> None:
-    shown = cut(text, most)
-    assert text.startswith(shown.removesuffix("…").rstrip())
-    assert estimated_tokens(shown) <= max(most, estimated_tokens("…"))
+def test_cut_returns_a_prefix_within_the_limit(text: str, most: int) -> None:
+    shortened = cut(text, most)
+    assert text.startswith(shortened.removesuffix("…").rstrip())
+    assert estimated_tokens(shortened) <= max(most, estimated_tokens("…"))
 
 
-def test_ordinary_text_is_quoted_as_it_is() -> None:
+def test_ordinary_text_is_quoted_unchanged() -> None:
     for text in ("小林 & Co. – 50% (25/50)", "naïve café", "👩‍👩‍👧", "می‌خواهم", 'He said: "no"'):
         assert quoted(text) == text
     assert quoted("a < b\n\tc") == "a ‹ b c"

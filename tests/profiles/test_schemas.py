@@ -1,4 +1,4 @@
-"""The documents hold what the protocol document lists, field by field."""
+"""The documents have the fields of the specification."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def under(field: str, **fields: str) -> dict[str, str]:
     return {f"{field}.{name}": kind for name, kind in fields.items()}
 
 
-TABLE: dict[Kind, dict[str, str]] = {
+EXPECTED_FIELDS: dict[Kind, dict[str, str]] = {
     "user": {
         "occupation": TEXT,
         "timezone": TEXT,
@@ -101,8 +101,8 @@ TABLE: dict[Kind, dict[str, str]] = {
 }
 
 
-def flat(schema: dict[str, Any], definitions: dict[str, Any], path: str = "") -> dict[str, str]:
-    """The leaves of a JSON Schema with their types, as in the table."""
+def flattened(schema: dict[str, Any], definitions: dict[str, Any], path: str = "") -> dict[str, str]:
+    """Return the leaves of a JSON Schema with their types, in the form of `EXPECTED_FIELDS`."""
     if "$ref" in schema:
         schema = definitions[schema["$ref"].rpartition("/")[2]]
     if schema.get("title") == "TimeWindow":
@@ -112,39 +112,39 @@ def flat(schema: dict[str, Any], definitions: dict[str, Any], path: str = "") ->
         assert schema["additionalProperties"] is False
         found: dict[str, str] = {}
         for name, field in schema["properties"].items():
-            found |= flat(field, definitions, f"{path}.{name}".lstrip("."))
+            found |= flattened(field, definitions, f"{path}.{name}".lstrip("."))
         return found
     if schema.get("type") == "array":
-        item = flat(schema["items"], definitions, f"{path}[]")
+        item = flattened(schema["items"], definitions, f"{path}[]")
         return {path: f"[{item[f'{path}[]']}]"} if set(item) == {f"{path}[]"} else item
     if "anyOf" in schema:
-        return {path: " | ".join(flat(item, definitions, path)[path] for item in schema["anyOf"])}
+        return {path: " | ".join(flattened(item, definitions, path)[path] for item in schema["anyOf"])}
     limits = f"{schema['minimum']}..{schema['maximum']}" if schema.get("type") == "number" else ""
     words = "|".join(schema.get("enum", ()))
     return {path: words or " ".join(filter(None, (schema["type"], schema.get("format", ""), limits)))}
 
 
 @pytest.mark.parametrize("kind", MODELS)
-def test_the_schema_is_the_table(kind: Kind) -> None:
+def test_the_schema_has_the_expected_fields(kind: Kind) -> None:
     schema = json_schema(kind)
-    assert flat(schema, schema["$defs"]) == TABLE[kind]
+    assert flattened(schema, schema["$defs"]) == EXPECTED_FIELDS[kind]
 
 
-def test_the_table_names_every_field_of_the_protocol_document() -> None:
+def test_the_expected_fields_are_those_of_the_specification() -> None:
     page = SHARED / "spec" / "profile-memory.zh.md"
     if not page.exists():
         pytest.skip("../shared is missing")
     text = page.read_text(encoding="utf-8").partition("UserMemoryContent\n{")[2].partition("数据库存储")[0]
-    for kind, part in zip(TABLE, text.split("WorkProfileContent\n{"), strict=True):
+    for kind, part in zip(EXPECTED_FIELDS, text.split("WorkProfileContent\n{"), strict=True):
         named = set(re.findall(r'"(\w+)":', part)) - {"weekdays", "start", "end"}
-        ours = {word.removesuffix("[]") for path in TABLE[kind] for word in path.split(".")}
+        names = {word.removesuffix("[]") for path in EXPECTED_FIELDS[kind] for word in path.split(".")}
         if kind == "work":
             named |= {"source", "confidence", "last_updated_at"}  # abbreviated there
-        assert ours == named
+        assert names == named
 
 
 @pytest.mark.parametrize("kind", MODELS)
-def test_nothing_known_is_a_document_too(kind: Kind) -> None:
+def test_the_default_document_is_valid(kind: Kind) -> None:
     empty = MODELS[kind]().model_dump()
     assert MODELS[kind].model_validate(empty).model_dump() == empty
     assert empty.keys() == FULL[kind].keys()
@@ -153,8 +153,8 @@ def test_nothing_known_is_a_document_too(kind: Kind) -> None:
 
 
 @pytest.mark.parametrize("kind", MODELS)
-def test_every_field_and_word_has_its_label(kind: Kind) -> None:
-    words = {word.removesuffix("[]") for path in TABLE[kind] for word in path.split(".")}
+def test_every_field_and_value_has_a_label(kind: Kind) -> None:
+    words = {word.removesuffix("[]") for path in EXPECTED_FIELDS[kind] for word in path.split(".")}
     assert words <= _LABELS.keys()
     assert all(label(word, "en") and label(word, "zh") for word in words)
 
@@ -202,18 +202,18 @@ def test_every_field_and_word_has_its_label(kind: Kind) -> None:
         ),
     ],
 )
-def test_what_is_no_such_document_is_refused_by_name(kind: Kind, content: dict[str, Any], field: str) -> None:
-    with pytest.raises(ValidationError) as refused:
+def test_invalid_documents_are_refused_by_field(kind: Kind, content: dict[str, Any], field: str) -> None:
+    with pytest.raises(ValidationError) as error_info:
         MODELS[kind].model_validate(content)
-    assert [".".join(map(str, error["loc"])) for error in refused.value.errors()] == [field]
+    assert [".".join(map(str, error["loc"])) for error in error_info.value.errors()] == [field]
 
 
 @pytest.mark.parametrize("moment", ["2026-06-10T10:00:00Z", "2016-12-31t23:59:60.5-23:59", "0001-01-01T00:00:00+00:00"])
-def test_any_time_of_the_standard_is_kept_as_it_was_written(moment: str) -> None:
+def test_rfc_3339_times_are_stored_as_written(moment: str) -> None:
     content = {"people": [{"name": "Ana", "meta": {"last_updated_at": moment}}]}
     assert MODELS["user"].model_validate(content).model_dump()["people"][0]["meta"]["last_updated_at"] == moment
 
 
-def test_the_fullest_documents_come_back_as_they_are() -> None:
+def test_complete_documents_are_stored_as_written() -> None:
     assert MODELS["user"].model_validate(FULL_USER).model_dump() == FULL_USER
     assert MODELS["work"].model_validate(FULL_WORK).model_dump() == FULL_WORK

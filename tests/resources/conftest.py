@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from resources.services import ingestion_pool
+from core import tasks
 
 
 @pytest.fixture(autouse=True)
-def quiet_pool(storage: Path) -> Iterator[None]:
-    """Each test has a storage of its own, and no ingestion outlives the test that began it."""
+def quiet_tasks(storage: Path) -> Iterator[None]:
+    """Give each test its own storage folder, and wait at its end for the ingestions that it started."""
     yield
-    assert ingestion_pool().wait_until_idle(30)
+    assert tasks.wait_until_idle(30)

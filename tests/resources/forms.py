@@ -1,4 +1,4 @@
-"""Uploads as clients send them, down to the bytes."""
+"""Upload forms as bytes, and stored resources for tests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CONTENT_TYPE = f"multipart/form-data; boundary={BOUNDARY}"
 
 @dataclass
 class Form:
-    """A multipart body that grows part by part; names go out as the bytes that are given."""
+    """A multipart body, built part by part. Names given as bytes are sent unchanged."""
 
     body: bytearray = field(default_factory=bytearray)
 
@@ -32,8 +32,8 @@ class Form:
     def file(
         self, data: bytes, filename: str | bytes = "notes.txt", *, content_type: str = "", name: str = "file"
     ) -> Form:
-        given = filename if isinstance(filename, bytes) else filename.encode()
-        return self.part(f'form-data; name="{name}"; filename="'.encode() + given + b'"', data, content_type)
+        filename_bytes = filename if isinstance(filename, bytes) else filename.encode()
+        return self.part(f'form-data; name="{name}"; filename="'.encode() + filename_bytes + b'"', data, content_type)
 
     def part(self, disposition: bytes, data: bytes, content_type: str = "") -> Form:
         kind = f"Content-Type: {content_type}\r\n".encode() if content_type else b""
@@ -49,7 +49,7 @@ class Form:
 
 
 def upload(person: Person, data: bytes = b"The quarterly report.", filename: str = "notes.txt", **fields: str) -> Any:
-    """POST /resources as that person; returns the response."""
+    """POST /resources as that person and return the response."""
     form = Form()
     for name, value in fields.items():
         form.text(name, value)
@@ -57,7 +57,7 @@ def upload(person: Person, data: bytes = b"The quarterly report.", filename: str
 
 
 def stored_resource(person: Person, text: str = "The quarterly report.", **fields: Any) -> Resource:
-    """A pending resource with its file, as a crash right after the row would leave it."""
+    """Create a pending resource with its file, as an upload that crashed right after writing the row."""
     incoming = IncomingFile(fields.pop("filename", "notes.txt"))
     incoming.write(text.encode() + uuid.uuid4().hex.encode())
     incoming.finish()

@@ -1,8 +1,7 @@
-"""People of a real server, and what its database holds."""
+"""Users of a running server, and queries of its database and files."""
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,25 +14,17 @@ from resources import quarantine
 from resources.services.storage_binding import FILE
 from tests.server import RunningServer
 
-_COUNT = """
-import json
-from django.db.models import Count
-from accounts.models import MemoryUser
-from store.models import Memory
-from resources.models import Attachment, Resource
-print(json.dumps({
-    "resources": list(Resource.objects.values("resource_id", "session_id", "status", "attempts", "storage_path",
-        "sha256", "error_message")),
-    "attachments": Attachment.objects.count(),
-    "memories": {row["session__session_id"]: [row["all"], row["texts"]] for row in
-        Memory.objects.values("session__session_id").annotate(all=Count("pk"), texts=Count("text", distinct=True))},
-}))
+_COLUMNS = ("resource_id", "session_id", "status", "attempts", "storage_path", "sha256", "error_message")
+_MEMORIES = """
+SELECT session.session_id, count(*), count(DISTINCT memory.text)
+FROM store_memory memory JOIN store_session session ON session.id = memory.session_id
+GROUP BY session.session_id
 """
 
 
 @dataclass(frozen=True)
 class RemotePerson:
-    """A user of a running server; a new connection for every call, so that a restart is no surprise."""
+    """A user of a running server. Every call opens a connection, which lets tests restart the server."""
 
     server: RunningServer
     user_id: str
@@ -69,15 +60,17 @@ class RemotePerson:
 
 
 def stored(server: RunningServer) -> dict[str, Any]:
-    """The rows of resources, the number of attachments, and per session [memories, different texts]."""
-    shell = server.manage("shell", "-v", "0", "-c", _COUNT)
-    assert shell.returncode == 0, shell.stderr
-    found: dict[str, Any] = json.loads(shell.stdout.splitlines()[-1])
-    return found
+    """Return the rows of resources, the number of attachments, and per session [memories, distinct texts]."""
+    resources = server.rows(f"SELECT {', '.join(_COLUMNS)} FROM resources_resource")
+    return {
+        "resources": [dict(zip(_COLUMNS, row, strict=True)) for row in resources],
+        "attachments": server.rows("SELECT count(*) FROM resources_attachment")[0][0],
+        "memories": {session_id: [count, texts] for session_id, count, texts in server.rows(_MEMORIES)},
+    }
 
 
 def files_of(server: RunningServer) -> list[Path]:
-    """Return the stored files, without the storage's id and what is in quarantine."""
+    """Return the stored files, without the file of the storage id and files in quarantine."""
     root = server.data_dir / "storage"
     found = [path for path in root.rglob("*") if path.is_file() and path != root / FILE]
     return [path for path in found if quarantine.FOLDER not in path.parts]

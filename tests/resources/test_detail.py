@@ -13,26 +13,26 @@ from tests.resources.forms import stored_resource
 pytestmark = pytest.mark.django_db
 
 
-def test_the_owner_gets_a_list_of_one(alice: Person) -> None:
+def test_the_owner_gets_the_resource_in_a_list(alice: Person) -> None:
     resource = stored_resource(alice)
     detail = alice.client.get(f"/resources/{resource.resource_id}").json()
     assert detail == alice.client.get("/resources").json()
     assert detail["resources"][0]["resource_id"] == resource.resource_id
 
 
-def test_a_stranger_finds_nothing(alice: Person, charlie: Person) -> None:
+def test_another_user_gets_an_empty_list(alice: Person, charlie: Person) -> None:
     resource = stored_resource(alice)
     answer = charlie.client.get(f"/resources/{resource.resource_id}")
     assert (answer.status_code, answer.json()) == (200, {"resources": []})
 
 
 @pytest.mark.parametrize("resource_id", ["r_unknown", "%00", "合同", "r" * 500])
-def test_an_unknown_id_finds_nothing(alice: Person, resource_id: str) -> None:
+def test_an_unknown_id_gets_an_empty_list(alice: Person, resource_id: str) -> None:
     answer = alice.client.get(f"/resources/{resource_id}")
     assert (answer.status_code, answer.json()) == (200, {"resources": []})
 
 
-def test_a_deleted_one_is_not_there(alice: Person) -> None:
+def test_a_deleted_resource_gives_an_empty_list(alice: Person) -> None:
     resource = stored_resource(alice)
     Resource.objects.update(status="deleted", deleted_at=resource.created_at)
     assert alice.client.get(f"/resources/{resource.resource_id}").json() == {"resources": []}

@@ -1,7 +1,8 @@
-"""resources.services.ingest: what the engine is asked, and what the row says afterwards."""
+"""`resources.services.ingest`: the calls of the engine, and the row afterwards."""
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -15,27 +16,28 @@ from django.db import connection
 from django.utils import timezone
 
 from core.errors import EngineRefused, EngineUnavailable, Unreadable
-from core.leases import new_holder
+from core.leases import new_holder, renewed
 from resources.models import Resource
-from resources.services import delete, ingest
-from resources.services.claims import LEASE, Outcome, claim, renewed, retry_delay, settle
+from resources.services import ingest
+from resources.services.claims import LEASE, Outcome, claim, held, retry_delay, settle
 from store.models import Memory, Session
 from tests.conftest import Person
 from tests.fake_engine import RecordingEngine
 from tests.resources.forms import stored_resource
-from tests.resources.test_delete import principal
+from tests.resources.test_delete import delete, restore
+from tests.resources.test_purge import delete_and_purge
 
 pytestmark = pytest.mark.django_db
 
-AWAY = EngineUnavailable("The memory service is away.")
+UNAVAILABLE = EngineUnavailable("The memory engine is away.")
 DEAD_PID = 2**22 + 1  # above the kernel's largest
 
 
-def run(resource: Resource, engine: RecordingEngine, slept: list[float] | None = None) -> Resource:
-    return ingest(resource.resource_id, engine=engine, sleep=(slept if slept is not None else []).append)
+def run(resource: Resource, engine: RecordingEngine, delays: list[float] | None = None) -> Resource:
+    return ingest(resource.resource_id, engine=engine, sleep=(delays if delays is not None else []).append)
 
 
-def test_the_engine_gets_one_message_with_the_file(alice: Person, storage: Path) -> None:
+def test_the_engine_receives_one_message_with_the_file(alice: Person, storage: Path) -> None:
     resource = stored_resource(alice, filename="合同.txt", title="T", description="D", app_id="shop")
     engine = RecordingEngine()
     assert run(resource, engine).status == "extracted"
@@ -50,38 +52,43 @@ def test_the_engine_gets_one_message_with_the_file(alice: Person, storage: Path)
     assert item.extras == {"resource_id": resource.resource_id, "source": "upload", "title": "T", "description": "D"}
 
 
-def test_a_done_resource_is_not_ingested_again(alice: Person) -> None:
+def test_an_ingested_resource_is_not_ingested_again(alice: Person) -> None:
     resource, engine = stored_resource(alice), RecordingEngine()
     run(resource, engine)
     assert run(resource, engine).status == "extracted"
     assert len(engine.added) == 1
 
 
-def test_nothing_extracted_is_empty(alice: Person) -> None:
+def test_a_file_without_memories_is_empty(alice: Person) -> None:
     assert run(stored_resource(alice), RecordingEngine(flush_status="no_extraction")).status == "empty"
 
 
-def test_a_temporary_failure_is_tried_again_as_often_as_the_setting_says(alice: Person, settings: Any) -> None:
+def test_a_temporary_failure_is_retried_up_to_the_configured_attempts(alice: Person, settings: Any) -> None:
     settings.MEMORY_GATEWAY_BACKEND_INGEST_ATTEMPTS = 3
     settings.MEMORY_GATEWAY_BACKEND_RETRY_DELAY_SECONDS = 0.25
-    engine = RecordingEngine(name="embedded", failures={"add": [AWAY, AWAY], "flush": [AWAY, AWAY]})
-    slept: list[float] = []
-    assert run(stored_resource(alice), engine, slept).status == "extracted"
-    assert slept == [0.25] * 4
+    engine = RecordingEngine(
+        name="embedded", failures={"add": [UNAVAILABLE, UNAVAILABLE], "flush": [UNAVAILABLE, UNAVAILABLE]}
+    )
+    delays: list[float] = []
+    assert run(stored_resource(alice), engine, delays).status == "extracted"
+    assert delays == [0.25] * 4
 
 
-def test_an_engine_that_repeats_its_calls_itself_is_asked_once(alice: Person) -> None:
-    engine = RecordingEngine(name="upstream", failures={"add": [AWAY]})
-    slept: list[float] = []
-    assert run(stored_resource(alice), engine, slept).status == "failed"
-    assert ([verb for verb, _ in engine.calls], slept) == (["add"], [])
+def test_calls_of_an_external_engine_are_not_repeated(alice: Person) -> None:
+    engine = RecordingEngine(name="upstream", failures={"add": [UNAVAILABLE]})
+    delays: list[float] = []
+    assert run(stored_resource(alice), engine, delays).status == "failed"
+    assert ([verb for verb, _ in engine.calls], delays) == (["add"], [])
 
 
-def test_after_all_attempts_it_is_failed_and_tried_later(alice: Person, settings: Any) -> None:
+def test_after_all_attempts_it_is_failed_and_retried_later(alice: Person, settings: Any) -> None:
     settings.MEMORY_GATEWAY_BACKEND_INGEST_ATTEMPTS = 2
-    resource, engine = stored_resource(alice), RecordingEngine(name="embedded", failures={"add": [AWAY, AWAY]})
+    resource, engine = (
+        stored_resource(alice),
+        RecordingEngine(name="embedded", failures={"add": [UNAVAILABLE, UNAVAILABLE]}),
+    )
     failed = run(resource, engine)
-    assert (failed.status, failed.error_message) == ("failed", "The memory service is away.")
+    assert (failed.status, failed.error_message) == ("failed", "The memory engine is away.")
     assert failed.retry_at is not None
     assert timedelta() < failed.retry_at - timezone.now() <= timedelta(seconds=2)
     assert (failed.lease_holder, failed.leased_until) == ("", None)
@@ -89,23 +96,23 @@ def test_after_all_attempts_it_is_failed_and_tried_later(alice: Person, settings
     assert (Resource.objects.get().retry_at, Resource.objects.get().error_message) == (None, "")
 
 
-def test_nor_is_it_tried_before_the_engine_wants_it(alice: Person) -> None:
-    busy = EngineUnavailable("The memory service has too much to do.", retry_after_seconds=60)
+def test_a_retry_is_not_earlier_than_retry_after(alice: Person) -> None:
+    busy = EngineUnavailable("The memory engine is overloaded.", retry_after_seconds=60)
     failed = run(stored_resource(alice), RecordingEngine(name="upstream", failures={"add": [busy]}))
     assert failed.retry_at is not None
     assert failed.retry_at - timezone.now() > timedelta(seconds=50)
 
 
 @pytest.mark.parametrize("error", [EngineRefused("No."), Unreadable("The PDF is encrypted.")])
-def test_a_permanent_failure_is_not_tried_again(alice: Person, error: EngineRefused) -> None:
+def test_a_permanent_failure_is_not_retried(alice: Person, error: EngineRefused) -> None:
     engine = RecordingEngine(failures={"add": [error]})
-    slept: list[float] = []
-    failed = run(stored_resource(alice), engine, slept)
+    delays: list[float] = []
+    failed = run(stored_resource(alice), engine, delays)
     assert (failed.status, failed.error_message, failed.retry_at) == ("failed", error.detail, None)
-    assert slept == []
+    assert delays == []
 
 
-def test_a_lost_file_is_a_permanent_failure(alice: Person, storage: Path) -> None:
+def test_a_missing_file_is_a_permanent_failure(alice: Person, storage: Path) -> None:
     resource = stored_resource(alice)
     (storage / resource.storage_path).unlink()
     failed = run(resource, RecordingEngine())
@@ -113,9 +120,9 @@ def test_a_lost_file_is_a_permanent_failure(alice: Person, storage: Path) -> Non
     assert "missing" in failed.error_message
 
 
-def test_after_a_flush_was_sent_it_is_never_added_again(alice: Person) -> None:
+def test_a_message_is_not_added_again_after_a_flush(alice: Person) -> None:
     resource = stored_resource(alice)
-    engine = RecordingEngine(failures={"flush": [AWAY]})
+    engine = RecordingEngine(failures={"flush": [UNAVAILABLE]})
     assert run(resource, engine).status == "failed"
     engine.flush_status = "no_extraction"
     failed = run(resource, engine)
@@ -124,9 +131,9 @@ def test_after_a_flush_was_sent_it_is_never_added_again(alice: Person) -> None:
     assert failed.retry_at is not None  # its memories may be listed later
 
 
-def test_a_lost_answer_is_settled_by_what_is_there(alice: Person) -> None:
+def test_existing_memories_settle_a_flush_whose_response_was_lost(alice: Person) -> None:
     resource = stored_resource(alice)
-    engine = RecordingEngine(failures={"flush": [AWAY]}, flush_status="no_extraction")
+    engine = RecordingEngine(failures={"flush": [UNAVAILABLE]}, flush_status="no_extraction")
     session = Session.objects.create(
         user_id=alice.user_pk, session_id=resource.session_id, engine_session_id=resource.session_id, kind="resource"
     )
@@ -136,41 +143,54 @@ def test_a_lost_answer_is_settled_by_what_is_there(alice: Person) -> None:
     assert [run(resource, engine).status for _ in range(2)] == ["failed", "extracted"]
 
 
-def test_an_engine_that_may_be_asked_twice_is_asked_twice(alice: Person) -> None:
+def test_the_embedded_engine_gets_the_message_again_after_a_flush(alice: Person) -> None:
     resource = stored_resource(alice, flush_sent_at=timezone.now())
     engine = RecordingEngine(name="embedded", flush_status="no_extraction")
     assert run(resource, engine).status == "empty"
     assert len(engine.added) == 1
 
 
-def test_what_is_deleted_meanwhile_stays_deleted_and_leaves_nothing(alice: Person, storage: Path) -> None:
+def test_a_resource_deleted_during_ingestion_is_ingested_after_a_restore(alice: Person, storage: Path) -> None:
     resource = stored_resource(alice)
     engine = RecordingEngine()
-    engine.during_add = lambda: delete(principal(alice), resource.resource_id, engine=engine)
+    engine.during_add = lambda: delete(alice, resource.resource_id)
+    assert run(resource, engine).status == "deleted"
+    assert [verb for verb, _ in engine.calls] == ["add"]
+    assert Session.objects.get().hidden_at is not None
+    engine.during_add = lambda: None
+    restore(alice, resource.resource_id)
+    assert Session.objects.get().hidden_at is None
+    assert run(resource, engine).status == "extracted"
+
+
+def test_a_resource_purged_during_ingestion_leaves_nothing_in_the_engine(alice: Person, storage: Path) -> None:
+    resource = stored_resource(alice)
+    engine = RecordingEngine()
+    engine.during_add = lambda: delete_and_purge(alice, resource.resource_id, engine=engine)
     assert run(resource, engine).status == "deleted"
     assert engine.flushed == []
     assert [verb for verb, _ in engine.calls] == ["add", "delete", "delete"]
-    assert not Resource.objects.get().cleanup_owed
+    assert not Resource.objects.get().cleanup_pending
 
 
 def test_a_deleted_resource_is_not_ingested(alice: Person) -> None:
     resource, engine = stored_resource(alice), RecordingEngine()
-    delete(principal(alice), resource.resource_id, engine=engine)
+    delete(alice, resource.resource_id)
     assert run(resource, engine).status == "deleted"
     assert engine.added == []
 
 
-def test_a_defect_leaves_the_resource_owed(alice: Person) -> None:
+def test_an_unexpected_exception_leaves_a_retry(alice: Person) -> None:
     engine = RecordingEngine(during_add=lambda: 1 // 0)
     resource = stored_resource(alice)
     with pytest.raises(ZeroDivisionError):
         run(resource, engine)
-    left = Resource.objects.get()
-    assert left.status == "failed"
-    assert left.retry_at is not None
+    unfinished = Resource.objects.get()
+    assert unfinished.status == "failed"
+    assert unfinished.retry_at is not None
 
 
-def test_two_workers_never_hold_one_resource(alice: Person) -> None:
+def test_a_claimed_resource_cannot_be_claimed_again(alice: Person) -> None:
     resource = stored_resource(alice)
     now = timezone.now()
     assert claim(resource.resource_id, now) is not None
@@ -180,7 +200,7 @@ def test_two_workers_never_hold_one_resource(alice: Person) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_many_workers_at_once_one_wins(alice: Person) -> None:
+def test_one_of_many_concurrent_claims_wins(alice: Person) -> None:
     workers = 6
     start = threading.Barrier(workers)
 
@@ -197,30 +217,30 @@ def test_of_many_workers_at_once_one_wins(alice: Person) -> None:
             assert sum(pool.map(compete, [resource_id] * workers)) == 1
 
 
-def test_a_lapsed_lease_is_taken_over_and_its_holder_can_settle_nothing(alice: Person) -> None:
+def test_an_expired_lease_is_taken_over_and_its_holder_cannot_settle(alice: Person) -> None:
     resource = stored_resource(alice)
     now = timezone.now()
     slow = claim(resource.resource_id, now)
     assert slow is not None
-    taken = claim(resource.resource_id, now + LEASE + timedelta(seconds=1))
-    assert taken is not None
+    second_claim = claim(resource.resource_id, now + LEASE + timedelta(seconds=1))
+    assert second_claim is not None
     assert not settle(slow, Outcome(Resource.Status.FAILED), now)
-    assert settle(taken, Outcome(Resource.Status.EXTRACTED), now)
+    assert settle(second_claim, Outcome(Resource.Status.EXTRACTED), now)
     assert Resource.objects.get().status == "extracted"
 
 
-def test_a_dead_process_of_this_machine_is_taken_over_at_once(alice: Person) -> None:
+def test_the_lease_of_an_ended_process_is_taken_over_at_once(alice: Person) -> None:
     host, _, random = new_holder().rsplit(":", 2)
     dead, living = f"{host}:{DEAD_PID}:{random}", f"elsewhere:{DEAD_PID}:{random}"
     soon = timezone.now() + LEASE
     engine = RecordingEngine()
-    left = stored_resource(alice, status="ingesting", lease_holder=dead, leased_until=soon)
+    unfinished = stored_resource(alice, status="ingesting", lease_holder=dead, leased_until=soon)
     held = stored_resource(alice, status="ingesting", lease_holder=living, leased_until=soon)
-    assert run(left, engine).status == "extracted"
+    assert run(unfinished, engine).status == "extracted"
     assert run(held, engine).status == "ingesting"
 
 
-def test_retries_grow_to_a_day() -> None:
+def test_retry_delays_grow_to_a_day() -> None:
     assert timedelta(seconds=1) <= retry_delay(1) <= timedelta(seconds=2)
     assert timedelta(seconds=4) <= retry_delay(3) <= timedelta(seconds=8)
     assert timedelta(hours=12) <= retry_delay(1000) <= timedelta(days=1)
@@ -228,29 +248,29 @@ def test_retries_grow_to_a_day() -> None:
 
 
 def test_a_failing_file_is_retried_for_seven_days_with_backoff(alice: Person) -> None:
-    """Each try may cost calls of an LLM."""
-    began = timezone.now()
-    now = [began]
+    """Each attempt may cost LLM calls."""
+    started_at = timezone.now()
+    now = [started_at]
     resource = stored_resource(alice)
-    engine = RecordingEngine(name="upstream", failures={"add": [AWAY] * 100})
-    tries = []
-    while (due := Resource.objects.get().retry_at) is not None or not tries:
-        now[0] = due or began
-        tries.append(now[0] - began)
+    engine = RecordingEngine(name="upstream", failures={"add": [UNAVAILABLE] * 100})
+    attempts = []
+    while (due := Resource.objects.get().retry_at) is not None or not attempts:
+        now[0] = due or started_at
+        attempts.append(now[0] - started_at)
         ingest(resource.resource_id, engine=engine, clock=lambda: now[0])
-    waits = [later - earlier for earlier, later in pairwise(tries)]
-    assert 20 <= len(tries) <= 34
+    waits = [later - earlier for earlier, later in pairwise(attempts)]
+    assert 20 <= len(attempts) <= 34
     assert all(wait <= timedelta(days=1) for wait in waits)
     assert all(wait >= timedelta(hours=12) for wait in waits[16:])
-    assert sum(each < timedelta(hours=1) for each in tries) <= 13
-    assert timedelta(days=7) <= tries[-1] <= timedelta(days=8)
+    assert sum(each < timedelta(hours=1) for each in attempts) <= 13
+    assert timedelta(days=7) <= attempts[-1] <= timedelta(days=8)
     given_up = Resource.objects.get()
     assert (given_up.status, given_up.retry_at) == ("failed", None)
-    assert given_up.error_message.startswith("The memory service is away. Given up after")
+    assert given_up.error_message.startswith("The memory engine is away. The ingestion failed")
 
 
-def test_a_success_ends_the_count_of_days(alice: Person) -> None:
-    resource, engine = stored_resource(alice), RecordingEngine(name="upstream", failures={"add": [AWAY]})
+def test_a_success_resets_the_time_of_the_first_failure(alice: Person) -> None:
+    resource, engine = stored_resource(alice), RecordingEngine(name="upstream", failures={"add": [UNAVAILABLE]})
     assert run(resource, engine).first_failed_at is not None
     assert run(resource, engine).first_failed_at is None
 
@@ -260,7 +280,7 @@ def test_the_lease_is_renewed_while_a_slow_call_runs(alice: Person) -> None:
     resource = claim(stored_resource(alice).resource_id, timezone.now())
     assert resource is not None
     later = timezone.now() + timedelta(minutes=5)
-    with renewed(resource, lambda: later, every=timedelta(milliseconds=5)):
+    with renewed(held(resource), LEASE, clock=lambda: later, every=timedelta(milliseconds=5)):
         assert eventually(lambda: Resource.objects.get().leased_until == later + LEASE)
 
 
@@ -270,3 +290,19 @@ def eventually(claim_holds: Any) -> bool:
             return True
         time.sleep(0.01)
     return False
+
+
+@pytest.mark.parametrize(
+    ("failure", "level"),
+    [(UNAVAILABLE, logging.WARNING), (EngineRefused("The document is encrypted."), logging.INFO)],
+    ids=["temporary", "permanent"],
+)
+def test_a_failure_is_logged_without_the_name_of_the_file(
+    alice: Person, caplog: pytest.LogCaptureFixture, failure: Exception, level: int
+) -> None:
+    caplog.set_level(logging.INFO)
+    resource = run(stored_resource(alice), RecordingEngine(name="upstream", failures={"add": [failure]}))
+    [record] = [record for record in caplog.records if resource.resource_id in record.getMessage()]
+    assert record.levelno == level
+    assert str(failure) in record.getMessage()
+    assert resource.filename not in record.getMessage()

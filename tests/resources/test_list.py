@@ -17,14 +17,14 @@ DOCUMENTED = ["resource_id", "user_id", "filename", "content_type", "mime_type",
 DOCUMENTED += ["title", "description", "created_at", "updated_at"]
 
 
-def test_nothing_uploaded_is_an_empty_list(alice: Person) -> None:
+def test_without_uploads_the_list_is_empty(alice: Person) -> None:
     assert alice.client.get("/resources").json() == {"resources": []}
 
 
-def test_it_answers_as_documented(alice: Person) -> None:
+def test_it_returns_the_documented_fields(alice: Person) -> None:
     resource = stored_resource(alice, title="合同文件", status="extracted")
     (item,) = Client().get("/resources", alice.credentials).json()["resources"]
-    assert list(item) == [*DOCUMENTED, "error_message", "size_bytes", "sha256", "app_id", "project_id"]
+    assert list(item) == [*DOCUMENTED, "deleted_at", "error_message", "size_bytes", "sha256", "app_id", "project_id"]
     assert item["uri"] == f"resource://alice/{resource.resource_id}"
     assert item["session_id"] == f"resource:alice:{resource.resource_id}"
     assert (item["user_id"], item["filename"], item["status"]) == ("alice", "notes.txt", "extracted")
@@ -34,39 +34,39 @@ def test_it_answers_as_documented(alice: Person) -> None:
     assert parse_datetime(item["created_at"]) == resource.created_at.replace(microsecond=0)
 
 
-def test_a_failure_says_why(alice: Person) -> None:
+def test_a_failed_resource_has_an_error_message(alice: Person) -> None:
     stored_resource(alice, status="failed", error_message="The PDF is encrypted.")
     (item,) = alice.client.get("/resources").json()["resources"]
     assert (item["status"], item["error_message"]) == ("failed", "The PDF is encrypted.")
 
 
-def test_what_is_not_begun_is_ingesting(alice: Person) -> None:
+def test_a_pending_resource_is_listed_as_ingesting(alice: Person) -> None:
     stored_resource(alice, status="pending")
     assert alice.client.get("/resources").json()["resources"][0]["status"] == "ingesting"
 
 
-def test_the_newest_comes_first_from_every_scope(alice: Person) -> None:
-    made = [stored_resource(alice, app_id=f"app{number}") for number in range(3)]
-    assert listed(alice) == [resource.resource_id for resource in reversed(made)]
+def test_the_list_has_all_scopes_newest_first(alice: Person) -> None:
+    created = [stored_resource(alice, app_id=f"app{number}") for number in range(3)]
+    assert listed(alice) == [resource.resource_id for resource in reversed(created)]
 
 
-def test_a_scope_narrows(alice: Person) -> None:
+def test_the_list_can_be_restricted_to_a_scope(alice: Person) -> None:
     wanted = stored_resource(alice, app_id="shop", project_id="p1")
     stored_resource(alice, app_id="shop")
     stored_resource(alice)
     assert listed(alice, app_id="shop", project_id="p1") == [wanted.resource_id]
 
 
-def test_others_and_deleted_resources_do_not_appear(alice: Person, bob: Person) -> None:
+def test_resources_of_others_and_deleted_ones_are_not_listed(alice: Person, bob: Person) -> None:
     stored_resource(bob)
-    gone = stored_resource(alice, status="deleted")
-    Resource.objects.filter(pk=gone.pk).update(deleted_at=gone.created_at)
+    deleted = stored_resource(alice, status="deleted")
+    Resource.objects.filter(pk=deleted.pk).update(deleted_at=deleted.created_at)
     assert listed(alice) == []
 
 
-def test_pages_follow_each_other(alice: Person) -> None:
-    made = [stored_resource(alice).resource_id for _ in range(5)]
-    Resource.objects.update(created_at="2026-06-10T10:00:00.123456+00:00")  # ids alone tell them apart
+def test_pages_list_every_resource_once(alice: Person) -> None:
+    created = [stored_resource(alice).resource_id for _ in range(5)]
+    Resource.objects.update(created_at="2026-06-10T10:00:00.123456+00:00")  # only the ids differ
     seen: list[str] = []
     cursor: dict[str, str] = {}
     for size in (2, 2, 1):
@@ -75,7 +75,7 @@ def test_pages_follow_each_other(alice: Person) -> None:
         seen += [item["resource_id"] for item in page["resources"]]
         cursor = {"cursor": page["next_cursor"]}
     assert cursor == {"cursor": None}
-    assert seen == sorted(made, reverse=True)
+    assert seen == sorted(created, reverse=True)
 
 
 def test_without_a_limit_there_is_no_cursor(alice: Person) -> None:
@@ -83,9 +83,9 @@ def test_without_a_limit_there_is_no_cursor(alice: Person) -> None:
     assert list(alice.client.get("/resources").json()) == ["resources"]
 
 
-def test_a_cursor_without_a_limit_is_no_question_for_everything(alice: Person) -> None:
+def test_a_cursor_without_a_limit_is_refused(alice: Person) -> None:
     problem = alice.client.get("/resources", {"cursor": "MTox"}).json()
-    assert problem["errors"] == [{"field": "limit", "message": "is required beside cursor"}]
+    assert problem["errors"] == [{"field": "limit", "message": "is required with cursor"}]
 
 
 @pytest.mark.parametrize(
@@ -100,25 +100,25 @@ def test_a_cursor_without_a_limit_is_no_question_for_everything(alice: Person) -
         ("cursor", "OTk5OTk5OTk5OTk5OTk5OTk5OTk6cl8wMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMA=="),
         ("cursor", "OTk5OTk5OTk5OTk5OTk5OTk5OTpy"),
         ("app_id", "a/b"),
-        ("colour", "red"),
+        ("color", "red"),
     ],
 )
-def test_a_wrong_parameter_is_named(alice: Person, field: str, value: str) -> None:
+def test_an_invalid_parameter_is_named(alice: Person, field: str, value: str) -> None:
     response = alice.client.get("/resources", {"limit": "5", field: value})
     assert response.status_code == 422
     assert response.json()["errors"][0]["field"] == field
 
 
-def test_a_stranger_is_401(alice: Person) -> None:
+def test_it_needs_a_key(alice: Person) -> None:
     assert Client().get("/resources").status_code == 401
 
 
-def test_it_takes_two_statements_however_many_there_are(
+def test_it_takes_two_statements_for_any_number_of_resources(
     alice: Person, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     for _ in range(7):
         stored_resource(alice)
-    alice.client.get("/resources")  # notes the key's use, once a minute
+    alice.client.get("/resources")  # records the use of the key, once a minute
     with django_assert_num_queries(2):
         assert len(listed(alice)) == 7
     with django_assert_num_queries(2):

@@ -21,8 +21,8 @@ def test_only_the_owners_extracted_resources_are_searchable(alice: Person, bob: 
         stored_resource(alice, status=status)
     stored_resource(alice, status="extracted", app_id="shop")
     stored_resource(bob, status="extracted")
-    gone = stored_resource(alice, status="extracted")
-    Resource.objects.filter(pk=gone.pk).update(deleted_at=gone.created_at)
+    deleted = stored_resource(alice, status="extracted")
+    Resource.objects.filter(pk=deleted.pk).update(deleted_at=deleted.created_at)
     assert searchable_sessions(alice.owner) == tuple(made.session_id for made in wanted)
 
 
@@ -35,7 +35,7 @@ def test_searchable_sessions_take_one_statement(
         assert len(searchable_sessions(alice.owner)) == 5
 
 
-def test_attachments_come_by_session_and_owner_in_one_statement(
+def test_attachments_of_many_sessions_take_one_statement(
     alice: Person, bob: Person, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     attach(alice, "chat:c1", "a.pdf")
@@ -52,7 +52,7 @@ def test_attachments_come_by_session_and_owner_in_one_statement(
     assert list(attachments_of(replace(alice.owner, app_id="shop"), ["chat:c1"])) == ["chat:c1"]
 
 
-def test_attachments_of_other_sessions_are_not_read(alice: Person) -> None:
+def test_attachments_are_found_by_index(alice: Person) -> None:
     if connection.vendor != "sqlite":
         pytest.skip("PostgreSQL plans by what the tables hold")
     with CaptureQueriesContext(connection) as captured:
@@ -62,7 +62,9 @@ def test_attachments_of_other_sessions_are_not_read(alice: Person) -> None:
         assert "session_id=?" in cursor.fetchall()[0][3]
 
 
-def test_no_session_is_no_statement(alice: Person, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+def test_attachments_of_no_sessions_take_no_statement(
+    alice: Person, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
     with django_assert_num_queries(0):
         assert attachments_of(alice.owner, []) == {}
 

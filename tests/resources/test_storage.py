@@ -1,4 +1,4 @@
-"""Where files lie, and that no name ever decides it."""
+"""Paths of stored files do not depend on file names."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.resources.forms import files_below
 
 @given(name=st.text(max_size=100))
 @hypothesis_settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50, deadline=None)
-def test_a_name_never_becomes_a_path(storage: Path, name: str) -> None:
+def test_file_names_never_become_paths(storage: Path, name: str) -> None:
     incoming = IncomingFile(name, "text/plain")
     incoming.write(b"Some text.")
     try:
@@ -34,7 +34,7 @@ def test_a_name_never_becomes_a_path(storage: Path, name: str) -> None:
 
 
 @given(st.text(max_size=200))
-def test_only_our_own_paths_are_resolved(text: str) -> None:
+def test_other_texts_are_not_resolved_as_paths(text: str) -> None:
     with pytest.raises(ValueError, match="not a path of the storage"):
         files.resolve(text)
 
@@ -47,7 +47,7 @@ def test_a_path_that_leaves_its_folder_is_refused(tail: str) -> None:
         files.resolve(f"{uuid.uuid4()}/{new_resource_id()}/{tail}")
 
 
-def test_a_path_of_ours_lies_below_the_root(storage_root: Path) -> None:
+def test_storage_paths_are_below_the_root(storage_root: Path) -> None:
     path = files.storage_path(uuid.uuid4(), new_resource_id(), ".pdf")
     assert files.resolve(path).is_relative_to(storage_root)
 
@@ -58,7 +58,7 @@ def storage_root(settings: object, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_folders_and_files_are_for_this_account_alone(storage_root: Path) -> None:
+def test_only_the_owner_account_can_access_files_and_folders(storage_root: Path) -> None:
     descriptor, path = files.create_temporary()
     os.close(descriptor)
     target = files.storage_path(uuid.uuid4(), new_resource_id(), ".txt")
@@ -67,20 +67,19 @@ def test_folders_and_files_are_for_this_account_alone(storage_root: Path) -> Non
     assert files.resolve(target).parent.stat().st_mode & 0o777 == 0o700
 
 
-def test_the_disk_keeps_the_folders_that_lead_to_a_file_of_a_message(
-    storage_root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Else a power cut takes a file that is acknowledged, with its new folders."""
-    kept: set[Path] = set()
+@pytest.mark.django_db
+def test_the_folders_of_a_message_file_are_synced_to_disk(storage_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise a power cut could remove an acknowledged file with its new folders."""
+    synced: set[Path] = set()
     sync = os.fsync
-    monkeypatch.setattr(os, "fsync", lambda fd: (kept.add(Path(f"/proc/self/fd/{fd}").readlink()), sync(fd)))
+    monkeypatch.setattr(os, "fsync", lambda fd: (synced.add(Path(f"/proc/self/fd/{fd}").readlink()), sync(fd)))
     file = message_files.inline_file(uuid.uuid4(), b"GIF89a", "gif")
     message_files.keep(file)
     below = file.path.relative_to(storage_root)
-    assert {storage_root / part for part in below.parents} <= kept
+    assert {storage_root / part for part in below.parents} <= synced
 
 
-def test_a_user_folder_that_is_a_link_is_not_swept(
+def test_a_user_folder_that_is_a_symbolic_link_is_ignored(
     storage_root: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     elsewhere = tmp_path_factory.mktemp("elsewhere")
@@ -90,11 +89,11 @@ def test_a_user_folder_that_is_a_link_is_not_swept(
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
-def test_a_full_disk_is_no_space(code: int) -> None:
+def test_a_full_disk_raises_no_space(code: int) -> None:
     with pytest.raises(NoSpace, match="full"), files.full_disk_is_no_space():
         raise OSError(code, os.strerror(code))
 
 
-def test_another_error_of_the_disk_is_not_hidden() -> None:
+def test_other_disk_errors_propagate() -> None:
     with pytest.raises(PermissionError), files.full_disk_is_no_space():
         raise PermissionError(errno.EACCES, "no")

@@ -1,4 +1,4 @@
-"""What EverOS or a proxy answers to an ingestion: what is permanent, what is retried, and when."""
+"""Error responses of EverOS or a proxy to an ingestion: permanent failures, and the times of retries."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from operations.worker import MaintenanceTask
 from resources.models import Resource
-from resources.services import IngestionPool, ingest
+from resources.services import ingest
+from resources.tasks import Reconciler
 from tests.conftest import Person
 from tests.engines.everos.conftest import make_engine
 from tests.resources.forms import stored_resource
@@ -42,7 +42,9 @@ RETRIED = [
 
 @pytest.mark.parametrize("call", ["add", "flush"])
 @pytest.mark.parametrize(("status", "code"), [*PERMANENT, *RETRIED])
-def test_which_answers_are_permanent(stub: StubUpstream, alice: Person, call: str, status: int, code: str) -> None:
+def test_only_some_error_responses_are_permanent(
+    stub: StubUpstream, alice: Person, call: str, status: int, code: str
+) -> None:
     stub.fault(call, Fault(status=status, body={"error": {"code": code}} if code else None))
     engine = make_engine(stub)  # which does not sleep
     failed = ingest(stored_resource(alice).resource_id, engine=engine)
@@ -57,21 +59,21 @@ def test_which_answers_are_permanent(stub: StubUpstream, alice: Person, call: st
     assert len(stub.store.episodes) == 1
 
 
-def test_an_hour_of_401_needs_no_operator(stub: StubUpstream, alice: Person) -> None:
+def test_an_hour_of_401_is_survived_without_an_operator(stub: StubUpstream, alice: Person) -> None:
     resource = stored_resource(alice)
     now = [timezone.now()]
-    ended = now[0] + timedelta(hours=1)
+    outage_end = now[0] + timedelta(hours=1)
     stub.fault("*", Fault(status=401, body=b"Who are you?", content_type="text/plain"), times=10_000)
     ingest(resource.resource_id, clock=lambda: now[0])
-    tries = _until(ended, resource, now)
+    tries = _retry_until(outage_end, resource, now)
     assert tries <= 12
     stub.heal("*")
-    _until(ended + timedelta(hours=2), resource, now)
+    _retry_until(outage_end + timedelta(hours=2), resource, now)
     assert Resource.objects.get().status == "extracted"
 
 
-def _until(end: datetime, resource: Resource, now: list[datetime]) -> int:
-    """How many tries were due by then."""
+def _retry_until(end: datetime, resource: Resource, now: list[datetime]) -> int:
+    """Run the retries that are due before `end`; return their number."""
     tries = 0
     while (due := Resource.objects.get().retry_at) is not None and due < end:
         now[0], tries = due, tries + 1
@@ -80,27 +82,27 @@ def _until(end: datetime, resource: Resource, now: list[datetime]) -> int:
     return tries
 
 
-def test_after_an_outage_of_all_calls_it_is_retried_at_once(stub: StubUpstream, alice: Person) -> None:
+def test_after_an_outage_failures_are_retried_at_once(stub: StubUpstream, alice: Person) -> None:
     later = timezone.now() + timedelta(hours=10)
     stored_resource(alice, status="failed", retry_at=later, attempts=14, first_failed_at=timezone.now())
     Resource.objects.update(updated_at=timezone.now() - timedelta(hours=1))
-    task = MaintenanceTask(pool=IngestionPool(ingest, slots=2))
+    reconciler = Reconciler()
     stub.fault("health", Fault(status=401))
-    assert task.run_once() is not None
+    assert reconciler.ingest(timezone.now()) == []
     assert Resource.objects.get().status == "failed"
-    report = task.run_once()
-    assert report is not None
-    [done] = report.ingestions
-    done.result(30)
+    [future] = reconciler.ingest(timezone.now())
+    future.result(30)
     assert Resource.objects.get().status == "extracted"
 
 
-def test_the_panel_says_the_status_and_the_next_try(stub: StubUpstream, alice: Person, admin_client: Client) -> None:
+def test_the_panel_shows_the_error_and_the_time_of_the_retry(
+    stub: StubUpstream, alice: Person, admin_client: Client
+) -> None:
     stub.fault("add", Fault(status=401))
     failed = ingest(stored_resource(alice).resource_id)
     page = admin_client.get(f"{reverse('console:resource', args=[failed.resource_id])}").content.decode()
-    assert "it answered 401." in page
-    assert "It is tried again by itself:" in page
+    assert "it returned status 401." in page
+    assert "Next automatic retry:" in page
     rows = admin_client.get(reverse("console:resources")).content.decode()
-    assert "it answered 401." in rows
-    assert "next try" in rows
+    assert "it returned status 401." in rows
+    assert "next retry" in rows

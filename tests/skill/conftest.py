@@ -23,7 +23,7 @@ SCRIPT = SKILL / "scripts" / "memory_gateway.py"
 
 def load_client() -> ModuleType:
     """The script under another name than the project's package."""
-    spec = importlib.util.spec_from_file_location("memory_gateway_client", SCRIPT)
+    spec = importlib.util.spec_from_file_location("memory_gateway_script", SCRIPT)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -68,7 +68,7 @@ class Answer:
 
 
 class StubGateway:
-    """Gives the answers it was told, in turn, and the last one for ever."""
+    """Give the set answers in turn, and the last one for ever."""
 
     def __init__(self) -> None:
         self.asked: list[Asked] = []
@@ -124,7 +124,7 @@ def stub() -> Iterator[StubGateway]:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run of the client left: exit code, stdout, stderr and the seconds it would have slept."""
+    """Outcome of a run of the client: exit code, stdout, stderr and the seconds it would have slept."""
 
     code: int
     out: str

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 
-from memory_gateway.api_reference import render
+from memory_gateway.management.commands.write_api_reference import render
 from tests.openapi import operations, schema
 
 
@@ -49,6 +49,7 @@ def test_an_operation_is_listed_and_has_a_section() -> None:
         ([{"bearerAuth": []}], "Authentication: user key."),
         ([{"provisioningAuth": []}, {}], "Authentication: the provisioning token"),
         ([{"keyOrProvisioningAuth": []}], "Authentication: user key, or the provisioning token."),
+        ([{"keyOrTokenAuth": []}], "Authentication: user key, or an OpenClaw token with the token scope"),
     ],
 )
 def test_authentication_is_named(security: list[Any], words: str) -> None:
@@ -66,7 +67,8 @@ def test_parameters_have_place_type_and_default() -> None:
 
 def test_bodies_and_answers_name_their_schema() -> None:
     content = {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/Thing"}}}}
-    answers = {"404": content, "202": {**content, "description": "Soon."}, "200": {"description": "Done."}, "418": {}}
+    problems = {status: {"$ref": f"#/components/responses/{status}"} for status in ("404", "418")}
+    answers = {**problems, "202": {**content, "description": "Soon."}, "200": {"description": "Done."}}
     text = page({"requestBody": content, "responses": answers}, Thing={"properties": {"f": {"type": "string"}}})
     assert (
         "\nBody: `application/json`, Thing.\n\nAnswer 200: Done.\n\nAnswer 202: `application/json`, Thing. Soon.\n"
@@ -117,7 +119,7 @@ def test_the_command_writes_the_page_of_the_gateway_as_it_is(tmp_path: Path) -> 
     output, said = tmp_path / "api.md", StringIO()
     call_command("write_api_reference", output=output, stdout=said)
     assert output.read_text(encoding="utf-8") == render(schema())
-    assert said.getvalue() == f"{output} is written.\n"
+    assert said.getvalue() == f"Wrote {output}.\n"
 
 
 def test_every_endpoint_schema_and_error_is_on_the_page() -> None:

@@ -26,7 +26,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 
 
 class Agent:
-    """Runs the script in a process of its own; `-I -S` leaves it nothing but the standard library."""
+    """Runs the script in its own process; `-I -S` leaves it nothing but the standard library."""
 
     def __init__(self, server: RunningServer, user_id: str) -> None:
         names = ("PATH", "SYSTEMROOT")
@@ -70,6 +70,9 @@ def test_a_user_uploads_a_file_finds_what_is_in_it_and_deletes_it(server: Runnin
     assert agent.ask("delete-resource", uploaded["resource_id"])["status"] == "deleted"
     assert agent.ask("list-resources") == {"resources": []}
     assert agent.ask("search-memory", "发票", "--method", "keyword")["results"] == []
+    [deleted] = agent.ask("list-resources", "--deleted")["resources"]
+    assert agent.ask("restore-resource", deleted["resource_id"]) == uploaded
+    assert len(agent.ask("search-memory", "发票", "--method", "keyword")["results"]) == 1
 
 
 def test_what_was_remembered_is_corrected_deleted_and_restored(server: RunningServer, tmp_path: Path) -> None:
@@ -151,6 +154,6 @@ def test_a_file_that_is_refused_while_it_is_sent_gets_the_gateways_answer(
     assert "(413 too_large)" in done.stderr
 
 
-def test_nobody_listening_ends_with_exit_code_4(server: RunningServer) -> None:
+def test_a_closed_port_ends_with_exit_code_4(server: RunningServer) -> None:
     done = Agent(server, "lonely").run("health", MEMORY_GATEWAY_BASE_URL="http://127.0.0.1:1")
     assert (done.returncode, done.stdout) == (4, "")

@@ -1,4 +1,4 @@
-"""What the client says, and with which exit code, when something is wrong."""
+"""Errors of the client and their exit codes."""
 
 from __future__ import annotations
 
@@ -63,7 +63,9 @@ def test_what_changes_something_is_asked_once(run: Run, stub: StubGateway, line:
 
 
 @pytest.mark.parametrize("headers", [{}, {"Retry-After": "3600"}, {"Retry-After": "Wed, 21 Oct 2026 07:28:00 GMT"}])
-def test_nobody_waits_for_an_unknown_or_long_time(run: Run, stub: StubGateway, headers: dict[str, str]) -> None:
+def test_the_client_does_not_wait_for_an_unknown_or_long_time(
+    run: Run, stub: StubGateway, headers: dict[str, str]
+) -> None:
     stub.answers = [problem(429, **headers)]
     outcome = run("list-resources")
     assert (outcome.code, outcome.slept) == (3, [])
@@ -89,7 +91,7 @@ def test_an_answer_that_is_no_json_is_no_gateways(run: Run, stub: StubGateway) -
     assert "does not answer like a Memory Gateway" in outcome.err
 
 
-def test_nobody_listening_is_unavailable(run: Run) -> None:
+def test_a_closed_port_is_unavailable(run: Run) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         outcome = run("health", BASE_URL=f"http://127.0.0.1:{taken.getsockname()[1]}")
@@ -178,7 +180,7 @@ def test_a_key_that_cannot_be_one_is_not_repeated(run: Run, stub: StubGateway) -
         ("add-memory chat:c", "Nothing to add"),
         ("add-memory chat:c --text x --messages -", "either --messages"),
         ("add-memory chat:c --messages /no/such/file", "cannot be read: No such file"),
-        ("add-memory chat:c --messages -", "is not JSON"),
+        ("add-memory chat:c --messages -", "is not valid JSON"),
         ("add-memory chat:c --attach /no/such/file", "cannot be read: No such file"),
     ],
 )
@@ -199,7 +201,7 @@ def test_a_folder_is_no_file(run: Run, tmp_path: Path) -> None:
 def test_messages_must_be_a_list_of_objects(run: Run, stub: StubGateway, text: str) -> None:
     outcome = run("add-memory", "chat:c", "--messages", "-", stdin=text)
     assert outcome.code == 2
-    assert "must hold a list of messages" in outcome.err
+    assert "must contain a list of messages" in outcome.err
 
 
 def test_create_user_needs_a_name(run: Run, stub: StubGateway) -> None:

@@ -1,4 +1,4 @@
-"""What each command sends."""
+"""The requests of each command."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ PLAIN = [
     ("list-resources", "GET", "/resources"),
     ("get-resource r_1", "GET", "/resources/r_1"),
     ("delete-resource r_1", "DELETE", "/resources/r_1"),
+    ("restore-resource r_1", "POST", "/resources/r_1/restore"),
     ("list-memories", "GET", "/memories"),
     ("get-memory m_1", "GET", "/memories/m_1"),
     ("delete-memory m_1", "DELETE", "/memories/m_1"),
@@ -197,7 +198,7 @@ def test_a_file_that_shrinks_under_way_is_not_sent_as_whole(tmp_path: Path) -> N
     with file.open("r+b") as opened:
         body = CLIENT.Multipart({}, opened, "a.log", "text/plain")
         opened.truncate(10)
-        with pytest.raises(CLIENT.UsageError, match="shorter"):
+        with pytest.raises(CLIENT.UsageError, match="truncated"):
             b"".join(body)
 
 

@@ -1,6 +1,6 @@
-"""How long what list pages, dashboards and the RPC ask of `store.browse` takes: printed as JSON, in milliseconds.
+"""Measure the calls of `store.browse` that list pages, dashboards and the RPC make.
 
-Run in a gateway's environment (`python -m tests.store.browse_calls`).
+`python -m tests.store.browse_calls`, run in a gateway's environment, prints JSON: name of the call → milliseconds.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ DAY = 86_400_000
 ROUNDS = 5
 
 
-def asked() -> dict[str, Callable[[], Any]]:
-    """What list pages, dashboards and the RPC ask."""
+def benchmark_calls() -> dict[str, Callable[[], Any]]:
+    """Return the calls to measure by name."""
     latest = Memory.objects.latest("created_at_ms")
     now, user = latest.created_at_ms, latest.user_id
     middle = Position(now - 365 * DAY, 1)
@@ -50,12 +50,12 @@ def asked() -> dict[str, Callable[[], Any]]:
         "an application": Selection(app_id="default"),
     }
     calls: dict[str, Callable[[], Any]] = {}
-    for name, one in selections.items():
-        calls[f"page: {name}"] = partial(browse.page, one)
-        calls[f"oldest: {name}"] = partial(browse.page, one, oldest_first=True)
-        calls[f"from the middle: {name}"] = partial(browse.page, one, after=middle)
-        calls[f"count: {name}"] = partial(browse.count, one, at_most=1_000)
-        calls[f"facets: {name}"] = partial(browse.facets, one)
+    for name, selection in selections.items():
+        calls[f"page: {name}"] = partial(browse.page, selection)
+        calls[f"oldest: {name}"] = partial(browse.page, selection, oldest_first=True)
+        calls[f"from the middle: {name}"] = partial(browse.page, selection, after=middle)
+        calls[f"count: {name}"] = partial(browse.count, selection, at_most=1_000)
+        calls[f"facets: {name}"] = partial(browse.facets, selection)
     for name in ("full tab", "self tab of a user", "full tab of an agent", "a session"):
         calls[f"turns: {name}"] = partial(browse.turn_page, selections[name])
     of_agent = selections["full tab of an agent"]
@@ -71,7 +71,7 @@ def asked() -> dict[str, Callable[[], Any]]:
 
 
 def scan() -> None:
-    """One walk over all rows, in an index that has what it tells: how many of each category there were on each day."""
+    """Count the memories of each category and day with one scan over an index, as a unit to compare with."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT category, created_at_ms / 86400000, count(*) FROM store_memory "
@@ -81,7 +81,7 @@ def scan() -> None:
 
 
 def best_ms(call: Callable[[], Any]) -> float:
-    """The best of some. On SQLite this thread's own time: other work on the machine does not count."""
+    """Return the best of `ROUNDS` durations; on SQLite the processor time, which other processes do not affect."""
     clock = time.thread_time if connection.vendor == "sqlite" else time.perf_counter
     call()
     times = []
@@ -96,4 +96,4 @@ if __name__ == "__main__":
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("ANALYZE")
-    json.dump({name: best_ms(call) for name, call in {**asked(), "a scan": scan}.items()}, sys.stdout)
+    json.dump({name: best_ms(call) for name, call in {**benchmark_calls(), "a scan": scan}.items()}, sys.stdout)

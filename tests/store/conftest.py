@@ -1,4 +1,4 @@
-"""What the engine's tests share: an engine, and messages in few words."""
+"""Fixtures and helpers of the store's tests: an engine, messages and searches."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def engine() -> EmbeddedEngine:
     return EmbeddedEngine()
 
 
-def said(text: str, *, by: str = "alice", role: Role = "user", at: int = NOON_MS) -> Message:
+def text_message(text: str, *, by: str = "alice", role: Role = "user", at: int = NOON_MS) -> Message:
     return Message(by, role, at, (ContentItem("text", text),))
 
 
-def given_file(
+def file_message(
     path: Path,
     *,
     by: str = "alice",
@@ -32,12 +32,12 @@ def given_file(
     mime_type: str = "text/plain",
     **extras: Any,
 ) -> Message:
-    """A message with a file; `extras` as ingestion gives them."""
+    """Return a message with a file; `extras` are the fields that ingestion adds."""
     item = ContentItem(kind, file=path, name=path.name, mime_type=mime_type, extras={"source": "upload", **extras})
     return Message(by, "user", at, (item,))
 
 
-def ask(engine: EmbeddedEngine, owner: Owner, query: str, **request: Any) -> list[Hit]:
+def search(engine: EmbeddedEngine, owner: Owner, query: str, **request: Any) -> list[Hit]:
     [result] = engine.search(owner, [SearchRequest(query, **{"method": "keyword", "top_k": 100} | request)])
     return list(result.hits)
 
@@ -46,8 +46,8 @@ def texts(hits: list[Hit]) -> list[str]:
     return [hit.text for hit in hits]
 
 
-def remember(engine: EmbeddedEngine, owner: Owner, *said_texts: str, session: str = "chat:c1") -> None:
-    """Adds and flushes turns of a chat, a minute apart."""
-    turns = [said(text, by=owner.user_id, at=NOON_MS + 60_000 * number) for number, text in enumerate(said_texts)]
-    engine.add(owner, session, turns)
+def remember(engine: EmbeddedEngine, owner: Owner, *turns: str, session: str = "chat:c1") -> None:
+    """Add and flush turns of a chat, a minute apart."""
+    messages = [text_message(text, by=owner.user_id, at=NOON_MS + 60_000 * n) for n, text in enumerate(turns)]
+    engine.add(owner, session, messages)
     engine.flush(owner, session)

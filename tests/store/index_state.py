@@ -1,4 +1,4 @@
-"""What the keyword index really holds, read past our own code."""
+"""Read the keyword index without the code under test, and check it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from store.types import Owner
 
 
 def entries_of(owner: Owner) -> dict[int, dict[str, int]]:
-    """Row id → how often each of the owner's tokens (without prefix) stands there, from the database's own tables."""
+    """Return the counts of the owner's tokens, without their prefix, by row id, as the tables contain them."""
     prefix = keyword.prefix_of(owner)
     found: dict[int, Counter[str]] = {}
     with connection.cursor() as cursor:
@@ -32,28 +32,30 @@ def entries_of(owner: Owner) -> dict[int, dict[str, int]]:
             )
         for pk, term, count in cursor.fetchall():
             found.setdefault(pk, Counter())[term[len(prefix) :]] = count
-    return {pk: dict(held) for pk, held in found.items()}
+    return {pk: dict(counts) for pk, counts in found.items()}
 
 
 def facts_of(owner: Owner) -> dict[int, tuple[object, ...]]:
-    """Row id → what the pages say of it: session, place, time, weight and speaker."""
+    """Return session, sequence number, time, token count and speaker of each row in the pages, by row id."""
     found: dict[int, tuple[object, ...]] = {}
     for page in FactPage.objects.filter(owned_by(owner)):
         facts, names = np.frombuffer(page.facts, FACTS), orjson.loads(page.names)
         assert 0 < len(facts) <= PAGE_ROWS
         for fact in facts:
             assert int(fact["pk"]) not in found
-            said = (int(fact[field]) for field in ("session", "seq", "at", "length"))
-            found[int(fact["pk"])] = (*said, names[fact["speaker"]])
+            numbers = (int(fact[field]) for field in ("session", "seq", "at", "length"))
+            found[int(fact["pk"])] = (*numbers, names[fact["speaker"]])
     return found
 
 
 def assert_consistent(owner: Owner) -> None:
-    """Index, rows and statistics of an owner agree, counted anew."""
+    """Assert that index, fact pages and statistics of an owner agree with the rows."""
     memories = list(Memory.objects.filter(owned_by(owner), is_indexed=True))
-    wanted = {memory.pk: keyword.entry_of(memory) for memory in memories}
-    assert entries_of(owner) == {pk: dict(entry.tokens) for pk, entry in wanted.items() if entry.tokens}
-    assert {memory.pk: memory.token_count for memory in memories} == {pk: entry.length for pk, entry in wanted.items()}
+    expected = {memory.pk: keyword.entry_of(memory) for memory in memories}
+    assert entries_of(owner) == {pk: dict(entry.tokens) for pk, entry in expected.items() if entry.tokens}
+    assert {memory.pk: memory.token_count for memory in memories} == {
+        pk: entry.length for pk, entry in expected.items()
+    }
     statistics = IndexStatistics.objects.filter(owned_by(owner)).first()
     assert facts_of(owner) == {
         memory.pk: (memory.session_id or 0, memory.seq, memory.created_at_ms, memory.token_count, memory.speaker)

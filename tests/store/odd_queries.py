@@ -1,4 +1,4 @@
-"""Questions as nobody expects them, each with the memory that has to come first."""
+"""Unusual queries, each with the memory that must come first."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ _WORDS = {
     "...": "well ... maybe",
     ":-)": "thanks :-)",
     "¯\\_(ツ)_/¯": "shrug ¯\\_(ツ)_/¯",
-    # Words that say little, alone.
+    # Stop words alone.
     "the": "the",
     "to be": "to be",
     "who are you": "who are you",

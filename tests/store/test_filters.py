@@ -1,4 +1,4 @@
-"""The filter language: what is taken, what is refused with the remedy, and what it then lets through."""
+"""The filter language: which filters are valid, how invalid ones are reported, and which memories match."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Memo:
         {"session_id": "chat:c1", "AND": [{"sender_id": "alice"}], "OR": [{"type": "Conversation"}]},
     ],
 )
-def test_a_filter_lets_through_what_fits(tree: Any) -> None:
+def test_a_filter_matches(tree: Any) -> None:
     assert filters.parse(tree).matches(Memo())
 
 
@@ -64,11 +64,11 @@ def test_a_filter_lets_through_what_fits(tree: Any) -> None:
         {"OR": [{"AND": [{"sender_id": "alice"}, {"type": "Document"}]}, {"session_id": "x"}]},
     ],
 )
-def test_a_filter_holds_back_what_does_not_fit(tree: Any) -> None:
+def test_a_filter_does_not_match(tree: Any) -> None:
     assert not filters.parse(tree).matches(Memo())
 
 
-def test_what_has_no_value_fits_no_condition() -> None:
+def test_a_missing_value_matches_no_condition() -> None:
     nothing = Memo(session_id=None, parent_id=None, parent_type=None)
     for op in ("eq", "ne", "gt", "lte"):
         assert not filters.parse({"session_id": {op: "chat:c1"}}).matches(nothing)
@@ -79,7 +79,7 @@ def nested(depth: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("tree", "said"),
+    ("tree", "message"),
     [
         ({"user_id": "x"}, "allowed are session_id, parent_type, parent_id, timestamp, sender_id, type, AND, OR"),
         ({"app_id": "x"}, "not a field"),
@@ -107,14 +107,14 @@ def nested(depth: int) -> dict[str, Any]:
         ({"AND": [{}] * 200}, "200 objects"),
     ],
 )
-def test_a_wrong_filter_is_refused_with_the_remedy(tree: Any, said: str) -> None:
+def test_an_invalid_filter_is_rejected_with_an_explanation(tree: Any, message: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         filters.parse(tree)
-    assert said in refused.value.detail
+    assert message in refused.value.detail
     assert refused.value.errors[0].field.startswith("filters")
 
 
-def test_the_deepest_and_the_largest_filter_allowed_are_taken() -> None:
+def test_filters_at_the_limits_of_depth_and_size_are_valid() -> None:
     assert filters.parse(nested(8)).matches(Memo())
     assert filters.parse({"OR": [{"sender_id": "x"}] * 198 + [{"sender_id": "alice"}]}).matches(Memo())
 
@@ -129,7 +129,7 @@ trees = st.recursive(
 
 
 @given(st.dictionaries(keys, trees, max_size=4))
-def test_any_tree_is_either_refused_or_answers_yes_or_no(tree: dict[str, Any]) -> None:
+def test_any_tree_is_either_rejected_or_matched(tree: dict[str, Any]) -> None:
     try:
         parsed = filters.parse(tree)
     except InvalidInput:

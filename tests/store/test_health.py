@@ -24,7 +24,7 @@ def test_a_fresh_database_is_healthy(engine: EmbeddedEngine, db: None) -> None:
     }
 
 
-def test_the_index_in_use_says_who_built_it(engine: EmbeddedEngine, alice: Person) -> None:
+def test_the_index_names_the_tokenizer_that_built_it(engine: EmbeddedEngine, alice: Person) -> None:
     remember(engine, alice.owner, "payment")
     assert engine.health(2).data["index"] == {
         "status": "ok",
@@ -33,33 +33,33 @@ def test_the_index_in_use_says_who_built_it(engine: EmbeddedEngine, alice: Perso
     }
 
 
-def test_a_database_that_is_away_is_said_plainly(engine: EmbeddedEngine, db: None) -> None:
-    def away(*_: Any) -> None:
+def test_an_unreachable_database_is_reported_as_unavailable(engine: EmbeddedEngine, db: None) -> None:
+    def fail(*_: Any) -> None:
         raise OperationalError("connection refused")
 
-    with connection.execute_wrapper(away):
+    with connection.execute_wrapper(fail):
         health = engine.health(2)
     assert health.status == "unavailable"
     assert health.data["status"] == "unavailable"
-    assert health.error == "The memory database does not answer."
+    assert health.error == "The memory database does not respond."
 
 
-def test_the_health_check_leaves_the_connection_s_patience_as_it_was(
+def test_the_health_check_restores_the_timeout_of_the_connection(
     engine: EmbeddedEngine, transactional_db: None
 ) -> None:
-    question = "SHOW statement_timeout" if connection.vendor == "postgresql" else "PRAGMA busy_timeout"
+    statement = "SHOW statement_timeout" if connection.vendor == "postgresql" else "PRAGMA busy_timeout"
 
-    def patience() -> Any:
+    def timeout() -> Any:
         with connection.cursor() as cursor:
-            cursor.execute(question)
+            cursor.execute(statement)
             return cursor.fetchone()[0]
 
-    before = patience()
+    before = timeout()
     engine.health(0.123)
-    assert patience() == before
+    assert timeout() == before
 
 
-def test_only_what_works_is_claimed(engine: EmbeddedEngine) -> None:
+def test_only_capabilities_that_work_are_listed(engine: EmbeddedEngine) -> None:
     assert {name for name, works in engine.capabilities().items() if works} == {"keyword", "delete"}
 
 
@@ -69,6 +69,6 @@ def test_the_embedded_engine_is_the_default_and_one_per_process(settings: Any) -
     assert get_engine() is get_engine()
 
 
-def test_an_upstream_s_address_chooses_the_upstream(settings: Any) -> None:
+def test_a_backend_address_selects_the_upstream_engine(settings: Any) -> None:
     settings.MEMORY_GATEWAY_BACKEND_BASE_URL = "http://127.0.0.1:1995"
     assert get_engine().label == "upstream"

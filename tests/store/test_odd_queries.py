@@ -1,4 +1,4 @@
-"""Whatever is asked, what holds it comes first; and every Chinese word of two characters finds what it stands in."""
+"""Unusual queries rank their memory first, and every pair of Chinese characters finds the texts that contain it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from engines.embedded.engine import EmbeddedEngine
 from tests.conftest import Person
-from tests.store.conftest import NOON_MS, ask, remember, said, texts
+from tests.store.conftest import NOON_MS, remember, search, text_message, texts
 from tests.store.odd_queries import ODD_QUERIES
 
 _PARAGRAPHS = (
@@ -21,34 +21,34 @@ _PARAGRAPHS = (
 
 
 @pytest.fixture
-def planted(engine: EmbeddedEngine, alice: Person) -> EmbeddedEngine:
-    """Each planted memory in a session of its own, so that none is found for its neighbours."""
+def engine_with_memories(engine: EmbeddedEngine, alice: Person) -> EmbeddedEngine:
+    """An engine with one session for each memory, so that no memory is found because of its neighbors."""
     for number, text in enumerate(dict.fromkeys(ODD_QUERIES.values())):
-        engine.add(alice.owner, f"chat:{number}", [said(text, at=NOON_MS + 86_400_000 * 400 + number)])
+        engine.add(alice.owner, f"chat:{number}", [text_message(text, at=NOON_MS + 86_400_000 * 400 + number)])
     return engine
 
 
-def test_there_are_two_hundred_of_them() -> None:
+def test_there_are_two_hundred_queries() -> None:
     assert len(ODD_QUERIES) >= 200
 
 
-def test_the_planted_memory_comes_first(planted: EmbeddedEngine, alice: Person) -> None:
+def test_the_expected_memory_ranks_first(engine_with_memories: EmbeddedEngine, alice: Person) -> None:
     wrong = []
     for query, text in ODD_QUERIES.items():
-        found = texts(ask(planted, alice.owner, query, top_k=3))
+        found = texts(search(engine_with_memories, alice.owner, query, top_k=3))
         if found[:1] != [text]:
             wrong.append(f"{query[:40]!r}: {text[:40]!r} is not before {[one[:40] for one in found]}")
     assert not wrong, "\n".join(wrong)
 
 
-def test_every_chinese_word_of_two_characters_finds_its_memory(engine: EmbeddedEngine, alice: Person) -> None:
+def test_every_pair_of_chinese_characters_finds_its_texts(engine: EmbeddedEngine, alice: Person) -> None:
     remember(engine, alice.owner, *_PARAGRAPHS)
     words = {
-        (run[place : place + 2], text)
+        (run[start : start + 2], text)
         for text in _PARAGRAPHS
         for run in re.findall("[\u3400-\u9fff]{2,}", text)
-        for place in range(len(run) - 1)
+        for start in range(len(run) - 1)
     }
     assert len(words) > 120
-    lost = [(word, text) for word, text in words if text not in texts(ask(engine, alice.owner, word))]
-    assert lost == []
+    missing = [(word, text) for word, text in words if text not in texts(search(engine, alice.owner, word))]
+    assert missing == []

@@ -1,4 +1,4 @@
-"""Ranking as numbers: the formula worked out by hand, the same on every database."""
+"""Ranking scores agree with the formula, computed here separately, on every database."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ import pytest
 from engines.embedded.engine import EmbeddedEngine
 from store.index.pages import FACTS, ORIGINS
 from store.search import ranking
-from store.search.ranking import AROUND, K1, NEIGHBOUR, REACH, SPEAKER, B
+from store.search.ranking import K1, NEIGHBOR_WEIGHT, SPEAKER_WEIGHT, WINDOW_TURNS, WINDOW_WEIGHT, B
 from store.search.snapshot import Postings, Snapshot
 from store.text.tokens import query_tokens
 from tests.conftest import Person
-from tests.store.conftest import ask, remember
+from tests.store.conftest import remember, search
 
 
 class Document(NamedTuple):
-    """A turn in a session of its own, unless a place is given; `terms` are what it holds of the question."""
+    """A turn: in a session with others at `place`, or alone in its session. `terms` are its query terms."""
 
     pk: int
     terms: str
@@ -61,8 +61,8 @@ def snapshot(terms: Sequence[str], documents: Sequence[Document], *, count: int,
     )
 
 
-def idf(documents: int, holding: int) -> float:
-    return math.log(1 + (documents - holding + 0.5) / (holding + 0.5))
+def idf(documents: int, matching: int) -> float:
+    return math.log(1 + (documents - matching + 0.5) / (matching + 0.5))
 
 
 def scores(
@@ -74,151 +74,161 @@ def scores(
     tokens: int = 200,
     limit: int = 100,
 ) -> dict[int, dict[str, Any]]:
-    """What the keyword leg says of each document by its key, best first."""
-    seen = snapshot(terms, documents, count=count, tokens=tokens)
-    question = ranking.keywords(seen, terms, seen.postings, ranking.speakers_named(text, seen))
-    chosen = ranking.best(seen.facts, np.flatnonzero(question.totals > 0), question.totals, limit)
-    legs = question.legs(chosen, range(1, len(chosen) + 1))
+    """Return the keyword leg of each document by its row id, best first."""
+    data = snapshot(terms, documents, count=count, tokens=tokens)
+    scored = ranking.score_keywords(data, terms, data.postings, ranking.speakers_named(text, data))
+    chosen = ranking.best(data.facts, np.flatnonzero(scored.totals > 0), scored.totals, limit)
+    legs = scored.legs(chosen, range(1, len(chosen) + 1))
     totals = [leg["score"] for leg in legs]
     assert totals == sorted(totals, reverse=True)
-    return dict(zip(seen.facts["pk"][chosen].tolist(), legs, strict=True))
+    return dict(zip(data.facts["pk"][chosen].tolist(), legs, strict=True))
 
 
 def test_a_single_term_scores_by_the_formula() -> None:
     score = scores("a b", ["a", "b"], [Document(1, "a a a", length=20)], count=100, tokens=1000)[1]
     weight = idf(100, 1) * 3 * (K1 + 1) / (3 + K1 * (1 - B + B * 20 / 10))
-    most = ((1 + SPEAKER) * (K1 + 1 + AROUND) + 2 * NEIGHBOUR * (K1 + 1)) * (idf(100, 1) + idf(100, 0))
-    assert score["parts"]["terms"] == pytest.approx(weight / most)
-    assert score["parts"]["around"] == pytest.approx(AROUND * idf(100, 1) / most)
-    assert score["score"] == pytest.approx((weight + AROUND * idf(100, 1)) / most)
+    highest = ((1 + SPEAKER_WEIGHT) * (K1 + 1 + WINDOW_WEIGHT) + 2 * NEIGHBOR_WEIGHT * (K1 + 1)) * (
+        idf(100, 1) + idf(100, 0)
+    )
+    assert score["parts"]["terms"] == pytest.approx(weight / highest)
+    assert score["parts"]["context_window"] == pytest.approx(WINDOW_WEIGHT * idf(100, 1) / highest)
+    assert score["score"] == pytest.approx((weight + WINDOW_WEIGHT * idf(100, 1)) / highest)
     assert score["matched"] == ["a"]
 
 
-def test_neighbours_share_their_evidence_and_passages_do_not() -> None:
+def test_adjacent_turns_share_their_evidence_and_passages_do_not() -> None:
     turns = [Document(3, "a", place=8), Document(4, "a", place=9), Document(1, "a", place=1)]
     passage = Document(2, "a", place=2, is_turn=False)
     found = {pk: leg["parts"] for pk, leg in scores("a", ["a"], [*turns, passage]).items()}
     assert list(found) == [3, 4, 1, 2]
-    assert found[3]["neighbours"] == found[4]["neighbours"] == pytest.approx(NEIGHBOUR * found[1]["terms"])
-    assert found[1]["neighbours"] == found[2]["neighbours"] == 0
+    assert found[3]["neighbors"] == found[4]["neighbors"] == pytest.approx(NEIGHBOR_WEIGHT * found[1]["terms"])
+    assert found[1]["neighbors"] == found[2]["neighbors"] == 0
 
 
-def test_terms_around_a_turn_count_as_far_as_it_reaches() -> None:
-    turns = [Document(1, "a", place=20), Document(2, "b", place=20 + REACH), Document(3, "c", place=19 - REACH)]
+def test_terms_in_the_context_window_of_a_turn_count() -> None:
+    turns = [
+        Document(1, "a", place=20),
+        Document(2, "b", place=20 + WINDOW_TURNS),
+        Document(3, "c", place=19 - WINDOW_TURNS),
+    ]
     elsewhere = [Document(4, "b c"), Document(5, "b", place=21, is_turn=False)]
     found = scores("a b c", ["a", "b", "c"], [*turns, *elsewhere])
-    most = ((1 + SPEAKER) * (K1 + 1 + AROUND) + 2 * NEIGHBOUR * (K1 + 1)) * (idf(20, 1) + idf(20, 3) + idf(20, 2))
-    held = {1: idf(20, 1) + idf(20, 3), 2: idf(20, 1) + idf(20, 3), 3: idf(20, 2), 5: idf(20, 3)}
-    for pk, weights in held.items():
-        assert found[pk]["parts"]["around"] == pytest.approx(AROUND * weights / most)
+    highest = ((1 + SPEAKER_WEIGHT) * (K1 + 1 + WINDOW_WEIGHT) + 2 * NEIGHBOR_WEIGHT * (K1 + 1)) * (
+        idf(20, 1) + idf(20, 3) + idf(20, 2)
+    )
+    context_weights = {1: idf(20, 1) + idf(20, 3), 2: idf(20, 1) + idf(20, 3), 3: idf(20, 2), 5: idf(20, 3)}
+    for pk, weight in context_weights.items():
+        assert found[pk]["parts"]["context_window"] == pytest.approx(WINDOW_WEIGHT * weight / highest)
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_what_stands_around_is_what_one_finds_by_looking(seed: int) -> None:
-    """Turns in no order, with gaps, several in one place, each term once however often it stands there."""
-    chance = random.Random(seed)
+def test_window_sums_agree_with_a_plain_computation(seed: int) -> None:
+    """Turns are in random order, with gaps and equal places; repeated terms count once."""
+    rng = random.Random(seed)
     terms = ["a", "b", "c", "d"]
     documents = [
-        Document(
-            pk, " ".join(chance.choices([*terms, "-"], k=2)), place=chance.randrange(60), is_turn=chance.random() > 0.1
-        )
+        Document(pk, " ".join(rng.choices([*terms, "-"], k=2)), place=rng.randrange(60), is_turn=rng.random() > 0.1)
         for pk in range(1, 40)
     ]
-    seen = snapshot(terms, documents, count=40, tokens=400)
-    found = ranking.Turns(seen.facts).around(seen.postings, np.array([1.0, 2.0, 4.0, 8.0]))
-    for one, sum_of_weights in zip(documents, found.tolist(), strict=True):
-        near = [other for other in documents if other == one or _reaches(one, other)]
-        held = {term for other in near for term in other.terms.split() if term in terms}
-        assert sum_of_weights == sum(2.0 ** terms.index(term) for term in held)
+    data = snapshot(terms, documents, count=40, tokens=400)
+    found = ranking.ConversationTurns(data.facts).window_sums(data.postings, np.array([1.0, 2.0, 4.0, 8.0]))
+    for document, window_sum in zip(documents, found.tolist(), strict=True):
+        window = [other for other in documents if other == document or _in_one_window(document, other)]
+        window_terms = {term for other in window for term in other.terms.split() if term in terms}
+        assert window_sum == sum(2.0 ** terms.index(term) for term in window_terms)
 
 
-def _reaches(one: Document, other: Document) -> bool:
-    return one.is_turn and other.is_turn and abs((one.place or 0) - (other.place or 0)) <= REACH
+def _in_one_window(one: Document, other: Document) -> bool:
+    return one.is_turn and other.is_turn and abs((one.place or 0) - (other.place or 0)) <= WINDOW_TURNS
 
 
-def test_equal_surroundings_give_equal_scores() -> None:
-    """Whatever was counted before them: with a rest of a rounding, time would no longer decide."""
+def test_equal_context_gives_equal_scores() -> None:
+    """Scores must not differ by rounding, or time would not decide between equal turns."""
     terms = [f"t{number}" for number in range(9)]
-    talk = [Document(pk, f"{terms[pk % 9]} {terms[pk % 7]}", place=50 * (pk // 20) + pk % 20) for pk in range(200)]
+    conversation = [
+        Document(pk, f"{terms[pk % 9]} {terms[pk % 7]}", place=50 * (pk // 20) + pk % 20) for pk in range(200)
+    ]
     twins = [Document(1000 + pk, "t3 t5", place=50 * pk - 20, at=pk) for pk in range(1, 9)]
-    found = scores(" ".join(terms), terms, [*talk, *twins], count=300, tokens=3000, limit=300)
+    found = scores(" ".join(terms), terms, [*conversation, *twins], count=300, tokens=3000, limit=300)
     assert len({found[one.pk]["score"] for one in twins}) == 1
     assert [pk for pk in found if pk > 1000] == [one.pk for one in reversed(twins)]
 
 
-def test_a_turn_beside_two_words_of_the_question_is_found_without_any() -> None:
+def test_a_turn_next_to_two_query_terms_is_found_without_any() -> None:
     turns = [Document(1, "rent flat", place=5), Document(2, "-", place=6), Document(3, "-", place=7)]
     passage = Document(4, "-", place=4, is_turn=False)
     found = scores("rent flat", ["rent", "flat"], [*turns, passage, Document(5, "-")])
     assert list(found) == [1, 2]
     assert found[2]["matched"] == []
-    assert found[2]["parts"]["neighbours"] == pytest.approx(NEIGHBOUR * found[1]["parts"]["terms"])
+    assert found[2]["parts"]["neighbors"] == pytest.approx(NEIGHBOR_WEIGHT * found[1]["parts"]["terms"])
 
 
-def test_what_was_written_down_has_nothing_of_what_stands_beside_it() -> None:
+def test_notes_of_tools_gain_nothing_from_their_neighbors() -> None:
     tool = ORIGINS.index("tool")
     notes = [Document(1, "rent flat", place=5, origin=tool), Document(2, "-", place=6, origin=tool)]
     notes += [Document(3, "lake", place=4, origin=tool), Document(4, "-", place=4)]
     found = scores("rent flat lake", ["rent", "flat", "lake"], notes)
     assert list(found) == [1, 3]
-    assert found[3]["parts"]["neighbours"] == 0
-    assert found[3]["parts"]["around"] < found[1]["parts"]["around"]
+    assert found[3]["parts"]["neighbors"] == 0
+    assert found[3]["parts"]["context_window"] < found[1]["parts"]["context_window"]
 
 
 @pytest.mark.parametrize(
-    "question",
+    "query",
     ["rent", "2026-05-28", "rent 2026-05-28", "O'Brien", "LT-40", "report_final.pdf", "iPhone15", "付款期限"],
 )
-def test_one_word_or_a_date_finds_only_what_holds_it(question: str) -> None:
-    terms = query_tokens(question)
+def test_one_word_or_date_finds_no_neighbors(query: str) -> None:
+    terms = query_tokens(query)
     turns = [Document(1, " ".join(terms), place=5), Document(2, "-", place=6)]
-    assert list(scores(question, terms, turns)) == [1]
+    assert list(scores(query, terms, turns)) == [1]
 
 
-@pytest.mark.parametrize("question", ["rent flat", "LT-40 gripper", "供应商付款期限"])
-def test_two_words_find_what_stands_beside_them(question: str) -> None:
-    terms = query_tokens(question)
+@pytest.mark.parametrize("query", ["rent flat", "LT-40 gripper", "供应商付款期限"])
+def test_two_words_find_their_neighbors(query: str) -> None:
+    terms = query_tokens(query)
     turns = [Document(1, " ".join(terms), place=5), Document(2, "-", place=6)]
-    assert list(scores(question, terms, turns)) == [1, 2]
+    assert list(scores(query, terms, turns)) == [1, 2]
 
 
-def test_with_vectors_the_sum_is_what_the_parts_give() -> None:
-    """Both hold one term; beside the second, the other one is spoken of."""
+def test_fused_totals_are_the_sum_of_their_parts() -> None:
+    """The first two documents contain one term each; a neighbor of the second contains the other term."""
     documents = [Document(1, "a"), Document(2, "a", place=1), Document(3, "b", place=2), Document(4, "")]
-    seen = snapshot(["a", "b"], documents, count=20, tokens=200)
-    words = ranking.keywords(seen, ["a", "b"], seen.postings, ranking.speakers_named("a b", seen))
+    data = snapshot(["a", "b"], documents, count=20, tokens=200)
+    keywords = ranking.score_keywords(data, ["a", "b"], data.postings, ranking.speakers_named("a b", data))
     cosines = np.array([0.2, 0.4, np.nan, 0.6])
-    totals = ranking.fused(seen.facts, words, cosines, np.zeros(4, np.bool_)).totals
-    own = words.evidence + words.around
-    most = 1 + ranking.VECTOR + 2 * ranking.FUSED_NEIGHBOUR + ranking.FUSED_SPEAKER
-    beside = ranking.FUSED_NEIGHBOUR * words.evidence / own.max()
-    assert own[0] < own[1]
-    assert totals[0] == pytest.approx(own[0] / own.max() / most)
-    assert totals[1] == pytest.approx((own[1] / own.max() + ranking.VECTOR / 2 + beside[2]) / most)
-    assert totals[2] == pytest.approx((own[2] / own.max() + beside[1]) / most)
-    assert totals[3] == pytest.approx(ranking.VECTOR / most)
+    totals = ranking.fuse(data.facts, keywords, cosines, np.zeros(4, np.bool_)).totals
+    keyword_scores = keywords.evidence + keywords.context_window
+    highest = 1 + ranking.VECTOR_WEIGHT + 2 * ranking.FUSED_NEIGHBOR_WEIGHT + ranking.FUSED_SPEAKER_WEIGHT
+    neighbor_share = ranking.FUSED_NEIGHBOR_WEIGHT * keywords.evidence / keyword_scores.max()
+    assert keyword_scores[0] < keyword_scores[1]
+    assert totals[0] == pytest.approx(keyword_scores[0] / keyword_scores.max() / highest)
+    assert totals[1] == pytest.approx(
+        (keyword_scores[1] / keyword_scores.max() + ranking.VECTOR_WEIGHT / 2 + neighbor_share[2]) / highest
+    )
+    assert totals[2] == pytest.approx((keyword_scores[2] / keyword_scores.max() + neighbor_share[1]) / highest)
+    assert totals[3] == pytest.approx(ranking.VECTOR_WEIGHT / highest)
 
 
-def test_a_named_speaker_adds_a_share_of_the_best() -> None:
-    two = [Document(pk, "a", speaker=name) for pk, name in ((1, "Ann"), (2, "Anna"))]
-    found = {pk: leg["parts"] for pk, leg in scores("what did Ann say about a", ["a"], two).items()}
-    assert found[1]["speaker"] == pytest.approx(SPEAKER * (found[1]["terms"] + found[1]["around"]))
+def test_a_named_speaker_adds_a_share_of_the_score() -> None:
+    documents = [Document(pk, "a", speaker=name) for pk, name in ((1, "Ann"), (2, "Anna"))]
+    found = {pk: leg["parts"] for pk, leg in scores("what did Ann say about a", ["a"], documents).items()}
+    assert found[1]["speaker"] == pytest.approx(SPEAKER_WEIGHT * (found[1]["terms"] + found[1]["context_window"]))
     assert found[2]["speaker"] == 0
 
 
-def test_what_holds_no_term_of_the_question_is_left_out() -> None:
+def test_documents_without_a_query_term_are_left_out() -> None:
     assert list(scores("a", ["a"], [Document(1, "b"), Document(2, "a b")])) == [2]
 
 
-def test_equal_scores_are_ordered_by_time_then_by_passage() -> None:
-    four = [Document(1, "a"), Document(2, "a", at=5), Document(3, "a", seq=2), Document(4, "a", seq=1)]
-    passages = [one._replace(is_turn=False) for one in four]
+def test_equal_scores_are_ordered_by_time_then_by_position() -> None:
+    turns = [Document(1, "a"), Document(2, "a", at=5), Document(3, "a", seq=2), Document(4, "a", seq=1)]
+    passages = [one._replace(is_turn=False) for one in turns]
     assert list(scores("a", ["a"], passages)) == [2, 1, 4, 3]
     assert list(scores("a", ["a"], passages, limit=3)) == [2, 1, 4]
 
 
 @pytest.mark.parametrize(
-    ("question", "speaker", "named"),
+    ("query", "speaker", "named"),
     [
         ("what did ann say", "Ann", True),
         ("annual report", "Ann", False),
@@ -228,8 +238,8 @@ def test_equal_scores_are_ordered_by_time_then_by_passage() -> None:
         ("", "", False),
     ],
 )
-def test_who_counts_as_named(question: str, speaker: str, named: bool) -> None:
-    assert ranking.names(question, speaker) is named
+def test_which_speakers_a_query_names(query: str, speaker: str, named: bool) -> None:
+    assert ranking.names(query, speaker) is named
 
 
 def test_more_postings_than_memories_never_give_negative_weights() -> None:
@@ -238,7 +248,7 @@ def test_more_postings_than_memories_never_give_negative_weights() -> None:
 
 
 def test_order_and_scores_are_the_same_on_every_database(engine: EmbeddedEngine, alice: Person) -> None:
-    """The numbers were written down once; SQLite and PostgreSQL both have to give them."""
+    """SQLite and PostgreSQL must both return the recorded scores."""
     turns = [
         "Caroline: I went to the support group yesterday",
         "Melanie: That is great, what happened there?",
@@ -247,7 +257,7 @@ def test_order_and_scores_are_the_same_on_every_database(engine: EmbeddedEngine,
         "Melanie: I paint lakes in May 2026",
     ]
     remember(engine, alice.owner, *turns)
-    hits = ask(engine, alice.owner, "What did Caroline hear at the support group in May 2026? 付款")
+    hits = search(engine, alice.owner, "What did Caroline hear at the support group in May 2026? 付款")
     assert [(turns.index(hit.text), round(hit.score or 0, 12)) for hit in hits] == EXPECTED
 
 

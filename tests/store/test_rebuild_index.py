@@ -1,4 +1,4 @@
-"""`manage.py rebuild_index`: the index made anew gives the same answers, whenever it was interrupted."""
+"""`manage.py rebuild_index`: searches return the same after a rebuild, even if it was interrupted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from store.index import rebuild
 from store.models import IndexStatistics, IndexVersion, Memory, Session
 from store.text.tokens import TOKENIZER_VERSION
 from tests.conftest import Person
-from tests.store.conftest import ask, remember, said
+from tests.store.conftest import remember, search, text_message
 from tests.store.index_state import assert_consistent, entries_of
 
 WORDS = ("payment", "合同付款", "zebra on 1 May 2026", "nothing")
@@ -25,8 +25,8 @@ def run(**options: bool) -> tuple[str, str]:
     return out.getvalue(), err.getvalue()
 
 
-def answers(engine: EmbeddedEngine, person: Person) -> list[object]:
-    return [ask(engine, person.owner, word) for word in WORDS]
+def search_all(engine: EmbeddedEngine, person: Person) -> list[object]:
+    return [search(engine, person.owner, word) for word in WORDS]
 
 
 @pytest.fixture
@@ -39,17 +39,17 @@ def filled(engine: EmbeddedEngine, alice: Person, bob: Person) -> EmbeddedEngine
 
 
 def test_a_rebuild_gives_the_same_results(filled: EmbeddedEngine, alice: Person, bob: Person) -> None:
-    before = answers(filled, alice), answers(filled, bob)
+    before = search_all(filled, alice), search_all(filled, bob)
     out, err = run(force=True)
     assert "Indexed 6 memories" in out
     assert "6 of 6 memories (100 %)" in err
-    assert (answers(filled, alice), answers(filled, bob)) == before
+    assert (search_all(filled, alice), search_all(filled, bob)) == before
     assert_consistent(alice.owner)
     assert_consistent(bob.owner)
 
 
-def test_an_interrupted_rebuild_goes_on_where_it_stopped(filled: EmbeddedEngine, alice: Person) -> None:
-    before = answers(filled, alice)
+def test_an_interrupted_rebuild_resumes(filled: EmbeddedEngine, alice: Person) -> None:
+    before = search_all(filled, alice)
     rebuild.empty()
     next(rebuild.fill(batch_rows=2))
     assert_consistent(alice.owner)
@@ -57,43 +57,52 @@ def test_an_interrupted_rebuild_goes_on_where_it_stopped(filled: EmbeddedEngine,
     remember(filled, alice.owner, "said meanwhile", session="chat:c2")
     filled.delete(alice.owner, "chat:c2")
     assert "Indexed 4 memories" in run()[0]
-    assert answers(filled, alice) == before
+    assert search_all(filled, alice) == before
     assert_consistent(alice.owner)
 
 
-def test_what_is_deleted_before_its_turn_comes_is_taken_out_of_nothing(filled: EmbeddedEngine, alice: Person) -> None:
+def test_memories_deleted_during_a_rebuild_are_not_indexed(filled: EmbeddedEngine, alice: Person) -> None:
     rebuild.empty()
     filled.delete(alice.owner, "chat:c1")
     assert_consistent(alice.owner)
     assert "Indexed 1 memories" in run()[0]
 
 
-def test_another_tokenizer_s_index_takes_no_writes_until_it_is_rebuilt(filled: EmbeddedEngine, alice: Person) -> None:
+def test_an_index_of_another_tokenizer_rejects_writes_until_it_is_rebuilt(
+    filled: EmbeddedEngine, alice: Person
+) -> None:
     IndexVersion.objects.update(tokenizer="0")
     assert filled.health(1).data["index"]["status"] == "rebuild_needed"
     with pytest.raises(EngineUnavailable, match="rebuild_index"):
-        filled.add(alice.owner, "chat:c9", [said("late")])
+        filled.add(alice.owner, "chat:c9", [text_message("late")])
     assert not Session.objects.filter(session_id="chat:c9").exists()
     run()
     assert IndexVersion.objects.get().tokenizer == TOKENIZER_VERSION
     assert filled.health(1).data["index"]["status"] == "ok"
-    filled.add(alice.owner, "chat:c9", [said("late")])
+    filled.add(alice.owner, "chat:c9", [text_message("late")])
 
 
-def test_what_left_the_rows_behind_our_back_leaves_the_index(filled: EmbeddedEngine, alice: Person) -> None:
+def test_a_rebuild_removes_entries_of_rows_deleted_without_the_engine(filled: EmbeddedEngine, alice: Person) -> None:
     Memory.objects.filter(text="the zebra came").delete()
     run(force=True)
     assert len(entries_of(alice.owner)) == 4
     assert_consistent(alice.owner)
 
 
-def test_an_upstream_s_mirror_is_not_indexed(filled: EmbeddedEngine, alice: Person) -> None:
+def test_unindexed_rows_of_an_upstream_stay_unindexed(filled: EmbeddedEngine, alice: Person) -> None:
     Memory.objects.update(origin="upstream", is_indexed=False, token_count=0)
     run(force=True)
     assert entries_of(alice.owner) == {}
     assert not IndexStatistics.objects.exists()
 
 
-def test_an_index_of_this_version_is_left_alone(filled: EmbeddedEngine) -> None:
+def test_an_index_of_the_current_version_is_not_rebuilt(filled: EmbeddedEngine) -> None:
     assert run() == ("The index is up to date.\n", "")
     assert run(quiet=True) == ("", "")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_djangos_flush_empties_the_index(filled: EmbeddedEngine, alice: Person) -> None:
+    assert entries_of(alice.owner)
+    call_command("flush", interactive=False, verbosity=0)
+    assert entries_of(alice.owner) == {}

@@ -1,4 +1,4 @@
-"""The rollups agree with the rows whatever is done to them, and can be made anew."""
+"""The rollups agree with the rows after every change, and can be recomputed."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from accounts.models import MemoryUser
 from engines.embedded.engine import EmbeddedEngine
 from store import rollups, storage
-from store.models import HourCount, Memory, Session, SessionCount
+from store.models import DeliveryState, HourCount, Memory, Session, SessionCount
 from store.types import Wording
 from tests.conftest import Person
-from tests.store.conftest import NOON_MS, remember, said
+from tests.store.conftest import NOON_MS, remember, text_message
 from tests.store.rollup_state import assert_rollups_agree
 
 HOUR = 3_600_000
@@ -32,9 +32,9 @@ def engine() -> EmbeddedEngine:
     return EmbeddedEngine()
 
 
-def test_what_people_do_is_counted(engine: EmbeddedEngine, alice: Person, bob: Person) -> None:
+def test_changes_through_the_engine_are_counted(engine: EmbeddedEngine, alice: Person, bob: Person) -> None:
     remember(engine, alice.owner, "one", "two", "three")
-    engine.add(bob.owner, "chat:c1", [said("an answer", by="helper", role="assistant")])
+    engine.add(bob.owner, "chat:c1", [text_message("an answer", by="helper", role="assistant")])
     assert_rollups_agree()
     one = Memory.objects.get(text="one").memory_id
     engine.hide(alice.owner, [one], timezone.now())
@@ -44,26 +44,33 @@ def test_what_people_do_is_counted(engine: EmbeddedEngine, alice: Person, bob: P
     assert_rollups_agree()
     engine.hide_sessions(alice.owner, ["chat:c1"], timezone.now())
     assert_rollups_agree()
-    assert held_in_all() == 1
+    assert total_memories() == 1
     engine.hide_sessions(alice.owner, ["chat:c1"], None)
     assert_rollups_agree()
     engine.delete(alice.owner, "chat:c1")
     assert_rollups_agree()
 
 
-def test_the_record_of_what_an_upstream_was_given_is_not_counted(engine: EmbeddedEngine, alice: Person) -> None:
-    engine.add(alice.owner, "chat:c1", [said("one"), said("two", at=NOON_MS + 1), said("three", at=NOON_MS + 2)])
-    Memory.objects.update(origin="upstream")
-    Memory.objects.filter(text="two").update(batch_id="sending:1")
+def test_settled_journal_entries_are_not_counted(engine: EmbeddedEngine, alice: Person) -> None:
+    engine.add(
+        alice.owner,
+        "chat:c1",
+        [text_message("one"), text_message("two", at=NOON_MS + 1), text_message("three", at=NOON_MS + 2)],
+    )
+    Memory.objects.update(origin="upstream", delivery_state="buffered")
+    Memory.objects.filter(text="two").update(delivery_state="unconfirmed")
     assert_rollups_agree()
-    assert held_in_all() == 3
-    Memory.objects.filter(text="three").update(batch_id="flush-1")
+    assert total_memories() == 3
+    Memory.objects.filter(text="three").update(delivery_state="flushed")
     assert_rollups_agree()
-    assert held_in_all() == 2
+    assert total_memories() == 2
+    Memory.objects.filter(text="two").update(delivery_state="purged")
+    assert_rollups_agree()
+    assert total_memories() == 1
 
 
 def test_a_flush_changes_no_count(engine: EmbeddedEngine, alice: Person) -> None:
-    engine.add(alice.owner, "chat:c1", [said("one")])
+    engine.add(alice.owner, "chat:c1", [text_message("one")])
     before = list(HourCount.objects.order_by("pk").values()), list(SessionCount.objects.order_by("pk").values())
     assert engine.flush(alice.owner, "chat:c1").memory_count == 1
     after = list(HourCount.objects.order_by("pk").values()), list(SessionCount.objects.order_by("pk").values())
@@ -72,8 +79,8 @@ def test_a_flush_changes_no_count(engine: EmbeddedEngine, alice: Person) -> None
 
 
 @pytest.mark.parametrize("table", ["store_hourcount", "store_sessioncount"])
-def test_empty_cells_are_found_without_looking_at_the_others(table: str) -> None:
-    """The triggers ask for them with each memory that changes."""
+def test_empty_cells_are_found_by_an_index(table: str) -> None:
+    """The triggers search for empty cells at each change of a memory."""
     if connection.vendor != "sqlite":
         pytest.skip("PostgreSQL adds changes up later")
     with connection.cursor() as cursor:
@@ -85,24 +92,24 @@ def test_empty_cells_are_found_without_looking_at_the_others(table: str) -> None
     assert f"DELETE FROM {table} WHERE memories <= 0;" in trigger
 
 
-def test_nothing_of_a_user_is_left_in_the_rollups_when_their_rows_are_gone(
+def test_removing_the_rows_of_a_user_removes_the_user_from_the_rollups(
     engine: EmbeddedEngine, alice: Person, bob: Person
 ) -> None:
     remember(engine, bob.owner, "one")
-    before = set(HourCount.objects.values_list("key", "member"))
-    engine.add(alice.owner, "chat:c1", [said("an answer", by="alices-agent", role="assistant")])
+    before = set(HourCount.objects.values_list("owner", "agent_id"))
+    engine.add(alice.owner, "chat:c1", [text_message("an answer", by="alices-agent", role="assistant")])
     storage.remove(alice.owner, list(Memory.objects.filter(user_id=alice.user_pk)))
     rollups.settle()
-    assert set(HourCount.objects.values_list("key", "member")) == before
+    assert set(HourCount.objects.values_list("owner", "agent_id")) == before
 
 
-def held_in_all() -> int:
-    rows = HourCount.objects.filter(slice=rollups.Slice.ALL, span=1)
+def total_memories() -> int:
+    rows = HourCount.objects.filter(span=1)
     return sum(rows.values_list("memories", flat=True))
 
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL empties its tables without triggers")
-def test_memories_that_go_after_their_counts_leave_none(engine: EmbeddedEngine, alice: Person) -> None:
+def test_deleting_memories_after_their_counts_leaves_no_counts(engine: EmbeddedEngine, alice: Person) -> None:
     remember(engine, alice.owner, "one", "two")
     for table in (HourCount, SessionCount, Memory):
         table.objects.all().delete()
@@ -110,10 +117,10 @@ def test_memories_that_go_after_their_counts_leave_none(engine: EmbeddedEngine, 
     assert not SessionCount.objects.exists()
 
 
-def test_they_can_be_made_anew(engine: EmbeddedEngine, alice: Person, bob: Person) -> None:
+def test_the_rollups_can_be_recomputed(engine: EmbeddedEngine, alice: Person, bob: Person) -> None:
     for person in (alice, bob):
         remember(engine, person.owner, "one", "two")
-        engine.add(person.owner, "chat:c2", [said("an answer", by="helper", role="assistant")])
+        engine.add(person.owner, "chat:c2", [text_message("an answer", by="helper", role="assistant")])
     HourCount.objects.all().delete()
     SessionCount.objects.update(memories=7)
     seen: list[tuple[str, int, int]] = []
@@ -122,27 +129,16 @@ def test_they_can_be_made_anew(engine: EmbeddedEngine, alice: Person, bob: Perso
     assert seen[-1][1] == seen[-1][2]
 
 
-def test_those_of_one_user_can_be_made_anew(engine: EmbeddedEngine, alice: Person, bob: Person) -> None:
-    for person in (alice, bob):
-        remember(engine, person.owner, "one", "two")
-    HourCount.objects.filter(key=alice.user_pk.hex).update(memories=99)
-    HourCount.objects.exclude(key=bob.user_pk.hex).filter(slice=0).delete()
-    SessionCount.objects.filter(session_row__in=Session.objects.filter(user_id=alice.user_pk)).update(memories=99)
-    rollups.recount(alice.user_pk)
-    assert_rollups_agree()
-
-
-def test_settling_changes_nothing_that_is_read(engine: EmbeddedEngine, alice: Person) -> None:
+def test_settling_does_not_change_the_counts(engine: EmbeddedEngine, alice: Person) -> None:
     remember(engine, alice.owner, "one", "two", "three")
     engine.hide(alice.owner, [Memory.objects.get(text="two").memory_id], timezone.now())
     assert rollups.settle() is (connection.vendor == "postgresql")
     assert_rollups_agree()
     assert not HourCount.objects.exclude(delta=0).exists()
-    assert not SessionCount.objects.exclude(delta=0).exists()
     assert rollups.settle() is False
 
 
-# What may happen to rows, in numbers that a list of operations is made of.
+# Strategies for random changes of rows; users, sessions and rows are chosen by number.
 times = st.sampled_from([-1, 0, NOON_MS, NOON_MS + HOUR - 1, NOON_MS + 5 * HOUR, NOON_MS + 40 * 24 * HOUR])
 importances = st.sampled_from([None, 0.0, 0.33, 0.34, 0.669999, 0.67, 1.0, 0.1234567])
 inserts = st.tuples(
@@ -165,7 +161,7 @@ changes = st.tuples(
         st.tuples(st.just("hidden_at"), st.booleans()),
         st.tuples(st.just("origin"), st.sampled_from(["embedded", "upstream", "panel"])),
         st.tuples(st.just("memory_type"), st.sampled_from(["episode", "unprocessed_message"])),
-        st.tuples(st.just("batch_id"), st.sampled_from(["", "sending:1", "flush-1"])),
+        st.tuples(st.just("delivery_state"), st.sampled_from(["", *DeliveryState.values])),
         st.tuples(st.just("session"), st.integers(0, 2)),
     ),
 )
@@ -181,7 +177,7 @@ settlings = st.tuples(st.just("settle"))
 
 
 class Rows:
-    """Two users with two sessions each; session number 2 is none at all."""
+    """Operations on the rows of two users with two sessions each; session number 2 means no session."""
 
     def __init__(self) -> None:
         self.users = [MemoryUser.objects.create(user_id=f"user{number}") for number in range(2)]
@@ -232,7 +228,7 @@ class Rows:
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.one_of(inserts, inserts, changes, removals, session_changes, settlings), max_size=20))
-def test_they_agree_after_whatever_happened(operations: list[tuple[Any, ...]]) -> None:
+def test_the_rollups_agree_after_random_changes(operations: list[tuple[Any, ...]]) -> None:
     with transaction.atomic():
         rows = Rows()
         for name, *arguments in operations:
@@ -245,7 +241,7 @@ def test_they_agree_after_whatever_happened(operations: list[tuple[Any, ...]]) -
 
 
 def test_the_database_still_has_its_triggers() -> None:
-    """A migration that remakes a table on SQLite would lose them without a word."""
+    """A migration that recreates a table on SQLite would lose them without an error."""
     names = {"postgresql": "SELECT tgname FROM pg_trigger", "sqlite": "SELECT name FROM sqlite_master"}
     with connection.cursor() as cursor:
         cursor.execute(names[connection.vendor])

@@ -1,4 +1,4 @@
-"""Tokens: what a text is indexed under, and what a question looks up."""
+"""Tokens of texts, under which they are indexed, and of queries."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def finds(query: str, text: str) -> bool:
         ("con\u00adtract", "contract"),
     ],
 )
-def test_a_question_meets_its_text(query: str, text: str) -> None:
+def test_a_query_matches_a_text(query: str, text: str) -> None:
     assert finds(query, text)
 
 
@@ -78,7 +78,7 @@ def test_a_question_meets_its_text(query: str, text: str) -> None:
         ("款付", "付钱"),
     ],
 )
-def test_what_says_little_is_not_looked_up_beside_words(query: str, text: str) -> None:
+def test_stop_words_are_not_looked_up_with_other_words(query: str, text: str) -> None:
     assert not finds(query, text)
 
 
@@ -87,19 +87,19 @@ DATES = ["2026-05-01", "2026/5/1", "2026.05.01", "20260501", "1 May 2026", "1st 
 
 
 @pytest.mark.parametrize("written", DATES)
-def test_a_date_is_the_same_however_it_is_written(written: str) -> None:
-    wanted = {"d:2026-05-01", "md:05-01", "m:2026-05", "mo:05", "y:2026"}
-    assert wanted <= set(tokenize(f"signed {written} in Berlin"))
-    assert wanted <= set(query_tokens(f"signed {written}?"))
+def test_all_notations_of_a_date_give_the_same_tokens(written: str) -> None:
+    day_tokens = {"d:2026-05-01", "md:05-01", "m:2026-05", "mo:05", "y:2026"}
+    assert day_tokens <= set(tokenize(f"signed {written} in Berlin"))
+    assert day_tokens <= set(query_tokens(f"signed {written}?"))
 
 
 @pytest.mark.parametrize("partly", ["May 2026", "2026年5月", "2026-05", "in May", "5月", "五月份", "May 1st", "5月1日"])
-def test_part_of_a_date_finds_the_whole(partly: str) -> None:
+def test_part_of_a_date_finds_the_full_date(partly: str) -> None:
     assert finds(partly, "2026年5月1日签署")
 
 
 @pytest.mark.parametrize("text", ["13月", "2026-02-30", "the 32 may", "version 2026-13-01", "you may go", "1:30 may"])
-def test_what_only_looks_like_a_date_gives_none(text: str) -> None:
+def test_numbers_and_words_that_are_no_date_give_no_date_tokens(text: str) -> None:
     assert not [token for token in tokenize(text) if token.startswith(("d:", "md:", "m:", "mo:"))]
 
 
@@ -112,12 +112,12 @@ def test_every_pair_and_every_character_of_chinese_text_finds_it(text: str) -> N
 
 
 @given(st.text(max_size=200))
-def test_any_text_that_leaves_a_token_is_found_by_itself(text: str) -> None:
+def test_any_text_with_a_token_matches_itself(text: str) -> None:
     assert finds(text, text) == bool(tokenize(text))
 
 
 @given(st.text(max_size=200))
-def test_tokens_are_short_and_hold_no_space_no_nul_and_no_half_characters(text: str) -> None:
+def test_tokens_are_short_and_contain_no_spaces_nul_or_lone_surrogates(text: str) -> None:
     for token in tokenize(text):
         assert token
         assert len(token) <= MAX_TOKEN_CHARS + 4
@@ -126,17 +126,17 @@ def test_tokens_are_short_and_hold_no_space_no_nul_and_no_half_characters(text: 
         token.encode()
 
 
-def test_a_sign_that_stands_alone_is_told_from_one_in_company() -> None:
+def test_a_single_sign_matches_less_of_a_run_of_signs() -> None:
     alone, together = (len(set(query_tokens("*")) & set(tokenize(text))) for text in ("2 * 3", "/* x */"))
     assert alone > together > 0
 
 
-def test_words_that_say_little_are_kept_once() -> None:
+def test_stop_words_are_indexed_once() -> None:
     assert tokenize("the car, the road, the end").count("w:the") == 1
 
 
-def test_words_that_say_little_do_not_make_a_text_longer() -> None:
-    assert weight(tokenize("What is the colour of the car?")) == 2
+def test_stop_words_do_not_count_toward_the_length_of_a_text() -> None:
+    assert weight(tokenize("What is the color of the car?")) == 2
 
 
 @pytest.mark.parametrize(

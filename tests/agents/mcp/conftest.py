@@ -13,7 +13,8 @@ from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
-from tests.server import PROJECT, RunningServer, running_server
+from tests.forked import PROJECT
+from tests.server import RunningServer, running_server
 
 _Result = TypeVar("_Result")
 Talk = Callable[[Client], Awaitable[_Result]]
@@ -34,19 +35,19 @@ class User:
     def post(self, path: str, **request: Any) -> requests.Response:
         return requests.post(f"{self.server.url}{path}", headers=self.headers, timeout=60, **request)
 
-    def over_http(self, talk: Talk[_Result], *, mode: str = "auto", **headers: str) -> _Result:
-        """Lets the official client talk to `/mcp`."""
+    def over_http(self, use: Talk[_Result], *, mode: str = "auto", **headers: str) -> _Result:
+        """Call `use` with the official client connected to `/mcp`."""
 
         async def session() -> _Result:
             async with httpx2.AsyncClient(headers={**self.headers, **headers}, timeout=60) as http_client:
                 transport = streamable_http_client(f"{self.server.url}/mcp", http_client=http_client)
                 async with Client(transport, mode=mode) as client:
-                    return await talk(client)
+                    return await use(client)
 
         return asyncio.run(session())
 
-    def over_stdio(self, talk: Talk[_Result], *arguments: str, mode: str = "auto") -> _Result:
-        """Lets the official client start `manage.py mcp` and talk to it."""
+    def over_stdio(self, use: Talk[_Result], *arguments: str, mode: str = "auto") -> _Result:
+        """Call `use` with the official client connected to `manage.py mcp`, which it starts."""
         command = StdioServerParameters(
             command=sys.executable,
             args=["manage.py", "mcp", "--user", self.user_id, *arguments],
@@ -56,7 +57,7 @@ class User:
 
         async def session() -> _Result:
             async with Client(command, mode=mode) as client:
-                return await talk(client)
+                return await use(client)
 
         return asyncio.run(session())
 
@@ -74,5 +75,5 @@ def make_user(server: RunningServer, user_id: str) -> User:
 
 @pytest.fixture
 def user(server: RunningServer, request: pytest.FixtureRequest) -> User:
-    """A user of this test's own."""
+    """A separate user for each test."""
     return make_user(server, f"u{abs(hash(request.node.nodeid))}")

@@ -1,31 +1,83 @@
-"""The official Python client over both transports, with the handshake of 2025 and without it."""
+"""The official Python client over both transports, with and without the handshake of the 2025 protocol."""
 
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from typing import Any
 
 import pytest
+import requests
 from django.core.management import CommandError, call_command
 from mcp.client.client import Client
 from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult, TextContent
 
 from tests.agents.mcp.conftest import Talk, User
+from tests.agents.mcp.test_http import HALF
 from tests.conftest import Person
+from tests.forked import PROJECT
 
-TOOLS = ["memory_recall", "memory_store", "memory_forget", "memory_search", "resources_list", "resources_read"]
+TOOLS = [
+    *("memory_recall", "memory_store", "memory_forget", "memory_search", "memory_list", "memory_update"),
+    *("memory_restore", "profile_get", "profile_update", "session_add", "resources_list", "resources_read"),
+]
+INITIALIZE = (
+    b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},'
+    b'"clientInfo":{"name":"tests","version":"1"}}}\n{"jsonrpc":"2.0","method":"notifications/initialized"}'
+)
 CONTRACT = "付款期限为三十天,逾期每日加收千分之一。"
+MESSAGE = {"role": "user", "content": "I moved to Oslo."}
 REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("memory_recall", {}, "missing_param"),
     ("memory_search", {}, "missing_param"),
+    ("memory_search", {"query": "x", "scope": ["current_chat"]}, "missing_param"),
     ("memory_recall", {"query": 5}, "invalid_input"),
     ("memory_search", {"query": "x", "scope": ["everything"]}, "invalid_input"),
     ("memory_store", {"text": "x", "category": "nonsense"}, "invalid_input"),
+    ("memory_store", {"text": "x", "importance": 7}, "invalid_input"),
+    ("memory_store", {"text": "x", "importance": -3}, "invalid_input"),
+    ("memory_recall", {"query": "x", "limit": 0}, "invalid_input"),
+    ("memory_recall", {"query": "x", "limit": 1000}, "invalid_input"),
+    ("memory_recall", {"query": "x", "limit": "5"}, "invalid_input"),
     ("resources_read", {}, "invalid_input"),
     ("resources_read", {"resource_id": "r_1"}, "not_found"),
     ("resources_list", {"cursor": "x"}, "invalid_input"),
     ("exec", {"command": "ls"}, "not_found"),
+    ("memory_update", {}, "invalid_input"),
+    ("memory_update", {"memory_id": "m"}, "missing_param"),
+    ("memory_update", {"memory_id": "m", "text": "x"}, "not_found"),
+    ("memory_update", {"memory_id": "m", "text": " "}, "invalid_input"),
+    ("memory_update", {"memory_id": "m", "importance": 2}, "invalid_input"),
+    ("memory_update", {"memory_id": "m", "category": "nonsense"}, "invalid_input"),
+    ("memory_restore", {"memory_id": "m"}, "not_found"),
+    ("memory_list", {"cursor": "x"}, "invalid_input"),
+    ("memory_list", {"limit": 101}, "invalid_input"),
+    ("memory_list", {"limit": "5"}, "invalid_input"),
+    ("memory_list", {"deleted": "yes"}, "invalid_input"),
+    ("memory_list", {"session_id": "a\nb"}, "invalid_input"),
+    ("profile_get", {"kind": "both"}, "invalid_input"),
+    ("profile_update", {"kind": "user", "content": {"occupation": 5}}, "invalid_input"),
+    ("profile_update", {"kind": "user", "content": {}, "etag": "user-99"}, "precondition_failed"),
+    ("session_add", {"session_id": "chat:c1"}, "missing_param"),
+    ("session_add", {"session_id": "chat:c1", "messages": [{"role": "user"}]}, "invalid_input"),
+    ("session_add", {"session_id": "resource:bob:r_1", "messages": [MESSAGE]}, "not_found"),
+]
+INVALID_ARGUMENTS: list[tuple[str, dict[str, Any], str]] = [
+    ("memory_recall", {"query": "x", "color": 1}, "color: is not an argument; the arguments are query, limit"),
+    ("memory_forget", {"memory_id": "m"}, "memory_id: is not an argument; the arguments are memoryId, query"),
+    ("resources_list", {"limit": 0, "page": 2}, "page: is not an argument; the arguments are limit, cursor"),
+    (
+        "session_add",
+        {"session_id": "chat:c1", "messages": [{**MESSAGE, "sender_id": "bob"}]},
+        "messages.0.sender_id: is not an argument; the arguments are role, content, timestamp",
+    ),
+    (
+        "profile_update",
+        {"kind": "user", "content": {"job": "x"}},
+        "content.job: is not a field; the fields are occupation,",
+    ),
 ]
 
 
@@ -50,8 +102,18 @@ async def call_every_tool(client: Client) -> None:
         assert [memory["id"] for memory in recalled["memories"]] == [created["id"]]
         found = await details(client, "memory_search", query=query)
         assert created["id"] in {one["id"] for one in found["results"]}
-        gone = await details(client, "memory_forget", memoryId=created["id"])
-        assert (gone["action"], gone["id"]) == ("deleted", created["id"])
+        await details(client, "memory_update", memory_id=created["id"], importance=0.9)
+        forgotten = await details(client, "memory_forget", memoryId=created["id"])
+        assert (forgotten["action"], forgotten["id"]) == ("deleted", created["id"])
+        deleted = (await details(client, "memory_list", deleted=True))["memories"]
+        assert (deleted[0]["id"], deleted[0]["importance"]) == (created["id"], 0.9)
+        assert (await details(client, "memory_restore", memory_id=created["id"]))["action"] == "restored"
+        assert (await details(client, "memory_list"))["memories"][0]["id"] == created["id"]
+        await details(client, "memory_forget", memoryId=created["id"])
+    document = await details(client, "profile_get", kind="work")
+    await details(client, "profile_update", kind="work", content={"expertise": ["joinery"]}, etag=document["etag"])
+    added = await details(client, "session_add", session_id="chat:c1", messages=[MESSAGE], flush=True)
+    assert (added["status"], added["memory_count"]) == ("extracted", 1)
     [listed] = (await details(client, "resources_list"))["resources"]
     assert listed["filename"] == "合同.txt"
     read = await details(client, "resources_read", resource_id=listed["resource_id"])
@@ -82,36 +144,40 @@ async def get_prompts(client: Client) -> None:
             await client.get_prompt(name, arguments)
 
 
-async def be_refused(client: Client) -> None:
+async def get_refused(client: Client) -> None:
     for tool, arguments, error in REFUSED:
         answer = await client.call_tool(tool, arguments)
         assert answer.is_error, tool
         assert answer.structured_content == {"message": text_of(answer), "error": error}, tool
+    for tool, arguments, sentence in INVALID_ARGUMENTS:
+        answer = await client.call_tool(tool, arguments)
+        assert answer.is_error
+        assert sentence in text_of(answer)
 
 
 @pytest.fixture
 def reader(user: User) -> User:
-    """A user who gave a file, in an encoding of its own."""
+    """A user with a file in an unusual encoding."""
     upload = user.post("/resources", files={"file": ("合同.txt", CONTRACT.encode("gb18030"), "text/plain")}).json()
     assert upload["status"] == "extracted", upload
     return user
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-@pytest.mark.parametrize("talk", [call_every_tool, read_files, get_prompts, be_refused])
-def test_it_talks_over_http(reader: User, talk: Talk[None], mode: str) -> None:
+@pytest.mark.parametrize("talk", [call_every_tool, read_files, get_prompts, get_refused])
+def test_the_client_works_over_http(reader: User, talk: Talk[None], mode: str) -> None:
     reader.over_http(talk, mode=mode)
 
 
-def test_it_talks_over_stdio(reader: User) -> None:
+def test_the_client_works_over_stdio(reader: User) -> None:
     async def talk(client: Client) -> None:
-        for part in (call_every_tool, read_files, get_prompts, be_refused):
+        for part in (call_every_tool, read_files, get_prompts, get_refused):
             await part(client)
 
     reader.over_stdio(talk)
 
 
-def test_the_agent_is_named_by_header_and_by_option(user: User) -> None:
+def test_the_agent_is_chosen_by_header_or_option(user: User) -> None:
     async def store(client: Client) -> str:
         return str((await details(client, "memory_store", text="A secret of the helper"))["id"])
 
@@ -127,7 +193,8 @@ def test_the_agent_is_named_by_header_and_by_option(user: User) -> None:
     assert user.over_stdio(recall, "--agent", "helper", mode="legacy") == 1
 
 
-def test_the_doors_share_one_memory(user: User) -> None:
+@pytest.mark.slow
+def test_rest_http_and_stdio_share_memories(user: User) -> None:
     async def recall(client: Client) -> str:
         [memory] = (await details(client, "memory_recall", query="tax number"))["memories"]
         return str(memory["id"])
@@ -137,8 +204,8 @@ def test_the_doors_share_one_memory(user: User) -> None:
     assert user.over_http(recall) == user.over_stdio(recall) == stored["id"]
 
 
-def test_what_a_client_shows_its_model_says_what_it_is(user: User) -> None:
-    """Some show the text, some the structured content alone."""
+def test_text_and_structured_content_both_describe_the_result(user: User) -> None:
+    """Some clients show the text, some only the structured content."""
 
     async def talk(client: Client) -> None:
         for text in ("Alice drinks green tea", "Alice drinks black tea"):
@@ -157,7 +224,7 @@ def test_what_a_client_shows_its_model_says_what_it_is(user: User) -> None:
     user.over_http(talk)
 
 
-def test_a_list_of_files_says_how_it_goes_on(user: User) -> None:
+def test_a_list_of_files_names_the_next_cursor(user: User) -> None:
     for name in ("a.txt", "b.txt"):
         assert user.post("/resources", files={"file": (name, name.encode(), "text/plain")}).ok
 
@@ -172,7 +239,7 @@ def test_a_list_of_files_says_how_it_goes_on(user: User) -> None:
 
 
 @pytest.mark.django_db
-def test_stdio_serves_existing_users_only(alice: Person) -> None:
+def test_stdio_refuses_unknown_users_and_invalid_agents(alice: Person) -> None:
     for arguments, sentence in (
         (["--user", "nobody"], "no such user"),
         (["--user", alice.user_id, "--agent", "../x"], "agentId"),
@@ -180,3 +247,55 @@ def test_stdio_serves_existing_users_only(alice: Person) -> None:
     ):
         with pytest.raises(CommandError, match=sentence):
             call_command("mcp", *arguments)
+
+
+def test_a_client_shows_why_it_is_refused(user: User) -> None:
+    async def talk(client: Client) -> None:
+        await client.list_tools()
+
+    wrong = User(user.server, user.user_id, f"uk_{'x' * 43}")
+    with pytest.raises(MCPError, match="unknown, expired or revoked"):
+        unwrapped(lambda: wrong.over_http(talk, mode="legacy"))
+    with pytest.raises(MCPError, match="agentId"):
+        unwrapped(lambda: user.over_http(talk, mode="legacy", **{"X-Agent-Id": "a b"}))
+
+
+def unwrapped(call: Any) -> None:
+    """Raise the error itself in the place of the client's group of one."""
+    try:
+        call()
+    except BaseExceptionGroup as group:
+        error: BaseException = group
+        while isinstance(error, BaseExceptionGroup):
+            [error] = error.exceptions
+        raise error from None
+
+
+@pytest.mark.slow
+def test_over_stdio_every_line_is_answered(user: User) -> None:
+    command = [sys.executable, "manage.py", "mcp", "--user", user.user_id]
+    lines = [HALF, b"this is not json", b"[]", b'{"jsonrpc":"2.0","id":6,"method":"ping"}']
+    with subprocess.Popen(
+        command, cwd=PROJECT, env=user.server.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"\n".join([INITIALIZE, *lines, b""]))
+        process.stdin.flush()
+        answers = [json.loads(process.stdout.readline()) for _ in range(5)]
+        process.stdin.close()
+        assert process.wait(20) == 0
+    codes = {(answer["id"], answer.get("error", {}).get("code")) for answer in answers}
+    assert codes == {(0, None), (5, -32600), (None, -32700), (None, -32600), (6, None)}
+
+
+def test_a_small_budget_does_not_deny_what_is_known(user: User) -> None:
+    async def talk(client: Client) -> str:
+        [message] = (await client.get_prompt("router_profile", {"max_tokens": "5"})).messages
+        return str(getattr(message.content, "text", ""))
+
+    assert "Nothing is known" in user.over_http(talk)
+    body = {"content": {"occupation": "architect"}}
+    answer = requests.put(f"{user.server.url}/api/v1/memories/user", json=body, headers=user.headers, timeout=30)
+    assert answer.status_code == 200
+    assert "fits into 5 tokens" in user.over_http(talk)

@@ -1,4 +1,4 @@
-"""`/mcp` as it is on the wire: who gets in, and what a bad request meets."""
+"""`/mcp` over HTTP: authentication, refused requests, headers and the log."""
 
 from __future__ import annotations
 
@@ -28,23 +28,28 @@ def post(user: User, body: bytes | dict[str, Any], **headers: str) -> requests.R
     return requests.post(f"{user.server.url}/mcp", data=data, headers={**user.headers, **ACCEPT, **headers}, timeout=60)
 
 
-def test_a_call_needs_no_session(user: User) -> None:
+def test_a_call_works_without_a_session(user: User) -> None:
     for path in ("/mcp", "/mcp/"):
         answer = user.post(path, json=call("memory_recall", query="x"))
         assert answer.json()["result"]["structuredContent"] == NOTHING_FOUND
         assert "Mcp-Session-Id" not in answer.headers
 
 
-def test_a_stranger_is_refused(user: User) -> None:
+def test_requests_without_a_valid_key_are_401(user: User) -> None:
     for header in ("", f"Bearer uk_{'x' * 43}", "Basic x", f"Bearer {user.key[:-1]}", f"bearer  {user.key} x"):
         answer = post(user, call("memory_recall", query="x"), Authorization=header)
-        assert (answer.status_code, answer.json()["code"]) == (401, "unauthenticated"), header
+        error = answer.json()["error"]
+        assert (answer.status_code, error["data"]["code"], error["message"]) == (
+            401,
+            "unauthenticated",
+            error["data"]["detail"],
+        ), header
         assert answer.headers["WWW-Authenticate"] == "Bearer"
     url = f"{user.server.url}/mcp?user_id={user.user_id}&user_key={user.key}"
     assert requests.post(url, json={}, headers=ACCEPT, timeout=60).status_code == 401
 
 
-def test_a_key_that_was_revoked_gets_in_no_more(user: User) -> None:
+def test_a_revoked_key_is_401(user: User) -> None:
     key = user.post("/users/me/keys", json={"label": "mcp"}).json()
     other = User(user.server, user.user_id, key["user_key"])
     assert post(other, call("memory_recall", query="x")).status_code == 200
@@ -53,12 +58,12 @@ def test_a_key_that_was_revoked_gets_in_no_more(user: User) -> None:
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE", "PUT", "OPTIONS", "PATCH", "HEAD"])
-def test_there_are_no_streams_and_no_sessions(user: User, method: str) -> None:
+def test_other_methods_are_405(user: User, method: str) -> None:
     answer = requests.request(method, f"{user.server.url}/mcp", headers={**user.headers, **ACCEPT}, timeout=5)
-    assert answer.status_code == 405
+    assert (answer.status_code, answer.headers["Allow"]) == (405, "POST")
 
 
-def test_pages_of_other_origins_and_foreign_names_are_refused(user: User) -> None:
+def test_other_origins_and_hosts_are_refused(user: User) -> None:
     body = call("memory_store", text="from a web page")
     assert post(user, body, Origin="https://evil.example").status_code == 403
     assert post(user, body, Origin="null").status_code == 403
@@ -66,7 +71,7 @@ def test_pages_of_other_origins_and_foreign_names_are_refused(user: User) -> Non
     assert post(user, body, Origin=user.server.url).status_code == 200
 
 
-def test_every_answer_carries_the_security_headers(user: User) -> None:
+def test_every_mcp_response_has_the_security_headers(user: User) -> None:
     for answer in (
         post(user, call("memory_recall", query="x")),
         post(user, b"{"),
@@ -79,7 +84,11 @@ def test_every_answer_carries_the_security_headers(user: User) -> None:
         assert "Access-Control-Allow-Origin" not in answer.headers
 
 
-NASTY: list[bytes] = [
+HALF = (
+    rb'{"jsonrpc":"2.0","id":5,"method":"tools/call",'
+    rb'"params":{"name":"memory_store","arguments":{"text":"cut \ud83d"}}}'
+)
+INVALID_BODIES: list[bytes] = [
     b"",
     b"{",
     b"[]",
@@ -113,13 +122,34 @@ NASTY: list[bytes] = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("body", "code", "request_id", "words"),
+    [
+        (HALF, -32600, 5, "half a character"),
+        (b'{"id":5', -32700, None, "not valid JSON"),
+        (b'[{"jsonrpc":"2.0","id":1,"method":"tools/list"}]', -32600, None, "one at a time"),
+    ],
+)
+def test_what_cannot_be_read_is_named(user: User, body: bytes, code: int, request_id: int | None, words: str) -> None:
+    answer = post(user, body)
+    message = answer.json()
+    assert (answer.status_code, message["id"], message["error"]["code"]) == (400, request_id, code)
+    assert words in message["error"]["message"]
+
+
 @pytest.mark.parametrize("version", ["", "2025-11-25", "2026-07-28", "9999-99-99"])
-def test_nasty_messages_never_break_it(user: User, version: str) -> None:
+def test_invalid_messages_cause_no_server_error(user: User, version: str) -> None:
     headers = {"MCP-Protocol-Version": version} if version else {}
-    for body in NASTY:
+    for body in INVALID_BODIES:
         answer = post(user, body, **headers)
         assert answer.status_code < 500, (body[:200], answer.content)
     assert post(user, call("memory_recall", query="x")).json()["result"]["structuredContent"] == NOTHING_FOUND
+
+
+def test_another_content_type_is_refused_in_json(user: User) -> None:
+    answer = post(user, call("memory_recall", query="x"), **{"Content-Type": "text/plain"})
+    assert answer.status_code == 400
+    assert "Content-Type" in answer.json()["error"]["message"]
 
 
 def test_a_body_that_is_too_large_is_refused(user: User) -> None:
@@ -129,7 +159,7 @@ def test_a_body_that_is_too_large_is_refused(user: User) -> None:
     assert requests.post(url, data=chunks, headers={**user.headers, **ACCEPT}, timeout=60).status_code == 413
 
 
-def test_users_who_call_at_once_never_mix(server: RunningServer) -> None:
+def test_concurrent_calls_do_not_mix_users(server: RunningServer) -> None:
     users = [make_user(server, f"mix-{number}-{uuid.uuid4().hex[:8]}") for number in range(3)]
 
     async def work(client: httpx2.AsyncClient, number: int) -> None:
@@ -154,7 +184,7 @@ def test_users_who_call_at_once_never_mix(server: RunningServer) -> None:
         assert answer["result"]["structuredContent"]["count"] == 20
 
 
-def test_a_request_is_one_line_in_the_log_without_its_text(user: User) -> None:
+def test_a_request_is_logged_once_without_its_text(user: User) -> None:
     post(user, call("memory_store", text="The tax number is 4711"), **{"X-Request-Id": "mcp-trace"})
     lines = [line for line in user.server.log.splitlines() if "mcp-trace" in line]
     assert len(lines) == 1

@@ -1,4 +1,4 @@
-"""The MCP project's own inspector, as a command, over both transports."""
+"""The MCP inspector of the MCP project, as a command, over both transports."""
 
 from __future__ import annotations
 
@@ -14,26 +14,29 @@ import pytest
 
 from tests import node
 from tests.agents.mcp.conftest import User
-from tests.server import PROJECT
+from tests.agents.mcp.test_client import TOOLS
+from tests.forked import PROJECT
+
+pytestmark = pytest.mark.slow
 
 Inspect = Callable[..., dict[str, Any]]
-CONNECT_MS = "100000"  # a busy machine takes longer to start a server than the fifteen seconds it would wait
+CONNECT_MS = "100000"  # by default 15 s, in which a busy machine may not start a server
 
 
 def inspector(target: list[str]) -> Inspect:
-    """Gives the inspector's options, returns what the gateway answered."""
+    """Return a function that runs the inspector with options and returns the gateway's response."""
     program = node.installed(Path(__file__).parent / "node") / "node_modules" / ".bin" / "mcp-inspector"
 
     def run(*options: str) -> dict[str, Any]:
-        ended = subprocess.run(
+        process = subprocess.run(
             [str(program), "--cli", "--connect-timeout", CONNECT_MS, *target, *options],
             capture_output=True,
             text=True,
             timeout=120,
             check=False,
         )
-        assert ended.returncode == 0, ended.stdout + ended.stderr
-        return dict(json.loads(ended.stdout))
+        assert process.returncode == 0, process.stdout + process.stderr
+        return dict(json.loads(process.stdout))
 
     return run
 
@@ -45,25 +48,22 @@ def over_http(user: User) -> Inspect:
 
 
 def over_stdio(user: User) -> Inspect:
-    """The inspector passes no empty variables on, so `env` sets what the gateway needs."""
-    ours = ("MEMORY_GATEWAY_", "DATABASE_URL", "DJANGO_SETTINGS_MODULE")
-    variables = [f"{name}={value}" for name, value in user.server.env.items() if name.startswith(ours)]
+    """Start the gateway by `env`, which sets its variables: the inspector does not pass empty ones on."""
+    prefixes = ("MEMORY_GATEWAY_", "DATABASE_URL", "DJANGO_SETTINGS_MODULE")
+    variables = [f"{name}={value}" for name, value in user.server.env.items() if name.startswith(prefixes)]
     command = [sys.executable, str(PROJECT / "manage.py"), "mcp", "--user", user.user_id]
     return inspector([str(shutil.which("env")), *variables, *command])
 
 
-def test_it_calls_every_tool_over_http(user: User) -> None:
-    call_every_tool(over_http(user), user)
+# Over stdio each call starts a gateway.
+@pytest.mark.parametrize("transport", [over_http, pytest.param(over_stdio, marks=pytest.mark.torture)])
+def test_the_inspector_calls_every_tool(user: User, transport: Callable[[User], Inspect]) -> None:
+    call_every_tool(transport(user), user)
 
 
-@pytest.mark.torture  # each call starts a gateway of its own
-def test_it_calls_every_tool_over_stdio(user: User) -> None:
-    call_every_tool(over_stdio(user), user)
-
-
-def test_it_speaks_over_stdio(user: User) -> None:
+def test_the_inspector_works_over_stdio(user: User) -> None:
     inspect = over_stdio(user)
-    assert len(inspect("--method", "tools/list", "--strict")["tools"]) == 6
+    assert len(inspect("--method", "tools/list", "--strict")["tools"]) == len(TOOLS)
     stored = inspect("--method", "tools/call", "--tool-name", "memory_store", "--tool-arg", "text=爱丽丝对花生过敏")
     assert stored["structuredContent"]["action"] == "created"
 
@@ -75,19 +75,26 @@ def call_every_tool(inspect: Inspect, user: User) -> None:
     def call(tool: str, **arguments: str) -> dict[str, Any]:
         tools.remove(tool)
         pairs = [f"{name}={value}" for name, value in arguments.items()]
-        given = ["--tool-arg", *pairs] if pairs else []
-        return dict(inspect("--method", "tools/call", "--tool-name", tool, *given)["structuredContent"])
+        tool_options = ["--tool-arg", *pairs] if pairs else []
+        return dict(inspect("--method", "tools/call", "--tool-name", tool, *tool_options)["structuredContent"])
 
     stored = call("memory_store", text="爱丽丝对花生过敏")
+    assert call("memory_update", memory_id=stored["id"], importance="0.9")["action"] == "updated"
     assert call("memory_recall", query="花生", limit="1")["memories"][0]["id"] == stored["id"]
     assert call("memory_search", query="花生")["results"][0]["id"] == stored["id"]
     assert call("memory_forget", memoryId=stored["id"])["action"] == "deleted"
+    assert call("memory_list", deleted="true")["memories"][0]["id"] == stored["id"]
+    assert call("memory_restore", memory_id=stored["id"])["action"] == "restored"
+    assert call("profile_update", kind="user", content='{"occupation": "architect"}')["kind"] == "user"
+    assert call("profile_get", kind="user")["content"]["occupation"] == "architect"
+    messages = '[{"role": "user", "content": "I moved to Oslo."}]'
+    assert call("session_add", session_id="chat:c1", messages=messages, flush="true")["memory_count"] == 1
     assert call("resources_list")["resources"][0]["resource_id"] == file["resource_id"]
     assert call("resources_read", resource_id=file["resource_id"])["text"] == "Payment within thirty days."
     assert tools == []
 
 
-def test_it_lists_and_reads_resources_and_prompts(user: User) -> None:
+def test_the_inspector_reads_resources_and_prompts(user: User) -> None:
     inspect = over_http(user)
     user.post("/resources", files={"file": ("note.txt", b"Payment within thirty days.", "text/plain")})
     [resource] = inspect("--method", "resources/list")["resources"]

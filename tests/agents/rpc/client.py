@@ -1,4 +1,4 @@
-"""A client that says exactly what a test wants said, and hears every frame and the close."""
+"""A low-level RPC client: it sends any frame, and receives every frame and the close."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ids = itertools.count(1)
 
 @dataclass(frozen=True)
 class Closed:
-    """How a socket ended, as the client saw it."""
+    """The close frame that the client received."""
 
     code: int
     reason: str
@@ -35,46 +35,46 @@ class Client:
     def send(self, frame: Any) -> None:
         self.socket.send(frame if isinstance(frame, str | bytes) else json.dumps(frame))
 
-    def hear(self, seconds: float = WAIT_SECONDS) -> Any:
-        """The next frame, or `Closed`. Errors: TimeoutError."""
+    def receive(self, seconds: float = WAIT_SECONDS) -> Any:
+        """Return the next frame, or `Closed`. Raises: TimeoutError."""
         try:
             return json.loads(self.socket.recv(timeout=seconds))
         except ConnectionClosed as closed:
             frame = closed.rcvd
             return Closed(frame.code if frame else 1006, frame.reason if frame else "")
 
-    def hear_response(self, request_id: str, seconds: float = WAIT_SECONDS) -> Any:
-        """The response to a request, passing over events, which come for ever. Errors: TimeoutError."""
+    def receive_response(self, request_id: str, seconds: float = WAIT_SECONDS) -> Any:
+        """Return the response to a request; skip events. Raises: TimeoutError."""
         until = time.monotonic() + seconds
         while True:
-            frame = self.hear(max(until - time.monotonic(), 0))
+            frame = self.receive(max(until - time.monotonic(), 0))
             if isinstance(frame, Closed) or frame.get("id") == request_id:
                 return frame
 
-    def ask(self, method: str, params: Any = None, **beside: Any) -> Any:
+    def request(self, method: str, params: Any = None, **frame_fields: Any) -> Any:
         request_id = f"r{next(_ids)}"
-        frame = {"type": "req", "id": request_id, "method": method, **beside}
+        frame = {"type": "req", "id": request_id, "method": method, **frame_fields}
         self.send(frame if params is None else {**frame, "params": params})
-        return self.hear_response(request_id)
+        return self.receive_response(request_id)
 
     def call(self, method: str, **params: Any) -> Any:
-        """The payload of a request that succeeds."""
-        answer = self.ask(method, params)
+        """Send a request that must succeed, and return its payload."""
+        answer = self.request(method, params)
         assert answer["ok"], answer
         return answer["payload"]
 
     def connect(self, **params: Any) -> Any:
-        return self.ask("connect", connect_params(**params))
+        return self.request("connect", connect_params(**params))
 
     def is_alive(self) -> bool:
         return bool(self.call("health")["ok"])
 
 
-def connect_params(token: str | None = None, *, wire: int = 4, **others: Any) -> dict[str, Any]:
-    """As the panel of the plugin's document connects."""
+def connect_params(token: str | None = None, *, protocol: int = 4, **others: Any) -> dict[str, Any]:
+    """Return the parameters with which the plugin's panel connects."""
     return {
-        "minProtocol": wire,
-        "maxProtocol": wire,
+        "minProtocol": protocol,
+        "maxProtocol": protocol,
         "client": {"id": "openclaw-control-ui", "version": "memory-panel", "platform": "web", "mode": "ui"},
         "role": "operator",
         "scopes": ["operator.admin"],
@@ -84,19 +84,19 @@ def connect_params(token: str | None = None, *, wire: int = 4, **others: Any) ->
 
 
 @contextmanager
-def dialled(server: RunningServer, path: str = "/", **options: Any) -> Iterator[Client]:
-    """A socket that heard the challenge and said nothing yet."""
+def open_connection(server: RunningServer, path: str = "/", **options: Any) -> Iterator[Client]:
+    """Open a socket and receive the challenge."""
     url = server.url.replace("http", "ws", 1) + path
     with connect(url, max_size=2**26, compression=None, ping_interval=None, **options) as socket:
         client = Client(socket)
-        challenge = client.hear()
+        challenge = client.receive()
         assert challenge["event"] == "connect.challenge"
         yield client
 
 
 @contextmanager
 def connected(server: RunningServer, token: str, **params: Any) -> Iterator[Client]:
-    with dialled(server) as client:
+    with open_connection(server) as client:
         answer = client.connect(token=token, **params)
         assert answer["ok"], answer
         client.hello = answer["payload"]

@@ -12,7 +12,7 @@ TOKEN = "the-token-of-the-setting"
 
 @pytest.fixture(scope="package")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    """A gateway whose ticks come twice a second and whose handshakes end after two."""
+    """A gateway with two ticks a second and a handshake timeout of two seconds."""
     with running_server(
         tmp_path_factory.mktemp("rpc"),
         DJANGO_SETTINGS_MODULE="tests.agents.rpc.server_settings",
@@ -23,14 +23,14 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 
 @pytest.fixture(scope="package")
 def tokens(server: RunningServer) -> dict[str, str]:
-    """A token for each of these users, the names of two of whom say what theirs may do."""
-    made = server.manage("shell", "--no-imports", "--command", _MAKE)
-    assert made.returncode == 0, made.stderr
-    found: dict[str, str] = json.loads(made.stdout)
-    return found
+    """A token for each of these users. Those of `reader` and `writer` have restricted scopes."""
+    process = server.manage("shell", "--no-imports", "--command", _CREATE_TOKENS)
+    assert process.returncode == 0, process.stderr
+    tokens_by_user: dict[str, str] = json.loads(process.stdout)
+    return tokens_by_user
 
 
-_MAKE = """
+_CREATE_TOKENS = """
 import json
 from accounts import services, tokens
 from accounts.audit import Actor

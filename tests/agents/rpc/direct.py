@@ -1,4 +1,4 @@
-"""Methods called as a socket calls them, without a socket."""
+"""Calls of RPC methods without a socket."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ ACTOR = Actor.command("tests")
 NOON_MS = 1_781_172_000_000  # 2026-06-11T10:00:00Z
 
 
-def of(person: Person) -> TokenPrincipal:
-    """A token of the person's own."""
+def of_user(person: Person) -> TokenPrincipal:
+    """Return the principal of a new token of the person."""
     user = MemoryUser.objects.get(pk=person.user_pk)
     return tokens.authenticate(tokens.issue("own", user=user, actor=ACTOR).plaintext)
 
@@ -35,7 +35,7 @@ def of_operator() -> TokenPrincipal:
 
 
 def call(principal: TokenPrincipal, method: str, **params: Any) -> Any:
-    """Errors: `Failure`."""
+    """Call a method. Raises: `Failure`."""
     return methods.call(Peer(principal, (ADMIN,), 4), Request("1", method, params))
 
 
@@ -61,7 +61,7 @@ def texts(principal: TokenPrincipal, **params: Any) -> list[str]:
 
 
 def row(person: Person, text: str, at_ms: int, **fields: Any) -> Memory:
-    """A memory that was made at a time of the test's choice, counted like any other."""
+    """Insert a memory with a given time."""
     session, _ = Session.objects.get_or_create(
         user_id=person.user_pk,
         session_id=fields.pop("session_id", "chat:c1"),

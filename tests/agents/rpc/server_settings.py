@@ -1,4 +1,4 @@
-"""The gateway's own settings for a server whose sockets have little time and many requests."""
+"""Settings of a server with short socket timeouts and without rate limits."""
 
 from memory_gateway.settings import *  # noqa: F403
 

@@ -1,4 +1,4 @@
-"""As `server_settings`, with ticks that a busy machine keeps up with."""
+"""`server_settings` with a longer interval of ticks, for busy machines."""
 
 from tests.agents.rpc.server_settings import *  # noqa: F403
 

@@ -1,4 +1,4 @@
-"""`memory.admin.*` but the dashboard: field by field as the plugin's document has it."""
+"""The methods `memory.admin.*`, except the dashboard, as specified by the plugin."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from memories.models import Tombstone
 from memories.services import decisions
 from memories.services.lookup import MemoryRef
 from store.models import Memory
-from tests.agents.rpc.direct import ACTOR, NOON_MS, add, call, listed, of, of_operator, refusal, row, texts
+from tests.agents.rpc.direct import ACTOR, NOON_MS, add, call, listed, of_operator, of_user, refusal, row, texts
 from tests.conftest import Person
 from tests.memories.calls import say, search
 from tests.memories.calls import texts as found_texts
@@ -21,7 +21,7 @@ from tests.stub_upstream import StubUpstream
 
 pytestmark = pytest.mark.django_db
 
-EVERYWHERE = {"scope": ["all_user_memory"]}
+ALL_MEMORIES = {"scope": ["all_user_memory"]}
 NO_AGENT = "缺少 agentId：请先选择 Agent"
 USER = ["user_memory_fact", "user_memory_preference", "user_memory_decision"]
 SELF = ["self_improving_learnings", "self_improving_errors", "self_improving_feature_requests"]
@@ -45,8 +45,8 @@ def refused(status: int, message: str) -> dict[str, Any]:
 # --- config and facets -----------------------------------------------------------------------------------------------
 
 
-def test_config_is_the_documents_own(alice: Person) -> None:
-    config = call(of(alice), "memory.admin.config")
+def test_config_has_the_specified_values(alice: Person) -> None:
+    config = call(of_user(alice), "memory.admin.config")
     assert (config["enableFullContextMemory"], config["enableSelfImprovingMemory"]) == (True, True)
     assert config["tabCategories"] == {"user": USER, "self": SELF, "full": FULL}
     assert len(config["categoryLabelsZh"]) == 13
@@ -65,26 +65,28 @@ def test_config_is_the_documents_own(alice: Person) -> None:
     }
 
 
-def test_what_is_switched_off_has_an_empty_tab(alice: Person, settings: Any) -> None:
+def test_a_disabled_kind_has_an_empty_tab(alice: Person, settings: Any) -> None:
     settings.MEMORY_GATEWAY_SELF_IMPROVING_MEMORY = False
     settings.MEMORY_GATEWAY_FULL_CONTEXT_MEMORY = False
-    config = call(of(alice), "memory.admin.config")
+    config = call(of_user(alice), "memory.admin.config")
     assert (config["enableFullContextMemory"], config["enableSelfImprovingMemory"]) == (False, False)
     assert config["tabCategories"] == {"user": USER, "self": [], "full": []}
     assert config["memoryTypeFilterOptions"]["full"] == []
     assert len(config["categoryLabelsZh"]) == 13
     nothing = {"items": [], "total": 0, "page": 1, "pageSize": 100}
     for tab in ("self", "full"):
-        assert call(of(alice), "memory.admin.list", agentId="main", tab=tab, page=7, limit=3, category="x") == nothing
-        assert refusal(of(alice), "memory.admin.list", tab=tab) == refused(400, NO_AGENT)
+        assert (
+            call(of_user(alice), "memory.admin.list", agentId="main", tab=tab, page=7, limit=3, category="x") == nothing
+        )
+        assert refusal(of_user(alice), "memory.admin.list", tab=tab) == refused(400, NO_AGENT)
     for category in (*SELF, *FULL):
-        answer = refusal(of(alice), "memory.admin.add", agentId="main", text="x", category=category)
+        answer = refusal(of_user(alice), "memory.admin.add", agentId="main", text="x", category=category)
         assert answer == refused(400, "invalid or disabled category")
 
 
-def test_facets_are_sorted_by_code_unit_and_each_named_once(alice: Person, bob: Person) -> None:
+def test_facets_are_sorted_and_unique(alice: Person, bob: Person) -> None:
     for person, agent in ((alice, "main"), (bob, "main"), (bob, "Zoe"), (alice, "ada")):
-        add(of(person), f"of {agent}", agent=agent)
+        add(of_user(person), f"of {agent}", agent=agent)
     say(alice, "chat:你好", "a message of no agent")
     assert call(of_operator(), "memory.admin.facets", tab="self") == {
         "agents": ["(shared)", "Zoe", "ada", "main"],
@@ -92,15 +94,15 @@ def test_facets_are_sorted_by_code_unit_and_each_named_once(alice: Person, bob: 
     }
 
 
-def test_what_is_no_agents_is_shown_as_the_shared_ones(alice: Person, bob: Person) -> None:
-    """The plugin's panel asks for an agent always, and sends an item's own agent back to delete it."""
-    principal = of(alice)
+def test_memories_without_an_agent_are_listed_as_shared(alice: Person, bob: Person) -> None:
+    """The plugin's panel always requests an agent, and sends the agent of an item to delete it."""
+    principal = of_user(alice)
     say(alice, "chat:c1", "Tea without sugar, please")
     added = add(principal, "for all of her agents", agent="(shared)")
     assert Memory.objects.get(memory_id=added).agent_id == ""
-    add(of(bob), "an agent's own")
+    add(of_user(bob), "an agent's own")
     assert call(principal, "memory.admin.facets")["agents"] == ["(shared)"]
-    assert call(of(bob), "memory.admin.facets")["agents"] == ["main"]
+    assert call(of_user(bob), "memory.admin.facets")["agents"] == ["main"]
     assert texts(principal) == []
     [item] = listed(principal, agentId="(shared)")
     assert (item["id"], item["agentId"]) == (added, "(shared)")
@@ -114,8 +116,9 @@ def test_what_is_no_agents_is_shown_as_the_shared_ones(alice: Person, bob: Perso
 
 
 def test_an_item_has_the_documents_fields(alice: Person) -> None:
-    memory_id = add(of(alice), "喝茶不加糖")
-    page = call(of(alice), "memory.admin.list", agentId="main")
+    add(of_user(alice), "an earlier one of the same session", category=SELF[0])
+    memory_id = add(of_user(alice), "喝茶不加糖")
+    page = call(of_user(alice), "memory.admin.list", agentId="main", tab="user")
     [item] = page.pop("items")
     assert page == {"total": 1, "page": 1, "pageSize": 100}
     assert isinstance(item.pop("createdAt"), int)
@@ -132,52 +135,60 @@ def test_an_item_has_the_documents_fields(alice: Person) -> None:
     }
 
 
-def test_what_was_never_weighed_has_the_plugins_own_weight(alice: Person) -> None:
+def test_a_memory_without_importance_has_the_default(alice: Person) -> None:
     row(alice, "unweighed", NOON_MS)
-    assert listed(of(alice), tab="full")[0]["importance"] == 0.7
+    assert listed(of_user(alice), tab="full")[0]["importance"] == 0.7
 
 
 @pytest.mark.parametrize("agent", [None, "", "  ", 7, ["main"]])
 def test_a_list_needs_an_agent(alice: Person, agent: Any) -> None:
-    assert refusal(of(alice), "memory.admin.list", agentId=agent) == refused(400, NO_AGENT)
+    assert refusal(of_user(alice), "memory.admin.list", agentId=agent) == refused(400, NO_AGENT)
 
 
-def test_a_tab_shows_its_categories_and_an_unknown_one_is_the_users(alice: Person) -> None:
+def test_a_tab_lists_its_categories_and_an_unknown_tab_those_of_the_user_tab(alice: Person) -> None:
     for category in (*USER, *SELF, *FULL):
-        add(of(alice), category, category=category)
-    assert set(texts(of(alice), tab="user")) == set(USER)
-    assert set(texts(of(alice), tab="self")) == set(SELF)
-    assert set(texts(of(alice), tab="full")) == set(FULL)
+        add(of_user(alice), category, category=category)
+    assert set(texts(of_user(alice), tab="user")) == set(USER)
+    assert set(texts(of_user(alice), tab="self")) == set(SELF)
+    assert set(texts(of_user(alice), tab="full")) == set(FULL)
     for tab in ("nothing", None, 7):
-        assert set(texts(of(alice), tab=tab)) == set(USER)
+        assert set(texts(of_user(alice), tab=tab)) == set(USER)
 
 
-def test_filters_narrow(alice: Person) -> None:
+def test_filters_restrict_the_list(alice: Person) -> None:
     for hour, name in enumerate(("first", "second", "third")):
         row(alice, name, NOON_MS + hour * 3_600_000, session_id=f"chat:{name}", category=USER[hour])
-    add(of(alice), "another agent's", agent="helper")
-    assert texts(of(alice)) == ["third", "second", "first"]
-    assert texts(of(alice), sortDesc=False) == texts(of(alice), sortDesc="false") == ["first", "second", "third"]
-    assert texts(of(alice), sortDesc="x") == ["third", "second", "first"]
-    assert texts(of(alice), sessionId="chat:second") == ["second"]
-    assert texts(of(alice), category="user_memory_fact") == ["first"]
-    assert texts(of(alice), timeFrom="2026-06-11T11:00:00Z") == ["third", "second"]
-    assert texts(of(alice), timeTo="2026-06-11T11:00:00.000Z") == ["second", "first"]
-    assert texts(of(alice), timeFrom=NOON_MS, timeTo=NOON_MS) == ["first"]
-    assert texts(of(alice), timeFrom="2026-06-11T18:00:00+08:00", timeTo="2026-06-11T10:00:00") == ["first"]
-    assert len(texts(of(alice), timeFrom="yesterday", timeTo={})) == 3
+    add(of_user(alice), "another agent's", agent="helper")
+    assert texts(of_user(alice)) == ["third", "second", "first"]
+    assert (
+        texts(of_user(alice), sortDesc=False) == texts(of_user(alice), sortDesc="false") == ["first", "second", "third"]
+    )
+    assert texts(of_user(alice), sortDesc="x") == ["third", "second", "first"]
+    assert texts(of_user(alice), sessionId="chat:second") == ["second"]
+    assert texts(of_user(alice), category="user_memory_fact") == ["first"]
+    assert texts(of_user(alice), timeFrom="2026-06-11T11:00:00Z") == ["third", "second"]
+    assert texts(of_user(alice), timeTo="2026-06-11T11:00:00.000Z") == ["second", "first"]
+    assert texts(of_user(alice), timeFrom=NOON_MS, timeTo=NOON_MS) == ["first"]
+    assert texts(of_user(alice), timeFrom="2026-06-11T18:00:00+08:00", timeTo="2026-06-11T10:00:00") == ["first"]
+    assert len(texts(of_user(alice), timeFrom="yesterday", timeTo={})) == 3
+
+
+@pytest.mark.parametrize("value", [[], {}, [False]])
+def test_a_sort_order_that_is_not_a_boolean_is_refused(alice: Person, value: object) -> None:
+    answer = refusal(of_user(alice), "memory.admin.list", agentId="main", tab="user", sortDesc=value)
+    assert answer["error"] == {"code": "INVALID_REQUEST", "message": "sortDesc must be true or false"}
 
 
 @pytest.mark.parametrize(("tab", "category"), [("user", SELF[0]), ("self", USER[0]), ("full", "full_context_memory")])
 def test_a_category_of_another_tab_is_refused(alice: Person, tab: str, category: str) -> None:
-    answer = refusal(of(alice), "memory.admin.list", agentId="main", tab=tab, category=category)
+    answer = refusal(of_user(alice), "memory.admin.list", agentId="main", tab=tab, category=category)
     assert answer == refused(400, "category 与当前 Tab 不匹配")
 
 
 def test_pages_are_numbered(alice: Person) -> None:
     for number in range(7):
         row(alice, str(number), NOON_MS + number, category=USER[0])
-    pages = [call(of(alice), "memory.admin.list", agentId="main", page=page, limit=3) for page in (1, 2, 3, 4)]
+    pages = [call(of_user(alice), "memory.admin.list", agentId="main", page=page, limit=3) for page in (1, 2, 3, 4)]
     assert [[item["text"] for item in page["items"]] for page in pages] == [
         ["6", "5", "4"],
         ["3", "2", "1"],
@@ -188,7 +199,7 @@ def test_pages_are_numbered(alice: Person) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "page", "size"),
+    ("page_params", "page", "size"),
     [
         ({}, 1, 100),
         ({"page": 0, "limit": 0}, 1, 100),
@@ -199,13 +210,17 @@ def test_pages_are_numbered(alice: Person) -> None:
         ({"page": float("inf"), "limit": []}, 1, 100),
     ],
 )
-def test_odd_numbers_of_pages_are_read_kindly(alice: Person, given: dict[str, Any], page: int, size: int) -> None:
-    answer = call(of(alice), "memory.admin.list", agentId="main", **given)
+def test_invalid_page_numbers_fall_back_to_defaults(
+    alice: Person, page_params: dict[str, Any], page: int, size: int
+) -> None:
+    answer = call(of_user(alice), "memory.admin.list", agentId="main", **page_params)
     assert (answer["page"], answer["pageSize"]) == (page, size)
 
 
-def test_a_page_costs_the_same_for_any_number_of_memories(alice: Person, django_assert_num_queries: Any) -> None:
-    principal = of(alice)
+def test_a_page_takes_the_same_statements_for_any_number_of_memories(
+    alice: Person, django_assert_num_queries: Any
+) -> None:
+    principal = of_user(alice)
     for number in range(12):
         row(alice, str(number), NOON_MS + number, batch_id=f"b{number // 3}")
         if number in {2, 11}:
@@ -218,7 +233,7 @@ def test_a_page_costs_the_same_for_any_number_of_memories(alice: Person, django_
 
 @pytest.fixture
 def turns(alice: Person) -> Person:
-    """Four turns of three, said in turn in two sessions, and two memories of no turn."""
+    """Four turns of three memories, interleaved in two sessions, and two memories without a turn."""
     for number in range(12):
         turn = number % 2 + 2 * (number // 6)
         row(alice, f"{turn}{number}", NOON_MS + number, batch_id=f"batch-{turn}", seq=number)
@@ -228,31 +243,33 @@ def turns(alice: Person) -> Person:
 
 
 def pages_of(person: Person, size: int, **params: Any) -> Iterator[list[dict[str, Any]]]:
-    total = call(of(person), "memory.admin.list", agentId="main", tab="full", limit=size, **params)["total"]
+    total = call(of_user(person), "memory.admin.list", agentId="main", tab="full", limit=size, **params)["total"]
     for page in range(1, -(-total // size) + 1):
-        yield listed(of(person), tab="full", limit=size, page=page, **params)
+        yield listed(of_user(person), tab="full", limit=size, page=page, **params)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 7, 14, 100])
 @pytest.mark.parametrize("descending", [True, False])
-def test_no_turn_is_cut_and_every_memory_is_on_one_page(turns: Person, size: int, descending: bool) -> None:
+def test_every_memory_is_on_one_page_and_turns_are_complete(turns: Person, size: int, descending: bool) -> None:
     pages = list(pages_of(turns, size, sortDesc=descending))
-    shown = [item["text"] for page in pages for item in page]
-    assert len(shown) == len(set(shown)) == 14
+    texts_shown = [item["text"] for page in pages for item in page]
+    assert len(texts_shown) == len(set(texts_shown)) == 14
     for page in pages:
         batches = [item.get("batchId", "") for item in page]
-        assert batches == sorted(batches, key=batches.index)  # each together
-        assert "" not in batches[: len(batches) - batches.count("")]  # those of no turn come last
+        assert batches == sorted(batches, key=batches.index)  # each batch is contiguous
+        assert "" not in batches[: len(batches) - batches.count("")]  # memories without a turn are last
         for batch in set(batches) - {""}:
             inside = [item for item in page if item.get("batchId") == batch]
             assert len(inside) == 3
             assert inside == sorted(inside, key=lambda item: (item["createdAt"], item["seqInBatch"]))
 
 
-def test_turns_stand_in_the_order_of_time(turns: Person) -> None:
-    newest_first = list(dict.fromkeys(item.get("batchId") for item in listed(of(turns), tab="full")))
+def test_turns_are_ordered_by_time(turns: Person) -> None:
+    newest_first = list(dict.fromkeys(item.get("batchId") for item in listed(of_user(turns), tab="full")))
     assert newest_first == ["batch-3", "batch-2", "batch-1", "batch-0", None]
-    oldest_first = list(dict.fromkeys(item.get("batchId") for item in listed(of(turns), tab="full", sortDesc=False)))
+    oldest_first = list(
+        dict.fromkeys(item.get("batchId") for item in listed(of_user(turns), tab="full", sortDesc=False))
+    )
     assert oldest_first == ["batch-0", "batch-1", "batch-2", "batch-3", None]
 
 
@@ -270,19 +287,21 @@ def test_turns_stand_in_the_order_of_time(turns: Person) -> None:
         ({"agentId": "main", "text": "x", "category": "full_context_memory"}, "invalid or disabled category"),
     ],
 )
-def test_an_addition_is_checked_in_the_documents_order(alice: Person, params: dict[str, Any], message: str) -> None:
-    assert refusal(of(alice), "memory.admin.add", **params) == refused(400, message)
+def test_parameters_of_add_are_checked_in_the_specified_order(
+    alice: Person, params: dict[str, Any], message: str
+) -> None:
+    assert refusal(of_user(alice), "memory.admin.add", **params) == refused(400, message)
     assert not Memory.objects.exists()
 
 
-def test_an_agent_id_that_rest_refuses_is_refused_here(alice: Person) -> None:
-    answer = refusal(of(alice), "memory.admin.add", agentId="../x", text="x", category=USER[0])
+def test_an_invalid_agent_id_is_refused(alice: Person) -> None:
+    answer = refusal(of_user(alice), "memory.admin.add", agentId="../x", text="x", category=USER[0])
     assert answer["payload"]["status"] == 400
     assert answer["payload"]["error"].startswith("agentId must be")
 
 
-def test_an_addition_answers_with_its_row(alice: Person) -> None:
-    answer = call(of(alice), "memory.admin.add", agentId=" main ", text="  tea  ", category=USER[0])
+def test_add_returns_the_new_memory(alice: Person) -> None:
+    answer = call(of_user(alice), "memory.admin.add", agentId=" main ", text="  tea  ", category=USER[0])
     memory = Memory.objects.get()
     assert answer == {"id": memory.memory_id, "createdAt": memory.created_at_ms, "chunkRows": 1}
     assert (memory.user_id, memory.agent_id, memory.text, memory.origin) == (alice.user_pk, "main", "tea", "panel")
@@ -291,28 +310,28 @@ def test_an_addition_answers_with_its_row(alice: Person) -> None:
 
 
 def test_a_long_text_is_cut_to_8000_utf_16_units(alice: Person) -> None:
-    add(of(alice), "a" + "😀" * 5000)
+    add(of_user(alice), "a" + "😀" * 5000)
     assert Memory.objects.get().text == "a" + "😀" * 3999
 
 
 @pytest.mark.parametrize("engine", ["embedded", "upstream"])
-def test_what_was_added_is_found_by_search_in_both_languages(
+def test_added_memories_are_found_in_english_and_chinese(
     alice: Person, engine: str, request: pytest.FixtureRequest
 ) -> None:
     if engine == "upstream":
         request.getfixturevalue("upstream")
-    add(of(alice), "The spare key lies under the flowerpot.")
-    add(of(alice), "会议改到下周三上午十点。", category="self_improving_learnings")
-    assert found_texts(search(alice, "where is the spare key?", **EVERYWHERE))[0].startswith("The spare key")
-    assert found_texts(search(alice, "会议什么时候", **EVERYWHERE))[0].startswith("会议改到")
+    add(of_user(alice), "The spare key lies under the flowerpot.")
+    add(of_user(alice), "会议改到下周三上午十点。", category="self_improving_learnings")
+    assert found_texts(search(alice, "where is the spare key?", **ALL_MEMORIES))[0].startswith("The spare key")
+    assert found_texts(search(alice, "会议什么时候", **ALL_MEMORIES))[0].startswith("会议改到")
 
 
-def test_an_operators_additions_go_to_the_user_openclaw(alice: Person) -> None:
+def test_memories_added_by_operators_belong_to_the_user_openclaw(alice: Person) -> None:
     for text in ("one", "two"):
         add(of_operator(), text)
     assert set(Memory.objects.values_list("user__user_id", flat=True)) == {"openclaw"}
     assert MemoryUser.objects.filter(user_id="openclaw").count() == 1
-    assert texts(of(alice)) == []
+    assert texts(of_user(alice)) == []
 
 
 # --- delete ----------------------------------------------------------------------------------------------------------
@@ -323,75 +342,84 @@ def delete(principal: Any, *pairs: tuple[str, str]) -> int:
     return int(call(principal, "memory.admin.delete", items=items)["deleted"])
 
 
-def test_what_was_deleted_is_gone_from_every_answer_and_can_be_restored(alice: Person) -> None:
-    principal = of(alice)
-    kept, gone = add(principal, "keep the tea"), add(principal, "forget the tea")
-    assert delete(principal, ("main", gone)) == 1
-    assert [item["id"] for item in listed(principal)] == [kept]
-    assert found_texts(search(alice, "tea", **EVERYWHERE)) == ["keep the tea"]
-    assert delete(principal, ("main", gone)) == 0
+def test_a_deleted_memory_is_no_longer_returned_and_can_be_restored(alice: Person) -> None:
+    principal = of_user(alice)
+    kept_id, deleted_id = add(principal, "keep the tea"), add(principal, "forget the tea")
+    assert delete(principal, ("main", deleted_id)) == 1
+    assert [item["id"] for item in listed(principal)] == [kept_id]
+    assert found_texts(search(alice, "tea", **ALL_MEMORIES)) == ["keep the tea"]
+    assert delete(principal, ("main", deleted_id)) == 0
     assert Tombstone.objects.get().actor_kind == "token"
-    decisions.restore(alice.user_pk, MemoryRef(gone), actor=ACTOR)
+    decisions.restore(alice.user_pk, MemoryRef(deleted_id), actor=ACTOR)
     assert set(texts(principal)) == {"keep the tea", "forget the tea"}
 
 
-def test_what_is_not_there_or_another_agents_is_not_counted(alice: Person) -> None:
-    principal = of(alice)
+def test_unknown_memories_and_those_of_other_agents_are_not_counted(alice: Person) -> None:
+    principal = of_user(alice)
     first, second = add(principal, "first"), add(principal, "second", agent="helper")
     assert delete(principal, ("main", first), ("main", first), ("main", second), ("main", "no-uuid"), ("x", "y")) == 1
     assert texts(principal, agentId="helper") == ["second"]
 
 
 @pytest.mark.parametrize("items", [None, [], {}, "x", [{}], [{"agentId": "main"}, {"id": "x"}, 7, None]])
-def test_nothing_to_delete_is_refused(alice: Person, items: Any) -> None:
-    assert refusal(of(alice), "memory.admin.delete", items=items) == refused(400, "items required")
+def test_delete_without_items_is_refused(alice: Person, items: Any) -> None:
+    assert refusal(of_user(alice), "memory.admin.delete", items=items) == refused(400, "items required")
 
 
-def test_too_much_at_once_is_refused(alice: Person) -> None:
+def test_more_than_a_thousand_items_are_refused(alice: Person) -> None:
     items = [{"agentId": "main", "id": str(number)} for number in range(1001)]
-    assert refusal(of(alice), "memory.admin.delete", items=items)["payload"]["status"] == 400
+    assert refusal(of_user(alice), "memory.admin.delete", items=items)["payload"]["status"] == 400
 
 
-def test_a_deletion_that_cannot_be_finished_leaves_everything(alice: Person, upstream: StubUpstream) -> None:
-    principal = of(alice)
+def test_a_failing_deletion_deletes_nothing(alice: Person, upstream: StubUpstream) -> None:
+    principal = of_user(alice)
     added = add(principal, "by hand")
     say(alice, "chat:c1", "not a memory yet", flush=False)
-    waiting = Memory.objects.get(memory_type="unprocessed_message")
-    Memory.objects.filter(pk=waiting.pk).update(agent_id="main")
-    items = [{"agentId": "main", "id": memory_id} for memory_id in (added, waiting.memory_id)]
+    unflushed = Memory.objects.get(memory_type="unprocessed_message")
+    Memory.objects.filter(pk=unflushed.pk).update(agent_id="main")
+    items = [{"agentId": "main", "id": memory_id} for memory_id in (added, unflushed.memory_id)]
     answer = refusal(principal, "memory.admin.delete", items=items)
     assert answer["payload"]["status"] == 409
-    assert "flush its session first" in answer["payload"]["error"]
+    assert "Flush its session first" in answer["payload"]["error"]
     assert texts(principal) == ["by hand"]
 
 
-# --- whose -----------------------------------------------------------------------------------------------------------
+# --- isolation of users ----------------------------------------------------------------------------------------------
 
 
-def test_a_users_token_sees_nothing_of_others_by_any_method(alice: Person, bob: Person) -> None:
+def test_the_token_of_a_user_reveals_nothing_of_others(alice: Person, bob: Person) -> None:
     secret = "the surprise party is on Friday"
-    bobs = [add(of(bob), secret, agent="bobs-agent"), add(of(bob), secret)]
+    bobs = [add(of_user(bob), secret, agent="bobs-agent"), add(of_user(bob), secret)]
     row(bob, secret, NOON_MS, session_id="chat:bobs", batch_id="bobs-batch")
-    mine = of(alice)
-    add(mine, "mine")
+    token_of_alice = of_user(alice)
+    add(token_of_alice, "mine")
     span = {"timeFrom": "2000-01-01", "timeTo": "2100-01-01"}
     answers = [
-        call(mine, "health"),
-        call(mine, "memory.admin.config"),
-        call(mine, "memory.admin.facets"),
-        *(call(mine, "memory.admin.list", agentId=agent, tab=tab, **span) for agent in AGENTS for tab in TABS),
-        *(call(mine, "memory.admin.list", agentId="main", sessionId=session, tab="full") for session in SESSIONS),
-        *(call(mine, "memory.admin.dashboard", agentId=agent, **span) for agent in AGENTS),
-        call(mine, "tools.invoke", tool="memory_recall", args={"query": "surprise party"}, agentId="bobs-agent"),
-        call(mine, "tools.invoke", tool="memory_forget", args={"memoryId": bobs[0]}, agentId="bobs-agent"),
-        call(mine, "tools.invoke", tool="memory_forget", args={"query": secret}),
+        call(token_of_alice, "health"),
+        call(token_of_alice, "memory.admin.config"),
+        call(token_of_alice, "memory.admin.facets"),
+        *(
+            call(token_of_alice, "memory.admin.list", agentId=agent, tab=tab, **span)
+            for agent in AGENTS
+            for tab in TABS
+        ),
+        *(
+            call(token_of_alice, "memory.admin.list", agentId="main", sessionId=session, tab="full")
+            for session in SESSIONS
+        ),
+        *(call(token_of_alice, "memory.admin.dashboard", agentId=agent, **span) for agent in AGENTS),
+        call(
+            token_of_alice, "tools.invoke", tool="memory_recall", args={"query": "surprise party"}, agentId="bobs-agent"
+        ),
+        call(token_of_alice, "tools.invoke", tool="memory_forget", args={"memoryId": bobs[0]}, agentId="bobs-agent"),
+        call(token_of_alice, "tools.invoke", tool="memory_forget", args={"query": secret}),
     ]
     for answer in answers:
         assert not any(word in str(answer) for word in ("surprise", "bobs-batch", "chat:bobs")), answer
-    assert call(mine, "memory.admin.facets")["agents"] == ["main"]
-    assert call(mine, "memory.admin.dashboard", agentId="main", **span)["total"] == 1
-    assert delete(mine, *((agent, memory_id) for agent in AGENTS for memory_id in bobs)) == 0
-    assert len(texts(of(bob))) + len(texts(of(bob), agentId="bobs-agent")) == 2
+    assert call(token_of_alice, "memory.admin.facets")["agents"] == ["main"]
+    assert call(token_of_alice, "memory.admin.dashboard", agentId="main", **span)["total"] == 1
+    assert delete(token_of_alice, *((agent, memory_id) for agent in AGENTS for memory_id in bobs)) == 0
+    assert len(texts(of_user(bob))) + len(texts(of_user(bob), agentId="bobs-agent")) == 2
 
 
 AGENTS = ("main", "bobs-agent")
@@ -399,45 +427,45 @@ TABS = ("user", "self", "full")
 SESSIONS = ("chat:bobs", "manual_insert")
 
 
-def test_an_operators_token_sees_everybody_and_leaves_a_trace(alice: Person, bob: Person) -> None:
-    ids = {person.user_id: add(of(person), f"of {person.user_id}") for person in (alice, bob)}
+def test_the_token_of_an_operator_sees_all_users_and_reads_are_audited(alice: Person, bob: Person) -> None:
+    ids = {person.user_id: add(of_user(person), f"of {person.user_id}") for person in (alice, bob)}
     operator = of_operator()
     assert set(texts(operator)) == {"of alice", "of bob"}
     event = AuditEvent.objects.get(action="memory.list")
     assert (event.actor_kind, event.detail) == ("token", {"users": ["alice", "bob"]})
     assert delete(operator, ("main", ids["alice"])) == 1
     assert texts(operator) == ["of bob"]
-    listed(of(bob))
-    assert AuditEvent.objects.filter(action="memory.list").count() == 2  # one's own reading is nobody's business
+    listed(of_user(bob))
+    assert AuditEvent.objects.filter(action="memory.list").count() == 2  # reads by a user's token are not audited
 
 
 @pytest.mark.parametrize("descending", [True, False])
-def test_two_users_with_a_turn_of_one_name_see_their_own_only(alice: Person, bob: Person, descending: bool) -> None:
+def test_turns_of_two_users_with_the_same_id_are_separate(alice: Person, bob: Person, descending: bool) -> None:
     for number, person in enumerate((alice, bob, alice, bob)):
         row(person, f"{number} of {person.user_id}", NOON_MS + number, batch_id="one name", seq=number)
-    asked = {"tab": "full", "sortDesc": descending}
-    assert texts(of(alice), **asked) == ["0 of alice", "2 of alice"]
-    assert texts(of(bob), **asked) == ["1 of bob", "3 of bob"]
-    everybody = texts(of_operator(), **asked)
-    assert len(everybody) == 4
-    assert [said[-3:] for said in everybody] == (
+    list_params = {"tab": "full", "sortDesc": descending}
+    assert texts(of_user(alice), **list_params) == ["0 of alice", "2 of alice"]
+    assert texts(of_user(bob), **list_params) == ["1 of bob", "3 of bob"]
+    texts_of_all = texts(of_operator(), **list_params)
+    assert len(texts_of_all) == 4
+    assert [said[-3:] for said in texts_of_all] == (
         ["bob", "bob", "ice", "ice"] if descending else ["ice", "ice", "bob", "bob"]
     )
 
 
-def test_two_users_with_the_same_conversation_are_two(alice: Person, bob: Person) -> None:
+def test_sessions_of_two_users_with_the_same_id_are_separate(alice: Person, bob: Person) -> None:
     for person in (alice, bob):
         row(person, f"of {person.user_id}", NOON_MS, session_id="chat:c1")
-    assert texts(of(alice), tab="full", sessionId="chat:c1") == ["of alice"]
+    assert texts(of_user(alice), tab="full", sessionId="chat:c1") == ["of alice"]
     assert len(texts(of_operator(), tab="full", sessionId="chat:c1")) == 2
 
 
-# --- trouble ---------------------------------------------------------------------------------------------------------
+# --- errors ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_database_that_fails_is_said_in_the_plugins_words(alice: Person) -> None:
-    principal = of(alice)
+def test_a_database_error_has_the_shape_of_the_plugin(alice: Person) -> None:
+    principal = of_user(alice)
 
     def broken(*_: Any) -> None:
         raise OperationalError("disk I/O error")

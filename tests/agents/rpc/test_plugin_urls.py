@@ -1,4 +1,4 @@
-"""`/plugins/memory`, where OpenClaw's plugin has its panel, and what once was its HTTP interface."""
+"""`/plugins/memory`, the address of the panel of OpenClaw's plugin, and its removed HTTP API."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.server import RunningServer
 pytestmark = pytest.mark.django_db
 
 SECRET = "the-token-of-the-setting"
-# As the plugin's document shows them.
+# The headers in the specification of the plugin.
 DOCUMENTED = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -39,7 +39,7 @@ CALLS = [
 
 
 @pytest.mark.parametrize("address", PAGES)
-def test_strangers_see_the_page_to_sign_in_with_the_documented_headers(client: Client, address: str) -> None:
+def test_without_a_session_the_sign_in_page_has_the_specified_headers(client: Client, address: str) -> None:
     page = client.get(address)
     assert page.status_code == 200
     assert {name: page.headers[name] for name in DOCUMENTED} == DOCUMENTED
@@ -47,21 +47,21 @@ def test_strangers_see_the_page_to_sign_in_with_the_documented_headers(client: C
 
 
 @pytest.mark.parametrize("address", PAGES)
-def test_operators_see_the_panel_with_the_same_headers(admin_client: Client, address: str) -> None:
+def test_the_panel_has_the_specified_headers(admin_client: Client, address: str) -> None:
     page = admin_client.get(address)
     assert page.status_code == 200
     assert {name: page.headers[name] for name in DOCUMENTED} == DOCUMENTED
     assert 'name="password"' not in page.content.decode()
 
 
-def test_nobody_else_gets_in(client: Client, django_user_model: Any, alice: Person) -> None:
+def test_users_who_are_no_operators_see_the_sign_in_page(client: Client, django_user_model: Any, alice: Person) -> None:
     client.force_login(django_user_model.objects.create_user("helper"))
     assert 'name="password"' in client.get("/plugins/memory").content.decode()
     assert 'name="password"' in alice.client.get("/plugins/memory").content.decode()
 
 
 @pytest.mark.parametrize(("method", "name"), CALLS)
-def test_the_former_interface_is_gone_and_names_its_successor(client: Client, method: str, name: str) -> None:
+def test_the_removed_api_is_410_and_names_its_replacement(client: Client, method: str, name: str) -> None:
     answer = client.generic(method, f"/plugins/memory/api/{name}", b'{"items":[]}', "application/json")
     assert answer.status_code == 410
     assert answer.headers["Content-Type"] == "application/json"
@@ -70,7 +70,7 @@ def test_the_former_interface_is_gone_and_names_its_successor(client: Client, me
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_where_a_token_is_configured_it_comes_first(client: Client, settings: Any, method: str) -> None:
+def test_the_removed_api_requires_the_configured_token(client: Client, settings: Any, method: str) -> None:
     settings.MEMORY_GATEWAY_RPC_TOKEN = SECRET
     address = "/plugins/memory/api/config"
     for wrong in ({}, {"Authorization": "Bearer wrong-token"}, {"Authorization": f"Basic {SECRET}"}):
@@ -87,13 +87,13 @@ def test_where_a_token_is_configured_it_comes_first(client: Client, settings: An
     )
 
 
-def test_an_issued_token_opens_it_too(client: Client, alice: Person) -> None:
+def test_the_removed_api_accepts_issued_tokens(client: Client, alice: Person) -> None:
     issued = tokens.issue("laptop", user=MemoryUser.objects.get(), actor=Actor.command("tests"))
     assert client.get("/plugins/memory/api/config").status_code == 401
     assert client.get(f"/plugins/memory/api/config?token={issued.plaintext}").status_code == 410
 
 
-def test_wrong_tokens_are_counted(client: Client, settings: Any) -> None:
+def test_wrong_tokens_count_as_failures(client: Client, settings: Any) -> None:
     settings.MEMORY_GATEWAY_RPC_TOKEN = SECRET
     settings.FAILED_AUTHENTICATIONS_PER_MINUTE = 7
     statuses = [client.get("/plugins/memory/api/config?token=wrong").status_code for _ in range(9)]
@@ -105,7 +105,7 @@ def test_wrong_tokens_are_counted(client: Client, settings: Any) -> None:
 
 
 @pytest.mark.browser
-def test_an_operator_signs_in_there_and_stays_there(server: RunningServer) -> None:
+def test_signing_in_returns_to_the_plugin_address(server: RunningServer) -> None:
     printed = server.manage("ensure_operator").stdout
     user, password = re.findall(r"(?:user|password) +(\S+)", printed)[-2:]
     with chromium() as browser, open_page(browser) as (page, observed):

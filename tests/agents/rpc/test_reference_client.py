@@ -1,4 +1,4 @@
-"""OpenClaw's own client, `@openclaw/gateway-client` from npm, on both wires."""
+"""OpenClaw's client, `@openclaw/gateway-client` from npm, with both protocol versions."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def packages() -> Path:
 
 
 class Node:
-    """The client's process and what it says."""
+    """The process of the client and the lines that it prints."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
         self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
-        self.said: list[dict[str, Any]] = []
+        self.lines: list[dict[str, Any]] = []
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self) -> None:
@@ -56,24 +56,24 @@ class Node:
         for line in self._process.stdout:
             self._lines.put(line)
 
-    def until(self, what: str, seconds: float = 60.0) -> list[dict[str, Any]]:
-        """All that was said up to and with a line of this kind."""
-        heard: list[dict[str, Any]] = []
-        while not heard or heard[-1]["what"] != what:
+    def read_until(self, kind: str, seconds: float = 60.0) -> list[dict[str, Any]]:
+        """Return the lines up to and including the next one of this kind."""
+        received: list[dict[str, Any]] = []
+        while not received or received[-1]["what"] != kind:
             try:
-                heard.append(json.loads(self._lines.get(timeout=seconds)))
+                received.append(json.loads(self._lines.get(timeout=seconds)))
             except queue.Empty:
-                pytest.fail(f"no {what!r} after {heard} (exit code {self._process.poll()})")
-        self.said += heard
-        return heard
+                pytest.fail(f"no {kind!r} after {received} (exit code {self._process.poll()})")
+        self.lines += received
+        return received
 
-    def kinds(self, what: str) -> list[dict[str, Any]]:
-        return [line for line in self.said if line["what"] == what]
+    def kinds(self, kind: str) -> list[dict[str, Any]]:
+        return [line for line in self.lines if line["what"] == kind]
 
 
 @contextlib.contextmanager
 def node(packages: Path, server: RunningServer, wire: int, idle_ms: int) -> Iterator[Node]:
-    script = packages / f"client-{os.getpid()}-{wire}.mjs"  # modules are looked for beside the script
+    script = packages / f"client-{os.getpid()}-{wire}.mjs"  # Node searches modules next to the script
     shutil.copy(NODE / "client.mjs", script)
     url = server.url.replace("http", "ws", 1)
     command = ["node", str(script), url, TOKEN, str(wire), str(idle_ms), json.dumps(CALLS)]
@@ -86,10 +86,10 @@ def node(packages: Path, server: RunningServer, wire: int, idle_ms: int) -> Iter
 
 
 def check_calls(client: Node, wire: int) -> None:
-    hello = client.until("hello")[-1]
+    hello = client.read_until("hello")[-1]
     assert hello["isValid"]
     assert hello["hello"]["protocol"] == wire
-    client.until("idle")
+    client.read_until("idle")
     answers = {line["method"]: line["payload"] for line in client.kinds("answer")}
     refusals = {line["method"]: line for line in client.kinds("refused")}
     assert set(answers) | set(refusals) == set(hello["hello"]["features"]["methods"]) | REFUSED
@@ -101,14 +101,14 @@ def check_calls(client: Node, wire: int) -> None:
 
 
 def check_restart(client: Node) -> None:
-    assert client.until("again")[-1]["health"]["ok"]
+    assert client.read_until("again")[-1]["health"]["ok"]
     assert client.kinds("close")[0]["code"] == 1012
     assert {line["event"] for line in client.kinds("event")} >= {"tick", "shutdown"}
     for unwanted in ("unexpected frame", "gap", "paused"):
         assert client.kinds(unwanted) == []
 
 
-def test_it_connects_calls_everything_hears_ticks_and_outlives_a_restart(packages: Path, tmp_path: Path) -> None:
+def test_the_client_calls_every_method_and_survives_a_restart(packages: Path, tmp_path: Path) -> None:
     settings = {"DJANGO_SETTINGS_MODULE": "tests.agents.rpc.slow_ticks", "MEMORY_GATEWAY_RPC_TOKEN": TOKEN}
     with contextlib.ExitStack() as stack:
         server = stack.enter_context(running_server(tmp_path, **settings))
@@ -116,7 +116,7 @@ def test_it_connects_calls_everything_hears_ticks_and_outlives_a_restart(package
         for wire, client in clients.items():
             check_calls(client, wire)
         for client in clients.values():
-            idle = client.until("waiting")
+            idle = client.read_until("waiting")
             assert len([line for line in idle if line.get("event") == "tick"]) >= 3
             assert client.kinds("close") == []
         server.restart()

@@ -1,4 +1,4 @@
-"""What a connected client may say, and what it hears."""
+"""Requests and responses of a connected client."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.agents.rpc.conftest import TOKEN
 from tests.server import RunningServer
 
 ADMIN, WRITE, READ = "operator.admin", "operator.write", "operator.read"
-# Who may call what. A method without a line here fails.
+# The required scope of each method. A method without a line fails a test.
 SCOPES = {
     "health": READ,
     "memory.admin.config": ADMIN,
@@ -24,22 +24,22 @@ SCOPES = {
     "memory.admin.add": ADMIN,
     "tools.invoke": WRITE,
 }
-ENOUGH = {READ: {READ, WRITE, ADMIN}, WRITE: {WRITE, ADMIN}, ADMIN: {ADMIN}}
+SUFFICIENT = {READ: {READ, WRITE, ADMIN}, WRITE: {WRITE, ADMIN}, ADMIN: {ADMIN}}
 
 
-def test_the_table_names_every_method_and_no_other(server: RunningServer) -> None:
+def test_the_table_names_every_method(server: RunningServer) -> None:
     assert {name: method.scope for name, method in METHODS.items()} == SCOPES
     with connected(server, TOKEN) as client:
         assert set(client.hello["features"]["methods"]) == set(SCOPES)
 
 
 @pytest.mark.parametrize("granted", [READ, WRITE, ADMIN, None])
-def test_a_method_is_for_those_who_have_its_scope(server: RunningServer, granted: str | None) -> None:
+def test_a_method_requires_its_scope(server: RunningServer, granted: str | None) -> None:
     with connected(server, TOKEN, scopes=[granted] if granted else []) as client:
         for name, scope in SCOPES.items():
-            answer = client.ask(name, {})
+            answer = client.request(name, {})
             is_forbidden = not answer["ok"] and answer["error"]["code"] == "FORBIDDEN"
-            assert is_forbidden == (granted not in ENOUGH[scope]), name
+            assert is_forbidden == (granted not in SUFFICIENT[scope]), name
             if is_forbidden:
                 assert answer["error"]["message"] == f"missing scope: {scope}"
                 assert answer["error"]["details"] == {
@@ -49,16 +49,18 @@ def test_a_method_is_for_those_who_have_its_scope(server: RunningServer, granted
                 }
 
 
-def test_who_may_not_ask_hears_nothing_of_what_there_is(server: RunningServer, tokens: dict[str, str]) -> None:
+def test_without_scope_known_and_unknown_methods_get_the_same_error(
+    server: RunningServer, tokens: dict[str, str]
+) -> None:
     with connected(server, tokens["reader"], scopes=[READ]) as client:
-        known, unknown = client.ask("memory.admin.list"), client.ask("memory.admin.nothing")
+        known, unknown = client.request("memory.admin.list"), client.request("memory.admin.nothing")
         assert known["error"] == unknown["error"]
         assert client.is_alive()
 
 
-def test_an_unknown_method_is_named(server: RunningServer) -> None:
+def test_an_unknown_method_is_named_in_the_error(server: RunningServer) -> None:
     with connected(server, TOKEN) as client:
-        answer = client.ask("status")
+        answer = client.request("status")
         assert answer == {
             "type": "res",
             "id": answer["id"],
@@ -73,7 +75,7 @@ def test_params_may_be_absent(server: RunningServer, params: Any) -> None:
     frame = {"type": "req", "id": "h", "method": "health"}
     with connected(server, TOKEN) as client:
         client.send(frame if params == "absent" else {**frame, "params": params})
-        answer = client.hear_response("h")
+        answer = client.receive_response("h")
         assert set(answer) == {"type", "id", "ok", "payload"}
         assert set(answer["payload"]) == {"ok", "ts", "durationMs"}
 
@@ -96,51 +98,51 @@ BAD_FRAMES: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("frame", "answered_to"), BAD_FRAMES)
-def test_a_frame_that_is_no_request_is_answered(server: RunningServer, frame: Any, answered_to: str) -> None:
+@pytest.mark.parametrize(("frame", "response_id"), BAD_FRAMES)
+def test_an_invalid_frame_gets_an_error_response(server: RunningServer, frame: Any, response_id: str) -> None:
     with connected(server, TOKEN) as client:
         client.send(json.dumps(frame))
-        answer = client.hear_response(answered_to)
+        answer = client.receive_response(response_id)
         assert answer["error"]["code"] == "INVALID_REQUEST"
         assert answer["error"]["message"].startswith("invalid request frame: ")
         assert client.is_alive()
 
 
-@pytest.mark.parametrize("said", ["", "hello", "{", b"\xff\x00", '{"a":'])
-def test_what_is_no_json_is_passed_over(server: RunningServer, said: str | bytes) -> None:
+@pytest.mark.parametrize("sent", ["", "hello", "{", b"\xff\x00", '{"a":'])
+def test_messages_that_are_not_json_are_ignored(server: RunningServer, sent: str | bytes) -> None:
     with connected(server, TOKEN) as client:
-        client.send(said)
+        client.send(sent)
         assert client.is_alive()
 
 
-def test_deep_nesting_is_refused_before_it_is_built(server: RunningServer) -> None:
+def test_too_deep_nesting_is_refused_before_parsing(server: RunningServer) -> None:
     with connected(server, TOKEN) as client:
         client.send(
             '{"type":"req","id":"d","method":"health","params":' + '{"a":' * 100_000 + "1" + "}" * 100_000 + "}"
         )
-        assert "nested deeper" in client.hear_response("invalid")["error"]["message"]
+        assert "nested deeper" in client.receive_response("invalid")["error"]["message"]
         assert client.is_alive()
 
 
-def test_a_request_may_come_in_pieces_or_as_bytes(server: RunningServer) -> None:
+def test_a_request_may_be_fragmented_or_binary(server: RunningServer) -> None:
     frame = json.dumps({"type": "req", "id": "p", "method": "health"})
     with connected(server, TOKEN) as client:
         client.socket.send(iter([frame[:10], frame[10:20], frame[20:]]))
-        assert client.hear_response("p")["ok"]
+        assert client.receive_response("p")["ok"]
         client.send(frame.encode())
-        assert client.hear_response("p")["ok"]
+        assert client.receive_response("p")["ok"]
 
 
-def test_many_requests_may_be_under_way(server: RunningServer) -> None:
+def test_many_requests_may_run_concurrently(server: RunningServer) -> None:
     with connected(server, TOKEN) as client:
         for number in range(200):
             client.send({"type": "req", "id": str(number), "method": "memory.admin.facets"})
-        answered = set()
-        while len(answered) < 200:
-            frame = client.hear()
+        answered_ids = set()
+        while len(answered_ids) < 200:
+            frame = client.receive()
             if frame["type"] == "res":
                 assert frame["ok"]
-                answered.add(frame["id"])
+                answered_ids.add(frame["id"])
 
 
 @pytest.mark.parametrize(("text", "query"), [("The tax number is 4711", "tax number"), ("爱丽丝对花生过敏", "花生")])
@@ -176,21 +178,19 @@ REFUSED_CALLS: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("params", "message"), REFUSED_CALLS)
-def test_a_refused_call_of_a_tool_says_why(
+def test_a_refused_tool_call_has_a_reason(
     server: RunningServer, tokens: dict[str, str], params: dict[str, Any], message: str
 ) -> None:
     with connected(server, tokens["writer"], scopes=["operator.write"]) as client:
-        error = client.ask("tools.invoke", params)["error"]
+        error = client.request("tools.invoke", params)["error"]
     assert (error["code"], error["message"]) == ("INVALID_REQUEST", message)
 
 
-def test_each_request_is_a_line_of_the_log_without_its_parameters(
-    server: RunningServer, tokens: dict[str, str]
-) -> None:
+def test_each_request_is_logged_without_its_parameters(server: RunningServer, tokens: dict[str, str]) -> None:
     token = tokens["logged"]
     with connected(server, token) as client:
-        client.ask("memory.admin.list", {"agentId": "the-secret-agent"})
-        client.ask(f"nothing {token}")
+        client.request("memory.admin.list", {"agentId": "the-secret-agent"})
+        client.request(f"nothing {token}")
     lines = [json.loads(line) for line in server.log.splitlines() if '"method":"RPC"' in line]
     mine = [line for line in lines if line["user_id"] == "logged"]
     assert [(line["path"].split()[0], line["output"]["status"]) for line in mine] == [

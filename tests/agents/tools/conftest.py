@@ -11,7 +11,7 @@ from tests.conftest import Person
 
 
 class Agent:
-    """A person's agent with its tools; each gives the details, `text` is what the model was shown last."""
+    """An agent of a person. Its methods return the details of a result; `text` is the last text for the model."""
 
     def __init__(self, person: Person, agent_id: str = "main") -> None:
         self.caller = Caller(person.owner, agent_id, Actor.command("tests"))

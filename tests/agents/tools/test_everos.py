@@ -1,4 +1,4 @@
-"""The tools with a real EverOS behind them: as under the embedded engine, in both languages."""
+"""The tools with a running EverOS behave as with the embedded engine, in English and Chinese."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.memories.calls import say
 
 pytestmark = pytest.mark.upstream
 
-SECONDS = 60.0
+TIMEOUT_SECONDS = 60.0
 
 
 @pytest.fixture
@@ -25,19 +25,19 @@ def person(everos: EverOS, settings: Any, db: Any) -> Person:
 
 
 def new_person() -> Person:
-    """A user whom earlier runs did not know."""
+    """Create a user that no earlier run has used."""
     return make_person(f"agents.{secrets.token_hex(4)}")
 
 
-def recalled(agent: Agent, query: str) -> list[dict[str, Any]]:
-    """Once EverOS has indexed what it was told."""
-    deadline = time.monotonic() + SECONDS
+def recall_eventually(agent: Agent, query: str) -> list[dict[str, Any]]:
+    """Wait until EverOS has indexed the messages."""
+    deadline = time.monotonic() + TIMEOUT_SECONDS
     while not (found := agent.recall(query)) and time.monotonic() < deadline:
         time.sleep(0.5)
     return found
 
 
-def test_what_is_stored_is_recalled_updated_and_forgotten(person: Person) -> None:
+def test_a_memory_is_stored_recalled_updated_and_forgotten(person: Person) -> None:
     agent = Agent(person)
     for text, query in (("The tax number is 4711", "tax number"), ("爱丽丝对花生过敏", "花生")):
         memory_id = agent.store(text)
@@ -47,10 +47,10 @@ def test_what_is_stored_is_recalled_updated_and_forgotten(person: Person) -> Non
         assert agent.recall(query) == []
 
 
-def test_what_was_said_is_recalled_by_every_agent_with_a_score_and_forgotten_by_its_id(person: Person) -> None:
+def test_messages_are_recalled_by_every_agent_and_forgotten_by_id(person: Person) -> None:
     agent = Agent(person)
     say(person, "chat:c1", "My payment runs through Hamburg")
-    [memory] = recalled(agent, "payment Hamburg")
+    [memory] = recall_eventually(agent, "payment Hamburg")
     assert memory["score"] == 1.0
     assert Agent(person, "helper").ids("payment Hamburg") == {memory["id"]}
     assert Agent(new_person()).recall("payment Hamburg") == []

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from accounts.models import AuditEvent
-from agents.tools.frame import without_recalls
+from agents.tools.results import without_recalled_memories
 from core.errors import InvalidInput
 from memories.models import OverrideRevision
 from store.models import Memory
@@ -17,7 +17,7 @@ from tests.memories.calls import say
 pytestmark = pytest.mark.django_db
 
 
-def test_a_new_memory_is_created_with_its_agent_and_session(agent: Agent) -> None:
+def test_a_new_memory_has_its_agent_and_session(agent: Agent) -> None:
     details = agent.use("memory_store", text="  The tax number is 4711  ")
     assert details["action"] == "created"
     memory = Memory.objects.get(memory_id=details["id"])
@@ -28,41 +28,41 @@ def test_a_new_memory_is_created_with_its_agent_and_session(agent: Agent) -> Non
     assert agent.text == f'Stored: "The tax number is 4711" [id: {details["id"]}]'
 
 
-def test_a_long_text_is_shown_in_part_and_kept_whole(agent: Agent) -> None:
+def test_a_long_text_is_stored_completely_and_previewed(agent: Agent) -> None:
     memory_id = agent.store("word " * 1500)
     assert len(agent.text) < 200
     assert len(Memory.objects.get(memory_id=memory_id).text) == 7499
 
 
 @pytest.mark.parametrize(
-    "again",
+    "repeated_text",
     ["The tax number is 4711", "the  TAX number\nis 4711.", "Ｔｈｅ tax number is ４７１１！"],
 )
-def test_the_same_in_other_letters_updates_and_keeps_the_history(agent: Agent, again: str) -> None:
+def test_the_same_text_in_another_spelling_updates_the_memory(agent: Agent, repeated_text: str) -> None:
     first = agent.store("The tax number is 4711")
-    assert agent.use("memory_store", text=again, importance=0.2) == {"action": "updated", "id": first}
+    assert agent.use("memory_store", text=repeated_text, importance=0.2) == {"action": "updated", "id": first}
     assert agent.text.startswith("Updated: ")
     memory = Memory.objects.get()
-    assert (memory.memory_id, memory.text, memory.importance) == (first, again, 0.2)
+    assert (memory.memory_id, memory.text, memory.importance) == (first, repeated_text, 0.2)
     assert list(OverrideRevision.objects.order_by("number").values_list("text", flat=True)) == [
         "The tax number is 4711",
-        again,
+        repeated_text,
     ]
     assert agent.ids("tax number") == {first}
 
 
-def test_the_very_same_again_changes_nothing(agent: Agent) -> None:
+def test_storing_an_identical_text_again_changes_nothing(agent: Agent) -> None:
     first = agent.store("爱丽丝对花生过敏。")
     assert agent.use("memory_store", text="爱丽丝对花生过敏。") == {"action": "updated", "id": first}
     assert not OverrideRevision.objects.exists()
 
 
-def test_what_is_only_alike_is_a_memory_of_its_own(agent: Agent) -> None:
+def test_similar_texts_are_separate_memories(agent: Agent) -> None:
     texts = ["Alice likes tea", "Alice likes no tea", "Alice likes green tea", "爱丽丝喜欢茶", "爱丽丝不喜欢茶"]
     assert len({agent.store(text) for text in texts}) == len(texts)
 
 
-def test_another_class_another_agent_and_what_was_said_are_not_replaced(agent: Agent, alice: Person) -> None:
+def test_memories_of_other_tabs_and_agents_and_messages_are_not_updated(agent: Agent, alice: Person) -> None:
     text = "Restart the worker after a deployment"
     say(alice, "chat:c1", text)
     ids = {
@@ -71,18 +71,18 @@ def test_another_class_another_agent_and_what_was_said_are_not_replaced(agent: A
         Agent(alice, "other").store(text),
     }
     assert len(ids) == 3
-    assert agent.store(text, category="user_memory_decision") in ids  # the same class
+    assert agent.store(text, category="user_memory_decision") in ids  # the same tab
     assert Memory.objects.count() == 4
 
 
-def test_a_forgotten_memory_is_not_brought_back_by_storing_it_again(agent: Agent) -> None:
+def test_storing_a_forgotten_text_creates_a_new_memory(agent: Agent) -> None:
     first = agent.store("The tax number is 4711")
     agent.use("memory_forget", memoryId=first)
     assert agent.use("memory_store", text="The tax number is 4711")["action"] == "created"
 
 
 @pytest.mark.parametrize(
-    ("text", "kept"),
+    ("text", "expected"),
     [
         ("<relevant-memories>\n1. old\n</relevant-memories>\nNew fact", "New fact"),
         ("Before <knowledge-context source='x'>a\nb</knowledge-context> after", "Before  after"),
@@ -93,38 +93,38 @@ def test_a_forgotten_memory_is_not_brought_back_by_storing_it_again(agent: Agent
         ("a < b, relevant-memories and <b>bold</b> stay", "a < b, relevant-memories and <b>bold</b> stay"),
     ],
 )
-def test_recall_blocks_are_not_stored(agent: Agent, text: str, kept: str | None) -> None:
+def test_framed_memories_are_not_stored(agent: Agent, text: str, expected: str | None) -> None:
     stored = Memory.objects.get(memory_id=agent.store(text)).text
-    assert stored == (kept if kept is not None else "Said  twice .")
+    assert stored == (expected if expected is not None else "Said  twice .")
 
 
 @pytest.mark.parametrize(
     "part", ["<relevant-memories", "< ", "<relevant-memories>", "</relevant-memories", "x" + " " * 99]
 )
-def test_no_text_takes_long(agent: Agent, part: str) -> None:
+def test_removing_framed_memories_takes_linear_time(agent: Agent, part: str) -> None:
     text = part * (1_000_000 // len(part)) + "x"
-    began = time.process_time()
-    assert len(without_recalls(text)) <= len(text)
+    started_at = time.process_time()
+    assert len(without_recalled_memories(text)) <= len(text)
     assert agent.use("memory_forget", memoryId=text)["action"] == "not_found"
-    assert time.process_time() - began < 2
+    assert time.process_time() - started_at < 2
 
 
-def test_a_recalled_answer_stored_again_stores_nothing(agent: Agent) -> None:
+def test_storing_a_recall_result_stores_nothing(agent: Agent) -> None:
     agent.store("The tax number is 4711")
     agent.recall("tax number")
     block = agent.text[agent.text.index("<relevant-memories>") :]
     assert agent.use("memory_store", text=block) == {"error": "missing_param"}
 
 
-def test_a_store_without_text_is_told_so(agent: Agent) -> None:
+def test_a_store_without_text_is_an_error(agent: Agent) -> None:
     for arguments in ({}, {"text": ""}, {"text": None}):
         assert agent.use("memory_store", **arguments) == {"error": "missing_param"}
 
 
-def test_importance_is_brought_into_its_range(agent: Agent) -> None:
-    for asked, kept in ((7, 1.0), (-1, 0.0), ("0.5", 0.5)):
-        memory_id = agent.store(f"importance of {asked}", importance=asked)
-        assert Memory.objects.get(memory_id=memory_id).importance == kept
+def test_importance_is_clamped(agent: Agent) -> None:
+    for given, expected in ((7, 1.0), (-1, 0.0), ("0.5", 0.5)):
+        memory_id = agent.store(f"importance of {given}", importance=given)
+        assert Memory.objects.get(memory_id=memory_id).importance == expected
 
 
 @pytest.mark.parametrize(
@@ -139,13 +139,13 @@ def test_importance_is_brought_into_its_range(agent: Agent) -> None:
         {"text": "x" * 8001},
     ],
 )
-def test_wrong_arguments_are_refused(agent: Agent, arguments: dict[str, Any]) -> None:
+def test_invalid_arguments_are_refused(agent: Agent, arguments: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput):
         agent.use("memory_store", **arguments)
     assert not Memory.objects.exists()
 
 
-def test_classes_that_are_switched_off_are_refused(agent: Agent, settings: Any) -> None:
+def test_categories_of_disabled_kinds_are_refused(agent: Agent, settings: Any) -> None:
     settings.MEMORY_GATEWAY_SELF_IMPROVING_MEMORY = settings.MEMORY_GATEWAY_FULL_CONTEXT_MEMORY = False
     for category, error in (
         ("self_improving_errors", "self_improving_memory_disabled"),
@@ -155,14 +155,14 @@ def test_classes_that_are_switched_off_are_refused(agent: Agent, settings: Any) 
     assert agent.use("memory_store", text="x")["action"] == "created"
 
 
-def test_it_is_audited_without_its_text(agent: Agent) -> None:
+def test_it_is_audited_without_text(agent: Agent) -> None:
     agent.store("The tax number is 4711")
     event = AuditEvent.objects.get(action="memory.add")
     assert "4711" not in str(event.detail)
 
 
-def test_the_same_is_found_among_many_that_say_it_more_often(agent: Agent, alice: Person) -> None:
-    """Ranking puts those first, and so do twenty of another agent's or of what was said."""
+def test_a_duplicate_is_found_among_many_similar_memories(agent: Agent, alice: Person) -> None:
+    """Ranking alone would put the similar memories, and those of other agents, first."""
     for short, longer in (("Tea.", "tea tea tea"), ("喝茶", "喝茶喝茶喝茶")):
         first = agent.store(short)
         for number in range(25):
@@ -174,7 +174,7 @@ def test_the_same_is_found_among_many_that_say_it_more_often(agent: Agent, alice
 @pytest.mark.parametrize(
     "text", ["🎉", "???", "to be or not to be", "-> <-", "的", "see you on 5 May 2026", "May 2026"]
 )
-def test_texts_without_ordinary_words_are_updated_too(agent: Agent, text: str) -> None:
+def test_texts_without_keywords_are_updated_too(agent: Agent, text: str) -> None:
     first = agent.store(text)
     agent.store(f"{text} and more of it")
     assert agent.use("memory_store", text=text) == {"action": "updated", "id": first}

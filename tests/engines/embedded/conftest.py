@@ -1,3 +1,5 @@
+"""Fixtures of the embedded engine's tests: an engine and a stub of a language model."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What the rules recognise in a message where no language model does."""
+"""Extraction rules for gateways without a language model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from engines.embedded.engine import EmbeddedEngine
 from engines.embedded.extraction_rules import category
 from store.models import Memory
 from tests.conftest import Person
-from tests.store.conftest import NOON_MS, remember, said
+from tests.store.conftest import NOON_MS, remember, text_message
 from tests.stub_llm import StubLlm
 
 PREFERENCES = """
@@ -21,7 +21,7 @@ I really don't like crowded places.
 I can't stand loud music in the morning.
 I absolutely love hiking in the rain.
 I'd rather take the train than fly.
-My favourite colour is green.
+My favorite color is green.
 My least favorite food is liver.
 I'm a big fan of old maps.
 I am not fond of long meetings.
@@ -111,7 +111,7 @@ I've been living in Ghent for years.
 我来自四川。
 """.strip().splitlines()
 
-OTHER_WORDS_OF_USERS = """
+OTHER_SENTENCES_OF_USERS = """
 Do you like tea?
 What do you prefer, tea or coffee?
 I'd like to know the time.
@@ -218,7 +218,7 @@ I need a tool for sending faxes.
 缺少发送短信的工具。
 """.strip().splitlines()
 
-OTHER_WORDS_OF_AGENTS = """
+OTHER_SENTENCES_OF_AGENTS = """
 Here is the summary you asked for.
 The tests ran without errors.
 All checks passed, 0 failed.
@@ -246,47 +246,47 @@ TABLE = [
     *[("user", text, "user_memory_preference") for text in PREFERENCES],
     *[("user", text, "user_memory_decision") for text in DECISIONS],
     *[("user", text, "user_memory_fact") for text in FACTS],
-    *[("user", text, "") for text in OTHER_WORDS_OF_USERS],
+    *[("user", text, "") for text in OTHER_SENTENCES_OF_USERS],
     *[("assistant", text, "self_improving_learnings") for text in LESSONS],
     *[("assistant", text, "self_improving_errors") for text in ERRORS],
     *[("assistant", text, "self_improving_feature_requests") for text in FEATURE_REQUESTS],
-    *[("assistant", text, "") for text in OTHER_WORDS_OF_AGENTS],
+    *[("assistant", text, "") for text in OTHER_SENTENCES_OF_AGENTS],
 ]
 
 
-def test_the_table_is_as_large_as_it_says_and_holds_both_languages() -> None:
+def test_the_table_has_two_hundred_sentences_in_two_languages() -> None:
     texts = {text for _, text, _ in TABLE}
     assert len(texts) == len(TABLE) >= 200
     assert min(sum(text.isascii() for text in texts), sum(not text.isascii() for text in texts)) >= 80
 
 
 @pytest.mark.parametrize(("role", "text", "expected"), TABLE)
-def test_a_sentence_is_filed(role: str, text: str, expected: str) -> None:
+def test_the_category_of_a_sentence(role: str, text: str, expected: str) -> None:
     assert category(role, text) == expected
 
 
 @pytest.mark.parametrize("role", ["user", "tool"])
-def test_what_agents_learn_is_learned_by_agents(role: str) -> None:
+def test_only_agents_have_self_improving_categories(role: str) -> None:
     assert not category(role, "The command failed with exit code 2.")
 
 
-def test_what_users_like_is_said_by_users() -> None:
+def test_only_users_have_preferences() -> None:
     assert not category("assistant", "I prefer tea.")
     assert not category("tool", "I prefer tea.")
 
 
-def test_full_width_and_typographic_forms_are_the_same() -> None:
+def test_full_width_and_typographic_forms_are_equivalent() -> None:
     assert category("user", "I can\u2019t stand loud music") == category("user", "我不喜欢吃香菜!") == PREFERENCE
     assert category("user", "ｉ ｐｒｅｆｅｒ ｔｅａ") == PREFERENCE
 
 
-def test_a_long_text_is_none_of_them() -> None:
+def test_a_long_text_has_no_category() -> None:
     assert not category("user", "I prefer tea. " + "And so on. " * 100)
 
 
 @pytest.mark.parametrize("text", ["i " * 299, "i really " * 66, "my my " * 99, "我" * 600, "我的 " * 200, "." * 600,
                                   "error: " * 85, "the user " * 66, "not " * 150, "always a " * 66])  # fmt: skip
-def test_no_text_takes_long(text: str) -> None:
+def test_hostile_texts_are_classified_quickly(text: str) -> None:
     began = time.process_time()
     for role in ("user", "assistant"):
         category(role, text)
@@ -296,18 +296,20 @@ def test_no_text_takes_long(text: str) -> None:
 PREFERENCE = "user_memory_preference"
 
 
-def test_a_message_is_filed_where_it_belongs(engine: EmbeddedEngine, alice: Person, settings: Any) -> None:
+def test_messages_are_stored_with_their_category(engine: EmbeddedEngine, alice: Person, settings: Any) -> None:
     remember(engine, alice.owner, "I prefer tea.", "What about you?")
-    turns = [said("Lesson learned: ask first.", by="main", role="assistant", at=NOON_MS + 7)]
+    turns = [text_message("Lesson learned: ask first.", by="main", role="assistant", at=NOON_MS + 7)]
     engine.add(alice.owner, "chat:c2", turns)
     settings.MEMORY_GATEWAY_SELF_IMPROVING_MEMORY = False
     engine.add(alice.owner, "chat:c3", turns)
-    filed = Memory.objects.order_by("pk").values_list("category", flat=True)
-    assert list(filed) == [
+    categories = Memory.objects.order_by("pk").values_list("category", flat=True)
+    assert list(categories) == [
         PREFERENCE, "full_context_user", "self_improving_learnings", "full_context_assistant",
     ]  # fmt: skip
 
 
-def test_with_a_model_messages_are_filed_by_who_said_them(engine: EmbeddedEngine, alice: Person, llm: StubLlm) -> None:
+def test_with_a_model_messages_get_the_category_of_their_role(
+    engine: EmbeddedEngine, alice: Person, llm: StubLlm
+) -> None:
     remember(engine, alice.owner, "I prefer tea.")
     assert Memory.objects.get().category == "full_context_user"

@@ -1,4 +1,4 @@
-"""A running gateway with a language model: what a caller over REST sees of it."""
+"""A running gateway with a language model, called over REST."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from tests.server import running_server
 from tests.stub_llm import StubLlm, running_llm
 
 
-def until(look: Any, seconds: float = 60.0) -> Any:
+def wait_for(condition: Any, seconds: float = 60.0) -> Any:
     deadline = time.monotonic() + seconds
-    while not (found := look()) and time.monotonic() < deadline:
+    while not (found := condition()) and time.monotonic() < deadline:
         time.sleep(0.1)
     return found
 
@@ -25,44 +25,44 @@ def answer(lines: list[dict[str, Any]]) -> dict[str, Any]:
     return {"memories": [{"kind": "preference", "text": "Ann prefers tea.", "importance": 0.8, "messages": [1]}]}
 
 
-def test_memories_come_after_a_flush_and_agentic_finds_them(tmp_path: Path) -> None:
+def test_memories_are_extracted_after_a_flush_and_found_by_agentic_search(tmp_path: Path) -> None:
     with running_llm() as llm:
         llm.extract, llm.failure = answer, 500
         settings = {"MEMORY_GATEWAY_LLM_BASE_URL": llm.url, "MEMORY_GATEWAY_LLM_MODEL": "stub"}
         with running_server(tmp_path, **settings) as server:
-            check(server.url, llm)
+            check_extraction(server.url, llm)
 
 
-def check(url: str, llm: StubLlm) -> None:
+def check_extraction(url: str, llm: StubLlm) -> None:
     created = requests.post(f"{url}/users", json={"user_id": "ann"}, timeout=10).json()
     headers = {"Authorization": f"Bearer {created['user_key']}"}
 
     def post(path: str, **body: Any) -> Any:
-        answered = requests.post(f"{url}{path}", json={"user_id": "ann", **body}, headers=headers, timeout=30)
-        assert answered.status_code == 200, answered.text
-        return answered.json()
+        response = requests.post(f"{url}{path}", json={"user_id": "ann", **body}, headers=headers, timeout=30)
+        assert response.status_code == 200, response.text
+        return response.json()
 
     def health() -> Any:
         return requests.get(f"{url}/health", timeout=10).json()["backend"]["data"]["llm"]
 
-    def found(method: str) -> Any:
+    def search(method: str) -> Any:
         return post("/memories/search", query="What does Ann drink?", scope=["all_user_memory"], method=method)
 
     message = {"sender_id": "ann", "role": "user", "timestamp": 1_780_000_000_000, "content": "Ann says: tea for me"}
     post("/memories/add", session_id="chat:c1", messages=[message])
-    began = time.monotonic()
+    started = time.monotonic()
     assert post("/memories/flush", session_id="chat:c1")["backend"]["data"]["status"] == "extracted"
-    assert time.monotonic() - began < 3
-    assert until(lambda: health()["status"] == "failing")
-    assert health()["owed"] == 1
-    degraded = found("agentic")
+    assert time.monotonic() - started < 3
+    assert wait_for(lambda: health()["status"] == "failing")
+    assert health()["pending"] == 1
+    degraded = search("agentic")
     assert degraded["meta"]["method"] == "keyword"
-    assert "LLM" in degraded["meta"]["scopes"]["all_user_memory"]["degraded"]
+    assert "language model" in degraded["meta"]["scopes"]["all_user_memory"]["degraded"]
     llm.failure = None
-    assert until(lambda: health() == {"status": "ok", "model": "stub", "owed": 0, "given_up": 0}, 40)
-    answered = found("agentic")
-    assert answered["meta"]["method"] == "agentic"
-    by_type = {one["text"]: one for one in answered["results"]}
+    assert wait_for(lambda: health() == {"status": "ok", "model": "stub", "pending": 0, "given_up": 0}, 40)
+    response = search("agentic")
+    assert response["meta"]["method"] == "agentic"
+    by_type = {one["text"]: one for one in response["results"]}
     assert by_type["Ann prefers tea."]["raw"]["category"] == "user_memory_preference"
     assert by_type["Ann drinks tea."]["memory_type"] == "profile"
     assert by_type["Ann drinks tea."]["score"] is None

@@ -1,5 +1,4 @@
-"""A stand-in upstream for each test, mocked responses where no socket matters, and a client that neither sleeps nor
-throws dice."""
+"""A stub upstream for each test, mocked responses for tests that need no socket, and a client that does not wait."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ import pytest
 import responses
 
 from engines.everos.adapter import EverOSEngine
-from engines.everos.client.client import Client, Options
+from engines.everos.client.client import Client
 from engines.everos.client.resilience import Retry
 from store.types import ContentItem, Message, Owner, Role
 from tests.stub_upstream import StubUpstream
@@ -27,10 +26,10 @@ EVEROS_URL = "http://everos.invalid"
 
 
 class MockedEverOS(responses.RequestsMock):
-    """Responses in the order in which they are given, the last one for ever; `names` are the calls that were made."""
+    """Respond with the given answers in their order, then repeat the last one."""
 
     def answer(self, path: str, *answers: Any, status: int = 200, **options: Any) -> None:
-        """Answer calls below `/api/v1/` with this JSON, or with these bytes."""
+        """Answer calls to a path below `/api/v1/` with JSON objects or bytes."""
         method = responses.GET if path.startswith("tasks/") else responses.POST
         for answer in answers:
             body = {"body": answer} if isinstance(answer, bytes) else {"json": answer}
@@ -39,6 +38,7 @@ class MockedEverOS(responses.RequestsMock):
 
     @property
     def names(self) -> list[str]:
+        """Return the last path segments of the calls received so far."""
         return [str(call.request.url).rpartition("/")[2] for call in self.calls]
 
 
@@ -52,7 +52,7 @@ NOON = 1_781_172_177_000
 
 
 def no_wait(_: float) -> None:
-    """Instead of sleeping."""
+    """Replace `time.sleep`."""
 
 
 def make_client(
@@ -65,7 +65,7 @@ def make_client(
 ) -> Client:
     retry = Retry(attempts=attempts, delay_seconds=0.01, sleep=no_wait, jitter=lambda: 0.0)
     url = stub if isinstance(stub, str) else stub.url
-    return Client(Options(url, timeout_seconds, retry, settle_seconds, clock, no_wait))
+    return Client(url, timeout_seconds=timeout_seconds, retry=retry, settle_seconds=settle_seconds, clock=clock)
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def client(stub: StubUpstream) -> Client:
 
 
 def make_engine(stub: StubUpstream, *, attempts: int = 1, timeout_seconds: float = 5.0) -> EverOSEngine:
-    """`sleep` lets the time of the stand-in pass: nothing there takes any."""
+    """Return an engine that does not wait between checks of the stub."""
     client = make_client(stub, attempts=attempts, timeout_seconds=timeout_seconds)
     return EverOSEngine(client, batch_size=3, sleep=no_wait)
 
@@ -84,6 +84,6 @@ def engine(stub: StubUpstream) -> EverOSEngine:
     return make_engine(stub)
 
 
-def told(owner: Owner, text: str, timestamp_ms: int = NOON, role: Role = "user", sender_id: str = "") -> Message:
-    """A message of the owner, or of an agent."""
+def message_of(owner: Owner, text: str, timestamp_ms: int = NOON, role: Role = "user", sender_id: str = "") -> Message:
+    """Return a message of the owner, or of the agent `sender_id`."""
     return Message(sender_id or owner.user_id, role, timestamp_ms, (ContentItem("text", text=text),))

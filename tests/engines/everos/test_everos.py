@@ -1,4 +1,4 @@
-"""Against a real EverOS: the main job, and the holes of the raw service tried through ours."""
+"""The engine with a real EverOS: adding and searching, and known weaknesses of EverOS that the gateway closes."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ import pytest
 
 from core.errors import EngineRefused, OutcomeUnknown
 from engines.everos.adapter import EverOSEngine
-from engines.everos.client.client import Client, Options
+from engines.everos.client.client import Client
 from engines.everos.client.resilience import Retry
 from store.models import Memory, Session
 from store.types import ContentItem, Hit, Message, SearchRequest, Wording
 from tests.conftest import SHARED, Person, make_person
-from tests.engines.everos.conftest import NOON, told
+from tests.engines.everos.conftest import NOON, message_of
 from tests.everos import EverOS
 from tests.resources.people import eventually
 
 pytestmark = pytest.mark.upstream
 
 INDEXED_SECONDS = 120.0
-"""A new EverOS finds its first memories by keyword only after it has put them into its index, once a minute."""
+"""A new EverOS finds its first memories by keyword only after its indexer ran, once a minute."""
 
 
 @pytest.fixture
 def client(everos: EverOS) -> Client:
-    return Client(Options(everos.url, 60.0, Retry(attempts=2)))
+    return Client(everos.url, timeout_seconds=60.0, retry=Retry(attempts=2))
 
 
 @pytest.fixture
@@ -47,17 +47,17 @@ def bob(db: Any) -> Person:
 
 @pytest.fixture
 def chat() -> str:
-    """A conversation that earlier runs did not know."""
+    """A session id that earlier runs did not use."""
     return f"chat:{secrets.token_hex(6)}"
 
 
 def remember(engine: EverOSEngine, person: Person, session_id: str, *texts: str, **values: Any) -> str:
-    messages = [told(person.owner, text, NOON + number, **values) for number, text in enumerate(texts)]
+    messages = [message_of(person.owner, text, NOON + number, **values) for number, text in enumerate(texts)]
     engine.add(person.owner, session_id, messages)
     return engine.flush(person.owner, session_id).status
 
 
-def ask(engine: EverOSEngine, person: Person, query: str, **values: Any) -> list[Hit]:
+def search_hits(engine: EverOSEngine, person: Person, query: str, **values: Any) -> list[Hit]:
     request = SearchRequest(**{"query": query, "method": "keyword", **values})
     return list(engine.search(person.owner, [request])[0].hits)
 
@@ -67,40 +67,42 @@ def episodes(person: Person) -> list[str]:
 
 
 @pytest.mark.parametrize("method", ["keyword", "vector", "hybrid", "agentic"])
-def test_what_was_said_is_found_by_every_method(engine: EverOSEngine, alice: Person, chat: str, method: Any) -> None:
+def test_a_message_is_found_by_every_method(engine: EverOSEngine, alice: Person, chat: str, method: Any) -> None:
     assert remember(engine, alice, chat, "The invoice is payable within thirty days.") == "extracted"
-    hits = ask(engine, alice, "invoice payable", method=method, session_ids=(chat,))
+    hits = search_hits(engine, alice, "invoice payable", method=method, session_ids=(chat,))
     assert [hit.session_id for hit in hits] == [chat]
     assert "thirty days" in hits[0].text
     assert hits[0].score is not None
     assert 0 <= hits[0].score <= 1
 
 
-def test_chinese_is_remembered_found_and_copied(engine: EverOSEngine, alice: Person) -> None:
+def test_chinese_messages_are_stored_and_found(engine: EverOSEngine, alice: Person) -> None:
     session_id = f"chat:会话-{secrets.token_hex(4)}"
     assert remember(engine, alice, session_id, "付款期限为收到发票后三十天内。") == "extracted"
-    [hit] = ask(engine, alice, "付款期限", session_ids=(session_id,))
+    [hit] = search_hits(engine, alice, "付款期限", session_ids=(session_id,))
     assert "三十天内" in hit.text
     assert "三十天内" in episodes(alice)[0]
 
 
 @pytest.mark.parametrize("method", ["keyword", "hybrid"])
-def test_a_corrected_memory_is_found_by_its_new_words_alone(
+def test_an_overridden_memory_is_found_by_its_new_text_only(
     engine: EverOSEngine, alice: Person, chat: str, method: str
 ) -> None:
     assert remember(engine, alice, chat, "I like green tea from Japan") == "extracted"
     remember(engine, alice, f"{chat}-2", "My bicycle stands in the cellar")
     memory = Memory.objects.get(user_id=alice.user_pk, memory_type="episode", session__session_id=chat)
-    assert memory.memory_id in {hit.memory_id for hit in ask(engine, alice, "green tea Japan", method=method)}
+    assert memory.memory_id in {hit.memory_id for hit in search_hits(engine, alice, "green tea Japan", method=method)}
     engine.replace(alice.owner, {memory.memory_id: Wording("Coffee beats cocoa", "", None)})
-    assert memory.memory_id not in {hit.memory_id for hit in ask(engine, alice, "green tea Japan", method=method)}
-    first = ask(engine, alice, "coffee cocoa", method=method, top_k=1)
+    assert memory.memory_id not in {
+        hit.memory_id for hit in search_hits(engine, alice, "green tea Japan", method=method)
+    }
+    first = search_hits(engine, alice, "coffee cocoa", method=method, top_k=1)
     assert [(hit.memory_id, hit.text) for hit in first] == [(memory.memory_id, "Coffee beats cocoa")]
     engine.replace(alice.owner, {memory.memory_id: Wording(memory.text, "", None)})
-    assert memory.memory_id in {hit.memory_id for hit in ask(engine, alice, "green tea Japan", method=method)}
+    assert memory.memory_id in {hit.memory_id for hit in search_hits(engine, alice, "green tea Japan", method=method)}
 
 
-def test_health_and_capabilities_are_told(engine: EverOSEngine, everos: EverOS) -> None:
+def test_health_and_capabilities_are_reported(engine: EverOSEngine, everos: EverOS) -> None:
     health = engine.health(2.0)
     assert (health.status, health.base_url, health.data["status"]) == ("ok", everos.url, "ok")
     assert engine.capabilities()["hybrid"]
@@ -118,7 +120,9 @@ def test_a_long_text_file_is_found_in_its_middle(engine: EverOSEngine, alice: Pe
     session_id = f"resource:{alice.user_id}:r_{secrets.token_hex(4)}"
     engine.add(alice.owner, session_id, [document(alice, path, "text/plain", "text")])
     assert engine.flush(alice.owner, session_id).status == "extracted"
-    assert any("zebra clause" in hit.text for hit in ask(engine, alice, "zebra clause", session_ids=(session_id,)))
+    assert any(
+        "zebra clause" in hit.text for hit in search_hits(engine, alice, "zebra clause", session_ids=(session_id,))
+    )
     assert any("条款.txt" in text for text in episodes(alice))
 
 
@@ -130,7 +134,7 @@ def test_a_long_text_file_is_found_in_its_middle(engine: EverOSEngine, alice: Pe
         ("data.csv", "text/csv", "text"),
     ],
 )
-def test_every_kind_of_file_is_ingested(
+def test_every_type_of_file_is_ingested(
     engine: EverOSEngine, alice: Person, tmp_path: Path, name: str, mime_type: str, content_type: str
 ) -> None:
     path = tmp_path / name
@@ -141,7 +145,7 @@ def test_every_kind_of_file_is_ingested(
     assert any("700 euros" in text for text in episodes(alice))
 
 
-def test_word_documents_need_no_office_upstream(engine: EverOSEngine, alice: Person) -> None:
+def test_word_documents_are_ingested_without_office_support_in_everos(engine: EverOSEngine, alice: Person) -> None:
     path = next(iter(sorted((SHARED / "corpus").rglob("*.docx"))), None)
     if path is None:
         pytest.skip("needs ../shared/corpus")
@@ -151,7 +155,7 @@ def test_word_documents_need_no_office_upstream(engine: EverOSEngine, alice: Per
     assert engine.flush(alice.owner, session_id).status == "extracted"
 
 
-def test_a_picture_of_an_unknown_kind_is_refused_for_good(
+def test_an_unsupported_image_is_rejected_permanently(
     engine: EverOSEngine, alice: Person, chat: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "moving.gif"
@@ -161,16 +165,20 @@ def test_a_picture_of_an_unknown_kind_is_refused_for_good(
     assert not Memory.objects.exists()
 
 
-def test_hole_anothers_buffer_stays_closed(engine: EverOSEngine, alice: Person, bob: Person, chat: str) -> None:
-    engine.add(alice.owner, chat, [told(alice.owner, "my pin is 1234")])
-    assert [hit.memory_type for hit in ask(engine, alice, "pin", session_ids=(chat,))] == ["unprocessed_message"]
-    assert ask(engine, bob, "pin", session_ids=(chat,)) == []
-    assert ask(engine, bob, "pin", filters={"session_id": chat}) == []
-    engine.add(bob.owner, chat, [told(bob.owner, "hello")])  # the same conversation id, and still another session
-    assert "1234" not in str(ask(engine, bob, "pin", session_ids=(chat,)))
+def test_hole_the_buffer_of_another_user_cannot_be_read(
+    engine: EverOSEngine, alice: Person, bob: Person, chat: str
+) -> None:
+    engine.add(alice.owner, chat, [message_of(alice.owner, "my pin is 1234")])
+    assert [hit.memory_type for hit in search_hits(engine, alice, "pin", session_ids=(chat,))] == [
+        "unprocessed_message"
+    ]
+    assert search_hits(engine, bob, "pin", session_ids=(chat,)) == []
+    assert search_hits(engine, bob, "pin", filters={"session_id": chat}) == []
+    engine.add(bob.owner, chat, [message_of(bob.owner, "hello")])  # the same conversation id, and still another session
+    assert "1234" not in str(search_hits(engine, bob, "pin", session_ids=(chat,)))
 
 
-def test_hole_anothers_sender_id_writes_nothing_of_theirs(
+def test_hole_the_sender_id_of_another_user_writes_nothing(
     engine: EverOSEngine, alice: Person, bob: Person, chat: str, client: Client
 ) -> None:
     remember(engine, alice, chat, "bob owes me money", sender_id=bob.user_id)
@@ -179,48 +187,53 @@ def test_hole_anothers_sender_id_writes_nothing_of_theirs(
     assert len(episodes(alice)) == 1
 
 
-def test_hole_narratives_are_not_shared_between_users_of_one_conversation_id(
+def test_hole_users_of_one_session_id_share_no_memories(
     engine: EverOSEngine, alice: Person, bob: Person, chat: str
 ) -> None:
-    engine.add(alice.owner, chat, [told(alice.owner, "alice has a secret garden")])
-    engine.add(bob.owner, chat, [told(bob.owner, "bob has a plain garden")])
+    engine.add(alice.owner, chat, [message_of(alice.owner, "alice has a secret garden")])
+    engine.add(bob.owner, chat, [message_of(bob.owner, "bob has a plain garden")])
     for person in (alice, bob):
         engine.flush(person.owner, chat)
-    assert [hit.text.count("garden") for hit in ask(engine, bob, "garden")] == [1]
-    assert "secret" not in str(ask(engine, bob, "secret garden"))
+    assert [hit.text.count("garden") for hit in search_hits(engine, bob, "garden")] == [1]
+    assert "secret" not in str(search_hits(engine, bob, "secret garden"))
 
 
-def test_hole_messages_of_one_moment_are_all_kept(engine: EverOSEngine, alice: Person, chat: str) -> None:
+def test_hole_messages_with_equal_times_are_all_stored(engine: EverOSEngine, alice: Person, chat: str) -> None:
     for text in ("I own a cat.", "I own a dog.", "I own a parrot."):
-        engine.add(alice.owner, chat, [told(alice.owner, text)])
+        engine.add(alice.owner, chat, [message_of(alice.owner, text)])
     engine.flush(alice.owner, chat)
     assert all(animal in " ".join(episodes(alice)) for animal in ("cat", "dog", "parrot"))
 
 
-def test_hole_a_replay_after_the_flush_makes_no_second_memory(engine: EverOSEngine, alice: Person, chat: str) -> None:
+def test_hole_repeating_messages_after_the_flush_creates_no_second_memory(
+    engine: EverOSEngine, alice: Person, chat: str
+) -> None:
     for _ in range(3):
         remember(engine, alice, chat, "I own a cat.")
-    assert len(ask(engine, alice, "cat", session_ids=(chat,))) == len(episodes(alice)) == 1
+    assert eventually(lambda: bool(search_hits(engine, alice, "cat", session_ids=(chat,))), INDEXED_SECONDS)
+    assert len(search_hits(engine, alice, "cat", session_ids=(chat,))) == len(episodes(alice)) == 1
 
 
-def test_hole_nothing_extracted_after_a_failure_is_a_failure(
+def test_hole_a_flush_that_extracts_nothing_after_a_failure_fails(
     engine: EverOSEngine, alice: Person, chat: str, client: Client
 ) -> None:
-    engine.add(alice.owner, chat, [told(alice.owner, "I own a cat.")])
+    engine.add(alice.owner, chat, [message_of(alice.owner, "I own a cat.")])
     session = Session.objects.get(user_id=alice.user_pk)
     broken = {"sender_id": alice.user_id, "role": "user", "timestamp": NOON + 9, "content": "if (x) { return"}
     payload = {"session_id": session.engine_session_id, "messages": [broken], "defer_extraction": True}
     client.add(payload, client.deadline())
-    hasty = EverOSEngine(Client(Options(client.base_url, 15.0, Retry(attempts=2))))
+    impatient_engine = EverOSEngine(Client(client.base_url, timeout_seconds=15.0, retry=Retry(attempts=2)))
     with pytest.raises((EngineRefused, OutcomeUnknown)):
-        hasty.flush(alice.owner, chat)
+        impatient_engine.flush(alice.owner, chat)
 
 
-def test_an_llm_that_is_down_loses_nothing(engine: EverOSEngine, everos: EverOS, alice: Person, chat: str) -> None:
-    engine.add(alice.owner, chat, [told(alice.owner, "I own a cat."), told(alice.owner, "And a dog.", NOON + 5)])
-    hasty = EverOSEngine(Client(Options(everos.url, 20.0, Retry(attempts=1))))
+def test_a_failing_llm_loses_nothing(engine: EverOSEngine, everos: EverOS, alice: Person, chat: str) -> None:
+    engine.add(
+        alice.owner, chat, [message_of(alice.owner, "I own a cat."), message_of(alice.owner, "And a dog.", NOON + 5)]
+    )
+    impatient_engine = EverOSEngine(Client(everos.url, timeout_seconds=20.0, retry=Retry(attempts=1)))
     with everos.failing_llm("500"), pytest.raises(OutcomeUnknown):
-        hasty.flush(alice.owner, chat)
+        impatient_engine.flush(alice.owner, chat)
     assert engine.flush(alice.owner, chat).status == "extracted"
     assert "dog" in " ".join(episodes(alice))
 
@@ -236,14 +249,14 @@ def test_hole_filters_narrow_and_never_widen(engine: EverOSEngine, alice: Person
         {"session_id": {"ne": chat}},
         {"OR": [{"timestamp": {"gt": 0}}, {"session_id": {"in": [chat, other]}}]},
     ):
-        hits = ask(engine, alice, "cat", session_ids=(chat,), filters=tree)
+        hits = search_hits(engine, alice, "cat", session_ids=(chat,), filters=tree)
         assert {hit.session_id for hit in hits} <= {chat}
         assert "bob" not in str([hit.text for hit in hits])
     of_other = {"type": "Conversation", "session_id": other}
-    assert eventually(lambda: len(ask(engine, alice, "cat", filters=of_other)) == 1, INDEXED_SECONDS)
+    assert eventually(lambda: len(search_hits(engine, alice, "cat", filters=of_other)) == 1, INDEXED_SECONDS)
 
 
-def test_hole_agents_of_one_name_do_not_see_each_others_chats(
+def test_hole_agents_of_two_users_with_one_name_share_no_memories(
     engine: EverOSEngine, alice: Person, bob: Person, chat: str, client: Client
 ) -> None:
     for person in (alice, bob):
@@ -251,25 +264,29 @@ def test_hole_agents_of_one_name_do_not_see_each_others_chats(
             person.owner,
             chat,
             [
-                told(person.owner, f"{person.user_id} asks for a train to Rome", NOON),
-                told(person.owner, "I compare trains.", NOON + 1, "assistant", "main"),
-                told(person.owner, "Take the early one", NOON + 2),
+                message_of(person.owner, f"{person.user_id} asks for a train to Rome", NOON),
+                message_of(person.owner, "I compare trains.", NOON + 1, "assistant", "main"),
+                message_of(person.owner, "Take the early one", NOON + 2),
             ],
         )
         engine.flush(person.owner, chat)
-    for person, stranger in ((alice, bob), (bob, alice)):
-        hits = ask(engine, person, "train Rome", agent_id="main", filters={"session_id": chat}, session_ids=(chat,))
-        assert stranger.user_id not in str(hits)
+    for person, outsider in ((alice, bob), (bob, alice)):
+        hits = search_hits(
+            engine, person, "train Rome", agent_id="main", filters={"session_id": chat}, session_ids=(chat,)
+        )
+        assert outsider.user_id not in str(hits)
     assert client.search({"agent_id": "main", "query": "train Rome"}, client.deadline()).agent_cases == []
 
 
-def test_a_search_over_many_sessions_is_whole(engine: EverOSEngine, alice: Person, chat: str, client: Client) -> None:
+def test_a_search_over_many_sessions_is_complete(
+    engine: EverOSEngine, alice: Person, chat: str, client: Client
+) -> None:
     session_ids = tuple(f"{chat}-{number}" for number in range(4))
     for session_id in session_ids:
         remember(engine, alice, session_id, "I own a cat.")
     small = EverOSEngine(client, batch_size=3)
 
     def found() -> set[str | None]:
-        return {hit.session_id for hit in ask(small, alice, "cat", session_ids=session_ids)}
+        return {hit.session_id for hit in search_hits(small, alice, "cat", session_ids=session_ids)}
 
     assert eventually(lambda: found() == set(session_ids), INDEXED_SECONDS)

@@ -1,4 +1,4 @@
-"""What the upstream is said to be and to be able to."""
+"""Health and capabilities of EverOS."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from tests.engines.everos.conftest import make_client, make_engine
 from tests.stub_upstream import Fault, StubUpstream
 
 
-def test_a_living_upstream_is_ok(stub: StubUpstream) -> None:
+def test_a_working_upstream_is_ok(stub: StubUpstream) -> None:
     health = make_engine(stub).health(2.0)
     assert (health.status, health.base_url, health.data["version"]) == ("ok", stub.url, "1.5.1")
 
 
-def test_an_old_version_says_little_and_is_ok() -> None:
+def test_an_old_version_without_details_is_ok() -> None:
     with StubUpstream(version=None) as stub:
         engine = make_engine(stub)
         assert engine.health(2.0).data == {"status": "ok"}
         assert engine.capabilities()["vector"]
 
 
-def test_nobody_there_is_said_plainly(stub: StubUpstream) -> None:
+def test_an_absent_server_is_unavailable(stub: StubUpstream) -> None:
     engine = make_engine(stub)
     stub.__exit__()
     health = engine.health(2.0)
@@ -32,7 +32,7 @@ def test_nobody_there_is_said_plainly(stub: StubUpstream) -> None:
     assert not any(engine.capabilities().values())
 
 
-SICKNESSES = (
+FAULTS = (
     Fault(hang_seconds=5),
     Fault(drip_seconds=0.05),
     Fault(status=500, body={}),
@@ -41,8 +41,8 @@ SICKNESSES = (
 )
 
 
-@pytest.mark.parametrize("fault", SICKNESSES)
-def test_a_sick_upstream_is_unavailable_in_time(stub: StubUpstream, fault: Fault) -> None:
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_faulty_upstream_is_reported_as_unavailable_in_time(stub: StubUpstream, fault: Fault) -> None:
     stub.fault("health", fault)
     started = time.monotonic()
     health = make_engine(stub).health(0.3)
@@ -51,7 +51,7 @@ def test_a_sick_upstream_is_unavailable_in_time(stub: StubUpstream, fault: Fault
     assert health.error
 
 
-def test_capabilities_are_asked_for_at_most_twice_a_minute(stub: StubUpstream) -> None:
+def test_capabilities_are_cached_for_half_a_minute(stub: StubUpstream) -> None:
     now = [datetime(2026, 11, 20, tzinfo=UTC)]
     engine = EverOSEngine(make_client(stub), clock=lambda: now[0])
     assert engine.capabilities() == engine.capabilities()

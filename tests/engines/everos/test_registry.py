@@ -1,4 +1,4 @@
-"""Which engine the settings choose."""
+"""The choice of the engine by the settings."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 from engines.registry import get_engine
 
 
-def test_without_an_address_memories_stay_in_our_database(settings: Any) -> None:
+def test_without_an_address_the_embedded_engine_is_used(settings: Any) -> None:
     settings.MEMORY_GATEWAY_BACKEND_BASE_URL = ""
     assert get_engine().label == "embedded"
 
 
-def test_an_address_chooses_the_upstream_once_per_process(settings: Any) -> None:
+def test_an_address_selects_one_upstream_engine_per_process(settings: Any) -> None:
     settings.MEMORY_GATEWAY_BACKEND_BASE_URL = "http://127.0.0.1:1"
     engine = get_engine()
     assert engine.label == "upstream"

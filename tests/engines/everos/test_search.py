@@ -1,4 +1,4 @@
-"""Searching through the gateway: what is asked of the upstream, and what of its answers a caller sees."""
+"""`EverOSEngine.search`: the requests that are sent to EverOS, and the hits that callers get."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from engines.everos.client.failures import InvalidResponse, NotConfigured
 from store.models import Session
 from store.types import Hit, ListRequest, SearchRequest
 from tests.conftest import Person
-from tests.engines.everos.conftest import NOON, told
+from tests.engines.everos.conftest import NOON, message_of
 from tests.stub_upstream import Fault, StubUpstream
 
-CALLER = {"timestamp": {"gte": "2026-05-28T20:26:40+00:00"}}
+CALLER_FILTERS = {"timestamp": {"gte": "2026-05-28T20:26:40+00:00"}}
 
 
 def remember(engine: EverOSEngine, person: Person, session_id: str, text: str, **values: Any) -> None:
-    engine.add(person.owner, session_id, [told(person.owner, text, **values)])
+    engine.add(person.owner, session_id, [message_of(person.owner, text, **values)])
     engine.flush(person.owner, session_id)
 
 
-def ask(engine: EverOSEngine, person: Person, **values: Any) -> list[Hit]:
+def search_hits(engine: EverOSEngine, person: Person, **values: Any) -> list[Hit]:
     request = SearchRequest(**{"query": "tea", **values})
     return list(engine.search(person.owner, [request])[0].hits)
 
 
-def filters(stub: StubUpstream) -> list[Any]:
+def sent_filters(stub: StubUpstream) -> list[Any]:
     return [body.get("filters") for body in stub.calls("search")]
 
 
@@ -56,80 +56,85 @@ def episode(person: Person, session_id: str | None = "chat:1", **values: Any) ->
 
 @pytest.fixture
 def chat(engine: EverOSEngine, alice: Person) -> Session:
-    engine.add(alice.owner, "chat:1", [told(alice.owner, "hello")])
+    engine.add(alice.owner, "chat:1", [message_of(alice.owner, "hello")])
     return Session.objects.get(user_id=alice.user_pk)
 
 
-def test_what_was_said_is_found(engine: EverOSEngine, alice: Person) -> None:
+def test_a_message_is_found(engine: EverOSEngine, alice: Person) -> None:
     remember(engine, alice, "chat:1", "我喜欢绿茶 tea")
-    [hit] = ask(engine, alice, query="绿茶", session_ids=("chat:1",))
+    [hit] = search_hits(engine, alice, query="绿茶", session_ids=("chat:1",))
     assert (hit.session_id, hit.memory_type, hit.created_at_ms) == ("chat:1", "episode", NOON)
     assert "绿茶" in hit.text
     assert hit.raw["session_id"] == "chat:1"
     assert hit.legs["upstream"]["rank"] == 1
 
 
-def test_one_session_is_asked_for_at_the_top_with_the_callers_filters_beside_it(
+def test_one_session_is_sent_as_a_top_level_filter(
     engine: EverOSEngine, stub: StubUpstream, alice: Person, chat: Session
 ) -> None:
-    ask(engine, alice, session_ids=("chat:1",))
-    ask(engine, alice, session_ids=("chat:1",), filters=CALLER)
-    assert filters(stub) == [{"session_id": "chat:1"}, {"session_id": "chat:1", "AND": [CALLER]}]
+    search_hits(engine, alice, session_ids=("chat:1",))
+    search_hits(engine, alice, session_ids=("chat:1",), filters=CALLER_FILTERS)
+    assert sent_filters(stub) == [{"session_id": "chat:1"}, {"session_id": "chat:1", "AND": [CALLER_FILTERS]}]
 
 
-def test_moments_are_asked_for_with_their_zone(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
-    for moment, asked in {
+def test_times_in_filters_are_sent_with_their_time_zone(
+    engine: EverOSEngine, stub: StubUpstream, alice: Person
+) -> None:
+    for moment, sent in {
         946_684_800_000: "2000-01-01T00:00:00+00:00",
         NOON + 1: "2026-06-11T10:02:57.001000+00:00",
         NOON // 1000: "2026-06-11T10:02:57+00:00",
         "2026-06-11": "2026-06-11T00:00:00+00:00",
         "2026-06-11T18:00:00+08:00": "2026-06-11T18:00:00+08:00",
     }.items():
-        ask(engine, alice, session_ids=None, filters={"timestamp": {"gte": moment}})
-        assert filters(stub)[-1] == {"AND": [{"timestamp": {"gte": asked}}]}
+        search_hits(engine, alice, session_ids=None, filters={"timestamp": {"gte": moment}})
+        assert sent_filters(stub)[-1] == {"AND": [{"timestamp": {"gte": sent}}]}
 
 
-def test_many_sessions_are_asked_for_in_batches(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
+def test_many_sessions_are_searched_in_batches(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
     session_ids = tuple(f"resource:alice:r_{number}" for number in range(7))
     for session_id in session_ids:
         remember(engine, alice, session_id, "tea")
     stub.requests.clear()
-    hits = ask(engine, alice, session_ids=session_ids, filters=CALLER)
+    hits = search_hits(engine, alice, session_ids=session_ids, filters=CALLER_FILTERS)
     assert {hit.session_id for hit in hits} == set(session_ids)
-    asked = sorted((part for part in filters(stub)), key=lambda part: len(str(part)))
-    assert asked[0] == {"session_id": session_ids[6], "AND": [CALLER]}
-    assert asked[1]["AND"][0] == CALLER
-    assert [len(part["AND"][1]["session_id"]["in"]) for part in asked[1:]] == [3, 3]
+    sent = sorted((part for part in sent_filters(stub)), key=lambda part: len(str(part)))
+    assert sent[0] == {"session_id": session_ids[6], "AND": [CALLER_FILTERS]}
+    assert sent[1]["AND"][0] == CALLER_FILTERS
+    assert [len(part["AND"][1]["session_id"]["in"]) for part in sent[1:]] == [3, 3]
 
 
 def test_no_session_is_no_call(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
-    assert ask(engine, alice, session_ids=()) == []
-    assert ask(engine, alice, session_ids=("chat:never",)) == []
+    assert search_hits(engine, alice, session_ids=()) == []
+    assert search_hits(engine, alice, session_ids=("chat:never",)) == []
     assert not stub.requests
 
 
-def test_a_strangers_buffer_cannot_be_read(
+def test_the_buffer_of_another_user_cannot_be_read(
     engine: EverOSEngine, stub: StubUpstream, alice: Person, charlie: Person
 ) -> None:
-    engine.add(alice.owner, "chat:1", [told(alice.owner, "my pin is 1234")])
-    assert ask(engine, charlie, session_ids=("chat:1",)) == []
-    assert ask(engine, charlie, filters={"session_id": "chat:1"}) == []
-    assert ask(engine, charlie, session_ids=None, filters={"OR": [{"session_id": "chat:1"}]}) == []
-    assert all("session_id" not in tree for tree in filters(stub))  # at the top it would be answered with raw messages
-    assert [hit.memory_type for hit in ask(engine, alice, session_ids=("chat:1",))] == ["unprocessed_message"]
+    engine.add(alice.owner, "chat:1", [message_of(alice.owner, "my pin is 1234")])
+    assert search_hits(engine, charlie, session_ids=("chat:1",)) == []
+    assert search_hits(engine, charlie, filters={"session_id": "chat:1"}) == []
+    assert search_hits(engine, charlie, session_ids=None, filters={"OR": [{"session_id": "chat:1"}]}) == []
+    # EverOS answers a top-level session id with raw messages.
+    assert all("session_id" not in tree for tree in sent_filters(stub))
+    assert [hit.memory_type for hit in search_hits(engine, alice, session_ids=("chat:1",))] == ["unprocessed_message"]
 
 
-def test_two_users_of_one_session_id_find_their_own(engine: EverOSEngine, alice: Person, bob: Person) -> None:
+def test_users_with_the_same_session_id_find_their_own_memories(
+    engine: EverOSEngine, alice: Person, bob: Person
+) -> None:
     for person in (alice, bob):
         remember(engine, person, "chat:1", f"{person.user_id} drinks tea")
     for person in (alice, bob):
         for values in ({"session_ids": ("chat:1",)}, {"session_ids": None}, {"filters": {"session_id": "chat:1"}}):
-            [hit] = ask(engine, person, **values)
+            [hit] = search_hits(engine, person, **values)
             assert hit.session_id == hit.raw["session_id"] == "chat:1"
             assert hit.text == f"{person.user_id} said: {person.user_id} drinks tea"
 
 
-def test_what_is_not_the_callers_is_dropped_and_counted(
+def test_records_of_other_users_are_dropped_and_counted(
     engine: EverOSEngine,
     stub: StubUpstream,
     alice: Person,
@@ -157,31 +162,32 @@ def test_what_is_not_the_callers_is_dropped_and_counted(
         unprocessed_messages=[raw_message],
     )
     stub.fault("search", hostile)
-    found = ask(engine, alice, session_ids=None, include_profile=True)
+    found = search_hits(engine, alice, session_ids=None, include_profile=True)
     assert sorted(hit.memory_id[-1] for hit in found) == ["1", "5"]
-    assert "dropped 4 records" in caplog.text  # one is alice's by EverOS's word, of a session that is not: no alarm
+    # The record of a foreign session, which EverOS assigns to alice, is not logged.
+    assert "dropped 4 records" in caplog.text
     stub.fault("search", hostile)
-    assert {hit.memory_id[-1] for hit in ask(engine, alice, session_ids=("chat:1",))} == {"1", "5"}
+    assert {hit.memory_id[-1] for hit in search_hits(engine, alice, session_ids=("chat:1",))} == {"1", "5"}
 
 
-def test_another_users_agent_of_the_same_name_stays_hidden(
+def test_the_agent_of_another_user_with_the_same_name_stays_hidden(
     engine: EverOSEngine, stub: StubUpstream, alice: Person, bob: Person
 ) -> None:
     for person in (alice, bob):
         engine.add(
             person.owner,
             "chat:1",
-            [told(person.owner, "tea", NOON), told(person.owner, "ok", NOON, "assistant", "main")],
+            [message_of(person.owner, "tea", NOON), message_of(person.owner, "ok", NOON, "assistant", "main")],
         )
         engine.flush(person.owner, "chat:1")
-    [hit] = ask(engine, alice, agent_id="main")
+    [hit] = search_hits(engine, alice, agent_id="main")
     assert (hit.memory_type, hit.session_id) == ("agent_case", "chat:1")
     assert hit.raw["agent_id"] == "main"
     assert hit.memory_id.startswith("main_ac_")
     assert alice.user_pk.hex not in str(hit)
 
 
-def test_an_agent_is_asked_once_and_without_filters(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
+def test_an_agent_is_searched_once_and_without_filters(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
     remember(engine, alice, "chat:1", "tea", role="assistant", sender_id="main")
     remember(engine, alice, "chat:2", "tea", role="assistant", sender_id="main")
     requests = [
@@ -191,10 +197,10 @@ def test_an_agent_is_asked_once_and_without_filters(engine: EverOSEngine, stub: 
     ]
     results = engine.search(alice.owner, requests)
     assert [[hit.session_id for hit in result.hits] for result in results] == [["chat:1"], [], ["chat:2"]]
-    assert filters(stub) == [None]
+    assert sent_filters(stub) == [None]
 
 
-def test_the_profile_is_asked_for_once(engine: EverOSEngine, stub: StubUpstream, alice: Person, chat: Session) -> None:
+def test_the_profile_is_requested_once(engine: EverOSEngine, stub: StubUpstream, alice: Person, chat: Session) -> None:
     profile = {"id": "alice", "user_id": "alice", "profile_data": {"summary": "drinks tea"}, "score": None}
     stub.store.profiles.append({**profile, "app_id": "default", "project_id": "default"})
     requests = [
@@ -206,21 +212,19 @@ def test_the_profile_is_asked_for_once(engine: EverOSEngine, stub: StubUpstream,
     assert [body.get("include_profile", False) for body in stub.calls("search")].count(True) == 1
 
 
-def test_the_filter_that_the_upstream_does_not_know_is_applied_by_us(
-    engine: EverOSEngine, stub: StubUpstream, alice: Person
-) -> None:
+def test_the_type_filter_is_applied_by_the_gateway(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
     remember(engine, alice, "chat:1", "tea")
     for tree, count in (
         ({"type": "Conversation"}, 1),
         ({"type": {"ne": "Conversation"}}, 0),
-        ({"AND": [{"type": "Conversation"}, CALLER]}, 1),
+        ({"AND": [{"type": "Conversation"}, CALLER_FILTERS]}, 1),
         ({"OR": [{"type": "Other"}, {"timestamp": {"gte": 1}}]}, 1),
         ({"OR": [{"type": "Other"}, {"timestamp": {"lt": 1}}]}, 0),
         ({"OR": [{"type": "Conversation"}, {"timestamp": {"lt": 1}}]}, 1),
         ({"type": "Conversation", "parent_id": "x"}, 0),
     ):
-        assert len(ask(engine, alice, filters=tree)) == count, tree
-    assert "type" not in str(filters(stub))
+        assert len(search_hits(engine, alice, filters=tree)) == count, tree
+    assert "type" not in str(sent_filters(stub))
 
 
 def test_no_filter_of_a_caller_widens_the_scope(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
@@ -234,11 +238,13 @@ def test_no_filter_of_a_caller_widens_the_scope(engine: EverOSEngine, stub: Stub
         {"AND": []},
         {"type": "x"},
     ):
-        assert {hit.session_id for hit in ask(engine, alice, session_ids=("chat:1",), filters=tree)} <= {"chat:1"}
-    assert all(tree["session_id"] == "chat:1" for tree in filters(stub))
+        assert {hit.session_id for hit in search_hits(engine, alice, session_ids=("chat:1",), filters=tree)} <= {
+            "chat:1"
+        }
+    assert all(tree["session_id"] == "chat:1" for tree in sent_filters(stub))
 
 
-def test_files_never_leave_with_a_raw_message(
+def test_raw_messages_do_not_reveal_files(
     engine: EverOSEngine, stub: StubUpstream, alice: Person, chat: Session
 ) -> None:
     stub.store.buffers[("default", "default", "chat:1")]["m_chat:1_5_000"] = {
@@ -247,36 +253,38 @@ def test_files_never_leave_with_a_raw_message(
         "timestamp": 5000,
         "content": [{"type": "pdf", "base64": "c2VjcmV0", "ext": "pdf", "name": "contract.pdf"}],
     }
-    hit = next(hit for hit in ask(engine, alice, session_ids=("chat:1",)) if hit.memory_id == "m_chat:1_5_000")
+    hit = next(hit for hit in search_hits(engine, alice, session_ids=("chat:1",)) if hit.memory_id == "m_chat:1_5_000")
     assert hit.text == "contract.pdf"
     assert "c2VjcmV0" not in str(hit)
 
 
-def test_scores_lie_between_0_and_1_and_keep_their_order(
+def test_scores_are_between_0_and_1_and_keep_their_order(
     engine: EverOSEngine, stub: StubUpstream, alice: Person, chat: Session
 ) -> None:
     bm25 = answer(
         episodes=[episode(alice, number=number, score=score) for number, score in enumerate((0.0, 16.9, 2.0))]
     )
     stub.fault("search", bm25)
-    hits = ask(engine, alice, method="keyword")
+    hits = search_hits(engine, alice, method="keyword")
     assert [hit.legs["upstream"]["score"] for hit in hits] == [16.9, 2.0, 0.0]
     assert all(hit.score is not None and 0 <= hit.score <= 1 for hit in hits)
 
 
-def test_the_best_of_all_batches_come_first_and_top_k_counts(
+def test_the_best_hits_of_all_batches_come_first_up_to_top_k(
     engine: EverOSEngine, stub: StubUpstream, alice: Person
 ) -> None:
     for number in range(7):
         remember(engine, alice, f"s{number}", "green tea" if number == 6 else "tea")
-    hits = ask(engine, alice, query="green tea", session_ids=tuple(f"s{number}" for number in range(7)), top_k=2)
+    hits = search_hits(
+        engine, alice, query="green tea", session_ids=tuple(f"s{number}" for number in range(7)), top_k=2
+    )
     assert len(hits) == 2
     assert hits[0].session_id == "s6"
 
 
 def test_a_missing_score_sorts_last(engine: EverOSEngine, stub: StubUpstream, alice: Person, chat: Session) -> None:
     stub.fault("search", answer(episodes=[episode(alice, score=None), episode(alice, number=2, score=0.1)]))
-    assert [hit.score for hit in ask(engine, alice)] == [0.1, None]
+    assert [hit.score for hit in search_hits(engine, alice)] == [0.1, None]
 
 
 @pytest.mark.parametrize(
@@ -296,10 +304,10 @@ def test_a_record_of_a_wrong_type_is_an_invalid_response(
 ) -> None:
     stub.fault("search", answer(episodes=[episode(alice, **wrong)]))
     with pytest.raises(InvalidResponse):
-        ask(engine, alice)
+        search_hits(engine, alice)
 
 
-def test_hybrid_without_embeddings_is_keyword_and_says_so(
+def test_hybrid_without_embeddings_falls_back_to_keyword_and_reports_it(
     engine: EverOSEngine, stub: StubUpstream, alice: Person
 ) -> None:
     remember(engine, alice, "chat:1", "tea")
@@ -319,60 +327,59 @@ def test_one_failing_batch_fails_the_search(engine: EverOSEngine, stub: StubUpst
         remember(engine, alice, f"s{number}", "tea")
     stub.fault("search", Fault(status=503, body={}))
     with pytest.raises(EngineUnavailable):
-        ask(engine, alice, session_ids=tuple(f"s{number}" for number in range(7)))
+        search_hits(engine, alice, session_ids=tuple(f"s{number}" for number in range(7)))
 
 
-def test_one_search_never_takes_every_place(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
+def test_one_search_does_not_use_all_concurrent_calls(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
     session_ids = tuple(f"s{number}" for number in range(60))
     Session.objects.bulk_create(
         Session(user_id=alice.user_pk, session_id=name, engine_session_id=name, kind="other") for name in session_ids
     )
     stub.latency_seconds = 0.02
-    ask(engine, alice, session_ids=session_ids)
+    search_hits(engine, alice, session_ids=session_ids)
     assert len(stub.calls("search")) == 20
     assert 1 < stub.most_at_once["search"] <= 8
 
 
-def test_a_search_makes_two_statements_whatever_its_size(engine: EverOSEngine, alice: Person) -> None:
+def test_a_search_takes_two_statements_regardless_of_its_size(engine: EverOSEngine, alice: Person) -> None:
     for number in range(9):
         remember(engine, alice, f"s{number}", "tea")
     requests = [SearchRequest("tea", session_ids=tuple(f"s{number}" for number in range(9))), SearchRequest("tea")]
-    with CaptureQueriesContext(
-        connection,
-    ) as queries:
+    with CaptureQueriesContext(connection) as queries:
         results = engine.search(alice.owner, requests)
     assert [len(result.hits) for result in results] == [8, 8]
-    assert len(queries) == 2  # whose sessions, twice, and with the first whether anything of ours lies beside
+    # Both read the sessions of a request; the first also checks whether the gateway has memories that EverOS lacks.
+    assert len(queries) == 2
 
 
-def test_a_deleted_sessions_memories_are_nobodys_and_no_alarm(
+def test_memories_of_a_deleted_session_are_dropped_without_a_warning(
     engine: EverOSEngine, alice: Person, caplog: pytest.LogCaptureFixture
 ) -> None:
     remember(engine, alice, "chat:1", "tea")
     engine.delete(alice.owner, "chat:1")
-    assert ask(engine, alice) == []
-    assert ask(engine, alice, session_ids=("chat:1",)) == []
-    assert "dropped" not in caplog.text  # EverOS cannot delete, and goes on finding it
+    assert search_hits(engine, alice) == []
+    assert search_hits(engine, alice, session_ids=("chat:1",)) == []
+    assert "dropped" not in caplog.text  # EverOS cannot delete, and still returns it
 
 
-def test_nor_is_what_a_session_left_under_an_id_that_it_has_no_more(
+def test_memories_under_a_former_engine_session_id_are_dropped_without_a_warning(
     engine: EverOSEngine, alice: Person, caplog: pytest.LogCaptureFixture
 ) -> None:
     remember(engine, alice, "chat:1", "tea")
     Session.objects.update(engine_session_id="chat:1~moved")
-    assert ask(engine, alice) == []
+    assert search_hits(engine, alice) == []
     assert "dropped" not in caplog.text
 
 
 @pytest.mark.parametrize("session_id", ["chat:1 ", " chat:1", " ", "chat:1\u3000", "\xa0chat:1", " " + "x" * 127])
-def test_what_was_said_in_a_session_whose_name_has_white_space_at_an_end_is_found_there(
+def test_session_ids_with_surrounding_white_space_keep_their_memories(
     engine: EverOSEngine, alice: Person, session_id: str
 ) -> None:
-    """The upstream drops it, and would file the memory under another session, or under one that nobody knows."""
+    """EverOS strips white space, which would assign the memory to another session or an unknown one."""
     remember(engine, alice, "chat:1", "green tea")
     remember(engine, alice, session_id, "black tea")
-    found = {hit.text.rpartition(": ")[2]: hit.session_id for hit in ask(engine, alice)}
+    found = {hit.text.rpartition(": ")[2]: hit.session_id for hit in search_hits(engine, alice)}
     assert found == {"green tea": "chat:1", "black tea": session_id}
-    assert [hit.session_id for hit in ask(engine, alice, session_ids=(session_id,))] == [session_id]
+    assert [hit.session_id for hit in search_hits(engine, alice, session_ids=(session_id,))] == [session_id]
     (listed,) = engine.list(alice.owner, ListRequest(session_id=session_id)).memories
     assert "black tea" in listed.text

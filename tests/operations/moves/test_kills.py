@@ -1,4 +1,4 @@
-"""A populated gateway moves out of EverOS and back, killed on the way: nothing that people decided gets lost."""
+"""Moves out of EverOS and back are killed and resumed: no memory and no decision is lost."""
 
 from __future__ import annotations
 
@@ -16,13 +16,17 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from tests import forked
 from tests.everos import running as running_everos
-from tests.server import PROJECT, own_database, server_environment
+from tests.forked import PROJECT
+from tests.server import own_database, server_environment
 from tests.stub_upstream import StubUpstream
+
+pytestmark = pytest.mark.slow
 
 
 class Size(NamedTuple):
-    """How much there is, and how long a move may run before it is killed."""
+    """The amount of data, and the time before a move is killed."""
 
     users: int
     chats: int
@@ -38,13 +42,13 @@ class Size(NamedTuple):
 SMALL = Size(2, 6, 8, agent_every=5, resources=4, tombstones=6, overrides=6, kills=1, seconds=(1.0, 2.0))
 MIDDLE = Size(2, 40, 20, agent_every=5, resources=40, tombstones=30, overrides=30, kills=5, seconds=(3.0, 15.0))
 BIG = Size(2, 400, 50, agent_every=25, resources=500, tombstones=300, overrides=300, kills=5, seconds=(5.0, 20.0))
-# As large, in longer talks of more users: a real EverOS makes a memory in a second or two, and in twenty where it holds
-# hundreds of that user.
+# As large, with longer sessions of more users: a real EverOS creates a memory in one or two seconds, but in twenty
+# seconds for a user with hundreds of memories.
 LONG = Size(20, 200, 100, agent_every=50, resources=500, tombstones=300, overrides=300, kills=5, seconds=(5.0, 20.0))
 
 
 class Gateway:
-    """A gateway's data, worked on by commands of their own under either engine."""
+    """The data of a gateway, on which separate commands run with either engine."""
 
     def __init__(self, folder: Path, database_url: str, base_url: str, size: Size) -> None:
         self._folder = folder
@@ -52,7 +56,7 @@ class Gateway:
         self._size = size
         self._database_url = database_url
         self._state = folder / "state.json"
-        self._chance = random.Random(size.chats)
+        self._rng = random.Random(size.chats)
 
     def environment(self, engine: str) -> dict[str, str]:
         values = {
@@ -63,9 +67,8 @@ class Gateway:
         return server_environment(self._folder, self._database_url, **values)
 
     def drive(self, engine: str, verb: str, *arguments: str) -> str:
-        command = [sys.executable, "-m", "tests.operations.moves.driver", verb, str(self._state), *arguments]
-        environment = self.environment(engine)
-        done = subprocess.run(command, cwd=PROJECT, env=environment, capture_output=True, text=True, check=False)
+        command = ["-m", "tests.operations.moves.driver", verb, str(self._state), *arguments]
+        done = forked.run(command, self.environment(engine), timeout_seconds=600)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -75,22 +78,22 @@ class Gateway:
 
     def check(self, engine: str) -> None:
         found = json.loads(self.drive(engine, "check"))
-        assert (found["back"], found["uncorrected"], found["lost"]) == ([], [], []), found
+        assert (found["restored"], found["lost_overrides"], found["lost"]) == ([], [], []), found
         assert found["live"]
 
     def move(self, into: str) -> dict[str, Any]:
-        """Killed several times, then let through; watched under both engines."""
+        """Move the data, killing the move several times, while searches with both engines run."""
         with self._watched("embedded"), self._watched("upstream"):
             start = ["--all", "--into", into, "--apply"]
             for _ in range(self._size.kills):
                 process = self._start(into, *start)
-                time.sleep(self._chance.uniform(*self._size.seconds))
+                time.sleep(self._rng.uniform(*self._size.seconds))
                 os.killpg(process.pid, signal.SIGKILL)
                 process.communicate()
                 start = ["--resume"]
             process = self._start(into, "--resume")
             out, err = process.communicate()
-            if "No move has broken off" in err:  # it was through before it could be killed
+            if "There is no interrupted move" in err:  # it was complete before the kill
                 process = self._start(into, "--all", "--into", into, "--apply")
                 out, err = process.communicate()
         assert process.returncode == 0, out + err
@@ -122,38 +125,38 @@ class Gateway:
             yield
             out, _ = watcher.communicate("stop\n")
         found = json.loads(out)
-        assert found["back"] == []
+        assert found["restored"] == []
         assert found["searches"]
 
 
-def there_and_back(folder: Path, base_url: str, size: Size) -> None:
-    with own_database(folder) as database_url:
-        gateway = Gateway(folder, database_url, base_url, size)
-        gateway.fill()
-        gateway.check("upstream")
-        unmatched = 0
-        for into in ("embedded", "upstream"):
-            answer = gateway.move(into)
-            unmatched += answer["unmatched"]
-            assert not any(answer["verified"].values()), answer
-            gateway.check(into)
-        assert unmatched <= 0.02 * (size.tombstones + size.overrides)
+def move_out_and_back(folder: Path, base_url: str, size: Size) -> None:
+    database_url = own_database(folder)
+    gateway = Gateway(folder, database_url, base_url, size)
+    gateway.fill()
+    gateway.check("upstream")
+    unmatched = 0
+    for into in ("embedded", "upstream"):
+        answer = gateway.move(into)
+        unmatched += answer["unmatched"]
+        assert not any(answer["verified"].values()), answer
+        gateway.check(into)
+    assert unmatched <= 0.02 * (size.tombstones + size.overrides)
 
 
-def test_a_killed_move_comes_to_the_same_end(tmp_path: Path) -> None:
+def test_a_killed_and_resumed_move_loses_nothing(tmp_path: Path) -> None:
     with StubUpstream() as stub:
-        there_and_back(tmp_path, stub.url, SMALL)
+        move_out_and_back(tmp_path, stub.url, SMALL)
 
 
 @pytest.mark.torture
-def test_nor_does_a_large_one_lose_anything(tmp_path: Path) -> None:
+def test_a_large_one_killed_and_resumed_loses_nothing(tmp_path: Path) -> None:
     with StubUpstream() as stub:
-        there_and_back(tmp_path, stub.url, BIG)
+        move_out_and_back(tmp_path, stub.url, BIG)
 
 
 @pytest.mark.torture
 @pytest.mark.upstream
 @pytest.mark.parametrize("size", [MIDDLE, LONG], ids=["middle", "long"])
-def test_a_real_everos_there_and_back(tmp_path: Path, size: Size) -> None:
+def test_a_killed_and_resumed_move_with_a_real_everos_loses_nothing(tmp_path: Path, size: Size) -> None:
     with running_everos() as everos:
-        there_and_back(tmp_path, everos.url, size)
+        move_out_and_back(tmp_path, everos.url, size)

@@ -1,0 +1,107 @@
+"""Parsing filters from addresses and writing them to addresses. Invalid values are reported and ignored."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.http import QueryDict
+from django.utils import timezone, translation
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from console.filters import DashboardFilters, LabFilters, ListFilters
+from core.times import to_ms
+from store.types import Position
+from tests.console.payloads import PAYLOADS
+
+NOW = datetime(2026, 11, 20, 12, 30, tzinfo=UTC)
+
+
+def list_filters(query: str) -> ListFilters:
+    return ListFilters("/list/", QueryDict(query))
+
+
+def test_without_parameters_the_user_tab_is_unfiltered() -> None:
+    filters = list_filters("")
+    selection = filters.selection(NOW, None)
+    assert (selection.tab, selection.categories, selection.since_ms) == ("user", (), None)
+    assert filters.url() == "/list/"
+
+
+def test_filters_survive_a_round_trip_through_the_address() -> None:
+    query = (
+        "range=7d&user=u&agent=a&tab=self&q=a+b&category=self_improving_errors&importance_min=0.3&sort=oldest&after=5.6"
+    )
+    assert list_filters(query).url() == f"/list/?{query}"
+
+
+def test_changing_a_filter_returns_to_the_first_page() -> None:
+    filters = list_filters("user=u&after=5.6")
+    assert [chip.url for chip in filters.chips()] == ["/list/"]
+    assert filters.ranges()[1]["url"] == "/list/?range=24h&user=u"
+
+
+def test_times_are_in_the_operators_time_zone_and_an_end_day_is_included() -> None:
+    with timezone.override("Asia/Shanghai"):
+        selection = list_filters("from=2026-11-19&to=2026-11-20").selection(NOW, None)
+    assert selection.since_ms == to_ms(datetime(2026, 11, 18, 16, tzinfo=UTC))
+    assert selection.until_ms == to_ms(datetime(2026, 11, 20, 16, tzinfo=UTC))
+
+
+def test_explicit_times_take_precedence_over_a_range() -> None:
+    assert list_filters("range=24h").selection(NOW, None).since_ms == to_ms(NOW - timedelta(days=1))
+    mixed = list_filters("range=24h&from=2026-01-01")
+    assert mixed.selection(NOW, None).since_ms == to_ms(datetime(2026, 1, 1, tzinfo=UTC))
+    assert not any(one["is_on"] for one in mixed.ranges())
+
+
+def test_a_jump_to_a_day_starts_at_its_first_row() -> None:
+    assert list_filters("at=2026-11-18").bounds()["after"] == Position(to_ms(datetime(2026, 11, 19, tzinfo=UTC)), 0)
+    oldest_first = list_filters("at=2026-11-18&sort=oldest").bounds()["after"]
+    assert oldest_first == Position(to_ms(datetime(2026, 11, 18, tzinfo=UTC)), 0)
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["tab=x", "from=yesterday", "importance_min=2", "importance_min=nan", "after=1", "at=2026-13-01", "at=0001-01-01",
+     "sort=up", "user=%00", "category=user_memory_fact%27", "from=9999-12-31T23%3A59%2B99%3A00", "to=9999-12-31",
+     "to=1999-12-31", "q=" + "x" * 2001],
+)  # fmt: skip
+def test_invalid_values_are_reported_and_ignored(query: str) -> None:
+    filters = list_filters(query)
+    assert len(filters.problems) == 1
+    assert filters.url() == "/list/"
+
+
+def test_any_time_is_selected_and_removes_range_and_times() -> None:
+    for query, is_on in (("", True), ("range=all", True), ("range=7d", False), ("from=2026-11-01", False)):
+        any_time = list_filters(query).ranges()[0]
+        assert (any_time["is_on"], "range" in any_time["url"], "from" in any_time["url"]) == (is_on, False, False)
+
+
+def test_problems_use_the_translated_labels() -> None:
+    with translation.override("zh-hans"):
+        assert list_filters("importance_min=2").problems == ["最低权重: 确保该值小于或等于1。"]
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.dictionaries(st.sampled_from(list(list_filters("").data)), st.text(max_size=40) | st.sampled_from(PAYLOADS)))
+def test_filters_accept_any_address(parameters: dict[str, str]) -> None:
+    query = QueryDict(mutable=True)
+    query.update(parameters)
+    for filters_class in (ListFilters, DashboardFilters, LabFilters):
+        filters = filters_class("/x/", query)
+        assert filters.url().startswith("/x/")
+        if isinstance(filters, ListFilters):
+            filters.selection(NOW, None)
+            filters.bounds()
+            filters.chips()
+
+
+def test_the_dashboard_shows_thirty_days_by_default() -> None:
+    filters = DashboardFilters("/", QueryDict(""))
+    assert filters.span(NOW) == (NOW - timedelta(days=30), None)
+    assert filters.url(range="24h") == "/?range=24h"
+    assert re.search("2y", filters.ranges()[3]["url"])

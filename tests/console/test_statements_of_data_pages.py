@@ -1,0 +1,75 @@
+"""The number of SQL statements of the pages of files, users, trash, jobs, audit and health, for any number of rows."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from accounts.audit import Actor, record
+from accounts.models import MemoryUser
+from accounts.services import create_user
+from memories.services import decisions
+from operations import bulk
+from operations.models import Job
+from resources.models import Attachment, Resource
+from store.types import Owner
+from tests.conftest import Person
+from tests.console.people import remember
+from tests.console.test_statements import statement_count
+
+ACTOR = Actor.operator("op")
+PAGES = {
+    "resources/": 13,
+    "resources/?state=failed&user=alice": 11,
+    "resources/{file}/": 13,
+    "users/": 11,
+    "users/{user}/": 19,
+    "users/{user}/?view=sessions": 10,
+    "users/{user}/?view=audit": 9,
+    "users/{user}/erase/": 28,
+    "trash/": 13,
+    "trash/?kind=sessions": 12,
+    "trash/?kind=resources": 11,
+    "jobs/": 7,
+    "jobs/{job}/": 8,
+    "audit/": 7,
+    "health/": 19,
+}
+
+
+def add_data(owner: Owner, number: int) -> None:
+    session_id = f"resource:{owner.user_id}:r_{number:032x}"
+    row = remember(owner, f"Tea number {number}", session_id=session_id).row
+    file = Resource.objects.create(
+        resource_id=f"r_{number:032x}", user_id=owner.user_pk, session_id=session_id, filename=f"tea-{number}.pdf",
+        status="failed" if number else "extracted", error_message=f"Cause {number % 7}",
+    )  # fmt: skip
+    Attachment.objects.create(
+        user_id=owner.user_pk, session_id=session_id, resource=file, source="upload", type="pdf", name=file.filename,
+        internal_uri=f"resource://{number}",
+    )  # fmt: skip
+    Resource.objects.create(
+        user_id=owner.user_pk, session_id=f"resource:{owner.user_id}:gone-{number}", filename=f"gone-{number}.pdf",
+        status="deleted", former_status="extracted", deleted_at=timezone.now(),
+    )  # fmt: skip
+    remember(owner, "Gone", session_id=f"chat:gone-{number}")
+    decisions.delete_session(owner, f"chat:gone-{number}", actor=ACTOR)
+    if number:
+        bulk.start("delete", bulk.of_rows([row]), {}, actor=ACTOR)
+    record(ACTOR, "memory.view", subject_type="memory", subject_id="m", user_id=owner.user_id, detail={"a": 1})
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("path", PAGES)
+def test_more_rows_do_not_need_more_statements(admin_client: Client, alice: Person, bob: Person, path: str) -> None:
+    for number in range(3):
+        add_data(alice.owner, number)
+    values = {"file": f"r_{0:032x}", "user": MemoryUser.objects.get(user_id="alice").pk, "job": Job.objects.first()}
+    address = path.format(**{**values, "job": values["job"] and values["job"].pk})
+    statement_count(admin_client, address)
+    few = statement_count(admin_client, address)
+    for number in range(3, 20):
+        add_data(bob.owner if number % 2 else alice.owner, number)
+        create_user(f"person-{number}", actor=ACTOR)
+    assert statement_count(admin_client, address) == few == PAGES[path]

@@ -1,0 +1,45 @@
+"""`MEMORY_GATEWAY_FULL_CONTEXT_MEMORY=false`: the text of messages is kept only until EverOS has it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from store.models import Memory
+from tests.operations.moves.conftest import TwoEngineGateway
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+TEXT = "the meeting is on Tuesday"
+
+
+def journal() -> list[Memory]:
+    return list(Memory.objects.filter(memory_type="unprocessed_message"))
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_the_text_of_sent_messages_is_kept_only_if_enabled(
+    gateway: TwoEngineGateway, settings: Any, is_kept: bool
+) -> None:
+    settings.MEMORY_GATEWAY_FULL_CONTEXT_MEMORY = is_kept
+    gateway.use_engine("upstream")
+    gateway.add_and_flush("chat:1", TEXT)
+    assert [TEXT in f"{row.text} {row.payload}" for row in journal()] == [is_kept]
+
+
+def test_a_repeated_message_is_still_sent_once(gateway: TwoEngineGateway, settings: Any) -> None:
+    settings.MEMORY_GATEWAY_FULL_CONTEXT_MEMORY = False
+    gateway.use_engine("upstream")
+    for _ in range(2):
+        gateway.add_and_flush("chat:1", TEXT)
+    assert len(gateway.stub.calls("add")) == 1
+
+
+def test_without_texts_memories_are_moved_unchanged(gateway: TwoEngineGateway, settings: Any) -> None:
+    settings.MEMORY_GATEWAY_FULL_CONTEXT_MEMORY = False
+    gateway.use_engine("upstream")
+    gateway.add_and_flush("chat:1", TEXT)
+    gateway.move("embedded")
+    gateway.use_engine("embedded")
+    assert [TEXT in text for text in gateway.search_texts("meeting Tuesday")] == [True]

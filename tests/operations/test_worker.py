@@ -1,0 +1,280 @@
+"""The worker: reconciliation of resources, periodic tasks, leases and the worker thread."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import wait
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from django.utils import timezone
+
+from core.errors import EngineUnavailable
+from core.ids import new_resource_id
+from core.leases import new_holder
+from core.tasks import Periodic, Round, Series, all_series, wait_until_idle
+from operations.models import Lease
+from operations.tasks import clean_up
+from operations.worker import Runner
+from resources import services
+from resources.models import Resource
+from resources.services.unfinished import unfinished_ingestions
+from resources.tasks import RECOVERY_PAUSE, Reconciler
+from tests.conftest import Person
+from tests.fake_engine import RecordingEngine
+from tests.resources.forms import files_below, stored_resource
+from tests.resources.queueing import ingesting_by
+from tests.resources.test_purge import delete_and_purge
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SECONDS = 10
+LEASE = timedelta(seconds=30)
+
+
+class Report(NamedTuple):
+    ingestions: int
+    deletions: int
+
+
+class ReconcilerHarness:
+    """A reconciler with a recording engine and an adjustable clock."""
+
+    def __init__(self) -> None:
+        self.engine = RecordingEngine()
+        self.now = timezone.now()
+        self.reconciler = Reconciler(engine=self.engine)
+        self.series = make_series(self.reconciler, lease=LEASE)
+        self.runner = Runner(self.series, clock=self.clock)
+
+    def clock(self) -> datetime:
+        return self.now
+
+    def ingest(self, resource_id: str, **_: object) -> None:
+        services.ingest(resource_id, engine=self.engine)
+
+    def run_round(self) -> Report:
+        """Run one round and wait for its ingestions."""
+        self.now = max(self.now, timezone.now())
+        ingestions, deletions = self.reconciler.ingest(self.now), self.reconciler.finish_deletions(self.now)
+        assert not wait(ingestions, SECONDS).not_done
+        assert wait_until_idle(SECONDS)
+        return Report(len(ingestions), deletions)
+
+
+def make_series(
+    work: Callable[[Round], object], *, lease: timedelta | None = None, every: timedelta = timedelta(0)
+) -> Series:
+    return Series("tests", lease, [Periodic("task", work, every, lambda: True)])
+
+
+@pytest.fixture
+def harness() -> Iterator[ReconcilerHarness]:
+    created = ReconcilerHarness()
+    with ingesting_by(created.ingest, slots=2):
+        yield created
+
+
+def test_resources_left_by_a_crash_are_ingested(alice: Person, harness: ReconcilerHarness) -> None:
+    host, pid, _ = new_holder().rsplit(":", 2)
+    soon = timezone.now() + timedelta(seconds=30)
+    left = [
+        stored_resource(alice),
+        stored_resource(alice, status="ingesting", lease_holder=f"{host}:{pid}:earlier", leased_until=soon),
+        stored_resource(alice, status="ingesting", lease_holder="elsewhere:1:x", leased_until=timezone.now()),
+        stored_resource(alice, status="failed", retry_at=timezone.now()),
+    ]
+    assert harness.run_round().ingestions == len(left)
+    assert set(Resource.objects.values_list("status", flat=True)) == {"extracted"}
+    assert sorted(session for _, session, _ in harness.engine.added) == sorted(made.session_id for made in left)
+
+
+def test_leased_and_finished_resources_are_not_ingested(alice: Person, harness: ReconcilerHarness) -> None:
+    soon = timezone.now() + timedelta(minutes=5)
+    stored_resource(alice, status="ingesting", lease_holder="elsewhere:1:x", leased_until=soon)
+    stored_resource(alice, status="ingesting", lease_holder=new_holder(), leased_until=soon)
+    stored_resource(alice, status="failed", error_message="for good")
+    stored_resource(alice, status="empty")
+    assert harness.run_round().ingestions == 0
+    assert harness.engine.calls == []
+
+
+def test_a_retry_waits_until_it_is_due(alice: Person, harness: ReconcilerHarness) -> None:
+    harness.run_round()
+    resource = stored_resource(alice, status="failed", retry_at=timezone.now() + timedelta(minutes=5))
+    harness.now += timedelta(minutes=1)
+    assert harness.run_round().ingestions == 0
+    harness.now += timedelta(minutes=6)
+    assert harness.run_round().ingestions == 1
+    assert Resource.objects.get(pk=resource.pk).status == "extracted"
+
+
+def test_failures_of_one_user_do_not_delay_others(alice: Person, bob: Person) -> None:
+    due = timezone.now() - timedelta(minutes=1)
+    for _ in range(5):
+        stored_resource(alice, status="failed", retry_at=due)
+    stored_resource(bob, status="failed", retry_at=due)
+    assert [item.user_pk for item in unfinished_ingestions(timezone.now(), 3)] == [
+        alice.user_pk,
+        bob.user_pk,
+        alice.user_pk,
+    ]
+
+
+def test_the_end_of_an_outage_ends_backoff(alice: Person, harness: ReconcilerHarness) -> None:
+    harness.engine.is_up = False
+    stored_resource(alice, status="failed", retry_at=timezone.now() + timedelta(hours=1))
+    assert harness.run_round().ingestions == 0
+    harness.engine.is_up = True
+    assert harness.run_round().ingestions == 1
+
+
+def test_a_failure_right_after_an_outage_is_retried_once_without_backoff(
+    alice: Person, harness: ReconcilerHarness
+) -> None:
+    harness.engine.is_up = False
+    resource = stored_resource(alice, status="failed", retry_at=timezone.now() + timedelta(hours=1))
+    assert harness.run_round().ingestions == 0
+    harness.engine.is_up = True
+    harness.engine.failures = {"add": [EngineUnavailable("held back")]}
+    assert harness.run_round().ingestions == 1
+    Resource.objects.filter(pk=resource.pk).update(status="failed", retry_at=harness.now + timedelta(hours=1))
+    assert harness.run_round().ingestions == 0  # not in each round: the failure may be permanent
+    harness.now += RECOVERY_PAUSE
+    assert harness.run_round().ingestions == 1
+    Resource.objects.filter(pk=resource.pk).update(status="failed", retry_at=harness.now + timedelta(hours=1))
+    harness.now += timedelta(minutes=1)
+    assert harness.run_round().ingestions == 0
+
+
+def test_an_interrupted_deletion_is_finished(alice: Person, storage: Path, harness: ReconcilerHarness) -> None:
+    resource = stored_resource(alice)
+    harness.engine.failures = {"delete": [EngineUnavailable("away")]}
+    delete_and_purge(alice, resource.resource_id, engine=harness.engine)
+    assert harness.run_round().deletions == 0
+    harness.now += timedelta(minutes=1)
+    assert harness.run_round().deletions == 1
+    assert harness.run_round().deletions == 0
+    assert harness.engine.deleted == [resource.session_id]
+    assert files_below(storage) == []
+    assert not Resource.objects.get().cleanup_pending
+
+
+def test_only_old_files_without_a_row_are_moved(alice: Person, storage: Path) -> None:
+    kept = stored_resource(alice)
+    deleted = stored_resource(alice)
+    Resource.objects.filter(pk=deleted.pk).update(status="deleted", deleted_at=timezone.now())
+    orphan = storage / str(alice.user_pk) / new_resource_id() / "content.txt"
+    fresh = storage / str(alice.user_pk) / new_resource_id() / "content.txt"
+    attachment = storage / str(alice.user_pk) / "memory_attachments" / "a.png"
+    old_upload, new_upload = storage / ".incoming" / "old", storage / ".incoming" / "new"
+    for path in (orphan, fresh, attachment, old_upload, new_upload):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("x")
+    for path in (orphan, attachment, old_upload, storage / kept.storage_path, storage / deleted.storage_path):
+        make_old(path)
+    assert clean_up(Round()) == 3
+    expected = [fresh, attachment, new_upload, storage / kept.storage_path]
+    left = files_below(storage)
+    quarantined = [path for path in left if path.startswith(".quarantine/")]
+    assert sorted(path.split("/")[3] for path in quarantined) == sorted([orphan.parent.name, deleted.resource_id])
+    assert left == sorted([*quarantined, *(str(path.relative_to(storage)) for path in expected)])
+
+
+def test_a_task_with_an_interval_runs_when_it_is_due_or_has_more_to_do() -> None:
+    now, more = [timezone.now()], [False, True, 1, False]
+    done: list[object] = []
+
+    def work(_round: Round) -> object:
+        done.append(more[len(done)])
+        return done[-1]
+
+    runner = Runner(make_series(work, every=timedelta(minutes=10)), clock=lambda: now[0])
+    for expected in (1, 1):
+        runner.run_once()
+        assert len(done) == expected
+    now[0] += timedelta(minutes=10)
+    for expected in (2, 3, 3):  # True repeats the task, a count does not
+        runner.run_once()
+        assert len(done) == expected
+
+
+def test_every_app_has_its_tasks_registered() -> None:
+    assert {series.name: [task.name for task in series.tasks] for series in all_series()} == {
+        "check_integrity": ["check_integrity"],
+        "embeddings": ["find_missing_vectors", "embed"],
+        "extract": ["extract"],
+        "maintenance": ["reconcile", "clean_up", "purge_trash", "index_words"],
+        "retry_deliveries": ["retry_deliveries"],
+        "run_jobs": ["run_jobs"],
+    }
+
+
+def test_a_task_that_is_not_needed_takes_no_lease() -> None:
+    idle = Series("tests", LEASE, [Periodic("task", lambda _: pytest.fail("ran"), timedelta(0), lambda: False)])
+    Runner(idle).run_once()
+    assert not Lease.objects.exists()
+
+
+def test_only_one_process_runs_a_series(alice: Person, harness: ReconcilerHarness) -> None:
+    other = ReconcilerHarness()
+    harness.runner.run_once()
+    resource = stored_resource(alice)
+    other.runner.run_once()
+    assert wait_until_idle(SECONDS)
+    assert Resource.objects.get(pk=resource.pk).status == "pending"
+    harness.runner.release()
+    other.runner.run_once()
+    assert wait_until_idle(SECONDS)
+    assert Resource.objects.get(pk=resource.pk).status == "extracted"
+
+
+def test_the_thread_runs_rounds_until_it_is_stopped(alice: Person, harness: ReconcilerHarness) -> None:
+    harness.runner.start(interval_seconds=3600)
+    try:
+        assert eventually(Lease.objects.exclude(lease_holder="").exists)
+        resource = stored_resource(alice)
+        harness.series.wake.set()
+        assert eventually(lambda: Resource.objects.get(pk=resource.pk).status == "extracted")
+    finally:
+        assert harness.runner.stop(SECONDS)
+    assert not Lease.objects.exclude(lease_holder="").exists()
+    assert wait_until_idle(SECONDS)
+
+
+def test_a_failed_round_does_not_end_the_thread(caplog: pytest.LogCaptureFixture) -> None:
+    rounds = 0
+
+    def broken(_round: Round) -> None:
+        nonlocal rounds
+        rounds += 1
+        if rounds == 1:
+            raise ZeroDivisionError
+
+    runner = Runner(make_series(broken))
+    runner.start(interval_seconds=0.01)
+    try:
+        assert eventually(lambda: rounds > 1)
+    finally:
+        assert runner.stop(SECONDS)
+    assert "A periodic task of tests failed" in caplog.text
+
+
+def make_old(path: Path) -> None:
+    """Make a file and its folder two hours old."""
+    then = time.time() - 7200
+    os.utime(path, (then, then))
+    if path.parent.name != ".incoming":
+        os.utime(path.parent, (then, then))
+
+
+def eventually(condition: Callable[[], bool]) -> bool:
+    for _ in range(500):
+        if condition():
+            return True
+        time.sleep(0.01)
+    return False
