@@ -21,6 +21,7 @@ from store.types import Owner, SearchRequest, SearchResult, Wording
 from store.vectors import fill, pages, spaces
 from store.vectors.client import EmbeddingClient, Model, Vectors, client
 from tests.conftest import Person, make_person
+from tests.server import wait_until
 from tests.store.conftest import NOON_MS, remember, search, text_message, texts
 from tests.store.test_failures import Crash, Lock, failing_at_statement, lock, short_lock_timeout
 from tests.stub_embeddings import FAILURES, StubEmbeddings, running_embeddings
@@ -295,9 +296,13 @@ def test_an_outage_is_logged_once(
         "The embedding endpoint returned status 500. Calls are paused and retried with backoff."
     ]
     stub.failure = None
-    client().endpoint.pause._until = 0.0
-    fill.fill(5)
-    assert "The embedding endpoint is available again." in caplog.records[-1].getMessage()
+
+    def recovered() -> bool:
+        client().endpoint.pause._until = 0.0  # a call of the outage may still end, and begin another pause
+        fill.fill(5)
+        return "The embedding endpoint is available again." in caplog.messages
+
+    wait_until(recovered)
 
 
 def test_an_old_failure_of_this_process_is_not_reported(
