@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from core.concurrency import FairQueue
 
-SLOW_SECONDS: Final = 0.5
+SLOW_SECONDS: Final = 0.1
 _Result = TypeVar("_Result")
 
 

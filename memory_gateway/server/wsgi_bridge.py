@@ -71,8 +71,8 @@ ClientKey = Callable[[Scope, bytes], Hashable]
 class WSGIBridge:
     """An ASGI application that runs a WSGI application in threads.
 
-    One client gets at most a tenth of the threads, but at least two, beside its slow requests (see `Pool`): its
-    requests compete with those of others for the interpreter, and more threads would serve no more of them a second.
+    One client gets one thread beside its slow requests (see `Pool`). More would serve no more of its requests a second,
+    because threads share the interpreter, and would double the time of other clients' requests.
 
     `client_key` identifies the client by the request and the beginning of its body.
 
@@ -96,7 +96,7 @@ class WSGIBridge:
         self._client_key = client_key
         self._max_body_bytes = max_body_bytes
         self._timeouts = timeouts or ClientTimeouts()
-        self._pool = Pool(threads, "request", share=max(2, threads // 10))
+        self._pool = Pool(threads, "request", share=1)
         self._upload_pool = Pool(upload_threads, "upload", share=max(1, upload_threads // 2))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
