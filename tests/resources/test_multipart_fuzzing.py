@@ -82,6 +82,9 @@ def test_no_form_causes_a_server_error_or_leaves_a_file(alice: Person, storage: 
         assert answer.status_code < 300 or answer.json()["detail"]
         kept = Resource.objects.values_list("storage_path", flat=True)
         assert files_below(storage) == sorted(kept)
+        for path in kept:
+            (storage / path).unlink()
+        Resource.objects.all().delete()
 
     post()
     assert {200, 400, 422} <= statuses
