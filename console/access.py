@@ -28,6 +28,7 @@ from store.types import StoredMemory
 View = Callable[..., HttpResponseBase]
 ZONE_COOKIE = "mg_zone"
 VIEW, ADD, CHANGE, DELETE = (f"store.{verb}_memory" for verb in ("view", "add", "change", "delete"))
+EXPORT = "accounts.export_memoryuser"
 
 
 def page(permission: str, *methods: str) -> Callable[[View], View]:

@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from accounts.admin_base import actor_of
 from accounts.audit import record
-from console.access import CHANGE, DELETE, VIEW, next_address, page, render, require
+from console.access import CHANGE, DELETE, EXPORT, VIEW, next_address, page, render, require
 from console.forms import ReasonForm
 from console.queries import as_json
 from console.signed_values import read_undo, sign_target, sign_undo, target_of
@@ -28,7 +28,7 @@ from operations.bulk import AT_ONCE, Target
 from store import browse
 from store.types import Position
 
-EXPORT_ROWS = 500
+EXPORT_ROWS, LISTED_USERS = 500, 100
 PURGE: Final = "memories.delete_tombstone"
 REREAD: Final = "resources.change_resource"
 
@@ -57,6 +57,12 @@ _ACTIONS: Final = {
     ),
     "restore": _Action(DELETE, None, gettext_lazy("Restore"), gettext_lazy("Agents can find them again.")),
     "categorize": _Action(CHANGE, None, gettext_lazy("Change category"), gettext_lazy("You can undo this.")),
+    "export": _Action(
+        EXPORT,
+        AT_ONCE + 1,
+        gettext_lazy("Export"),
+        gettext_lazy("The file holds the full text of these memories. The audit trail records who exported them."),
+    ),
     "purge": _Action(
         PURGE,
         0,
@@ -86,8 +92,6 @@ _SUCCESS_MESSAGES: Final = {
 @page(VIEW, "POST")
 def bulk(request: HttpRequest) -> HttpResponseBase:
     verb = request.POST.get("do", "")
-    if verb == "export":
-        return _export(request, target_of(request.POST))
     action = _ACTIONS.get(verb)
     if action is None:
         raise BadRequest(_("This action is not available for several memories at once."))
@@ -103,7 +107,7 @@ def bulk(request: HttpRequest) -> HttpResponseBase:
     needs_preview = action.preview_from is not None and (target.rows is None or len(target.rows) >= action.preview_from)
     if needs_preview and not request.POST.get("confirmed"):
         return _preview(request, verb, target, back)
-    return _execute(request, verb, target, back)
+    return _export(request, target) if verb == "export" else _execute(request, verb, target, back)
 
 
 @page(VIEW, "POST")
@@ -151,6 +155,7 @@ def _preview(request: HttpRequest, verb: str, target: Target, back: str) -> Http
             ngettext("Purge %(count)s memory?", "Purge %(count)s memories?", count),
             ngettext("Purge %(count)s", "Purge %(count)s", count),
         ),
+        "export": (ngettext("Export %(count)s memory?", "Export %(count)s memories?", count), _("Export")),
         "reread": (ngettext("Re-ingest %(count)s session?", "Re-ingest %(count)s sessions?", count), _("Re-ingest")),
     }[verb]
     context: dict[str, Any] = {
@@ -168,8 +173,13 @@ def _preview(request: HttpRequest, verb: str, target: Target, back: str) -> Http
 
 def _export(request: HttpRequest, target: Target) -> HttpResponseBase:
     """Send the selected memories as JSON lines, oldest first; the audit trail gets one line for all of them."""
-    detail = {"filter": target.selection.as_record(), "rows": None if target.rows is None else len(target.rows)}
-    record(actor_of(request), "memory.export", subject_type="memory", subject_id="", detail=detail)
+    selected = services.selected(target)
+    user_ids = list(selected.order_by().values_list("user__user_id", flat=True).distinct()[: LISTED_USERS + 1])
+    detail = {"filter": target.selection.as_record(), "rows": selected.count(), "users": user_ids[:LISTED_USERS]}
+    user_id = user_ids[0] if len(user_ids) == 1 else ""
+    record(
+        actor_of(request), "memory.export", subject_type="memory", subject_id="", user_id=user_id, detail=detail
+    )
     headers = {"Content-Disposition": 'attachment; filename="memories.jsonl"'}
     return StreamingHttpResponse(_lines(target), content_type="application/x-ndjson", headers=headers)
 

@@ -16,7 +16,7 @@ from accounts.admin_base import actor_of
 from accounts.audit import record
 from accounts.models import MemoryUser
 from console import queries
-from console.access import CHANGE, DELETE, VIEW, page, render, require
+from console.access import CHANGE, DELETE, EXPORT, VIEW, page, render, require
 from console.filters import ORIGINS, TAB_LABELS, JobFilters
 from console.keyset import newest_first
 from console.views.bulk import PURGE, REREAD, undo_permission
@@ -26,7 +26,6 @@ from operations import jobs, operator_jobs, reingest
 from operations.models import Job
 from store import categories
 
-EXPORT: Final = "accounts.export_memoryuser"
 KINDS: Final = {
     "delete": gettext_lazy("Move memories to trash"),
     "restore": gettext_lazy("Restore memories"),

@@ -17,7 +17,7 @@ from accounts.admin_base import actor_of
 from accounts.audit import record
 from accounts.models import AuditEvent, MemoryUser, UserKey
 from console import queries
-from console.access import DELETE, VIEW, next_address, page, render
+from console.access import DELETE, EXPORT, VIEW, next_address, page, render
 from console.filters import UserFilters, UserPageFilters
 from console.keyset import ROWS, newest_first
 from core.errors import NotFound
@@ -31,7 +31,7 @@ from store.models import Session
 from store.types import Owner
 
 LATEST: Final = 8
-VIEW_USERS, EXPORT, ERASE, ADD_USERS = (f"accounts.{verb}_memoryuser" for verb in ("view", "export", "erase", "add"))
+VIEW_USERS, ERASE, ADD_USERS = (f"accounts.{verb}_memoryuser" for verb in ("view", "erase", "add"))
 AUDIT: Final = "accounts.view_auditevent"
 _ERASED_LABELS: Final = {
     "memories": gettext_lazy("Memories"),

@@ -19,6 +19,7 @@ from operations.models import Job, JobStep
 from store import browse
 from store.browse import Selection
 from tests.conftest import Person
+from tests.console.test_access import operator_client
 from tests.console.people import remember, undo_address
 
 BULK = "/admin/memory/bulk/"
@@ -61,7 +62,23 @@ def test_ticked_rows_are_exported_as_json_lines(admin_client: Client, alice: Per
     assert {line["user_id"] for line in lines} == {"alice"}
     assert answer.headers["Content-Disposition"] == 'attachment; filename="memories.jsonl"'
     event = AuditEvent.objects.get()
-    assert (event.action, event.detail["rows"]) == ("memory.export", 2)
+    assert (event.action, event.user_id, event.detail["rows"]) == ("memory.export", "alice", 2)
+
+
+@pytest.mark.django_db
+def test_only_operators_who_may_export_users_export_memories(admin_client: Client, alice: Person, bob: Person) -> None:
+    for number in range(26):
+        remember((alice if number else bob).owner, f"Tea {number}")
+    target = {"matching": "1", "target": target_of_list(admin_client, "")}
+    viewer = operator_client("view_memory")
+    assert viewer.post(BULK, {"do": "export", **target}).status_code == 403
+    assert b"Export" not in viewer.get("/admin/memory/list/").content
+    assert "Export 26 memories?" in admin_client.post(BULK, {"do": "export", **target}).content.decode()
+    AuditEvent.objects.all().delete()
+    answer: Any = admin_client.post(BULK, {"do": "export", "confirmed": "1", **target})
+    assert len(b"".join(answer.streaming_content).splitlines()) == 26
+    detail = AuditEvent.objects.get().detail
+    assert (detail["rows"], sorted(detail["users"])) == (26, ["alice", "bob"])
 
 
 @pytest.mark.django_db
@@ -69,7 +86,7 @@ def test_a_selection_by_filter_is_exported_in_few_statements(admin_client: Clien
     for number in range(25):
         remember(alice.owner, f"Tea {number}", category="user_memory_fact" if number % 5 else "self_improving_errors")
     answer: Any = admin_client.post(
-        BULK, {"do": "export", "matching": "1", "target": target_of_list(admin_client, "user=alice")}
+        BULK, {"do": "export", "matching": "1", "confirmed": "1", "target": target_of_list(admin_client, "user=alice")}
     )
     with CaptureQueriesContext(connection) as queries:
         assert len(b"".join(answer.streaming_content).splitlines()) == 20
