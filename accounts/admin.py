@@ -77,7 +77,19 @@ class _AuditedAdmin(BaseAdmin):
 
 
 class OperatorAdmin(_AuditedAdmin, OperatorBase):
-    """The panel's accounts. Memory users do not sign in here."""
+    """The panel's accounts. Memory users do not sign in here. Only superusers grant more than roles."""
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        is_superuser = isinstance(obj, User) and obj.is_superuser and not request.user.is_superuser
+        return super().has_change_permission(request, obj) and not is_superuser
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        is_superuser = isinstance(obj, User) and obj.is_superuser and not request.user.is_superuser
+        return super().has_delete_permission(request, obj) and not is_superuser
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> Any:
+        fields = super().get_readonly_fields(request, obj)
+        return fields if request.user.is_superuser else (*fields, "is_superuser", "user_permissions")
 
 
 class OperatorGroupAdmin(_AuditedAdmin, GroupAdmin):

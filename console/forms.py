@@ -1,9 +1,11 @@
 """Forms that operators fill in, and the base class of the panel's forms."""
 
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 from uuid import UUID
 
 from django import forms
+from django.contrib.auth.models import Group, User
+from django.utils.functional import Promise
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -14,6 +16,11 @@ from core.localization import localized
 from memories.services.decisions import OverrideValues
 from store.categories import CATEGORIES, label
 from store.types import Owner, StoredMemory
+
+if TYPE_CHECKING:
+    GroupField = forms.ModelChoiceField[Group]
+else:
+    GroupField = forms.ModelChoiceField
 
 MAX_EDIT_CHARS: Final = 100_000
 MAX_TEXT_CHARS: Final = 8000
@@ -158,3 +165,45 @@ class EditForm(PanelForm):
 
 class ReasonForm(forms.Form):
     reason = forms.CharField(max_length=200, required=False)
+
+
+# The groups that a migration creates. Administrators may have others.
+ROLES: Final[dict[str, tuple[Promise, Promise]]] = {
+    "Viewer": (_("Viewer"), _("Reads memories, resources, users and profiles.")),
+    "Editor": (
+        _("Editor"),
+        _("Also adds, edits, deletes and restores memories and resources, and edits profiles."),
+    ),
+    "Curator": (
+        _("Curator"),
+        _("Also purges the trash, restores profile versions and reads the audit trail."),
+    ),
+    "Privacy officer": (
+        _("Privacy officer"),
+        _("Reads, exports and erases users, turns off profiles and reads the audit trail."),
+    ),
+    "Administrator": (
+        _("Administrator"),
+        _("All of these, and manages users, API keys, tokens and operators."),
+    ),
+}
+
+
+class RoleField(GroupField):
+    def __init__(self) -> None:
+        super().__init__(
+            Group.objects.order_by("pk"), required=False, label=_("Role"), empty_label=_("No role: can sign in only")
+        )
+
+    def label_from_instance(self, obj: Group) -> str:
+        return str(ROLES[obj.name][0]) if obj.name in ROLES else obj.name
+
+
+class OperatorForm(PanelForm):
+    role = RoleField()
+    is_active = forms.BooleanField(label=_("May sign in"), required=False)
+
+
+class NewOperatorForm(PanelForm):
+    username = forms.CharField(label=_("Name"), max_length=150, validators=[User.username_validator])
+    role = RoleField()

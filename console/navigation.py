@@ -44,6 +44,7 @@ SECTIONS: Final[tuple[tuple[Promise | str, tuple[Item, ...]], ...]] = (
         (
             Item("console:jobs", _("Jobs"), "clock", _VIEW, ("console:job",)),
             Item("console:audit", _("Audit trail"), "audit", "accounts.view_auditevent"),
+            Item("console:operators", _("Operators"), "lock", "auth.view_user", ("console:operator",)),
             Item("console:health", _("Health"), "health", _VIEW),
             Item("admin:index", _("Django admin"), "settings", ""),
         ),

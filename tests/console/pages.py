@@ -55,6 +55,8 @@ def pages(panel: Panel) -> dict[str, str]:
         "job": f"jobs/{rows['job']}/",
         "job-running": f"jobs/{rows['running']}/",
         "job-hostile": f"jobs/{rows['hostile_job']}/",
+        "operators": "operators/",
+        "operator": f"operators/{rows['operator']}/",
         "audit": "audit/",
         "audit-filtered": "audit/?kind=operator&action=memory.&from=2026-01-01",
         "health": "health/",

@@ -15,7 +15,7 @@ import django
 
 django.setup()
 
-from django.contrib.auth.models import Permission, User  # noqa: E402
+from django.contrib.auth.models import Group, Permission, User  # noqa: E402
 from django.db import transaction  # noqa: E402
 from django.utils import timezone  # noqa: E402
 
@@ -83,9 +83,8 @@ TURN = [
 
 
 def main() -> None:
-    create_operators()
     wei, maria = create_user_scope("lin.wei"), create_user_scope("maria.keller")
-    rows: dict[str, Any] = {}
+    rows: dict[str, Any] = {"operator": create_operators()}
     for number, (category, text, importance, agent) in enumerate(MEMORIES):
         at = NOW - timedelta(hours=2 + 31 * number)
         row = remember(wei, f"chat:{'weekly-sync' if number % 2 else 'support-20261118-warehouse'}", text, at,
@@ -122,11 +121,20 @@ def main() -> None:
     sys.stdout.write(json.dumps(rows))
 
 
-def create_operators() -> None:
+def create_operators() -> int:
+    """Create operators and return the key of one with a role."""
     User.objects.create_superuser("chen.yu", password=PASSWORD)
     reader = User.objects.create_user("reader", password=PASSWORD, is_staff=True)
     reader.user_permissions.add(Permission.objects.get(codename="view_memory"))
     User.objects.create_user("nobody", password=PASSWORD, is_staff=True)
+    former = User.objects.create_user("wang.min", is_staff=True, is_active=False)
+    former.groups.add(Group.objects.get(name="Privacy officer"))
+    curator = User.objects.create_user("ana.silva", is_staff=True, last_login=timezone.now() - timedelta(hours=3))
+    curator.groups.add(Group.objects.get(name="Curator"))
+    for number, payload in enumerate(PAYLOADS):
+        hostile = User.objects.create_user(f"{number}{payload}"[:150], is_staff=True)
+        hostile.groups.add(Group.objects.create(name=f"{number}{payload}"[:150]))
+    return curator.pk
 
 
 def create_user_scope(user_id: str) -> Owner:

@@ -47,6 +47,11 @@ PAGES = {
     "user-export": ("post", "accounts.export_memoryuser"),
     "user-erase": ("get", "accounts.erase_memoryuser"),
     "user-session": ("post", "store.delete_memory"),
+    "operators": ("get", "auth.view_user"),
+    "operator": ("get", "auth.view_user"),
+    "operator-add": ("post", "auth.add_user"),
+    "operator-sign-out": ("post", "auth.change_user"),
+    "operator-password": ("post", "auth.change_user"),
     "audit": ("get", "accounts.view_auditevent"),
     "health": ("get", "store.view_memory"),
 }
@@ -56,7 +61,11 @@ ALL = {permission for _method, permission in PAGES.values()} | {"memories.delete
 def address(name: str) -> str:
     if name in {"resource", "resource-content", "resource-delete"}:
         return reverse(f"console:{name}", args=["r_none"])
-    if name in {"jobs", "users", "audit", "health"} or name.startswith(("resource", "trash")):
+    if name in {"operator", "operator-sign-out", "operator-password"}:
+        return reverse(f"console:{name}", args=[0])
+    if name in {"jobs", "users", "operators", "operator-add", "audit", "health"} or name.startswith(
+        ("resource", "trash")
+    ):
         return reverse(f"console:{name}")
     return reverse(f"console:{name}", args=[NO_ID])
 

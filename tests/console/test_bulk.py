@@ -19,8 +19,8 @@ from operations.models import Job, JobStep
 from store import browse
 from store.browse import Selection
 from tests.conftest import Person
-from tests.console.test_access import operator_client
 from tests.console.people import remember, undo_address
+from tests.console.test_access import operator_client
 
 BULK = "/admin/memory/bulk/"
 

@@ -1,6 +1,5 @@
 import contextlib
 import ipaddress
-import secrets
 from typing import Any
 
 from django.conf import settings
@@ -9,6 +8,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import IntegrityError, transaction
 
 from accounts.audit import Actor, record
+from accounts.operators import random_password
 
 # The second name is for databases in which a user who is no superuser has the first.
 _NAMES = ("admin", "gateway-admin")
@@ -54,7 +54,7 @@ def ensure_operator(*, actor: Actor) -> tuple[str, str] | None:
     for username in _NAMES:
         if User.objects.filter(is_superuser=True, is_active=True).exists():
             return None
-        password = secrets.token_urlsafe(18)
+        password = random_password()
         try:
             with transaction.atomic():
                 User.objects.create_superuser(username, password=password)

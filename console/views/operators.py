@@ -1,0 +1,129 @@
+"""The pages of operators: who may sign in, with which role, and when they last did."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.models import User
+from django.db import IntegrityError, transaction
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from accounts import operators as services
+from accounts.admin_base import actor_of
+from console.access import page, render
+from console.forms import ROLES, NewOperatorForm, OperatorForm
+from core.errors import NotFound
+from core.rest import Forbidden
+
+VIEW_OPERATORS, ADD_OPERATORS, CHANGE_OPERATORS = (f"auth.{verb}_user" for verb in ("view", "add", "change"))
+
+
+@page(VIEW_OPERATORS)
+def operators(request: HttpRequest) -> HttpResponseBase:
+    return _list(request, NewOperatorForm())
+
+
+@page(ADD_OPERATORS, "POST")
+def add(request: HttpRequest) -> HttpResponseBase:
+    """Create an operator and show the password once."""
+    form = NewOperatorForm(request.POST)
+    if form.is_valid():
+        values = form.cleaned_data
+        try:
+            with transaction.atomic():
+                created, password = services.create(values["username"], values["role"], actor=actor_of(request))
+        except IntegrityError:
+            form.add_error("username", _("An operator with this name exists."))
+        else:
+            return _show_password(request, created, password)
+    return _list(request, form, status=422)
+
+
+@page(VIEW_OPERATORS, "GET", "POST")
+def operator(request: HttpRequest, pk: int) -> HttpResponseBase:
+    """Show an operator, and change the role and whether they may sign in."""
+    found = _get(pk)
+    form = OperatorForm(initial={"role": found.groups.first(), "is_active": found.is_active})
+    if request.method == "POST":
+        _require_change(request, found)
+        form = OperatorForm(request.POST)
+        if form.is_valid():
+            values = form.cleaned_data
+            services.change(found, values["role"], is_active=values["is_active"], actor=actor_of(request))
+            messages.success(request, _("Operator changed."))
+            return redirect("console:operators")
+    context = {
+        "title": found.get_username(),
+        "operator": found,
+        "form": form,
+        "roles": _labels(found),
+        "can_change": _can_change(request, found),
+    }
+    return render(request, "console/operator.html", context, status=422 if form.errors else 200)
+
+
+@page(CHANGE_OPERATORS, "POST")
+def sign_out(request: HttpRequest, pk: int) -> HttpResponseBase:
+    found = _get(pk)
+    _require_change(request, found)
+    count = services.sign_out(found, actor=actor_of(request))
+    message = ngettext("%(count)s session ended.", "%(count)s sessions ended.", count)
+    messages.success(request, message % {"count": count})
+    return redirect("console:operator", pk=pk)
+
+
+@page(CHANGE_OPERATORS, "POST")
+def reset_password(request: HttpRequest, pk: int) -> HttpResponseBase:
+    found = _get(pk)
+    _require_change(request, found)
+    return _show_password(request, found, services.reset_password(found, actor=actor_of(request)))
+
+
+def _list(request: HttpRequest, form: NewOperatorForm, *, status: int = 200) -> HttpResponseBase:
+    rows = (
+        User.objects.filter(is_staff=True)
+        .prefetch_related("groups", "user_permissions")
+        .order_by("-is_active", "username")
+    )
+    context: dict[str, Any] = {
+        "title": _("Operators"),
+        "rows": [{"operator": row, "roles": _labels(row)} for row in rows],
+        "form": form,
+        "roles": ROLES.values(),
+    }
+    return render(request, "console/operators.html", context, status=status)
+
+
+def _labels(operator: User) -> list[str]:
+    if operator.is_superuser:
+        return [_("Superuser")]
+    labels = [str(ROLES[name][0]) if name in ROLES else name for name in services.roles_of(operator)]
+    return [*labels, _("individual permissions")] if operator.user_permissions.all() else labels
+
+
+def _show_password(request: HttpRequest, operator: User, password: str) -> HttpResponseBase:
+    context = {"title": _("Password of %(name)s") % {"name": operator.get_username()}, "password": password}
+    return render(request, "console/operator_password.html", context)
+
+
+def _can_change(request: HttpRequest, operator: User) -> bool:
+    """Return False for the own account, to prevent lock-outs, and for superusers unless a superuser asks."""
+    user = request.user
+    return (
+        operator.pk != user.pk and user.has_perm(CHANGE_OPERATORS) and (user.is_superuser or not operator.is_superuser)
+    )
+
+
+def _require_change(request: HttpRequest, operator: User) -> None:
+    if not _can_change(request, operator):
+        raise Forbidden(_("You cannot change your own account here, and only superusers change superusers."))
+
+
+def _get(pk: int) -> User:
+    found = User.objects.filter(is_staff=True, pk=pk).first()
+    if found is None:
+        raise NotFound(_("There is no such operator."))
+    return found

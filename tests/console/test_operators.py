@@ -1,0 +1,153 @@
+"""Operators and their roles: what each role may open, and what each change does."""
+
+from __future__ import annotations
+
+import importlib
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.contrib.auth.models import Group, User
+from django.db import connection
+from django.test import Client
+from django.urls import reverse
+
+from accounts.models import AuditEvent
+from tests.console import test_access, test_access_of_data_pages
+
+ROLES = ("Viewer", "Editor", "Curator", "Privacy officer", "Administrator")
+PAGES = {name: permission for name, (_method, permission) in test_access_of_data_pages.PAGES.items()} | {
+    name: f"store.{permission}" for name, (_method, permission) in test_access.PAGES.items() if permission
+}
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def roles(db: Any) -> None:
+    """Create the roles as the migration does; a test that empties the tables may have run before."""
+    migration = importlib.import_module("operations.migrations.0002_roles")
+    migration.create_roles(apps, SimpleNamespace(connection=connection))
+
+
+def member(role: str, name: str = "ann") -> Client:
+    operator = User.objects.create_user(name, is_staff=True)
+    operator.groups.add(Group.objects.get(name=role))
+    client = Client()
+    client.force_login(operator)
+    return client
+
+
+def shown_password(answer: Any) -> str:
+    return str(answer.context["password"])
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_role_opens_the_pages_that_its_permissions_name_and_no_others(role: str) -> None:
+    granted = {
+        f"{permission.content_type.app_label}.{permission.codename}"
+        for permission in Group.objects.get(name=role).permissions.select_related("content_type")
+    }
+    client, opened = member(role), set()
+    for name, (method, _permission) in {**test_access.PAGES, **test_access_of_data_pages.PAGES}.items():
+        module = test_access if name in test_access.PAGES else test_access_of_data_pages
+        if name in PAGES and getattr(client, method)(module.address(name)).status_code != 403:
+            opened.add(name)
+    assert opened == {name for name, permission in PAGES.items() if permission in granted}
+
+
+def test_each_role_may_do_its_work_and_no_more() -> None:
+    def can(role: str, permission: str) -> bool:
+        return User.objects.get(username=role.split(maxsplit=1)[0]).has_perm(permission)
+
+    for role in ROLES:
+        member(role, role.split()[0])
+    may = {
+        "store.view_memory": set(ROLES),
+        "store.delete_memory": {"Editor", "Curator", "Administrator"},
+        "memories.delete_tombstone": {"Curator", "Administrator"},
+        "accounts.export_memoryuser": {"Privacy officer", "Administrator"},
+        "accounts.erase_memoryuser": {"Privacy officer", "Administrator"},
+        "accounts.view_auditevent": {"Curator", "Privacy officer", "Administrator"},
+        "accounts.add_userkey": {"Administrator"},
+        "auth.change_user": {"Administrator"},
+        "auth.delete_user": set(),
+        "auth.change_group": set(),
+    }
+    assert {permission: {role for role in ROLES if can(role, permission)} for permission in may} == may
+
+
+def test_an_administrator_adds_an_operator_who_then_signs_in() -> None:
+    administrator = member("Administrator")
+    form = {"username": "bob", "role": Group.objects.get(name="Viewer").pk}
+    password = shown_password(administrator.post(reverse("console:operator-add"), form))
+    client = Client()
+    signed_in: Any = client.post("/admin/login/", {"username": "bob", "password": password})
+    assert signed_in.status_code == 302
+    assert client.get("/admin/memory/list/").status_code == 200
+    assert client.get("/admin/memory/users/").status_code == 200
+    assert client.get("/admin/memory/operators/").status_code == 403
+    event = AuditEvent.objects.get(action="operator.create")
+    assert (event.actor, event.subject_id, event.detail) == ("ann", "bob", {"roles": ["Viewer"]})
+    assert password not in administrator.get("/admin/memory/operators/").content.decode()
+
+
+@pytest.mark.parametrize("username", ["", "ann", "a b", "x" * 151])
+def test_an_invalid_or_existing_name_is_refused_with_the_field_marked(username: str) -> None:
+    answer = member("Administrator").post(reverse("console:operator-add"), {"username": username})
+    assert answer.status_code == 422
+    assert 'id="username_error"' in answer.content.decode()
+    assert User.objects.count() == 1
+
+
+def test_a_role_change_is_audited_with_before_and_after() -> None:
+    member("Viewer", "bob")
+    bob = User.objects.get(username="bob")
+    editor = Group.objects.get(name="Editor")
+    member("Administrator").post(reverse("console:operator", args=[bob.pk]), {"role": editor.pk, "is_active": "on"})
+    detail = AuditEvent.objects.get(action="operator.change").detail
+    assert detail == {
+        "before": {"roles": ["Viewer"], "active": True},
+        "after": {"roles": ["Editor"], "active": True},
+    }
+    assert User.objects.get(pk=bob.pk).has_perm("store.change_memory")
+
+
+@pytest.mark.parametrize("ending", ["sign-out", "password", "deactivate"])
+def test_the_sessions_of_one_operator_end_and_those_of_others_go_on(ending: str) -> None:
+    bob, administrator = member("Viewer", "bob"), member("Administrator")
+    pk = User.objects.get(username="bob").pk
+    if ending == "deactivate":
+        administrator.post(reverse("console:operator", args=[pk]), {"role": ""})
+        assert not User.objects.get(pk=pk).is_active
+    else:
+        administrator.post(reverse(f"console:operator-{ending}", args=[pk]))
+    assert bob.get("/admin/memory/list/").status_code == 302
+    assert administrator.get("/admin/memory/operators/").status_code == 200
+
+
+def test_an_administrator_changes_neither_a_superuser_nor_the_own_account(
+    admin_user: User, admin_client: Client
+) -> None:
+    administrator = member("Administrator")
+    own = User.objects.get(username="ann").pk
+    for pk in (admin_user.pk, own):
+        assert administrator.post(reverse("console:operator", args=[pk]), {"role": ""}).status_code == 403
+        for name in ("operator-password", "operator-sign-out"):
+            assert administrator.post(reverse(f"console:{name}", args=[pk])).status_code == 403
+    assert administrator.post(f"/admin/auth/user/{admin_user.pk}/change/", {"username": "x"}).status_code == 403
+    assert admin_client.post(reverse("console:operator-sign-out", args=[own])).status_code == 302
+
+
+def test_an_administrator_cannot_become_a_superuser_in_the_django_admin() -> None:
+    administrator = member("Administrator")
+    own = User.objects.get(username="ann")
+    form = {
+        "username": "ann", "is_active": "on", "is_staff": "on", "is_superuser": "on", "user_permissions": ["1", "2"],
+        "date_joined_0": "2026-01-01", "date_joined_1": "00:00:00", "last_login_0": "", "last_login_1": "",
+    }  # fmt: skip
+    administrator.post(f"/admin/auth/user/{own.pk}/change/", form)
+    own.refresh_from_db()
+    assert (own.is_superuser, own.user_permissions.count()) == (False, 0)
+    assert own.date_joined.year == 2026
