@@ -2,9 +2,11 @@
 
 import re
 from contextlib import suppress
+from typing import Final, NamedTuple
 
 from django.contrib import admin
 from django.core.exceptions import ValidationError
+from django.db.models import Q
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
@@ -14,7 +16,11 @@ from django.utils.translation import gettext
 from django.views.decorators.http import require_POST
 from django.views.i18n import set_language
 
-from console import queries
+from accounts import services
+from accounts.admin_base import actor_of
+from accounts.audit import record
+from accounts.models import UserKey
+from console import navigation, queries
 from console.access import VIEW, page, render
 from console.filters import ALL_TAB
 from console.views.resources import VIEW_FILES
@@ -24,7 +30,26 @@ from resources.models import Resource
 from store.models import Memory, Session
 from store.table import visible
 
+RESULTS: Final = 6
 _UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+
+
+class _Result(NamedTuple):
+    """A link to a page. `user_id` is the user to whom the object belongs."""
+
+    url: str
+    label: str
+    user_id: str = ""
+
+
+class _Group(NamedTuple):
+    """Results of one kind. `more_url` is the list that filters by the same text, empty for none."""
+
+    label: str
+    icon: str
+    results: list[_Result]
+    more_url: str = ""
+
 
 # Django stores the language in a cookie, which its middleware reads.
 language = admin.site.admin_view(require_POST(set_language))
@@ -32,16 +57,26 @@ language = admin.site.admin_view(require_POST(set_language))
 
 @page(VIEW)
 def find(request: HttpRequest) -> HttpResponseBase:
-    """Redirect to the page of the object with this id, or else to a search for this text."""
+    """Redirect to the page of the object with this id; else show what has a name like it; else search for the text."""
     query = request.GET.get("q", "").strip().replace("\x00", "")
     if not query:
         return redirect("console:memories")
+    if query.startswith("uk_"):  # a pasted key must not stand in the page and in further addresses
+        query = query[: services.SHOWN_KEY_CHARS]
     page_url = _page_of_id(request, query)
     search_url = _list(tab=ALL_TAB, q=query)
-    if page_url is None and _UUID.fullmatch(query):
-        context = {"title": gettext("ID not found"), "query": query, "search_url": search_url}
-        return render(request, "console/unknown_id.html", context)
-    return redirect(page_url or search_url)
+    if page_url is not None:
+        return redirect(page_url)
+    context = {"query": query, "search_url": search_url}
+    if _UUID.fullmatch(query):
+        return render(request, "console/unknown_id.html", {"title": gettext("ID not found"), **context})
+    groups = _similar(request, query)
+    if not groups:
+        return redirect(search_url)
+    user_ids = {result.user_id for group in groups for result in group.results}
+    detail = {"q_chars": len(query), "users": sorted(user_ids - {""})}
+    record(actor_of(request), "panel.find", subject_type="user", subject_id="", detail=detail)
+    return render(request, "console/find.html", {"title": gettext("Find"), "groups": groups, **context})
 
 
 def _page_of_id(request: HttpRequest, query: str) -> str | None:
@@ -62,6 +97,55 @@ def _page_of_id(request: HttpRequest, query: str) -> str | None:
         if (job := Job.objects.filter(pk=query).values_list("pk", flat=True).first()) is not None:
             return reverse("console:job", args=[job])
     return None
+
+
+def _similar(request: HttpRequest, query: str) -> list[_Group]:
+    """Return what has a name like the query and may be opened by the operator."""
+    may = request.user.has_perm
+    groups = [_pages(request, query)]
+    if may(VIEW_USERS):
+        groups.append(_users(query))
+        if may("accounts.view_userkey") and query.startswith("uk_"):
+            groups.append(_keys(query))
+    groups.append(_sessions(query))
+    if may(VIEW_FILES):
+        groups.append(_files(query))
+    return [group for group in groups if group.results]
+
+
+def _pages(request: HttpRequest, query: str) -> _Group:
+    items = [item for section in navigation.sections(request) for item in section["items"]]
+    named = [item for item in items if str(item["label"]).casefold().startswith(query.casefold())]
+    return _Group(gettext("Pages"), "page", [_Result(item["url"], item["label"]) for item in named])
+
+
+def _users(query: str) -> _Group:
+    rows = services.active_users().filter(user_id__istartswith=query).order_by("user_id").values_list("pk", "user_id")
+    results = [_Result(reverse("console:user", args=[pk]), user_id, user_id) for pk, user_id in rows[:RESULTS]]
+    return _Group(gettext("Users"), "users", results, f"{reverse('console:users')}?{urlencode({'q': query})}")
+
+
+def _keys(query: str) -> _Group:
+    """Return the keys that begin as the query does; of each key only the first characters are known."""
+    keys = UserKey.objects.filter(prefix__startswith=query).order_by("-created_at")
+    rows = keys.values_list("prefix", "user", "user__user_id")[:RESULTS]
+    results = [_Result(reverse("console:user", args=[pk]), f"{prefix}…", user_id) for prefix, pk, user_id in rows]
+    return _Group(gettext("API keys"), "lock", results)
+
+
+def _sessions(query: str) -> _Group:
+    starts = Q(session_id__istartswith=query) | Q(session_id__istartswith=f"chat:{query}")
+    sessions = Session.objects.filter(starts, deleted_at__isnull=True, hidden_at__isnull=True).order_by("-pk")
+    rows = sessions.values_list("session_id", "user__user_id")[:RESULTS]
+    results = [_Result(_list(tab=ALL_TAB, user=user, session=name), name, user) for name, user in rows]
+    return _Group(gettext("Sessions"), "message", results)
+
+
+def _files(query: str) -> _Group:
+    files = Resource.objects.filter(filename__icontains=query, deleted_at__isnull=True).order_by("-created_at")
+    rows = files.values_list("pk", "filename", "user__user_id")[:RESULTS]
+    results = [_Result(reverse("console:resource", args=[pk]), name, user) for pk, name, user in rows]
+    return _Group(gettext("Resources"), "file", results, f"{reverse('console:resources')}?{urlencode({'q': query})}")
 
 
 def _list(**parameters: str) -> str:

@@ -51,7 +51,7 @@ _ERASED_LABELS: Final = {
 def users(request: HttpRequest) -> HttpResponseBase:
     filters = UserFilters(reverse("console:users"), request.GET)
     values = filters.cleaned_data
-    listed = services.with_live_keys(_active_users()).filter(
+    listed = services.with_live_keys(services.active_users()).filter(
         user_id__startswith=values["q"], user_id__gt=values["after"]
     )
     found = list(listed.order_by("user_id")[: ROWS + 1])
@@ -156,13 +156,8 @@ def remove_session(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     return redirect(next_address(request, reverse("console:user", args=[pk])))
 
 
-def _active_users() -> QuerySet[MemoryUser]:
-    """Return the users except those being erased."""
-    return MemoryUser.objects.exclude(user_id__startswith="!")
-
-
 def _get(pk: UUID) -> MemoryUser:
-    found = _active_users().filter(pk=pk).first()
+    found = services.active_users().filter(pk=pk).first()
     if found is None:
         raise NotFound(_("There is no such user."))
     return found

@@ -30,6 +30,7 @@ def pages(panel: Panel) -> dict[str, str]:
         "add-again": f"add/?like={rows['superseded']}",
         "add": "add/?user=lin.wei",
         "missing": "m/999999/",
+        "find": "find/?q=1",
         "unknown-id": "find/?q=0f0e0d0c-0b0a-0908-0706-050403020100",
         "resources": "resources/",
         "resources-failed": "resources/?state=failed&type=pdf&q=pdf",

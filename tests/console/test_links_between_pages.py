@@ -8,6 +8,7 @@ import pytest
 from django.test import Client
 
 from accounts.audit import Actor, record
+from accounts.models import AuditEvent, MemoryUser
 from console.queries import MAX_CAUSES
 from resources.models import Attachment, Resource
 from tests.conftest import Person
@@ -98,6 +99,27 @@ def test_an_unknown_id_is_reported_before_it_is_searched_as_text(admin_client: C
         assert (
             admin_client.get("/admin/memory/find/", {"q": query}).headers["Location"].startswith("/admin/memory/list")
         )
+
+
+@pytest.mark.django_db
+def test_a_part_of_a_name_finds_users_keys_sessions_files_and_pages(
+    admin_client: Client, alice: Person, bob: Person
+) -> None:
+    remember(bob.owner, session_id="chat:alignment")
+    file = Resource.objects.create(user_id=bob.user_pk, session_id="resource:bob:r_1", filename="Alice's lease.pdf")
+    AuditEvent.objects.all().delete()
+    page = content(admin_client, "find/?q=ALI")
+    assert f'<a href="/admin/memory/users/{alice.user_pk}/"><bdi>alice</bdi></a>' in page
+    assert f'<a href="/admin/memory/resources/{file.pk}/">' in page
+    assert '<a href="/admin/memory/list/?tab=all&amp;user=bob&amp;session=chat%3Aalignment"><bdi>chat:alignment</bdi></a>' in page
+    event = AuditEvent.objects.get()
+    assert (event.action, event.detail) == ("panel.find", {"q_chars": 3, "users": ["alice", "bob"]})
+    page = content(admin_client, f"find/?q={bob.user_key}")
+    assert f'<a href="/admin/memory/users/{bob.user_pk}/"><bdi>{bob.user_key[:7]}…</bdi></a>' in page
+    assert bob.user_key[7:] not in page
+    assert '<a href="/admin/memory/trash/"><bdi>Trash</bdi></a>' in content(admin_client, "find/?q=tra")
+    MemoryUser.objects.filter(pk=alice.user_pk).update(user_id="!erasing")
+    assert "!erasing" not in content(admin_client, "find/?q=ALI")
 
 
 @pytest.mark.django_db
