@@ -301,7 +301,8 @@ def _rows(archive: Reader, one: _ArchivedUser, table: Table, loader: Loader) -> 
             data = convert(line) if convert else line
             yield loader.row(table, data), data
         except InvalidInput as error:
-            raise InvalidInput(f"{name}, line {number}: {error.detail}") from None
+            reason = " ".join(str(error.detail).split())  # values may have line ends
+            raise InvalidInput(f"{name}, line {number}: {reason}") from None
 
 
 def _deletions_of(user: MemoryUser) -> _Deletions:

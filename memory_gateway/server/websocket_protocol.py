@@ -4,11 +4,13 @@ It relies on uvicorn's internals; `tests/agents/rpc/test_connection_limits.py` d
 """
 
 import asyncio
+import contextlib
 import logging
 from functools import partial
 from typing import Any
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.exceptions import InvalidState
 
 # Message limit before authentication. Longer messages are refused (1009) by their frame header, before they are read.
 FIRST_MESSAGE_BYTES = 64 * 1024
@@ -43,6 +45,11 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
     def data_received(self, data: bytes) -> None:
         if self.conn.parser_exc is None:
             super().data_received(data)
+
+    def send_receive_event_to_app(self) -> None:
+        """Pass a message on. uvicorn closes for invalid UTF-8, which fails after a close frame in the same read."""
+        with contextlib.suppress(InvalidState):
+            super().send_receive_event_to_app()
 
     def handle_parser_exception(self) -> None:
         """Close with a delay, because closing immediately would drop the close frame with the client's unread data."""

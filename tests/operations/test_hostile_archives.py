@@ -142,6 +142,7 @@ def test_compressed_archives_are_rejected(archive: Path) -> None:
         ("override_revisions", {"override": {}}, "override must be a string"),
         ("sessions", {"created_at": 5}, "created_at must be a string"),
         ("sessions", {"created_at": "yesterday"}, "created_at"),
+        ("sessions", {"created_at": "two\nlines"}, "created_at: “two lines” value has an invalid format"),
         ("override_revisions", {"override": "o_" + 32 * "0"}, "does not exist"),
         ("user", {"user_id": "mallory"}, "does not contain the user"),
     ],

@@ -188,3 +188,11 @@ def check_frame(opcode: int, payload: bytes) -> None:
         assert not payload or code in CLOSE_CODES or (code >= 1000 and code != 1011), payload
     else:
         assert opcode == PONG, (opcode, payload)
+
+
+@pytest.mark.parametrize("following", [Frame(CLOSE, b"\x03\xe8"), Frame(15, b"")], ids=["close", "invalid"])
+def test_an_invalid_text_and_an_end_in_one_read_close_the_connection(server: RunningServer, following: Frame) -> None:
+    log_start = len(server.log)
+    frames = frames_of(response_to(server, None, Frame(TEXT, b"\xff").raw() + following.raw()))
+    assert [opcode for opcode, _ in frames] == [CLOSE]
+    assert "Traceback" not in server.log[log_start:]
