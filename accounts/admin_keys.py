@@ -15,7 +15,7 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path
+from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -41,6 +41,12 @@ class CredentialAdmin(ReadOnlyAdmin):
     verbs: ClassVar[tuple[str, ...]] = ()
     once_template = "admin/accounts/key_once.html"
     once_title = gettext_lazy("New API key")
+
+    def home(self, row: Any) -> tuple[str, Any]:
+        """Return address and name of the page to which the forms lead back: that of a key's user, else the list."""
+        return (
+            (reverse("console:user", args=[row.user_id]), row.user) if row else (reverse("console:users"), _("Users"))
+        )
 
     def may(self, request: HttpRequest, verb: str) -> bool:
         return request.user.has_perm(f"accounts.{verb}_{self.opts.model_name}")
@@ -81,26 +87,31 @@ class CredentialAdmin(ReadOnlyAdmin):
             except GatewayError as error:
                 form.add_error(None, localized(error.detail))
             else:
-                return self.page(request, self.once_template, self.once_title, issued=issued)
-        return self.page(request, "admin/accounts/form.html", title, form=form, **context)
+                row = issued.key if isinstance(issued, IssuedKey) else issued.token
+                return self.page(request, self.once_template, self.once_title, row, issued=issued)
+        response = self.page(request, "admin/accounts/form.html", title, context.get("original"), form=form, **context)
+        response.status_code = 422 if form.is_bound else 200
+        return response
 
     def revoke_page(
         self, request: HttpRequest, object_id: str, revoke: Callable[[Any], object], *, success: str, **context: str
     ) -> HttpResponseBase:
         """Ask for confirmation, then revoke the row."""
         self.require(request, "revoke")
-        row, name = self.get_object(request, unquote(object_id)), self.opts.model_name
+        row = self.get_object(request, unquote(object_id))
         if row is None:
-            return redirect(f"admin:accounts_{name}_changelist")
+            return redirect(f"admin:accounts_{self.opts.model_name}_changelist")
         if request.method == "POST":
             revoke(row)
             messages.success(request, success)
-            return redirect(f"admin:accounts_{name}_change", row.pk)
-        return self.page(request, "admin/accounts/form.html", form=forms.Form(), original=row, **context)
+            return redirect(self.home(row)[0])
+        return self.page(request, "admin/accounts/form.html", row=row, form=forms.Form(), original=row, **context)
 
-    def page(self, request: HttpRequest, template: str, title: Any, **context: Any) -> HttpResponse:
-        context = {**self.admin_site.each_context(request), "opts": self.opts, "title": title, **context}
-        return TemplateResponse(request, template, context)
+    def page(self, request: HttpRequest, template: str, title: Any, row: Any = None, **context: Any) -> HttpResponse:
+        """Render a page in the panel's frame."""
+        address, label = self.home(row)
+        frame = {**self.admin_site.each_context(request), "title": title, "home": address, "home_label": label}
+        return TemplateResponse(request, template, {**frame, **context})
 
 
 @admin.register(MemoryUser)
@@ -242,6 +253,9 @@ class RpcTokenAdmin(CredentialAdmin):
         "last_used_at",
     )
     change_form_template = "admin/accounts/rpctoken/change_form.html"
+
+    def home(self, row: Any) -> tuple[str, Any]:
+        return reverse("admin:accounts_rpctoken_changelist"), _("RPC tokens")
 
     @admin.display(description=gettext_lazy("holder"))
     def holder(self, token: RpcToken) -> str:

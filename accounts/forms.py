@@ -34,7 +34,20 @@ class OperatorSignInForm(AdminAuthenticationForm):
         return cleaned
 
 
-class CreateUserForm(forms.Form):
+class PanelField(forms.BoundField):
+    """A field with the panel's look."""
+
+    def build_widget_attrs(self, attrs: dict[str, Any], widget: forms.Widget | None = None) -> dict[str, Any]:
+        attrs = super().build_widget_attrs(attrs, widget)
+        is_line = not isinstance(widget or self.field.widget, forms.CheckboxInput | forms.CheckboxSelectMultiple)
+        return {"class": "mg-input", **attrs} if is_line else attrs
+
+
+class CredentialForm(forms.Form):
+    bound_field_class = PanelField
+
+
+class CreateUserForm(CredentialForm):
     user_id = forms.CharField(
         max_length=64, strip=False, label=_("User ID"), help_text=_("1 to 64 characters of A-Z a-z 0-9 _ . @ + -")
     )
@@ -56,7 +69,7 @@ def expiry_of(form: forms.Form) -> datetime | None:
     return timezone.now() + timedelta(days=days) if days else None
 
 
-class IssueKeyForm(forms.Form):
+class IssueKeyForm(CredentialForm):
     user_id = forms.CharField(max_length=64, label=_("User ID"))
     label = forms.CharField(
         max_length=services.MAX_LABEL_CHARS,
@@ -67,7 +80,7 @@ class IssueKeyForm(forms.Form):
     days = _days_field()
 
 
-class IssueTokenForm(forms.Form):
+class IssueTokenForm(CredentialForm):
     label = forms.CharField(
         max_length=services.MAX_LABEL_CHARS, label=_("Label"), help_text=_("The person or program that uses the token.")
     )
@@ -93,7 +106,7 @@ class IssueTokenForm(forms.Form):
     days = _days_field()
 
 
-class RotateKeyForm(forms.Form):
+class RotateKeyForm(CredentialForm):
     grace_hours = forms.IntegerField(
         min_value=0,
         max_value=services.MAX_GRACE.days * 24,

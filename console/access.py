@@ -18,7 +18,6 @@ from django.views.decorators.http import require_http_methods
 
 from accounts.admin_base import actor_of
 from accounts.audit import record
-from console import navigation
 from console.filters import Filters
 from core.errors import GatewayError
 from core.request_context import request_id
@@ -82,7 +81,6 @@ def render(
         "site_header": admin.site.site_header,
         "has_permission": True,
         "is_nav_sidebar_enabled": True,  # the template block that holds the panel's navigation
-        "sections": navigation.sections(request),
         "here": request.get_full_path(),
     }
     return render_template(request, template, {**common, **(context or {})}, status=status)

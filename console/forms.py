@@ -9,6 +9,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from accounts.forms import PanelField
 from console import queries
 from console.text import language_of
 from core.ids import check_name
@@ -30,9 +31,9 @@ def unknown_user(user_id: str) -> str:
     return gettext("There is no user %(user)s.") % {"user": user_id}
 
 
-class _PanelField(forms.BoundField):
+class _TextPanelField(PanelField):
     def build_widget_attrs(self, attrs: dict[str, Any], widget: forms.Widget | None = None) -> dict[str, Any]:
-        attrs = {"class": "mg-input", **super().build_widget_attrs(attrs, widget)}
+        attrs = super().build_widget_attrs(attrs, widget)
         if isinstance(widget or self.field.widget, forms.Textarea):
             attrs |= {"lang": language_of(self.value() or ""), "dir": "auto"}
         return attrs
@@ -41,7 +42,7 @@ class _PanelField(forms.BoundField):
 class PanelForm(forms.Form):
     """A form with the panel's look: see `parts/field.html`."""
 
-    bound_field_class = _PanelField
+    bound_field_class = _TextPanelField
 
     def __init__(self, data: Any = None, files: Any = None, *, auto_id: str = "%s", **kwargs: Any) -> None:
         super().__init__(data, files, auto_id=auto_id, **kwargs)

@@ -9,6 +9,11 @@ from django.utils.translation import gettext_lazy as _
 
 from console import queries
 
+# Forms of the Django admin in the panel's frame.
+_CREDENTIALS = (
+    "admin:accounts_memoryuser_add",
+    *(f"admin:accounts_userkey_{verb}" for verb in ("add", "rotate", "revoke")),
+)
 _VIEW, _FILES = "store.view_memory", "resources.view_resource"
 
 
@@ -36,7 +41,7 @@ SECTIONS: Final[tuple[tuple[Promise | str, tuple[Item, ...]], ...]] = (
         _("Data"),
         (
             Item("console:resources", _("Resources"), "file", _FILES, ("console:resource",)),
-            Item("console:users", _("Users"), "users", "accounts.view_memoryuser", ("console:user",)),
+            Item("console:users", _("Users"), "users", "accounts.view_memoryuser", ("console:user", *_CREDENTIALS)),
         ),
     ),
     (

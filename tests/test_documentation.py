@@ -300,5 +300,6 @@ def prose(page: Path) -> Iterator[str]:
 
 
 def test_the_english_pages_stay_short() -> None:
-    english = [page for page in PAGES if page != CHINESE_README and "zh" not in page.parts]
+    apart = {CHINESE_README, PROJECT / "CHANGELOG.md"}  # a history grows
+    english = [page for page in PAGES if page not in apart and "zh" not in page.parts]
     assert sum(len(list(prose(page))) for page in english) <= MAX_WORDS

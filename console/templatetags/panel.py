@@ -11,6 +11,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
+from console import navigation
 from console.text import language_of, mark, parts
 from core.localization import localized
 from core.times import from_ms
@@ -77,6 +78,12 @@ _SUBJECTS: Final = {
     "network": gettext_lazy("network"),
     "address": pgettext_lazy("line of the audit trail", "address"),
 }
+
+
+@register.simple_tag(takes_context=True)
+def sections(context: template.RequestContext) -> list[dict[str, Any]]:
+    """Return the navigation of the operator who asks for the page."""
+    return navigation.sections(context["request"])
 
 
 @register.simple_tag

@@ -59,7 +59,7 @@ def sign_in(page: Page, server: RunningServer, credentials: tuple[str, str]) -> 
 
 def leave_key_page(page: Page) -> None:
     page.click("text=I have copied it")
-    page.wait_for_selector(".inlineviewlink")
+    page.wait_for_selector("text=Create API key")
 
 
 def assert_no_errors(observed: Observed, server: RunningServer) -> None:
@@ -80,10 +80,11 @@ def test_an_operator_creates_rotates_and_revokes_a_key(
     with open_page(browser, size) as (page, observed):
         sign_in(page, server, credentials)
         assert_fits(page)
-        page.goto(f"{server.url}/admin/accounts/memoryuser/add/")
+        page.goto(f"{server.url}/admin/memory/users/")
+        page.click("text=Add user")
         page.fill("#id_user_id", f"dora-{size['width']}")
-        page.click(".submit-row input[type=submit]")
-        first = page.inner_text("#new-key")
+        page.click("main button.is-main")
+        first = page.inner_text("#secret")
         assert re.fullmatch(r"uk_[A-Za-z0-9_-]{43}", first)
         assert_fits(page)
         leave_key_page(page)
@@ -91,19 +92,17 @@ def test_an_operator_creates_rotates_and_revokes_a_key(
         assert_fits(page)
         page.click("text=Create API key")
         page.fill("#id_label", "laptop")
-        page.click(".submit-row input[type=submit]")
-        page.wait_for_selector("#new-key")
-        assert page.inner_text("#new-key") != first
+        page.click("main button.is-main")
+        page.wait_for_selector("#secret")
+        assert page.inner_text("#secret") != first
         leave_key_page(page)
-        page.click(".inlineviewlink >> nth=0")
-        page.click(".object-tools >> text=Rotate")
+        page.click("main >> text=Rotate >> nth=0")
         assert_fits(page)
-        page.click(".submit-row input[type=submit]")
-        assert page.inner_text("#new-key").startswith("uk_")
+        page.click("main button.is-main")
+        assert page.inner_text("#secret").startswith("uk_")
         leave_key_page(page)
-        page.click(".inlineviewlink >> nth=0")
-        page.click(".object-tools >> text=Revoke")
-        page.click(".submit-row input[type=submit]")
+        page.click("main >> text=Revoke >> nth=0")
+        page.click("main button.is-main")
         page.wait_for_selector("text=Requests with it now fail")
         assert_no_errors(observed, server)
 

@@ -10,6 +10,7 @@ from tests.console.panel import Panel
 
 def pages(panel: Panel) -> dict[str, str]:
     rows = panel.rows
+    accounts = f"{panel.server.url}/admin/accounts"
     return {
         "dashboard": "",
         "dashboard-day": "?range=24h&user=lin.wei",
@@ -46,6 +47,11 @@ def pages(panel: Panel) -> dict[str, str]:
         "user-sessions": f"users/{rows['user']}/?view=sessions",
         "user-audit": f"users/{rows['user']}/?view=audit",
         "user-hostile": f"users/{rows['hostile_user']}/",
+        "user-add": f"{accounts}/memoryuser/add/",
+        "key-add": f"{accounts}/userkey/add/?user_id=lin.wei",
+        "key-rotate": f"{accounts}/userkey/{rows['key']}/rotate/",
+        "key-revoke": f"{accounts}/userkey/{rows['key']}/revoke/",
+        "token-add": f"{accounts}/rpctoken/add/",
         "user-erase": f"users/{rows['user']}/erase/",
         "trash": "trash/",
         "trash-sessions": "trash/?kind=sessions",

@@ -84,7 +84,8 @@ TURN = [
 
 def main() -> None:
     wei, maria = create_user_scope("lin.wei"), create_user_scope("maria.keller")
-    rows: dict[str, Any] = {"operator": create_operators()}
+    key = services.keys_of(wei.user_pk)[0]
+    rows: dict[str, Any] = {"operator": create_operators(), "key": str(key.pk)}
     for number, (category, text, importance, agent) in enumerate(MEMORIES):
         at = NOW - timedelta(hours=2 + 31 * number)
         row = remember(wei, f"chat:{'weekly-sync' if number % 2 else 'support-20261118-warehouse'}", text, at,

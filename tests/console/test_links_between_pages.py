@@ -111,7 +111,7 @@ def test_a_part_of_a_name_finds_users_keys_sessions_files_and_pages(
     page = content(admin_client, "find/?q=ALI")
     assert f'<a href="/admin/memory/users/{alice.user_pk}/"><bdi>alice</bdi></a>' in page
     assert f'<a href="/admin/memory/resources/{file.pk}/">' in page
-    assert '<a href="/admin/memory/list/?tab=all&amp;user=bob&amp;session=chat%3Aalignment"><bdi>chat:alignment</bdi></a>' in page
+    assert '?tab=all&amp;user=bob&amp;session=chat%3Aalignment"><bdi>chat:alignment</bdi></a>' in page
     event = AuditEvent.objects.get()
     assert (event.action, event.detail) == ("panel.find", {"q_chars": 3, "users": ["alice", "bob"]})
     page = content(admin_client, f"find/?q={bob.user_key}")
