@@ -1,8 +1,8 @@
 """Signed values in pages: the selection of a list, frozen when the list was shown, and the data to undo a decision."""
 
 import re
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from django.core import signing
 from django.http import QueryDict
@@ -15,6 +15,7 @@ from operations.bulk import Target
 
 _SALT: Final = "console.selecting"
 _UNDO_SALT: Final = "console.undo"
+_RECEIPT_SALT: Final = "console.receipt"
 _ROW: Final = re.compile(r"[0-9]{1,18}")
 
 
@@ -43,6 +44,20 @@ def read_undo(sealed: str) -> tuple[str, list[Change]]:
     except signing.BadSignature:
         raise BadRequest(_("The undo link is not valid or is older than 30 days.")) from None
     return kind, changes
+
+
+def sign_receipt(receipt: Mapping[str, Any]) -> str:
+    """Return the receipt of an erasure as text for the form that downloads it."""
+    return signing.dumps(receipt, salt=_RECEIPT_SALT, compress=True)
+
+
+def read_receipt(sealed: str) -> dict[str, Any]:
+    """Return the receipt. Raises: `BadRequest` for a text that is not from `sign_receipt`."""
+    try:
+        found: dict[str, Any] = signing.loads(sealed, salt=_RECEIPT_SALT)
+    except signing.BadSignature:
+        raise BadRequest(_("The receipt is not valid.")) from None
+    return found
 
 
 def target_of(posted: QueryDict) -> Target:

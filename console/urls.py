@@ -51,6 +51,7 @@ urlpatterns = [
     path("trash/resources/", trash.resources, name="trash-resources"),
     path("trash/sessions/", trash.sessions, name="trash-sessions"),
     path("users/", users.users, name="users"),
+    path("users/receipt/", users.receipt, name="user-receipt"),
     path("users/<uuid:pk>/", users.user, name="user"),
     path("users/<uuid:pk>/export/", users.export, name="user-export"),
     path("users/<uuid:pk>/erase/", users.erasure, name="user-erase"),

@@ -16,7 +16,7 @@ from django.utils.translation import ngettext
 from accounts.admin_base import actor_of
 from accounts.audit import record
 from console import queries
-from console.access import VIEW, next_address, page, record_list, render
+from console.access import VIEW, next_address, page, record_list, render, restore_url
 from console.filters import FILE_TYPES, PositionField, ResourceFilters
 from console.forms import UploadForm
 from console.keyset import ROWS, newest_first
@@ -165,7 +165,8 @@ def remove(request: HttpRequest, resource_id: str) -> HttpResponseBase:
         raise NotFound(_("The resource is already deleted."))
     if request.method == "POST":
         services.delete_as(found.user_id, found.user.user_id, resource_id, actor=actor_of(request))
-        messages.success(request, _("The resource and its memories were moved to the trash."))
+        undo = restore_url("console:trash-resources", resource_id)
+        messages.success(request, _("The resource and its memories were moved to the trash."), extra_tags=undo)
         return redirect("console:resources")
     context = {
         "title": _("Move this resource to the trash?"),

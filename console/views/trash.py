@@ -77,9 +77,9 @@ def trash(request: HttpRequest) -> HttpResponseBase:
 @page(DELETE, "POST")
 def sessions(request: HttpRequest) -> HttpResponseBase:
     """Restore deleted sessions, or purge them after a preview."""
-    ids = queries.without_nul(request.POST.getlist("id")[:ROWS])
+    verb, ids = _asked(request)
     found = list(_deleted_sessions().filter(pk__in=ids))
-    verb, back = request.POST.get("do", ""), next_address(request, f"{reverse('console:trash')}?kind=sessions")
+    back = next_address(request, f"{reverse('console:trash')}?kind=sessions")
     if not found:
         messages.warning(request, _("No rows are selected. Select at least one."))
         return redirect(back)
@@ -105,9 +105,9 @@ def sessions(request: HttpRequest) -> HttpResponseBase:
 @page(DELETE_FILES, "POST")
 def resources(request: HttpRequest) -> HttpResponseBase:
     """Restore deleted resources, or purge them after a preview."""
-    ids = queries.without_nul(request.POST.getlist("id")[:ROWS])
+    verb, ids = _asked(request)
     found = list(_deleted_resources().filter(pk__in=ids))
-    verb, back = request.POST.get("do", ""), next_address(request, f"{reverse('console:trash')}?kind=resources")
+    back = next_address(request, f"{reverse('console:trash')}?kind=resources")
     if not found:
         messages.warning(request, _("No rows are selected. Select at least one."))
         return redirect(back)
@@ -123,6 +123,15 @@ def resources(request: HttpRequest) -> HttpResponseBase:
         return render(request, "console/trash_resources.html", {**context, "total": sum(numbers.values())})
     job = operator_jobs.purge_resources([one.pk for one in found], actor=actor_of(request))
     return redirect("console:job", job=job.pk)
+
+
+def _asked(request: HttpRequest) -> tuple[str, list[str]]:
+    """Return the action and the ids of a form, or of the address of an undo."""
+    data = request.POST if "do" in request.POST else request.GET
+    verb = data.get("do", "")
+    if verb != "restore" and data is request.GET:
+        raise BadRequest(_("This action is not available for deleted sessions."))
+    return verb, queries.without_nul(data.getlist("id")[:ROWS])
 
 
 def _restore_resources(request: HttpRequest, found: Sequence[Resource]) -> None:

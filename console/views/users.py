@@ -1,25 +1,30 @@
 """The pages of users: the list, the data of one user, its export and its erasure."""
 
+from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
+import orjson
 from django.contrib import messages
 from django.db.models import Max, QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
+from django.utils.functional import Promise
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, pgettext, pgettext_lazy
+from django.utils.translation import gettext_lazy, ngettext, pgettext, pgettext_lazy
 
 from accounts import services
 from accounts.admin_base import actor_of
 from accounts.audit import record
 from accounts.models import AuditEvent, MemoryUser, UserKey
 from console import queries
-from console.access import DELETE, EXPORT, VIEW, next_address, page, render
+from console.access import DELETE, EXPORT, VIEW, next_address, page, render, restore_url
 from console.filters import UserFilters, UserPageFilters
 from console.keyset import ROWS, newest_first
+from console.signed_values import read_receipt, sign_receipt
 from core.errors import NotFound
 from memories.services.decisions import delete_session
 from operations import erase, operator_jobs
@@ -132,14 +137,29 @@ def erasure(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     is_wrong = request.method == "POST" and request.POST.get("confirm", "").strip() != found.user_id
     if request.method == "POST" and not is_wrong:
         receipt = erase.erase(pk, actor=actor_of(request))
-        context = {"title": _("Erased"), "receipt": receipt, "rows": sum(receipt["removed"].values())}
+        context = {
+            "title": _("Erased"),
+            "receipt": receipt,
+            "signed": sign_receipt(receipt),
+            "removed": _labeled(receipt["removed"]),
+            "rows": sum(receipt["removed"].values()),
+            **{name: datetime.fromisoformat(receipt[name]) for name in ("begun_at", "erased_at")},
+        }
         return render(request, "console/erased.html", context)
     planned = erase.plan(pk)
     context = {"title": _("Erase %(user)s?") % {"user": found.user_id}, "person": found, "is_wrong": is_wrong}
-    context["planned"] = [
-        (_ERASED_LABELS[name], number) for name, number in planned.items() if number and name in _ERASED_LABELS
-    ]
+    context["planned"] = _labeled(planned)
     return render(request, "console/erase.html", context, status=422 if is_wrong else 200)
+
+
+@page(ERASE, "POST")
+def receipt(request: HttpRequest) -> HttpResponseBase:
+    """Send the receipt of an erasure, which the gateway does not keep, as a file."""
+    found = read_receipt(request.POST.get("receipt", ""))
+    headers = {"Content-Disposition": f'attachment; filename="erased-{found["receipt_id"]}.json"'}
+    return HttpResponse(
+        orjson.dumps(found, option=orjson.OPT_INDENT_2), content_type="application/json", headers=headers
+    )
 
 
 @page(DELETE, "POST")
@@ -151,9 +171,19 @@ def remove_session(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     if found is None:
         raise NotFound(_("There is no such session."))
     owner = Owner(pk, found.user.user_id, found.app_id, found.project_id)
-    delete_session(owner, found.session_id, actor=actor_of(request))
-    messages.success(request, _("Session and its memories moved to trash."))
+    count = queries.memories_of_sessions([found.pk]).get(found.pk, 0)
+    tombstone = delete_session(owner, found.session_id, actor=actor_of(request))
+    message = ngettext(
+        "Session with %(count)s memory moved to trash.", "Session with %(count)s memories moved to trash.", count
+    )
+    undo = restore_url("console:trash-sessions", tombstone.pk)
+    messages.success(request, message % {"count": f"{count:,}"}, extra_tags=undo)
     return redirect(next_address(request, reverse("console:user", args=[pk])))
+
+
+def _labeled(counts: Mapping[str, int]) -> list[tuple[Promise, int]]:
+    """Return the counts that concern operators: internal tables have no label."""
+    return [(_ERASED_LABELS[name], number) for name, number in counts.items() if number and name in _ERASED_LABELS]
 
 
 def _get(pk: UUID) -> MemoryUser:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import uuid
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +47,7 @@ PAGES = {
     "users": ("get", "accounts.view_memoryuser"),
     "user": ("get", "accounts.view_memoryuser"),
     "user-export": ("post", "accounts.export_memoryuser"),
+    "user-receipt": ("post", "accounts.erase_memoryuser"),
     "user-erase": ("get", "accounts.erase_memoryuser"),
     "user-session": ("post", "store.delete_memory"),
     "operators": ("get", "auth.view_user"),
@@ -63,7 +66,7 @@ def address(name: str) -> str:
         return reverse(f"console:{name}", args=["r_none"])
     if name in {"operator", "operator-sign-out", "operator-password"}:
         return reverse(f"console:{name}", args=[0])
-    if name in {"jobs", "users", "operators", "operator-add", "audit", "health"} or name.startswith(
+    if name in {"user-receipt", "jobs", "users", "operators", "operator-add", "audit", "health"} or name.startswith(
         ("resource", "trash")
     ):
         return reverse(f"console:{name}")
@@ -206,6 +209,13 @@ def test_a_session_is_moved_to_the_trash(admin_client: Client, alice: Person, bo
     admin_client.post(reverse("console:user-session", args=[alice.user_pk]), {"session": row})
     assert browse.get(memory.row).is_session_hidden
     assert Tombstone.objects.count() == session + 1
+    page = admin_client.get("/admin/memory/list/").content.decode()
+    assert "Session with 1 memory moved to trash." in page
+    undo = unescape(re.findall('action="(/admin/memory/trash/sessions/[^"]+)"', page)[0])
+    assert admin_client.get(undo).status_code == 405
+    assert admin_client.post(undo.replace("restore", "purge")).status_code == 400
+    admin_client.post(undo)
+    assert not browse.get(memory.row).is_session_hidden
 
 
 @pytest.mark.django_db
@@ -217,6 +227,11 @@ def test_an_erasure_requires_typing_the_user_id(admin_client: Client, alice: Per
     assert MemoryUser.objects.filter(user_id="alice").exists()
     receipt = admin_client.post(url, {"confirm": "alice"}).content.decode()
     assert "alice erased" in receipt
+    signed = unescape(re.findall('name="receipt" value="([^"]+)"', receipt)[0])
+    download = admin_client.post(reverse("console:user-receipt"), {"receipt": signed})
+    assert download.headers["Content-Disposition"].startswith('attachment; filename="erased-')
+    assert download.json()["removed"]["memories"] == 1
+    assert admin_client.post(reverse("console:user-receipt"), {"receipt": f"{signed}x"}).status_code == 400
     assert not MemoryUser.objects.filter(pk=alice.user_pk).exists()
     assert admin_client.get(url).status_code == 404
     assert "alice" not in str(list(AuditEvent.objects.values()))
