@@ -124,9 +124,22 @@ class AddForm(OwnerForm):
     again = forms.BooleanField(required=False)
 
 
+class FilesInput(forms.FileInput):
+    allow_multiple_selected = True
+
+
+class FilesField(forms.FileField):
+    """One or more files. The value is a list."""
+
+    widget = FilesInput
+
+    def clean(self, data: Any, initial: Any = None) -> list[Any]:
+        return [super(FilesField, self).clean(one, initial) for one in data or [None]]
+
+
 class UploadForm(OwnerForm):
-    file = forms.FileField(
-        label=_("File"),
+    file = FilesField(
+        label=_("Files"),
         max_length=255,
         allow_empty_file=True,
         error_messages={

@@ -3,13 +3,15 @@
 from contextlib import suppress
 from typing import Any, Final
 
+from django.conf import settings
 from django.contrib import messages
 from django.core.exceptions import ValidationError
 from django.db.models import Q
-from django.http import HttpRequest
+from django.http import HttpRequest, JsonResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
+from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -124,20 +126,34 @@ def content(request: HttpRequest, resource_id: str) -> HttpResponseBase:
 
 @page(ADD_FILES, "GET", "POST")
 def upload(request: HttpRequest) -> HttpResponseBase:
-    """Upload a file for a user."""
+    """Upload files for a user. The script sends one file in a request and takes JSON."""
     if request.method != "POST":
         values = {name: request.GET.get(name, "") for name in ("user", "app", "project")}
         return _upload_form(request, UploadForm(initial=values))
     form = UploadForm(request.POST, request.FILES)
-    if not form.is_valid():
-        return _upload_form(request, form, status=422)
-    try:
-        uploaded = _store_upload(request, form)
-    except GatewayError as error:
-        form.add_error("file", "; ".join(localized(item.message) for item in error.errors) or localized(error.detail))
-        return _upload_form(request, form, status=error.status)
-    messages.success(request, _("File uploaded. Ingestion has started."))
-    return redirect("console:resource", resource_id=uploaded.pk)
+    uploaded, status = [], 422
+    for file in form.cleaned_data["file"] if form.is_valid() else ():
+        try:
+            uploaded.append(_store_upload(request, form, file))
+        except GatewayError as error:
+            reason = "; ".join(localized(item.message) for item in error.errors) or localized(error.detail)
+            form.add_error("file", f"{file.name}: {reason}")
+            status = error.status
+    if request.headers.get("Accept") == "application/json":
+        urls = [reverse("console:resource", args=[one.pk]) for one in uploaded]
+        errors = [error for field in form.errors.values() for error in field]
+        return JsonResponse({"urls": urls, "errors": errors}, status=status if errors else 200)
+    if uploaded:
+        count = len(uploaded)
+        message = ngettext(
+            "%(count)s file uploaded. Ingestion has started.", "%(count)s files uploaded. Ingestion has started.", count
+        )
+        messages.success(request, message % {"count": count})
+    if form.errors:
+        return _upload_form(request, form, status=status)
+    if len(uploaded) == 1:
+        return redirect("console:resource", resource_id=uploaded[0].pk)
+    return redirect(f"{reverse('console:resources')}?{urlencode({'user': form.cleaned_data['user']})}")
 
 
 @page(CHANGE_FILES, "POST")
@@ -213,9 +229,8 @@ def _record(request: HttpRequest, action: str, found: Resource) -> None:
     record(actor_of(request), action, subject_type="resource", subject_id=found.pk, user_id=found.user.user_id)
 
 
-def _store_upload(request: HttpRequest, form: UploadForm) -> Resource:
+def _store_upload(request: HttpRequest, form: UploadForm, file: Any) -> Resource:
     values = form.cleaned_data
-    file = values["file"]
     incoming = IncomingFile(file.name, file.content_type or "", file.size)
     try:
         for chunk in file.chunks():
@@ -234,7 +249,13 @@ def _store_upload(request: HttpRequest, form: UploadForm) -> Resource:
 
 
 def _upload_form(request: HttpRequest, form: UploadForm, *, status: int = 200) -> HttpResponseBase:
-    context = {"title": _("Upload file"), "form": form, "options": browse.facets(Selection(), limit=100)}
+    context = {
+        "title": _("Upload files"),
+        "form": form,
+        "options": browse.facets(Selection(), limit=100),
+        "max_bytes": settings.MEMORY_GATEWAY_MAX_UPLOAD_BYTES,
+        "types": settings.MEMORY_GATEWAY_ALLOWED_MIME_TYPES,
+    }
     return render(request, "console/upload.html", context, status=status)
 
 

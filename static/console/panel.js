@@ -117,6 +117,65 @@
     });
   });
 
+  // Several files are sent one by one, two at a time, each with its own progress. Without script they are one form.
+  const upload = one('form[data-upload]');
+  if (upload) {
+    const input = one('input[type=file]', upload), list = one('[data-files]', upload), button = one('.is-main', upload);
+    const lineOf = (file) => {
+      const line = document.createElement('li'), name = document.createElement('bdi'), state = document.createElement('span');
+      name.textContent = file.name;
+      state.className = 'mg-quiet';
+      line.append(name, ' ', state);
+      list.append(line);
+      return (text, url) => {
+        state.textContent = text;
+        if (!url) return;
+        const link = document.createElement('a');
+        link.href = url;
+        name.replaceWith(link);
+        link.append(name);
+      };
+    };
+    const send = (file, show) => new Promise((done) => {
+      const request = new XMLHttpRequest(), data = new FormData(upload);
+      data.set('file', file);
+      request.open('POST', location.href);
+      request.setRequestHeader('Accept', 'application/json');
+      request.responseType = 'json';
+      request.upload.addEventListener('progress', (e) => show(`${Math.floor((100 * e.loaded) / e.total)} %`));
+      request.addEventListener('loadend', () => {
+        const {urls = [], errors = [], detail} = request.response ?? {};
+        show(urls.length ? upload.dataset.sent : errors.join(' ') || detail || upload.dataset.failed, urls[0]);
+        done();
+      });
+      request.send(data);
+    });
+    upload.addEventListener('submit', async (e) => {
+      if (input.files.length < 2) return;
+      e.preventDefault();
+      button.disabled = true;
+      list.replaceChildren();
+      const queue = [...input.files].map((file) => [file, lineOf(file)]);
+      const work = async () => {
+        for (let next = queue.shift(); next; next = queue.shift()) {
+          const [file, show] = next;
+          if (file.size > Number(upload.dataset.max)) show(upload.dataset.large);
+          else await send(file, show);
+        }
+      };
+      await Promise.all([work(), work()]);
+      input.value = '';
+      button.disabled = false;
+      sent.delete(upload);
+    });
+    one('[data-drop]', upload).hidden = false;
+    document.addEventListener('dragover', (e) => e.preventDefault());
+    document.addEventListener('drop', (e) => {
+      e.preventDefault();
+      if (e.dataTransfer.files.length) input.files = e.dataTransfer.files;
+    });
+  }
+
   // Keyboard shortcuts. They can be disabled (WCAG 2.1.4); the setting is stored in this browser
   const dialog = one('#mg-keys'), keysBox = one('#mg-keys-on');
   const keysOn = () => localStorage.getItem('mg.keys') !== 'off';

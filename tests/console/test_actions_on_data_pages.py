@@ -15,7 +15,7 @@ pytestmark = pytest.mark.browser
 
 WORDS: dict[str, dict[str, str]] = {
     "en": {
-        "uploaded": "File uploaded.", "retried": "Retrying 1 file.", "gone": "moved to the trash",
+        "uploaded": "1 file uploaded.", "retried": "Retrying 1 file.", "gone": "moved to the trash",
         "sure": "Purge 1 memory?", "restored": "1 memory restored.", "wrong": "user ID does not match",
         "erased": "erased", "session": "Session and its memories moved to trash", "back": "1 session restored.",
     },
@@ -94,6 +94,43 @@ def test_upload_errors_are_shown_at_their_fields(panel: Panel) -> None:
         page.fill("#user", "no.such.user")
         page.click(".mg-form .is-main")
         assert "There is no user no.such.user" in page.inner_text("#user_error")
+
+
+def test_a_hundred_files_are_uploaded_by_one_drop(panel: Panel) -> None:
+    files = [(f"drop-{number}.txt", f"Note {number} on the harbor.") for number in range(100)]
+    files += [("large.txt", "x" * (25 * 2**20 + 1)), ("program.pdf", "MZ\0 no pdf")]
+    with panel.open("resources/upload/?user=maria.keller") as (page, observed):
+        transfer = page.evaluate_handle(
+            """files => {
+                const transfer = new DataTransfer();
+                for (const [name, text] of files) transfer.items.add(new File([text], name));
+                return transfer;
+            }""",
+            files,
+        )
+        page.dispatch_event("h1", "drop", {"dataTransfer": transfer})
+        page.click(".mg-form .is-main")
+        expect(page.locator("[data-files] a")).to_have_count(100, timeout=60_000)
+        expect(page.locator(".mg-form .is-main")).to_be_enabled()
+        failed = page.locator("[data-files] li:not(:has(a))")
+        assert failed.count() == 2
+        assert "too large" in failed.nth(0).inner_text()
+        assert failed.nth(1).inner_text().startswith("program.pdf program.pdf: ")
+        page.click("[data-files] a >> nth=7")
+        assert page.inner_text("h1").startswith("drop-7")
+        assert [error for error in observed.errors if "422" not in error and "415" not in error] == []
+
+
+def test_several_files_are_uploaded_without_script(panel: Panel) -> None:
+    with panel.open("resources/upload/?user=maria.keller", script=False) as (page, _observed):
+        files = [{"name": f"plain-{number}.txt", "mimeType": "text/plain", "buffer": b"Plain."} for number in range(3)]
+        page.set_input_files("#file", [*files, {"name": "p.pdf", "mimeType": "application/pdf", "buffer": b"MZ\x90"}])
+        page.click(".mg-form .is-main")
+        assert "p.pdf: " in page.inner_text("#file_error")
+        assert "3 files uploaded." in page.inner_text(".mg-note.is-ok")
+        page.set_input_files("#file", files[:2])
+        page.click(".mg-form .is-main")
+        assert page.url.endswith("/resources/?user=maria.keller")
 
 
 @in_both_languages
