@@ -17,7 +17,7 @@ WORDS: dict[str, dict[str, str]] = {
     "en": {
         "uploaded": "1 file uploaded.", "retried": "Retrying 1 file.", "gone": "moved to the trash",
         "sure": "Purge 1 memory?", "restored": "1 memory restored.", "wrong": "user ID does not match",
-        "erased": "erased", "session": "Session and its memories moved to trash", "back": "1 session restored.",
+        "erased": "erased", "session": "memories moved to trash.", "back": "1 session restored.",
     },
     "zh": {
         "uploaded": "已上传", "retried": "正在重试 1 个文件", "gone": "已移到回收站",
