@@ -5,6 +5,7 @@ from rest_framework.response import Response
 from rest_framework.viewsets import ViewSet
 
 from accounts.api.authentication import caller
+from accounts.api.idempotency import idempotent
 from accounts.api.openapi import RequiredBodies, path_parameter, problems, query_parameters, request_body, success
 from accounts.api.schemas import ChatId
 from accounts.audit import Actor
@@ -138,9 +139,10 @@ class MemoryViewSet(ViewSet):
         request=request_body(schemas.MemoryBody),
         responses={
             200: success(schemas.Deleted, "The deletion that was undone.", status="restored"),
-            **problems(404, 422),
+            **problems(404, 409, 422),
         },
     )
+    @idempotent(in_transaction=True)
     def restore(self, request: Request, memory_id: str) -> Response:
         """Restore a memory from the trash."""
         body = parse(schemas.MemoryBody, request.data)
@@ -190,6 +192,7 @@ class MessageViewSet(ViewSet):
             **problems(404, 409, 413, 415, 422, 502, 507),
         },
     )
+    @idempotent()
     def add(self, request: Request) -> Response:
         """Append messages to a session. Searches find them at once; a flush turns them into memories.
 
@@ -205,9 +208,10 @@ class MessageViewSet(ViewSet):
         request=request_body(message_schemas.FlushBody),
         responses={
             200: success(message_schemas.FlushOut, "The messages are memories."),
-            **problems(404, 422, 502),
+            **problems(404, 409, 422, 502),
         },
     )
+    @idempotent()
     def flush(self, request: Request) -> Response:
         """Turn the messages of a session into memories, for example at the end of a conversation."""
         body = parse(message_schemas.FlushBody, request.data)
@@ -267,9 +271,10 @@ class SessionViewSet(ViewSet):
         request=request_body(schemas.SessionBody),
         responses={
             200: success(schemas.SessionDecided, "The deletion that was undone.", status="restored"),
-            **problems(404, 422),
+            **problems(404, 409, 422),
         },
     )
+    @idempotent(in_transaction=True)
     def restore(self, request: Request, session_id: str) -> Response:
         """Restore a session from the trash. Memories that were deleted one by one stay there."""
         body = parse(schemas.SessionBody, request.data)

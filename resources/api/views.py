@@ -9,6 +9,7 @@ from rest_framework.response import Response
 from rest_framework.viewsets import ViewSet
 
 from accounts.api.authentication import bearer, caller, check_credentials
+from accounts.api.idempotency import idempotent
 from accounts.api.openapi import NOT_MODIFIED, path_parameter, problems, query_parameters, request_body, success
 from accounts.api.schemas import AuthenticatedBody, AuthenticatedQuery
 from accounts.audit import Actor
@@ -58,6 +59,7 @@ class ResourceViewSet(ViewSet):
         request={UploadParser.media_type: request_body(schemas.UploadForm)},
         responses={**_accepted_responses(schemas.ResourceAnswer), **problems(408, 409, 413, 415, 422, 507)},
     )
+    @idempotent()
     def create(self, request: Request) -> Response:
         """Upload a file and ingest it, so that searches find its content.
 
@@ -181,6 +183,7 @@ class TrashViewSet(ViewSet):
         request=request_body(AuthenticatedBody),
         responses={200: success(schemas.ResourceAnswer, "The restored resource."), **problems(404, 409, 422)},
     )
+    @idempotent(in_transaction=True)
     def restore(self, request: Request, resource_id: str) -> Response:
         """Restore a resource from the trash, with its file and its memories.
 
@@ -201,6 +204,7 @@ class ExternalViewSet(ViewSet):
         request=request_body(schemas.ExternalBody, title="Delivery", description="Delivery terms of 2026"),
         responses={**_accepted_responses(schemas.RegisteredAnswer), **problems(409, 413, 415, 422)},
     )
+    @idempotent()
     def register(self, request: Request) -> Response:
         """Register a file that is stored elsewhere and ingest it. The gateway keeps its address, not its bytes."""
         body = parse(schemas.ExternalBody, request.data)
