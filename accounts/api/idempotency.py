@@ -17,7 +17,7 @@ from accounts.idempotency import HEADER, MAX_KEY_CHARS
 from accounts.models import IdempotencyKey
 
 View = TypeVar("View", bound=Callable[..., HttpResponse])
-_KEPT_HEADERS = ("ETag", "Location", "Preference-Applied")
+_KEPT_HEADERS = ("Content-Language", "ETag", "Location", "Preference-Applied")
 _CREDENTIALS = {"user_id", "user_key"}
 _PARAMETERS = [
     OpenApiParameter(

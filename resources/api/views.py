@@ -16,7 +16,7 @@ from accounts.audit import Actor
 from core.errors import InvalidInput, UnsupportedType
 from core.localization import localized
 from core.messages import Message as _
-from core.rest import JsonParser, parse, parse_query
+from core.rest import JsonParser, language_headers, language_of, parse, parse_query
 from core.times import isoformat
 from resources import queries, services
 from resources.api import schemas
@@ -225,9 +225,12 @@ class ExternalViewSet(ViewSet):
         )
         response = _accepted(services.register(caller(request), registration), is_async=is_async)
         if body.sha256 is not None and not body.digest:
-            with translation.override(translation.get_language_from_request(request)):
+            language = language_of(request)
+            with translation.override(language):
                 message = localized(_("was ignored: it is not the 64 hex digits of a SHA-256"))
             response.data["warnings"] = [{"field": "sha256", "message": message}]
+            for name, value in language_headers(language).items():
+                response[name] = value
         return response
 
 
