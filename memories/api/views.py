@@ -1,4 +1,5 @@
 from django.conf import settings
+from django.utils import translation
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -10,7 +11,9 @@ from accounts.api.openapi import RequiredBodies, path_parameter, problems, query
 from accounts.api.schemas import ChatId
 from accounts.audit import Actor
 from core import pagination
-from core.rest import MAX_JSON_BYTES, parse, parse_query
+from core.localization import localized
+from core.messages import Message as _
+from core.rest import MAX_JSON_BYTES, language_headers, language_of, parse, parse_query
 from engines.registry import get_engine
 from memories import queries
 from memories.api import rendering
@@ -22,6 +25,8 @@ from memories.services.add import add, flush
 from memories.services.lookup import owner_of
 from memories.services.search import search
 
+FEW_RESULTS = 3
+LEFT_OUT = _("The default search scopes leave out your other sessions. Add all_user_memory to scope to search them.")
 _MEMORY_ID = path_parameter("memory_id", schemas.MemoryId)
 _SESSION_ID = path_parameter("session_id", ChatId)
 
@@ -42,8 +47,16 @@ class MemoryViewSet(ViewSet):
     def search(self, request: Request) -> Response:
         """Search the caller's memories in one or several search scopes. Deleted memories are never returned."""
         body = parse(search_schemas.SearchBody, request.data)
-        answer = search(owner_of(caller(request), body.app_id, body.project_id), body.command())
-        return Response(rendering.search_answer(answer, explain=body.explain, context=body.context))
+        owner = owner_of(caller(request), body.app_id, body.project_id)
+        answer = search(owner, body.command())
+        document = rendering.search_answer(answer, explain=body.explain, context=body.context)
+        is_default, is_short = "scope" not in body.model_fields_set, len(answer.results) < FEW_RESULTS
+        if not (is_default and is_short and queries.has_other_sessions(owner, body.conversation_id)):
+            return Response(document)
+        language = language_of(request)
+        with translation.override(language):
+            document["meta"]["hint"] = localized(LEFT_OUT)
+        return Response(document, headers=language_headers(language))
 
     @extend_schema(
         operation_id="list_memories",
