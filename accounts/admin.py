@@ -16,7 +16,7 @@ from accounts import admin_keys  # noqa: F401
 from accounts.admin_base import BaseAdmin, ReadOnlyAdmin, actor_of
 from accounts.audit import record
 from accounts.forms import OperatorSignInForm
-from accounts.models import AuditEvent, SignInThrottle
+from accounts.models import AuditEvent, IdempotencyKey, SignInThrottle
 
 if TYPE_CHECKING:
     OperatorBase = UserAdmin[User]
@@ -51,6 +51,16 @@ class SignInThrottleAdmin(ReadOnlyAdmin):
         for row in queryset:
             record(actor_of(request), "operator.unlock", subject_type="network", subject_id=row.network)
         return super().log_deletions(request, queryset)
+
+
+@admin.register(IdempotencyKey)
+class IdempotencyKeyAdmin(ReadOnlyAdmin):
+    """Keys of the last 24 hours."""
+
+    list_display = ("user", "status", "created_at", "leased_until")
+    list_filter = ("status", "created_at")
+    list_select_related = ("user",)
+    search_fields = ("user__user_id__exact",)
 
 
 class _AuditedAdmin(BaseAdmin):

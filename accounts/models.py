@@ -8,6 +8,8 @@ from django.db import models
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
+from core.leases import Leased
+
 
 @dataclass(frozen=True, slots=True)
 class Principal:
@@ -61,6 +63,31 @@ class UserKey(models.Model):
 
     def __str__(self) -> str:
         return f"{self.prefix}…"
+
+
+class IdempotencyKey(Leased):
+    """An `Idempotency-Key` of a user, and the result of its request: ids, counts and states, without texts.
+
+    Key and request are stored as digests. `status` is the HTTP status, null while the request runs under its lease.
+    """
+
+    user = models.ForeignKey(MemoryUser, models.CASCADE, verbose_name=_("user"), related_name="+")
+    key_digest = models.CharField(_("key digest"), max_length=64)
+    request_digest = models.CharField(_("request digest"), max_length=64)
+    status = models.PositiveSmallIntegerField(_("status"), null=True)
+    result = models.JSONField(_("result"), default=dict)
+    headers = models.JSONField(_("headers"), default=dict)
+    created_at = models.DateTimeField(_("created at"))
+
+    class Meta:
+        verbose_name = _("idempotency key")
+        verbose_name_plural = _("idempotency keys")
+        default_permissions = ("view",)
+        constraints = [models.UniqueConstraint(fields=["user", "key_digest"], name="idempotency_key_of_user")]
+        indexes = [models.Index(fields=["created_at"], name="idempotency_key_by_time")]
+
+    def __str__(self) -> str:
+        return self.key_digest
 
 
 class RpcToken(models.Model):

@@ -1,18 +1,21 @@
 """Common parts of all REST endpoints: parsing by pydantic, rendering by orjson, RFC 9457 errors."""
 
 import codecs
+import contextlib
 import logging
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import orjson
+from django.conf import settings
 from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
 from django.db import DatabaseError, InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.request import RawPostDataException, UnreadablePostError
 from django.utils import translation
 from django.utils.translation import gettext_noop
+from django.utils.translation.trans_real import get_supported_language_variant, parse_accept_lang_header
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from rest_framework import exceptions
 from rest_framework.parsers import BaseParser
@@ -230,15 +233,23 @@ def problem_headers(error: errors.GatewayError) -> dict[str, str]:
     return headers
 
 
+def language_of(request: HttpRequest | Request) -> str:
+    """Return the language that `Accept-Language` prefers, by default English. The panel's cookie does not count."""
+    for code, _quality in parse_accept_lang_header(request.META.get("HTTP_ACCEPT_LANGUAGE", "")):
+        with contextlib.suppress(LookupError):
+            return get_supported_language_variant(code)
+    return settings.LANGUAGE_CODE
+
+
+def language_headers(language: str) -> dict[str, str]:
+    return {"Content-Language": language, "Vary": "Accept-Language"}
+
+
 def _localized_problem(error: errors.GatewayError, request: HttpRequest) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the document and headers of an error in the language that the request accepts."""
-    language = translation.get_language_from_request(request)
+    language = language_of(request)
     with translation.override(language):
-        return problem(error), {
-            **problem_headers(error),
-            "Content-Language": language,
-            "Vary": "Accept-Language",
-        }
+        return problem(error), {**problem_headers(error), **language_headers(language)}
 
 
 def problem_http_response(error: errors.GatewayError, request: HttpRequest) -> HttpResponse:

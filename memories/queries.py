@@ -42,6 +42,12 @@ _HAS_HIDDEN_OR_EDITED = """
 """.format(owned="user_id = %s AND app_id = %s AND project_id = %s")
 
 
+def has_other_sessions(owner: Owner, conversation_id: str | None) -> bool:
+    """Return True if the owner has sessions besides this chat and those of resources. One statement."""
+    live = Session.objects.filter(owned_by(owner), hidden_at__isnull=True, deleted_at__isnull=True)
+    return live.exclude(kind=Session.Kind.RESOURCE).exclude(session_id=f"chat:{conversation_id}").exists()
+
+
 class ActiveOverride(NamedTuple):
     """An active override, as search applies it."""
 

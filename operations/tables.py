@@ -13,7 +13,7 @@ from uuid import UUID
 
 from django.db.models import Model, QuerySet
 
-from accounts.models import AuditEvent, MemoryUser, RpcToken, UserKey
+from accounts.models import AuditEvent, IdempotencyKey, MemoryUser, RpcToken, UserKey
 from core.errors import InvalidInput
 from memories.models import Override, OverrideRevision, Tombstone
 from operations.models import UnmatchedDecision
@@ -175,6 +175,7 @@ LOCAL: tuple[Table, ...] = (
     Table(name="vector_pages", model=VectorPage),
     Table(name="pending_extractions", model=PendingExtraction),
     Table(name="rpc_tokens", model=RpcToken),
+    Table(name="idempotency_keys", model=IdempotencyKey),
     Table(name="unmatched_decisions", model=UnmatchedDecision),
 )
 """Tables that are not exported, because they can be rebuilt or are useless elsewhere; they are erased."""

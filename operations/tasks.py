@@ -7,6 +7,7 @@ from typing import Final
 
 from django.db import DatabaseError, connection
 
+from accounts import idempotency
 from accounts.audit import Actor
 from core import database_errors
 from core.tasks import Round, periodic
@@ -32,8 +33,9 @@ _SHOWN_CHARS = 500
 
 @periodic("clean_up", every=CLEAN_UP_EVERY, series=MAINTENANCE)
 def clean_up(run: Round) -> int:
-    """Finish erasures; remove old jobs, old archives and files without a row. Return the number of files."""
+    """Finish erasures; remove old keys, jobs, archives and files without a row. Return the number of files."""
     now = run.clock()
+    idempotency.forget_old(now)
     may_purge = purge.may_purge(now)
     if may_purge:
         jobs.delete_old(now)

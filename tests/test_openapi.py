@@ -188,11 +188,13 @@ def _exercise(operation: Any, mode: GenerationMode, person: Person, examples: in
 
 
 def _fit(case: Any) -> None:
-    """Facts that no schema can say: which credentials and cursors exist, where things are, which times are future,
-    which methods need endpoints, which signs can be printed, how deep filters nest, and who may speak."""
+    """Facts that no schema can say: which credentials, keys and cursors exist, where things are, which times are
+    future, which methods need endpoints, which signs can be printed, how deep filters nest, and who may speak."""
     if case.operation.path == "/users":
         return
     case.headers.pop("If-Match", None)
+    if "Idempotency-Key" in case.headers:
+        case.headers["Idempotency-Key"] = str(uuid4())
     for place in (case.query, case.body):
         if isinstance(place, dict):
             for name in (set(place) & set(FITTING)) - FREE.get(case.operation.path, set()):

@@ -18,7 +18,7 @@ _ERRORS: dict[int, tuple[type[errors.GatewayError], str]] = {
     401: (errors.Unauthenticated, "The API key or token is missing, unknown, expired or revoked."),
     404: (errors.NotFound, "The object does not exist, or it belongs to another user."),
     408: (RequestTimeout, "The body did not arrive completely in time."),
-    409: (errors.Conflict, "The state of the object does not allow the request."),
+    409: (errors.Conflict, "The state of the object forbids the request. With `Retry-After`, it can be repeated then."),
     412: (errors.PreconditionFailed, "The current ETag does not meet `If-Match` or `If-None-Match`."),
     413: (errors.TooLarge, "The request or its file is too large."),
     415: (errors.UnsupportedType, "The media type is not accepted, or the file's content contradicts it."),

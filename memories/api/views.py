@@ -1,15 +1,19 @@
 from django.conf import settings
+from django.utils import translation
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.viewsets import ViewSet
 
 from accounts.api.authentication import caller
+from accounts.api.idempotency import idempotent
 from accounts.api.openapi import RequiredBodies, path_parameter, problems, query_parameters, request_body, success
 from accounts.api.schemas import ChatId
 from accounts.audit import Actor
 from core import pagination
-from core.rest import MAX_JSON_BYTES, parse, parse_query
+from core.localization import localized
+from core.messages import Message as _
+from core.rest import MAX_JSON_BYTES, language_headers, language_of, parse, parse_query
 from engines.registry import get_engine
 from memories import queries
 from memories.api import rendering
@@ -21,6 +25,8 @@ from memories.services.add import add, flush
 from memories.services.lookup import owner_of
 from memories.services.search import search
 
+FEW_RESULTS = 3
+LEFT_OUT = _("The default search scopes leave out your other sessions. Add all_user_memory to scope to search them.")
 _MEMORY_ID = path_parameter("memory_id", schemas.MemoryId)
 _SESSION_ID = path_parameter("session_id", ChatId)
 
@@ -41,8 +47,16 @@ class MemoryViewSet(ViewSet):
     def search(self, request: Request) -> Response:
         """Search the caller's memories in one or several search scopes. Deleted memories are never returned."""
         body = parse(search_schemas.SearchBody, request.data)
-        answer = search(owner_of(caller(request), body.app_id, body.project_id), body.command())
-        return Response(rendering.search_answer(answer, explain=body.explain, context=body.context))
+        owner = owner_of(caller(request), body.app_id, body.project_id)
+        answer = search(owner, body.command())
+        document = rendering.search_answer(answer, explain=body.explain, context=body.context)
+        is_default, is_short = "scope" not in body.model_fields_set, len(answer.results) < FEW_RESULTS
+        if not (is_default and is_short and queries.has_other_sessions(owner, body.conversation_id)):
+            return Response(document)
+        language = language_of(request)
+        with translation.override(language):
+            document["meta"]["hint"] = localized(LEFT_OUT)
+        return Response(document, headers=language_headers(language))
 
     @extend_schema(
         operation_id="list_memories",
@@ -138,9 +152,10 @@ class MemoryViewSet(ViewSet):
         request=request_body(schemas.MemoryBody),
         responses={
             200: success(schemas.Deleted, "The deletion that was undone.", status="restored"),
-            **problems(404, 422),
+            **problems(404, 409, 422),
         },
     )
+    @idempotent(in_transaction=True)
     def restore(self, request: Request, memory_id: str) -> Response:
         """Restore a memory from the trash."""
         body = parse(schemas.MemoryBody, request.data)
@@ -190,6 +205,7 @@ class MessageViewSet(ViewSet):
             **problems(404, 409, 413, 415, 422, 502, 507),
         },
     )
+    @idempotent()
     def add(self, request: Request) -> Response:
         """Append messages to a session. Searches find them at once; a flush turns them into memories.
 
@@ -205,9 +221,10 @@ class MessageViewSet(ViewSet):
         request=request_body(message_schemas.FlushBody),
         responses={
             200: success(message_schemas.FlushOut, "The messages are memories."),
-            **problems(404, 422, 502),
+            **problems(404, 409, 422, 502),
         },
     )
+    @idempotent()
     def flush(self, request: Request) -> Response:
         """Turn the messages of a session into memories, for example at the end of a conversation."""
         body = parse(message_schemas.FlushBody, request.data)
@@ -267,9 +284,10 @@ class SessionViewSet(ViewSet):
         request=request_body(schemas.SessionBody),
         responses={
             200: success(schemas.SessionDecided, "The deletion that was undone.", status="restored"),
-            **problems(404, 422),
+            **problems(404, 409, 422),
         },
     )
+    @idempotent(in_transaction=True)
     def restore(self, request: Request, session_id: str) -> Response:
         """Restore a session from the trash. Memories that were deleted one by one stay there."""
         body = parse(schemas.SessionBody, request.data)

@@ -42,6 +42,7 @@ _EXPOSED_HEADERS = (
     "Content-Range",
     "Deprecation",
     "ETag",
+    "Idempotent-Replayed",
     "Location",
     "Preference-Applied",
     "Retry-After",

@@ -1,4 +1,4 @@
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, ClassVar, cast
 
 import orjson
@@ -12,6 +12,7 @@ from rest_framework.response import Response
 from rest_framework.viewsets import ViewSet
 
 from accounts.api.authentication import caller
+from accounts.api.idempotency import idempotent
 from accounts.api.openapi import (
     NOT_MODIFIED,
     RequiredBodies,
@@ -50,6 +51,13 @@ IF_NONE_MATCH = OpenApiParameter(
 KIND = path_parameter("kind", schemas.KindOfDocument)
 VERSION = path_parameter("version", schemas.Version)
 _READ_PARAMETERS = [IF_MATCH, IF_NONE_MATCH, *query_parameters(AuthenticatedQuery)]
+
+
+def _restored_again(request: Request, headers: Mapping[str, str], kind: str, **_: Any) -> HttpResponse:
+    """Return the version that a restore made, for a repeated request with its `Idempotency-Key`."""
+    etag = headers["ETag"]
+    version = int(etag.strip('"').rpartition("-")[2])
+    return _content_response(services.revision(caller(request).user_pk, _kind(kind), version).readable, etag)
 
 
 class _MemoriesViewSet(ViewSet):
@@ -187,6 +195,7 @@ class MemoriesViewSet(_MemoriesViewSet):
             **problems(404, 409, 412, 422),
         },
     )
+    @idempotent(in_transaction=True, render=_restored_again)
     def restore(self, request: Request, kind: str, version: int) -> HttpResponse:
         """Make a former version of a document the current one, as a new version."""
         parse(schemas.RestoreBody, request.data)
@@ -255,9 +264,12 @@ def _unless_current(request: Request, response: HttpResponse) -> HttpResponse:
 
 
 def _document_response(document: Document) -> HttpResponse:
-    """Return the document alone, null if it is disabled; `Response` would omit null."""
-    body = orjson.dumps(_plain(document.readable))
-    return HttpResponse(body, content_type="application/json", headers={"ETag": document.etag})
+    return _content_response(document.readable, document.etag)
+
+
+def _content_response(content: Content | None, etag: str) -> HttpResponse:
+    """Return a document alone, null if it is disabled; `Response` would omit null."""
+    return HttpResponse(orjson.dumps(_plain(content)), content_type="application/json", headers={"ETag": etag})
 
 
 def _plain(content: Content | None) -> dict[str, Any] | None:

@@ -9,13 +9,14 @@ from rest_framework.response import Response
 from rest_framework.viewsets import ViewSet
 
 from accounts.api.authentication import bearer, caller, check_credentials
+from accounts.api.idempotency import idempotent
 from accounts.api.openapi import NOT_MODIFIED, path_parameter, problems, query_parameters, request_body, success
 from accounts.api.schemas import AuthenticatedBody, AuthenticatedQuery
 from accounts.audit import Actor
 from core.errors import InvalidInput, UnsupportedType
 from core.localization import localized
 from core.messages import Message as _
-from core.rest import JsonParser, parse, parse_query
+from core.rest import JsonParser, language_headers, language_of, parse, parse_query
 from core.times import isoformat
 from resources import queries, services
 from resources.api import schemas
@@ -58,6 +59,7 @@ class ResourceViewSet(ViewSet):
         request={UploadParser.media_type: request_body(schemas.UploadForm)},
         responses={**_accepted_responses(schemas.ResourceAnswer), **problems(408, 409, 413, 415, 422, 507)},
     )
+    @idempotent()
     def create(self, request: Request) -> Response:
         """Upload a file and ingest it, so that searches find its content.
 
@@ -181,6 +183,7 @@ class TrashViewSet(ViewSet):
         request=request_body(AuthenticatedBody),
         responses={200: success(schemas.ResourceAnswer, "The restored resource."), **problems(404, 409, 422)},
     )
+    @idempotent(in_transaction=True)
     def restore(self, request: Request, resource_id: str) -> Response:
         """Restore a resource from the trash, with its file and its memories.
 
@@ -201,6 +204,7 @@ class ExternalViewSet(ViewSet):
         request=request_body(schemas.ExternalBody, title="Delivery", description="Delivery terms of 2026"),
         responses={**_accepted_responses(schemas.RegisteredAnswer), **problems(409, 413, 415, 422)},
     )
+    @idempotent()
     def register(self, request: Request) -> Response:
         """Register a file that is stored elsewhere and ingest it. The gateway keeps its address, not its bytes."""
         body = parse(schemas.ExternalBody, request.data)
@@ -221,9 +225,12 @@ class ExternalViewSet(ViewSet):
         )
         response = _accepted(services.register(caller(request), registration), is_async=is_async)
         if body.sha256 is not None and not body.digest:
-            with translation.override(translation.get_language_from_request(request)):
+            language = language_of(request)
+            with translation.override(language):
                 message = localized(_("was ignored: it is not the 64 hex digits of a SHA-256"))
             response.data["warnings"] = [{"field": "sha256", "message": message}]
+            for name, value in language_headers(language).items():
+                response[name] = value
         return response
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
+from accounts import idempotency
 from accounts.audit import Actor, record
 from accounts.models import MemoryUser, Principal
 from accounts.services import lock_caller
@@ -94,7 +95,7 @@ def _record_registration(
     """
     with transaction.atomic():
         user = lock_caller(owner.user_pk, owner.user_id)
-        known = queries.registered(owner, registration.source_uri, registration.sha256)
+        known = _interrupted(owner) or queries.registered(owner, registration.source_uri, registration.sha256)
         if known:
             require_not_in_trash(known)
         resource = known or _new_resource(user, registration, now)
@@ -113,8 +114,15 @@ def _record_registration(
                 resource.attach(Attachment.Source.EXTERNAL_RESOURCE, registration.source_uri)
             actor, subject = Actor.key(principal), resource.resource_id
             record(actor, "resource.register", subject_type="resource", subject_id=subject, user_id=owner.user_id)
+        idempotency.keep(resource_id=resource.pk)
     handover = None if holder is None else Handover(holder, registration.ingest_uri)
     return Resource.objects.select_related("user").get(pk=resource.pk), handover
+
+
+def _interrupted(owner: Owner) -> Resource | None:
+    """Return the resource that an earlier attempt of this request registered before its process ended."""
+    resource_id = idempotency.kept("resource_id")
+    return queries.live_resource(owner.user_pk, resource_id).first() if resource_id else None
 
 
 def _new_resource(user: MemoryUser, registration: Registration, now: datetime) -> Resource:

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from accounts import services, tokens
 from accounts.audit import Actor, record
-from accounts.models import AuditEvent, MemoryUser, RpcToken, SignInThrottle, UserKey
+from accounts.models import AuditEvent, IdempotencyKey, MemoryUser, RpcToken, SignInThrottle, UserKey
 from core.ids import new_resource_id, resource_session_id
 from memories.models import Override, OverrideRevision, Tombstone
 from operations.models import Job, JobStep, Lease, UnmatchedDecision
@@ -57,6 +57,12 @@ def audit_event(number: int) -> AuditEvent:
 
 def throttle(number: int) -> SignInThrottle:
     return SignInThrottle.objects.create(network=f"10.0.0.{number}", counted_since=timezone.now())
+
+
+def idempotency_key(number: int) -> IdempotencyKey:
+    return IdempotencyKey.objects.create(
+        user=user(number), key_digest=f"{number:064x}", request_digest="0" * 64, created_at=timezone.now()
+    )
 
 
 def session(number: int) -> Session:
@@ -223,6 +229,7 @@ MAKERS: dict[type[Model], Callable[[int], Any]] = {
     RpcToken: rpc_token,
     AuditEvent: audit_event,
     SignInThrottle: throttle,
+    IdempotencyKey: idempotency_key,
     Session: session,
     Memory: memory,
     IndexStatistics: statistics,

@@ -120,8 +120,48 @@ def test_pages_and_rest_errors_are_in_the_language_of_the_request(admin_client: 
     }  # fmt: skip
     assert answer.headers["Content-Language"] == "zh-hans"
     assert "Accept-Language" in answer.headers["Vary"]
-    for headers in ({}, {"Accept-Language": "fr"}, {"Accept-Language": "en, zh;q=0.5"}):
-        assert alice.client.get("/memories/none", headers=headers).json()["detail"] == "There is no such memory."
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("accepted", "language"),
+    [
+        ("", "en"),
+        ("*", "en"),
+        ("fr", "en"),
+        ("en, zh;q=0.5", "en"),
+        ("zh", "zh-hans"),
+        ("zh-Hans", "zh-hans"),
+        ("fr, zh-Hans-CN;q=0.9, en;q=0.8", "zh-hans"),
+        ("zh-\0, ;;q=x", "en"),
+    ],
+)
+def test_a_rest_error_is_in_the_first_accepted_language_or_english(accepted: str, language: str, alice: Person) -> None:
+    alice.client.cookies["django_language"] = "zh-hans"  # of the panel: `Vary` does not name it
+    answer = alice.client.get("/memories/none", headers={"Accept-Language": accepted})
+    assert answer.headers["Content-Language"] == language
+    assert (answer.json()["detail"] == "There is no such memory.") == (language == "en")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_warning_is_in_the_accepted_language_too(alice: Person) -> None:
+    body = {"filename": "a.txt", "source_uri": "minio://bucket/a.txt", "sha256": "x"}
+    answer = alice.client.post("/resources/external", body, "application/json", headers=CHINESE)
+    assert answer.json()["warnings"][0]["message"].startswith("已忽略")
+    assert answer.headers["Content-Language"] == "zh-hans"
+    assert "Accept-Language" in answer.headers["Vary"]
+
+
+@pytest.mark.django_db
+def test_the_errors_of_openclaw_stay_english(alice: Person) -> None:
+    """Its clients look for these words."""
+    answers = [
+        Client().post("/tools/invoke", {}, "application/json", headers=CHINESE),
+        alice.client.post("/tools/invoke", {"tool": "none"}, "application/json", headers=CHINESE),
+        alice.client.post("/tools/invoke", {}, "application/json", headers=CHINESE),
+    ]
+    assert [answer.status_code for answer in answers] == [401, 404, 400]
+    assert not [found for answer in answers for found in re.findall("[\u4e00-\u9fff]", answer.content.decode())]
 
 
 @pytest.mark.django_db

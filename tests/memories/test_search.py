@@ -50,6 +50,40 @@ def test_a_memory_of_a_chat_has_no_resource(alice: Person) -> None:
     assert result["attachments"] == []
 
 
+def hint(person: Person, **fields: Any) -> str | None:
+    answer: str | None = search(person, **fields)["meta"].get("hint")
+    return answer
+
+
+def test_a_hint_names_the_parameter_that_finds_other_sessions(alice: Person, bob: Person) -> None:
+    say(alice, "chat:c1", "I prefer payment by card")
+    assert hint(alice, conversation_id="c1") is None
+    assert "Add all_user_memory to scope" in (hint(alice) or "")
+    assert "Add all_user_memory to scope" in (hint(alice, conversation_id="c2") or "")
+    assert hint(alice, scope=["current_chat", "resources"]) is None  # on purpose
+    assert hint(alice, scope=["all_user_memory"]) is None
+    assert hint(alice, project_id="other") is None
+    assert hint(bob) is None
+    answer = alice.client.post(
+        "/memories/search", {"query": "x"}, "application/json", headers={"Accept-Language": "zh"}
+    )
+    assert "all_user_memory" in answer.json()["meta"]["hint"]
+    assert not answer.json()["meta"]["hint"].isascii()
+    assert answer.headers["Content-Language"] == "zh-hans"
+    alice.client.delete("/sessions/chat:c1")
+    assert hint(alice) is None
+
+
+def test_with_enough_results_there_is_neither_hint_nor_statement(alice: Person, django_assert_num_queries: Any) -> None:
+    say(alice, "chat:c1", *(f"Payment {number} is due" for number in range(3)))
+    say(alice, "chat:c2", "I prefer payment by card")
+    assert hint(alice, conversation_id="c1") is None
+    with CaptureQueriesContext(connection) as many:
+        search(alice, conversation_id="c1")
+    with django_assert_num_queries(len(many) + 1):
+        assert len(search(alice, conversation_id="c2")["results"]) == 1
+
+
 def test_meta_has_statistics_of_each_requested_scope(alice: Person) -> None:
     say(alice, "chat:c1", "I prefer payment by card")
     meta = search(alice, conversation_id="c1")["meta"]

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Generic, TypeVar
 from urllib.parse import quote
+from uuid import uuid4
 
 import httpx2
 from pydantic import TypeAdapter, ValidationError
@@ -73,11 +74,15 @@ def call(
     headers: Mapping[str, str | None] | None = None,
     upload: Upload | None = None,
     is_idempotent: bool | None = None,
+    is_keyed: bool = False,
 ) -> Call[T]:
     """Return a call without its absent (None) fields. `ids` fill the placeholders of `path`.
 
-    All methods but POST and PATCH are idempotent, unless `is_idempotent` says otherwise.
+    All methods but POST and PATCH are idempotent, unless `is_idempotent` says otherwise. With `is_keyed`, the call has
+    an `Idempotency-Key`, by which the gateway carries it out once.
     """
+    if is_keyed:
+        headers, is_idempotent = {**(headers or {}), "Idempotency-Key": str(uuid4())}, True
     quoted = {name: quote(str(value), safe="") for name, value in (ids or {}).items()}
     return Call(
         method,

@@ -142,6 +142,7 @@ class Memories(Group[S]):
             parsed_as(models.MemoryDecision),
             ids={"memory_id": memory_id},
             body={"session_id": session_id} | self._scope,
+            is_keyed=True,
         )
 
     @Listing
@@ -158,17 +159,17 @@ class Sessions(Group[S]):
     def add(self, session_id: str, messages: Iterable[models.Message | Mapping[str, Any]]) -> Call[models.Added]:
         """Add messages, which can be searched at once. The session is created if it does not exist.
 
-        The gateway stores a message with the same timestamp once, so the call is repeated if its outcome is unknown.
+        The gateway stores a message with the same timestamp once.
         """
         checked = [models.Message.model_validate(message) for message in messages]
         body = {"session_id": session_id, "messages": [_plain(message) for message in checked]}
-        return call("POST", "/memories/add", parsed_as(models.Added), body=body | self._scope, is_idempotent=True)
+        return call("POST", "/memories/add", parsed_as(models.Added), body=body | self._scope, is_keyed=True)
 
     @Endpoint
     def flush(self, session_id: str) -> Call[models.Flushed]:
         """Turn the session's messages into memories, at the end of a conversation."""
         body = {"session_id": session_id} | self._scope
-        return call("POST", "/memories/flush", parsed_as(models.Flushed), body=body)
+        return call("POST", "/memories/flush", parsed_as(models.Flushed), body=body, is_keyed=True)
 
     @Listing
     def list(self, *, deleted: bool | None = None, page_size: int = 100) -> Call[Page[models.Session]]:
@@ -196,6 +197,7 @@ class Sessions(Group[S]):
             parsed_as(models.SessionDecision),
             ids={"session_id": session_id},
             body=self._scope,
+            is_keyed=True,
         )
 
 
@@ -225,6 +227,7 @@ class Resources(Group[S]):
             body={"title": title, "description": description} | self._scope,
             headers={"Prefer": None if wait else "respond-async"},
             upload=Upload(source, name),
+            is_keyed=True,
         )
 
     @Endpoint
@@ -256,7 +259,7 @@ class Resources(Group[S]):
         }
         headers = {"Prefer": None if wait else "respond-async"}
         answer = parsed_as(models.RegisteredResource)
-        return call("POST", "/resources/external", answer, body=body | self._scope, headers=headers)
+        return call("POST", "/resources/external", answer, body=body | self._scope, headers=headers, is_keyed=True)
 
     @Listing
     def list(self, *, deleted: bool = False, page_size: int = 100) -> Call[Page[models.Resource]]:
@@ -297,7 +300,7 @@ class Resources(Group[S]):
     def restore(self, resource_id: str) -> Call[models.ResourceStatus]:
         """Restore a file from the trash. Raises: `Conflict` if the same file was added again meanwhile."""
         path, answer = "/resources/{resource_id}/restore", parsed_as(models.ResourceStatus)
-        return call("POST", path, answer, ids={"resource_id": resource_id}, body={})
+        return call("POST", path, answer, ids={"resource_id": resource_id}, body={}, is_keyed=True)
 
 
 class Profiles(Group[S]):
@@ -370,7 +373,8 @@ class Profiles(Group[S]):
     def restore(self, kind: models.Kind, version: int, *, if_match: str | None = None) -> Call[models.Profile]:
         """Make a former version of a document the current one."""
         ids, headers = {"kind": kind, "version": version}, {"If-Match": if_match}
-        return call("POST", "/api/v1/memories/{kind}/restore/{version}", _profile, ids=ids, body={}, headers=headers)
+        path = "/api/v1/memories/{kind}/restore/{version}"
+        return call("POST", path, _profile, ids=ids, body={}, headers=headers, is_keyed=True)
 
     @Endpoint
     def prompt(self, agent: str, *, language: str | None = None, max_tokens: int | None = None) -> Call[models.Prompt]:

@@ -237,10 +237,11 @@ class ScopeReport(Model):
 
 
 class SearchReport(Model):
-    """The method that ran, and the statistics of each search scope."""
+    """The method that ran, and the statistics of each search scope. `hint` says how to find more."""
 
     method: str
     scopes: dict[str, ScopeReport]
+    hint: str | None = None
 
 
 class SearchAnswer(Model):

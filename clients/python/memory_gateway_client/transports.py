@@ -44,7 +44,7 @@ class Retries:
         """Return the seconds to wait before the call is sent again; None if it must not be.
 
         A call that is not idempotent is repeated only if it was not carried out: there was no connection, or the
-        gateway says so.
+        gateway says so. A 409 with `Retry-After` says that an earlier attempt still runs.
         """
         if attempt >= self.attempts or not call.is_repeatable:
             return None
@@ -53,9 +53,10 @@ class Retries:
             may_be_done = not isinstance(outcome, _NEVER_SENT)
             is_lost = not isinstance(outcome, _TEMPORARY) or (may_be_done and not call.is_idempotent)
             return None if is_lost else backoff
-        if outcome.status_code not in {429, 503}:
-            return None
         seconds = retry_after_of(outcome)
+        is_running = outcome.status_code == 409 and call.is_idempotent and seconds is not None
+        if outcome.status_code not in {429, 503} and not is_running:
+            return None
         if not call.is_idempotent and not _was_refused(outcome):
             return None
         if seconds is None:

@@ -33,6 +33,7 @@ NO_KEYS = Answer(body=b'{"keys": []}')
 ADDED = Answer(
     body=b'{"session_id": "s", "backend": {"request_id": "r", "data": {"status": "accumulated", "message_count": 1}}}'
 )
+DECIDED = Answer(body=b'{"memory_id": "m_1", "tombstone_id": "t_1", "status": "restored"}')
 NEW_KEY = Answer(
     body=b'{"key_id": "00000000-0000-4000-8000-000000000000", "label": "", "created_at": "2026-06-10T10:00:00Z",'
     b' "expires_at": null, "user_key": "uk_1"}'
@@ -142,6 +143,24 @@ def test_a_change_that_may_be_done_is_sent_once(
     assert (len(stub.asked), slept) == (1, [])
 
 
+@pytest.mark.parametrize("refused", [UNCONFIRMED, PROXY, BROKEN, refusal(409, "conflict", Retry_After="1")])
+def test_a_change_with_a_key_is_repeated_with_the_same_key(
+    refused: Answer, transport: Transport, stub: StubGateway, slept: list[float]
+) -> None:
+    stub.answers = [refused, DECIDED]
+    for memory_id in ("m_1", "m_2"):
+        assert Memories(transport, {}).restore(memory_id).status == "restored"
+    keys = [asked.headers["Idempotency-Key"] for asked in stub.asked]
+    assert (len(keys), keys[0] == keys[1], len(set(keys)), len(slept)) == (3, True, 2, 1)
+
+
+def test_a_conflict_is_the_callers(transport: Transport, stub: StubGateway) -> None:
+    stub.answers = [refusal(409, "conflict")]
+    with pytest.raises(Problem):
+        Memories(transport, {}).restore("m_1")
+    assert len(stub.asked) == 1
+
+
 def test_a_change_that_could_not_be_sent_is_sent_again(slept: list[float]) -> None:
     with httpx2.Client() as http, pytest.raises(NoAnswer, match="did not answer"):
         create_key(Transport(http, Settings(f"http://127.0.0.1:{free_port()}", {}, Retries()), slept.append))
@@ -163,15 +182,15 @@ def test_a_file_is_sent_again_from_its_beginning_and_a_pipe_is_not(
     stub.answers = [BUSY, DAMAGED]
     with path.open("rb") as file, pytest.raises(Unavailable):
         Resources(transport, {}).upload(file)
-    assert [b"The gate is green." in asked.body for asked in stub.asked] == [True, True]
-    assert [b'filename="notes.txt"' in asked.body for asked in stub.asked] == [True, True]
+    assert [b"The gate is green." in asked.body for asked in stub.asked] == [True] * 3
+    assert [b'filename="notes.txt"' in asked.body for asked in stub.asked] == [True] * 3
 
     stub.answers = [BUSY]
     reader, writer = os.pipe()
     os.close(writer)
     with os.fdopen(reader, "rb") as pipe, pytest.raises(Unavailable):
         Resources(transport, {}).upload(pipe, filename="notes.txt")
-    assert len(stub.asked) == 3
+    assert len(stub.asked) == 4
 
 
 def test_a_problem_has_all_that_the_gateway_says(transport: Transport, stub: StubGateway) -> None:

@@ -317,6 +317,11 @@ class SearchMeta(BaseModel):
             }
         ],
     )
+    hint: str | None = Field(
+        None,
+        description="How to find more, in the language of `Accept-Language`. Absent unless the default search scopes "
+        "return few results and leave out sessions of the caller.",
+    )
 
 
 class SearchOut(BaseModel):

@@ -49,6 +49,14 @@ def test_requests_without_a_valid_key_are_401(user: User) -> None:
     assert requests.post(url, json={}, headers=ACCEPT, timeout=60).status_code == 401
 
 
+def test_errors_are_english_in_every_language(user: User) -> None:
+    for headers in ({"Authorization": "Bearer x"}, {}):
+        body = call("memory_update", memory_id="none", text="x")
+        answer = post(user, body, **headers, **{"Accept-Language": "zh-Hans"})
+        assert "rror" in answer.text
+        assert answer.text.isascii()
+
+
 def test_a_revoked_key_is_401(user: User) -> None:
     key = user.post("/users/me/keys", json={"label": "mcp"}).json()
     other = User(user.server, user.user_id, key["user_key"])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agents.rpc.methods import METHODS
-from tests.agents.rpc.client import connected
+from tests.agents.rpc.client import connected, open_connection
 from tests.agents.rpc.conftest import TOKEN
 from tests.server import RunningServer
 
@@ -47,6 +47,16 @@ def test_a_method_requires_its_scope(server: RunningServer, granted: str | None)
                     "missingScope": scope,
                     "requiredScopes": [scope],
                 }
+
+
+def test_errors_are_english_in_every_language(server: RunningServer) -> None:
+    with open_connection(server, additional_headers={"Accept-Language": "zh-Hans"}) as client:
+        refused = client.connect()
+        assert refused["error"]["message"].isascii()
+    with open_connection(server, additional_headers={"Accept-Language": "zh-Hans"}) as client:
+        assert client.connect(token=TOKEN)["ok"]
+        refused = client.request("memory.admin.delete", {"table": "full_context", "ids": "x"})
+        assert refused["error"]["message"].isascii()
 
 
 def test_without_scope_known_and_unknown_methods_get_the_same_error(

@@ -1,0 +1,97 @@
+"""A decorator for writing endpoints that accept an `Idempotency-Key`, as Stripe and the IETF draft describe it."""
+
+from collections.abc import Callable
+from functools import wraps
+from hashlib import sha256
+from typing import Any, TypeVar, cast
+
+import orjson
+from django.http import HttpResponse
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts import idempotency
+from accounts.api.authentication import caller
+from accounts.idempotency import HEADER, MAX_KEY_CHARS
+from accounts.models import IdempotencyKey
+
+View = TypeVar("View", bound=Callable[..., HttpResponse])
+_KEPT_HEADERS = ("Content-Language", "ETag", "Location", "Preference-Applied")
+_CREDENTIALS = {"user_id", "user_key"}
+_PARAMETERS = [
+    OpenApiParameter(
+        HEADER,
+        {"type": "string", "minLength": 1, "maxLength": MAX_KEY_CHARS, "pattern": "^[!-~]([ -~]*[!-~])?$"},
+        OpenApiParameter.HEADER,
+        description=(
+            "A new random text for each new request, such as a UUID. A repeated request with the same key is carried "
+            "out once: within 24 hours it returns the same result."
+        ),
+    ),
+    OpenApiParameter(
+        "Idempotent-Replayed",
+        {"type": "string", "enum": ["true"]},
+        OpenApiParameter.HEADER,
+        description=f"The result is that of an earlier request with this `{HEADER}`.",
+        response=[200, 202],
+    ),
+]
+
+
+def idempotent(
+    *, in_transaction: bool = False, render: Callable[..., HttpResponse] | None = None
+) -> Callable[[View], View]:
+    """Return a decorator for a view method that accepts an `Idempotency-Key`.
+
+    Only successful answers are kept. `in_transaction`: the change is one transaction, which then includes the key.
+    Answers must consist of ids, counts and states, because they are stored; otherwise `render(request, headers,
+    **path)` builds a repeated answer from the kept headers.
+    """
+
+    def decorate(view: View) -> View:
+        @extend_schema(parameters=_PARAMETERS)
+        @wraps(view)
+        def repeatable(self: Any, request: Request, **path: Any) -> HttpResponse:
+            key = request.headers.get(HEADER)
+            if key is None:
+                return view(self, request, **path)
+            claimed = idempotency.claim(caller(request), key, _digest(request))
+            if isinstance(claimed, IdempotencyKey):
+                return _replayed(claimed, request, path)
+            with idempotency.carrying_out(claimed, in_transaction=in_transaction):
+                response = view(self, request, **path)
+                result = {} if render else cast("Response", response).data
+                headers = {name: response[name] for name in _KEPT_HEADERS if name in response}
+                claimed.settle(response.status_code, result, headers)
+            return response
+
+        return cast("View", repeatable)
+
+    def _replayed(kept: IdempotencyKey, request: Request, path: dict[str, Any]) -> HttpResponse:
+        if render:
+            response = render(request, kept.headers, **path)
+        else:
+            response = Response(kept.result, status=kept.status, headers=kept.headers)
+        response["Idempotent-Replayed"] = "true"
+        return response
+
+    return decorate
+
+
+def _digest(request: Request) -> str:
+    """Return the digest of method, path and body without credentials. The digest of its bytes stands for a file."""
+    if request.FILES:
+        files = {name: [file.filename, file.mime_type, file.sha256] for name, file in request.FILES.items()}
+        body: Any = {"fields": request.POST.dict(), "files": files}
+        body["fields"] = _without_credentials(body["fields"])
+    else:
+        body = _without_credentials(request.data)
+    data = [request.method, request.path, body]
+    return sha256(orjson.dumps(data, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+def _without_credentials(fields: Any) -> Any:
+    if not isinstance(fields, dict):
+        return fields
+    return {name: value for name, value in fields.items() if name not in _CREDENTIALS}
