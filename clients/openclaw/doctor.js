@@ -1,4 +1,4 @@
-/** `openclaw memory-gateway doctor`. */
+/** `openclaw memory-gateway doctor`. OpenClaw loads no plugin without its slot, and names a missing slot itself. */
 
 import { Gateway, Refused, Unavailable, hasSenders, readConfig, userOf } from "./gateway.js";
 
@@ -17,9 +17,6 @@ export async function diagnose(openclaw) {
   const entry = openclaw.plugins?.entries?.[ID];
   const config = readConfig(entry?.config);
   const problems = [];
-  if (openclaw.plugins?.slots?.memory !== ID) {
-    problems.push(`missing slot: another memory plugin is active. Set plugins.slots.memory to "${ID}".`);
-  }
   if ((config.autoRecall || config.autoCapture) && entry?.hooks?.allowConversationAccess !== true) {
     const path = `plugins.entries.${ID}.hooks.allowConversationAccess`;
     problems.push(`missing conversation access: nothing is recalled or captured. Set ${path} to true.`);

@@ -3,11 +3,10 @@
 import { definePluginEntry } from "openclaw/plugin-sdk/plugin-entry";
 
 import { Capture } from "./capture.js";
-import { DESCRIPTION, NAME, registerCommands } from "./cli-metadata.js";
-import { ID } from "./doctor.js";
+import { ID, diagnose } from "./doctor.js";
 import { Gateway, RECALL_MS, readConfig, userOf } from "./gateway.js";
 import { memoryTools } from "./tools.js";
-import { TOOLS, recalledBlock, rowsOf, turnOf, withoutRecalled } from "./transcript.js";
+import { TOOLS, hasForgotten, recalledBlock, rowsOf, turnOf, withoutRecalled } from "./transcript.js";
 
 const MAX_RUNS = 1000;
 
@@ -19,31 +18,45 @@ const MAX_RUNS = 1000;
 
 export default definePluginEntry({
   id: ID,
-  name: NAME,
-  description: DESCRIPTION,
+  name: "Memory Gateway",
+  description: "Long-term memory in a self-hosted Memory Gateway",
   kind: "memory",
   register(api) {
     const config = readConfig(api.pluginConfig);
     const gateway = new Gateway(config.url);
-    /** @type {Set<string | undefined>} sessions in whose turn a memory was forgotten */
-    const forgetting = new Set();
     api.registerMemoryCapability({ promptBuilder, flushPlanResolver: () => null });
     api.registerTool(
       (ctx) => {
         const { agentId, sessionId, messageChannel, requesterSenderId } = ctx;
         const user = userOf(config.users, { agentId, channel: messageChannel, senderId: requesterSenderId });
         if (!user) return null;
-        return memoryTools((tool, args) => {
-          if (tool === "memory_forget") forgetting.add(sessionId);
-          return gateway.tool(user, tool, args, { agentId, sessionId });
-        }, config);
+        return memoryTools((tool, args) => gateway.tool(user, tool, args, { agentId, sessionId }), config);
       },
       { names: TOOLS },
     );
-    if (config.autoRecall || config.autoCapture) follow(api, config, gateway, forgetting);
-    registerCommands(api);
+    if (config.autoRecall || config.autoCapture) follow(api, config, gateway);
+    registerCommands(api, config.url);
   },
 });
+
+/**
+ * @param {Api} api
+ * @param {string} url
+ */
+function registerCommands(api, url) {
+  const description = "Check the connection to Memory Gateway";
+  api.registerCli(
+    ({ program, config }) => {
+      const doctor = program.command(ID).description(description).command("doctor");
+      doctor.description("Find what keeps the memory plugin from working").action(async () => {
+        const problems = await diagnose(config);
+        console.log(problems.join("\n") || `Memory Gateway works. The memory panel is at ${url}/plugins/memory`);
+        process.exitCode = problems.length ? 1 : 0;
+      });
+    },
+    { descriptors: [{ name: ID, description, hasSubcommands: true }] },
+  );
+}
 
 /** @param {{ availableTools: Set<string> }} params */
 function promptBuilder({ availableTools }) {
@@ -62,9 +75,8 @@ function promptBuilder({ availableTools }) {
  * @param {Api} api
  * @param {import("./gateway.js").Config} config
  * @param {Gateway} gateway
- * @param {Set<string | undefined>} forgetting
  */
-function follow(api, config, gateway, forgetting) {
+function follow(api, config, gateway) {
   const capture = new Capture(gateway, api.logger);
   /** @type {Map<string, Run>} by run */
   const runs = new Map();
@@ -96,10 +108,9 @@ function follow(api, config, gateway, forgetting) {
     const { runId = "", agentId = "main", sessionId } = ctx;
     const { since, isOfUser: isCaptured } = runs.get(runId) ?? { since: undefined, isOfUser: isOfUser(ctx.trigger) };
     runs.delete(runId);
-    const hasForgotten = forgetting.delete(sessionId); // its messages say again what was to be forgotten
     const user = speaker(ctx);
-    if (!event.success || !isCaptured || hasForgotten || !user || !sessionId) return;
     const turn = turnOf(/** @type {Message[]} */ (event.messages), since);
+    if (!event.success || !isCaptured || !user || !sessionId || hasForgotten(turn)) return;
     capture.add(user, sessionId, rowsOf(turn, { userId: user.userId, agentId, now: Date.now() }, config));
     await capture.send({ flush: config.flushEachTurn });
   });

@@ -75,7 +75,7 @@ export function rowsOf(turn, { userId, agentId, now }, { fullContextMemory, self
     if (role === "assistant" && Array.isArray(message.content)) {
       for (const { type, id, name = "", arguments: args = {} } of message.content) {
         if (type !== "toolCall") continue;
-        if (isMemoryTool(name, args)) skipped.add(id);
+        if (isCallOf(TOOLS, name, args)) skipped.add(id);
         else add("tool", `${name} ${JSON.stringify(args)}`);
       }
     }
@@ -85,11 +85,22 @@ export function rowsOf(turn, { userId, agentId, now }, { fullContextMemory, self
 }
 
 /**
- * Whether a call is of a memory tool, directly or through OpenClaw's tool catalog, which names the tool in an argument.
+ * Whether a memory is forgotten in a turn, whose messages say again what it was.
  *
- * @param {string} name
- * @param {Record<string, unknown>} args
+ * @param {Message[]} turn
  */
-function isMemoryTool(name, args) {
-  return TOOLS.includes(name) || Object.values(args).some((value) => TOOLS.includes(String(value)));
+export function hasForgotten(turn) {
+  const parts = turn.flatMap(({ content }) => (Array.isArray(content) ? content : []));
+  return parts.some(({ type, name, arguments: args }) => type === "toolCall" && isCallOf(["memory_forget"], name, args));
+}
+
+/**
+ * Whether a tool is called, directly or through OpenClaw's tool catalog, which names it in an argument.
+ *
+ * @param {string[]} tools
+ * @param {string} [name]
+ * @param {Record<string, unknown>} [args]
+ */
+function isCallOf(tools, name = "", args = {}) {
+  return [name, ...Object.values(args)].some((value) => tools.includes(String(value)));
 }

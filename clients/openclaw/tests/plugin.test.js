@@ -6,7 +6,7 @@ import { Capture } from "../capture.js";
 import { diagnose } from "../doctor.js";
 import { Gateway, Refused, Unavailable, readConfig, userOf } from "../gateway.js";
 import { memoryTools } from "../tools.js";
-import { recalledBlock, rowsOf, turnOf, withoutRecalled } from "../transcript.js";
+import { hasForgotten, recalledBlock, rowsOf, turnOf, withoutRecalled } from "../transcript.js";
 
 const ANN = { userId: "ann", apiKey: "uk_ann" };
 const BOB = { userId: "bob", apiKey: "uk_bob" };
@@ -88,6 +88,14 @@ test("calls of the memory tools and their results are left out", () => {
     ];
     assert.deepEqual(rowsOf(turn, NAMES, ALL), []);
   }
+});
+
+test("a turn that forgets is known by its call", () => {
+  const forget = { ...CALL, name: "memory_forget", arguments: { query: "cat" } };
+  const indirect = { ...CALL, name: "tool_call", arguments: { id: "memory_forget" } };
+  assert.ok(hasForgotten([{ role: "assistant", content: [forget] }]));
+  assert.ok(hasForgotten([{ role: "assistant", content: [indirect] }]));
+  assert.ok(!hasForgotten([...TURN, { role: "user", content: "memory_forget" }]));
 });
 
 test("1,000 turns capture nothing that was recalled", () => {
@@ -228,5 +236,10 @@ test("the doctor finds nothing wrong with a complete configuration", async (t) =
   const entry = { hooks: { allowConversationAccess: true }, config: { ...readConfig({}), url, users: { "*": ANN } } };
   const plugins = { slots: { memory: "memory-gateway" }, entries: { "memory-gateway": entry } };
   assert.deepEqual(await diagnose({ plugins }), []);
-  assert.equal((await diagnose({})).length, 4);
+  const found = await diagnose({ plugins: { entries: { "memory-gateway": { config: { url: "http://127.0.0.1:9" } } } } });
+  assert.deepEqual(found.map((problem) => problem.split(":")[0]), [
+    "missing conversation access",
+    "missing key",
+    "gateway away",
+  ]);
 });

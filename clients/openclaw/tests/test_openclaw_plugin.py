@@ -290,10 +290,6 @@ def _entry(config: Config) -> Config:
     return entry
 
 
-def _choose_another_slot(config: Config) -> None:
-    config["plugins"]["slots"]["memory"] = "memory-core"
-
-
 def _withhold_conversations(config: Config) -> None:
     del _entry(config)["hooks"]["allowConversationAccess"]
 
@@ -318,7 +314,6 @@ def _share_a_session(config: Config) -> None:
 @pytest.mark.parametrize(
     ("change", "finding"),
     [
-        (_choose_another_slot, "missing slot"),
         (_withhold_conversations, "missing conversation access"),
         (_use_a_wrong_key, 'wrong key: the gateway refuses users["*"]'),
         (_lose_the_gateway, "gateway away"),
@@ -334,6 +329,15 @@ def test_the_doctor_names_each_misconfiguration(rig: Rig, change: Callable[[Conf
     assert len(problems) == 1, done.stdout + done.stderr
     assert problems[0].startswith(finding)
     assert done.returncode == 1
+
+
+@pytest.mark.slow
+def test_openclaw_names_a_missing_slot(rig: Rig) -> None:
+    """OpenClaw does not load the plugin without the slot, so the plugin has no command then."""
+    config = json.loads(rig.openclaw.file.read_text())
+    config["plugins"]["slots"]["memory"] = "memory-core"
+    done = rig.openclaw.run("plugins", "doctor", config=config)
+    assert f'{ID}: plugin disabled (memory slot set to "memory-core")' in done.stdout
 
 
 @pytest.mark.slow
