@@ -30,6 +30,7 @@ settings.load_profile("any machine")
 
 # The longest files. Workers begin with them, so that they finish at about the same time.
 LONGEST = (
+    "../clients/openclaw/tests/test_openclaw_plugin.py",
     "console/test_every_page.py",
     "operations/test_outages.py",
     "memory_gateway/test_serve.py",
@@ -64,7 +65,7 @@ SHARED = TESTS.parent.parent / "shared"
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    places = {TESTS / name: place for place, name in enumerate(LONGEST)}
+    places = {(TESTS / name).resolve(): place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.path, len(places)))
 
 

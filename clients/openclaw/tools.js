@@ -18,6 +18,7 @@ export function memoryTools(call, { selfImprovingMemory }) {
     label,
     description,
     parameters: { type: "object", properties, required },
+    catalogMode: "direct-only", // shown to the model, and called by its name
     execute: (_id, args) => call(name, /** @type {object} */ (args)),
   });
   return [

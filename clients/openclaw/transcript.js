@@ -75,7 +75,7 @@ export function rowsOf(turn, { userId, agentId, now }, { fullContextMemory, self
     if (role === "assistant" && Array.isArray(message.content)) {
       for (const { type, id, name = "", arguments: args = {} } of message.content) {
         if (type !== "toolCall") continue;
-        if (isCallOf(TOOLS, name, args)) skipped.add(id);
+        if (TOOLS.includes(name)) skipped.add(id);
         else add("tool", `${name} ${JSON.stringify(args)}`);
       }
     }
@@ -91,16 +91,5 @@ export function rowsOf(turn, { userId, agentId, now }, { fullContextMemory, self
  */
 export function hasForgotten(turn) {
   const parts = turn.flatMap(({ content }) => (Array.isArray(content) ? content : []));
-  return parts.some(({ type, name, arguments: args }) => type === "toolCall" && isCallOf(["memory_forget"], name, args));
-}
-
-/**
- * Whether a tool is called, directly or through OpenClaw's tool catalog, which names it in an argument.
- *
- * @param {string[]} tools
- * @param {string} [name]
- * @param {Record<string, unknown>} [args]
- */
-function isCallOf(tools, name = "", args = {}) {
-  return [name, ...Object.values(args)].some((value) => tools.includes(String(value)));
+  return parts.some(({ type, name }) => type === "toolCall" && name === "memory_forget");
 }

@@ -78,23 +78,17 @@ test("the switches leave out tool calls, and the agent's answers", () => {
 });
 
 test("calls of the memory tools and their results are left out", () => {
-  for (const call of [
-    { ...CALL, name: "memory_recall" },
-    { ...CALL, name: "tool_call", arguments: { id: "memory_recall", args: {} } },
-  ]) {
-    const turn = [
-      { role: "assistant", content: [call], timestamp: 2 },
-      { role: "toolResult", toolName: call.name, toolCallId: "c1", content: `Found 1 memory:\n${BLOCK}`, timestamp: 3 },
-    ];
-    assert.deepEqual(rowsOf(turn, NAMES, ALL), []);
-  }
+  const content = [{ ...CALL, name: "memory_recall" }];
+  const turn = [
+    { role: "assistant", content, timestamp: 2 },
+    { role: "toolResult", toolName: "memory_recall", toolCallId: "c1", content: `Found 1 memory:\n${BLOCK}`, timestamp: 3 },
+  ];
+  assert.deepEqual(rowsOf(turn, NAMES, ALL), []);
 });
 
 test("a turn that forgets is known by its call", () => {
   const forget = { ...CALL, name: "memory_forget", arguments: { query: "cat" } };
-  const indirect = { ...CALL, name: "tool_call", arguments: { id: "memory_forget" } };
   assert.ok(hasForgotten([{ role: "assistant", content: [forget] }]));
-  assert.ok(hasForgotten([{ role: "assistant", content: [indirect] }]));
   assert.ok(!hasForgotten([...TURN, { role: "user", content: "memory_forget" }]));
 });
 

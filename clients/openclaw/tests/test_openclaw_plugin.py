@@ -10,7 +10,7 @@ import signal
 import subprocess
 import time
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,6 @@ PLUGIN = PROJECT / "clients" / "openclaw"
 NODE = PLUGIN / "tests" / "node"
 ID = "memory-gateway"
 SENDERS = range(1, 13)
-START_SECONDS = 120.0
 BUDGET_SECONDS = 2.0
 Config = dict[str, Any]
 
@@ -163,7 +162,6 @@ def _config(folder: Path, url: str, keys: dict[int, str], port: int) -> Config:
         "agents": {
             "defaults": {"model": {"primary": "stub/m"}, "workspace": str(folder / "workspace"), "skipBootstrap": True}
         },
-        "tools": {"toolSearch": False},
         "session": {"dmScope": "per-channel-peer"},
         "models": {"mode": "merge", "providers": {"stub": provider}},
         "channels": {"telegram": {"enabled": True, **telegram, "dmPolicy": "open", "allowFrom": ["*"]}},
@@ -183,14 +181,20 @@ def test_the_version_is_that_of_the_gateway() -> None:
     assert json.loads((PLUGIN / "package.json").read_text(encoding="utf-8"))["version"] == project["version"]
 
 
-@pytest.mark.slow
-def test_the_types_are_those_of_openclaw(packages: Path, tmp_path: Path) -> None:
+@pytest.fixture
+def plugin(packages: Path, tmp_path: Path) -> Path:
+    """A copy of the plugin beside the packages."""
     folder = tmp_path / "plugin"
-    shutil.copytree(PLUGIN, folder, ignore=shutil.ignore_patterns("tests"))
+    shutil.copytree(PLUGIN, folder, ignore=shutil.ignore_patterns("node", "*.py", "__pycache__"))
     (folder / "node_modules").symlink_to(packages / "node_modules")
-    compiler = str(packages / "node_modules" / "typescript" / "bin" / "tsc")
-    command = [_node(packages), compiler, "--project", str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", [["node_modules/typescript/bin/tsc"], ["--test", "tests/entry.js"]])
+def test_the_plugin_fits_the_sdk(packages: Path, plugin: Path, command: list[str]) -> None:
+    """Check the types, and run the hooks."""
+    done = subprocess.run([_node(packages), *command], cwd=plugin, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
 
 
@@ -285,49 +289,32 @@ def test_the_agent_answers_without_the_gateway(rig: Rig) -> None:
     wait_until(is_captured, seconds=90)
 
 
-def _entry(config: Config) -> Config:
-    entry: Config = config["plugins"]["entries"][ID]
-    return entry
-
-
-def _withhold_conversations(config: Config) -> None:
-    del _entry(config)["hooks"]["allowConversationAccess"]
-
-
-def _use_a_wrong_key(config: Config) -> None:
-    _entry(config)["config"]["users"]["*"] = {"userId": "u_1", "apiKey": "uk_wrong"}
-
-
-def _lose_the_gateway(config: Config) -> None:
-    _entry(config)["config"]["url"] = f"http://127.0.0.1:{free_port()}"
-
-
-def _drop_the_key_of_an_agent(config: Config) -> None:
-    del _entry(config)["config"]["users"]["*"]
-
-
-def _share_a_session(config: Config) -> None:
+@pytest.mark.slow
+def test_the_doctor_names_each_misconfiguration(rig: Rig) -> None:
+    config = json.loads(rig.openclaw.file.read_text())
+    entry = config["plugins"]["entries"][ID]
+    del entry["hooks"]["allowConversationAccess"]
     del config["session"]["dmScope"]
+    del entry["config"]["users"]["*"]
+    entry["config"]["users"]["telegram:1"]["apiKey"] = "uk_wrong"
+    done = rig.openclaw.run(ID, "doctor", config=config)
+    for finding in (
+        "missing conversation access: ",
+        "shared session: ",
+        "missing key: agent main ",
+        'wrong key: the gateway refuses users["telegram:1"] (401: ',
+    ):
+        assert f"\n{finding}" in f"\n{done.stdout}", done.stdout + done.stderr
+    assert "telegram:2" not in done.stdout
+    assert done.returncode == 1
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("change", "finding"),
-    [
-        (_withhold_conversations, "missing conversation access"),
-        (_use_a_wrong_key, 'wrong key: the gateway refuses users["*"]'),
-        (_lose_the_gateway, "gateway away"),
-        (_drop_the_key_of_an_agent, "missing key: agent main"),
-        (_share_a_session, "shared session"),
-    ],
-)
-def test_the_doctor_names_each_misconfiguration(rig: Rig, change: Callable[[Config], None], finding: str) -> None:
+def test_the_doctor_names_a_gateway_that_is_away(rig: Rig) -> None:
     config = json.loads(rig.openclaw.file.read_text())
-    change(config)
+    config["plugins"]["entries"][ID]["config"]["url"] = f"http://127.0.0.1:{free_port()}"
     done = rig.openclaw.run(ID, "doctor", config=config)
-    problems = [line for line in done.stdout.splitlines() if line.startswith(finding.partition(":")[0])]
-    assert len(problems) == 1, done.stdout + done.stderr
-    assert problems[0].startswith(finding)
+    assert done.stdout.startswith("gateway away: "), done.stdout + done.stderr
     assert done.returncode == 1
 
 
