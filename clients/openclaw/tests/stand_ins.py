@@ -14,7 +14,7 @@ from itertools import count
 from typing import Any
 
 CALL = re.compile(r"CALL (\w+) (\{.*?\})")
-REPLY_SECONDS = 60.0
+REPLY_SECONDS = 240.0
 
 
 class StandIns:

@@ -131,7 +131,7 @@ def rig(packages: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ri
         _install(openclaw, folder)
         with openclaw.gateway():
             rig = Rig(server, openclaw, stand_ins, keys)
-            stand_ins.say(max(SENDERS), "Hello.")  # the first reply takes half a minute
+            stand_ins.say(max(SENDERS), "Hello.")  # the first reply takes up to minutes
             yield rig
 
 
@@ -277,7 +277,7 @@ def test_the_agent_answers_without_the_gateway(rig: Rig) -> None:
         without = [seconds_of(f"And my sister, {number}?") for number in range(3)]
     finally:
         os.killpg(rig.server.pid, signal.SIGCONT)
-    assert max(without) < usual + BUDGET_SECONDS + 0.5
+    assert max(without) < usual + BUDGET_SECONDS + 1.0
     assert "And my sister" not in json.dumps(ann.memories())
     said = count()
 
