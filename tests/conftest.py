@@ -64,7 +64,7 @@ SHARED = TESTS.parent.parent / "shared"
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    places = {TESTS / name: place for place, name in enumerate(LONGEST)}
+    places = {(TESTS / name).resolve(): place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.path, len(places)))
 
 
