@@ -12,6 +12,7 @@ from core.messages import Message as _
 _NAME = re.compile(r"[A-Za-z0-9_.@+-]{1,64}")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 MAX_SESSION_ID_CHARS = 128
+MAX_DISPLAY_NAME_CHARS = 64
 
 
 def check_name(value: str) -> str:
@@ -36,6 +37,18 @@ def check_session_id(value: str) -> str:
     return value
 
 
+def check_display_name(value: str) -> str:
+    """Return a valid name of a person or agent for readers: 1–64 characters, no control characters.
+
+    Raises: ValueError.
+    """
+    if not 1 <= len(value) <= MAX_DISPLAY_NAME_CHARS or _CONTROL.search(value) or has_surrogates(value):
+        raise ValueError(
+            _("must be 1 to %(number)s characters without control characters", number=MAX_DISPLAY_NAME_CHARS)
+        )
+    return value
+
+
 def has_surrogates(value: str) -> bool:
     """Return True if a string holds a lone surrogate, which neither databases nor UTF-8 can carry."""
     return any("\ud800" <= char <= "\udfff" for char in value)
@@ -44,6 +57,7 @@ def has_surrogates(value: str) -> bool:
 # The checks above enforce the same grammar with better error messages.
 _NAME_SCHEMA = {"pattern": r"^(?!\.{1,2}$)[A-Za-z0-9_.@+-]{1,64}$"}
 _SESSION_ID_SCHEMA = {"pattern": rf"^[^\u0000-\u001f\u007f-\u009f\u2028\u2029]{{1,{MAX_SESSION_ID_CHARS}}}$"}
+_DISPLAY_NAME_SCHEMA = {"pattern": rf"^[^\u0000-\u001f\u007f-\u009f\u2028\u2029]{{1,{MAX_DISPLAY_NAME_CHARS}}}$"}
 
 Name = Annotated[str, StringConstraints(strict=True), AfterValidator(check_name), Field(json_schema_extra=_NAME_SCHEMA)]
 SessionId = Annotated[
@@ -51,6 +65,12 @@ SessionId = Annotated[
     StringConstraints(strict=True),
     AfterValidator(check_session_id),
     Field(json_schema_extra=_SESSION_ID_SCHEMA),
+]
+DisplayName = Annotated[
+    str,
+    StringConstraints(strict=True),
+    AfterValidator(check_display_name),
+    Field(json_schema_extra=_DISPLAY_NAME_SCHEMA),
 ]
 
 

@@ -100,6 +100,7 @@ def _conditions(request: ListRequest) -> Q:
         "memory_type": request.memory_type,
         "category": request.category,
         "agent_id": request.agent_id,
+        "sender_id": request.sender_id,
         "created_at_ms__gte": request.since_ms,
         "created_at_ms__lt": request.until_ms,
     }

@@ -10,12 +10,15 @@ from uuid import UUID
 
 from documents.mime_types import ContentType
 
-Role = Literal["user", "assistant", "tool"]
+Role = Literal["user", "assistant", "tool", "system"]
 MemoryType = Literal["episode", "profile", "agent_case", "agent_skill", "unprocessed_message"]
 Method = Literal["keyword", "vector", "hybrid", "agentic"]
 MAX_TOP_K: Final = 100
 UNCOUNTED_TYPES: Final = frozenset({"profile", "unprocessed_message"})
 """Hits of these types do not count toward `top_k`."""
+PARTICIPANT_CATEGORY: Final = "full_context_others"
+ENVELOPE: Final = ("sender_name", "tool_calls", "tool_call_id", "is_participant")
+"""The optional fields of a message, which the payloads of memories hold beside `role`."""
 FILE_SPAN_MS: Final = 10_000
 """Milliseconds reserved in a session for the parts of one file, as each part needs a separate time."""
 
@@ -51,12 +54,41 @@ class ContentItem:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message or a document. `timestamp_ms` is Unix time in milliseconds."""
+    """A message or a document. `timestamp_ms` is Unix time in milliseconds.
+
+    `tool_calls` are as OpenAI's API writes them: `{"id", "type", "function": {"name", "arguments"}}`. `is_participant`:
+    a person other than the user wrote it, with the role `user`. It is a memory of the user nevertheless.
+    """
 
     sender_id: str
     role: Role
     timestamp_ms: int
     content: tuple[ContentItem, ...]
+    sender_name: str | None = None
+    tool_calls: Sequence[Mapping[str, Any]] = ()
+    tool_call_id: str | None = None
+    is_participant: bool = False
+
+    @property
+    def envelope(self) -> dict[str, Any]:
+        """Return everything except sender, time and content, as JSON data; without absent fields."""
+        return {"role": self.role} | {name: value for name in ENVELOPE if (value := getattr(self, name))}
+
+    @property
+    def call_identity(self) -> list[Any]:
+        """Return what tells two messages of the same words apart: their tool calls; an empty list without any."""
+        return [list(self.tool_calls), self.tool_call_id] if self.tool_calls or self.tool_call_id else []
+
+    @property
+    def category(self) -> str:
+        """Return the category of the message as a whole."""
+        if self.is_participant:
+            return PARTICIPANT_CATEGORY
+        if self.role == "assistant" and self.tool_calls:
+            return "full_context_tool"
+        if self.role == "tool" and self.tool_call_id:
+            return "full_context_tool_result"
+        return f"full_context_{self.role}"
 
     @property
     def span_ms(self) -> int:
@@ -165,6 +197,12 @@ class StoredMemory:
     payload: Mapping[str, Any] = field(default_factory=dict)
 
     @property
+    def envelope(self) -> Mapping[str, Any]:
+        """Return the role, sender name and tool calls of the memory's message; empty for memories without one."""
+        envelope: Mapping[str, Any] = self.payload.get("message", self.payload)  # a journal entry's is nested
+        return envelope
+
+    @property
     def turn(self) -> tuple[Owner, str | None, str]:
         """Return the key of the memory's turn, because two users may have equal batch ids."""
         return self.owner, self.session_id, self.batch_id
@@ -193,6 +231,7 @@ class ListRequest:
     until_ms: int | None = None
     reader: str | None = None
     is_deleted: bool = False
+    sender_id: str | None = None
     after: Position | None = None
     limit: int = 20
 

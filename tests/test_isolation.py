@@ -181,6 +181,27 @@ class Walk(RuleBasedStateMachine):
         expect = 200 if name == owner else 404
         self.call(name, "post", "/memories/flush", data=body, content_type="application/json", expect=expect)
 
+    @rule(name=people, owner=people, chat=chats, is_deleted=st.booleans())
+    def record_a_group_chat(self, name: str, owner: str, chat: str, is_deleted: bool) -> None:
+        """Another user's id as a participant's: the words are the recorder's, and so is their deletion."""
+        subject, other = self.subjects[name], self.subjects[owner]
+        texts = subject.said.setdefault(f"chat:{chat}", [])
+        texts.append(f"the payment number {len(texts)} {subject.marker}")
+        messages = [
+            {"sender_id": sender, "role": "user", "timestamp": NOON_MS + len(texts), "content": texts[-1]}
+            for sender in (subject.user_id, other.user_id)
+        ]
+        body = {"session_id": f"chat:{chat}", "messages": messages, "participants": [{"id": other.user_id}]}
+        self.call(name, "post", "/memories/add", data=body, content_type="application/json")
+        if is_deleted and owner != name:
+            answer = self.call(
+                name, "delete", "/memories", data={"sender_id": other.user_id}, content_type="application/json"
+            )
+            assert answer["deleted_count"]
+        elif owner != name:
+            texts.append(texts[-1])
+        subject.memories = {memory["id"] for memory in self._all(name, "get", "/memories", "memories")}
+
     # --- resources ---------------------------------------------------------------------------------------------------
 
     @rule(name=people)

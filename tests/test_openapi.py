@@ -205,8 +205,8 @@ def _fit(case: Any) -> None:
 
 def _said_by_alice(message: Any) -> Any:
     """In her own name where a user speaks, and of files that no worker reads."""
-    content = message["content"]
-    if not isinstance(content, str):
+    content = message.get("content")
+    if isinstance(content, list):
         file = {"type": "image", "base64": "QUJD"}
         content = [item if item.get("text") else file for item in content]
     return {**message, "content": content, "sender_id": "alice"}

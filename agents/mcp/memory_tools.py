@@ -12,7 +12,7 @@ from agents.tools.recall import visible
 from agents.tools.results import Result, failed, framed, quoted, result, without_recalled_memories
 from agents.tools.store import refused_category
 from core import pagination
-from core.ids import SessionId
+from core.ids import Name, SessionId
 from core.times import from_ms, isoformat
 from engines.registry import get_engine
 from memories import queries
@@ -55,6 +55,7 @@ class ListArguments(StrictArguments):
         description="Only memories of this type. `episode`: a message, a passage of a file or a fact; "
         "`unprocessed_message`: a message before its flush; `profile`, `agent_case`, `agent_skill`: made by a model.",
     )
+    sender_id: Name | None = Field(None, description="Only messages and files of this sender, such as a participant.")
     since_ms: Whole | None = Field(None, ge=0, le=MAX_MS, description="Only memories since this time, in Unix ms.")
     until_ms: Whole | None = Field(None, ge=0, le=MAX_MS, description="Only memories before this time, in Unix ms.")
     deleted: bool = Field(False, description="True lists the memories in the trash instead of the others.")
@@ -149,6 +150,7 @@ def list_memories(caller: Caller, arguments: ListArguments) -> Result:
         session_id=arguments.session_id,
         memory_type=arguments.memory_type,
         category=arguments.category,
+        sender_id=arguments.sender_id,
         since_ms=arguments.since_ms,
         until_ms=arguments.until_ms,
         reader=caller.agent_id or None,

@@ -3,16 +3,26 @@
 from typing import Annotated, Literal
 
 from django.utils import timezone
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from agents.tools.arguments import StrictArguments, check_text
 from agents.tools.caller import DEFAULT_AGENT, Caller
 from agents.tools.results import Result, failed, result, without_recalled_memories
 from core.errors import EngineError
-from core.ids import SessionId
+from core.ids import DisplayName, Name, SessionId
 from core.messages import Message as _
 from core.times import to_ms
-from memories.api.schemas.messages import MAX_MESSAGES, Text, Timestamp
+from memories.api.schemas.messages import (
+    MAX_CALLS,
+    MAX_MESSAGES,
+    MAX_PARTICIPANTS,
+    CallId,
+    Participant,
+    Text,
+    Timestamp,
+    ToolCall,
+    text_of_calls,
+)
 from memories.services.add import AddCommand, NewContentItem, NewMessage, add, flush
 from store.types import Role
 
@@ -29,13 +39,63 @@ class SessionMessage(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    role: Role = Field(description="Who wrote it: the user, you (`assistant`) or a `tool`.")
-    content: Annotated[Text, AfterValidator(check_text), AfterValidator(_own_text)] = Field(description="The text.")
+    role: Role = Field(description="Who wrote it: the user, you (`assistant`), a `tool`, or the `system`.")
+    tool_calls: list[ToolCall] | None = Field(
+        None, max_length=MAX_CALLS, description="The tools that you called with this message."
+    )
+    tool_call_id: CallId | None = Field(
+        None, description="For role `tool`: the id of the call that this message answers."
+    )
+    content: Annotated[Text, AfterValidator(check_text), AfterValidator(_own_text)] | None = Field(
+        None, validate_default=True, description="The text. May be absent if there are `tool_calls`."
+    )
+    sender_id: Name | None = Field(
+        None, description="For role `user` in a group chat: the id of the participant who wrote it. Absent: the user."
+    )
+    sender_name: DisplayName | None = Field(None, description="The name of the person or agent who wrote it.")
     timestamp: Timestamp | None = Field(
         None,
         description="When it was written, in Unix milliseconds. Absent: now. A message that the session already has at "
         "this time is not stored again.",
     )
+
+    @field_validator("tool_calls", "tool_call_id")
+    @classmethod
+    def _check_texts(cls, value: list[ToolCall] | str | None) -> list[ToolCall] | str | None:
+        for call in value if isinstance(value, list) else []:
+            for text in (call.id, call.function.name, call.function.arguments):
+                check_text(text)
+        if isinstance(value, str):
+            check_text(value)
+        return value
+
+    @field_validator("content")
+    @classmethod
+    def _require_content(cls, content: str | None, info: ValidationInfo) -> str | None:
+        if content is None and not info.data.get("tool_calls"):
+            raise ValueError(_("is required, unless there are tool_calls"))
+        return content
+
+    @field_validator("sender_id")
+    @classmethod
+    def _require_person(cls, sender_id: str | None, info: ValidationInfo) -> str | None:
+        if sender_id is not None and info.data.get("role") != "user":
+            raise ValueError(_("belongs to messages with role user"))
+        return sender_id
+
+    def to_message(self, caller: Caller, now_ms: int) -> NewMessage:
+        sender_id = caller.owner.user_id if self.role == "user" else caller.agent_id or DEFAULT_AGENT
+        calls = self.tool_calls or []
+        text = text_of_calls(calls) if self.content is None else self.content
+        return NewMessage(
+            self.sender_id or sender_id,
+            self.role,
+            now_ms if self.timestamp is None else self.timestamp,
+            (NewContentItem("text", text=text),),
+            self.sender_name,
+            tuple(call.model_dump() for call in calls),
+            self.tool_call_id,
+        )
 
 
 class AddArguments(StrictArguments):
@@ -46,6 +106,9 @@ class AddArguments(StrictArguments):
     )
     messages: list[SessionMessage] = Field(
         [], max_length=MAX_MESSAGES, description="The messages, oldest first. May be absent with `flush`."
+    )
+    participants: list[Participant] = Field(
+        [], max_length=MAX_PARTICIPANTS, description="The other people of a group chat who wrote some of the messages."
     )
     flush: bool = Field(
         False, description="True turns all messages of the session into memories: the conversation ends."
@@ -70,17 +133,9 @@ def add_messages(caller: Caller, arguments: AddArguments) -> Result:
     status: str = "accumulated"
     if count:
         now = to_ms(timezone.now())  # the engines put messages of one time one after the other
-        senders = {"user": caller.owner.user_id}
-        messages = tuple(
-            NewMessage(
-                senders.get(message.role, caller.agent_id or DEFAULT_AGENT),
-                message.role,
-                now if message.timestamp is None else message.timestamp,
-                (NewContentItem("text", text=message.content),),
-            )
-            for message in arguments.messages
-        )
-        status = add(caller.owner, AddCommand(session_id, messages)).status
+        messages = tuple(message.to_message(caller, now) for message in arguments.messages)
+        participants = {person.id: person.name for person in arguments.participants}
+        status = add(caller.owner, AddCommand(session_id, messages, participants)).status
     added = f"Added {count} {'message' if count == 1 else 'messages'} to {session_id}"
     if not arguments.flush:
         return result(f"{added}.", session_id=session_id, message_count=count, status=status, memory_count=None)

@@ -226,7 +226,7 @@ def _schedule_retry(pending: PendingExtraction, window: Window | None, error: En
             PendingExtraction.objects.create(**batch, after_seq=last, until_seq=pending.until_seq)
             pending.until_seq = last
             for row in window.messages:
-                category = extraction_rules.category(row.payload.get("role", "user"), row.text)
+                category = extraction_rules.category(extraction_windows.role_of(row), row.text)
                 if category and row.category.startswith("full_context_"):
                     Memory.objects.filter(pk=row.pk, category=row.category).update(category=category)
     pending.save()

@@ -28,7 +28,8 @@ CATEGORY_OF: Final[Mapping[Kind, str]] = {
 }
 
 _USER_PROMPT: Final = """\
-You keep a person's memory. You get a conversation between that person (role user) and agents, memories that are known
+You keep a person's memory. You get a conversation between that person (role user), agents, and in group chats other
+people (role participant: what they say of themselves is about them, not about the person), memories that are known
 already (with `known`), and messages from before (with `context`: only to understand the others). From the numbered
 messages take what will be worth knowing in later conversations.
 
@@ -42,7 +43,8 @@ _AGENT_PROMPT: Final = """\
 - lesson: what an agent found out to work, to be done so the next time;
 - error: a mistake of an agent, with its cause and the way out;
 - feature_request: how the person wishes agents to behave, or what they should be able to do.
-cases: a task that an agent worked on here: task_intent, approach (the steps that worked), key_insight, quality 0..1.
+cases: a task that an agent worked on here: task_intent, approach (the steps that worked, with the tools it called:
+tool_calls and the answers with their tool_call_id), key_insight, quality 0..1.
 skills: a way of doing things that will work again elsewhere: name, description, content (the steps).
 """
 _RULES_PROMPT: Final = """\

@@ -18,7 +18,7 @@ from django.db.models.functions import Length
 
 from core.times import from_ms, to_ms
 from engines.embedded.extraction_prompts import CATEGORY_OF, MAX_REPLACED, Described, Extracted, is_of_user
-from engines.embedded.extraction_windows import Window
+from engines.embedded.extraction_windows import Window, role_of
 from store import storage
 from store.categories import TABS
 from store.derived_memories import supersede
@@ -91,7 +91,7 @@ def _statements(owner: Owner, window: Window, extracted: Extracted) -> Iterator[
     """Yield short memories. Those about the user need a message of the user as a source; others are the agent's."""
     for statement in extracted.memories:
         sources, of_user = _sources(window, statement.messages), is_of_user(statement.kind)
-        if not sources or (of_user and not any(row.payload.get("role", "user") == "user" for row in sources)):
+        if not sources or (of_user and not any(role_of(row) == "user" for row in sources)):
             continue
         agent = "" if of_user else _agent(window, sources) or ""
         category, importance = CATEGORY_OF[statement.kind], statement.importance
@@ -113,7 +113,7 @@ def _agent(window: Window, sources: Sequence[Memory]) -> str | None:
     """Return the agent of the last source that has one, else the last agent in the window; None without sources."""
     if not sources:
         return None
-    agents = [row.agent_id for row in (*window.messages, *sources) if row.agent_id]
+    agents = [row.agent_id for row in (*window.messages, *sources) if row.agent_id and role_of(row) != "system"]
     return agents[-1] if agents else None
 
 

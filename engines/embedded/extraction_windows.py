@@ -14,6 +14,9 @@ from store.types import MAX_TOP_K, Owner, SearchRequest
 WINDOW_MESSAGES: Final = 40
 WINDOW_CHARS: Final = 8000
 MAX_MESSAGE_CHARS: Final = 2000
+MAX_CALLS: Final = 8
+MAX_CALL_CHARS: Final = 250
+"""The tool calls of a message that the model reads, and of each its arguments: together a message's text again."""
 CONTEXT_MESSAGES: Final = 4
 MAX_KNOWN: Final = 30
 _KNOWN_ORIGINS: Final = (Memory.Origin.EXTRACTED, Memory.Origin.TOOL, Memory.Origin.PANEL)
@@ -86,10 +89,27 @@ def lines_of(owner: Owner, window: Window) -> Iterator[Mapping[str, Any]]:
         yield {"message": number, **_line(row)}
 
 
+def role_of(row: Memory) -> str:
+    """Return the role of a message; `participant` for people other than the user."""
+    return "participant" if row.payload.get("is_participant") else row.payload.get("role", "user")
+
+
 def _line(row: Memory) -> dict[str, Any]:
-    return {
-        "role": row.payload.get("role", "user"),
+    line: dict[str, Any] = {
+        "role": role_of(row),
         "speaker": row.speaker,
         "at": from_ms(row.created_at_ms).isoformat(timespec="minutes"),
         "text": row.text[:MAX_MESSAGE_CHARS],
     }
+    if calls := row.payload.get("tool_calls"):
+        line["tool_calls"] = [
+            {
+                "id": call["id"],
+                "name": call["function"]["name"],
+                "arguments": call["function"]["arguments"][:MAX_CALL_CHARS],
+            }
+            for call in calls[:MAX_CALLS]
+        ]
+    if call_id := row.payload.get("tool_call_id"):
+        line["tool_call_id"] = call_id
+    return line

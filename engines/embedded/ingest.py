@@ -21,7 +21,7 @@ from documents.document import Document, split
 from engines.embedded import extraction_rules, llm
 from engines.embedded.fetching import Fetch
 from store.models import Memory
-from store.types import ContentItem, Message, Owner, Role
+from store.types import ContentItem, Message, Owner
 
 ReadDocument = Callable[[Path, str], Document]
 
@@ -29,11 +29,6 @@ _NAMESPACE = uuid.UUID("6d0a3b1e-5d0f-4f0e-9f43-6f3c0d5e7a11")
 _SPEAKER = re.compile(r"([^\W\d_][\w .'’-]{0,40}?)\s?(?::\s|：)(?=\s*\S)")
 _MAX_SPEAKER_WORDS = 4
 _MAX_SPEAKER_CHARS = 64
-_CATEGORIES: dict[Role, str] = {
-    "user": "full_context_user",
-    "assistant": "full_context_assistant",
-    "tool": "full_context_tool",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +58,14 @@ def rows_of(part: Part, read: ReadDocument, fetch: Fetch) -> list[Memory]:
     item = part.item
     if item is None:
         text, message = part.text or "", part.message
-        category = (not llm.is_set() and extraction_rules.category(message.role, text)) or _CATEGORIES[message.role]
+        # Rules choose the category of what the user and the agent say; a participant's "I" is not the user.
+        by_rule = "" if llm.is_set() or message.is_participant else extraction_rules.category(message.role, text)
         match = _SPEAKER.match(text)  # transcripts name the speaker first: `Caroline: …`
         is_named = match is not None and len(match[1].split()) <= _MAX_SPEAKER_WORDS
-        speaker = match[1] if match and is_named else message.sender_id[:_MAX_SPEAKER_CHARS]
-        return [_row(part, 0, text=text, speaker=speaker, category=category, payload={"role": message.role})]
+        name = message.sender_name or message.sender_id
+        speaker = match[1] if match and is_named else name[:_MAX_SPEAKER_CHARS]
+        category = by_rule or message.category
+        return [_row(part, 0, text=text, speaker=speaker, category=category, payload=message.envelope)]
     # Images and audio contain no text to read, so they are not fetched.
     if item.type in {"image", "audio"} and item.file is None:
         return [_media(part, item)]
@@ -93,6 +91,8 @@ def description_id(part: Part) -> str:
 def _parts_of_message(owner: Owner, session_id: str, message: Message) -> Iterator[Part]:
     names = [str(owner.user_pk), owner.app_id, owner.project_id, session_id]
     names += [message.sender_id, message.role, str(message.timestamp_ms)]
+    if message.call_identity:
+        names.append(orjson.dumps(message.call_identity).decode())
 
     def part(content: str | Sequence[Any], text: str | None, item: ContentItem | None) -> Part:
         identity = uuid.uuid5(_NAMESPACE, orjson.dumps([*names, content]).decode())
@@ -149,8 +149,7 @@ def _passages(part: Part, item: ContentItem, read: ReadDocument) -> list[Memory]
 
 
 def _payload(part: Part, item: ContentItem) -> dict[str, Any]:
-    return {
-        "role": part.message.role,
+    return part.message.envelope | {
         "content_type": item.type,
         "filename": item.name,
         "title": item.extras.get("title"),

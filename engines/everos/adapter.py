@@ -249,13 +249,13 @@ class EverOSEngine(MemoryTable):
                 journal.drop(session, batch)
             raise
         if answer is None:
-            journal.drop(session, batch)
+            journal.drop_empty(session, batch)
             return "accumulated", ""
         journal.confirm(session, batch)
         return answer
 
     def _send(self, owner: Owner, session: Session, batch: Batch) -> tuple[str, str] | None:
-        """Send a batch, with documents as text if EverOS has no parser for them. Return None if it was empty."""
+        """Send a batch, with documents as text if EverOS has no parser for them. Return None if nothing was sent."""
         for entry in batch.entries:
             for item in entry.message.content:
                 require_allowed_file(item)  # otherwise EverOS would read any file of its host
@@ -274,6 +274,8 @@ class EverOSEngine(MemoryTable):
         agents = AgentNames(owner.user_pk)
         messages: list[content.WireMessage] = []
         for entry in batch.entries:
+            if entry.message.role == "system":  # EverOS refuses the role
+                continue
             # EverOS assigns memories to senders, so the sender that a message claims must not be used.
             is_of_user = entry.message.role == "user"
             sender_id = owner.user_id if is_of_user else agents.engine_id(entry.message.sender_id)

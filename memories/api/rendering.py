@@ -76,6 +76,7 @@ def flushed(session_id: str, result: FlushResult) -> dict[str, Any]:
 
 
 def memory(stored: StoredMemory, override_ids: Mapping[str, str]) -> dict[str, Any]:
+    envelope = stored.envelope
     return {
         "id": stored.memory_id,
         "memory_type": stored.memory_type,
@@ -86,6 +87,10 @@ def memory(stored: StoredMemory, override_ids: Mapping[str, str]) -> dict[str, A
         "category": stored.category,
         "importance": stored.importance,
         "sender_id": stored.sender_id,
+        "sender_name": envelope.get("sender_name"),
+        "role": envelope.get("role"),
+        "tool_calls": envelope.get("tool_calls") or None,
+        "tool_call_id": envelope.get("tool_call_id"),
         "agent_id": stored.agent_id,
         "timestamp_ms": stored.created_at_ms,
         "override_id": override_ids.get(stored.memory_id),

@@ -4,7 +4,11 @@ from memories.api.views import MemoryViewSet, MessageViewSet, SessionViewSet
 
 # Ids may contain slashes: EverOS builds a message's id from that of its session.
 urlpatterns = [
-    path("memories", MemoryViewSet.as_view({"get": "list_memories"}), name="memory-list"),
+    path(
+        "memories",
+        MemoryViewSet.as_view({"get": "list_memories", "delete": "destroy_of_sender"}),
+        name="memory-list",
+    ),
     path("memories/add", MessageViewSet.as_view({"post": "add"}), name="memory-add"),
     path("memories/flush", MessageViewSet.as_view({"post": "flush"}), name="memory-flush"),
     path("memories/search", MemoryViewSet.as_view({"post": "search"}), name="memory-search"),

@@ -146,6 +146,29 @@ class MemoryViewSet(ViewSet):
         return Response({"memory_id": memory_id, "tombstone_id": tombstone.tombstone_id, "status": "deleted"})
 
     @extend_schema(
+        operation_id="delete_memories_of_sender",
+        summary="Delete the messages of a sender",
+        request=request_body(schemas.SenderDeletionBody),
+        responses={200: success(schemas.SenderDeleted, "The deletion."), **problems(409, 422)},
+    )
+    def destroy_of_sender(self, request: Request) -> Response:
+        """Move the messages of one sender, and what was derived from them, to the trash. Others' messages stay.
+
+        A failed request can be repeated. EverOS writes one text of all speakers of a session, so with it the answer is
+        409: delete the session instead.
+        """
+        body = parse(schemas.SenderDeletionBody, request.data)
+        principal = caller(request)
+        count = decisions.delete_of_sender(
+            owner_of(principal, body.app_id, body.project_id),
+            body.sender_id,
+            session_id=body.session_id,
+            reason=body.reason or "",
+            actor=Actor.key(principal),
+        )
+        return Response({"sender_id": body.sender_id, "deleted_count": count})
+
+    @extend_schema(
         operation_id="restore_memory",
         summary="Restore a memory",
         parameters=[_MEMORY_ID],

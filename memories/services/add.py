@@ -63,20 +63,27 @@ class NewMessage:
     role: Role
     timestamp_ms: int
     parts: tuple[NewContentItem, ...]
+    sender_name: str | None = None
+    tool_calls: tuple[Mapping[str, Any], ...] = ()
+    tool_call_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class AddCommand:
+    """Messages for a session. `participants` are the people beside the user, with the names of those who have one."""
+
     session_id: str
     messages: tuple[NewMessage, ...]
+    participants: Mapping[str, str | None] = field(default_factory=dict)
 
 
 def add(owner: Owner, command: AddCommand, *, engine: Engine | None = None) -> AddResult:
     """Send messages to the engine and attach their files to the session.
 
-    A refused call leaves neither a row nor a file. Raises: `InvalidInput` for a sender who is not the caller and for
-    addresses that must not be fetched, `TooLarge` and `UnsupportedType` for a file, `NotFound` and `Conflict` for the
-    session, `NoSpace`, `Unauthenticated` for a user who is erased meanwhile, and the engine's errors.
+    Messages of participants are the caller's memories, also if a user of the gateway has the participant's id. A
+    refused call leaves neither a row nor a file. Raises: `InvalidInput` for an unknown sender and for addresses that
+    must not be fetched, `TooLarge` and `UnsupportedType` for a file, `NotFound` and `Conflict` for the session,
+    `NoSpace`, `Unauthenticated` for a user who is erased meanwhile, and the engine's errors.
     """
     _check(owner, command)
     messages: list[Message] = []
@@ -89,7 +96,19 @@ def add(owner: Owner, command: AddCommand, *, engine: Engine | None = None) -> A
             content.append(item)
             attachments += [attachment] if attachment else []
             inline += [file] if file else []
-        messages.append(Message(message.sender_id, message.role, message.timestamp_ms, tuple(content)))
+        is_participant = message.role == "user" and message.sender_id != owner.user_id
+        messages.append(
+            Message(
+                message.sender_id,
+                message.role,
+                message.timestamp_ms,
+                tuple(content),
+                message.sender_name or (command.participants[message.sender_id] if is_participant else None),
+                message.tool_calls,
+                message.tool_call_id,
+                is_participant,
+            )
+        )
     with _stored(owner, inline):
         result = (engine or get_engine()).add(owner, command.session_id, messages)
     if attachments:
@@ -115,9 +134,11 @@ def _check(owner: Owner, command: AddCommand) -> None:
     errors: list[FieldError] = []
     policy = AddressPolicy.from_settings()
     for position, message in enumerate(command.messages):
-        if message.role == "user" and message.sender_id != owner.user_id:  # it decides whose memory it is
+        if message.role == "user" and message.sender_id not in {owner.user_id, *command.participants}:
             sender = f"messages.{position}.sender_id"
-            errors.append(FieldError(sender, _("must be your own user_id if the role is user")))
+            errors.append(
+                FieldError(sender, _("must be your own user_id, or the id of one of participants, if the role is user"))
+            )
         for index, part in enumerate(message.parts):
             try:
                 if part.uri is not None:

@@ -32,10 +32,12 @@ from memories.services import lookup
 from memories.services.lookup import MemoryRef, require_own_session
 from resources.queries import sessions_in_trash
 from store import browse
-from store.models import Memory, owned_by
+from store.models import Memory, Session, owned_by
+from store.table import visible
 from store.types import Owner, StoredMemory, Wording
 
 IDS_PER_EVENT: Final = 100
+_ROWS_AT_ONCE: Final = 500
 EVENTS: Final = (
     "memory.delete", "memory.restore", "memory.override", "memory.override_undo", "session.delete", "session.restore",
 )  # fmt: skip
@@ -156,6 +158,32 @@ def delete_many(rows: Collection[int], *, reason: str = "", actor: Actor, job: s
             shown = {memory.row for memory in memories if memory.hidden_at is None}
             changes += [[one.row_id, one.tombstone_id] for one in created if one.row_id in shown]
     return changes
+
+
+def delete_of_sender(
+    owner: Owner,
+    sender_id: str,
+    *,
+    session_id: str | None = None,
+    reason: str = "",
+    actor: Actor,
+    engine: Engine | None = None,
+) -> int:
+    """Move the messages of a sender, of one session or of all, to the trash. Return their number.
+
+    Uploaded files and manual memories stay. An interrupted call has deleted a part: repeat it. Raises: `Conflict` for
+    EverOS, whose memories mix the words of all speakers.
+    """
+    if (engine or get_engine()).is_external:
+        raise Conflict(_("EverOS writes one text of all speakers of a session. Delete the session instead."))
+    found = visible(Memory.objects.filter(owned_by(owner), sender_id=sender_id, hidden_at__isnull=True))
+    found = found.filter(origin=Memory.Origin.EMBEDDED).exclude(session__kind=Session.Kind.RESOURCE)
+    if session_id is not None:
+        found = found.filter(session__session_id=session_id)
+    count, last = 0, 0
+    while rows := list(found.filter(pk__gt=last).order_by("pk").values_list("pk", flat=True)[:_ROWS_AT_ONCE]):
+        count, last = count + len(delete_many(rows, reason=reason, actor=actor)), rows[-1]
+    return count
 
 
 def restore_many(

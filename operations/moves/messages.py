@@ -4,6 +4,7 @@ A purge leaves rows with an id but without text, so that a move cannot replay th
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import cast, get_args
@@ -23,7 +24,7 @@ from resources.services.ingestion import message_of
 from store import storage
 from store.external import journal
 from store.models import IS_JOURNAL_ENTRY, DeliveryState, Memory, Session, owner_columns
-from store.types import ContentItem, Message, Owner, Role
+from store.types import ENVELOPE, ContentItem, Message, Owner, Role
 
 WITHOUT_TEXT = IS_JOURNAL_ENTRY & Q(payload={})
 
@@ -112,7 +113,8 @@ def _file_of(session: Session, passages: Sequence[Memory]) -> ContentItem | None
 def _message(row: Memory, item: ContentItem, offset_ms: int = 0) -> Message:
     role = row.payload.get("role")
     known = cast("Role", role if role in get_args(Role) else "user")
-    return Message(row.sender_id, known, row.created_at_ms + offset_ms, (item,))
+    message = Message(row.sender_id, known, row.created_at_ms + offset_ms, (item,))
+    return replace(message, **{name: row.payload[name] for name in ENVELOPE if name in row.payload})
 
 
 def has_purged(session: Session) -> bool:

@@ -24,7 +24,7 @@ from core.errors import TimestampOutOfRange
 from core.messages import Message as _
 from store.external import sessions as external_sessions
 from store.models import IS_JOURNAL_ENTRY, DeliveryState, Memory, Session
-from store.types import FILE_SPAN_MS, ContentItem, Message, Owner, Role
+from store.types import FILE_SPAN_MS, PARTICIPANT_CATEGORY, ContentItem, Message, Owner
 
 _FIRST_MS = 10**12  # 9 September 2001
 _ROWS_AT_ONCE = 200
@@ -33,6 +33,10 @@ _FROM_JOURNAL = """
     WHERE user_id = %s AND app_id = %s AND project_id = %s AND session_id = %s
       AND delivery_state <> ''
 """
+_SYSTEM = "full_context_system"
+"""The category of messages that are never sent, because EverOS refuses their role."""
+_IS_OF_PEOPLE = Q(category__in=("full_context_user", PARTICIPANT_CATEGORY))
+"""Messages that EverOS makes episodes of."""
 _IS_UNCONFIRMED = Q(delivery_state=DeliveryState.UNCONFIRMED)
 _IS_BUFFERED = Q(delivery_state=DeliveryState.BUFFERED)
 
@@ -180,10 +184,16 @@ def drop(session: Session, batch: Batch) -> None:
     entries(session).filter(batch_id=batch.batch_id).delete()
 
 
+def drop_empty(session: Session, batch: Batch) -> None:
+    """Delete the messages of a batch that sent nothing, except system messages, which are kept here only."""
+    entries(session).filter(batch_id=batch.batch_id).exclude(category=_SYSTEM).delete()
+    confirm(session, batch)
+
+
 def buffered(session: Session) -> Buffered:
     """Return the messages in the engine's buffer. One SQL statement."""
     rows = entries(session).filter(_IS_BUFFERED)
-    last_user_ms = Max("created_at_ms", filter=Q(category=_category("user")))
+    last_user_ms = Max("created_at_ms", filter=_IS_OF_PEOPLE)
     return Buffered(**rows.aggregate(last_row=Max("pk"), last_user_ms=last_user_ms))
 
 
@@ -221,7 +231,8 @@ def has_text(row: Memory) -> bool:
 def is_buffered(session: Session, messages: Iterable[Message]) -> bool:
     """Return True if one of the messages is in the engine's buffer."""
     memory_ids = [memory_id_of(session.session_id, message) for message in messages]
-    return entries(session).filter(_IS_BUFFERED, memory_id__in=memory_ids).exists()
+    sent = entries(session).exclude(category=_SYSTEM)
+    return sent.filter(_IS_BUFFERED, memory_id__in=memory_ids).exists()
 
 
 def message_of(row: Memory) -> Message:
@@ -244,14 +255,14 @@ def reassign(session: Session, rows: Iterable[Memory]) -> None:
 
 def last_user_message_ms(session: Session) -> int | None:
     """Return the time of the last user message of a session; None without one."""
-    times = entries(session).filter(category=_category("user")).order_by("-created_at_ms")
+    times = entries(session).filter(_IS_OF_PEOPLE).order_by("-created_at_ms")
     return times.values_list("created_at_ms", flat=True).first()
 
 
 def expects_memories(session: Session) -> bool:
     """Return True if a message is buffered, or was flushed and has no known episode yet."""
     episodes = session.memories.filter(memory_type=Memory.Type.EPISODE, origin=Memory.Origin.UPSTREAM)
-    lacks_episode = Q(category=_category("user")) & ~Q(batch_id__in=episodes.values("batch_id"))
+    lacks_episode = _IS_OF_PEOPLE & ~Q(batch_id__in=episodes.values("batch_id"))
     return entries(session).filter(_IS_BUFFERED | lacks_episode).exists()
 
 
@@ -278,7 +289,7 @@ def _write(session: Session, messages: dict[str, Message]) -> Batch:
             session_id=session.pk,
             agent_id="" if message.role == "user" else message.sender_id,
             memory_type=Memory.Type.UNPROCESSED_MESSAGE,
-            category=_category(message.role),
+            category=message.category,
             sender_id=message.sender_id,
             text=_text(message),
             batch_id=batch_id,
@@ -334,6 +345,7 @@ def memory_id_of(session_id: str, message: Message) -> str:
         plain = _item_as_json(item) | {"file": _file_digest(item.file) if item.file else None}
         digest.update(orjson.dumps(plain, option=orjson.OPT_SORT_KEYS))
     head = [session_id, message.sender_id, message.role, message.timestamp_ms, digest.hexdigest()]
+    head += message.call_identity
     return f"msg_{hashlib.sha256(orjson.dumps(head)).hexdigest()}"
 
 
@@ -344,10 +356,6 @@ def _file_digest(file: Path) -> str:
             return hashlib.file_digest(source, "sha256").hexdigest()
     except FileNotFoundError:
         return ""
-
-
-def _category(role: Role) -> str:
-    return f"full_context_{role}"
 
 
 def _text(message: Message) -> str:
@@ -369,4 +377,5 @@ def _message(plain: dict[str, Any]) -> Message:
     content = [
         ContentItem(**{**item, "file": Path(item["file"]) if item["file"] else None}) for item in plain["content"]
     ]
-    return Message(**{**plain, "content": tuple(content)})
+    tool_calls = tuple(plain.get("tool_calls", ()))
+    return Message(**{**plain, "content": tuple(content), "tool_calls": tool_calls})

@@ -95,6 +95,7 @@ def _slots(values: Collection[int | str]) -> str:
 
 RECORD_TYPE = "Conversation"
 """The type of every episode in EverOS, also of documents; `filters.type` compares it."""
+_CALL_FIELDS = ("sender_name", "tool_calls", "tool_call_id")
 _PASSAGE_FIELDS = ("filename", "title", "page", "heading", "position", "mime_type", "resource_id")
 
 
@@ -111,6 +112,7 @@ def raw_of(owner: Owner, row: Row, score: float | None) -> dict[str, Any]:
         shared |= {name: row.payload.get(name) for name in _PASSAGE_FIELDS}
     if row.memory_type == "unprocessed_message":
         return shared | _message(row)
+    shared |= {name: row.payload[name] for name in _CALL_FIELDS if name in row.payload}
     if row.sources:
         shared |= {"sources": row.sources, "supersedes": row.supersedes}
     return shared | _RENDERERS.get(row.memory_type, _episode)(owner, row, score)
@@ -184,11 +186,11 @@ _RENDERERS: Final[Mapping[str, Callable[[Owner, Row, float | None], dict[str, An
 def _message(row: Row) -> dict[str, Any]:
     return {
         "sender_id": row.sender_id,
-        "sender_name": None,
+        "sender_name": row.payload.get("sender_name"),
         "role": row.payload.get("role", "user"),
         "content": row.text,
-        "tool_calls": None,
-        "tool_call_id": None,
+        "tool_calls": row.payload.get("tool_calls"),
+        "tool_call_id": row.payload.get("tool_call_id"),
     }
 
 

@@ -150,7 +150,7 @@ def message(**changes: Any) -> dict[str, Any]:
         ({"session_id": ""}, "session_id"),
         ({"messages": None}, "messages"),
         ({"messages": []}, "messages"),
-        ({"messages": [message(role="system")]}, "messages.0.role"),
+        ({"messages": [message(role="developer")]}, "messages.0.role"),
         ({"messages": [message(sender_id="")]}, "messages.0.sender_id"),
         ({"messages": [message(timestamp=0)]}, "messages.0.timestamp"),
         ({"messages": [message(timestamp="2026-06-10")]}, "messages.0.timestamp"),

@@ -36,6 +36,7 @@ API = {
     ("POST", "/memories/flush"): KEY,
     ("POST", "/memories/search"): KEY,
     ("GET", "/memories"): KEY,
+    ("DELETE", "/memories"): KEY,
     ("GET", "/memories/trash"): KEY,
     ("GET", "/memories/<path:memory_id>"): KEY,
     ("PATCH", "/memories/<path:memory_id>"): KEY,

@@ -61,6 +61,7 @@ class Memories(Group[S]):
         memory_type: models.MemoryType | None = None,
         category: models.Category | None = None,
         agent_id: str | None = None,
+        sender_id: str | None = None,
         since_ms: int | None = None,
         until_ms: int | None = None,
         page_size: int = 100,
@@ -71,6 +72,7 @@ class Memories(Group[S]):
             "memory_type": memory_type,
             "category": category,
             "agent_id": agent_id,
+            "sender_id": sender_id,
             "since_ms": since_ms,
             "until_ms": until_ms,
             "limit": page_size,
@@ -134,6 +136,14 @@ class Memories(Group[S]):
         )
 
     @Endpoint
+    def delete_of_sender(
+        self, sender_id: str, *, session_id: str | None = None, reason: str | None = None
+    ) -> Call[models.SenderDeletion]:
+        """Move the messages of a sender, of one session or of all, to the trash. Not available with EverOS."""
+        body = {"sender_id": sender_id, "session_id": session_id, "reason": reason}
+        return call("DELETE", "/memories", parsed_as(models.SenderDeletion), body=body | self._scope)
+
+    @Endpoint
     def restore(self, memory_id: str, *, session_id: str | None = None) -> Call[models.MemoryDecision]:
         """Restore a memory from the trash."""
         return call(
@@ -156,13 +166,23 @@ class Sessions(Group[S]):
     """Conversations: `client.sessions`."""
 
     @Endpoint
-    def add(self, session_id: str, messages: Iterable[models.Message | Mapping[str, Any]]) -> Call[models.Added]:
+    def add(
+        self,
+        session_id: str,
+        messages: Iterable[models.Message | Mapping[str, Any]],
+        *,
+        participants: Iterable[models.Participant | Mapping[str, Any]] = (),
+    ) -> Call[models.Added]:
         """Add messages, which can be searched at once. The session is created if it does not exist.
 
-        The gateway stores a message with the same timestamp once.
+        `participants` are the other people of a group chat who wrote some of the messages. The gateway stores a message
+        with the same timestamp once.
         """
         checked = [models.Message.model_validate(message) for message in messages]
+        people = [models.Participant.model_validate(person) for person in participants]
         body = {"session_id": session_id, "messages": [_plain(message) for message in checked]}
+        if people:
+            body["participants"] = [_plain(person) for person in people]
         return call("POST", "/memories/add", parsed_as(models.Added), body=body | self._scope, is_keyed=True)
 
     @Endpoint

@@ -31,7 +31,7 @@ ContentType = Literal["text", "image", "audio", "pdf", "html", "doc"]
 Kind = Literal["user", "work"]
 MemoryType = Literal["episode", "profile", "agent_case", "agent_skill", "unprocessed_message"]
 Method = Literal["keyword", "vector", "hybrid", "agentic"]
-Role = Literal["user", "assistant", "tool"]
+Role = Literal["user", "assistant", "tool", "system"]
 Scope = Literal["current_chat", "resources", "all_user_memory"]
 
 
@@ -56,15 +56,42 @@ class ContentItem(Model):
     extras: dict[str, Any] | None = None
 
 
-class Message(Model):
-    """A message of a session. `sender_id` is the user's id if the role is `user`, else the agent's.
+class CalledFunction(Model):
+    """A tool and its arguments as JSON text."""
 
-    `timestamp` is in Unix milliseconds. The same message with the same timestamp is stored once.
+    name: str
+    arguments: str
+
+
+class ToolCall(Model):
+    """A call of a tool by an agent. The tool's answer names its `id` as `tool_call_id`."""
+
+    id: str
+    function: CalledFunction
+    type: Literal["function"] = "function"
+
+
+class Participant(Model):
+    """A person other than the user who speaks in a group chat."""
+
+    id: str
+    name: str | None = None
+
+
+class Message(Model):
+    """A message of a session.
+
+    `sender_id` is the id of the user or of a participant if the role is `user`, else the agent's. `content` may be
+    empty if there are `tool_calls`. `timestamp` is in Unix milliseconds. The same message with the same timestamp is
+    stored once.
     """
 
     sender_id: str
     role: Role
-    content: str | list[ContentItem]
+    content: str | list[ContentItem] | None = None
+    sender_name: str | None = None
+    tool_calls: list[ToolCall] | None = None
+    tool_call_id: str | None = None
     timestamp: int = Field(default_factory=lambda: int(time.time() * 1000))
 
 
@@ -147,10 +174,21 @@ class Memory(Model):
     category: str
     importance: float | None
     sender_id: str
+    sender_name: str | None
+    role: str | None
+    tool_calls: list[ToolCall] | None
+    tool_call_id: str | None
     agent_id: str
     timestamp_ms: int
     override_id: str | None
     deleted_at: datetime | None
+
+
+class SenderDeletion(Model):
+    """The number of a sender's memories that were moved to the trash."""
+
+    sender_id: str
+    deleted_count: int
 
 
 class MemoryEvent(Model):

@@ -28,6 +28,7 @@ MODELS: dict[type[BaseModel], str] = {
     models.AddedMessages: "AddData",
     models.ApiHealth: "Api",
     models.Attachment: "AttachmentOut",
+    models.CalledFunction: "CalledFunction",
     models.ContentItem: "ContentItemIn",
     models.Context: "ContextOut",
     models.EngineHealth: "Backend",
@@ -49,6 +50,7 @@ MODELS: dict[type[BaseModel], str] = {
     models.NewKey: "NewKey",
     models.NewUser: "CreatedUser",
     models.Override: "Corrected",
+    models.Participant: "Participant",
     models.ProfileChange: "Change",
     models.Profiles: "BothMemories",
     models.ProfileVersion: "Revision",
@@ -62,8 +64,10 @@ MODELS: dict[type[BaseModel], str] = {
     models.SearchAnswer: "SearchOut",
     models.SearchReport: "SearchMeta",
     models.SearchResult: "SearchResultOut",
+    models.SenderDeletion: "SenderDeleted",
     models.Session: "SessionItem",
     models.SessionDecision: "SessionDecided",
+    models.ToolCall: "ToolCall",
     models.TrashItem: "TrashItem",
     models.UpstreamRemainder: "LeftUpstream",
 }
@@ -76,9 +80,16 @@ OPTIONAL = {("MessageIn", "timestamp")}
 KIND = {"kind": "user"}
 # Each operation: the method of the client, and a value for each of its parameters.
 OPERATIONS: dict[str, tuple[str, dict[str, Any]]] = {
-    "add_messages": ("sessions.add", {"messages": [{"sender_id": "u", "role": "user", "content": "Hi"}]}),
+    "add_messages": (
+        "sessions.add",
+        {
+            "messages": [{"sender_id": "u", "role": "user", "content": "Hi"}],
+            "participants": [{"id": "bob", "name": "Bob"}],
+        },
+    ),
     "correct_memory": ("memories.update", {}),
     "create_user": ("users.create", {}),
+    "delete_memories_of_sender": ("memories.delete_of_sender", {}),
     "delete_memory": ("memories.delete", {}),
     "delete_resource": ("resources.delete", {}),
     "restore_resource": ("resources.restore", {}),

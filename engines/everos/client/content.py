@@ -109,15 +109,23 @@ def wire_messages(
         else:
             others.append(_wire_item(item))
     contents = [others, *pieces] if others else pieces
-    head = {"sender_id": sender_id, "role": message.role}
-    if sender_id != message.sender_id:
-        head["sender_name"] = message.sender_id  # the name used in extracted text
-    if message.role == "tool":
-        head["tool_call_id"] = f"call_{timestamp_ms}"  # required since EverOS 1.4
-    return [
+    head: WireMessage = {"sender_id": sender_id, "role": message.role}
+    if message.sender_name or sender_id != message.sender_id:
+        head["sender_name"] = message.sender_name or message.sender_id  # the name used in extracted text
+    if message.role == "tool":  # required since EverOS 1.4
+        head["tool_call_id"] = message.tool_call_id or f"call_{timestamp_ms}"
+    messages = [
         {**head, "timestamp": timestamp_ms + position, "content": content}
         for position, content in enumerate(contents[:FILE_SPAN_MS])
     ]
+    if messages and message.tool_calls:
+        messages[0]["tool_calls"] = [_wire_call(call) for call in message.tool_calls]
+    return messages
+
+
+def _wire_call(call: Mapping[str, Any]) -> dict[str, Any]:
+    function = call["function"]
+    return {**call, "function": {**function, "arguments": _without_unpaired_braces(function["arguments"])}}
 
 
 def _without_unpaired_braces(text: str) -> str:

@@ -19,10 +19,11 @@ from core import pagination
 from core.errors import InvalidInput
 from core.ids import Name, SessionId
 from core.messages import Message as _
+from memories.api.schemas.messages import ToolCall
 from memories.services.decisions import OverrideValues
 from memories.services.lookup import MemoryRef
 from store.filters import MAX_MS
-from store.types import ListRequest, MemoryType, Position
+from store.types import ListRequest, MemoryType, Position, Role
 
 MAX_TEXT_CHARS = 100_000
 MAX_REASON_CHARS = 1000
@@ -144,6 +145,18 @@ class DeletionBody(MemoryBody):
     reason: Reason | None = Field(None, description=_REASON, examples=["outdated"])
 
 
+class SenderDeletionBody(ScopedBody):
+    """The sender whose messages are deleted, and why."""
+
+    sender_id: Name = Field(description="The sender, such as a participant of a group chat.", examples=["u_123"])
+    session_id: SessionId | None = Field(
+        None,
+        description="Only messages of this session. Absent: of all sessions of the scope.",
+        examples=["chat:c_456"],
+    )
+    reason: Reason | None = Field(None, description=_REASON, examples=["asked to be forgotten"])
+
+
 class MemoryListQuery(PageQuery):
     """The conditions of a list of memories."""
 
@@ -151,6 +164,7 @@ class MemoryListQuery(PageQuery):
     memory_type: MemoryType | None = Field(None, description="Only memories of this type.")
     category: Category | None = Field(None, description="Only memories of this category.")
     agent_id: Name | None = Field(None, description="Only memories of this agent.")
+    sender_id: Name | None = Field(None, description="Only messages and files of this sender.")
     since_ms: int | None = Field(None, ge=0, le=MAX_MS, description="Only memories since this time, in Unix ms.")
     until_ms: int | None = Field(None, ge=0, le=MAX_MS, description="Only memories before this time, in Unix ms.")
 
@@ -160,6 +174,7 @@ class MemoryListQuery(PageQuery):
             memory_type=self.memory_type,
             category=self.category,
             agent_id=self.agent_id,
+            sender_id=self.sender_id,
             since_ms=self.since_ms,
             until_ms=self.until_ms,
             after=None if self.cursor is None else Position(*pagination.decode_numbers(self.cursor)),
@@ -185,6 +200,13 @@ class Deleted(BaseModel):
     status: Literal["deleted", "restored"] = Field(description=_DECIDED, examples=["deleted"])
 
 
+class SenderDeleted(BaseModel):
+    """A deletion of the messages of a sender."""
+
+    sender_id: str = Field(description="The sender.", examples=["u_123"])
+    deleted_count: int = Field(description="The number of memories that this request moved to the trash.", examples=[1])
+
+
 class MemoryOut(BaseModel):
     """A memory. An override changes its `text`, `category` and `importance`."""
 
@@ -197,6 +219,14 @@ class MemoryOut(BaseModel):
     category: str = Field(description="The category; empty if unknown.", examples=["user_memory_preference"])
     importance: float | None = Field(description="The importance from 0 to 1; null if unknown.", examples=[None])
     sender_id: str = Field(description="The sender of the message or the uploader of the file.", examples=["u_123"])
+    sender_name: str | None = Field(description="The sender's name; null if unknown.", examples=["Ann"])
+    role: Role | None = Field(description="The sender's role; null for memories that no message is.", examples=["user"])
+    tool_calls: list[ToolCall] | None = Field(
+        description="The tools that the agent called with the message; null for none.", examples=[None]
+    )
+    tool_call_id: str | None = Field(
+        description="The id of the call that the message answers; null for none.", examples=[None]
+    )
     agent_id: str = Field(description="The agent that sent or stored it; empty if none did.", examples=[""])
     timestamp_ms: int = Field(description="When it was sent, in Unix milliseconds.", examples=[1781172177000])
     override_id: OverrideId | None = Field(

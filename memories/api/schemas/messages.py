@@ -1,11 +1,21 @@
 """Request and response schemas of `POST /memories/add` and `POST /memories/flush`."""
 
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    Field,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 
 from accounts.api.schemas import ChatId, ScopedBody, Time
-from core.ids import Name, SessionId
+from core.ids import DisplayName, Name, SessionId
 from core.messages import Message as _
 from core.rest import WHOLE, Body
 from core.times import as_ms
@@ -20,6 +30,9 @@ from store.types import Role
 MAX_MESSAGES = 500
 MAX_ITEMS = 100
 MAX_ITEM_TEXT_CHARS = 1_000_000
+MAX_PARTICIPANTS = 100
+MAX_CALLS = 100
+MAX_ARGUMENTS_CHARS = 100_000
 MAX_TIMESTAMP_MS = MAX_MS - 24 * 3600 * 1000  # messages with equal times move to the next free milliseconds
 _BASE64 = r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})$"
 _EXTENSION = r"^\.?[A-Za-z0-9]{1,8}$"
@@ -30,6 +43,8 @@ Timestamp = Annotated[int, Field(gt=0, le=MAX_TIMESTAMP_MS), AfterValidator(as_m
 
 
 def _as_items(value: object) -> object:
+    if value is None or value == "":
+        return []
     if isinstance(value, str):
         return [{"type": "text", "text": value}]
     if isinstance(value, list):
@@ -39,8 +54,8 @@ def _as_items(value: object) -> object:
 
 def _text_or_items(schema: dict[str, Any]) -> None:
     """Describe the values that `_as_items` accepts."""
-    items = {name: schema.pop(name) for name in ("type", "items", "minItems", "maxItems")}
-    schema["anyOf"] = [{"type": "string", "minLength": 1, "maxLength": MAX_ITEM_TEXT_CHARS}, items]
+    items = {name: schema.pop(name) for name in ("type", "items", "maxItems")}
+    schema["anyOf"] = [{"type": "string", "maxLength": MAX_ITEM_TEXT_CHARS}, items, {"type": "null"}]
 
 
 def _decoded(value: object) -> object:
@@ -109,26 +124,117 @@ class ContentItemIn(Body):
         )
 
 
+CallId = Annotated[str, Field(min_length=1, max_length=255)]
+
+
+class CalledFunction(Body):
+    """A tool and its arguments."""
+
+    name: str = Field(min_length=1, max_length=255, description="The tool's name.", examples=["find_trains"])
+    arguments: str = Field(
+        max_length=MAX_ARGUMENTS_CHARS, description="The arguments as JSON text.", examples=['{"to": "Rome"}']
+    )
+
+
+class ToolCall(Body):
+    """A call of a tool by an agent, as OpenAI's API writes it."""
+
+    id: CallId = Field(description="The id, which the tool's answer names as `tool_call_id`.", examples=["call_1"])
+    type: Literal["function"] = Field("function", description="The kind of tool.", examples=["function"])
+    function: CalledFunction = Field(description="The called tool.")
+
+
+def text_of_calls(calls: Iterable[ToolCall]) -> str:
+    """Return the text of a message that has only tool calls."""
+    return "\n".join(f"{call.function.name}({call.function.arguments})" for call in calls)
+
+
+class Participant(Body):
+    """A person other than the caller who speaks in a group chat."""
+
+    id: Name = Field(
+        description="The person's id in your application. It may equal a user's id: that user gets nothing.",
+        examples=["bob"],
+    )
+    name: DisplayName | None = Field(
+        None, description="The person's name, for messages without `sender_name`.", examples=["Bob"]
+    )
+
+
 class MessageIn(Body):
     """A message of a session."""
 
+    model_config = {
+        "json_schema_extra": {
+            "anyOf": [
+                {
+                    "required": ["content"],
+                    "properties": {"content": {"type": ["string", "array"], "minLength": 1, "minItems": 1}},
+                },
+                {
+                    "required": ["tool_calls"],
+                    "properties": {"tool_calls": {"type": "array", "minItems": 1}},
+                },
+            ]
+        }
+    }
+
     sender_id: Name = Field(
-        description="The sender: the caller's user id for role `user`, otherwise the agent's id.", examples=["u_123"]
+        description="The sender. For role `user`: the caller's user id, or the id of one of `participants`. Otherwise "
+        "the agent's id.",
+        examples=["u_123"],
+    )
+    sender_name: DisplayName | None = Field(
+        None,
+        description="The sender's name. It is shown, and questions that name it prefer the message.",
+        examples=["Ann"],
     )
     role: Role = Field(description="The sender's role.", examples=["user"])
     timestamp: Timestamp = Field(
         description="When it was sent, in Unix milliseconds. Values below 100000000000 are read as seconds.",
         examples=[1781172177000],
     )
+    tool_calls: list[ToolCall] | None = Field(
+        None,
+        max_length=MAX_CALLS,
+        description="The tools that the agent called with this message.",
+        examples=[None],
+    )
+    tool_call_id: CallId | None = Field(
+        None, description="For role `tool`: the id of the call that this message answers."
+    )
     content: Annotated[
         list[ContentItemIn],
-        Field(min_length=1, max_length=MAX_ITEMS, json_schema_extra=_text_or_items),
+        Field(max_length=MAX_ITEMS, json_schema_extra=_text_or_items),
         BeforeValidator(_as_items),
-    ] = Field(description="The text, or the parts of the message.", examples=["I prefer short answers."])
+    ] = Field(
+        [],
+        validate_default=True,
+        description="The text, or the parts of the message. It may be empty if there are `tool_calls`, which then are "
+        "the text.",
+        examples=["I prefer short answers."],
+    )
+
+    @field_validator("content")
+    @classmethod
+    def _require_content(cls, content: list[ContentItemIn], info: ValidationInfo) -> list[ContentItemIn]:
+        if not content and not info.data.get("tool_calls"):
+            raise ValueError(_("is required, unless there are tool_calls"))
+        return content
 
     def to_message(self) -> NewMessage:
+        calls = self.tool_calls or []
+        parts = [item.to_content_item() for item in self.content]
+        if not parts:
+            parts = [NewContentItem("text", text=text_of_calls(calls))]
         return NewMessage(
-            self.sender_id, self.role, self.timestamp, tuple(item.to_content_item() for item in self.content)
+            self.sender_id,
+            self.role,
+            self.timestamp,
+            tuple(parts),
+            self.sender_name,
+            tuple(call.model_dump() for call in calls),
+            self.tool_call_id,
         )
 
 
@@ -146,8 +252,16 @@ class AddBody(ScopedBody):
         description="The messages. A message that the session already has is not stored again.",
     )
 
+    participants: list[Participant] = Field(
+        [],
+        max_length=MAX_PARTICIPANTS,
+        description="The other people of a group chat, whose messages with role `user` are in this request. Their "
+        "messages are the caller's memories.",
+    )
+
     def command(self) -> AddCommand:
-        return AddCommand(self.session_id, tuple(message.to_message() for message in self.messages))
+        participants = {person.id: person.name for person in self.participants}
+        return AddCommand(self.session_id, tuple(message.to_message() for message in self.messages), participants)
 
 
 class FlushBody(ScopedBody):

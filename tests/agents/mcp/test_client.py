@@ -70,8 +70,8 @@ INVALID_ARGUMENTS: list[tuple[str, dict[str, Any], str]] = [
     ("resources_list", {"limit": 0, "page": 2}, "page: is not an argument; the arguments are limit, cursor"),
     (
         "session_add",
-        {"session_id": "chat:c1", "messages": [{**MESSAGE, "sender_id": "bob"}]},
-        "messages.0.sender_id: is not an argument; the arguments are role, content, timestamp",
+        {"session_id": "chat:c1", "messages": [{**MESSAGE, "sender": "bob"}]},
+        "messages.0.sender: is not an argument; the arguments are role, tool_calls, tool_call_id, content, sender_id,",
     ),
     (
         "profile_update",

@@ -375,6 +375,48 @@ def test_a_conversation_is_recorded_and_flushed(agent: Agent, bob: Person, engin
     assert Agent(bob).use("memory_recall", query="payment Hamburg")["count"] == 0
 
 
+def test_a_group_chat_and_tool_calls_are_recorded(agent: Agent, bob: Person) -> None:
+    call = {"id": "call_1", "type": "function", "function": {"name": "find_trains", "arguments": "{}"}}
+    messages = [
+        {"role": "system", "content": "Plan the trip."},
+        {"role": "user", "content": "The trip begins on Friday", "sender_id": "bob", "sender_name": "Bob"},
+        {"role": "assistant", "tool_calls": [call]},
+        {"role": "tool", "content": "At nine", "tool_call_id": "call_1"},
+    ]
+    agent.use("session_add", session_id="chat:c1", messages=messages, participants=[{"id": "bob"}])
+    rows = {row["role"]: row for row in agent.use("memory_list", session_id="chat:c1")["memories"]}
+    assert {role: row["sender_id"] for role, row in rows.items()} == {
+        "system": "main", "user": "bob", "assistant": "main", "tool": "main",
+    }  # fmt: skip
+    assert (rows["user"]["sender_name"], rows["assistant"]["tool_calls"]) == ("Bob", [call])
+    assert (rows["tool"]["tool_call_id"], rows["assistant"]["text"]) == ("call_1", "find_trains({})")
+    assert [row["id"] for row in agent.use("memory_list", sender_id="bob")["memories"]] == [rows["user"]["id"]]
+    assert Agent(bob).use("memory_list", sender_id="bob")["memories"] == []
+
+
+@pytest.mark.parametrize(
+    ("message", "sentence"),
+    [
+        ({"role": "user", "content": "x", "sender_id": "carol"}, "messages.0.sender_id"),
+        ({"role": "assistant", "content": "x", "sender_id": "bob"}, "belongs to messages with role user"),
+        ({"role": "assistant"}, "messages.0.content: is required, unless there are tool_calls"),
+        ({"role": "assistant", "tool_calls": []}, "messages.0.content: is required, unless there are tool_calls"),
+        (
+            {"role": "tool", "tool_calls": [{"id": "\0", "function": {"name": "x", "arguments": ""}}]},
+            "messages.0.tool_calls: must not contain NUL",
+        ),
+        ({"role": "tool", "content": "x", "tool_call_id": "\0"}, "messages.0.tool_call_id: must not contain NUL"),
+    ],
+)
+def test_a_message_without_a_known_sender_or_content_is_refused(
+    agent: Agent, message: dict[str, Any], sentence: str
+) -> None:
+    answer = agent.refused("session_add", session_id="chat:c1", messages=[message], participants=[{"id": "bob"}])
+    assert answer == "invalid_input"
+    assert sentence in agent.text
+    assert not Memory.objects.exists()
+
+
 def test_a_repeated_message_is_stored_once_if_it_has_its_time(agent: Agent) -> None:
     for _ in range(2):
         agent.use("session_add", session_id="chat:c1", messages=MESSAGES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -144,6 +145,55 @@ def test_agents_get_lessons_cases_and_skills(engine: EmbeddedEngine, alice: Pers
     [now] = derived_memories(alice, memory_type="agent_skill")
     [before] = Memory.objects.filter(memory_type="agent_skill").exclude(pk=now.pk)
     assert (now.text, before.superseded_by) == ("1. write 2. call", now.memory_id)
+
+
+def test_the_model_gets_tool_calls_for_cases_and_system_messages_name_no_agent(
+    engine: EmbeddedEngine, alice: Person, llm: StubLlm
+) -> None:
+    case = {"task_intent": "Find a train", "approach": "find_trains, then answer", "quality": 0.8, "messages": [2, 3]}
+    llm.extract = model_answer(cases=[case])
+    call = {"id": "call_1", "type": "function", "function": {"name": "find_trains", "arguments": "x" * 999}}
+    turns = [
+        text_message("a train to Rome"),
+        replace(text_message("I look", by="main", role="assistant", at=NOON_MS + 1), tool_calls=[call] * 9),
+        replace(text_message("at nine", by="main", role="tool", at=NOON_MS + 2), tool_call_id="call_1"),
+        text_message("Answer briefly.", by="router", role="system", at=NOON_MS + 3),
+    ]
+    engine.add(alice.owner, "chat:c1", turns)
+    engine.flush(alice.owner, "chat:c1")
+    run_extractions()
+    [row] = derived_memories(alice)
+    assert (row.memory_type, row.agent_id) == ("agent_case", "main")
+    _person, user, assistant, tool, system = lines_of(llm.bodies[0])
+    assert "tool_calls" not in user
+    assert assistant["tool_calls"] == [{"id": "call_1", "name": "find_trains", "arguments": "x" * 250}] * 8
+    assert (tool["role"], tool["tool_call_id"], system["role"]) == ("tool", "call_1", "system")
+
+
+def test_a_participants_words_are_no_source_of_facts_about_the_user(
+    engine: EmbeddedEngine, alice: Person, llm: StubLlm
+) -> None:
+    llm.extract = model_answer(derived("Alice lives in Rome.", 2), derived("Alice lives in Oslo.", 1))
+    bob = replace(text_message("I live in Rome", by="bob", at=NOON_MS + 1), sender_name="Bob", is_participant=True)
+    engine.add(alice.owner, "chat:c1", [text_message("I live in Oslo"), bob])
+    engine.flush(alice.owner, "chat:c1")
+    run_extractions()
+    assert derived_texts(alice) == ["Alice lives in Oslo."]
+    lines = lines_of(llm.bodies[0])
+    assert [(line["role"], line["speaker"]) for line in lines[1:]] == [("user", "alice"), ("participant", "Bob")]
+    assert "role participant" in llm.bodies[0]["messages"][0]["content"]
+
+
+def test_deleting_a_participants_messages_hides_what_was_derived_from_them(
+    engine: EmbeddedEngine, alice: Person, llm: StubLlm
+) -> None:
+    llm.extract = model_answer(derived("Alice meets Bob in Rome.", 1, 2), derived("Alice lives in Oslo.", 1))
+    bob = replace(text_message("See you in Rome", by="bob", at=NOON_MS + 1), is_participant=True)
+    engine.add(alice.owner, "chat:c1", [text_message("I live in Oslo, see you"), bob])
+    engine.flush(alice.owner, "chat:c1")
+    run_extractions()
+    assert decisions.delete_of_sender(alice.owner, "bob", actor=ACTOR) == 1
+    assert derived_texts(alice) == ["Alice lives in Oslo."]
 
 
 def test_without_self_improving_memory_no_lessons_are_requested(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,63 @@ def test_a_tool_message_without_a_call_id_gets_one(engine: EverOSEngine, stub: S
     ]
     engine.add(alice.owner, "chat:1", messages)
     assert [message.get("tool_call_id") for message in sent_messages(stub)] == [f"call_{NOON}", None]
+
+
+def test_a_message_is_sent_as_its_sender_made_it(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
+    call = {"id": "call_7", "type": "function", "function": {"name": "trains", "arguments": '{"to": "Rome"}'}}
+    messages = [
+        replace(message_of(alice.owner, "hi"), sender_name="Alice A."),
+        replace(message_of(alice.owner, "I look.", NOON + 1, "assistant", "main"), tool_calls=(call,)),
+        replace(message_of(alice.owner, "at nine", NOON + 2, "tool", "main"), tool_call_id="call_7", sender_name="T"),
+    ]
+    engine.add(alice.owner, "chat:1", messages)
+    user, assistant, tool = sent_messages(stub)
+    assert (user["sender_id"], user["sender_name"]) == ("alice", "Alice A.")
+    assert (assistant["sender_name"], assistant["tool_calls"]) == ("main", [call])
+    assert (tool["sender_name"], tool["tool_call_id"]) == ("T", "call_7")
+    recorded = [journal.message_of(row) for row in Memory.objects.order_by("pk")]
+    assert [(one.sender_name, list(one.tool_calls), one.tool_call_id) for one in recorded] == [
+        (one.sender_name, list(one.tool_calls), one.tool_call_id) for one in messages
+    ]
+
+
+def test_unpaired_braces_in_arguments_are_replaced(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
+    call = {"id": "1", "type": "function", "function": {"name": "grep", "arguments": '{"for": "{"}'}}
+    engine.add(
+        alice.owner, "chat:1", [replace(message_of(alice.owner, "ok", NOON, "assistant", "main"), tool_calls=(call,))]
+    )
+    [sent] = sent_messages(stub)
+    assert sent["tool_calls"][0]["function"] == {"name": "grep", "arguments": '｛"for": "｛"｝'}
+
+
+def test_a_participant_is_sent_under_the_caller_with_a_name(
+    engine: EverOSEngine, stub: StubUpstream, alice: Person, bob: Person
+) -> None:
+    said = message_of(alice.owner, "I like tea", sender_id=bob.user_id)
+    messages = [
+        replace(said, is_participant=True),
+        replace(said, timestamp_ms=NOON + 1, is_participant=True, sender_name="Bob"),
+    ]
+    engine.add(alice.owner, "chat:1", messages)
+    assert [(one["sender_id"], one["sender_name"]) for one in sent_messages(stub)] == [
+        ("alice", "bob"),
+        ("alice", "Bob"),
+    ]
+    assert engine.flush(alice.owner, "chat:1").memory_count
+    assert not Memory.objects.filter(user_id=bob.user_pk).exists()
+
+
+def test_system_messages_are_kept_and_not_sent(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
+    system = message_of(alice.owner, "You book trains.", NOON, "system", "main")
+    assert engine.add(alice.owner, "chat:1", [system]).status == "accumulated"
+    assert stub.calls("add") == []
+    assert engine.flush(alice.owner, "chat:1").status == "no_extraction"
+    engine.add(alice.owner, "chat:1", [system, message_of(alice.owner, "green tea", NOON + 1)])
+    assert sent_texts(stub) == ["green tea"]
+    assert engine.flush(alice.owner, "chat:1").status == "extracted"
+    kept = Memory.objects.get(category="full_context_system")
+    assert journal.message_of(kept) == system
+    assert set(Memory.objects.exclude(delivery_state="").values_list("delivery_state", flat=True)) == {"flushed"}
 
 
 def test_agents_of_two_users_with_one_name_get_different_ids(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -185,6 +186,30 @@ def test_hole_the_sender_id_of_another_user_writes_nothing(
     listed = client.list({"user_id": bob.user_id, "memory_type": "episode"}, client.deadline())
     assert listed.total_count == 0
     assert len(episodes(alice)) == 1
+
+
+def test_a_group_chat_is_filed_under_the_caller_only(
+    engine: EverOSEngine, alice: Person, bob: Person, chat: str, client: Client
+) -> None:
+    call = {"id": "call_7", "type": "function", "function": {"name": "trains", "arguments": '{"to": "Rome"}'}}
+    said = message_of(alice.owner, "I bring the tent")
+    messages = [
+        replace(said, role="system", sender_id="main"),
+        said,
+        replace(said, sender_id=bob.user_id, sender_name="Bob", is_participant=True, timestamp_ms=NOON + 1),
+        replace(said, sender_id="carol", is_participant=True, timestamp_ms=NOON + 2),
+        replace(said, sender_id="main", role="assistant", tool_calls=(call,), timestamp_ms=NOON + 3),
+        replace(said, sender_id="main", role="tool", timestamp_ms=NOON + 4),
+        replace(said, sender_id="main", role="tool", tool_call_id="call_7", timestamp_ms=NOON + 5),
+    ]
+    engine.add(alice.owner, chat, messages)
+    assert engine.flush(alice.owner, chat).status == "extracted"
+    for participant in (bob.user_id, "carol"):
+        listed = client.list({"user_id": participant, "memory_type": "episode"}, client.deadline())
+        assert listed.total_count == 0
+    [text] = episodes(alice)
+    assert "Bob" in text
+    assert "carol" in text
 
 
 def test_hole_users_of_one_session_id_share_no_memories(

@@ -46,6 +46,27 @@ def test_messages_are_moved_verbatim(gateway: TwoEngineGateway) -> None:
     assert not Memory.objects.filter(origin="upstream").exists()
 
 
+def test_messages_are_moved_as_their_senders_made_them(gateway: TwoEngineGateway) -> None:
+    call = {"id": "call_7", "type": "function", "function": {"name": "trains", "arguments": "{}"}}
+    text = (ContentItem("text", text="the bicycle is red"),)
+    messages = [
+        Message("main", "system", NOON, text),
+        Message("bob", "user", NOON + 1, text, sender_name="Bob", is_participant=True),
+        Message("main", "assistant", NOON + 2, text, tool_calls=(call,)),
+        Message("main", "tool", NOON + 3, text, tool_call_id="call_7"),
+    ]
+    get_engine().add(gateway.owner, "chat:1", messages)
+    get_engine().flush(gateway.owner, "chat:1")
+    move(gateway)
+    moved = Memory.objects.order_by("created_at_ms")
+    assert [(row.sender_id, row.category, row.payload) for row in moved] == [
+        ("main", "full_context_system", {"role": "system"}),
+        ("bob", "full_context_others", {"role": "user", "sender_name": "Bob", "is_participant": True}),
+        ("main", "full_context_tool", {"role": "assistant", "tool_calls": [call]}),
+        ("main", "full_context_tool_result", {"role": "tool", "tool_call_id": "call_7"}),
+    ]
+
+
 def test_unflushed_messages_stay_unflushed(gateway: TwoEngineGateway) -> None:
     gateway.add_and_flush("chat:1", "the bicycle is red")
     waiting = Message("alice", "user", NOON + 50, (ContentItem("text", "the car is blue"),))

@@ -22,6 +22,7 @@ from operations.models import Job
 from operations.reingest import CALLS_PER_SESSION, Target, plan, resume, run
 from resources import services
 from resources.models import Attachment
+from store.external import journal
 from store.external import staging as upstream_staging
 from store.index import rebuild
 from store.models import Memory, Session
@@ -72,6 +73,30 @@ def test_roles_and_times_are_moved(embedded_gateway: TwoEngineGateway) -> None:
     [body] = embedded_gateway.stub.calls("add")
     assert [(item["role"], item["timestamp"]) for item in body["messages"]] == [("user", NOON), ("assistant", NOON + 5)]
     assert body["messages"][1]["sender_name"] == "main"
+
+
+CALL = {"id": "call_7", "type": "function", "function": {"name": "trains", "arguments": "{}"}}
+
+
+def test_messages_are_moved_as_their_senders_made_them(embedded_gateway: TwoEngineGateway) -> None:
+    text = (ContentItem("text", text="the bicycle is red"),)
+    messages = [
+        Message("main", "system", NOON, text),
+        Message("bob", "user", NOON + 1, text, sender_name="Bob", is_participant=True),
+        Message("main", "assistant", NOON + 2, text, tool_calls=[CALL]),
+        Message("main", "tool", NOON + 3, text, tool_call_id="call_7"),
+    ]
+    engine, owner = get_engine(), embedded_gateway.owner
+    engine.add(owner, "chat:1", messages)
+    engine.flush(owner, "chat:1")
+    engine.add(owner, "chat:2", messages[:1])
+    engine.flush(owner, "chat:2")
+    move(embedded_gateway)
+    bob, assistant, tool = [message for body in embedded_gateway.stub.calls("add") for message in body["messages"]]
+    assert (bob["sender_id"], bob["sender_name"], bob["role"]) == (owner.user_id, "Bob", "user")
+    assert (assistant["tool_calls"], tool["tool_call_id"]) == ([CALL], "call_7")
+    kept = [journal.message_of(row) for row in Memory.objects.filter(category="full_context_system").order_by("pk")]
+    assert kept == [messages[0]] * 2
 
 
 def test_a_deleted_memory_is_not_sent_and_can_be_restored(embedded_gateway: TwoEngineGateway) -> None:
