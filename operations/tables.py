@@ -71,7 +71,8 @@ def unpack(location: str, user_pk: UUID, allowed: re.Pattern[str] | None) -> str
 
 def change_message(row: Row, change: Change) -> Row:
     """Change the paths of files in a journal entry."""
-    message = row["payload"].get("message") if isinstance(row["payload"], dict) else None
+    payload = row.get("payload")
+    message = payload.get("message") if isinstance(payload, dict) else None
     items = message.get("content") if isinstance(message, dict) else None
     if not isinstance(items, list) or not any(isinstance(item, dict) and item.get("file") for item in items):
         return row
@@ -79,7 +80,7 @@ def change_message(row: Row, change: Change) -> Row:
         {**item, "file": change(str(item["file"]))} if isinstance(item, dict) and item.get("file") else item
         for item in items
     ]
-    return {**row, "payload": {**row["payload"], "message": {**message, "content": changed}}}  # type: ignore[dict-item]
+    return {**row, "payload": {**payload, "message": {**message, "content": changed}}}  # type: ignore[dict-item]
 
 
 _SCOPED_SESSION = ("app_id", "project_id", "session_id")

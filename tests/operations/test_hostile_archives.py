@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -153,6 +154,16 @@ def test_invalid_rows_are_rejected(
     name = f"users/{alice}/{table}.jsonl"
     edit_archive.change_first_line(archive, name, change)
     assert message in import_error(archive)
+
+
+def test_a_memory_without_a_payload_is_imported(archive: Path, alice: UUID) -> None:
+    name, files = f"users/{alice}/memories.jsonl", edit_archive.contents(archive)
+    rows = [json.loads(line) for line in files[name].splitlines()]
+    for row in rows:
+        row.pop("payload")
+    edit_archive.write(archive, {**files, name: b"".join(json.dumps(row).encode() + b"\n" for row in rows)})
+    run("import_memory", str(archive))
+    assert Memory.objects.count() == len(rows)
 
 
 OTHER_USER = "0b0b0b0b-0000-4000-8000-000000000000"
