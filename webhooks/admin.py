@@ -9,22 +9,12 @@ class WebhookAdmin(PersonalAdmin):
     list_display = ("id", "user", "url", "is_enabled", "created_at")
     list_filter = ("is_enabled", "created_at")
     list_select_related = ("user",)
-    search_fields = ("user__user_id__exact", "id__exact")
-    exclude = ("secret", "previous_secret")
+    search_fields = ("user__user_id__exact",)
 
 
 @admin.register(WebhookDelivery)
 class WebhookDeliveryAdmin(PersonalAdmin):
-    list_display = (
-        "delivery_id",
-        "event_type",
-        "user",
-        "webhook",
-        "status",
-        "status_code",
-        "next_try_at",
-        "created_at",
-    )
+    list_display = ("delivery_id", "event_type", "user", "webhook_id", "status", "status_code", "created_at")
     list_filter = ("status", "event_type", "created_at")
     list_select_related = ("user",)
-    search_fields = ("user__user_id__exact", "delivery_id__exact", "webhook__id__exact")
+    search_fields = ("user__user_id__exact", "delivery_id__exact")

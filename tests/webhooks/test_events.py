@@ -28,6 +28,11 @@ def recorded(**conditions: Any) -> list[tuple[str, dict[str, Any]]]:
     return [(one.event_type, one.data) for one in WebhookDelivery.objects.filter(**conditions).order_by("pk")]
 
 
+def add_tea(person: Person) -> None:
+    actor = Actor.command("tests")
+    add_by_hand(person.owner, category="user_memory_fact", text="Tea.", origin="tool", actor=actor)
+
+
 def test_the_life_of_a_resource(alice: Person, receiver: Receiver) -> None:
     create(alice, receiver)
     resource_id = upload(alice)["resource_id"]
@@ -85,7 +90,7 @@ def test_a_flush_without_messages_is_no_event(alice: Person, receiver: Receiver)
 
 def test_an_added_memory(alice: Person, receiver: Receiver) -> None:
     create(alice, receiver)
-    add_by_hand(alice.owner, category="user_memory_fact", text="Tea.", origin="tool", actor=Actor.command("tests"))
+    add_tea(alice)
     assert recorded() == [("memory.added", {**SCOPE, "memory_ids": [id_of("Tea.")]})]
 
 
@@ -110,9 +115,7 @@ def test_a_change_that_is_rolled_back_is_no_event(alice: Person, receiver: Recei
 
     def change() -> None:
         with transaction.atomic():
-            add_by_hand(
-                alice.owner, category="user_memory_fact", text="Tea.", origin="tool", actor=Actor.command("tests")
-            )
+            add_tea(alice)
             assert WebhookDelivery.objects.count() == 1
             raise RuntimeError
 

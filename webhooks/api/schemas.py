@@ -24,7 +24,11 @@ def _without_repetition(value: list[Any]) -> list[Any]:
 
 
 Url = Annotated[str, Field(min_length=1, max_length=MAX_URI_CHARS, json_schema_extra={"format": "uri"})]
-Events = Annotated[list[EventType], AfterValidator(_without_repetition), Field(max_length=len(get_args(EventType)))]
+Events = Annotated[
+    list[EventType],
+    AfterValidator(_without_repetition),
+    Field(max_length=len(get_args(EventType)), json_schema_extra={"uniqueItems": True}),
+]
 WebhookId = Annotated[
     UUID, Field(description="The id of the webhook.", examples=["7d1f0c52-93d4-4a57-8f2e-1f9c6d2b0a34"])
 ]
@@ -53,9 +57,9 @@ class WebhookChangeBody(AuthenticatedBody):
     url: Url | None = Field(
         None,
         description="The new address. Pending deliveries go there too.",
-        examples=["https://hooks.example.com/v2/memory"],
+        examples=["https://hooks.example.com/memory"],
     )
-    events: Events | None = Field(None, description=_EVENTS, examples=[["memory.deleted"]])
+    events: Events | None = Field(None, description=_EVENTS, examples=[["memory.deleted", "resource.extracted"]])
     is_enabled: bool | None = Field(
         None, description="False stops deliveries: events of this time are not reported, pending deliveries wait."
     )

@@ -70,12 +70,7 @@ class WebhookViewSet(ViewSet):
         parameters=[_WEBHOOK_ID],
         request=request_body(schemas.WebhookChangeBody, is_enabled=True),
         responses={
-            200: success(
-                schemas.WebhookView,
-                "The changed webhook.",
-                url="https://hooks.example.com/v2/memory",
-                events=["memory.deleted"],
-            ),
+            200: success(schemas.WebhookView, "The changed webhook."),
             **problems(404, 422),
         },
     )
