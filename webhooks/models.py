@@ -89,6 +89,7 @@ class WebhookDelivery(models.Model):
             models.Index(
                 fields=["webhook", "next_try_at"], condition=Q(next_try_at__isnull=False), name="delivery_pending"
             ),
+            models.Index(fields=["webhook", "status"], condition=~Q(status="delivered"), name="delivery_undelivered"),
         ]
 
     def __str__(self) -> str:

@@ -1,6 +1,9 @@
 """Reads of deliveries."""
 
+from collections.abc import Collection
 from uuid import UUID
+
+from django.db.models import Count
 
 from webhooks.models import WebhookDelivery
 
@@ -16,3 +19,14 @@ def deliveries_page(
         found = found.filter(pk__lt=before)
     rows = list(found[: limit + 1])
     return rows[:limit], rows[limit - 1].pk if len(rows) > limit else None
+
+
+def undelivered_counts(webhook_pks: Collection[UUID]) -> dict[UUID, dict[str, int]]:
+    """Return how many pending and failed deliveries these webhooks have, by status. One statement."""
+    undelivered = WebhookDelivery.objects.filter(webhook_id__in=webhook_pks).exclude(
+        status=WebhookDelivery.Status.DELIVERED
+    )
+    counts: dict[UUID, dict[str, int]] = {pk: {} for pk in webhook_pks}
+    for row in undelivered.order_by().values("webhook_id", "status").annotate(count=Count("pk")):
+        counts[row["webhook_id"]][row["status"]] = row["count"]
+    return counts

@@ -121,11 +121,11 @@ def test(principal: Principal, webhook_id: UUID) -> WebhookDelivery:
     return delivery
 
 
-def send_again(delivery_id: str, *, actor: Actor) -> WebhookDelivery:
-    """Start the retries of a delivery from the beginning. Raises: `NotFound`, `Conflict` for a disabled webhook."""
+def send_again(webhook_id: UUID, delivery_id: str, *, actor: Actor) -> WebhookDelivery:
+    """Send a delivery of any user again, with its retries. Raises: `NotFound`, `Conflict` for a disabled webhook."""
     with transaction.atomic():
         found = WebhookDelivery.objects.select_for_update(of=("self",)).select_related("webhook", "user")
-        delivery = found.filter(delivery_id=delivery_id).first()
+        delivery = found.filter(webhook_id=webhook_id, delivery_id=delivery_id).first()
         if delivery is None:
             raise NotFound(_("There is no such delivery."))
         _require_enabled(delivery.webhook)
