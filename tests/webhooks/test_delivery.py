@@ -16,6 +16,7 @@ from accounts.models import AuditEvent
 from core import tasks
 from core.events import publish
 from core.tasks import Round
+from memory_gateway_client import verify_webhook
 from operations.tasks import clean_up
 from tests.conftest import Person
 from tests.memories.calls import call
@@ -61,6 +62,7 @@ def test_a_delivery(alice: Person, receiver: Receiver) -> None:
     assert request.headers["webhook-id"] == sent.delivery_id
     assert int(before) <= int(request.headers["webhook-timestamp"]) <= timezone.now().timestamp()
     assert request.is_signed_by(webhook["secret"])
+    assert verify_webhook(webhook["secret"], request.headers, request.body).id == sent.delivery_id
     assert request.event == {
         "type": "memory.deleted",
         "timestamp": sent.created_at.isoformat(timespec="seconds"),
