@@ -6,9 +6,10 @@ import base64
 import hashlib
 import hmac
 import json
+import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -59,6 +60,10 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
 
+    def handle(self) -> None:
+        with suppress(ConnectionError):  # a sender that gave up
+            super().handle()
+
     def log_message(self, *_: Any) -> None:
         pass
 
@@ -69,9 +74,12 @@ class _Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def running_receiver() -> Iterator[Receiver]:
+def running_receiver(tls: ssl.SSLContext | None = None) -> Iterator[Receiver]:
     with _Server(("127.0.0.1", 0), _Handler) as server:
-        server.receiver = Receiver(f"http://127.0.0.1:{server.server_address[1]}/hook/?tenant=7")
+        if tls is not None:
+            server.socket = tls.wrap_socket(server.socket, server_side=True)
+        origin = f"{'https://localhost' if tls else 'http://127.0.0.1'}:{server.server_address[1]}"
+        server.receiver = Receiver(f"{origin}/hook/?tenant=7")
         thread = threading.Thread(target=server.serve_forever, args=(0.05,))
         thread.start()
         try:

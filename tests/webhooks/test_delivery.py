@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import random
+import threading
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -20,8 +22,9 @@ from memory_gateway_client import verify_webhook
 from operations.tasks import clean_up
 from tests.conftest import Person
 from tests.memories.calls import call
+from tests.store.test_fetching import tls_contexts
 from tests.webhooks.calls import create, deliver, only_delivery
-from tests.webhooks.receiver import Answer, Receiver, Request
+from tests.webhooks.receiver import Answer, Receiver, Request, running_receiver
 from webhooks.models import Webhook, WebhookDelivery
 from webhooks.services import delivery
 from webhooks.tasks import deliver_webhooks
@@ -174,6 +177,36 @@ def test_a_receiver_that_cannot_be_reached_ends_the_turn(alice: Person, receiver
     assert deliver(webhook) == 1
     first = WebhookDelivery.objects.order_by("pk")[0]
     assert (first.status, first.status_code, first.error) == (STATUS.PENDING, None, "Connection refused")
+
+
+def test_a_receiver_that_hangs_ends_the_turn_at_the_deadline(alice: Person, receiver: Receiver) -> None:
+    ended = threading.Event()
+
+    def hang(_: Request) -> Answer:
+        ended.wait(30)
+        return 200, {}
+
+    receiver.answer = hang
+    webhook = create(alice, receiver)
+    happen(alice, 2)
+    assert delivery.deliver(UUID(webhook["webhook_id"]), seconds=0.3) == 1
+    ended.set()
+    first = WebhookDelivery.objects.order_by("pk")[0]
+    assert (first.status, first.status_code, first.error) == (STATUS.PENDING, None, "The response timed out")
+    assert delivery.SECONDS == 15
+
+
+@pytest.mark.parametrize("is_trusted", [True, False])
+def test_the_certificate_is_verified(alice: Person, tmp_path: Path, is_trusted: bool) -> None:
+    server, client = tls_contexts(tmp_path, "localhost")
+    with running_receiver(server) as receiver:
+        webhook = create(alice, receiver)
+        happen(alice)
+        delivery.deliver(UUID(webhook["webhook_id"]), tls=client if is_trusted else None)
+        sent = only_delivery()
+        assert len(receiver.requests) == is_trusted
+        assert sent.status == (STATUS.DELIVERED if is_trusted else STATUS.PENDING)
+        assert sent.error == ("" if is_trusted else "The TLS certificate is not valid")
 
 
 @pytest.mark.parametrize("url", ["https://10.0.0.7/", "https://169.254.169.254/latest", "http://192.168.0.1/"])

@@ -1,4 +1,4 @@
-"""Which changes are reported, in which transaction, and what the events contain."""
+"""Events: which changes are reported, in which transaction, and what an event contains."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ from core.events import publish
 from memories.services.manual import add_by_hand
 from store.models import Memory
 from tests.conftest import Person
+from tests.engines.everos.conftest import make_engine, message_of
+from tests.engines.everos.test_flush import NOTHING_LISTED
 from tests.memories.calls import call, id_of, say, upload
 from tests.resources.forms import upload as upload_file
+from tests.stub_upstream import StubUpstream
 from tests.webhooks.calls import create, deliver
 from tests.webhooks.receiver import Receiver
 from webhooks.models import WebhookDelivery
@@ -86,6 +89,23 @@ def test_a_flush_without_messages_is_no_event(alice: Person, receiver: Receiver)
     say(alice, "chat:c1", "One.")
     call(alice, "post", "/memories/flush", session_id="chat:c1")
     assert [event_type for event_type, _ in recorded()] == ["session.flushed"]
+
+
+@pytest.mark.parametrize("hidden", [0, 1000])
+def test_a_flush_of_everos(alice: Person, receiver: Receiver, hidden: int) -> None:
+    """Once, whether EverOS lists the memory in time or not; not for a second flush."""
+    create(alice, receiver)
+    with StubUpstream() as stub:
+        engine = make_engine(stub, timeout_seconds=0.5)
+        engine.add(alice.owner, "chat:c1", [message_of(alice.owner, "Tea.")])
+        assert recorded() == []
+        if hidden:
+            stub.fault("get", NOTHING_LISTED, times=hidden)
+        assert engine.flush(alice.owner, "chat:c1").status == "extracted"
+        assert recorded() == [("session.flushed", {**SCOPE, "session_ids": ["chat:c1"]})]
+        if not hidden:
+            engine.flush(alice.owner, "chat:c1")
+            assert len(recorded()) == 1
 
 
 def test_an_added_memory(alice: Person, receiver: Receiver) -> None:

@@ -65,9 +65,13 @@ def start_due(now: datetime) -> None:
 
 
 def deliver(
-    webhook_pk: UUID, *, clock: Callable[[], datetime] = timezone.now, tls: ssl.SSLContext | None = None
+    webhook_pk: UUID,
+    *,
+    clock: Callable[[], datetime] = timezone.now,
+    tls: ssl.SSLContext | None = None,
+    seconds: float = SECONDS,
 ) -> int:
-    """Send due deliveries of a webhook for one turn; return how many calls were made.
+    """Send due deliveries of a webhook for one turn; return how many calls were made. Each takes at most `seconds`.
 
     The turn ends early if the receiver does not answer at all, or disables the webhook.
     """
@@ -82,7 +86,7 @@ def deliver(
             break
         if not _claim(delivery, clock()):
             continue
-        result = _call(webhook, delivery, clock(), tls)
+        result = _call(webhook, delivery, clock(), tls, seconds)
         _settle(webhook, delivery, result, clock())
         calls += 1
         if result.status_code in {None, _GONE}:
@@ -128,7 +132,9 @@ def _claim(delivery: WebhookDelivery, now: datetime) -> bool:
     return bool(unchanged.update(next_try_at=delivery.next_try_at, attempts=F("attempts") + 1, last_tried_at=now))
 
 
-def _call(webhook: Webhook, delivery: WebhookDelivery, now: datetime, tls: ssl.SSLContext | None) -> Result:
+def _call(
+    webhook: Webhook, delivery: WebhookDelivery, now: datetime, tls: ssl.SSLContext | None, seconds: float
+) -> Result:
     body = body_of(webhook, delivery)
     try:
         signed = signing.headers(_secrets(webhook, now), delivery.delivery_id, int(now.timestamp()), body)
@@ -137,7 +143,7 @@ def _call(webhook: Webhook, delivery: WebhookDelivery, now: datetime, tls: ssl.S
         base_url, path = base_and_path(webhook.url)
         with (
             HttpClient(base_url, headers=headers, addresses=found, tls=tls) as http,
-            http.send("POST", path, body, Deadline.after(SECONDS)) as response,
+            http.send("POST", path, body, Deadline.after(seconds)) as response,
         ):
             return Result(response.status, "", timedelta(seconds=response.retry_after_seconds() or 0))
     except HttpError as error:
