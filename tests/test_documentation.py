@@ -240,7 +240,7 @@ def test_every_page_of_the_panel_that_is_listed_exists() -> None:
         for cell in cells[1:]
         for address in re.findall(r"`([^`]*)`", cell)
     ]
-    keys = re.compile(r"^(users|jobs)/1/")
+    keys = re.compile(r"^(users|jobs|webhooks)/1/")
     for address in addresses:
         found = resolve("/admin/memory/" + keys.sub(r"\1/00000000-0000-4000-8000-000000000000/", address))
         assert found.app_name == "console", address
