@@ -24,6 +24,7 @@ from store.browse import Selection
 from store.categories import CATEGORIES, TABS, label
 from store.text.tokens import required_tokens
 from store.types import MAX_TOP_K, Method, Position
+from webhooks.models import WebhookDelivery
 
 RANGES: Final = {
     "24h": timedelta(days=1),
@@ -451,6 +452,21 @@ class ResourceTrashFilters(SessionTrashFilters):
 
 
 class JobFilters(Filters):
+    after = CursorField()
+    before = CursorField()
+
+
+class WebhookFilters(Filters):
+    user = _search_field(_("User"), 64)
+    after = CursorField()
+    before = CursorField()
+    narrowing = ("user",)
+
+
+class DeliveryFilters(Filters):
+    """The filters of the deliveries of a webhook."""
+
+    state = _choice(_("State"), WebhookDelivery.Status.choices)
     after = CursorField()
     before = CursorField()
 

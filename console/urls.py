@@ -16,6 +16,7 @@ from console.views import (
     system,
     trash,
     users,
+    webhooks,
 )
 
 app_name = "console"
@@ -61,6 +62,9 @@ urlpatterns = [
     path("operators/<int:pk>/", operators.operator, name="operator"),
     path("operators/<int:pk>/sign-out/", operators.sign_out, name="operator-sign-out"),
     path("operators/<int:pk>/password/", operators.reset_password, name="operator-password"),
+    path("webhooks/", webhooks.webhooks, name="webhooks"),
+    path("webhooks/<uuid:pk>/", webhooks.webhook, name="webhook"),
+    path("webhooks/<uuid:pk>/send/", webhooks.send_again, name="webhook-send"),
     path("audit/", system.audit, name="audit"),
     path("health/", system.health, name="health"),
 ]

@@ -105,6 +105,15 @@ def reachable_addresses(uri: str, policy: AddressPolicy, *, resolver: Resolver =
     return addresses
 
 
+def base_and_path(uri: str) -> tuple[str, str]:
+    """Return a checked http(s) address as the HTTP client takes it: scheme with host and port, and path with query."""
+    parts = urlsplit(uri)
+    host = (parts.hostname or "").encode("idna").decode("ascii")
+    name = f"[{host}]" if ":" in host else host
+    base = f"{parts.scheme}://{name}{f':{parts.port}' if parts.port else ''}"
+    return base, (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+
+
 def file_path(uri: str, policy: AddressPolicy) -> Path:
     """Return the path of a `file://` URI, with symbolic links resolved.
 

@@ -175,7 +175,7 @@ def _require_set(value: str, name: str) -> None:
 
 
 _APPS: Final = frozenset({
-    "accounts", "memories", "operations", "profiles", "resources", "store",
+    "accounts", "memories", "operations", "profiles", "resources", "store", "webhooks",
     "engine", "lifecycle",  # app labels before the tables were rebuilt
 })  # fmt: skip
 _NEWEST_COLUMN: Final = ("store_memory", "delivery_state")

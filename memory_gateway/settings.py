@@ -144,6 +144,7 @@ INSTALLED_APPS = [
     "resources",
     "memories",
     "profiles",
+    "webhooks",
     "operations",
     "agents",
     "console",

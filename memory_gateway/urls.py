@@ -26,6 +26,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("accounts.api.urls")),
     path("", include("resources.api.urls")),
     path("", include("profiles.api.urls")),
+    path("", include("webhooks.api.urls")),
     path("", include("operations.api.urls")),
     path("", include("agents.api.urls")),
     path("api/schema/", _schema(SpectacularAPIView.as_view()), name="schema"),

@@ -1,7 +1,7 @@
 """Erase all data of a user, with a receipt that names the copies outside the gateway's control.
 
-The first transaction revokes the keys and releases the user id. If the erasure is then interrupted, the worker or the
-same call finishes it.
+The first transaction revokes the keys, ends the webhooks and releases the user id. If the erasure is then interrupted,
+the worker or the same call finishes it.
 """
 
 import json
@@ -33,6 +33,7 @@ from store.external import sessions as external_sessions
 from store.index import keyword
 from store.models import IS_JOURNAL_ENTRY, Memory, Session
 from store.types import Owner
+from webhooks.models import Webhook
 
 logger = logging.getLogger("memory_gateway.erase")
 
@@ -143,7 +144,7 @@ def finish(user_pk: UUID, *, engine: Engine | None = None) -> Receipt | None:
 
 
 def _begin(user_pk: UUID, actor: Actor) -> tuple[MemoryUser, AuditEvent]:
-    """Remove the keys and the user id, or continue an interrupted erasure.
+    """Remove the keys, the webhooks and the user id, or continue an interrupted erasure.
 
     Return the user with their former id, and the audit event with the counts of their rows.
     """
@@ -165,6 +166,7 @@ def _begin(user_pk: UUID, actor: Actor) -> tuple[MemoryUser, AuditEvent]:
                 job.delete()
         UserKey.objects.filter(user=user).delete()
         RpcToken.objects.filter(user=user).delete()
+        Webhook.objects.filter(user=user).delete()
         MemoryUser.objects.filter(pk=user_pk).update(user_id=f"{_ERASED_PREFIX}{user_pk.hex}")
         return user, _events().filter(subject_id=str(user_pk)).latest("pk")
 

@@ -32,6 +32,7 @@ from store.models import (
     VectorPage,
 )
 from store.types import Owner
+from webhooks.models import Webhook, WebhookDelivery
 
 _ROOT = "{storage}/"
 BELOW_ROOT = (
@@ -178,8 +179,10 @@ LOCAL: tuple[Table, ...] = (
     Table(name="rpc_tokens", model=RpcToken),
     Table(name="idempotency_keys", model=IdempotencyKey),
     Table(name="unmatched_decisions", model=UnmatchedDecision),
+    Table(name="webhook_deliveries", model=WebhookDelivery),
+    Table(name="webhooks", model=Webhook),
 )
-"""Tables that are not exported, because they can be rebuilt or are useless elsewhere; they are erased."""
+"""Tables that are not exported, because they can be rebuilt or hold what only this gateway may use; they are erased."""
 
 ALL: tuple[Table, ...] = PORTABLE + LOCAL
 

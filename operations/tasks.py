@@ -18,6 +18,7 @@ from resources.services import storage_binding
 from resources.tasks import MAINTENANCE
 from store import rollups
 from store.index import rebuild, words
+from webhooks.services import delivery as webhook_delivery
 
 CLEAN_UP_EVERY: Final = timedelta(minutes=10)
 PURGES_PER_RUN: Final = 50
@@ -33,12 +34,13 @@ _SHOWN_CHARS = 500
 
 @periodic("clean_up", every=CLEAN_UP_EVERY, series=MAINTENANCE)
 def clean_up(run: Round) -> int:
-    """Finish erasures; remove old keys, jobs, archives and files without a row. Return the number of files."""
+    """Finish erasures; remove what is old or has no row: keys, jobs, deliveries, archives, files. Count the files."""
     now = run.clock()
     idempotency.forget_old(now)
     may_purge = purge.may_purge(now)
     if may_purge:
         jobs.delete_old(now)
+        webhook_delivery.delete_old(now)
     if not storage_binding.may_remove_files():
         return 0
     for user_pk in erase.unfinished(begun_before=now - CLEAN_UP_EVERY):

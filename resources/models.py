@@ -143,6 +143,11 @@ class Resource(Leased):
         """The owner, as the engine takes it. Load `user` with the row."""
         return Owner(self.user.pk, self.user.user_id, self.app_id, self.project_id)
 
+    @property
+    def event_data(self) -> dict[str, str]:
+        """The data of an event about the resource."""
+        return {"app_id": self.app_id, "project_id": self.project_id, "resource_id": self.resource_id}
+
     def attach(self, source: Attachment.Source, internal_uri: str) -> None:
         """Create the attachment that links the file to its session."""
         self.attachments.create(

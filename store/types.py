@@ -32,6 +32,11 @@ class Owner:
     app_id: str = "default"
     project_id: str = "default"
 
+    @property
+    def scope(self) -> dict[str, str]:
+        """The scope, as an event names it."""
+        return {"app_id": self.app_id, "project_id": self.project_id}
+
 
 @dataclass(frozen=True, slots=True)
 class ContentItem:

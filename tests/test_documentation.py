@@ -188,7 +188,8 @@ def test_every_endpoint_is_documented_once() -> None:
 
 
 def sample(address: str) -> str:
-    values = {"key_id": "00000000-0000-4000-8000-000000000000", "version": "1", "kind": "user"}
+    uuid = "00000000-0000-4000-8000-000000000000"
+    values = {"key_id": uuid, "webhook_id": uuid, "version": "1", "kind": "user"}
     return re.sub(r"\{([a-z_]+)\}", lambda found: values.get(found[1], "x"), address)
 
 
@@ -239,7 +240,7 @@ def test_every_page_of_the_panel_that_is_listed_exists() -> None:
         for cell in cells[1:]
         for address in re.findall(r"`([^`]*)`", cell)
     ]
-    keys = re.compile(r"^(users|jobs)/1/")
+    keys = re.compile(r"^(users|jobs|webhooks)/1/")
     for address in addresses:
         found = resolve("/admin/memory/" + keys.sub(r"\1/00000000-0000-4000-8000-000000000000/", address))
         assert found.app_name == "console", address

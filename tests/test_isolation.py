@@ -24,6 +24,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 from accounts.models import MemoryUser
 from tests.openapi import operations
+from webhooks.services.configuration import MAX_WEBHOOKS
 
 NAMES = ("a", "b", "A", "a.b")
 RUNS = itertools.count(1)
@@ -53,6 +54,7 @@ class Subject:
     registered: dict[str, str] = field(default_factory=dict)
     said: dict[str, list[str]] = field(default_factory=dict)  # session id → texts
     memories: set[str] = field(default_factory=set)
+    webhooks: list[str] = field(default_factory=list)
     is_described: bool = False
     secrets: set[str] = field(default_factory=set)  # ids and keys that only this user may see
 
@@ -414,6 +416,37 @@ class Walk(RuleBasedStateMachine):
         if name != owner:
             (key_id, *_) = (key["key_id"] for key in self.call(owner, "get", "/users/me/keys")["keys"])
             self.call(name, "delete", "/users/me/keys/{key_id}", key_id, expect=404)
+
+    @rule(name=people)
+    def create_and_list_webhooks(self, name: str) -> None:
+        """Each address says whose it is, and so do the events that it gets."""
+        subject, as_json = self.subjects[name], {"content_type": "application/json"}
+        if len(subject.webhooks) < MAX_WEBHOOKS:
+            body = {"url": f"https://{subject.marker}.example.com/"}
+            created = self.call(name, "post", "/webhooks", data=body, **as_json)
+            subject.webhooks.append(created["webhook_id"])
+            subject.secrets.add(created["webhook_id"])
+        listed = self.call(name, "get", "/webhooks")["webhooks"]
+        assert {one["webhook_id"] for one in listed} == set(subject.webhooks)
+
+    @rule(name=people, owner=people, choice=choices)
+    def use_webhook(self, name: str, owner: str, choice: int) -> None:
+        """One's own, or another's, which looks like none."""
+        subject, known = self.subjects[name], self.subjects[owner].webhooks
+        webhook_id = known[choice % len(known)] if known else str(uuid.UUID(int=choice))
+        expect = 200 if webhook_id in subject.webhooks else 404
+        as_json = {"content_type": "application/json", "expect": expect}
+        self.call(name, "get", "/webhooks/{webhook_id}", webhook_id, expect=expect)
+        self.call(name, "post", "/webhooks/{webhook_id}/test", webhook_id, **as_json)
+        found = self.call(name, "get", "/webhooks/{webhook_id}/deliveries", webhook_id, expect=expect)
+        subject.secrets |= {one["delivery_id"] for one in found.get("deliveries", ())}
+        body = {"events": ["memory.deleted"]}
+        self.call(name, "patch", "/webhooks/{webhook_id}", webhook_id, data=body, **as_json)
+        self.call(name, "post", "/webhooks/{webhook_id}/rotate-secret", webhook_id, **as_json)
+        if choice % 3 == 0:
+            self.call(name, "delete", "/webhooks/{webhook_id}", webhook_id, expect=expect)
+            if expect == 200:
+                subject.webhooks.remove(webhook_id)
 
     @rule(name=people, owner=people)
     def erase_another(self, name: str, owner: str) -> None:

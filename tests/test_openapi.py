@@ -28,6 +28,7 @@ from schemathesis.generation.modes import GenerationMode
 from store import filters
 from tests.conftest import Person
 from tests.openapi import operations, resolved, schema
+from webhooks.models import Webhook
 
 DOCUMENTED = {
     ("post", "/users"),
@@ -69,6 +70,14 @@ DOCUMENTED = {
     ("delete", "/sessions/{session_id}"),
     ("post", "/sessions/{session_id}/restore"),
     ("post", "/tools/invoke"),
+    ("get", "/webhooks"),
+    ("post", "/webhooks"),
+    ("get", "/webhooks/{webhook_id}"),
+    ("patch", "/webhooks/{webhook_id}"),
+    ("delete", "/webhooks/{webhook_id}"),
+    ("post", "/webhooks/{webhook_id}/rotate-secret"),
+    ("post", "/webhooks/{webhook_id}/test"),
+    ("get", "/webhooks/{webhook_id}/deliveries"),
 }
 # A form has no types to get wrong: everything is text. OpenClaw's tools take nearly everything that a model writes.
 LENIENT = {("post", "/resources"), ("post", "/tools/invoke")}
@@ -239,6 +248,7 @@ FITTING: dict[str, Callable[[Any], Any]] = {
     "mime_type": lambda _: None,
     "filename": lambda _: "contract.txt",
     "content": _without_removals,
+    "url": lambda _: "https://hooks.example.com/memory",
     "agentId": lambda _: None,
     "sessionKey": lambda _: None,
 }
@@ -262,6 +272,10 @@ def _seeded(operation: Any, person: Person) -> dict[str, str] | None:
         return None
     if operation.path.startswith("/api/v1/memories/"):
         return _seeded_profile(operation.path, person)
+    if operation.path.startswith("/webhooks/"):
+        Webhook.objects.all().delete()
+        body = {"url": "https://hooks.example.com/memory"}
+        return {"webhook_id": person.client.post("/webhooks", body, "application/json").json()["webhook_id"]}
     file = SimpleUploadedFile("contract.txt", f"payment {uuid4()}".encode(), "text/plain")
     resource = person.client.post("/resources", {"file": file}).json()
     session_id = resource["session_id"]

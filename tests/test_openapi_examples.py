@@ -27,18 +27,21 @@ ORDER = re.findall(
     delete_session restore_session delete_memories_of_sender
     put_user_memory put_work_memory get_user_memory get_work_memory get_profiles get_profile_schema get_profile_prompt
     list_profile_history get_profile_version patch_user_memory patch_work_memory restore_profile
+    create_webhook list_webhooks get_webhook change_webhook rotate_webhook_secret test_webhook
+    list_webhook_deliveries delete_webhook
     invoke_tool delete_resource restore_resource erase_user
     """,
 )
 OPERATIONS = {schema()["paths"][path][method]["operationId"]: (method, path) for method, path in sorted(operations())}
 # What the gateway makes: keys, ids and times.
 MADE = re.compile(
-    r"uk_[A-Za-z0-9_-]{43}|[rto]_[0-9a-f]{32}|[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{64}|[0-9a-f]{32}"
+    r"uk_[A-Za-z0-9_-]{43}|whsec_[A-Za-z0-9+/]{43}=|(?:[rto]|msg)_[0-9a-f]{32}|[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{64}|[0-9a-f]{32}"
     r"|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00"
 )
 # What depends on the machine, the engine or the order above.
 VARIES = {"bytes", "count", "data", "estimated_tokens", "internal_uri", "legs", "ms", "prefix", "prompt", "raw"}
 VARIES |= {"removed", "score"}
+VARIES |= {"attempts", "error", "last_tried_at", "sequence"}  # the worker may have tried a delivery already
 if connection.vendor == "postgresql":
     VARIES |= {"residue"}  # the example is SQLite's
 

@@ -48,6 +48,7 @@ ICONS: Final = {
     "pin": "M12 21v-6M7 15h10l-2-4V4H9v7z",
     "retry": "M20 11a8 8 0 1 0-2.3 6.200M20 5v6h-6",
     "search": "M11 18a7 7 0 1 0 0-14 7 7 0 0 0 0 14ZM20 20l-4-4",
+    "send": "M4 12 20 4l-5 16-3.5-6.5zM11.5 13.500 20 4",
     "settings": "M12 15.200a3.2 3.2 0 1 0 0-6.4 3.2 3.2 0 0 0 0 6.400ZM12 3v3M12 18v3M3 12h3M18 12h3"
     "M5.6 5.600l2.2 2.200M16.2 16.200l2.2 2.200M18.4 5.600l-2.2 2.200M7.8 16.200l-2.2 2.2",
     "sun": "M12 16.500a4.5 4.5 0 1 0 0-9 4.5 4.5 0 0 0 0 9ZM12 2.500v2M12 19.500v2M2.5 12h2M19.5 12h2"
@@ -71,6 +72,7 @@ _SUBJECTS: Final = {
     "resource": gettext_lazy("resource"),
     "profile": gettext_lazy("profile"),
     "job": gettext_lazy("job"),
+    "webhook": gettext_lazy("webhook"),
     "archive": pgettext_lazy("line of the audit trail", "archive"),
     "key": pgettext_lazy("line of the audit trail", "key"),
     "token": pgettext_lazy("line of the audit trail", "token"),

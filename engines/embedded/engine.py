@@ -9,6 +9,7 @@ from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
 from core.errors import EngineRefused
+from core.events import publish
 from core.times import to_ms
 from documents.reader import read_document, reading_for
 from engines.embedded import agentic, extraction, health, ingest, llm
@@ -104,6 +105,8 @@ class EmbeddedEngine(MemoryTable):
                     extraction.queue_batch(session, request_id)
                     session.flushed_at = session.searchable_at = now
                     session.save(update_fields=["flushed_at", "searchable_at"])
+                    if session.kind != Session.Kind.RESOURCE:  # which has its own events
+                        publish("session.flushed", owner.user_pk, **owner.scope, session_ids=[session_id])
                 elif session.kind == Session.Kind.RESOURCE:
                     count = session.memories.count()
         if session is None or not count:

@@ -41,6 +41,7 @@ from core.url_policy import (
     AddressPolicy,
     BadAddress,
     Resolver,
+    base_and_path,
     check_uri,
     file_path,
     is_file,
@@ -159,11 +160,7 @@ def _web_pieces(
     uri: str, addresses: Sequence[str], deadline: Deadline, max_bytes: int, tls: ssl.SSLContext | None
 ) -> Generator[bytes]:
     """Yield the bytes of a file over http or https from one of the checked IP `addresses`."""
-    parts = urlsplit(uri)
-    host = (parts.hostname or "").encode("idna").decode("ascii")
-    name = f"[{host}]" if ":" in host else host
-    base_url = f"{parts.scheme}://{name}{f':{parts.port}' if parts.port else ''}"
-    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    base_url, path = base_and_path(uri)
     try:
         with (
             HttpClient(base_url, headers=_HEADERS, addresses=addresses, tls=tls) as client,

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from django.db import transaction
 
 from core.errors import EngineError, OutcomeUnknown
+from core.events import publish
 from core.http_client import Deadline
 from core.messages import Message as _
 from core.times import to_ms
@@ -93,7 +94,9 @@ class Flush:
         is_expected = answer.status != "no_extraction" and self._buffered.last_user_ms is not None
         count, is_found = self._wait_for_memories(is_expected=is_expected)
         if is_expected and not is_found:
-            journal.mark_flushed(self._session, answer.request_id, self._buffered)
+            with transaction.atomic():
+                journal.mark_flushed(self._session, answer.request_id, self._buffered)
+                self._publish()
             return FlushResult("extracted", count, answer.request_id, None)
         return self._end(answer, count, is_extracted=answer.status == "extracted" or count > 0)
 
@@ -127,7 +130,14 @@ class Flush:
         with transaction.atomic():
             journal.mark_flushed(self._session, answer.request_id, self._buffered)
             sessions.mark_flush_ended(self._session, now)
+            if is_extracted:
+                self._publish()
         return FlushResult("extracted" if is_extracted else "no_extraction", count, answer.request_id, to_ms(now))
+
+    def _publish(self) -> None:
+        if self._session.kind != Session.Kind.RESOURCE:  # which has its own events
+            owner, session_id = self._owner, self._session.session_id
+            publish("session.flushed", owner.user_pk, **owner.scope, session_ids=[session_id])
 
     def _is_complete(self, count: int) -> bool:
         """Return True if the `count` unlinked copies cover the messages that the flush took.

@@ -24,6 +24,7 @@ from django.utils import timezone
 from accounts.audit import Actor, record
 from accounts.models import MemoryUser
 from core.errors import Conflict, NotFound
+from core.events import EventType, publish
 from core.messages import Message as _
 from engines.port import Engine
 from engines.registry import get_engine
@@ -38,10 +39,16 @@ from store.types import Owner, StoredMemory, Wording
 
 IDS_PER_EVENT: Final = 100
 _ROWS_AT_ONCE: Final = 500
-EVENTS: Final = (
-    "memory.delete", "memory.restore", "memory.override", "memory.override_undo", "session.delete", "session.restore",
-)  # fmt: skip
-"""The actions of audit events that may have many subjects, in `memory_ids` or `session_ids` of their detail."""
+EVENTS: Final[Mapping[str, EventType]] = {
+    "memory.delete": "memory.deleted",
+    "memory.restore": "memory.restored",
+    "memory.override": "memory.overridden",
+    "memory.override_undo": "memory.override_undone",
+    "session.delete": "session.deleted",
+    "session.restore": "session.restored",
+}
+"""The actions of audit events that may have many subjects, in `memory_ids` or `session_ids` of their detail, and the
+events that are published with them."""
 Change = list[Any]
 """A change as plain JSON, with the data to undo it."""
 _Kind = Literal["memory", "session"]
@@ -436,15 +443,18 @@ class _Decider:
         }
 
     def _record(self, verb: str, decided: Sequence[Tombstone] | Sequence[Override]) -> None:
-        """Write an audit event for one memory or session, or for each hundred, with their ids."""
+        """Write an audit event for one memory or session, or for each hundred, with their ids, and publish it."""
         for start in range(0, len(decided), IDS_PER_EVENT):
             part = decided[start : start + IDS_PER_EVENT]
             kind = "memory" if part[0].memory_id else "session"
+            ids = [one.memory_id or one.session_id for one in part]
             subject_id, detail = "", dict[str, Any]({"job": self.job} if self.job else {})
             if len(part) == 1:
-                subject_id = part[0].memory_id or part[0].session_id
+                subject_id = ids[0]
                 detail["tombstone_id" if isinstance(part[0], Tombstone) else "override_id"] = part[0].pk
             else:
-                detail[f"{kind}_ids"] = [one.memory_id or one.session_id for one in part]
+                detail[f"{kind}_ids"] = ids
             subject = {"subject_type": kind, "subject_id": subject_id, "user_id": self.owner.user_id}
-            record(self.actor, f"{kind}.{verb}", **subject, detail=detail)
+            action = f"{kind}.{verb}"
+            record(self.actor, action, **subject, detail=detail)
+            publish(EVENTS[action], self.owner.user_pk, **self.owner.scope, **{f"{kind}_ids": ids})

@@ -10,6 +10,7 @@ from django.utils import timezone
 from accounts.audit import Actor, record
 from core.database_errors import database_errors
 from core.errors import Conflict, InvalidInput
+from core.events import publish
 from core.ids import check_name
 from core.messages import Message as _
 from core.times import to_ms
@@ -71,6 +72,7 @@ def add_by_hand(
             user_id=owner.user_id,
             detail={"category": category, "origin": origin},
         )
+        publish("memory.added", owner.user_pk, **owner.scope, memory_ids=[memory.memory_id])
     return browse.get(memory.pk)
 
 

@@ -1,6 +1,7 @@
 """Claims of resources: a worker takes the lease of a resource by a conditional update and renews it."""
 
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
@@ -11,6 +12,7 @@ from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from accounts.audit import Actor, record
+from core.events import EventType, publish
 from core.leases import new_holder
 from core.tasks import enqueue
 from resources.models import Resource
@@ -110,25 +112,44 @@ def reopen(resources: QuerySet[Resource], now: datetime) -> int:
 
 def settle(resource: Resource, outcome: Outcome, now: datetime) -> bool:
     """Write the outcome and release the resource; return False if it was deleted or its lease was lost."""
-    return bool(
-        held(resource).update(
-            status=outcome.status,
-            error_message=outcome.error_message,
-            retry_at=outcome.retry_at,
-            searchable_at=outcome.searchable_at,
-            first_failed_at=outcome.first_failed_at,
-            lease_holder="",
-            leased_until=None,
-            updated_at=now,
+    with transaction.atomic():
+        is_settled = bool(
+            held(resource).update(
+                status=outcome.status,
+                error_message=outcome.error_message,
+                retry_at=outcome.retry_at,
+                searchable_at=outcome.searchable_at,
+                first_failed_at=outcome.first_failed_at,
+                lease_holder="",
+                leased_until=None,
+                updated_at=now,
+            )
         )
-    )
+        if is_settled and outcome.retry_at is None:
+            _publish_status(resource, outcome.status)
+    return is_settled
 
 
 def heal_empty(resource: Resource, searchable_at: datetime | None, now: datetime) -> bool:
     """Mark an empty resource that has memories as extracted; return False if it is no longer empty."""
     empty = Resource.objects.filter(pk=resource.pk, status=Resource.Status.EMPTY)
     values = {"status": Resource.Status.EXTRACTED, "searchable_at": searchable_at, "updated_at": now}
-    return bool(empty.update(**values))
+    with transaction.atomic():
+        is_healed = bool(empty.update(**values))
+        if is_healed:
+            _publish_status(resource, Resource.Status.EXTRACTED)
+    return is_healed
+
+
+_EVENTS: Final[Mapping[Resource.Status, EventType]] = {
+    Resource.Status.EXTRACTED: "resource.extracted",
+    Resource.Status.EMPTY: "resource.empty",
+    Resource.Status.FAILED: "resource.failed",
+}
+
+
+def _publish_status(resource: Resource, status: Resource.Status) -> None:
+    publish(_EVENTS[status], resource.user_id, **resource.event_data)
 
 
 def note_searchable(owner: Owner, session_id: str, at: datetime) -> None:

@@ -17,6 +17,7 @@ from django.utils import timezone
 from accounts.audit import Actor, record
 from accounts.services import lock_caller
 from core.errors import Conflict, EngineError, NotFound
+from core.events import publish
 from core.messages import Message as _
 from core.tasks import enqueue
 from engines.port import Engine
@@ -54,6 +55,7 @@ def delete_as(user_pk: UUID, user_id: str, resource_id: str, *, actor: Actor, at
         resource = queries.trash_of(user_pk).get(pk=resource_id)
         _hide_session(resource)
         record(actor, "resource.delete", subject_type="resource", subject_id=resource_id, user_id=user_id)
+        publish("resource.deleted", user_pk, **resource.event_data)
     return resource
 
 
@@ -75,6 +77,7 @@ def restore_as(user_pk: UUID, user_id: str, resource_id: str, *, actor: Actor) -
         resource.deleted_at = None
         resource.save(update_fields=["status", "former_status", "deleted_at", "updated_at"])
         record(actor, "resource.restore", subject_type="resource", subject_id=resource_id, user_id=user_id)
+        publish("resource.restored", user_pk, **resource.event_data)
         if resource.status == Resource.Status.PENDING:
             transaction.on_commit(partial(enqueue, "reconcile"))
     return resource

@@ -16,6 +16,7 @@ from accounts.audit import Actor, record
 from accounts.models import MemoryUser, Principal
 from accounts.services import lock_caller
 from core.errors import FieldError, InvalidInput
+from core.events import publish
 from core.ids import new_resource_id, resource_session_id
 from core.leases import new_holder
 from core.url_policy import AddressPolicy, BadAddress, check_uri
@@ -111,6 +112,7 @@ def _record_registration(
                     resource.attachments.all().delete()
                 else:
                     resource.save(force_insert=True)
+                    publish("resource.created", owner.user_pk, **resource.event_data)
                 resource.attach(Attachment.Source.EXTERNAL_RESOURCE, registration.source_uri)
             actor, subject = Actor.key(principal), resource.resource_id
             record(actor, "resource.register", subject_type="resource", subject_id=subject, user_id=owner.user_id)

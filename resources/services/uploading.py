@@ -14,6 +14,7 @@ from accounts.audit import Actor, record
 from accounts.models import Principal
 from accounts.services import lock_caller
 from core.errors import Conflict, NoSpace, Unauthenticated
+from core.events import publish
 from core.ids import new_resource_id, resource_session_id
 from core.messages import Message as _
 from documents.reader import needs_parser
@@ -120,6 +121,7 @@ def _create(actor: Actor, owner: Owner, incoming: IncomingFile, metadata: Upload
             resource.attach(Attachment.Source.UPLOAD, storage.resolve(resource.storage_path).as_uri())
             subject = resource.resource_id
             record(actor, "resource.upload", subject_type="resource", subject_id=subject, user_id=owner.user_id)
+            publish("resource.created", owner.user_pk, **resource.event_data)
     except (IntegrityError, NoSpace, Unauthenticated):
         # After any other failure the row may exist. If it does not, the worker removes the file.
         incoming.undo_keep(resource.storage_path)

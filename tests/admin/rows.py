@@ -32,6 +32,7 @@ from store.models import (
     SessionCount,
     VectorPage,
 )
+from webhooks.models import Webhook, WebhookDelivery
 
 MARKUP = """<script>alert(1)</script><img src=x onerror="alert(2)">'"{{ 7 }}"""
 SECRET_TEXT = "the surprise party is on Friday"
@@ -223,7 +224,18 @@ def storage_identity(number: int) -> StorageIdentity:
     return StorageIdentity.objects.update_or_create(pk=1)[0]
 
 
+def webhook(number: int) -> Webhook:
+    return Webhook.objects.create(user=user(number), url=f"https://example.com/{MARKUP}", secret=SECRET_TEXT)
+
+
+def webhook_delivery(number: int) -> WebhookDelivery:
+    made = webhook(number)
+    return WebhookDelivery.objects.create(webhook=made, user=made.user, event_type=MARKUP[:32], error=MARKUP)
+
+
 MAKERS: dict[type[Model], Callable[[int], Any]] = {
+    Webhook: webhook,
+    WebhookDelivery: webhook_delivery,
     MemoryUser: user,
     UserKey: key,
     RpcToken: rpc_token,

@@ -7,6 +7,7 @@ from typing import Any
 
 from accounts.audit import Actor, record
 from accounts.models import MemoryUser
+from core.messages import Message as _
 from memories.services import decisions
 from operations import bulk
 from operations.models import Job
@@ -14,6 +15,7 @@ from resources.models import Resource
 from store.models import Session
 from store.types import Owner
 from tests.console.payloads import PAYLOADS
+from webhooks.models import Webhook, WebhookDelivery
 
 ACTOR = Actor.operator("chen.yu")
 
@@ -46,11 +48,15 @@ def seed_data_pages(owner: Owner, rows: list[int], now: datetime) -> dict[str, A
             kind=payload[:32], params={"reason": payload, "target": {"selection": {payload: payload}}}, error=payload,
             actor_kind="operator", actor=payload[:150], status="failed",
         )  # fmt: skip
+        hostile = Webhook.objects.create(user=user, url=f"https://{payload}", events=[payload])
+        WebhookDelivery.objects.create(webhook=hostile, user=user, event_type=payload[:32], error=payload)
     last = Job.objects.filter(status="failed").first()
     found = Resource.objects.filter(user_id=owner.user_pk)
     return {
         "user": str(owner.user_pk),
         "hostile_user": str(user.pk),
+        "webhook": str(seed_webhooks(owner, now).pk),
+        "hostile_webhook": str(hostile.pk),
         "job": str(deleted.pk),
         "running": str(running.pk),
         "hostile_job": str(last.pk) if last else "",
@@ -58,3 +64,27 @@ def seed_data_pages(owner: Owner, rows: list[int], now: datetime) -> dict[str, A
         "hostile_file": str(Resource.objects.filter(user=user).get().pk),
         **{f"file_{one.status}": one.pk for one in found},
     }
+
+
+def seed_webhooks(owner: Owner, now: datetime) -> Webhook:
+    """Create an enabled webhook with deliveries of each status, and a disabled one."""
+    user = MemoryUser.objects.get(pk=owner.user_pk)
+    Webhook.objects.create(user=user, url="https://old.example.com/hook", is_enabled=False)
+    events = ["memory.deleted", "resource.extracted", "resource.failed", "session.flushed"]
+    webhook = Webhook.objects.create(user=user, url="https://hooks.example.com/memory", events=events)
+    made = {"webhook": webhook, "user": user}
+    tried = now - timedelta(minutes=4)
+    for sequence, event in enumerate(events, 1):
+        WebhookDelivery.objects.create(
+            **made, event_type=event, sequence=sequence, status="delivered", attempts=1, status_code=204,
+            next_try_at=None, last_tried_at=tried, created_at=tried,
+        )  # fmt: skip
+    WebhookDelivery.objects.create(
+        **made, event_type="resource.failed", sequence=5, status="failed", attempts=8, status_code=503,
+        next_try_at=None, last_tried_at=tried, created_at=now - timedelta(days=2),
+    )  # fmt: skip
+    WebhookDelivery.objects.create(
+        **made, event_type="session.flushed", sequence=6, attempts=2, error=_("The response timed out"),
+        next_try_at=now + timedelta(days=1), last_tried_at=tried, created_at=now,
+    )  # fmt: skip
+    return webhook

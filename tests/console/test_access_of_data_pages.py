@@ -55,6 +55,9 @@ PAGES = {
     "operator-add": ("post", "auth.add_user"),
     "operator-sign-out": ("post", "auth.change_user"),
     "operator-password": ("post", "auth.change_user"),
+    "webhooks": ("get", "webhooks.view_webhook"),
+    "webhook": ("get", "webhooks.view_webhook"),
+    "webhook-send": ("post", "webhooks.change_webhook"),
     "audit": ("get", "accounts.view_auditevent"),
     "health": ("get", "store.view_memory"),
 }
@@ -66,9 +69,8 @@ def address(name: str) -> str:
         return reverse(f"console:{name}", args=["r_none"])
     if name in {"operator", "operator-sign-out", "operator-password"}:
         return reverse(f"console:{name}", args=[0])
-    if name in {"user-receipt", "jobs", "users", "operators", "operator-add", "audit", "health"} or name.startswith(
-        ("resource", "trash")
-    ):
+    plain = {"user-receipt", "jobs", "users", "operators", "operator-add", "webhooks", "audit", "health"}
+    if name in plain or name.startswith(("resource", "trash")):
         return reverse(f"console:{name}")
     return reverse(f"console:{name}", args=[NO_ID])
 

@@ -70,6 +70,8 @@ def test_each_role_may_do_its_work_and_no_more() -> None:
         "accounts.export_memoryuser": {"Privacy officer", "Administrator"},
         "accounts.erase_memoryuser": {"Privacy officer", "Administrator"},
         "accounts.view_auditevent": {"Curator", "Privacy officer", "Administrator"},
+        "webhooks.view_webhook": {"Administrator"},
+        "webhooks.change_webhook": {"Administrator"},
         "accounts.add_userkey": {"Administrator"},
         "auth.change_user": {"Administrator"},
         "auth.delete_user": set(),

@@ -60,6 +60,14 @@ API = {
     ("DELETE", "/sessions/<path:session_id>"): KEY,
     ("POST", "/sessions/<path:session_id>/restore"): KEY,
     ("DELETE", "/sessions/<path:session_id>/restore"): KEY,
+    ("GET", "/webhooks"): KEY,
+    ("POST", "/webhooks"): KEY,
+    ("GET", "/webhooks/<uuid:webhook_id>"): KEY,
+    ("PATCH", "/webhooks/<uuid:webhook_id>"): KEY,
+    ("DELETE", "/webhooks/<uuid:webhook_id>"): KEY,
+    ("POST", "/webhooks/<uuid:webhook_id>/rotate-secret"): KEY,
+    ("POST", "/webhooks/<uuid:webhook_id>/test"): KEY,
+    ("GET", "/webhooks/<uuid:webhook_id>/deliveries"): KEY,
     ("POST", "/tools/invoke"): OPENCLAW,
 }
 # Views that name no methods decide themselves who sees what, each with separate tests.

@@ -7,7 +7,7 @@ from django.db.models import Model
 
 from operations.tables import ALL
 
-OUR_APPS = ("accounts", "store", "resources", "memories", "profiles", "operations", "agents", "console")
+OUR_APPS = ("accounts", "store", "resources", "memories", "profiles", "operations", "agents", "console", "webhooks")
 OTHER_TABLES: dict[str, str] = {
     "accounts.SignInThrottle": "addresses, and digests of operators' names",
     "store.EmbeddingSpace": "one row for each model",

@@ -21,6 +21,7 @@ from memory_gateway_client.errors import (
 )
 from memory_gateway_client.models import ContentItem, Message
 from memory_gateway_client.transports import Retries
+from memory_gateway_client.webhooks import InvalidWebhook, WebhookEvent, verify_webhook
 
 __version__ = "0.1.0"
 
@@ -33,6 +34,7 @@ __all__ = [
     "Forbidden",
     "InvalidAnswer",
     "InvalidInput",
+    "InvalidWebhook",
     "MemoryGatewayError",
     "Message",
     "NoAnswer",
@@ -46,4 +48,6 @@ __all__ = [
     "Unauthenticated",
     "Unavailable",
     "UnsupportedType",
+    "WebhookEvent",
+    "verify_webhook",
 ]

@@ -9,7 +9,7 @@ import httpx2
 
 from memory_gateway_client import models
 from memory_gateway_client.calls import Call, call, parsed_as
-from memory_gateway_client.endpoints import Keys, Memories, Profiles, Resources, Sessions, Users
+from memory_gateway_client.endpoints import Keys, Memories, Profiles, Resources, Sessions, Users, Webhooks
 from memory_gateway_client.transports import AsyncTransport, Endpoint, Group, Retries, S, Settings, Transport
 
 TIMEOUT: Final = httpx2.Timeout(180.0, connect=10.0, pool=10.0)
@@ -29,6 +29,7 @@ class _Gateway(Group[S]):
         self.profiles: Profiles[S] = Profiles(transport, scope)
         self.users: Users[S] = Users(transport, scope)
         self.keys: Keys[S] = Keys(transport, scope)
+        self.webhooks: Webhooks[S] = Webhooks(transport, scope)
 
     def in_scope(self, app_id: str | None = None, project_id: str | None = None) -> Self:
         """Return a client of another scope, which shares connections and key with this one."""

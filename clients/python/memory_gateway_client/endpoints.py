@@ -466,6 +466,75 @@ class Keys(Group[S]):
         )
 
 
+class Webhooks(Group[S]):
+    """Addresses that get the user's events: `client.webhooks`. `verify_webhook` checks what they receive."""
+
+    @Endpoint
+    def create(self, url: str, *, events: Sequence[models.EventType] = ()) -> Call[models.NewWebhook]:
+        """Create a webhook for these types of events, or for all."""
+        return call("POST", "/webhooks", parsed_as(models.NewWebhook), body={"url": url, "events": [*events]})
+
+    @Endpoint
+    def list(self) -> Call[list[models.Webhook]]:
+        """Return all webhooks, without their secrets."""
+        return call("GET", "/webhooks", parsed_as(list[models.Webhook], "webhooks"))
+
+    @Endpoint
+    def get(self, webhook_id: UUID | str) -> Call[models.Webhook]:
+        """Return a webhook without its secret."""
+        return call("GET", "/webhooks/{webhook_id}", parsed_as(models.Webhook), ids={"webhook_id": webhook_id})
+
+    @Endpoint
+    def update(
+        self,
+        webhook_id: UUID | str,
+        *,
+        url: str | None = None,
+        events: Sequence[models.EventType] | None = None,
+        is_enabled: bool | None = None,
+    ) -> Call[models.Webhook]:
+        """Change the given parts of a webhook."""
+        body = {"url": url, "events": None if events is None else [*events], "is_enabled": is_enabled}
+        answer = parsed_as(models.Webhook)
+        return call("PATCH", "/webhooks/{webhook_id}", answer, ids={"webhook_id": webhook_id}, body=body)
+
+    @Endpoint
+    def delete(self, webhook_id: UUID | str) -> Call[models.DeletedWebhook]:
+        """Delete a webhook with its deliveries."""
+        return call(
+            "DELETE",
+            "/webhooks/{webhook_id}",
+            parsed_as(models.DeletedWebhook),
+            ids={"webhook_id": webhook_id},
+            is_idempotent=False,
+        )
+
+    @Endpoint
+    def rotate_secret(self, webhook_id: UUID | str, *, grace_seconds: int | None = None) -> Call[models.NewWebhook]:
+        """Replace the secret. Events are signed by the old one too until the grace period ends."""
+        path, answer = "/webhooks/{webhook_id}/rotate-secret", parsed_as(models.NewWebhook)
+        return call("POST", path, answer, ids={"webhook_id": webhook_id}, body={"grace_seconds": grace_seconds})
+
+    @Endpoint
+    def test(self, webhook_id: UUID | str) -> Call[models.WebhookDelivery]:
+        """Send the event `webhook.test`. `deliveries` shows the result."""
+        path, answer = "/webhooks/{webhook_id}/test", parsed_as(models.WebhookDelivery)
+        return call("POST", path, answer, ids={"webhook_id": webhook_id}, body={})
+
+    @Listing
+    def deliveries(
+        self, webhook_id: UUID | str, *, status: models.DeliveryStatus | None = None, page_size: int = 100
+    ) -> Call[Page[models.WebhookDelivery]]:
+        """Iterate over the deliveries of the last 30 days, newest first."""
+        return call(
+            "GET",
+            "/webhooks/{webhook_id}/deliveries",
+            page_of(models.WebhookDelivery, "deliveries"),
+            ids={"webhook_id": webhook_id},
+            params={"status": status, "limit": page_size},
+        )
+
+
 def _plain(model: BaseModel) -> dict[str, Any]:
     return model.model_dump(mode="json", exclude_none=True)
 

@@ -28,6 +28,23 @@ Category = Literal[
     "full_context_others",
 ]
 ContentType = Literal["text", "image", "audio", "pdf", "html", "doc"]
+DeliveryStatus = Literal["pending", "delivered", "failed"]
+EventType = Literal[
+    "resource.created",
+    "resource.extracted",
+    "resource.empty",
+    "resource.failed",
+    "resource.deleted",
+    "resource.restored",
+    "session.flushed",
+    "session.deleted",
+    "session.restored",
+    "memory.added",
+    "memory.deleted",
+    "memory.restored",
+    "memory.overridden",
+    "memory.override_undone",
+]
 Kind = Literal["user", "work"]
 MemoryType = Literal["episode", "profile", "agent_case", "agent_skill", "unprocessed_message"]
 Method = Literal["keyword", "vector", "hybrid", "agentic"]
@@ -447,6 +464,51 @@ class RevokedKey(Model):
 
     key_id: UUID
     status: str
+
+
+# --- webhooks --------------------------------------------------------------------------------------------------------
+
+
+class Webhook(Model):
+    """An address that gets the user's events, without its secret."""
+
+    webhook_id: UUID
+    url: str
+    events: list[str]
+    is_enabled: bool
+    created_at: datetime
+    previous_secret_expires_at: datetime | None
+
+
+class NewWebhook(Webhook):
+    """A webhook with a new secret, which is shown only once."""
+
+    secret: str
+
+
+class DeletedWebhook(Model):
+    """A webhook that was deleted."""
+
+    webhook_id: UUID
+    status: str
+
+
+class WebhookDelivery(Model):
+    """An event for a webhook: `pending`, `delivered` or `failed`."""
+
+    delivery_id: str
+    event: str
+    sequence: int | None
+    status: str
+    attempts: int
+    status_code: int | None
+    error: str | None
+    created_at: datetime
+    last_tried_at: datetime | None
+    next_try_at: datetime | None
+
+
+# --- erasure ---------------------------------------------------------------------------------------------------------
 
 
 class Eraser(Model):

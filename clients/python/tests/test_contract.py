@@ -70,6 +70,10 @@ MODELS: dict[type[BaseModel], str] = {
     models.ToolCall: "ToolCall",
     models.TrashItem: "TrashItem",
     models.UpstreamRemainder: "LeftUpstream",
+    models.DeletedWebhook: "DeletedWebhook",
+    models.NewWebhook: "NewWebhook",
+    models.Webhook: "WebhookView",
+    models.WebhookDelivery: "WebhookDeliveryView",
 }
 NAMES = {model.__name__: name for model, name in MODELS.items()}
 # Plain JSON in the client: the gateway describes the documents in `profiles.schema`.
@@ -126,6 +130,14 @@ OPERATIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "search_memories": ("memories.search", {}),
     "undo_correction": ("memories.undo_update", {}),
     "upload_resource": ("resources.upload", {}),
+    "change_webhook": ("webhooks.update", {}),
+    "create_webhook": ("webhooks.create", {}),
+    "delete_webhook": ("webhooks.delete", {}),
+    "get_webhook": ("webhooks.get", {}),
+    "list_webhook_deliveries": ("webhooks.deliveries", {}),
+    "list_webhooks": ("webhooks.list", {}),
+    "rotate_webhook_secret": ("webhooks.rotate_secret", {}),
+    "test_webhook": ("webhooks.test", {}),
 }
 # Agents call it in OpenClaw's way, with errors in another shape.
 OF_OPENCLAW = {"invoke_tool"}
@@ -196,6 +208,12 @@ def test_arguments_take_the_values_of_the_document() -> None:
         models.MemoryType: parts["MemoryOut"]["properties"]["memory_type"]["enum"],
         models.Method: search["method"]["enum"],
         models.Role: parts["MessageIn"]["properties"]["role"]["enum"],
+        models.DeliveryStatus: next(
+            one["schema"]["enum"]
+            for one in described()["list_webhook_deliveries"][2]["parameters"]
+            if one["name"] == "status"
+        ),
+        models.EventType: parts["WebhookBodyRequest"]["properties"]["events"]["items"]["enum"],
         models.Scope: search["scope"]["items"]["enum"],
     }
     assert {kind: set(get_args(kind)) for kind in given} == {kind: set(values) for kind, values in given.items()}

@@ -1,0 +1,73 @@
+"""The pages of webhooks: the list, and a webhook with its deliveries, which can be sent again."""
+
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from accounts.admin_base import actor_of
+from accounts.audit import record
+from console.access import page, record_list, render
+from console.filters import DeliveryFilters, WebhookFilters
+from console.keyset import newest_first
+from core.errors import NotFound
+from webhooks import queries
+from webhooks.models import Webhook, WebhookDelivery
+from webhooks.services import configuration
+
+VIEW_WEBHOOKS, CHANGE_WEBHOOKS = "webhooks.view_webhook", "webhooks.change_webhook"
+
+
+@page(VIEW_WEBHOOKS)
+def webhooks(request: HttpRequest) -> HttpResponseBase:
+    filters = WebhookFilters(reverse("console:webhooks"), request.GET)
+    found = Webhook.objects.select_related("user")
+    if user_id := filters.cleaned_data["user"]:
+        found = found.filter(user__user_id=user_id)
+    shown = newest_first(found, filters, time="created_at")
+    record_list(request, "webhook.list", filters, (one.user.user_id for one in shown.rows), subject_type="webhook")
+    counts = queries.undelivered_counts([one.pk for one in shown.rows])
+    context = {
+        "title": _("Webhooks"),
+        "filters": filters,
+        **shown._asdict(),
+        "rows": [{"webhook": one, "counts": counts[one.pk]} for one in shown.rows],
+    }
+    return render(request, "console/webhooks.html", context)
+
+
+@page(VIEW_WEBHOOKS)
+def webhook(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    found = Webhook.objects.select_related("user").filter(pk=pk).first()
+    if found is None:
+        raise NotFound(_("There is no such webhook."))
+    filters = DeliveryFilters(reverse("console:webhook", args=[pk]), request.GET)
+    deliveries = WebhookDelivery.objects.filter(webhook=found)
+    state = filters.cleaned_data["state"]
+    if state:
+        deliveries = deliveries.filter(status=state)
+    user_id = found.user.user_id
+    record(actor_of(request), "webhook.view", subject_type="webhook", subject_id=str(pk), user_id=user_id)
+    states = [("", _("All")), *((name, str(label)) for name, label in WebhookDelivery.Status.choices)]
+    context = {
+        "title": _("Webhook"),
+        "webhook": found,
+        "filters": filters,
+        "states": [
+            {"label": label, "url": filters.first_page(state=name), "is_on": state == name} for name, label in states
+        ],
+        **newest_first(deliveries, filters)._asdict(),
+    }
+    return render(request, "console/webhook.html", context)
+
+
+@page(CHANGE_WEBHOOKS, "POST")
+def send_again(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    """Send a delivery again, with the same id."""
+    configuration.send_again(pk, request.POST.get("delivery", ""), actor=actor_of(request))
+    messages.success(request, _("The delivery is sent again."))
+    return redirect("console:webhook", pk=pk)

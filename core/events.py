@@ -1,0 +1,40 @@
+"""Events: changes of a user's data that other apps react to, in the transaction of the change.
+
+An app connects its receiver to `changed` in its `tasks.py`. A receiver that raises undoes the change.
+"""
+
+from typing import Literal
+from uuid import UUID
+
+from django.db import transaction
+from django.dispatch import Signal
+
+EventType = Literal[
+    "resource.created",
+    "resource.extracted",
+    "resource.empty",
+    "resource.failed",
+    "resource.deleted",
+    "resource.restored",
+    "session.flushed",
+    "session.deleted",
+    "session.restored",
+    "memory.added",
+    "memory.deleted",
+    "memory.restored",
+    "memory.overridden",
+    "memory.override_undone",
+]
+
+changed = Signal()
+"""Sent with `event_type`, `user_pk` and `data`: plain JSON with ids, never with text of memories or files."""
+
+
+def publish(event_type: EventType, user_pk: UUID, **data: str | list[str]) -> None:
+    """Send an event to all receivers.
+
+    Raises: `TransactionManagementError` outside a transaction.
+    """
+    if not transaction.get_connection().in_atomic_block:
+        raise transaction.TransactionManagementError(f"{event_type} must be published in the transaction of its change")
+    changed.send(sender=None, event_type=event_type, user_pk=user_pk, data=data)

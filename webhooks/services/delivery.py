@@ -1,0 +1,184 @@
+"""Deliver recorded events: number them, sign them, send them and retry them with backoff.
+
+A turn of a webhook sends its due deliveries in the order of their sequence. A failed delivery does not delay later
+ones: receivers order by `sequence`. The next try is written before a delivery is sent, so that one which a crash
+interrupts is sent again.
+"""
+
+import logging
+import random
+import ssl
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+import orjson
+from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
+
+from accounts.audit import Actor, record
+from core.crypto import Undecryptable
+from core.http_client import Deadline, HttpClient, HttpError
+from core.messages import Message as _
+from core.tasks import enqueue
+from core.times import isoformat
+from core.url_policy import BadAddress, base_and_path
+from webhooks.models import Webhook, WebhookDelivery
+from webhooks.services import addresses, signing
+
+logger = logging.getLogger("memory_gateway.webhooks")
+
+SECONDS: Final = 15.0
+"""Time limit of one call, from the connection to the head of the response."""
+RETRY_DELAYS: Final = (
+    timedelta(seconds=5), timedelta(minutes=5), timedelta(minutes=30), timedelta(hours=2), timedelta(hours=5),
+    timedelta(hours=10), timedelta(hours=10),
+)  # fmt: skip
+"""The pauses before the retries: 27.6 hours in all. Up to a tenth more is random."""
+KEPT: Final = timedelta(days=30)
+CLAIM: Final = timedelta(minutes=1)
+"""The time after which a delivery whose process ended while it was sent is sent again."""
+TURN_DELIVERIES: Final = 200
+TURN_SECONDS: Final = 30.0
+"""The limits of a turn, after which webhooks of other users are served."""
+_GONE: Final = 410
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The result of a call. `status_code` is None without a response; `retry_after` is what the receiver asked for."""
+
+    status_code: int | None
+    error: str = ""
+    retry_after: timedelta = timedelta(0)
+
+
+def start_due(now: datetime) -> None:
+    """Start a turn for each enabled webhook with a due delivery."""
+    due = WebhookDelivery.objects.filter(next_try_at__lte=now, webhook__is_enabled=True)
+    for webhook_pk, user_pk in due.order_by().values_list("webhook_id", "user_id").distinct():
+        enqueue("deliver_webhook", user_pk, webhook_pk=webhook_pk)
+
+
+def deliver(
+    webhook_pk: UUID,
+    *,
+    clock: Callable[[], datetime] = timezone.now,
+    tls: ssl.SSLContext | None = None,
+    seconds: float = SECONDS,
+) -> int:
+    """Send due deliveries of a webhook for one turn; return how many calls were made. Each takes at most `seconds`.
+
+    The turn ends early if the receiver does not answer at all, or disables the webhook.
+    """
+    webhook = Webhook.objects.select_related("user").filter(pk=webhook_pk, is_enabled=True).first()
+    if webhook is None:
+        return 0
+    _number(webhook_pk)
+    due = webhook.deliveries.filter(next_try_at__lte=clock(), sequence__isnull=False).order_by("sequence")
+    ends_at, calls = time.monotonic() + TURN_SECONDS, 0
+    for delivery in due[:TURN_DELIVERIES]:
+        if time.monotonic() >= ends_at:
+            break
+        if not _claim(delivery, clock()):
+            continue
+        result = _call(webhook, delivery, clock(), tls, seconds)
+        _settle(webhook, delivery, result, clock())
+        calls += 1
+        if result.status_code in {None, _GONE}:
+            break
+    return calls
+
+
+def delete_old(now: datetime) -> int:
+    """Delete deliveries older than 30 days; return their number."""
+    return WebhookDelivery.objects.filter(created_at__lt=now - KEPT).delete()[0]
+
+
+def body_of(webhook: Webhook, delivery: WebhookDelivery) -> bytes:
+    """Return the JSON body, the same for every try."""
+    return orjson.dumps(
+        {
+            "type": delivery.event_type,
+            "timestamp": isoformat(delivery.created_at),
+            "sequence": delivery.sequence,
+            "data": {"user_id": webhook.user.user_id, **delivery.data},
+        }
+    )
+
+
+def _number(webhook_pk: UUID) -> None:
+    """Give new deliveries their numbers, here and not when they are recorded, which would make writers wait."""
+    with transaction.atomic():
+        webhook = Webhook.objects.select_for_update(no_key=True).filter(pk=webhook_pk).first()
+        if webhook is None:
+            return
+        new = list(webhook.deliveries.filter(sequence__isnull=True).order_by("pk")[:TURN_DELIVERIES])
+        for sequence, delivery in enumerate(new, webhook.last_sequence + 1):
+            delivery.sequence = sequence
+        WebhookDelivery.objects.bulk_update(new, ["sequence"])
+        Webhook.objects.filter(pk=webhook_pk).update(last_sequence=webhook.last_sequence + len(new))
+
+
+def _claim(delivery: WebhookDelivery, now: datetime) -> bool:
+    """Postpone the next try for the time of this one; return False if another process did, or the row is gone."""
+    unchanged = WebhookDelivery.objects.filter(pk=delivery.pk, next_try_at=delivery.next_try_at)
+    delivery.next_try_at = now + CLAIM
+    delivery.attempts += 1
+    return bool(unchanged.update(next_try_at=delivery.next_try_at, attempts=F("attempts") + 1, last_tried_at=now))
+
+
+def _call(
+    webhook: Webhook, delivery: WebhookDelivery, now: datetime, tls: ssl.SSLContext | None, seconds: float
+) -> Result:
+    body = body_of(webhook, delivery)
+    try:
+        signed = signing.headers(_secrets(webhook, now), delivery.delivery_id, int(now.timestamp()), body)
+        headers = {"Content-Type": "application/json", "Connection": "close", **signed}
+        found = addresses.reachable(webhook.url)
+        base_url, path = base_and_path(webhook.url)
+        with (
+            HttpClient(base_url, headers=headers, addresses=found, tls=tls) as http,
+            http.send("POST", path, body, Deadline.after(seconds)) as response,
+        ):
+            return Result(response.status, "", timedelta(seconds=response.retry_after_seconds() or 0))
+    except HttpError as error:
+        return Result(None, error.message)
+    except ValueError:
+        return Result(None, _("The address cannot be called. Change it."))
+    except BadAddress as error:
+        return Result(None, _("The address %(cause)s.", cause=error.message))
+    except Undecryptable:
+        return Result(None, _("The secret cannot be decrypted. Rotate it."))
+
+
+def _secrets(webhook: Webhook, now: datetime) -> list[str]:
+    expires_at = webhook.previous_secret_expires_at
+    has_two = webhook.previous_secret and expires_at is not None and now < expires_at
+    return [signing.opened(one) for one in (webhook.secret, *([webhook.previous_secret] if has_two else []))]
+
+
+def _settle(webhook: Webhook, delivery: WebhookDelivery, result: Result, now: datetime) -> None:
+    values: dict[str, Any] = {"status_code": result.status_code, "error": result.error, "next_try_at": None}
+    if result.status_code is not None and 200 <= result.status_code < 300:
+        values["status"] = WebhookDelivery.Status.DELIVERED
+    elif result.status_code == _GONE or delivery.attempts > len(RETRY_DELAYS):
+        values["status"] = WebhookDelivery.Status.FAILED
+    else:
+        delay = RETRY_DELAYS[delivery.attempts - 1] * random.uniform(1.0, 1.1)  # noqa: S311  spreads load
+        values["next_try_at"] = now + max(delay, result.retry_after)
+    with transaction.atomic():
+        # A delivery that is sent again meanwhile by an operator stays pending.
+        WebhookDelivery.objects.filter(pk=delivery.pk, next_try_at=delivery.next_try_at).update(**values)
+        if result.status_code == _GONE and Webhook.objects.filter(pk=webhook.pk, is_enabled=True).update(
+            is_enabled=False
+        ):
+            subject = {"subject_type": "webhook", "subject_id": str(webhook.pk), "user_id": webhook.user.user_id}
+            record(Actor.system("webhooks"), "webhook.disable", **subject, detail={"status_code": _GONE})
+    if "status" not in values:
+        cause = result.error or f"status {result.status_code}"
+        logger.info("The delivery %s of a webhook is retried: %s", delivery.delivery_id, cause)

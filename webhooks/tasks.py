@@ -1,0 +1,16 @@
+"""The background task that delivers webhooks, and the receiver of the events that they report."""
+
+from datetime import timedelta
+
+from core.events import changed
+from core.tasks import Round, periodic, task
+from webhooks.services import delivery, outbox
+
+task("deliver_webhook", slots=4)(delivery.deliver)
+changed.connect(outbox.record_event)
+
+
+@periodic("deliver_webhooks", lease=timedelta(seconds=30))
+def deliver_webhooks(run: Round) -> None:
+    """Start the deliveries that are due. The lease keeps the order: one process delivers."""
+    delivery.start_due(run.clock())
