@@ -2,10 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from accounts.models import AuditEvent, Principal
 from core.request_context import request_id
+
+# The kind of an event follows from the verb of its action. Exports are changes: they take data out.
+_KINDS: Final = {
+    **dict.fromkeys(("download", "find", "list", "search", "view"), AuditEvent.Kind.READ),
+    **dict.fromkeys(("lock_out", "refuse", "sign_in", "sign_out", "unlock"), AuditEvent.Kind.SIGN_IN),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +63,7 @@ def record(
         actor_kind=actor.kind,
         actor=actor.name[:150],
         action=action,
+        kind=_KINDS.get(action.rpartition(".")[2], AuditEvent.Kind.CHANGE),
         subject_type=subject_type,
         subject_id=subject_id[:256],
         user_id=user_id[:64],

@@ -144,12 +144,18 @@ class AuditEvent(models.Model):
         PROVISIONING = "provisioning", _("Provisioning")
         SYSTEM = "system", _("System")
 
+    class Kind(models.TextChoices):
+        CHANGE = "change", _("Changes")
+        READ = "read", _("Reads")
+        SIGN_IN = "sign_in", _("Sign-ins")
+
     at = models.DateTimeField(_("time"), db_default=Now())
     actor_kind = models.CharField(_("actor type"), max_length=16, choices=ActorKind)
     actor = models.CharField(
         _("actor"), max_length=150, blank=True, help_text=_("API key or token ID, operator name or command.")
     )
     action = models.CharField(_("action"), max_length=64)
+    kind = models.CharField(_("kind"), max_length=8, choices=Kind, default=Kind.CHANGE)
     # No foreign keys: events remain when their user and subject are deleted.
     user_id = models.CharField(_("user ID"), max_length=64, blank=True)
     subject_type = models.CharField(_("subject type"), max_length=32)
@@ -165,6 +171,7 @@ class AuditEvent(models.Model):
         indexes = [
             models.Index(fields=["user_id", "at"], name="audit_of_user"),
             models.Index(fields=["at"], name="audit_by_time"),
+            models.Index(fields=["kind", "id"], name="audit_of_kind"),
         ]
 
     def __str__(self) -> str:

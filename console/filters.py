@@ -472,6 +472,7 @@ class DeliveryFilters(Filters):
 
 
 class AuditFilters(Filters):
+    tab = _choice("", [*AuditEvent.Kind.choices, ("all", _("All"))])
     user = _text(_("User"))
     kind = _choice(_("Actor type"), AuditEvent.ActorKind.choices)
     actor = _text(_("Actor"), 150)

@@ -66,5 +66,6 @@ urlpatterns = [
     path("webhooks/<uuid:pk>/", webhooks.webhook, name="webhook"),
     path("webhooks/<uuid:pk>/send/", webhooks.send_again, name="webhook-send"),
     path("audit/", system.audit, name="audit"),
+    path("audit/export/", system.audit_export, name="audit-export"),
     path("health/", system.health, name="health"),
 ]

@@ -216,7 +216,7 @@ def _finish(job: Job) -> None:
         users = Memory.objects.filter(pk__in=target.rows).order_by().values_list("user__user_id", flat=True).distinct()
         detail |= {"rows": len(target.rows), "users": sorted(users)[:MAX_NAMED_USERS]}
     detail |= {"filter": target.selection.as_record(), "at": target.at.isoformat()}
-    jobs.record_end(job, f"memories.{job.kind}", {**detail, "count": job.cursor.get("changed", 0)})
+    jobs.record_end(job, f"job.{job.kind}", {**detail, "count": job.cursor.get("changed", 0)})
 
 
 jobs.KINDS |= dict.fromkeys(("delete", "restore", "categorize"), Handler(_run, finish=_finish, undo=_undo))

@@ -135,7 +135,7 @@ def _finish_purge(job: Job) -> None:
         detail = {"resources": len(job.params["resources"])}
     else:
         detail = {"sessions": len(job.params["tombstones"])}
-    jobs.record_end(job, "memories.purge", {**detail, "count": job.cursor.get("purged", 0)})
+    jobs.record_end(job, "job.purge", {**detail, "count": job.cursor.get("purged", 0)})
 
 
 def _run_export(run: Run) -> dict[str, Any]:
@@ -166,7 +166,7 @@ def _run_reread(run: Run) -> dict[str, Any]:
 def _finish_reread(job: Job) -> None:
     found = Session.objects.filter(pk__in=job.params["sessions"]).values_list("user__user_id", flat=True)
     users = sorted(set(found))[:100]
-    jobs.record_end(job, "memories.reread", {"sessions": len(job.params["sessions"]), "users": users})
+    jobs.record_end(job, "job.reread", {"sessions": len(job.params["sessions"]), "users": users})
 
 
 jobs.KINDS |= {

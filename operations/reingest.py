@@ -206,7 +206,7 @@ def _end(work: _Run, verified: Verified) -> Outcome:
         job.save()
         record(
             Actor(job.actor_kind, job.actor),
-            "memories.move",
+            "job.move",
             subject_type="job",
             subject_id=str(job.pk),
             detail={"into": work.into, **counts, "failures": len(work.failures)},

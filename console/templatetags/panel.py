@@ -12,6 +12,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from console import navigation
+from console.audit_labels import ACTIONS
 from console.text import language_of, mark, parts
 from core.localization import localized
 from core.times import from_ms
@@ -135,9 +136,9 @@ def moment(value: int | datetime | None) -> str:
 
 
 @register.filter
-def clock(value: int) -> SafeString:
-    """Return Unix milliseconds as the time of day, to the second."""
-    when = timezone.localtime(from_ms(value))
+def clock(value: int | datetime) -> SafeString:
+    """Return a time, or Unix milliseconds, as the time of day, to the second."""
+    when = timezone.localtime(value if isinstance(value, datetime) else from_ms(value))
     return format_html('<time datetime="{}">{}</time>', when.isoformat(timespec="seconds"), f"{when:%H:%M:%S}")
 
 
@@ -169,6 +170,11 @@ def bar(share: float | None, fill: str = "brand") -> SafeString:
 def is_findable(subject_type: str) -> bool:
     """Return True if the global search finds subjects of this type by id."""
     return subject_type in {"memory", "session", "resource", "user", "job"}
+
+
+@register.filter
+def action_label(action: str) -> str:
+    return str(ACTIONS.get(action, action))
 
 
 @register.filter

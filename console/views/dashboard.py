@@ -55,7 +55,7 @@ def dashboard(request: HttpRequest) -> HttpResponseBase:
         filters.problems += conflicts
     else:
         context |= _numbers(filters, now, user_pk)
-        record_list(request, "memory.dashboard", filters, [user_id] if user_id else ())
+        record_list(request, "dashboard.view", filters, [user_id] if user_id else ())
     return render(request, "console/dashboard.html", context)
 
 

@@ -57,7 +57,7 @@ def lab(request: HttpRequest) -> HttpResponseBase:
         if pk is None:
             filters.problems.append(unknown_user(values["user"]))
         else:
-            record_list(request, "memory.lab", filters, [values["user"]])
+            record_list(request, "lab.search", filters, [values["user"]])
             try:
                 owner = Owner(pk, values["user"], values["app"] or "default", values["project"] or "default")
                 context |= _results(filters, owner)

@@ -1,23 +1,29 @@
 """The pages of the system: the audit trail; and health: engine, model endpoints, backlog, worker and disk."""
 
+import csv
 import json
 import shutil
+from collections.abc import Iterator
 from typing import Any, Final
 
 from django.conf import settings
-from django.db.models import Count, Min, Q
-from django.http import HttpRequest
+from django.db.models import Count, Min, Q, QuerySet
+from django.http import HttpRequest, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 
+from accounts.admin_base import actor_of
+from accounts.audit import record
 from accounts.models import AuditEvent
 from console import queries
 from console.access import VIEW, page, render
 from console.filters import AuditFilters
 from console.keyset import newest_first
 from console.views.users import AUDIT
+from core.times import isoformat
 from engines.registry import get_engine
 from memories.services.decisions import EVENTS
 from operations import purge
@@ -28,12 +34,76 @@ from resources.tasks import MAINTENANCE
 from store.index import rebuild
 from store.models import HourCount, PendingEmbedding
 
+ENGINE_SECONDS: Final = 2.0
+EXPORTED: Final = (
+    "at", "action", "actor_kind", "actor", "user_id", "subject_type", "subject_id", "request_id", "detail",
+)  # fmt: skip
+
+
+class _Line:
+    """A file for `csv.writer` that keeps the last line only."""
+
+    text = ""
+
+    def write(self, text: str) -> None:
+        self.text = text
+
 
 @page(AUDIT)
 def audit(request: HttpRequest) -> HttpResponseBase:
     filters = AuditFilters(reverse("console:audit"), request.GET)
+    tab = _audit_tab(filters)
+    tabs = [*AuditEvent.Kind.choices, ("all", _("All"))]
+    # Ordered by key only: the clock of SQLite is too coarse to order events.
+    found = newest_first(_events(filters, tab), filters)
+    context = {
+        "title": _("Audit trail"),
+        "filters": filters,
+        "tabs": [{"label": label, "url": filters.first_page(tab=kind), "is_on": kind == tab} for kind, label in tabs],
+        "export_url": f"{reverse('console:audit-export')}?{urlencode({**filters.parameters(), 'tab': tab})}",
+        **found._asdict(),
+    }
+    return render(request, "console/audit.html", context)
+
+
+@page(AUDIT)
+def audit_export(request: HttpRequest) -> HttpResponseBase:
+    """Send all events that match the filters as CSV, newest first."""
+    filters = AuditFilters(reverse("console:audit"), request.GET)
+    events = _events(filters, _audit_tab(filters)).order_by("-pk")
+    record(
+        actor_of(request), "audit.export", subject_type="audit", subject_id="", detail={"filter": filters.parameters()}
+    )
+    headers = {"Content-Disposition": 'attachment; filename="audit.csv"'}
+    return StreamingHttpResponse(_csv_lines(events), content_type="text/csv; charset=utf-8", headers=headers)
+
+
+def _csv_lines(events: QuerySet[AuditEvent]) -> Iterator[str]:
+    lines = csv.writer(line := _Line())
+    lines.writerow(EXPORTED)
+    yield line.text
+    for event in events.iterator(chunk_size=500):
+        values = {**{name: getattr(event, name) for name in EXPORTED}, "at": isoformat(event.at)}
+        values["detail"] = json.dumps(event.detail, ensure_ascii=False) if event.detail else ""
+        lines.writerow([_without_formula(str(value)) for value in values.values()])
+        yield line.text
+
+
+def _without_formula(text: str) -> str:
+    """Quote a text that a spreadsheet would run as a formula."""
+    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
+
+
+def _audit_tab(filters: AuditFilters) -> str:
+    """Return the tab. A link to an action or a subject is about all its events, the page itself about changes."""
+    values = filters.cleaned_data
+    return values["tab"] or ("all" if values["action"] or values["subject"] else AuditEvent.Kind.CHANGE)
+
+
+def _events(filters: AuditFilters, tab: str) -> QuerySet[AuditEvent]:
     values = filters.cleaned_data
     conditions = {
+        "kind": "" if tab == "all" else tab,
         "user_id": values["user"],
         "actor": values["actor"],
         "actor_kind": values["kind"],
@@ -49,13 +119,7 @@ def audit(request: HttpRequest) -> HttpResponseBase:
         for quoted in {json.dumps(subject_id), json.dumps(subject_id, ensure_ascii=False)}:
             detail_matches |= Q(detail__memory_ids__icontains=quoted) | Q(detail__session_ids__icontains=quoted)
         events = events.filter(Q(subject_id=subject_id) | (Q(action__in=EVENTS) & detail_matches))
-    # Ordered by key only: the clock of SQLite is too coarse to order events.
-    found = newest_first(events, filters)
-    context = {"title": _("Audit trail"), "filters": filters, **found._asdict()}
-    return render(request, "console/audit.html", context)
-
-
-ENGINE_SECONDS: Final = 2.0
+    return events
 
 
 @page(VIEW)

@@ -69,7 +69,7 @@ def trash(request: HttpRequest) -> HttpResponseBase:
         context |= _sessions(filters, user_pk, retention)
     else:
         context |= _memories(filters, user_pk, retention)
-    record_list(request, "memory.trash", filters, context.pop("users", ()))
+    record_list(request, "trash.view", filters, context.pop("users", ()))
     is_start = not (user_id or filters.data["after"] or filters.data["before"])
     return render(request, "console/trash.html", {**context, "recent": _recent() if is_start else []})
 

@@ -215,7 +215,8 @@ def _overview(request: HttpRequest, found: MemoryUser) -> dict[str, Any]:
     if may("profiles.view_profilememory"):
         context["profiles"] = list(read_both(found.pk).values())
     if may(AUDIT):
-        context["events"] = list(AuditEvent.objects.filter(user_id=found.user_id)[:LATEST])
+        changes = AuditEvent.objects.filter(user_id=found.user_id, kind=AuditEvent.Kind.CHANGE)
+        context["events"] = list(changes[:LATEST])
     return context
 
 

@@ -69,6 +69,7 @@ def pages(panel: Panel) -> dict[str, str]:
         "webhook-failed": f"webhooks/{rows['webhook']}/?state=failed",
         "webhook-hostile": f"webhooks/{rows['hostile_webhook']}/",
         "audit": "audit/",
+        "audit-reads": "audit/?tab=read",
         "audit-filtered": "audit/?kind=operator&action=memory.&from=2026-01-01",
         "health": "health/",
     }

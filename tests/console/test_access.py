@@ -159,9 +159,9 @@ def test_redirects_never_leave_the_site(admin_client: Client, alice: Person) -> 
         ("m/{row}/text/", "memory.view"),
         ("m/{row}/raw/", "memory.view"),
         ("m/{row}/edit/", "memory.view"),
-        ("search/?q=secret+words&user=alice", "memory.lab"),
+        ("search/?q=secret+words&user=alice", "lab.search"),
         ("add/?like={row}", "memory.view"),
-        ("?user=alice", "memory.dashboard"),
+        ("?user=alice", "dashboard.view"),
     ],
 )
 def test_each_read_creates_one_audit_event_without_text(

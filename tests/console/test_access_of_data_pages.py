@@ -59,6 +59,7 @@ PAGES = {
     "webhook": ("get", "webhooks.view_webhook"),
     "webhook-send": ("post", "webhooks.change_webhook"),
     "audit": ("get", "accounts.view_auditevent"),
+    "audit-export": ("get", "accounts.view_auditevent"),
     "health": ("get", "store.view_memory"),
 }
 ALL = {permission for _method, permission in PAGES.values()} | {"memories.delete_tombstone"}
@@ -69,7 +70,17 @@ def address(name: str) -> str:
         return reverse(f"console:{name}", args=["r_none"])
     if name in {"operator", "operator-sign-out", "operator-password"}:
         return reverse(f"console:{name}", args=[0])
-    plain = {"user-receipt", "jobs", "users", "operators", "operator-add", "webhooks", "audit", "health"}
+    plain = {
+        "user-receipt",
+        "jobs",
+        "users",
+        "operators",
+        "operator-add",
+        "webhooks",
+        "audit",
+        "audit-export",
+        "health",
+    }
     if name in plain or name.startswith(("resource", "trash")):
         return reverse(f"console:{name}")
     return reverse(f"console:{name}", args=[NO_ID])
@@ -144,8 +155,8 @@ def test_stop_purge_and_reingestion_require_their_permissions(alice: Person) -> 
         ("resources/{file}/", "resource.view"),
         ("users/?q=ali", "user.list"),
         ("users/{user}/", "user.view"),
-        ("trash/?user=alice", "memory.trash"),
-        ("trash/?kind=sessions", "memory.trash"),
+        ("trash/?user=alice", "trash.view"),
+        ("trash/?kind=sessions", "trash.view"),
     ],
 )
 def test_each_read_creates_one_audit_event_without_text(

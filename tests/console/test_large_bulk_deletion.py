@@ -83,7 +83,7 @@ def test_ten_thousand_memories_are_deleted_with_progress_and_undone_once(panel: 
         assert answered.value.status == 409
         assert match_count(page, panel) == total
 
-        page.goto(panel.address("audit/?action=memories.delete"))
+        page.goto(panel.address("audit/?action=job.delete"))
         row = page.locator("tr[data-row]")
         expect(row).to_have_count(1)
         row.locator("summary").click()

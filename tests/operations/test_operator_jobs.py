@@ -43,7 +43,7 @@ def test_only_the_selected_part_of_the_trash_is_purged(alice: Person, bob: Perso
     assert (done.status, done.result) == (Job.Status.DONE, {"purged": 3, "left": 0})
     assert not Memory.objects.filter(pk__in=rows[1:]).exclude(text="").exists()
     assert Memory.objects.exclude(text="").count() == 2
-    event = AuditEvent.objects.get(action="memories.purge")
+    event = AuditEvent.objects.get(action="job.purge")
     assert (event.detail["filter"]["in_trash"], event.detail["count"]) == (True, 3)
 
 
@@ -92,7 +92,7 @@ def test_memories_without_a_file_are_not_reread(alice: Person) -> None:
     row = remember(alice.owner).row
     done = run(operator_jobs.reread(bulk.of_rows([row]), actor=ACTOR))
     assert done.result == {"reread": 0, "failed": 0, "left": 1}
-    assert AuditEvent.objects.get(action="memories.reread").detail["users"] == ["alice"]
+    assert AuditEvent.objects.get(action="job.reread").detail["users"] == ["alice"]
 
 
 def test_a_retry_resets_only_failed_resources(alice: Person) -> None:

@@ -249,7 +249,7 @@ def test_a_move_is_counted_and_audited(gateway: TwoEngineGateway) -> None:
     assert outcome.counts == {
         "sessions": 1, "messages": 2, "made": 2, "replaced": 1, "stayed": 0, "carried": 1, "kept": 0, "unmatched": 0,
     }  # fmt: skip
-    event = AuditEvent.objects.get(action="memories.move")
+    event = AuditEvent.objects.get(action="job.move")
     assert event.detail["into"] == "embedded"
     assert not Session.objects.filter(engine_session_id="chat:1").exists()
     assert not Override.objects.exists()
