@@ -115,6 +115,15 @@ class RunningServer:
         with contextlib.closing(sqlite3.connect(self.env["MEMORY_GATEWAY_DB_PATH"], timeout=30)) as file:
             return file.execute(statement).fetchall()
 
+    def write(self, statement: str) -> None:
+        """Change rows of the server's database beside it."""
+        if url := self.env["DATABASE_URL"]:
+            with psycopg.connect(url) as connection:
+                connection.execute(sql.SQL(statement))
+            return
+        with contextlib.closing(sqlite3.connect(self.env["MEMORY_GATEWAY_DB_PATH"], timeout=30)) as file, file:
+            file.execute(statement)
+
     def rss_bytes(self) -> Memory:
         """Resident memory of the server's main process, from /proc (Linux)."""
         return resident_memory(self.pid)

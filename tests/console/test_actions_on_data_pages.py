@@ -99,7 +99,8 @@ def test_upload_errors_are_shown_at_their_fields(panel: Panel) -> None:
 def test_a_hundred_files_are_uploaded_by_one_drop(panel: Panel) -> None:
     files = [(f"drop-{number}.txt", f"Note {number} on the harbor.") for number in range(100)]
     files += [("large.txt", "x" * (25 * 2**20 + 1)), ("program.pdf", "MZ\0 no pdf")]
-    with panel.open("resources/upload/?user=maria.keller") as (page, observed):
+    make_user(panel, "harbor")
+    with panel.open("resources/upload/?user=harbor") as (page, observed):
         transfer = page.evaluate_handle(
             """files => {
                 const transfer = new DataTransfer();
@@ -122,7 +123,8 @@ def test_a_hundred_files_are_uploaded_by_one_drop(panel: Panel) -> None:
 
 
 def test_several_files_are_uploaded_without_script(panel: Panel) -> None:
-    with panel.open("resources/upload/?user=maria.keller", script=False) as (page, _observed):
+    make_user(panel, "harbor-2")
+    with panel.open("resources/upload/?user=harbor-2", script=False) as (page, _observed):
         files = [{"name": f"plain-{number}.txt", "mimeType": "text/plain", "buffer": b"Plain."} for number in range(3)]
         page.set_input_files("#file", [*files, {"name": "p.pdf", "mimeType": "application/pdf", "buffer": b"MZ\x90"}])
         page.click(".mg-form .is-main")
@@ -130,7 +132,7 @@ def test_several_files_are_uploaded_without_script(panel: Panel) -> None:
         assert "3 files uploaded." in page.inner_text(".mg-note.is-ok")
         page.set_input_files("#file", files[:2])
         page.click(".mg-form .is-main")
-        assert page.url.endswith("/resources/?user=maria.keller")
+        assert page.url.endswith("/resources/?user=harbor-2")
 
 
 @in_both_languages

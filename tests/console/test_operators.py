@@ -27,8 +27,9 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture(autouse=True)
 def roles(db: Any) -> None:
     """Create the roles as the migration does; a test that empties the tables may have run before."""
-    migration = importlib.import_module("operations.migrations.0002_roles")
-    migration.create_roles(apps, SimpleNamespace(connection=connection))
+    editor = SimpleNamespace(connection=connection)
+    importlib.import_module("operations.migrations.0002_roles").create_roles(apps, editor)
+    importlib.import_module("webhooks.migrations.0002_role").extend_role(apps, editor)
 
 
 def member(role: str, name: str = "ann") -> Client:

@@ -27,7 +27,7 @@ PAGES = {
     "users/{user}/": 19,
     "users/{user}/?view=sessions": 10,
     "users/{user}/?view=audit": 9,
-    "users/{user}/erase/": 28,
+    "users/{user}/erase/": 31,
     "trash/": 13,
     "trash/?kind=sessions": 12,
     "trash/?kind=resources": 11,

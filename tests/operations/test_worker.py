@@ -206,6 +206,7 @@ def test_a_task_with_an_interval_runs_when_it_is_due_or_has_more_to_do() -> None
 def test_every_app_has_its_tasks_registered() -> None:
     assert {series.name: [task.name for task in series.tasks] for series in all_series()} == {
         "check_integrity": ["check_integrity"],
+        "deliver_webhooks": ["deliver_webhooks"],
         "embeddings": ["find_missing_vectors", "embed"],
         "extract": ["extract"],
         "maintenance": ["reconcile", "clean_up", "purge_trash", "index_words"],

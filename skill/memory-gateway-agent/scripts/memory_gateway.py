@@ -411,9 +411,17 @@ def add_memory(gateway: Gateway, command: Command, fields: Fields) -> Any:
         raise UsageError("Give either --messages, or --text with --role, --sender-id and --attach.")
     else:
         messages = read_messages(given["messages"])
+    if named := fields.pop("participants", None):
+        fields["participants"] = [participant(text) for text in named]
     user_id = gateway.config.user_id
     fields["messages"] = [completed(item, now_ms + place, user_id) for place, item in enumerate(messages)]
     return send_json(gateway, command, fields)
+
+
+def participant(text: str) -> Fields:
+    """Return a participant from `ID` or `ID=NAME`."""
+    sender_id, _, name = text.partition("=")
+    return {"id": sender_id, **({"name": name} if name else {})}
 
 
 def single_message(given: Fields) -> Fields:
@@ -733,7 +741,9 @@ COMMANDS = (
         (
             SESSION_ID,
             argument("--text", help="text of the message; - reads stdin"),
-            argument("--role", choices=("user", "assistant", "tool"), help="role of the sender (default: user)"),
+            argument(
+                "--role", choices=("user", "assistant", "tool", "system"), help="role of the sender (default: user)"
+            ),
             argument("--sender-id", help="sender ID (default for role user: MEMORY_GATEWAY_USER_ID)"),
             argument(
                 "--timestamp",
@@ -742,13 +752,20 @@ COMMANDS = (
             ),
             argument("--attach", action="append", metavar="FILE", help="file to attach; may be repeated"),
             argument("--messages", metavar="FILE", help="JSON list of messages, instead of --text; - reads stdin"),
+            argument(
+                "--participant",
+                dest="participants",
+                action="append",
+                metavar="ID[=NAME]",
+                help="another speaker of a group chat, whose messages are memories of the user; may be repeated",
+            ),
             *SCOPE,
         ),
         (
             'add-memory chat:c_456 --text "记住:我偏好简洁的中文说明"',
             'add-memory chat:c_456 --text "The sound of the bell" --attach ./bell.wav',
             "add-memory chat:c_456 --role assistant --sender-id helper --text - < answer.txt",
-            "add-memory chat:c_456 --messages messages.json",
+            "add-memory chat:c_456 --messages messages.json --participant u_7=Ben",
         ),
         run=add_memory,
     ),
@@ -802,6 +819,7 @@ COMMANDS = (
             argument("--memory-type", choices=MEMORY_TYPES, help="only this type"),
             argument("--category", choices=CATEGORIES, metavar="CATEGORY", help="only this category"),
             argument("--agent-id", help="only memories of this agent"),
+            argument("--sender-id", help="only messages and files of this sender"),
             argument("--since-ms", type=int, help="only memories of this time or later, Unix milliseconds"),
             argument("--until-ms", type=int, help="only memories before this time, Unix milliseconds"),
             *PAGE,
@@ -842,6 +860,19 @@ COMMANDS = (
         "/memories/{memory_id}",
         (MEMORY_ID, argument("--reason", help="reason"), *PLACE_OF_MEMORY),
         ('delete-memory mem_abc --session-id resource:u_123:r_xxx --reason "用户手动删除"',),
+    ),
+    Command(
+        "delete-sender",
+        "Delete the messages of one sender, such as a participant of a group chat",
+        "DELETE",
+        "/memories",
+        (
+            argument("sender_id", help="sender ID"),
+            argument("--session-id", help="only in this session"),
+            argument("--reason", help="reason"),
+            *SCOPE,
+        ),
+        ('delete-sender u_7 --session-id chat:c_456 --reason "left the group"',),
     ),
     Command(
         "restore-memory",
