@@ -144,7 +144,7 @@ def test_a_stopped_job_can_be_undone(alice: Person) -> None:
     jobs.undo(job.pk, actor=OPERATOR)
     run()
     assert browse.count(all_memories(alice)) == 450
-    assert AuditEvent.objects.get(action="memories.delete").detail["count"] == 400
+    assert AuditEvent.objects.get(action="job.delete").detail["count"] == 400
 
 
 def test_undoing_does_not_change_later_decisions(alice: Person) -> None:
@@ -223,7 +223,7 @@ def test_the_audit_event_has_filter_and_count(alice: Person) -> None:
     job = bulk.start("delete", bulk.freeze(all_memories(alice, tab="full")), {"reason": "noise"}, actor=OPERATOR)
     jobs.run_now(jobs.undo(job.pk, actor=OPERATOR))
     done, undone = AuditEvent.objects.filter(actor="olga", subject_type="job").order_by("pk")
-    assert (done.action, done.subject_id) == ("memories.delete", str(job.pk))
+    assert (done.action, done.subject_id) == ("job.delete", str(job.pk))
     assert done.detail["filter"] == {"user_pk": str(alice.user_pk), "tab": "full"}
     assert (done.detail["count"], done.detail["reason"]) == (3, "noise")
     assert (undone.action, undone.detail) == ("job.undo", {"undone": 3, "left": 0, "status": "done"})

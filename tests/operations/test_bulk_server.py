@@ -71,6 +71,6 @@ def test_a_bulk_deletion_survives_a_kill_and_is_undone_once(tmp_path: Path) -> N
         state = wait_for(server, undoing["id"])
         assert (state["live"], state["tombstones"]) == (job["total"], 0)
         deleted, undone = run_in_shell(server, _EVENTS)
-        assert deleted["action"] == "memories.delete"
+        assert deleted["action"] == "job.delete"
         assert (deleted["detail"]["count"], deleted["detail"]["filter"]) == (job["total"], {"tab": "full"})
         assert (undone["action"], undone["detail"]["undone"]) == ("job.undo", job["total"])
