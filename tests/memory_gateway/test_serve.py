@@ -173,7 +173,7 @@ def test_reload_starts_again_when_the_code_changes(tmp_path: Path) -> None:
                 (Path(__file__).parent / "site_urls.py").touch()
             return bool(another)
 
-        wait_until(is_another)
+        wait_until(is_another, 180)
         assert server.stop() == 0
         assert refuses(port_of(server))
 
