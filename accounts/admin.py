@@ -87,7 +87,7 @@ class _AuditedAdmin(BaseAdmin):
 
 
 class OperatorAdmin(_AuditedAdmin, OperatorBase):
-    """The panel's accounts. Memory users do not sign in here. Only superusers grant more than roles."""
+    """The panel's accounts. Memory users do not sign in here. Only superusers grant permissions beyond roles."""
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         is_superuser = isinstance(obj, User) and obj.is_superuser and not request.user.is_superuser

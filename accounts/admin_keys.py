@@ -43,7 +43,7 @@ class CredentialAdmin(ReadOnlyAdmin):
     once_title = gettext_lazy("New API key")
 
     def home(self, row: Any) -> tuple[str, Any]:
-        """Return address and name of the page to which the forms lead back: that of a key's user, else the list."""
+        """Return the address and name of the page that the forms return to: the key's user, or the list of users."""
         return (
             (reverse("console:user", args=[row.user_id]), row.user) if row else (reverse("console:users"), _("Users"))
         )

@@ -40,13 +40,11 @@ EXPORTED: Final = (
 )  # fmt: skip
 
 
-class _Line:
-    """A file for `csv.writer` that keeps the last line only."""
+class _Echo:
+    """A file for `csv.writer`, whose `writerow` then returns the line."""
 
-    text = ""
-
-    def write(self, text: str) -> None:
-        self.text = text
+    def write(self, text: str) -> str:
+        return text
 
 
 @page(AUDIT)
@@ -79,14 +77,12 @@ def audit_export(request: HttpRequest) -> HttpResponseBase:
 
 
 def _csv_lines(events: QuerySet[AuditEvent]) -> Iterator[str]:
-    lines = csv.writer(line := _Line())
-    lines.writerow(EXPORTED)
-    yield line.text
+    writer = csv.writer(_Echo())
+    yield writer.writerow(EXPORTED)
     for event in events.iterator(chunk_size=500):
         values = {**{name: getattr(event, name) for name in EXPORTED}, "at": isoformat(event.at)}
         values["detail"] = json.dumps(event.detail, ensure_ascii=False) if event.detail else ""
-        lines.writerow([_without_formula(str(value)) for value in values.values()])
-        yield line.text
+        yield writer.writerow([_without_formula(str(value)) for value in values.values()])
 
 
 def _without_formula(text: str) -> str:

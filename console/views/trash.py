@@ -128,10 +128,7 @@ def resources(request: HttpRequest) -> HttpResponseBase:
 def _asked(request: HttpRequest) -> tuple[str, list[str]]:
     """Return the action and the ids of a form, or of the address of an undo."""
     data = request.POST if "do" in request.POST else request.GET
-    verb = data.get("do", "")
-    if verb != "restore" and data is request.GET:
-        raise BadRequest(_("This action is not available for deleted sessions."))
-    return verb, queries.without_nul(data.getlist("id")[:ROWS])
+    return data.get("do", ""), queries.without_nul(data.getlist("id")[:ROWS])
 
 
 def _restore_resources(request: HttpRequest, found: Sequence[Resource]) -> None:
