@@ -198,7 +198,7 @@ ROLES: Final[dict[str, tuple[Promise, Promise]]] = {
     ),
     "Administrator": (
         _("Administrator"),
-        _("All of these, and manages users, API keys, tokens and operators."),
+        _("All of these, and manages users, API keys, tokens, webhooks and operators."),
     ),
 }
 
