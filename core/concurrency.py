@@ -7,6 +7,7 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar, copy_context
 from typing import Generic, NamedTuple, TypeVar
 from weakref import WeakValueDictionary
 
@@ -18,6 +19,8 @@ logger = logging.getLogger("memory_gateway.worker")
 # The holder of a lock may wait for a database that does not answer. After this time without a handover, others proceed
 # without the lock.
 TIMEOUT_SECONDS = 0.05
+# What frees the place of the running call among its user's calls. A call of another service begins with it.
+leave_share: ContextVar[Callable[[], object]] = ContextVar("leave_share", default=lambda: None)
 _T = TypeVar("_T")
 
 
@@ -184,8 +187,9 @@ class Bulkhead:
 def run_bounded(calls: Sequence[Callable[[], _T]], size: int) -> list[_T]:
     """Run the calls, at most `size` at a time, and return their results in order.
 
-    A single call runs in the caller's thread. Raises: the error of the first call that fails, at once; calls that have
-    not started are skipped then.
+    A single call runs in the caller's thread, others in copies of its context.
+
+    Raises: the error of the first call that fails, at once; calls that have not started are skipped then.
     """
     if len(calls) <= 1:
         return [call() for call in calls]
@@ -202,7 +206,7 @@ def run_bounded(calls: Sequence[Callable[[], _T]], size: int) -> list[_T]:
 
     executor = ThreadPoolExecutor(size, thread_name_prefix="upstream")
     try:
-        running = [executor.submit(run, call) for call in calls]
+        running = [executor.submit(copy_context().run, run, call) for call in calls]
         wait(running, return_when=FIRST_EXCEPTION)
         return [call.result() for call in running if call.done()]
     finally:

@@ -28,6 +28,7 @@ from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError, InvalidHeader
 
+from core.concurrency import leave_share
 from core.messages import Message as _
 from core.messages import MessageError
 
@@ -322,6 +323,7 @@ class HttpClient:
             request.body = cast(bytes, body)
             request.headers["Content-Length"] = str(len(body))
         _current.exchange = exchange = _Exchange(deadline, self._addresses)
+        leave_share.get()()
         try:
             received = self._session.send(
                 request, stream=True, timeout=None, verify=True, cert=None, proxies={}, allow_redirects=False

@@ -7,11 +7,14 @@ import queue
 import threading
 from collections import Counter
 from collections.abc import Callable, Hashable
+from contextlib import suppress
+from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
-from core.concurrency import FairQueue
+from core.concurrency import FairQueue, leave_share
 
 SLOW_SECONDS: Final = 0.1
+MAX_WAITING: Final = 7
 _Result = TypeVar("_Result")
 
 
@@ -26,12 +29,12 @@ class _Job(NamedTuple):
 class Pool:
     """A pool of at most `size` threads, started on demand; one caller gets at most `share` of them at a time.
 
-    A call that takes longer than `SLOW_SECONDS` mostly waits for something else, such as EverOS, and leaves its
-    caller's share. One caller's calls of both kinds get at most half of the threads. Further work is queued; work that
-    waits for its caller's share does not delay other callers.
+    A call leaves its caller's share when it calls another service, such as EverOS, if fewer than `MAX_WAITING` calls
+    of the caller have left, and otherwise after `SLOW_SECONDS`. All calls of one caller get at most half of the
+    threads. Further work is queued; work that waits for its caller's share does not delay other callers.
 
-    `concurrent.futures` would wait for its threads at exit, and it costs more per call. Call `run` on one event loop
-    only: the counters are not thread-safe.
+    `concurrent.futures` would wait for its threads at exit. Call `run` on one event loop only: the counters are not
+    thread-safe.
     """
 
     def __init__(self, size: int, name: str, *, share: int) -> None:
@@ -42,21 +45,23 @@ class Pool:
         # A job within its caller's share begins without a hop over the event loop: `_jobs` is then its queue.
         self._queue: FairQueue[_Job] = FairQueue(math.inf, share)
         self._timers: dict[asyncio.Future[Any], asyncio.TimerHandle] = {}  # of the calls that are in a share
-        self._slow: Counter[Hashable] = Counter()
-        self._max_slow = size // 2 - share
+        self._outside: Counter[Hashable] = Counter()  # calls that have left their caller's share
+        self._max_outside = size // 2 - share
 
     def run(self, call: Callable[[], _Result], caller: Hashable) -> asyncio.Future[_Result]:
         """Run a call in a thread, with a copy of the context variables. The future gets its result or exception."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[_Result] = loop.create_future()
-        self._queue.put(caller, _Job(future, loop, contextvars.copy_context(), call, caller))
+        job = _Job(future, loop, contextvars.copy_context(), call, caller)
+        job.context.run(leave_share.set, partial(self._wait_outside, job))
+        self._queue.put(caller, job)
         self._begin()
         return future
 
     def _begin(self) -> None:
         while (job := self._queue.take()) is not None:
             self._start_timer(job)
-            if self._queue.running + self._slow.total() > self._threads < self._size:
+            if self._queue.running + self._outside.total() > self._threads < self._size:
                 self._threads += 1
                 threading.Thread(target=self._work, name=f"{self._name}-{self._threads}", daemon=True).start()
             self._jobs.put(job)
@@ -76,17 +81,27 @@ class Pool:
                 return
 
     def _start_timer(self, job: _Job) -> None:
-        self._timers[job.future] = job.loop.call_later(SLOW_SECONDS, self._leave_share, job)
+        self._timers[job.future] = job.loop.call_later(SLOW_SECONDS, self._end_timer, job)
 
-    def _leave_share(self, job: _Job) -> None:
-        """Let the next call of the same caller begin beside a slow one."""
-        if self._slow[job.caller] >= self._max_slow:
+    def _end_timer(self, job: _Job) -> None:
+        if not self._leave_share(job, self._max_outside):
             self._start_timer(job)
-            return
-        del self._timers[job.future]
-        self._slow[job.caller] += 1
-        self._queue.release(job.caller)
-        self._begin()
+
+    def _wait_outside(self, job: _Job) -> None:
+        """Leave the caller's share, from the thread of the call."""
+        with suppress(RuntimeError):  # the event loop is closed
+            job.loop.call_soon_threadsafe(self._leave_share, job, min(MAX_WAITING, self._max_outside))
+
+    def _leave_share(self, job: _Job, limit: int) -> bool:
+        """Let the next call of the same caller begin beside this one. Return False if `limit` calls have left."""
+        if self._outside[job.caller] >= limit:
+            return False
+        if timer := self._timers.pop(job.future, None):  # else the call has left already, or ended
+            timer.cancel()
+            self._outside[job.caller] += 1
+            self._queue.release(job.caller)
+            self._begin()
+        return True
 
     def _settle(self, job: _Job, result: Any, error: BaseException | None) -> None:
         """Release the thread, start the next job, and settle the future."""
@@ -94,7 +109,7 @@ class Pool:
             timer.cancel()
             self._queue.release(job.caller)
         else:
-            self._slow -= Counter([job.caller])
+            self._outside -= Counter([job.caller])
         self._begin()
         if job.future.cancelled():
             return

@@ -71,8 +71,8 @@ ClientKey = Callable[[Scope, bytes], Hashable]
 class WSGIBridge:
     """An ASGI application that runs a WSGI application in threads.
 
-    One client gets one thread beside its slow requests (see `Pool`). More would serve no more of its requests a second,
-    because threads share the interpreter, and would double the time of other clients' requests.
+    One client gets one thread beside its requests that wait (see `Pool`). More would serve no more of its requests a
+    second, because threads share the interpreter, and would double the time of other clients' requests.
 
     `client_key` identifies the client by the request and the beginning of its body.
 

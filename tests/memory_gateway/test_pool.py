@@ -8,8 +8,9 @@ from contextvars import ContextVar
 
 import pytest
 
+from core.concurrency import leave_share
 from memory_gateway.server import thread_pool
-from memory_gateway.server.thread_pool import Pool
+from memory_gateway.server.thread_pool import MAX_WAITING, Pool
 
 
 def test_a_result_and_an_exception_come_back_to_the_loop() -> None:
@@ -73,7 +74,30 @@ def test_slow_calls_leave_the_share_up_to_half_of_the_threads(monkeypatch: pytes
         assert await asyncio.wait_for(pool.run(lambda: "done", "bob"), 5) == "done"
         may_end.set()
         assert await asyncio.gather(*calls) == [True] * 6
-        assert (pool._queue.running, +pool._slow, pool._timers) == (0, Counter(), {})
+        assert (pool._queue.running, +pool._outside, pool._timers) == (0, Counter(), {})
+
+    asyncio.run(main())
+
+
+def test_calls_that_wait_for_another_service_leave_the_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(thread_pool, "SLOW_SECONDS", 30)
+
+    async def main() -> None:
+        pool, may_end, running = Pool(40, "test", share=1), threading.Event(), threading.Semaphore(0)
+
+        def ask() -> bool:
+            for _ in range(2):  # a call may ask several times
+                leave_share.get()()
+            running.release()
+            return may_end.wait(30)
+
+        calls = [pool.run(ask, "alice") for _ in range(MAX_WAITING + 3)]
+        await asyncio.to_thread(lambda: [running.acquire(timeout=30) for _ in range(1 + MAX_WAITING)])
+        await asyncio.sleep(0.2)
+        assert not running.acquire(blocking=False)
+        may_end.set()
+        assert await asyncio.gather(*calls) == [True] * (MAX_WAITING + 3)
+        assert (pool._queue.running, +pool._outside, pool._timers) == (0, Counter(), {})
 
     asyncio.run(main())
 
