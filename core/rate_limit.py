@@ -48,6 +48,11 @@ class TokenBuckets:
                 self._full_at.popitem(last=False)
             return wait
 
+    def block(self, name: Hashable, seconds: float) -> None:
+        """Let the bucket hold no token for this time."""
+        with self._lock:
+            self._full_at[name] = self._clock() + seconds + (self._burst - 1) * self._seconds_per_token
+
     def wait_seconds(self, name: Hashable) -> float:
         """Return what `take` would return, without taking a token."""
         if not self.per_minute:

@@ -1,4 +1,4 @@
-"""Rate limits for keys and addresses, in the memory of each process.
+"""Rate limits for keys and addresses: in the memory of each process, or in Redis for all gateways together.
 
 Every endpoint that takes a key or a token looks it up first: a valid one passes even if its address is at its limit.
 `count_failure` counts an invalid one and raises 429 instead of 401 beyond the limit. An invalid key costs at most one
@@ -6,66 +6,105 @@ indexed read, and none if the text has not the form of a key.
 """
 
 import math
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from django.conf import settings
+from django.utils.module_loading import import_string
 
-from accounts import services
+from accounts import oauth, services
 from accounts.models import Principal
 from core.errors import TooManyRequests, Unauthenticated
 from core.messages import Message as _
 from core.rate_limit import Recent, TokenBuckets, network_of
 
 _USER_CACHE_SECONDS = 600.0
+_Found = TypeVar("_Found")
 
 
 class Limits(NamedTuple):
-    """The buckets of one process, by the digest of a key or the network of an address; `users` by the digest."""
+    """The buckets, by the digest of a key or the network of an address; `users` by the digest."""
 
     per_key: TokenBuckets
     failures: TokenBuckets
     anonymous: TokenBuckets
+    registrations: TokenBuckets
     users: Recent
 
 
 def current() -> Limits:
     return _limits(
-        settings.MEMORY_GATEWAY_RATE_LIMIT_PER_MINUTE,
-        settings.FAILED_AUTHENTICATIONS_PER_MINUTE,
-        settings.ANONYMOUS_REQUESTS_PER_MINUTE,
+        per_key=settings.MEMORY_GATEWAY_RATE_LIMIT_PER_MINUTE,
+        failures=settings.FAILED_AUTHENTICATIONS_PER_MINUTE,
+        anonymous=settings.ANONYMOUS_REQUESTS_PER_MINUTE,
+        registrations=settings.CLIENT_REGISTRATIONS_PER_MINUTE,
     )
 
 
 @cache
-def _limits(per_key: int, failures: int, anonymous: int) -> Limits:
+def _limits(**per_minute: int) -> Limits:
     """Return new buckets for these limits per minute, 0 for no limit."""
-    return Limits(TokenBuckets(per_key), TokenBuckets(failures), TokenBuckets(anonymous), Recent(_USER_CACHE_SECONDS))
+    counter = shared_counter()
+    return Limits(
+        **{
+            name: counter.buckets(limit, name) if counter else TokenBuckets(limit) for name, limit in per_minute.items()
+        },
+        users=Recent(_USER_CACHE_SECONDS),
+    )
+
+
+@cache
+def shared_counter() -> Any:
+    """Return the counter of Redis; None without `MEMORY_GATEWAY_REDIS_URL`.
+
+    Raises: `ImportError` without the extra `redis`.
+    """
+    url = settings.MEMORY_GATEWAY_REDIS_URL
+    return import_string("core.shared_limits.RedisCounter")(url) if url else None
 
 
 def authenticate(address: str, key: str, user_id: str | None = None) -> Principal:
-    """Return `services.authenticate` within the limits.
-
-    Raises: `Unauthenticated`; `TooManyRequests` for a valid key beyond its limit, and for an invalid one if its address
-    has sent too many invalid ones.
-    """
+    """Return `services.authenticate` within the limits. Raises: as `_within_limits`."""
     limits, name = current(), services.digest_of(key)
-    wait = limits.per_key.wait_seconds(name)  # without SQL: only valid keys have a bucket
-    if not wait:
+
+    def look_up() -> Principal:
         try:
             principal = services.authenticate(key, user_id)
         except Unauthenticated:
             limits.users.forget(name)
-            count_failure(address)
             raise
         limits.users.note(name, principal.user_pk)
+        return principal
+
+    return _within_limits(address, name, look_up)
+
+
+def authenticate_token(address: str, token: str, resource: str) -> oauth.Access:
+    """Return `oauth.authenticate` within the limits. Raises: as `_within_limits`."""
+    return _within_limits(address, services.digest_of(token), lambda: oauth.authenticate(token, resource))
+
+
+def _within_limits(address: str, name: Hashable, look_up: Callable[[], _Found]) -> _Found:
+    """Look a credential up by its digest `name`.
+
+    Raises: `Unauthenticated`; `TooManyRequests` for a valid credential beyond its limit, and for an invalid one if its
+    address has sent too many invalid ones.
+    """
+    limits = current()
+    wait = limits.per_key.wait_seconds(name)  # without SQL: only valid credentials have a bucket
+    if not wait:
+        try:
+            found = look_up()
+        except Unauthenticated:
+            count_failure(address)
+            raise
         wait = limits.per_key.take(name)
     if wait:
         raise _too_many(
             _("This API key has made %(number)s requests within a minute.", number=limits.per_key.per_minute), wait
         )
-    return principal
+    return found
 
 
 def caller_of(key: str) -> Hashable:
@@ -86,6 +125,13 @@ def count_anonymous(address: str) -> None:
     wait = current().anonymous.take(network_of(address))
     if wait:
         raise _too_many(_("Too many requests without a key came from this address."), wait)
+
+
+def count_registration(address: str) -> None:
+    """Count the registration of an OAuth client. Raises: `TooManyRequests` if its address has made too many."""
+    wait = current().registrations.take(network_of(address))
+    if wait:
+        raise _too_many(_("Too many applications registered from this address."), wait)
 
 
 def _too_many(sentence: str, wait_seconds: float) -> TooManyRequests:

@@ -6,20 +6,24 @@ from typing import Any
 
 import orjson
 from django.conf import settings
+from django.http import HttpRequest, parse_cookie
+from django.utils import translation
 
 from core.errors import GatewayError
 from core.request_context import request_id
 from core.rest import PROBLEM_CONTENT_TYPE, problem, problem_headers
 from memory_gateway import request_log
+from memory_gateway.middleware import error_page, is_api
 from memory_gateway.server.request_body import Scope
 from memory_gateway.server.wsgi_bridge import Answer, Headers
 
+_POLICY = b"content-security-policy"
 _SECURITY_HEADERS: Headers = [
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"x-frame-options", b"DENY"),
-    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (_POLICY, b"default-src 'none'; frame-ancestors 'none'"),
     (b"cache-control", b"no-store"),
 ]
 
@@ -34,6 +38,22 @@ def problem_answer(scope: Scope, error: GatewayError) -> Answer:
     _log(scope, error.status, data)
     more = [(name.lower().encode(), value.encode()) for name, value in problem_headers(error).items()]
     return Answer(error.status, [*_headers(scope, PROBLEM_CONTENT_TYPE.encode()), *more], orjson.dumps(data))
+
+
+def refusal_answer(scope: Scope, error: GatewayError) -> Answer:
+    """Return a problem document, or for the operators' pages a page in the language of the browser."""
+    if is_api(scope["path"]):
+        return problem_answer(scope, error)
+    headers = {name: value.decode("latin1") for name, value in scope["headers"]}
+    request = HttpRequest()
+    request.path, request.COOKIES = scope["path"], parse_cookie(headers.get(b"cookie", ""))
+    request.META["HTTP_ACCEPT_LANGUAGE"] = headers.get(b"accept-language", "")
+    with translation.override(translation.get_language_from_request(request)):
+        page = error_page(request, error)
+    _log(scope, error.status, None)
+    sent = [(name, value) for name, value in _headers(scope, b"text/html; charset=utf-8") if name != _POLICY]
+    policy = b"default-src 'self'; base-uri 'none'; frame-ancestors 'none'"
+    return Answer(error.status, [*sent, (_POLICY, policy)], page.content)
 
 
 def body_answer(scope: Scope, status: int, content_type: bytes, body: bytes, *, user_id: str) -> Answer:
