@@ -5,6 +5,8 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
+from core import tracing
+
 REGISTRY: Final = CollectorRegistry()
 _SECONDS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0)
 
@@ -24,6 +26,13 @@ ENGINE_SECONDS: Final = Histogram(
     buckets=_SECONDS,
     registry=REGISTRY,
 )
+INGESTION_SECONDS: Final = Histogram(
+    "memory_gateway_ingestion_seconds",
+    "Time from an upload to the end of its ingestion.",
+    ["status"],
+    buckets=(*_SECONDS, 600.0, 3600.0),
+    registry=REGISTRY,
+)
 
 
 # Cached, because looking up labels takes several times as long as counting.
@@ -34,3 +43,14 @@ _request_seconds: Final = cache(REQUEST_SECONDS.labels)
 def count_request(method: str, route: str, status: int, seconds: float) -> None:
     _requests(method, route, status).inc()
     _request_seconds(route).observe(seconds)
+    tracing.record_seconds(
+        "http.server.request.duration", seconds, {"http.request.method": method, "http.route": route}
+    )
+
+
+def count_engine_call(engine: str, call: str, outcome: str, seconds: float) -> None:
+    ENGINE_CALLS.labels(engine, call, outcome).inc()
+    ENGINE_SECONDS.labels(engine, call).observe(seconds)
+    tracing.record_seconds(
+        "memory_gateway.engine.duration", seconds, {"engine": engine, "call": call, "outcome": outcome}
+    )

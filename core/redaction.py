@@ -18,7 +18,7 @@ _SECRET_NAME = re.compile(
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SECRET_VALUE = re.compile(
     r"uk_[A-Za-z0-9_\-]+"
-    r"|rpc_[A-Za-z0-9_\-]{20,}"
+    r"|(?:rpc|oac|oat|ort)_[A-Za-z0-9_\-]{20,}"
     r"|(?<=bearer\s)[^\s\"',;]+"
     r"|(?<=basic\s)[A-Za-z0-9+/=]{8,}"
     r"|(?<=://)[^/\s:@]*:[^/\s@]+(?=@)"
@@ -28,7 +28,22 @@ _SECRET_VALUE = re.compile(
 )
 
 # Every alternative above contains one of these. Searching for them is cheaper than matching.
-_MARKS = ("uk_", "rpc_", "bearer", "basic", "://", "sig", "key", "token", "secret", "password", "x-amz-")
+_MARKS = (
+    "uk_",
+    "rpc_",
+    "oac_",
+    "oat_",
+    "ort_",
+    "bearer",
+    "basic",
+    "://",
+    "sig",
+    "key",
+    "token",
+    "secret",
+    "password",
+    "x-amz-",
+)
 
 
 def is_secret_name(name: str) -> bool:

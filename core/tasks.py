@@ -4,7 +4,7 @@ Rows record the pending work. `enqueue` only starts a task sooner; if it is lost
 """
 
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeVar
 from django.db import connections
 from django.utils import timezone
 
+from core import tracing
 from core.concurrency import FairPool
 
 _Work = TypeVar("_Work", bound=Callable[..., object])
@@ -92,11 +93,17 @@ def enqueue(name: str, user: Hashable = None, /, **ids: Hashable) -> Future[None
     """
     if name in _pools:
         work, pool = _pools[name]
-        return pool.submit(tuple(sorted(ids.items())), user, partial(work, **ids))
+        return pool.submit(tuple(sorted(ids.items())), user, partial(_run, name, tracing.current(), work, ids))
     _series_of[name].wake.set()
     future: Future[None] = Future()
     future.set_result(None)
     return future
+
+
+def _run(name: str, caller: object, work: Callable[..., object], ids: Mapping[str, Hashable]) -> None:
+    """Run a task in a span that is linked to the one in which it was enqueued."""
+    with tracing.span(f"task {name}", link=caller):
+        work(**ids)
 
 
 def wait_until_idle(timeout_seconds: float) -> bool:

@@ -19,6 +19,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from accounts.api import limits
 from accounts.api.openapi import success
 from core import database_errors, disks
 from engines.port import Health
@@ -105,6 +106,8 @@ def problems() -> Iterator[str]:
     yield from filter(None, full)
     if disks.has_failed_lately() and not any(full):
         yield "A write to disk failed within the last minute: a quota or limit may be exhausted."
+    if (counter := limits.shared_counter()) and not counter.answers():
+        yield "Redis does not answer: each process counts requests alone."
     with contextlib.suppress(DatabaseError):  # reported by the engine's health
         if storage_binding.is_changed():
             yield storage_binding.CHANGED

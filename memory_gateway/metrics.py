@@ -20,10 +20,12 @@ from core.errors import TooManyRequests, Unauthenticated
 from core.messages import Message as _
 from core.metrics import REGISTRY
 from core.rest import problem_http_response
+from operations.models import Job
 from resources.models import Resource
 from store import derived_memories
 from store.index import keyword
 from store.models import Memory, PendingEmbedding
+from webhooks.models import WebhookDelivery
 
 _UNFINISHED = (Resource.Status.PENDING, Resource.Status.INGESTING, Resource.Status.FAILED)
 _RETRYING = "retrying"
@@ -48,6 +50,10 @@ class _Backlog(Collector):
             ages.add_metric([name], (now - row["oldest"]).total_seconds() if row else 0)
         yield ingestions
         yield ages
+        jobs = Job.objects.filter(status__in=[Job.Status.QUEUED, Job.Status.RUNNING])
+        yield GaugeMetricFamily("memory_gateway_jobs_pending", "Jobs that wait or run.", jobs.count())
+        deliveries = WebhookDelivery.objects.filter(next_try_at__isnull=False)
+        yield GaugeMetricFamily("memory_gateway_webhooks_pending", "Webhook deliveries to send.", deliveries.count())
         count = Memory.objects.filter(keyword.PENDING).count()
         yield GaugeMetricFamily("memory_gateway_index_pending", "Memories not yet in the keyword index.", count)
         count = PendingEmbedding.objects.count()

@@ -6,9 +6,11 @@ Sessions, languages and messages apply to pages only; API requests skip them.
 import logging
 import re
 import time
+import zoneinfo
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import unquote
 
 import orjson
 from csp.constants import HEADER
@@ -25,12 +27,13 @@ from django.http.response import HttpResponseBase
 from django.middleware import locale
 from django.middleware.gzip import GZipMiddleware
 from django.shortcuts import render
-from django.utils import translation
+from django.utils import timezone, translation
 from django.utils.deprecation import MiddlewareMixin
 from rest_framework.response import Response
 
 from accounts.models import Principal
-from core import database_errors
+from core import database_errors, tracing
+from core.errors import GatewayError
 from core.messages import Message as _
 from core.metrics import count_request
 from core.request_context import choose_request_id, request_id
@@ -48,16 +51,23 @@ DATA_POLICY = "default-src 'none'; frame-ancestors 'none'"
 _DATA_TYPES = ("application/json", PROBLEM_CONTENT_TYPE)
 # Smaller answers, such as those of most searches, take longer to compress than to send.
 _COMPRESSED_BYTES = 32 * 1024
+ZONE_COOKIE = "mg_zone"
 _METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 
-# The operators' pages. OpenClaw opens the panel below `/plugins/memory`, except the API of its former plugin.
-_ADMIN_OR_PANEL = re.compile(r"/admin/|/plugins/memory(?!/api/)(/|$)").match
+# The operators' pages and OAuth's consent page. OpenClaw opens the panel below `/plugins/memory`, except the API of its
+# former plugin.
+_is_page = re.compile(r"/admin/|/oauth/authorize$|/plugins/memory(?!/api/)(/|$)").match
 
 
 def is_api(path: str) -> bool:
-    """Return True for all paths but the operators' pages and static files."""
-    return not (_ADMIN_OR_PANEL(path) or path.startswith(settings.STATIC_URL))
+    """Return True for all paths but pages and static files."""
+    return not (_is_page(path) or path.startswith(settings.STATIC_URL))
+
+
+def error_page(request: HttpRequest, error: GatewayError) -> HttpResponse:
+    """Return an error as a page, in the reader's language."""
+    return render(request, "error.html", {"error": error, "request_id": request_id.get()}, status=error.status)
 
 
 class _PagesOnly(MiddlewareMixin):
@@ -69,7 +79,7 @@ class _PagesOnly(MiddlewareMixin):
 
     def __call__(self, request: HttpRequest) -> Any:
         path = request.path
-        is_page = _ADMIN_OR_PANEL(path) or path.startswith("/api/") or path == "/metrics"
+        is_page = _is_page(path) or path.startswith("/api/") or path == "/metrics"
         return super().__call__(request) if is_page else self.get_response(request)
 
 
@@ -93,6 +103,22 @@ class LocaleMiddleware(_PagesOnly, locale.LocaleMiddleware):
         result = super().process_response(request, response)
         translation.deactivate()
         return result
+
+
+class TimeZoneMiddleware(_PagesOnly):
+    """Show times in the browser's time zone, which `panel.js` stores in a cookie."""
+
+    def process_request(self, request: HttpRequest) -> None:
+        try:
+            zone = zoneinfo.ZoneInfo(unquote(request.COOKIES.get(ZONE_COOKIE, "")) or settings.TIME_ZONE)
+        except (ValueError, OSError, zoneinfo.ZoneInfoNotFoundError):
+            zone = zoneinfo.ZoneInfo(settings.TIME_ZONE)
+        timezone.activate(zone)
+
+    def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
+        """Reset the time zone: it must not leak into the thread's next request."""
+        timezone.deactivate()
+        return response
 
 
 class AuthenticationMiddleware(_PagesOnly, auth.AuthenticationMiddleware):
@@ -144,7 +170,11 @@ class RequestLog:
             seconds, found, method = time.perf_counter() - start, request.resolver_match, request.method or ""
             # Counted under the route pattern, because the number of different paths is unbounded.
             route = f"/{found.route}" if found else "none"
-            count_request(method if method in _METHODS else "other", route, response.status_code, seconds)
+            method_label = method if method in _METHODS else "other"
+            count_request(method_label, route, response.status_code, seconds)
+            tracing.annotate(
+                f"{method_label} {route}", {"http.route": route, "http.response.status_code": response.status_code}
+            )
             if is_api(request.path):
                 response.headers.setdefault("Cache-Control", "no-store")
                 if getattr(request, "key_in_url_or_body", False):
@@ -166,7 +196,7 @@ class RequestLog:
                     request_body=_request_body(request) if show_bodies else None,
                     response_body=_response_body(response) if show_bodies else None,
                 )
-            elif request.path.startswith("/admin/"):
+            elif request.path.startswith(("/admin/", "/oauth/")):
                 # With "no-referrer" browsers send `Origin: null` with every form, which the CSRF check must refuse.
                 response["Referrer-Policy"] = "same-origin"
             return response
@@ -183,7 +213,7 @@ class RequestLog:
             logger.warning("%s: %s", known.code, known.detail, exc_info=exception)
             if is_api(request.path):
                 return problem_http_response(known, request)
-            return render(request, "error.html", {"error": known}, status=known.status)
+            return error_page(request, known)
         return None
 
 

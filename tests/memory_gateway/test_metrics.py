@@ -111,8 +111,8 @@ def test_what_is_pending_is_shown_with_its_age(scrape: Any, alice: Person, stora
     assert seen["memory_gateway_index_pending"] == 1
 
 
-def test_a_look_takes_four_statements(scrape: Any, django_assert_num_queries: Any) -> None:
-    with django_assert_num_queries(4):
+def test_a_look_takes_six_statements(scrape: Any, django_assert_num_queries: Any) -> None:
+    with django_assert_num_queries(6):
         scrape()
 
 

@@ -8,7 +8,9 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import translation
 
+from core.errors import TooLarge
 from memory_gateway.middleware import DATA_POLICY
+from memory_gateway.server.responses import refusal_answer
 from tests.conftest import Person
 
 pytestmark = pytest.mark.django_db
@@ -42,6 +44,42 @@ def test_error_pages_are_in_the_language_of_the_reader(language: str, link: str,
     for page in (unknown, forged):
         assert f'lang="{language}"' in page.content.decode()
         assert link in page.content.decode()
+
+
+@pytest.mark.django_db
+def test_an_error_page_names_the_request_and_the_next_step(admin_client: Client, client: Client) -> None:
+    unknown = admin_client.get("/admin/memory/zzz/", headers={"X-Request-Id": "the-request"})
+    forged = Client(enforce_csrf_checks=True).post("/admin/login/")
+    text = unknown.content.decode()
+    assert "the-request" in text
+    assert "Use /admin" not in text
+    for page in (unknown, forged):
+        assert 'href="/admin/memory/"' in page.content.decode()
+        assert "console/panel.css" in page.content.decode()
+    assert 'href="/admin/login/"' in forged.content.decode()
+
+
+def test_an_upload_over_the_limit_is_a_page_for_operators_and_a_problem_for_programs() -> None:
+    def refused(path: str) -> tuple[int, bytes, str]:
+        headers = [(b"accept-language", b"zh-hans"), (b"host", b"localhost")]
+        scope = {"path": path, "method": "POST", "headers": headers, "query_string": b""}
+        answer = refusal_answer(scope, TooLarge("The body is too large."))
+        return answer.status, dict(answer.headers)[b"content-type"], answer.body.decode()
+
+    assert refused("/resources")[:2] == (413, b"application/problem+json")
+    status, content_type, page = refused("/admin/memory/resources/upload/")
+    assert (status, content_type) == (413, b"text/html; charset=utf-8")
+    assert 'lang="zh-hans"' in page
+    assert "返回面板" in page
+
+
+@pytest.mark.django_db
+def test_the_root_leads_browsers_to_the_panel_and_programs_to_the_documentation(client: Client) -> None:
+    browser = client.get("/", headers={"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"})
+    assert (browser.status_code, browser.headers["Location"]) == (302, "/admin/memory/")
+    assert "Accept" in browser.headers["Vary"]
+    for headers in ({}, {"Accept": "*/*"}, {"Accept": "application/json"}):
+        assert client.get("/", headers=headers).headers["Location"] == "/api/docs/"
 
 
 def test_data_may_be_neither_run_nor_framed_and_pages_keep_their_policy(alice: Person, client: Client) -> None:
