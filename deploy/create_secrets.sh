@@ -1,0 +1,15 @@
+#!/bin/sh
+# Create the secrets of compose.yaml once, in the volume /secrets, readable by the gateway's user only.
+set -eu
+umask 077
+if [ -e /secrets/gateway.env ]; then exit 0; fi
+random() { python3 -c 'import secrets; print(secrets.token_hex(32))'; }
+password=$(random)
+printf %s "$password" > /secrets/postgres_password
+cat > /secrets/draft <<END
+MEMORY_GATEWAY_SECRET_KEY=$(random)
+MEMORY_GATEWAY_PROVISIONING_TOKEN=$(random)
+DATABASE_URL=postgres://memory:$password@postgres:5432/memory
+END
+chown 10001:10001 /secrets /secrets/draft
+mv /secrets/draft /secrets/gateway.env

@@ -1,0 +1,75 @@
+"""`compose.yaml` and the files that it mounts: names, settings, and the secrets that its first service makes."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from memory_gateway import settings
+from tests.forked import PROJECT
+
+COMPOSE: dict[str, Any] = yaml.safe_load((PROJECT / "compose.yaml").read_text(encoding="utf-8"))
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+
+
+def test_every_setting_exists() -> None:
+    for service in ("gateway", "prepare"):
+        assert {*SERVICES[service]["environment"]} <= settings.env.names
+
+
+def test_the_gateways_trust_the_network_of_the_proxy_only() -> None:
+    [network] = COMPOSE["networks"]["public"]["ipam"]["config"]
+    assert SERVICES["gateway"]["environment"]["MEMORY_GATEWAY_TRUSTED_PROXIES"] == network["subnet"]
+
+
+def test_only_the_proxy_has_ports() -> None:
+    assert [name for name, service in SERVICES.items() if "ports" in service] == ["caddy"]
+    assert COMPOSE["networks"]["internal"]["internal"]
+    assert SERVICES["postgres"]["networks"] == ["internal"]
+
+
+def test_the_gateways_run_without_rights() -> None:
+    gateway = SERVICES["gateway"]
+    assert gateway["read_only"]
+    assert gateway["cap_drop"] == ["ALL"]
+    assert "user" not in gateway  # the image's, who is not root
+
+
+def test_every_mounted_file_and_volume_exists() -> None:
+    for service in SERVICES.values():
+        for volume in service.get("volumes", ()):
+            source = volume.split(":")[0]
+            assert (PROJECT / source).is_file() if source.startswith("./") else source in COMPOSE["volumes"], volume
+
+
+@pytest.mark.skipif(
+    not shutil.which("docker") or subprocess.run(["docker", "compose", "version"], check=False).returncode != 0,
+    reason="needs docker compose",
+)
+def test_docker_accepts_it() -> None:
+    subprocess.run(["docker", "compose", "config", "--quiet"], cwd=PROJECT, check=True)
+
+
+def test_secrets_are_made_once(tmp_path: Path) -> None:
+    script = (PROJECT / "deploy" / "create_secrets.sh").read_text(encoding="utf-8")
+    local = script.replace("/secrets", str(tmp_path)).replace("chown 10001:10001", ": ")
+
+    def create() -> dict[str, str]:
+        subprocess.run(["sh", "-c", local], check=True)
+        lines = (tmp_path / "gateway.env").read_text(encoding="ascii").splitlines()
+        return dict(line.split("=", 1) for line in lines)
+
+    made = create()
+    assert made == create()
+    password = (tmp_path / "postgres_password").read_text(encoding="ascii")
+    assert made["DATABASE_URL"] == f"postgres://memory:{password}@postgres:5432/memory"
+    secrets = [made["MEMORY_GATEWAY_SECRET_KEY"], made["MEMORY_GATEWAY_PROVISIONING_TOKEN"], password]
+    assert len({*secrets}) == 3
+    assert all(re.fullmatch(r"[0-9a-f]{64}", secret) for secret in secrets)
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
