@@ -16,7 +16,7 @@ from accounts import admin_keys  # noqa: F401
 from accounts.admin_base import BaseAdmin, ReadOnlyAdmin, actor_of
 from accounts.audit import record
 from accounts.forms import OperatorSignInForm
-from accounts.models import AuditEvent, IdempotencyKey, SignInThrottle
+from accounts.models import AuditEvent, IdempotencyKey, OAuthClient, OAuthConnection, OAuthToken, SignInThrottle
 
 if TYPE_CHECKING:
     OperatorBase = UserAdmin[User]
@@ -61,6 +61,33 @@ class IdempotencyKeyAdmin(ReadOnlyAdmin):
     list_filter = ("status", "created_at")
     list_select_related = ("user",)
     search_fields = ("user__user_id__exact",)
+
+
+@admin.register(OAuthClient)
+class OAuthClientAdmin(ReadOnlyAdmin):
+    """Applications that registered themselves."""
+
+    list_display = ("name", "created_at", "expires_at")
+    list_filter = ("created_at",)
+    search_fields = ("name__startswith", "id__exact")
+
+
+@admin.register(OAuthConnection)
+class OAuthConnectionAdmin(ReadOnlyAdmin):
+    list_display = ("client", "user", "host", "scopes", "created_at", "last_used_at")
+    list_filter = ("created_at",)
+    list_select_related = ("client", "user")
+    search_fields = ("user__user_id__exact", "client__name__startswith")
+    exclude = ("code_challenge",)
+
+
+@admin.register(OAuthToken)
+class OAuthTokenAdmin(ReadOnlyAdmin):
+    list_display = ("connection", "kind", "scopes", "expires_at", "used_at")
+    list_filter = ("kind", "expires_at")
+    list_select_related = ("connection__client",)
+    search_fields = ("connection__user__user_id__exact",)
+    exclude = ("digest",)
 
 
 class _AuditedAdmin(BaseAdmin):

@@ -1,6 +1,7 @@
 import uuid
 from dataclasses import dataclass
 from typing import ClassVar
+from urllib.parse import urlsplit
 from uuid import UUID
 
 from django.contrib.auth.models import User
@@ -131,6 +132,88 @@ class RpcToken(models.Model):
     def holder(self) -> str:
         """Return the operator or user, for display."""
         return f"operator {self.operator}" if self.operator else f"user {self.user}"
+
+
+class OAuthClient(models.Model):
+    """An application that registered itself. It has no secret: PKCE protects its codes instead."""
+
+    id = models.UUIDField(_("ID"), primary_key=True, default=uuid.uuid4, editable=False)
+    name = models.CharField(_("name"), max_length=100, blank=True)
+    redirect_uris = models.JSONField(_("redirect addresses"))
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
+    expires_at = models.DateTimeField(_("expires at"), help_text=_("Unless it is connected to a user."))
+
+    class Meta:
+        verbose_name = _("OAuth client")
+        verbose_name_plural = _("OAuth clients")
+        default_permissions = ("view",)
+        indexes = [models.Index(fields=["expires_at"], name="oauth_client_by_expiry")]
+
+    def __str__(self) -> str:
+        return self.name or urlsplit(self.redirect_uris[0]).netloc
+
+
+class OAuthConnection(models.Model):
+    """An application that may act for a user at `/mcp`, until the connection is deleted or the key is no longer live.
+
+    `key` is the API key that approved it, null if an operator did: it then needs any live key of the user.
+    """
+
+    id = models.UUIDField(_("ID"), primary_key=True, default=uuid.uuid4, editable=False)
+    client = models.ForeignKey(OAuthClient, models.CASCADE, verbose_name=_("OAuth client"), related_name="connections")
+    user = models.ForeignKey(MemoryUser, models.CASCADE, verbose_name=_("user"), related_name="connections")
+    key = models.ForeignKey(UserKey, models.CASCADE, verbose_name=_("API key"), null=True, related_name="+")
+    scopes = models.CharField(_("scopes"), max_length=100, help_text=_("Granted permissions, separated by spaces."))
+    resource = models.TextField(_("resource"))
+    redirect_uri = models.TextField(_("redirect address"))
+    code_challenge = models.CharField(_("code challenge"), max_length=43)
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
+    last_used_at = models.DateTimeField(_("last used at"), null=True)
+
+    class Meta:
+        verbose_name = _("OAuth connection")
+        verbose_name_plural = _("OAuth connections")
+        default_permissions = ("view",)
+        indexes = [models.Index(fields=["user", "created_at"], name="oauth_connection_of_user")]
+
+    def __str__(self) -> str:
+        return str(self.client)
+
+    @property
+    def host(self) -> str:
+        """Return host and port of the redirect address."""
+        return urlsplit(self.redirect_uri).netloc
+
+    @property
+    def may_write(self) -> bool:
+        return "memories:write" in self.scopes.split()
+
+
+class OAuthToken(models.Model):
+    """A code or token of a connection, found by its digest. A used code or refresh token stays until it expires."""
+
+    class Kind(models.TextChoices):
+        CODE = "code", _("Code")
+        ACCESS = "access", _("Access token")
+        REFRESH = "refresh", _("Refresh token")
+
+    connection = models.ForeignKey(
+        OAuthConnection, models.CASCADE, verbose_name=_("OAuth connection"), related_name="tokens"
+    )
+    kind = models.CharField(_("kind"), max_length=8, choices=Kind)
+    digest = models.CharField(_("digest"), max_length=64, unique=True)
+    scopes = models.CharField(_("scopes"), max_length=100)
+    expires_at = models.DateTimeField(_("expires at"))
+    used_at = models.DateTimeField(_("used at"), null=True)
+
+    class Meta:
+        verbose_name = _("OAuth token")
+        verbose_name_plural = _("OAuth tokens")
+        default_permissions = ("view",)
+        indexes = [models.Index(fields=["expires_at"], name="oauth_token_by_expiry")]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.pk}"
 
 
 class AuditEvent(models.Model):

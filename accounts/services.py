@@ -14,7 +14,7 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from accounts.audit import Actor, record
-from accounts.models import MemoryUser, Principal, RpcToken, UserKey
+from accounts.models import MemoryUser, OAuthConnection, Principal, RpcToken, UserKey
 from core import crypto, database_errors, sql
 from core.errors import Conflict, InvalidInput, NotFound, Unauthenticated
 from core.ids import check_name
@@ -39,6 +39,8 @@ _LIVE_KEY = """
     WHERE k.digest = %s AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > %s)
 """
 INVALID_KEY = _("The API key is unknown, expired or revoked, or belongs to another user.")
+OAUTH_PREFIX = "oat_"
+_OAUTH_TOKEN = _("OAuth tokens are for /mcp only. Send an API key (uk_…) here.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +187,8 @@ def authenticate(plaintext: str, user_id: str | None = None) -> Principal:
     Raises: `Unauthenticated`, with one message for all cases: it does not reveal which users and keys exist.
     """
     found = []
+    if plaintext.startswith(OAUTH_PREFIX):
+        raise Unauthenticated(_OAUTH_TOKEN)
     if _KEY.fullmatch(plaintext):
         now = timezone.now()
         used_before, live_at = sql.moment_value(now - USE_INTERVAL), sql.moment_value(now)
@@ -198,8 +202,8 @@ def authenticate(plaintext: str, user_id: str | None = None) -> Principal:
     return principal
 
 
-def record_use(credential: QuerySet[UserKey] | QuerySet[RpcToken]) -> None:
-    """Record the last use of a key or token, at most once a minute and without waiting for other writers.
+def record_use(credential: QuerySet[UserKey] | QuerySet[RpcToken] | QuerySet[OAuthConnection]) -> None:
+    """Record the last use of a key, token or connection, at most once a minute and without waiting for other writers.
 
     The condition makes concurrent calls harmless. A failed write does not fail the request. It is logged unless the
     database was only busy: then the next request records its own use.

@@ -3,6 +3,7 @@
 `authentication` must not import this module: DRF loads it while it reads its settings, before schemas can be defined.
 """
 
+import json
 from typing import Any
 
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
@@ -88,7 +89,7 @@ def _problem_example(status: int) -> OpenApiExample:
 
 
 def complete(result: dict[str, Any], **_: Any) -> dict[str, Any]:
-    """Complete the examples of `request_body` and `success`, and describe each problem document once.
+    """Complete the examples of `request_body` and `success`, describe each problem document once, and name defaults.
 
     A postprocessing hook of drf-spectacular.
     """
@@ -106,7 +107,25 @@ def complete(result: dict[str, Any], **_: Any) -> dict[str, Any]:
                         found = _example(content["schema"], components["schemas"]) or {}
                         example["value"] = {**found, **example["value"]}
     components["responses"] = dict(sorted(components["responses"].items()))
+    for schema in components["schemas"].values():
+        _describe_defaults(schema)
     return result
+
+
+def _describe_defaults(schema: dict[str, Any]) -> None:
+    """Move the defaults of optional fields to their descriptions.
+
+    Generators of clients make required fields of those with a `default`.
+    """
+    for field in schema.get("properties", {}).values():
+        default = field.pop("default", None)
+        if default not in (None, "", [], {}) and not isinstance(default, dict):
+            known = f"{field['description']} " if "description" in field else ""
+            field["description"] = f"{known}Default: `{json.dumps(default)}`."
+        _describe_defaults(field)
+    for part in (schema.get("items"), *schema.get("anyOf", ())):
+        if isinstance(part, dict):
+            _describe_defaults(part)
 
 
 def _example(schema: dict[str, Any], components: dict[str, Any]) -> Any:

@@ -36,6 +36,10 @@ class McpTool(Tool):
     destructive: bool = False
     idempotent: bool = True
 
+    @property
+    def is_read_only(self) -> bool:
+        return not (self.writes or self.destructive)
+
 
 TOOLS: Final = {
     "memory_recall": McpTool(
@@ -146,7 +150,8 @@ TOOLS: Final = {
 
 
 @cache
-def list_tools() -> list[types.Tool]:
+def list_tools(*, may_write: bool = True) -> list[types.Tool]:
+    """Return all tools, or those that change nothing."""
     return [
         types.Tool(
             name=name,
@@ -155,13 +160,14 @@ def list_tools() -> list[types.Tool]:
             input_schema=tool.arguments.model_json_schema(schema_generator=_WithoutTitles),
             output_schema=_output_schema(tool.output),
             annotations=types.ToolAnnotations(
-                read_only_hint=not (tool.writes or tool.destructive),
+                read_only_hint=tool.is_read_only,
                 destructive_hint=tool.destructive,
                 idempotent_hint=tool.idempotent,
                 open_world_hint=False,
             ),
         )
         for name, tool in TOOLS.items()
+        if may_write or tool.is_read_only
     ]
 
 

@@ -21,7 +21,7 @@ from memories.api.schemas.memories import KindOfMemory, MemoryPage, OverrideText
 from memories.services import decisions
 from memories.services.decisions import OverrideValues
 from memories.services.search import Scope, ScopedHit, SearchCommand
-from memories.services.search import search as search_memories
+from memories.services.search_log import logged_search
 from store.filters import MAX_MS
 from store.types import ListRequest, MemoryType, Position, StoredMemory
 
@@ -116,7 +116,7 @@ def search(caller: Caller, arguments: SearchArguments) -> Result:
         reader=caller.agent_id or None,
         top_k=arguments.top_k,
     )
-    all_found = search_memories(caller.owner, command).results
+    all_found = logged_search(caller.owner, command, interface=caller.interface).results
     visible_ids = {hit.memory_id for hit, _ in visible(caller, [one.hit for one in all_found])}
     found = [one for one in all_found if one.hit.memory_id in visible_ids]
     if not found:

@@ -31,6 +31,7 @@ from agents.tools.results import Result, failed, without_frame
 from core import database_errors
 from core.errors import GatewayError, NotFound
 from core.ids import has_surrogates
+from core.rest import Forbidden
 from profiles.labels import Language
 from profiles.prompts import ROUTER, WORKER, AgentType
 from profiles.services import make_prompt
@@ -75,14 +76,12 @@ class _Handlers:
         self._workers = workers
 
     async def list_tools(self, context: _Context, params: _Page) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=catalog.list_tools())
+        return types.ListToolsResult(tools=catalog.list_tools(may_write=current.get().may_write))
 
     async def call_tool(self, context: _Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         """Call a tool. Its errors become a result that the model can read."""
         try:
-            answer = await self._run(
-                lambda caller: tools.invoke(caller, params.name, params.arguments or {}, catalog.TOOLS)
-            )
+            answer = await self._run(lambda caller: _invoke(caller, params.name, params.arguments or {}))
         except GatewayError as error:
             answer = failed(error.code, error.detail)
         return call_result(answer)
@@ -137,6 +136,14 @@ class _Handlers:
             if refusal := database_errors.explain(error):
                 raise refusal from None
             raise MCPError(code=types.INTERNAL_ERROR, message="The gateway failed.") from None
+
+
+def _invoke(caller: Caller, name: str, arguments: dict[str, Any]) -> Result:
+    """Call a tool. Raises: the errors of `tools.invoke`; `Forbidden` for a writing one if the caller may only read."""
+    tool = catalog.TOOLS.get(name)
+    if tool is not None and not tool.is_read_only and not caller.may_write:
+        raise Forbidden("The user has allowed this application only to read. Ask the user to connect it again.")
+    return tools.invoke(caller, name, arguments, catalog.TOOLS)
 
 
 def call_result(answer: Result) -> types.CallToolResult:

@@ -8,25 +8,28 @@ import os
 import signal
 import time
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 from memory_gateway.django_setup import application as django_application  # first: it sets Django up for the rest
 
 # isort: split
 from django.conf import settings
 from django.db import connections
+from django.utils.module_loading import import_string
 from starlette.middleware.cors import CORSMiddleware
 
 from agents.rpc.connection_limits import ConnectionLimiter
 from agents.rpc.consumer import RpcConsumer, Timing
 from agents.rpc.origins import is_probe_host
-from core import cpu_affinity
+from core import cpu_affinity, tracing
 from core.errors import BadRequest
 from core.request_context import choose_request_id, request_id
+from memories.services import search_log
 from memory_gateway.health import HealthMonitor, health_document, monitor
 from memory_gateway.server.client_key import client_key
 from memory_gateway.server.mcp_endpoint import McpEndpoint
 from memory_gateway.server.request_body import Receive, Scope, Send
-from memory_gateway.server.responses import json_answer, problem_answer
+from memory_gateway.server.responses import json_answer, problem_answer, refusal_answer
 from memory_gateway.server.wsgi_bridge import Answer, WSGIBridge
 from operations import worker
 from resources.services.storage_binding import StorageMismatch
@@ -34,6 +37,7 @@ from resources.services.storage_binding import StorageMismatch
 # The remaining time of ten seconds after requests were drained. The next start resumes interrupted work.
 WORKER_STOP_SECONDS = 1.0
 MCP_STOP_SECONDS = 0.5
+TELEMETRY_STOP_SECONDS = 1.0
 # A multipart body's overhead besides the file: boundaries, part headers, form fields.
 ENVELOPE_BYTES = 2**20
 _EXPOSED_HEADERS = (
@@ -85,12 +89,16 @@ class Router:
                 return
             document = health_document(await self._health.wait_on_loop())
             await _send_answer(json_answer(scope, document), send)
-        elif scope["path"] in {"/mcp", "/mcp/"} and self._mcp is not None:
-            answer = await self._mcp.answer(scope, receive)
-            if answer is not None:
-                await _send_answer(answer, send)
-        else:
-            await self._http(scope, receive, send)
+            return
+        carrier = {"traceparent": headers.get(b"traceparent", b"").decode("latin1")}
+        with tracing.request(scope["method"], carrier):
+            if scope["path"] in {"/mcp", "/mcp/"} and self._mcp is not None:
+                answer = await self._mcp.answer(scope, receive)
+                if answer is not None:
+                    tracing.annotate(f"{scope['method']} /mcp", {"http.response.status_code": answer.status})
+                    await _send_answer(answer, send)
+            else:
+                await self._http(scope, receive, send)
 
     async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -106,6 +114,7 @@ class Router:
         await receive()
         if settings.MEMORY_GATEWAY_CPU_PINNING:
             cpu_affinity.pin_to_free_cpu()
+        telemetry = _start_telemetry()
         try:
             await asyncio.to_thread(_start_worker)
         except StorageMismatch as error:
@@ -118,8 +127,19 @@ class Router:
             await send({"type": "lifespan.startup.complete"})
             await receive()
         watcher.cancel()
-        await asyncio.to_thread(worker.stop, WORKER_STOP_SECONDS)
+        await asyncio.to_thread(_stop_worker)
+        if telemetry is not None:
+            await asyncio.to_thread(telemetry.stop, TELEMETRY_STOP_SECONDS)
         await send({"type": "lifespan.shutdown.complete"})
+
+
+def _start_telemetry() -> Any:
+    """Trace this process if OpenTelemetry is set up; return what sends the traces."""
+    if not settings.OTEL_EXPORTER_OTLP_ENDPOINT:
+        return None
+    telemetry = import_string("memory_gateway.telemetry.Telemetry")()
+    tracing.start(telemetry)
+    return telemetry
 
 
 def _start_worker() -> None:
@@ -127,6 +147,11 @@ def _start_worker() -> None:
         worker.start()
     finally:
         connections.close_all()
+
+
+def _stop_worker() -> None:
+    worker.stop(WORKER_STOP_SECONDS)
+    search_log.write()
 
 
 async def _send_answer(answer: Answer, send: Send) -> None:
@@ -147,7 +172,7 @@ async def _end_with_parent(parent_pid: str) -> None:
 router = Router(
     WSGIBridge(
         django_application,
-        refuse=problem_answer,
+        refuse=refusal_answer,
         max_body_bytes=settings.MEMORY_GATEWAY_MAX_UPLOAD_BYTES + ENVELOPE_BYTES,
         threads=settings.MEMORY_GATEWAY_THREADS,
         client_key=client_key,

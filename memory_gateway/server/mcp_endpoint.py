@@ -1,4 +1,4 @@
-"""MCP endpoint at `/mcp`: streamable HTTP without sessions, authenticated by API keys.
+"""MCP endpoint at `/mcp`: streamable HTTP without sessions, authenticated by API keys and OAuth tokens.
 
 The SDK receives a request only after it is authenticated, complete and valid JSON.
 """
@@ -8,8 +8,10 @@ import codecs
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import orjson
+from django.conf import settings
 from django.http import HttpRequest
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp_types import INTERNAL_ERROR, INVALID_REQUEST
@@ -17,8 +19,10 @@ from mcp_types import INTERNAL_ERROR, INVALID_REQUEST
 from accounts.api import limits
 from accounts.api.authentication import bearer
 from accounts.audit import Actor
-from accounts.models import Principal
+from accounts.oauth import SCOPES, WRITE, Access
+from accounts.services import OAUTH_PREFIX
 from agents.mcp.server import Workers, build, current, unreadable
+from agents.oauth.addresses import MCP, challenge, origin_of
 from agents.rpc.origins import is_host_allowed, is_origin_allowed, is_secure
 from agents.tools.caller import caller_for
 from core.errors import BadRequest, GatewayError, TooLarge, Unauthenticated
@@ -79,8 +83,11 @@ class McpEndpoint:
         if scope["method"] != "POST":
             # The gateway sends no streams to clients; the SDK would keep a GET open for ever.
             raise MethodNotAllowed("Send MCP messages as POST: there are no sessions and no streams here.")
-        principal = await self._workers.run(lambda: _authenticated(scope, headers))
-        caller = caller_for(owner_of(principal), Actor.key(principal), agent_id=headers.get(AGENT_HEADER))
+        access = await self._workers.run(lambda: _authenticated(scope, headers))
+        caller = caller_for(
+            owner_of(access.principal), access.actor, interface="mcp", agent_id=headers.get(AGENT_HEADER)
+        )
+        caller = replace(caller, may_write=WRITE in access.scopes)
         require_plain_body(scope)
         incoming = IncomingBody(receive, body_length(scope), MAX_BODY_BYTES, ClientTimeouts())
         if (incoming.length or 0) > MAX_BODY_BYTES:
@@ -95,7 +102,7 @@ class McpEndpoint:
             is_message = False
         if not is_message:
             data = unreadable(body).model_dump_json().encode()
-            return body_answer(scope, 400, b"application/json", data, user_id=principal.user_id)
+            return body_answer(scope, 400, b"application/json", data, user_id=caller.owner.user_id)
         unread: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
         sent: list[Message] = []
 
@@ -115,7 +122,7 @@ class McpEndpoint:
         data = b"".join(part.get("body", b"") for part in parts)
         if data and data[:1] != b"{":  # the SDK's plain words
             raise BadRequest(data.decode())
-        return body_answer(scope, start["status"], content_type, data, user_id=principal.user_id)
+        return body_answer(scope, start["status"], content_type, data, user_id=caller.owner.user_id)
 
 
 def _refusal(scope: Scope, error: GatewayError) -> Answer:
@@ -126,6 +133,12 @@ def _refusal(scope: Scope, error: GatewayError) -> Answer:
     headers = [(name, b"application/json" if name == b"content-type" else value) for name, value in answer.headers]
     if error.status == 405:
         headers.append((b"allow", b"POST"))
+    if error.status == 401:
+        sent = dict(scope["headers"])
+        found = challenge(
+            scope.get("scheme", "http"), sent[b"host"].decode("latin1"), is_invalid=b"authorization" in sent
+        )
+        headers = [(name, found.encode() if name == b"www-authenticate" else value) for name, value in headers]
     return Answer(error.status, headers, orjson.dumps({"jsonrpc": "2.0", "id": None, "error": content}))
 
 
@@ -141,18 +154,23 @@ def _check_origin(scope: Scope, headers: dict[str, str]) -> None:
         raise Forbidden("Requests from this origin are not allowed.")
 
 
-def _authenticated(scope: Scope, headers: dict[str, str]) -> Principal:
-    """Return the user of the request's API key. Raises: `Unauthenticated`, `TooManyRequests`."""
+def _authenticated(scope: Scope, headers: dict[str, str]) -> Access:
+    """Return the user of the request's API key or OAuth token. Raises: `Unauthenticated`, `TooManyRequests`."""
     request = HttpRequest()
     request.META["HTTP_AUTHORIZATION"] = headers.get("authorization", "")
     try:
-        if key := bearer(request):
-            return limits.authenticate(_peer(scope), key)
+        token = bearer(request)
+        if token and token.startswith(OAUTH_PREFIX) and settings.MEMORY_GATEWAY_OAUTH:
+            resource = origin_of(scope.get("scheme", "http"), headers["host"]) + MCP
+            return limits.authenticate_token(_peer(scope), token, resource)
+        if token:
+            principal = limits.authenticate(_peer(scope), token)
+            return Access(principal, Actor.key(principal), SCOPES)
     except Unauthenticated:
         limits.count_anonymous(_peer(scope))
         raise
     limits.count_anonymous(_peer(scope))
-    raise Unauthenticated("This endpoint needs an API key. Send the header Authorization: Bearer uk_….")
+    raise Unauthenticated("This endpoint needs an API key or an OAuth token. Send the header Authorization: Bearer ….")
 
 
 def _peer(scope: Scope) -> str:

@@ -1,23 +1,67 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
+from urllib.parse import parse_qsl, urlsplit
 
 import httpx2
 import pytest
 import requests
+from mcp.client.auth import AuthorizationCodeResult, OAuthClientProvider
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
 
 from tests.forked import PROJECT
 from tests.server import RunningServer, running_server
 
+REDIRECT = "http://127.0.0.1:33418/callback"
 _Result = TypeVar("_Result")
 Talk = Callable[[Client], Awaitable[_Result]]
+
+
+class Storage:
+    """The tokens of a client, in memory."""
+
+    def __init__(self) -> None:
+        self.tokens: OAuthToken | None = None
+        self.client: OAuthClientInformationFull | None = None
+
+    async def get_tokens(self) -> OAuthToken | None:
+        return self.tokens
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        self.tokens = tokens
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        return self.client
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        self.client = client_info
+
+
+def approve(address: str, key: str, *, may_write: bool = True) -> str:
+    """Fill in the consent page as a browser does. Return the address to which it sends the browser."""
+    with requests.Session() as browser:
+        page = browser.get(address, timeout=60)
+        assert page.status_code == 200, page.text
+        form = {**parse_hidden(page.text), "key": key, "answer": "allow", **({"may_write": "on"} if may_write else {})}
+        answer = browser.post(address, form, headers={"Referer": address}, allow_redirects=False, timeout=60)
+    assert answer.status_code == 303, answer.text
+    return answer.headers["Location"]
+
+
+def parse_hidden(page: str) -> dict[str, str]:
+    return dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', page))
+
+
+def parameters_of(address: str) -> dict[str, str]:
+    return dict(parse_qsl(urlsplit(address).query))
 
 
 @dataclass(frozen=True)
@@ -43,6 +87,29 @@ class User:
                 transport = streamable_http_client(f"{self.server.url}/mcp", http_client=http_client)
                 async with Client(transport, mode=mode) as client:
                     return await use(client)
+
+        return asyncio.run(session())
+
+    def over_oauth(self, use: Talk[_Result], *, mode: str = "auto", may_write: bool = True) -> _Result:
+        """Call `use` with the official client, which knows only the URL; the user enters the key on the page."""
+        url = f"{self.server.url}/mcp"
+        answers: list[dict[str, str]] = []
+
+        async def open_page(address: str) -> None:
+            answers.append(parameters_of(await asyncio.to_thread(approve, address, self.key, may_write=may_write)))
+
+        async def answer() -> AuthorizationCodeResult:
+            found = answers.pop()
+            return AuthorizationCodeResult(code=found["code"], state=found["state"], iss=found["iss"])
+
+        async def session() -> _Result:
+            metadata = OAuthClientMetadata.model_validate({"redirect_uris": [REDIRECT], "client_name": "Python agent"})
+            login = OAuthClientProvider(url, metadata, Storage(), open_page, answer)
+            async with (
+                httpx2.AsyncClient(auth=login, timeout=60) as http_client,
+                Client(streamable_http_client(url, http_client=http_client), mode=mode) as client,
+            ):
+                return await use(client)
 
         return asyncio.run(session())
 

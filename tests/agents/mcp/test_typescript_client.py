@@ -7,10 +7,9 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from tests import node
 from tests.agents.mcp.conftest import User
@@ -20,38 +19,40 @@ NODE = Path(__file__).parent / "node"
 
 
 class TypeScriptClient:
-    """A connected client. It validates each answer against the tool's output schema, as its users' clients do."""
+    """A client. It validates each answer against the tool's output schema, as its users' clients do."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
-        self.listed = self._read()
 
     def call(self, name: str, **arguments: Any) -> dict[str, Any]:
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps({"name": name, "arguments": arguments}) + "\n")
-        self._process.stdin.flush()
-        answer = self._read()
+        answer = self.send(name=name, arguments=arguments)
         assert "thrown" not in answer, answer
         return answer
+
+    def send(self, **line: Any) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(line) + "\n")
+        self._process.stdin.flush()
+        return self.read()
 
     def details(self, name: str, **arguments: Any) -> dict[str, Any]:
         answer = self.call(name, **arguments)
         assert not answer.get("isError"), answer
         return dict(answer["structuredContent"])
 
-    def _read(self) -> dict[str, Any]:
+    def read(self) -> dict[str, Any]:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         assert line, f"the client ended: {self._process.wait()}"
         return dict(json.loads(line))
 
 
-@pytest.fixture
-def client(user: User) -> Iterator[TypeScriptClient]:
+@contextmanager
+def running(name: str, *arguments: str) -> Iterator[TypeScriptClient]:
     packages = node.installed(NODE)
-    script = packages / f"client-{os.getpid()}.mjs"  # Node searches modules next to the script
-    shutil.copy(NODE / "client.mjs", script)
-    command = ["node", str(script), f"{user.server.url}/mcp", user.key]
+    script = packages / f"{os.getpid()}-{name}"  # Node searches modules next to the script
+    shutil.copy(NODE / name, script)
+    command = ["node", str(script), *arguments]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
             yield TypeScriptClient(process)
@@ -60,9 +61,15 @@ def client(user: User) -> Iterator[TypeScriptClient]:
             script.unlink()
 
 
-def test_the_client_calls_every_tool_and_shows_every_refusal(client: TypeScriptClient, user: User) -> None:
-    assert "Call memory_recall before" in client.listed["instructions"]
-    assert [tool["name"] for tool in client.listed["tools"]] == TOOLS
+def test_the_client_calls_every_tool_and_shows_every_refusal(user: User) -> None:
+    with running("client.mjs", f"{user.server.url}/mcp", user.key) as client:
+        listed = client.read()
+        assert "Call memory_recall before" in listed["instructions"]
+        call_every_tool(client, listed, user)
+
+
+def call_every_tool(client: TypeScriptClient, listed: dict[str, Any], user: User) -> None:
+    assert [tool["name"] for tool in listed["tools"]] == TOOLS
     user.post("/resources", files={"file": ("note.txt", b"Payment within thirty days.", "text/plain")})
     memory_id = client.details("memory_store", text="爱丽丝对花生过敏")["id"]
     assert client.details("memory_update", memory_id=memory_id, importance=0.9)["action"] == "updated"

@@ -1,0 +1,295 @@
+"""OAuth 2.1 for `/mcp`: applications register themselves, users connect them, tokens act for one user.
+
+All tokens of one approval belong to a connection; a connection that ends is deleted with its tokens. Codes and tokens
+are stored as digests.
+"""
+
+import re
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from ipaddress import ip_address
+from typing import Final
+from urllib.parse import SplitResult, urlsplit
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, UUIDField
+from django.db.models.functions import Coalesce
+from django.utils import timezone
+
+from accounts.audit import Actor, record
+from accounts.models import AuditEvent, MemoryUser, OAuthClient, OAuthConnection, OAuthToken, Principal, UserKey
+from accounts.services import OAUTH_PREFIX, digest_of, is_live_key, record_use
+from core.errors import InvalidInput, NotFound, Unauthenticated
+from core.messages import Message as _
+
+READ: Final = "memories:read"
+WRITE: Final = "memories:write"
+SCOPES: Final = (READ, WRITE)
+Kind = OAuthToken.Kind
+CODE, ACCESS, REFRESH = Kind.CODE, Kind.ACCESS, Kind.REFRESH
+
+LIFETIMES: Final = {CODE: timedelta(minutes=5), ACCESS: timedelta(hours=1), REFRESH: timedelta(days=30)}
+_PREFIXES: Final = {CODE: "oac_", ACCESS: OAUTH_PREFIX, REFRESH: "ort_"}
+_TOKEN = re.compile(rf"{OAUTH_PREFIX}[A-Za-z0-9_-]{{43}}")
+UNUSED_LIFETIME: Final = timedelta(days=1)
+USED_LIFETIME: Final = timedelta(days=90)
+MAX_UNCONNECTED: Final = 1000
+"""Registered clients without a connection; beyond it those that expire first are deleted."""
+# Two processes of one application may refresh at once. The later one is refused, but the connection stays.
+REFRESH_RACE: Final = timedelta(minutes=1)
+MAX_REDIRECT_URIS = 10
+MAX_URI_CHARS = 1000
+INVALID_TOKEN = _(
+    "The token is unknown, expired or revoked, or is not for this address. Connect the application again."
+)
+INVALID_GRANT = _("The code or token is unknown, expired, revoked or already used. Connect the application again.")
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """The user for whom an access token acts, and its token scopes."""
+
+    principal: Principal
+    actor: Actor
+    scopes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IssuedTokens:
+    """An access token and the refresh token for the next one, in plaintext, which only the client may see."""
+
+    access: str = field(repr=False)
+    refresh: str = field(repr=False)
+    scopes: str
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """The token scopes that a user approved, and the parameters of the client's request."""
+
+    client_id: UUID
+    redirect_uri: str
+    code_challenge: str
+    resource: str
+    scopes: tuple[str, ...]
+
+
+def register(client_id: UUID, name: str, redirect_uris: Sequence[str]) -> OAuthClient:
+    """Store a client, which expires after a day unless a user connects it.
+
+    Raises: `InvalidInput` unless there are 1 to 10 addresses, each https, or http on loopback.
+    """
+    if not 0 < len(redirect_uris) <= MAX_REDIRECT_URIS:
+        raise InvalidInput.of_field("redirect_uris", _("must be 1 to %(number)s addresses", number=MAX_REDIRECT_URIS))
+    for uri in redirect_uris:
+        _check_redirect_uri(uri)
+    shown = "".join(character for character in name if character.isprintable()).strip()[:100]
+    expires_at = timezone.now() + UNUSED_LIFETIME
+    client = OAuthClient.objects.create(
+        pk=client_id, name=shown, redirect_uris=list(redirect_uris), expires_at=expires_at
+    )
+    unconnected = OAuthClient.objects.filter(connections__isnull=True).order_by("-expires_at", "-created_at")
+    if excess := list(unconnected.values_list("pk", flat=True)[MAX_UNCONNECTED:]):
+        OAuthClient.objects.filter(pk__in=excess, connections__isnull=True).delete()
+    return client
+
+
+def _check_redirect_uri(uri: str) -> None:
+    parts = urlsplit(uri)
+    is_allowed = parts.scheme == "https" or (parts.scheme == "http" and _is_loopback(parts))
+    if not is_allowed or not parts.hostname or parts.username is not None or parts.fragment or len(uri) > MAX_URI_CHARS:
+        raise InvalidInput.of_field(
+            "redirect_uris",
+            _(
+                "must be https addresses, or http addresses of this machine (127.0.0.1, [::1], localhost), without "
+                "user name and fragment, of at most %(number)s characters",
+                number=MAX_URI_CHARS,
+            ),
+        )
+
+
+def _is_loopback(parts: SplitResult) -> bool:
+    try:
+        return ip_address(parts.hostname or "").is_loopback
+    except ValueError:
+        return parts.hostname == "localhost"
+
+
+def find_client(client_id: str) -> OAuthClient | None:
+    try:
+        return OAuthClient.objects.filter(pk=UUID(client_id)).first()
+    except ValueError:
+        return None
+
+
+def is_registered(client: OAuthClient, uri: str) -> bool:
+    """Return True for a registered redirect address. On loopback the port may differ (RFC 8252)."""
+    return uri in client.redirect_uris or any(
+        _without_port(uri) == _without_port(known) for known in client.redirect_uris if _is_loopback_http(known)
+    )
+
+
+def _is_loopback_http(uri: str) -> bool:
+    parts = urlsplit(uri)
+    return parts.scheme == "http" and _is_loopback(parts)
+
+
+def _without_port(uri: str) -> tuple[str, ...]:
+    parts = urlsplit(uri)
+    return parts.scheme, parts.username or "", parts.hostname or "", parts.path, parts.query, parts.fragment
+
+
+def approve(approval: Approval, *, user_pk: UUID, key_id: UUID | None, actor: Actor) -> str:
+    """Connect a client to a user and return the code, which the client redeems within five minutes.
+
+    `key_id` is the API key that approved it, None for an operator. Raises: `NotFound` if the client or the user was
+    deleted meanwhile.
+    """
+    with transaction.atomic():
+        client = OAuthClient.objects.select_for_update().filter(pk=approval.client_id).first()
+        user = MemoryUser.objects.filter(pk=user_pk).first()
+        if client is None or user is None:
+            raise NotFound(_("The application or the user no longer exists. Connect the application again."))
+        client.expires_at = timezone.now() + USED_LIFETIME
+        client.save(update_fields=["expires_at"])
+        connection = OAuthConnection.objects.create(
+            client=client,
+            user=user,
+            key_id=key_id,
+            scopes=" ".join(approval.scopes),
+            resource=approval.resource,
+            redirect_uri=approval.redirect_uri,
+            code_challenge=approval.code_challenge,
+        )
+        detail = {"application": client.name, "host": connection.host}
+        _record(actor, "connection.approve", connection, {**detail, "scopes": connection.scopes})
+        return _issue(connection, CODE, connection.scopes)
+
+
+def find(kind: Kind, plaintext: str) -> OAuthToken | None:
+    """Return a live code or refresh token. A used one ends its connection: it was copied (RFC 9700)."""
+    found = OAuthToken.objects.filter(kind=kind, digest=digest_of(plaintext)).select_related("connection")
+    token = found.first()
+    if token is not None and token.used_at is not None:
+        _end_if_copied(token, token.used_at)
+    return found.filter(is_live_token(), used_at__isnull=True).first()
+
+
+def redeem(kind: Kind, plaintext: str, scopes: str = "") -> IssuedTokens:
+    """Exchange a code or refresh token, once, for new tokens. `scopes` may narrow those of the access token.
+
+    Raises: `Unauthenticated`.
+    """
+    token = find(kind, plaintext)
+    if token is None:
+        raise Unauthenticated(INVALID_GRANT)
+    now = timezone.now()
+    with transaction.atomic():
+        connection = OAuthConnection.objects.select_for_update().filter(pk=token.connection_id).first()
+        if connection is None:
+            raise Unauthenticated(INVALID_GRANT)
+        if OAuthToken.objects.filter(pk=token.pk, used_at__isnull=True).update(used_at=now):
+            OAuthClient.objects.filter(pk=connection.client_id).update(expires_at=now + USED_LIFETIME)
+            granted = scopes or connection.scopes
+            access, refresh = _issue(connection, ACCESS, granted), _issue(connection, REFRESH, connection.scopes)
+            return IssuedTokens(access, refresh, granted)
+    _end_if_copied(token, now)
+    raise Unauthenticated(INVALID_GRANT)
+
+
+def _end_if_copied(token: OAuthToken, used_at: datetime) -> None:
+    """End the connection of a code or token that is used again, but for refreshes that overlap."""
+    if token.kind == CODE or used_at < timezone.now() - REFRESH_RACE:
+        revoke(token.connection_id, actor=Actor.system("oauth"), reason="reuse")
+
+
+def authenticate(plaintext: str, resource: str) -> Access:
+    """Return the user and token scopes of an access token that was issued for `resource`.
+
+    Raises: `Unauthenticated`, with the same message in all cases.
+    """
+    token = None
+    if _TOKEN.fullmatch(plaintext):
+        live = OAuthToken.objects.filter(is_live_token(), kind=ACCESS, digest=digest_of(plaintext))
+        token = live.filter(connection__resource=resource).select_related("connection__user").first()
+    if token is None:
+        raise Unauthenticated(INVALID_TOKEN)
+    record_use(OAuthConnection.objects.filter(pk=token.connection_id))
+    user = token.connection.user
+    principal = Principal(user.pk, user.user_id, token.connection_id)
+    return Access(principal, _actor(token.connection_id), tuple(token.scopes.split()))
+
+
+def revoke(connection_id: UUID, *, actor: Actor, user_pk: UUID | None = None, reason: str = "") -> None:
+    """End a connection at once, with all its tokens; with `user_pk`, only one of this user.
+
+    Raises: `NotFound` with `user_pk`. Without it, repeating the call has no effect.
+    """
+    with transaction.atomic():
+        rows = OAuthConnection.objects.select_for_update(of=("self",)).select_related("client", "user")
+        connection = rows.filter(pk=connection_id, **({"user": user_pk} if user_pk else {})).first()
+        if connection is not None:
+            detail = {"application": connection.client.name, **({"reason": reason} if reason else {})}
+            _record(actor, "connection.revoke", connection, detail)
+            connection.delete()
+        elif user_pk:
+            raise NotFound(_("There is no such connection."))
+
+
+def revoke_by_token(plaintext: str, client_id: str | None) -> None:
+    """End the connection of a token (RFC 7009). Nothing happens for an unknown one, or one of another client."""
+    token = OAuthToken.objects.filter(digest=digest_of(plaintext)).select_related("connection").first()
+    if token is not None and client_id in {None, str(token.connection.client_id)}:
+        revoke(token.connection_id, actor=_actor(token.connection_id))
+
+
+def connections_of(user_pk: UUID) -> QuerySet[OAuthConnection]:
+    """Return the live connections of a user, newest first."""
+    is_usable = Exists(OAuthToken.objects.filter(connection=OuterRef("pk"), expires_at__gt=timezone.now()))
+    rows = OAuthConnection.objects.filter(_is_live(), is_usable, user=user_pk)
+    return rows.select_related("client", "key").order_by("-created_at")
+
+
+def forget_old(now: datetime) -> None:
+    """Delete expired tokens, connections that have ended, and clients without a connection that have expired."""
+    OAuthToken.objects.filter(expires_at__lte=now).delete()
+    OAuthConnection.objects.filter(Q(tokens__isnull=True) | ~Q(_is_live())).delete()
+    OAuthClient.objects.filter(expires_at__lte=now, connections__isnull=True).delete()
+
+
+def is_live_token() -> Q:
+    """Return the condition that a code or token has not expired and its connection is live."""
+    return Q(expires_at__gt=timezone.now()) & Q(_is_live("connection__"))
+
+
+def _is_live(prefix: str = "") -> Exists:
+    """Return the condition of a live connection: its API key is live, or without one any key of its user."""
+    key = Coalesce(OuterRef(f"{prefix}key"), F("pk"), output_field=UUIDField())
+    return Exists(UserKey.objects.filter(is_live_key(), user=OuterRef(f"{prefix}user"), pk=key))
+
+
+def _issue(connection: OAuthConnection, kind: Kind, scopes: str) -> str:
+    plaintext = f"{_PREFIXES[kind]}{secrets.token_urlsafe(32)}"
+    expires_at = timezone.now() + LIFETIMES[kind]
+    OAuthToken.objects.create(
+        connection=connection, kind=kind, digest=digest_of(plaintext), scopes=scopes, expires_at=expires_at
+    )
+    return plaintext
+
+
+def _actor(connection_id: UUID) -> Actor:
+    return Actor(AuditEvent.ActorKind.TOKEN, str(connection_id))
+
+
+def _record(actor: Actor, action: str, connection: OAuthConnection, detail: dict[str, str]) -> None:
+    record(
+        actor,
+        action,
+        subject_type="connection",
+        subject_id=str(connection.pk),
+        user_id=connection.user.user_id,
+        detail=detail,
+    )

@@ -1,0 +1,1 @@
+"""The OAuth endpoints for `/mcp`. `accounts.oauth` has the rules."""
