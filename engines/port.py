@@ -12,12 +12,13 @@ from functools import wraps
 from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar
 from uuid import UUID
 
+from core import tracing
 from core.database_errors import database_errors
 from core.errors import GatewayError, Unreadable
 from core.messages import Message as _
-from core.metrics import ENGINE_CALLS, ENGINE_SECONDS
+from core.metrics import count_engine_call
 from core.url_policy import AddressPolicy, BadAddress, file_path, is_file
-from store.models import Memory, Session
+from store.models import Memory, PendingDeletion, Session
 from store.storage import Draft
 from store.types import (
     ContentItem,
@@ -90,7 +91,10 @@ class Engine(Protocol):
         """Answer several queries of one user together, in their order."""
 
     def delete(self, owner: Owner, session_id: str) -> None:
-        """Delete a session permanently, as far as the engine can. Later writes to it are refused."""
+        """Delete a session permanently, as far as the engine can. Later writes to it are refused.
+
+        What an external engine has to delete itself is recorded as pending (`store.external.deletions`).
+        """
 
     def list(self, owner: Owner, request: ListRequest) -> ListPage:
         """Return the owner's active memories, newest first."""
@@ -138,6 +142,13 @@ class ExternalEngine(Engine, Protocol):
 
     def recover(self, owner: Owner, session: Session) -> int:
         """Copy the memories of a session whose flush ended without any; return how many it has."""
+
+    def carry_out(self, deletions: Sequence[PendingDeletion]) -> int:
+        """Delete permanently what the rows name: memories of one owner, or one session or agent.
+
+        Return the number of entries that the engine counts. A repeated call is harmless. Raises: `EngineUnavailable`,
+        also while the engine is making memories of the session, and `EngineRefused`.
+        """
 
     def stage(self, owner: Owner, staging: Session, messages: Sequence[Message], waiting: Sequence[Message]) -> None:
         """Add and flush `messages` in a staging session, then add `waiting`, which stay buffered.
@@ -219,7 +230,7 @@ def engine_call(method: Callable[Concatenate[_Engine, _P], _R]) -> Callable[Conc
     def measured(self: _Engine, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
         started_at, outcome = time.perf_counter(), "ok"
         try:
-            with database_errors():
+            with tracing.span(f"{self.label} {call}"), database_errors():
                 return method(self, *args, **kwargs)
         except GatewayError as error:
             outcome = error.code
@@ -228,7 +239,6 @@ def engine_call(method: Callable[Concatenate[_Engine, _P], _R]) -> Callable[Conc
             outcome = "error"
             raise
         finally:
-            ENGINE_CALLS.labels(self.label, call, outcome).inc()
-            ENGINE_SECONDS.labels(self.label, call).observe(time.perf_counter() - started_at)
+            count_engine_call(self.label, call, outcome, time.perf_counter() - started_at)
 
     return measured

@@ -25,10 +25,11 @@ from core.errors import EngineError, NotFound
 from core.messages import Message as _
 from core.times import isoformat
 from engines.port import Engine
-from engines.registry import get_engine
-from operations import compaction, files, tables
+from engines.registry import external_engine, get_engine
+from operations import compaction, engine_deletion, files, tables
 from operations.commands import Report, no_report
 from operations.models import Job
+from store.external import deletions
 from store.external import sessions as external_sessions
 from store.index import keyword
 from store.models import IS_JOURNAL_ENTRY, Memory, Session
@@ -44,6 +45,8 @@ ERASED = "user.erase"
 # The prefix of the id of a user who is being erased; no valid user id begins with it.
 _ERASED_PREFIX = "!"
 _LOGS = _("The request log contains the user id and paths until it is rotated.")
+_ENGINE_SECONDS = 20.0
+"""How long an erasure waits for the external engine; the worker sends the rest."""
 _UPSTREAM = _("EverOS cannot delete data and keeps the data listed in `upstream`. No user of this gateway can read it.")
 _BACKUPS = _("Backups and archives that were made before still contain the user's data.")
 
@@ -89,6 +92,10 @@ def erase(
             if not error.is_permanent:  # a permanent refusal goes into the receipt
                 raise
     tables.remove_rows(user, on_batch=on_batch)
+    in_engine = None
+    if deletions.is_enabled() and (external := external_engine()):
+        engine_deletion.delete_of_user(user.pk, _ENGINE_SECONDS, external)
+        in_engine = deletions.counts(user.pk)
     stored = files.remove_all(user)
     _finish(user, event)
     stored += files.remove_all(user)  # files written meanwhile; from now on no writes are accepted
@@ -103,9 +110,25 @@ def erase(
         "by": {"kind": event.actor_kind, "name": event.actor},
         "removed": dict(removed),
         "files": {"count": len(stored), "bytes": sum(stored)},
-        "upstream": upstream,
-        "residue": [*([_UPSTREAM] if upstream else []), *residue, _LOGS, _BACKUPS],
+        "upstream": upstream and {**upstream, "deletions": in_engine},
+        "residue": [*(_left_upstream(in_engine) if upstream else []), *residue, _LOGS, _BACKUPS],
     }
+
+
+def _left_upstream(in_engine: Mapping[str, int] | None) -> list[str]:
+    """Return sentences about the copies in EverOS. `in_engine` are the counts of deletions there, if it can delete."""
+    if in_engine is None:
+        return [_UPSTREAM]
+    accepted = _(
+        "Accepted by EverOS: %(accepted)s deletions of %(entries)s entries. A profile, which belongs to no session, "
+        "stays there.",
+        **in_engine,
+    )
+    pending = _(
+        "EverOS has not accepted %(pending)s deletions yet. The gateway keeps their ids and repeats them.", **in_engine
+    )
+    said: list[str] = [accepted if in_engine["accepted"] else _UPSTREAM]
+    return [*said, pending] if in_engine["pending"] else said
 
 
 def find(user_id: str) -> UUID:
@@ -157,6 +180,7 @@ def _begin(user_pk: UUID, actor: Actor) -> tuple[MemoryUser, AuditEvent]:
             user.user_id = event.user_id
             return user, event
         detail = {"removed": tables.counts(user), "upstream": _data_in_everos(user)}
+        deletions.queue_user(user.pk, user.user_id)
         name = {"subject_type": "user", "subject_id": str(user_pk), "user_id": user.user_id}
         record(actor, BEGUN, **name, detail=detail)
         keys = [*user.keys.values_list("pk", flat=True), *user.rpc_tokens.values_list("pk", flat=True), user.pk]
@@ -199,6 +223,7 @@ def _finish(user: MemoryUser, event: AuditEvent) -> None:
         if MemoryUser.objects.select_for_update().filter(pk=user.pk).first() is None:
             return  # another process has finished it
         tables.remove_rows(user)
+        deletions.forget_accepted(timezone.now(), user.pk)
         _mentioning(Job.objects.all(), ("params", "result"), user).delete()
         tables.remove_user(user, until_event=event.pk)
         for other in _mentioning(AuditEvent.objects.all(), ("detail",), user).iterator():

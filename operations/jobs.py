@@ -163,10 +163,10 @@ def run_next(
     return None
 
 
-def run_now(job: Job) -> Job:
-    """Run a small job in this process; return it when it has ended."""
+def run_now(job: Job, *, should_end: Callable[[], bool] = lambda: False) -> Job:
+    """Run a job in this process; return it when it has ended, or when another process has it."""
     holder = new_holder()
-    return _execute(get(job.pk), holder, lambda: False) if _claim(job, holder, timezone.now()) else get(job.pk)
+    return _execute(get(job.pk), holder, should_end) if _claim(job, holder, timezone.now()) else get(job.pk)
 
 
 def delete_old(now: datetime) -> int:

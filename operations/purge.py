@@ -34,7 +34,7 @@ from operations.moves.messages import clear_source_messages
 from resources.models import IN_TRASH, NOT_PURGED, Attachment, Resource
 from resources.services import deletion
 from store import derived_memories
-from store.external import staging
+from store.external import deletions, staging
 from store.index import keyword
 from store.models import DeliveryState, Memory, Session, owned_by
 from store.types import Owner
@@ -164,6 +164,7 @@ def _owner(tombstone: Tombstone) -> Owner:
 
 def _purge_memory(owner: Owner, row: Memory) -> None:
     """Replace a memory by a row without text; remove derived memories and the text of its source messages."""
+    deletions.queue_memory(owner, row)
     derived_memories.purge(owner, row.memory_id)
     clear_source_messages(owner, row)
     if row.is_indexed:

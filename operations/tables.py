@@ -13,9 +13,9 @@ from uuid import UUID
 
 from django.db.models import Model, QuerySet
 
-from accounts.models import AuditEvent, IdempotencyKey, MemoryUser, RpcToken, UserKey
+from accounts.models import AuditEvent, IdempotencyKey, MemoryUser, OAuthConnection, OAuthToken, RpcToken, UserKey
 from core.errors import InvalidInput
-from memories.models import Override, OverrideRevision, Tombstone
+from memories.models import LoggedSearch, Override, OverrideRevision, Tombstone
 from operations.models import UnmatchedDecision
 from profiles.models import ProfileMemory, ProfileRevision
 from resources.models import Attachment, Resource
@@ -177,8 +177,11 @@ LOCAL: tuple[Table, ...] = (
     Table(name="vector_pages", model=VectorPage),
     Table(name="pending_extractions", model=PendingExtraction),
     Table(name="rpc_tokens", model=RpcToken),
+    Table(name="oauth_tokens", model=OAuthToken, user="connection__user"),
+    Table(name="oauth_connections", model=OAuthConnection),
     Table(name="idempotency_keys", model=IdempotencyKey),
     Table(name="unmatched_decisions", model=UnmatchedDecision),
+    Table(name="logged_searches", model=LoggedSearch),
     Table(name="webhook_deliveries", model=WebhookDelivery),
     Table(name="webhooks", model=Webhook),
 )

@@ -7,12 +7,13 @@ from typing import Final
 
 from django.db import DatabaseError, connection
 
-from accounts import idempotency
+from accounts import idempotency, oauth
 from accounts.audit import Actor
 from core import database_errors
 from core.tasks import Round, periodic
 from engines.registry import get_engine
-from operations import bulk, erase, jobs, operator_jobs, orphans, purge
+from memories.services import search_log
+from operations import bulk, engine_deletion, erase, import_from, jobs, operator_jobs, orphans, purge
 from operations.delivery_retry import DeliveryRetry
 from resources.services import storage_binding
 from resources.tasks import MAINTENANCE
@@ -23,7 +24,7 @@ from webhooks.services import delivery as webhook_delivery
 CLEAN_UP_EVERY: Final = timedelta(minutes=10)
 PURGES_PER_RUN: Final = 50
 INDEXED_BATCHES: Final = 4
-HANDLERS: Final = (bulk, operator_jobs)
+HANDLERS: Final = (bulk, import_from, operator_jobs)
 """The modules that add their kinds of jobs to `jobs.KINDS` when they are imported."""
 
 
@@ -34,13 +35,15 @@ _SHOWN_CHARS = 500
 
 @periodic("clean_up", every=CLEAN_UP_EVERY, series=MAINTENANCE)
 def clean_up(run: Round) -> int:
-    """Finish erasures; remove what is old or has no row: keys, jobs, deliveries, archives, files. Count the files."""
+    """Finish erasures; remove what is old or has no row. Return the number of removed files."""
     now = run.clock()
     idempotency.forget_old(now)
     may_purge = purge.may_purge(now)
     if may_purge:
+        oauth.forget_old(now)
         jobs.delete_old(now)
         webhook_delivery.delete_old(now)
+        search_log.delete_old(now)
     if not storage_binding.may_remove_files():
         return 0
     for user_pk in erase.unfinished(begun_before=now - CLEAN_UP_EVERY):
@@ -89,6 +92,7 @@ def check_integrity(_run: Round) -> None:
 
 
 periodic("retry_deliveries")(DeliveryRetry())
+periodic("delete_in_engine")(engine_deletion.delete_in_engine)
 
 
 def _damage() -> str:

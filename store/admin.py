@@ -11,6 +11,7 @@ from store.models import (
     IndexVersion,
     LeftUpstream,
     Memory,
+    PendingDeletion,
     PendingEmbedding,
     PendingExtraction,
     Session,
@@ -118,3 +119,10 @@ class LeftUpstreamAdmin(ReadOnlyAdmin):
     list_display = ("digest", "noted_at")
     list_filter = ("noted_at",)
     search_fields = ("digest__exact",)
+
+
+@admin.register(PendingDeletion)
+class PendingDeletionAdmin(ReadOnlyAdmin):
+    list_display = ("owner_id", "app_id", "project_id", "engine_session_id", "memory_id", "attempts", "retry_at")
+    list_filter = ("is_agent", ("accepted_at", admin.EmptyFieldListFilter))
+    search_fields = ("owner_id__exact", "engine_session_id__exact", "memory_id__exact")

@@ -307,6 +307,50 @@ class LeftUpstream(models.Model):
         return self.digest
 
 
+class PendingDeletion(models.Model):
+    """Data that an external engine has to delete: ids only, because the rows that named it are removed.
+
+    `owner_id` is a user of the engine at `base_url`, or an agent (`is_agent`). The row names a memory, or all that the
+    owner has in a session; of an agent without a session, everything. `user_key` is of the user, who may be erased.
+    """
+
+    base_url = models.CharField(_("base URL"), max_length=500)
+    user_key = models.UUIDField(_("user key"), db_index=True)
+    app_id = models.CharField(_("app ID"), max_length=64)
+    project_id = models.CharField(_("project ID"), max_length=64)
+    owner_id = models.CharField(_("owner ID"), max_length=128)
+    is_agent = models.BooleanField(_("is agent"), default=False)
+    engine_session_id = models.CharField(_("engine session ID"), max_length=128, blank=True)
+    memory_id = models.CharField(_("memory ID"), max_length=256, blank=True)
+    queued_at = models.DateTimeField(_("queued at"))
+    attempts = models.IntegerField(_("attempts"), default=0)
+    retry_at = models.DateTimeField(_("retry at"))
+    accepted_at = models.DateTimeField(_("accepted at"), null=True, help_text=_("When the engine accepted it."))
+    accepted_count = models.IntegerField(_("accepted count"), default=0, help_text=_("As the engine counts."))
+
+    class Meta:
+        verbose_name = _("pending deletion")
+        verbose_name_plural = _("pending deletions")
+        ordering = ("id",)
+        constraints = [
+            models.UniqueConstraint(
+                fields=["base_url", "owner_id", "app_id", "project_id", "engine_session_id", "memory_id"],
+                name="pending_deletion_once",
+            ),
+            # A user's name alone would also mean a later user of the same name.
+            models.CheckConstraint(
+                condition=Q(is_agent=True) | ~Q(engine_session_id="") | ~Q(memory_id=""),
+                name="pending_deletion_not_of_all",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["retry_at"], condition=Q(accepted_at__isnull=True), name="pending_deletion_due"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.owner_id} {self.engine_session_id} {self.memory_id}"
+
+
 class IndexStatistics(Owned):
     """The size of the keyword index of one user and scope. BM25 uses no other user's text."""
 

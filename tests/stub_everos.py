@@ -1,7 +1,8 @@
 """A stand-in for EverOS, by the rules measured on EverOS 1.5.1.
 
 Message ids are made of session, timestamp and position; every `sender_id` of role user gets an episode; anybody who
-names a session reads its raw buffer; filters know five fields.
+names a session reads its raw buffer; filters know five fields. `delete` and `delete_by_ids` follow the release notes of
+1.6, which could not be tried.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ class Store:
         self.profiles: list[dict[str, Any]] = []
         self.agent_cases: list[dict[str, Any]] = []
         self.agent_skills: list[dict[str, Any]] = []
+        self.busy: set[str] = set()
         self.dropped = 0
         self.loses_next_flush = False
         self.counter = 0
@@ -113,9 +115,45 @@ class Store:
         found = rows[(page - 1) * size : page * size]
         return {**{key: [] for key in _LISTS[:4]}, name: found, "total_count": len(rows), "count": len(found)}
 
+    def delete(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Delete what a user or agent has, in one session if given. Nothing of a session that is being memorized."""
+        filters = {key: body[key] for key in ("user_id", "agent_id", "session_id") if key in body}
+        if not filters or {"user_id", "agent_id"} <= filters.keys():
+            raise Refused(422, "INVALID_INPUT", "one owner, a session, or both")
+        with self.lock:
+            if self.busy & ({body["session_id"]} if "session_id" in body else self.busy):
+                raise Refused(503, "SESSION_BUSY", "the session is being memorized")
+            count = sum(self._remove(name, {**filters, **_scope(body)}) for name in _LISTS[:4])
+            return {"filters": list(filters), "count": count + self._remove_messages(filters, body)}
+
+    def delete_by_ids(self, body: dict[str, Any]) -> dict[str, Any]:
+        ids = body["memory_ids"]
+        if body["memory_type"] != "episode" or not 1 <= len(ids) <= 50:
+            raise Refused(422, "INVALID_INPUT", "1 to 50 ids of episodes")
+        owner = {"user_id": body["user_id"]} if "user_id" in body else {}
+        with self.lock:
+            return {"deleted": sum(self._remove("episodes", {"id": one, **owner, **_scope(body)}) for one in set(ids))}
+
+    def _remove(self, name: str, wanted: Mapping[str, Any]) -> int:
+        rows = getattr(self, name)
+        kept = [row for row in rows if any(row.get(key) != value for key, value in wanted.items())]
+        setattr(self, name, kept)
+        return len(rows) - len(kept)
+
+    def _remove_messages(self, filters: Mapping[str, Any], body: Mapping[str, Any]) -> int:
+        count = 0
+        owner = filters.get("user_id", filters.get("agent_id"))
+        for place, messages in self.buffers.items():
+            if place[:2] == tuple(_scope(body).values()) and filters.get("session_id", place[2]) == place[2]:
+                kept = {key: one for key, one in messages.items() if owner not in {None, one["sender_id"]}}
+                count += len(messages) - len(kept)
+                messages.clear()
+                messages.update(kept)
+        return count
+
     def _rows(self, name: str, body: dict[str, Any]) -> Iterator[dict[str, Any]]:
         owner = {key: body[key] for key in ("user_id", "agent_id") if key in body}
-        scope = {"app_id": body.get("app_id", "default"), "project_id": body.get("project_id", "default")}
+        scope = _scope(body)
         for row in getattr(self, name):
             if all(row.get(key) == value for key, value in {**owner, **scope}.items()) and _matches(
                 row, body.get("filters") or {}
@@ -177,6 +215,10 @@ class Store:
 
 def _place(body: Mapping[str, Any]) -> tuple[str, str, str]:
     return body.get("app_id", "default"), body.get("project_id", "default"), body["session_id"]
+
+
+def _scope(body: Mapping[str, Any]) -> dict[str, str]:
+    return {"app_id": body.get("app_id", "default"), "project_id": body.get("project_id", "default")}
 
 
 def _iso(milliseconds: int) -> str:

@@ -151,9 +151,16 @@ class StubUpstream:
         if name in self.tasks:
             states = self.tasks[name]
             return states.pop(0) if len(states) > 1 else states[0]
-        if name not in {"add", "flush", "search", "get"}:
+        if name == "openapi.json":
+            return {"openapi": "3.1.0", "paths": {f"/api/v2/memory/{call}": {} for call in self._deletions()}}
+        if name not in {"add", "flush", "search", "get", *self._deletions()}:
             raise Refused(404, "NOT_FOUND", "Not Found")
         return getattr(self.store, name)(body)
+
+    def _deletions(self) -> set[str]:
+        """The calls that EverOS has since 1.6."""
+        numbers = (self.version or "1.0").split(".")[:2]
+        return {"delete", "delete_by_ids"} if tuple(map(int, numbers)) >= (1, 6) else set()
 
     def _health(self) -> dict[str, Any]:
         if self.version is None:
@@ -230,7 +237,7 @@ class _Handler(BaseHTTPRequestHandler):
         except Refused as refusal:
             error = {"code": refusal.code, "message": refusal.message, "path": self.path}
             return refusal.status, {"request_id": uuid4().hex, "error": error}
-        return 200, data if name == "health" else {"request_id": uuid4().hex, "data": data}
+        return 200, data if name in {"health", "openapi.json"} else {"request_id": uuid4().hex, "data": data}
 
     def _send(self, status: int, data: Any, fault: Fault) -> None:
         if fault.size_bytes or fault.bomb_bytes:

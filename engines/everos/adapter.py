@@ -14,6 +14,7 @@ from django.utils import timezone
 from core.concurrency import Bulkhead, run_bounded, search_lock
 from core.database_errors import database_errors
 from core.errors import EngineError, EngineRefused, EngineUnavailable, OutcomeUnknown
+from core.http_client import Deadline
 from core.messages import Message as _
 from engines.everos import flush as everos_flush
 from engines.everos import mirror
@@ -23,11 +24,11 @@ from engines.everos.client.client import AddAnswer, Client
 from engines.everos.client.queries import Payload
 from engines.port import AddResult, FlushResult, Health, engine_call, require_allowed_file
 from store import sessions, storage
-from store.external import journal
+from store.external import deletions, journal
 from store.external import sessions as external_sessions
 from store.external.engine_ids import AgentNames
 from store.external.journal import Batch
-from store.models import Memory, Session
+from store.models import Memory, PendingDeletion, Session
 from store.table import MemoryTable
 from store.types import Message, Owner, SearchRequest, SearchResult
 
@@ -57,11 +58,13 @@ class EverOSEngine(MemoryTable):
         client: Client,
         *,
         batch_size: int = 50,
+        may_delete: bool = False,
         clock: Callable[[], datetime] = timezone.now,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._client = client
         self._batch_size = batch_size
+        self._may_delete = may_delete
         self._clock = clock
         self._sleep = sleep
         self._writers = Bulkhead(1)
@@ -118,15 +121,30 @@ class EverOSEngine(MemoryTable):
     def delete(self, owner: Owner, session_id: str) -> None:
         """Delete our copy of a session and hide it permanently.
 
-        EverOS cannot delete (`capabilities()["delete"]` is False) and keeps its own copy.
+        EverOS keeps its own copy until `carry_out`, forever if it cannot delete or the settings do not allow it.
         """
         with transaction.atomic():
             session = sessions.mark_deleted(owner, session_id, self._clock())
+            is_queued = deletions.queue_session(owner, session)
             memories = Memory.objects.filter(session=session)
             while indexed := list(memories.filter(is_indexed=True).order_by("pk")[:_ROWS_AT_ONCE]):
                 storage.remove(owner, indexed)
             memories.delete()
-        logger.info("EverOS cannot delete data and keeps a deleted session")
+        if not is_queued:
+            logger.info("EverOS keeps its copy of a deleted session, if it has one")
+
+    @database_errors()
+    def carry_out(self, deletions: Sequence[PendingDeletion]) -> int:
+        first = deletions[0]
+        client = self._client.of(first.user_key)
+        owner = {("agent_id" if first.is_agent else "user_id"): first.owner_id}
+        scope = {"app_id": first.app_id, "project_id": first.project_id}
+        if first.memory_id:
+            ids = [row.memory_id for row in deletions]
+            episodes = {"memory_type": "episode", "memory_ids": ids}
+            return client.delete_by_ids({**scope, **owner, **episodes}, client.deadline())
+        session = {"session_id": first.engine_session_id} if first.engine_session_id else {}
+        return client.delete({**scope, **owner, **session}, client.deadline())
 
     @database_errors()
     def stage(self, owner: Owner, staging: Session, messages: Sequence[Message], waiting: Sequence[Message]) -> None:
@@ -191,15 +209,24 @@ class EverOSEngine(MemoryTable):
         if self._capabilities is None or now >= self._capabilities[0]:
             found = dict.fromkeys(_CAPABILITIES, False)
             try:
-                answer, _data = self._client.health(self._client.deadline(_HEALTH_SECONDS))
+                deadline = self._client.deadline(_HEALTH_SECONDS)
+                answer, _data = self._client.health(deadline)
             except EngineError:
                 pass
             else:
                 has_vectors, has_llm = answer.can("embed"), answer.can("llm")
                 found |= {"keyword": True, "hybrid": True, "vector": has_vectors, "llm": has_llm}
                 found["agentic"] = has_vectors and has_llm and answer.can("rerank")
+                found["delete"] = self._may_delete and self._can_delete(deadline)
             self._capabilities = (now + _CAPABILITIES_TIME, found)
         return self._capabilities[1]
+
+    def _can_delete(self, deadline: Deadline) -> bool:
+        try:
+            return self._client.can_delete(deadline)
+        except EngineError as error:
+            logger.warning("EverOS: cannot read its OpenAPI document: %s", error.detail)
+            return False
 
     def _client_of(self, owner: Owner) -> Client:
         return self._client.of(owner.user_pk)

@@ -12,7 +12,7 @@ from operations.moves.messages import engine_texts, has_purged, resource_of
 from operations.moves.replacement import Changed, Moved, OnMoved, replace
 from resources.models import NOT_PURGED, Resource
 from resources.services.ingestion import message_of
-from store.external import journal, sessions
+from store.external import deletions, journal, sessions
 from store.external.staging import fresh_engine_id
 from store.models import DeliveryState, Memory, Session
 from store.types import Message
@@ -34,8 +34,9 @@ def move(session: Session, on_moved: OnMoved) -> Moved:
         memories = [row for row in current if not row.delivery_state]
         entries = [row for row in current if row.delivery_state and journal.has_text(row)]
         stay = _not_replayed(current, replays)
+        deletions.queue_session(session.owner, locked)
         moved = replace(session.owner, locked, memories, replays, stay=stay, journal=entries)
-        sessions.note_left_session(locked)  # EverOS still has its data under the old id
+        sessions.note_left_session(locked)  # EverOS may still have its data under the old id
         locked.engine_session_id = fresh_engine_id(locked)
         if locked.searchable_at is None:
             locked.flushed_at = None

@@ -1,8 +1,8 @@
 """Re-ingest a session into EverOS, hidden until it is complete.
 
 Messages are sent for a staging session: it is marked as deleted, so no search or list returns its memories, and has a
-unique engine id. One transaction then moves its memories to the real session. EverOS cannot delete: the session's
-former copy stays there under an id that no session uses.
+unique engine id. One transaction then moves its memories to the real session. What EverOS holds of a discarded staging
+session stays there under an id that no session uses, unless EverOS can delete it (`store.external.deletions`).
 """
 
 import secrets
@@ -11,7 +11,7 @@ from datetime import datetime
 
 from django.db.models import QuerySet
 
-from store.external import journal, sessions
+from store.external import deletions, journal, sessions
 from store.external.engine_ids import with_mark
 from store.models import Memory, Session, owner_columns
 from store.types import Message, Owner
@@ -49,6 +49,7 @@ def has_other_messages(staging: Session, messages: Collection[Message]) -> bool:
 def discard(staging: Session) -> None:
     """Delete the staging session, and record what EverOS still holds of it."""
     sessions.note_left_session(staging)
+    deletions.queue_session(staging.owner, staging)
     _remove(staging)
 
 

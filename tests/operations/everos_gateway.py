@@ -10,12 +10,13 @@ from tests.resources.people import RemotePerson
 from tests.server import RunningServer, running_server
 
 
-def gateway(tmp_path: Path, url: str) -> contextlib.AbstractContextManager[RunningServer]:
+def gateway(tmp_path: Path, url: str, **settings: str) -> contextlib.AbstractContextManager[RunningServer]:
     return running_server(
         tmp_path,
         MEMORY_GATEWAY_BACKEND_BASE_URL=url,
         MEMORY_GATEWAY_BACKEND_TIMEOUT_SECONDS="20",
         MEMORY_GATEWAY_BACKEND_RETRY_DELAY_SECONDS="0.05",
+        **settings,
     )
 
 

@@ -9,12 +9,15 @@ from operations.tables import ALL
 
 OUR_APPS = ("accounts", "store", "resources", "memories", "profiles", "operations", "agents", "console", "webhooks")
 OTHER_TABLES: dict[str, str] = {
+    "accounts.OAuthClient": "applications, which name no user",
     "accounts.SignInThrottle": "addresses, and digests of operators' names",
     "store.EmbeddingSpace": "one row for each model",
     "store.HourCount": "counts that database triggers update when rows are removed",
     "store.IndexVersion": "one row for all",
     "store.LeftUpstream": "digests of user ids, which keep new users from the data that an upstream has of erased ones",
+    "store.PendingDeletion": "ids that EverOS has to delete, needed after the user's rows are gone",
     "store.SessionCount": "as HourCount",
+    "memories.SearchCount": "counts of all users together, by hour and duration",
     "operations.Job": "names users in its parameters; `operations.erase` removes such jobs",
     "operations.JobStep": "removed with its job",
     "operations.Lease": "processes",

@@ -211,7 +211,9 @@ def test_every_app_has_its_tasks_registered() -> None:
         "extract": ["extract"],
         "maintenance": ["reconcile", "clean_up", "purge_trash", "index_words"],
         "retry_deliveries": ["retry_deliveries"],
+        "delete_in_engine": ["delete_in_engine"],
         "run_jobs": ["run_jobs"],
+        "write_search_log": ["write_search_log"],
     }
 
 

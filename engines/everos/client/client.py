@@ -1,4 +1,4 @@
-"""HTTP client of EverOS 1.0 to 1.5 with limits on time, size and concurrency, and typed answers.
+"""HTTP client of EverOS 1.0 to 1.6 with limits on time, size and concurrency, and typed answers.
 
 Raises on every call: `EngineUnavailable` and its subclasses (temporary), `EngineRefused` (permanent). The error text of
 EverOS is only logged.
@@ -34,6 +34,8 @@ _TASK_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _STATUS_OF_TASK_ERROR = {"INVALID_INPUT": 422, "UNSUPPORTED_FORMAT": 415, "EXTERNAL_SERVICE_UNAVAILABLE": 503}
 _HEADERS = {"Content-Type": "application/json", "Accept": "application/json", "Accept-Encoding": "gzip"}
 _SEARCH = "/api/v1/memory/search"
+_DELETE = "/api/v2/memory/delete"
+_DELETE_BY_IDS = "/api/v2/memory/delete_by_ids"
 _Data = TypeVar("_Data", bound=wire.Records)
 
 
@@ -196,6 +198,24 @@ class Client:
         """Return the checked answer and its raw JSON. Ignores the circuit breaker."""
         _status, data = self._exchange("GET", "/health", None, deadline, {200})
         return wire.HealthAnswer.checked(data), data
+
+    def can_delete(self, deadline: Deadline) -> bool:
+        """Return True if EverOS's OpenAPI document lists the calls that delete. Ignores the circuit breaker."""
+        _status, data = self._exchange("GET", "/openapi.json", None, deadline, {200})
+        return wire.Specification.checked(data).paths.keys() >= {_DELETE, _DELETE_BY_IDS}
+
+    def delete(self, payload: Mapping[str, Any], deadline: Deadline) -> int:
+        """Delete what a user or agent has, in a session if given; return EverOS's count. One try, no retries.
+
+        Raises: `EngineUnavailable` while EverOS is making memories of the session, and then deletes nothing.
+        """
+        _status, envelope = self._write(_DELETE, orjson.dumps(payload), deadline)
+        return wire.Deleted.checked(envelope.data).count
+
+    def delete_by_ids(self, payload: Mapping[str, Any], deadline: Deadline) -> int:
+        """Delete a user's episodes, at most 50; return how many existed. One try, no retries."""
+        _status, envelope = self._write(_DELETE_BY_IDS, orjson.dumps(payload), deadline)
+        return wire.DeletedByIds.checked(envelope.data).deleted
 
     def _find(self, path: str, payload: Mapping[str, Any], deadline: Deadline, shape: type[_Data]) -> _Data:
         body = orjson.dumps(payload)

@@ -1,4 +1,4 @@
-"""Validate answers of EverOS 1.0 to 1.5 as typed values: limited size, JSON only, unknown keys ignored."""
+"""Validate answers of EverOS 1.0 to 1.6 as typed values: limited size, JSON only, unknown keys ignored."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -87,6 +87,20 @@ class Added(_Wire):
 
 class Flushed(_Wire):
     status: Literal["extracted", "no_extraction"]
+
+
+class Specification(_Wire):
+    """EverOS's OpenAPI document."""
+
+    paths: dict[str, Any]
+
+
+class Deleted(_Wire):
+    count: Annotated[int, Field(ge=0)]
+
+
+class DeletedByIds(_Wire):
+    deleted: Annotated[int, Field(ge=0)]
 
 
 class Record(_Wire):

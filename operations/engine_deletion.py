@@ -1,0 +1,95 @@
+"""Delete in the external engine what was purged, erased or moved out of it.
+
+`store.external.deletions` records what is pending. The worker repeats a failed call with backoff, up to a day, until
+the engine accepts it.
+"""
+
+import logging
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from itertools import groupby
+from typing import Final
+from uuid import UUID
+
+from django.utils import timezone
+
+from core.errors import EngineError
+from core.tasks import Round
+from engines.port import HEALTH_TIMEOUT_SECONDS, ExternalEngine
+from engines.registry import external_engine
+from operations.models import Lease
+from resources.services.claims import retry_delay
+from store.external import deletions
+from store.models import PendingDeletion
+
+logger = logging.getLogger("memory_gateway.worker")
+
+LEASE: Final = timedelta(minutes=5)
+BATCH: Final = 200
+IDS_PER_CALL: Final = 50
+MAX_WAIT: Final = timedelta(days=1)
+
+
+def delete_in_engine(run: Round) -> bool:
+    """Send due deletions, in one process at a time; return True if there may be more."""
+    engine, now = external_engine(), run.clock()
+    if engine is None or not deletions.is_enabled():
+        return False
+    deletions.forget_accepted(now - deletions.KEPT)
+    if not deletions.due(now, 1) or not engine.capabilities()["delete"]:
+        return False
+    with Lease.objects.held("delete_in_engine", LEASE, run.clock) as renew:
+        if renew is None:
+            return False
+        rows = deletions.due(now, BATCH)
+        is_done = _send(engine, rows, run.clock, now + LEASE / 2, run.should_end)
+    return is_done and len(rows) == BATCH
+
+
+def delete_of_user(
+    user_key: UUID, seconds: float, engine: ExternalEngine, clock: Callable[[], datetime] = timezone.now
+) -> None:
+    """Send all pending deletions of a user, also postponed ones, for about `seconds`; leave the rest to the worker."""
+    if not engine.capabilities()["delete"]:
+        return
+    until = clock() + timedelta(seconds=seconds)
+    while rows := deletions.due(clock(), BATCH, user_key):
+        if not _send(engine, rows, clock, until) or any(row.attempts for row in deletions.due(clock(), 1, user_key)):
+            break
+
+
+def _send(
+    engine: ExternalEngine,
+    rows: list[PendingDeletion],
+    clock: Callable[[], datetime],
+    until: datetime,
+    should_end: Callable[[], bool] = lambda: False,
+) -> bool:
+    """Send deletions. Return False if they were not all sent because time is up or the engine is unavailable."""
+    for group in _grouped(rows):
+        if should_end() or clock() > until:
+            return False
+        try:
+            count = engine.carry_out(group)
+        except EngineError as error:
+            logger.warning("EverOS did not accept a deletion, which is retried later: %s", error.detail)
+            wait = retry_delay(group[0].attempts + 1, MAX_WAIT)
+            deletions.postpone(group, clock() + max(wait, timedelta(seconds=error.retry_after_seconds or 0)))
+            if engine.health(HEALTH_TIMEOUT_SECONDS).status != "ok":
+                return False
+        else:
+            deletions.accept(group, count, clock())
+    return True
+
+
+def _grouped(rows: list[PendingDeletion]) -> Iterator[list[PendingDeletion]]:
+    """Yield the deletions of one call: memories of one user and scope, or one session or agent."""
+
+    def key(row: PendingDeletion) -> tuple[str, ...]:
+        scope = (str(row.user_key), row.owner_id, row.app_id, row.project_id)
+        return scope if row.memory_id else (*scope, str(row.pk))
+
+    for _, group in groupby(sorted(rows, key=key), key):
+        of_call = list(group)
+        for start in range(0, len(of_call), IDS_PER_CALL):
+            yield of_call[start : start + IDS_PER_CALL]
