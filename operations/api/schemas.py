@@ -14,8 +14,16 @@ class ErasureQuery(AuthenticatedQuery):
     )
 
 
+class EngineDeletions(BaseModel):
+    """The deletions that EverOS was asked for. The gateway repeats those that are pending."""
+
+    accepted: int = Field(description="The number of deletions that EverOS accepted.")
+    entries: int = Field(description="The number of entries that EverOS deleted, by its own count.")
+    pending: int = Field(description="The number of deletions that EverOS has not accepted yet.")
+
+
 class LeftUpstream(BaseModel):
-    """The data that EverOS still holds, by the names that EverOS uses."""
+    """The data that EverOS held, by the names that EverOS uses. `deletions` says what EverOS was asked to delete."""
 
     base_url: str | None = Field(description="The address of EverOS; null if it is not configured any longer.")
     user_id: str = Field(description="The user id in EverOS.")
@@ -23,6 +31,9 @@ class LeftUpstream(BaseModel):
     sessions: list[str] = Field(description="The session ids in EverOS.")
     messages: int = Field(description="The number of messages that were sent to EverOS.")
     memories: int = Field(description="The number of memories that were copied from EverOS.")
+    deletions: EngineDeletions | None = Field(
+        description="The deletions in EverOS; null if the operator has not enabled them."
+    )
 
 
 class StoredFiles(BaseModel):
@@ -55,7 +66,7 @@ class ErasureReceipt(BaseModel):
     )
     files: StoredFiles = Field(description="The removed files.")
     upstream: LeftUpstream | None = Field(
-        description="The data that EverOS still holds; null if EverOS was never used.", examples=[None]
+        description="The data that EverOS held; null if EverOS was never used.", examples=[None]
     )
     residue: list[str] = Field(
         description="Sentences about copies that the gateway cannot remove, such as backups.",

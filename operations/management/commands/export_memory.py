@@ -7,6 +7,7 @@ from accounts.audit import Actor
 from accounts.services import find_user
 from operations.commands import Answer, OperationsCommand
 from operations.export import export
+from operations.markdown_export import export_markdown
 
 
 class Command(OperationsCommand):
@@ -18,6 +19,11 @@ class Command(OperationsCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("archive", type=Path, help="file to write, such as memories.tar; must not exist")
+        parser.add_argument(
+            "--markdown",
+            action="store_true",
+            help="write the memories alone, as a folder of Markdown, one file per day",
+        )
         users = parser.add_mutually_exclusive_group(required=True)
         users.add_argument("--user", action="append", metavar="USER_ID", help="export this user; repeatable")
         users.add_argument("--all", action="store_true", help="export all users")
@@ -25,8 +31,13 @@ class Command(OperationsCommand):
             "--with-keys", action="store_true", help="include API keys as digests; they keep working after the import"
         )
 
-    def run(self, *, archive: Path, user: list[str] | None, with_keys: bool, **options: Any) -> Answer:
+    def run(self, *, archive: Path, user: list[str] | None, with_keys: bool, markdown: bool, **options: Any) -> Answer:
         pks = None if user is None else [find_user(user_id).pk for user_id in user]
+        if markdown:
+            counts = export_markdown(pks, archive, actor=Actor.command("export_memory"), report=self.report)
+            total = sum(counts.values())
+            data = {"folder": str(archive), "users": len(counts), "memories": total}
+            return Answer(data, f"{archive}: {len(counts):,} users, {total:,} memories.")
         done = export(
             pks,
             archive,

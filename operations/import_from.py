@@ -1,0 +1,199 @@
+"""Import memories of other stores: a plan, a job that can be stopped, resumed and run again, and its undo."""
+
+import hashlib
+import sqlite3
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final, Self
+
+from django.db import transaction
+from django.db.models import Q
+
+from accounts.audit import Actor
+from accounts.models import MemoryUser
+from core.errors import InvalidInput, NotFound
+from core.events import publish
+from core.ids import check_name
+from core.messages import Message as _
+from memories.models import Override
+from memories.services import manual
+from operations import jobs
+from operations.commands import Report, no_report
+from operations.jobs import Handler, Run
+from operations.models import Job
+from operations.sources import READERS, Found, read
+from store import storage
+from store.categories import CATEGORIES
+from store.models import DeliveryState, Memory, Session, owned_by
+from store.types import Owner
+
+KIND: Final = "import_from"
+_STEP_ROWS: Final = 500
+_NAMESPACE: Final = uuid.UUID("6d656d6f-7279-4761-8465-776179696d70")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A source, and whose memories it becomes. `category` is for memories that have none."""
+
+    source: str
+    path: Path
+    owner: Owner
+    of_user: str | None = None
+    category: str = "user_memory_fact"
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "source": self.source,
+            "path": str(self.path.absolute()),
+            "user": str(self.owner.user_pk),
+            "app_id": self.owner.app_id,
+            "project_id": self.owner.project_id,
+            "of_user": self.of_user,
+            "category": self.category,
+        }
+
+    @classmethod
+    def from_json(cls, given: dict[str, Any]) -> Self:
+        """Return the request of a job. Raises: `NotFound` for a user who was erased."""
+        user = MemoryUser.objects.filter(pk=given["user"]).first()
+        if user is None:
+            raise NotFound(_("There is no such user."))
+        owner = Owner(user.pk, user.user_id, given["app_id"], given["project_id"])
+        kept = {name: given[name] for name in ("source", "of_user", "category")}
+        return cls(path=Path(given["path"]), owner=owner, **kept)
+
+    @property
+    def session_id(self) -> str:
+        """Return the session of the imported memories."""
+        return f"import_{self.source}"
+
+    def memories(self) -> Iterator[Memory]:
+        """Yield the memories of the source, not saved. Raises: as `sources.read`."""
+        for item in read(self.source, self.path, self.of_user):
+            if isinstance(item, Found):
+                yield self._memory(item)
+
+    def _memory(self, found: Found) -> Memory:
+        agent_id = _name(found.agent_id)
+        speaker = agent_id or self.owner.user_id
+        payload = {"imported_from": self.source, "source_id": found.source_id, **found.details}
+        return Memory(
+            memory_id=found.memory_id or str(uuid.uuid5(_NAMESPACE, f"{self.source}:{found.source_id}")),
+            agent_id=agent_id,
+            memory_type=Memory.Type.EPISODE,
+            category=found.category if found.category in CATEGORIES else self.category,
+            sender_id=speaker,
+            speaker=speaker,
+            text=found.text.strip(),
+            payload=payload,
+            created_at_ms=found.created_at_ms,
+            origin=Memory.Origin.PANEL,
+        )
+
+
+@dataclass(slots=True)
+class Plan:
+    """The content of a source: new memories, those that exist already or occur twice, and the others by reason."""
+
+    new: int = 0
+    duplicates: int = 0
+    left: Counter[str] = field(default_factory=Counter)
+
+
+def plan(request: Request, *, report: Report = no_report) -> Plan:
+    """Read the whole source without writing anything.
+
+    Raises: as `sources.read`, and `Stopped`.
+    """
+    if request.source not in READERS:
+        raise InvalidInput.of_field("source", f"must be one of {', '.join(READERS)}")
+    if request.category not in CATEGORIES:
+        raise InvalidInput.of_field("category", f"must be one of {', '.join(CATEGORIES)}")
+    planned = Plan()
+    for item in read(request.source, request.path, request.of_user):
+        if not isinstance(item, Found):
+            planned.left[item.reason] += 1
+    seen = sqlite3.connect("")  # a temporary file: a source may have more ids than memory has room for
+    try:
+        seen.execute("CREATE TABLE seen (id BLOB PRIMARY KEY) WITHOUT ROWID")
+        memories, done = request.memories(), 0
+        while batch := list(islice(memories, _STEP_ROWS)):
+            ids = {memory.memory_id for memory in batch}
+            fresh = [(hashlib.sha256(one.encode()).digest()[:16],) for one in ids - storage.known(request.owner, ids)]
+            added = seen.executemany("INSERT OR IGNORE INTO seen VALUES (?)", fresh).rowcount
+            planned.new += added
+            planned.duplicates += len(batch) - added
+            done += len(batch)
+            report("Reading the source", done, 0)
+    finally:
+        seen.close()
+    return planned
+
+
+def start(request: Request, *, total: int, actor: Actor) -> Job:
+    """Return the job of the request: the interrupted one, else a new one. `resume` runs it."""
+    params = request.as_json()
+    pending = Job.objects.filter(kind=KIND, status__in=[Job.Status.QUEUED, Job.Status.RUNNING])
+    interrupted = next((job for job in pending if job.params == params), None)
+    return interrupted or jobs.submit(KIND, params, actor=actor, total=total, is_for_worker=False)
+
+
+def _name(agent_id: str) -> str:
+    try:
+        return check_name(agent_id) if agent_id else ""
+    except ValueError:
+        return ""
+
+
+def _run(run: Run) -> dict[str, Any]:
+    """Import in steps. A resumed job reads the source from its beginning.
+
+    What exists is left out, also in the trash; a purge leaves an empty row, so that nothing purged returns.
+    """
+    request = Request.from_json(run.params)
+    memories, seen, added = request.memories(), 0, run.cursor.get("added", 0)
+    while batch := list(islice(memories, _STEP_ROWS)):
+        with transaction.atomic():
+            known = storage.known(request.owner, {memory.memory_id for memory in batch})
+            unique = {memory.memory_id: memory for memory in reversed(batch) if memory.memory_id not in known}
+            new = [*reversed(unique.values())]
+            manual.add_imported(request.owner, new, session_id=request.session_id)
+            seen, added = seen + len(batch), added + len(new)
+            run.step([memory.pk for memory in new], done=seen, total=max(run.job.total, seen), cursor={"added": added})
+        run.check()
+    return {"made": added, "left": seen - added}
+
+
+def _undo(run: Run, job: Job) -> dict[str, Any]:
+    """Remove the memories of the job, newest step first. Memories that the user edited since stay."""
+    request = Request.from_json(job.params)
+    undone, left = run.cursor.get("undone", 0), run.cursor.get("left", 0)
+    while step := job.steps.filter(number__lt=run.cursor.get("before", 2**31)).order_by("-number").first():
+        with transaction.atomic():
+            edited = Override.objects.filter(row__in=step.changes, undone_at__isnull=True)
+            rows = Memory.objects.filter(owned_by(request.owner), pk__in=step.changes)
+            kept = Q(delivery_state=DeliveryState.PURGED) | Q(pk__in=edited.values("row"))
+            removed = list(rows.exclude(kept))
+            storage.remove(request.owner, removed)
+            if removed:
+                ids = [memory.memory_id for memory in removed]
+                publish("memory.deleted", request.owner.user_pk, **request.owner.scope, memory_ids=ids)
+            undone, left = undone + len(removed), left + len(step.changes) - len(removed)
+            cursor = {"before": step.number, "undone": undone, "left": left}
+            run.report(undone + left, job.total, cursor=cursor)
+        run.check()
+    own = Session.objects.filter(owned_by(request.owner), session_id=request.session_id)
+    own.filter(memories__isnull=True).delete()
+    return {"undone": undone, "left": left}
+
+
+def _finish(job: Job) -> None:
+    jobs.record_end(job, f"job.{KIND}", {**job.params, "count": job.cursor.get("added", 0)})
+
+
+jobs.KINDS[KIND] = Handler(_run, finish=_finish, undo=_undo)

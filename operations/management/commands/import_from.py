@@ -1,0 +1,89 @@
+import time
+from pathlib import Path
+from typing import Any, Final
+
+from django.core.management.base import CommandParser
+
+from accounts.audit import Actor
+from accounts.services import find_user
+from core.errors import Conflict, InvalidInput
+from core.ids import check_name
+from operations import import_from, jobs
+from operations.commands import Answer, OperationsCommand, Stopped
+from operations.import_from import Request
+from operations.models import Job
+from operations.sources import READERS
+from store.types import Owner
+
+ACTOR: Final = Actor.command("import_from")
+_WAIT_SECONDS: Final = 0.5
+
+
+class Command(OperationsCommand):
+    help = (
+        "Import memories of another store for one user. Without --apply it prints a plan: new memories, duplicates, "
+        "and what cannot be imported. An interrupted import continues when it is run again; --undo removes it."
+    )
+    requires_storage = False
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("source", nargs="?", choices=READERS, help="kind of store")
+        parser.add_argument("path", nargs="?", type=Path, help="its file (mem0) or folder")
+        parser.add_argument("--user", metavar="USER_ID", help="user who gets the memories")
+        parser.add_argument("--source-user", metavar="ID", help="user of the source, if it has several")
+        parser.add_argument("--app-id", default="default", help="application of the memories (default: %(default)s)")
+        parser.add_argument("--project-id", default="default", help="project of the memories (default: %(default)s)")
+        parser.add_argument(
+            "--category",
+            default="user_memory_fact",
+            help="category of memories that have none (default: %(default)s)",
+        )
+        parser.add_argument("--apply", action="store_true", help="import")
+        parser.add_argument("--undo", metavar="JOB", help="remove the memories that this job imported")
+
+    def run(self, *, undo: str | None, apply: bool, **options: Any) -> Answer:
+        if undo is not None:
+            done = self._run(jobs.undo(undo, actor=ACTOR, is_for_worker=False))
+            undone, left = done.result["undone"], done.result["left"]
+            return Answer(done.result, f"Removed {undone:,} memories. {left:,} were edited or purged since.")
+        request = _request(**options)
+        planned = import_from.plan(request, report=self.report)
+        data = {"new": planned.new, "duplicates": planned.duplicates, "left": dict(planned.left)}
+        left = ", ".join(f"{number:,} {reason}" for reason, number in planned.left.most_common()) or "none"
+        text = f"{planned.new:,} new memories, {planned.duplicates:,} duplicates. Not imported: {left}."
+        if not apply:
+            return Answer(data, f"{text} Import with --apply.")
+        done = self._run(import_from.start(request, total=planned.new + planned.duplicates, actor=ACTOR))
+        made = done.result["made"]
+        return Answer(
+            {**data, "job": str(done.pk), "made": made},
+            f"Imported {made:,} memories. Not imported: {left}. Undo with --undo {done.pk}",
+        )
+
+    def _run(self, job: Job) -> Job:
+        """Run a job, or wait for the process that does."""
+        done = jobs.run_now(job, should_end=self.stop.is_set)
+        while not done.is_over:
+            if self.stop.is_set():
+                raise Stopped
+            time.sleep(_WAIT_SECONDS)
+            done = jobs.run_now(job, should_end=self.stop.is_set)
+        if done.status != Job.Status.DONE:
+            raise Conflict(str(done.error) or "The job was stopped.")
+        return done
+
+
+def _request(*, source: str | None, path: Path | None, user: str | None, **options: Any) -> Request:
+    if source is None or path is None or user is None:
+        raise InvalidInput("Give the source, its path and --user, or --undo with a job.")
+    try:
+        scope = (check_name(options["app_id"]), check_name(options["project_id"]))
+    except ValueError as error:
+        raise InvalidInput(f"The app or project ID is invalid: it {error.args[0]}.") from error
+    return Request(
+        source=source,
+        path=path,
+        owner=Owner(find_user(user).pk, user, *scope),
+        of_user=options["source_user"],
+        category=options["category"],
+    )

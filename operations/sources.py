@@ -1,0 +1,317 @@
+"""Readers of other memory stores: the export of mem0, folders of Markdown, and the files of EverOS.
+
+A reader yields the memories of a source one by one and in a fixed order, so that a source of any size needs little
+memory. It follows no symbolic link and opens regular files only.
+"""
+
+import hashlib
+import json
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any, Final
+
+from core.errors import InvalidInput, NotFound
+from core.times import to_ms
+from memories.services.manual import MAX_TEXT_CHARS
+
+_CHUNK_CHARS: Final = 2**20
+_MAX_ITEM_CHARS: Final = 2**22
+_MAX_FILE_BYTES: Final = 16 * 2**20
+_HEADING = re.compile(r"#{1,6}\s")
+_FENCE = re.compile(r"\s{0,3}(```|~~~)")
+_FRONT_MATTER = re.compile(r"\A---\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
+_DATE = re.compile(r"^(?:date|created|created_at):\s*['\"]?([0-9][0-9T:.+Z -]*)", re.MULTILINE)
+_MARKED = re.compile(r"<!-- memory (\{[^\n]*\}) -->\n(.*?)\n<!-- /memory -->", re.DOTALL)
+_ENTRY = re.compile(r"<!-- entry:([A-Za-z0-9_-]+) -->\r?\n(.*?)<!-- /entry:\1 -->", re.DOTALL)
+_FIELD = re.compile(r"^\*\*([^*\n]+)\*\*:[ \t]*(.*?)[ \t]*$", re.MULTILINE)
+_EPISODES = re.compile(r"(.*/)?users/([^/]+)/episodes/episode-(\d{4}-\d\d-\d\d)\.md")
+_USER_FILE = re.compile(r"(?:.*/)?users/([^/]+)/(.+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A memory of a source. `source_id` names it there; `memory_id` is set if the gateway itself exported it."""
+
+    source_id: str
+    text: str
+    created_at_ms: int
+    category: str = ""
+    agent_id: str = ""
+    memory_id: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A part of a source that cannot be imported, with the reason."""
+
+    reason: str
+
+
+Items = Iterator[Found | Left]
+
+
+def read(source: str, path: Path, of_user: str | None) -> Items:
+    """Yield the memories of a source; those of one of its users if it has several.
+
+    Raises: `NotFound` for the path, `InvalidInput` for a source that cannot be read or has several users.
+    """
+    users: set[str] = set()
+    for user, item in READERS[source](path):
+        if user and of_user is None:
+            users.add(user)
+            if len(users) > 1:
+                raise InvalidInput(
+                    f"The source has memories of several users, such as {' and '.join(sorted(users))}. "
+                    "Choose one with --source-user."
+                )
+        yield Left("of another user") if user and of_user not in {None, user} else item
+
+
+def _mem0(path: Path) -> Iterator[tuple[str, Found | Left]]:
+    with _open(path) as file:
+        saved_at_ms = _modified_ms(file)
+        for item in _JsonItems(file):
+            yield str(item.get("user_id") or "") if isinstance(item, dict) else "", _mem0_item(item, saved_at_ms)
+
+
+def _mem0_item(item: Any, saved_at_ms: int) -> Found | Left:
+    if not isinstance(item, dict):
+        return Left("not a memory")
+    text = item.get("memory") or item.get("text") or item.get("data")
+    if not isinstance(text, str):
+        return Left("without text")
+    created_at = item.get("created_at")
+    return _checked(
+        Found(
+            source_id=str(item.get("id") or hashlib.sha256(text.encode()).hexdigest()),
+            text=text,
+            created_at_ms=_time(created_at, saved_at_ms) if isinstance(created_at, str) else saved_at_ms,
+            agent_id=str(item.get("agent_id") or ""),
+            details={name: item[name] for name in ("metadata", "categories", "run_id", "updated_at") if item.get(name)},
+        )
+    )
+
+
+class _JsonItems:
+    """The items of a JSON list, or of the list `results` or `memories` of an object, read piece by piece."""
+
+    _decoder = json.JSONDecoder()
+
+    def __init__(self, file: IO[str]) -> None:
+        self._file, self._text, self._at, self._is_over = file, "", 0, False
+
+    def __iter__(self) -> Iterator[Any]:
+        if self._next() == "{":
+            self._find_list()
+        self._take("[")
+        while self._next() != "]":
+            yield self._value()
+            if self._next() != "]":
+                self._take(",")
+
+    def _find_list(self) -> None:
+        self._take("{")
+        while True:
+            name = self._value()
+            self._take(":")
+            if name in {"results", "memories"} and self._next() == "[":
+                return
+            self._value()
+            self._take(",")
+
+    def _next(self) -> str:
+        """Return the next character that is no white space; "" at the end."""
+        while True:
+            while self._at < len(self._text):
+                if self._text[self._at] not in " \t\r\n":
+                    return self._text[self._at]
+                self._at += 1
+            if self._is_over:
+                return ""
+            self._fill()
+
+    def _take(self, char: str) -> None:
+        if self._next() != char:
+            raise InvalidInput(f"The file is not a JSON list of memories: {char!r} is missing.")
+        self._at += 1
+
+    def _value(self) -> Any:
+        self._next()
+        while True:
+            try:
+                value, end = self._decoder.raw_decode(self._text, self._at)
+            except (json.JSONDecodeError, RecursionError) as error:
+                if self._is_over or isinstance(error, RecursionError):
+                    raise InvalidInput("The file is not valid JSON.") from error
+            else:
+                if end < len(self._text) or self._is_over:
+                    self._at = end
+                    return value
+            self._fill()
+
+    def _fill(self) -> None:
+        if len(self._text) - self._at > _MAX_ITEM_CHARS:
+            raise InvalidInput("The file is not valid JSON, or has an item of more than four million characters.")
+        try:
+            more = self._file.read(_CHUNK_CHARS)
+        except UnicodeDecodeError as error:
+            raise InvalidInput("The file is not UTF-8 text.") from error
+        self._text, self._at, self._is_over = self._text[self._at :] + more, 0, not more
+
+
+def _markdown(path: Path) -> Iterator[tuple[str, Found | Left]]:
+    for name, text, saved_at_ms in _markdown_files(path):
+        if text is None:
+            yield "", Left("not a Markdown file of at most 16 MiB")
+        elif _MARKED.search(text):
+            for found in _MARKED.finditer(text):
+                yield "", _exported(found, saved_at_ms)
+        else:
+            front = _FRONT_MATTER.match(text)
+            date = _DATE.search(front[1]) if front else None
+            at = _time(date[1].strip(), saved_at_ms) if date else saved_at_ms
+            for piece in _pieces(text[front.end() :] if front else text):
+                digest = hashlib.sha256(piece.encode()).hexdigest()
+                yield "", _checked(Found(f"{name}#{digest}", piece, at, details={"file": name}))
+
+
+def _exported(found: re.Match[str], saved_at_ms: int) -> Found | Left:
+    """Return a memory that `export_memory` wrote."""
+    try:
+        head = json.loads(found[1])
+        memory_id = str(head["id"])[:256]
+        return _checked(
+            Found(
+                source_id=memory_id,
+                text=found[2].replace("<\\!--", "<!--"),
+                created_at_ms=_time(str(head["created_at"]), saved_at_ms),
+                category=str(head["category"]),
+                agent_id=str(head.get("agent_id", "")),
+                memory_id=memory_id,
+            )
+        )
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return Left("a damaged marker")
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Yield the sections of a text: each begins with its heading, and long ones are cut at paragraphs.
+
+    A heading without text precedes the next section.
+    """
+    lines: list[str] = []
+    is_code = has_body = False
+    for line in text.splitlines():
+        is_code ^= bool(_FENCE.match(line))
+        is_heading = bool(_HEADING.match(line)) and not is_code
+        if is_heading and has_body:
+            yield from _cut("\n".join(lines).strip())
+            lines, has_body = [], False
+        has_body |= bool(line.strip()) and not is_heading
+        lines.append(line)
+    if "\n".join(lines).strip():
+        yield from _cut("\n".join(lines).strip())
+
+
+def _cut(text: str) -> Iterator[str]:
+    while len(text) > MAX_TEXT_CHARS:
+        end = text.rfind("\n\n", 1, MAX_TEXT_CHARS)
+        end = MAX_TEXT_CHARS if end < 1 else end
+        yield text[:end].strip()
+        text = text[end:].strip()
+    if text:
+        yield text
+
+
+def _everos(path: Path) -> Iterator[tuple[str, Found | Left]]:
+    for name, text, saved_at_ms in _markdown_files(path, is_hidden_read=True):
+        episodes, file = _EPISODES.fullmatch(name), _USER_FILE.fullmatch(name)
+        if text is None or file is None:
+            yield "", Left("not an episode")
+        elif episodes is None:
+            yield file[1], Left("a profile" if file[2] == "user.md" else "derived from episodes")
+        else:
+            place = f"{episodes[1] or ''}{episodes[2]}"
+            for entry in _ENTRY.finditer(text):
+                yield episodes[2], _episode(f"{place}/{entry[1]}", entry[2], _time(episodes[3], saved_at_ms))
+
+
+def _episode(source_id: str, body: str, date_ms: int) -> Found | Left:
+    head, *sections = re.split(r"^###[ \t]+(.+?)[ \t]*$", body, flags=re.MULTILINE)
+    fields = dict(_FIELD.findall(head))
+    named = {title: text.strip() for title, text in zip(sections[::2], sections[1::2], strict=True)}
+    if fields.get("deprecated_by"):
+        return Left("superseded")
+    text = named.get("Content") or named.get("Summary") or re.sub(_FIELD, "", re.sub(r"(?m)^## .*$", "", head)).strip()
+    details = {name: fields[name] for name in ("session_id", "parent_id") if fields.get(name)}
+    if subject := named.get("Subject"):
+        details["subject"] = subject
+    return _checked(Found(source_id, text, _time(fields.get("timestamp", ""), date_ms), details=details))
+
+
+READERS: Final[Mapping[str, Callable[[Path], Iterator[tuple[str, Found | Left]]]]] = {
+    "mem0": _mem0,
+    "markdown": _markdown,
+    "everos-markdown": _everos,
+}
+"""The readers by the names of their sources. Each yields items with the user they belong to, "" if unknown."""
+
+
+def _checked(found: Found) -> Found | Left:
+    text = found.text.strip()
+    if not text or "\x00" in text:
+        return Left("without text")
+    return Left("too long") if len(text) > MAX_TEXT_CHARS else found
+
+
+def _time(text: str, otherwise: int) -> int:
+    """Return a date or time in Unix milliseconds; without a zone it is in UTC."""
+    try:
+        moment = datetime.fromisoformat(text)
+        return to_ms(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+    except (ValueError, OverflowError):
+        return otherwise
+
+
+def _markdown_files(path: Path, *, is_hidden_read: bool = False) -> Iterator[tuple[str, str | None, int]]:
+    """Yield name, text and time of each Markdown file below a folder; no text for other files and symbolic links."""
+    if path.is_symlink() or not path.is_dir():
+        raise NotFound(f"{path} is not a folder.")
+    for folder, folders, names in os.walk(path):
+        linked = [name for name in folders if Path(folder, name).is_symlink()]
+        folders[:] = sorted(name for name in folders if is_hidden_read or not name.startswith("."))
+        for name in sorted([*names, *linked]):
+            file = Path(folder, name)
+            relative = file.relative_to(path).as_posix()
+            try:
+                with _open(file) as opened:
+                    is_read = (
+                        name.endswith((".md", ".markdown")) and os.fstat(opened.fileno()).st_size <= _MAX_FILE_BYTES
+                    )
+                    yield relative, opened.read() if is_read else None, _modified_ms(opened)
+            except (InvalidInput, NotFound, UnicodeDecodeError):
+                yield relative, None, 0
+
+
+def _open(path: Path) -> IO[str]:
+    """Open a regular file. Raises: `NotFound`, `InvalidInput` for symbolic links, devices and others."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        raise NotFound(f"The file {path} does not exist.") from None
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise InvalidInput(f"{path} is not a regular file.")
+    return os.fdopen(descriptor, encoding="utf-8-sig")
+
+
+def _modified_ms(file: IO[str]) -> int:
+    return int(os.fstat(file.fileno()).st_mtime * 1000)
