@@ -1,7 +1,7 @@
 from django.contrib import admin
 
-from accounts.admin_base import PersonalAdmin
-from memories.models import Override, OverrideRevision, Tombstone
+from accounts.admin_base import PersonalAdmin, ReadOnlyAdmin
+from memories.models import LoggedSearch, Override, OverrideRevision, SearchCount, Tombstone
 
 
 @admin.register(Tombstone)
@@ -26,3 +26,21 @@ class OverrideRevisionAdmin(PersonalAdmin):
     list_filter = ("actor_kind", "created_at")
     list_select_related = ("override__user",)
     search_fields = ("override__user__user_id__exact", "override__override_id__exact", "override__memory_id__exact")
+
+
+@admin.register(LoggedSearch)
+class LoggedSearchAdmin(PersonalAdmin):
+    """Without the words: they need the permission to read memories, which the panel's page asks for."""
+
+    list_display = ("id", "user", "at", "interface", "agent_id", "method", "hits", "ms")
+    list_filter = ("interface", "at")
+    list_select_related = ("user",)
+    search_fields = ("user__user_id__exact", "agent_id__exact", "request_id__exact")
+    exclude = ("query",)
+
+
+@admin.register(SearchCount)
+class SearchCountAdmin(ReadOnlyAdmin):
+    list_display = ("hour", "duration", "searches", "without_hits")
+    list_filter = ("duration",)
+    search_fields = ("hour__exact",)

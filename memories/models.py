@@ -124,3 +124,73 @@ class OverrideRevision(models.Model):
     @property
     def user(self) -> MemoryUser:
         return self.override.user
+
+
+class LoggedSearch(models.Model):
+    """A search of an agent or application. `hits` does not count profiles and unprocessed messages.
+
+    `agent_id` is the searching agent, or over REST the agent whose memories were searched. `query` is empty unless
+    queries are logged, and cut.
+    """
+
+    class Interface(models.TextChoices):
+        REST = "rest", "REST"
+        TOOLS = "tools", _("Agent tools (HTTP)")
+        MCP = "mcp", "MCP"
+        RPC = "rpc", "RPC"
+
+    user = models.ForeignKey(MemoryUser, models.CASCADE, verbose_name=_("user"), related_name="+", db_index=False)
+    app_id = models.CharField(_("app ID"), max_length=64)
+    project_id = models.CharField(_("project ID"), max_length=64)
+    at = models.DateTimeField(_("time"))
+    interface = models.CharField(_("interface"), max_length=5, choices=Interface)
+    agent_id = models.CharField(_("agent ID"), max_length=64, blank=True)
+    scopes = models.CharField(_("search scopes"), max_length=64, help_text=_("Separated by spaces."))
+    conversation_id = models.CharField(_("conversation ID"), max_length=128, blank=True)
+    method = models.CharField(_("method"), max_length=8)
+    top_k = models.PositiveSmallIntegerField(_("results per scope"))
+    radius = models.FloatField(_("minimum similarity"), null=True, blank=True)
+    has_filters = models.BooleanField(_("has filters"))
+    hits = models.PositiveIntegerField(_("hits"))
+    ms = models.FloatField(_("milliseconds"))
+    query_chars = models.PositiveIntegerField(_("length of the query"))
+    query = models.TextField(_("query"), blank=True)
+    request_id = models.CharField(_("request ID"), max_length=64, blank=True)
+
+    class Meta:
+        verbose_name = _("logged search")
+        verbose_name_plural = _("logged searches")
+        ordering = ("-at", "-id")
+        default_permissions = ("view",)
+        indexes = [
+            models.Index(fields=["at"], name="search_by_time"),
+            models.Index(fields=["user", "at"], name="search_of_user"),
+            models.Index(fields=["agent_id", "at"], name="search_of_agent"),
+            models.Index(fields=["interface", "at"], name="search_of_interface"),
+            models.Index(fields=["at"], condition=Q(hits=0), name="search_without_hits"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.interface} {self.at:%Y-%m-%d %H:%M:%S}"
+
+
+class SearchCount(models.Model):
+    """The number of logged searches of all users in an hour that took about the same time.
+
+    `hour` counts UTC hours since 1970; `duration` is the whole part of the logarithm of the milliseconds to the base
+    `search_log.DURATION_BASE`.
+    """
+
+    hour = models.IntegerField(_("hour"))
+    duration = models.SmallIntegerField(_("duration"))
+    searches = models.PositiveIntegerField(_("searches"))
+    without_hits = models.PositiveIntegerField(_("searches without hits"))
+
+    class Meta:
+        verbose_name = _("search count")
+        verbose_name_plural = _("search counts")
+        default_permissions = ("view",)
+        constraints = [models.UniqueConstraint(fields=["hour", "duration"], name="search_count_of_hour")]
+
+    def __str__(self) -> str:
+        return f"{self.hour} {self.duration}"

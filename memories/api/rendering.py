@@ -15,9 +15,9 @@ from store.neighbors import Neighbor
 from store.types import StoredMemory
 
 
-def search_answer(answer: SearchAnswer, *, explain: bool, context: int) -> dict[str, Any]:
+def search_answer(answer: SearchAnswer, *, explain: bool, context: int, raw: bool) -> dict[str, Any]:
     return {
-        "results": [_result(found, explain, bool(context)) for found in answer.results],
+        "results": [_result(found, explain, bool(context), raw) for found in answer.results],
         "meta": {
             "method": answer.method,
             "scopes": {scope: report._asdict() for scope, report in answer.scopes.items()},
@@ -25,7 +25,7 @@ def search_answer(answer: SearchAnswer, *, explain: bool, context: int) -> dict[
     }
 
 
-def _result(found: ScopedHit, explain: bool, with_context: bool) -> dict[str, Any]:
+def _result(found: ScopedHit, explain: bool, with_context: bool, with_raw: bool) -> dict[str, Any]:
     hit = found.hit
     session = parse_session_id(hit.session_id or "")
     user_id = session.user_id if session.kind == "resource" else None
@@ -41,7 +41,7 @@ def _result(found: ScopedHit, explain: bool, with_context: bool) -> dict[str, An
         "attachments": [
             {"type": row.type, "name": row.name, "internal_uri": row.internal_uri} for row in found.attachments
         ],
-        "raw": hit.raw,
+        "raw": hit.raw if with_raw else {},
     }
     if explain:
         result["explain"] = {"legs": dict(hit.legs), "override_id": found.override_id}

@@ -23,7 +23,7 @@ from memories.api.schemas import search as search_schemas
 from memories.services import decisions, lookup
 from memories.services.add import add, flush
 from memories.services.lookup import owner_of
-from memories.services.search import search
+from memories.services.search_log import logged_search
 
 FEW_RESULTS = 3
 LEFT_OUT = _("The default search scopes leave out your other sessions. Add all_user_memory to scope to search them.")
@@ -48,8 +48,8 @@ class MemoryViewSet(ViewSet):
         """Search the caller's memories in one or several search scopes. Deleted memories are never returned."""
         body = parse(search_schemas.SearchBody, request.data)
         owner = owner_of(caller(request), body.app_id, body.project_id)
-        answer = search(owner, body.command())
-        document = rendering.search_answer(answer, explain=body.explain, context=body.context)
+        answer = logged_search(owner, body.command(), interface="rest")
+        document = rendering.search_answer(answer, explain=body.explain, context=body.context, raw=body.raw)
         is_default, is_short = "scope" not in body.model_fields_set, len(answer.results) < FEW_RESULTS
         if not (is_default and is_short and queries.has_other_sessions(owner, body.conversation_id)):
             return Response(document)

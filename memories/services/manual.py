@@ -1,6 +1,7 @@
 """Memories that operators write in the panel and agents write with their tool. No engine extracts them."""
 
 import uuid
+from collections.abc import Sequence
 from typing import Literal
 
 from django.db import transaction
@@ -74,6 +75,24 @@ def add_by_hand(
         )
         publish("memory.added", owner.user_pk, **owner.scope, memory_ids=[memory.memory_id])
     return browse.get(memory.pk)
+
+
+def add_imported(owner: Owner, memories: Sequence[Memory], *, session_id: str) -> None:
+    """Save new memories of another store in a session, with their times. Call inside a transaction.
+
+    Raises: `Conflict` if the session is in the trash, `EngineRefused` if it is deleted.
+    """
+    if not memories:
+        return
+    require_own_session(owner, session_id)
+    session = sessions.locked(owner, session_id)
+    if session.hidden_at is not None:
+        raise Conflict(_("This session is in the trash. Restore it before adding messages."))
+    last = session.memories.aggregate(last=Max("seq"))["last"]
+    for seq, memory in enumerate(memories, start=0 if last is None else last + 1):
+        memory.session, memory.seq = session, seq
+    storage.insert(owner, memories, [entry_of(memory) for memory in memories])
+    publish("memory.added", owner.user_pk, **owner.scope, memory_ids=[memory.memory_id for memory in memories])
 
 
 def _check(category: str, text: str, agent_id: str, importance: float) -> None:

@@ -278,3 +278,12 @@ def _statements(person: Person, fields: dict[str, Any]) -> int:
     with CaptureQueriesContext(connection) as queries:
         assert search(person, top_k=100, **fields)["results"]
     return len(queries)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_engines_own_record_can_be_left_out(alice: Person) -> None:
+    say(alice, "chat:c1", "The walnut rumour.")
+    (whole,) = search(alice, query="walnut", scope=["all_user_memory"])["results"]
+    (short,) = search(alice, query="walnut", scope=["all_user_memory"], raw=False)["results"]
+    assert whole["raw"]
+    assert short == whole | {"raw": {}}

@@ -203,13 +203,15 @@ def test_files_of_other_sessions_and_users_are_not_attached(alice: Person, bob: 
 def test_search_results_hold_no_file_contents(alice: Person) -> None:
     raw = {"content": [{"type": "image", "base64": "QUJD", "name": "a.png"}], "BASE64": "QUJD", "tool_calls": None}
     answer = run_search(alice, ScriptedEngine([hit("m", raw=raw)]), "all_user_memory")
-    (result,) = search_answer(answer, explain=False, context=0)["results"]
+    (result,) = search_answer(answer, explain=False, context=0, raw=True)["results"]
     assert result["raw"] == {"content": [{"type": "image", "name": "a.png"}], "tool_calls": None}
 
 
 def test_only_hits_of_resource_sessions_have_a_resource(alice: Person) -> None:
     hits = [hit("r", 0.9, session_id="resource:alice:r_1"), hit("e", 0.8, session_id="memory_edit:alice")]
-    answer = search_answer(run_search(alice, ScriptedEngine(hits), "all_user_memory"), explain=False, context=0)
+    answer = search_answer(
+        run_search(alice, ScriptedEngine(hits), "all_user_memory"), explain=False, context=0, raw=True
+    )
     assert [(result["resource_id"], result["resource_uri"]) for result in answer["results"]] == [
         ("r_1", "resource://alice/r_1"),
         (None, None),

@@ -166,16 +166,12 @@ class MessageIn(Body):
 
     model_config = {
         "json_schema_extra": {
-            "anyOf": [
-                {
-                    "required": ["content"],
-                    "properties": {"content": {"type": ["string", "array"], "minLength": 1, "minItems": 1}},
-                },
-                {
-                    "required": ["tool_calls"],
-                    "properties": {"tool_calls": {"type": "array", "minItems": 1}},
-                },
-            ]
+            # Not `anyOf`: generators of clients would make a union of it.
+            "if": {"required": ["tool_calls"], "properties": {"tool_calls": {"type": "array", "minItems": 1}}},
+            "else": {
+                "required": ["content"],
+                "properties": {"content": {"type": ["string", "array"], "minLength": 1, "minItems": 1}},
+            },
         }
     }
 

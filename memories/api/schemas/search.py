@@ -200,6 +200,7 @@ class SearchBody(ScopedBody):
         examples=[1],
     )
     explain: bool = Field(False, description="Return `explain` with each result.", examples=[True])
+    raw: bool = Field(True, description="Return the engine's own record as `raw` of each result; false: `{}`.")
 
     def command(self) -> SearchCommand:
         values = {name: value for name, value in self if name in _COMMAND_FIELDS}
@@ -272,7 +273,8 @@ class SearchResultOut(BaseModel):
     )
     attachments: list[AttachmentOut] = Field(description="The files that the memory mentions or comes from.")
     raw: dict[str, Any] = Field(
-        description="The engine's own record, without file contents. Its fields depend on the engine.",
+        description="The engine's own record, without file contents. Its fields depend on the engine. Empty if the "
+        "request has `raw` false.",
         examples=[{"filename": "contract.txt", "page": None, "heading": None, "position": 0}],
     )
     explain: Explanation | None = Field(None, description="The reasons for this result. Absent unless requested.")

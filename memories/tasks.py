@@ -1,0 +1,10 @@
+"""The background task that writes the log of searches."""
+
+from core.tasks import Round, periodic
+from memories.services import search_log
+
+
+@periodic("write_search_log")
+def write_search_log(_run: Round) -> None:
+    """Write the searches of this process. No lease: each process has its own."""
+    search_log.write()
