@@ -166,8 +166,8 @@ class ProfileMemoryAdmin(PersonalAdmin):
 
     def _page(self, request: HttpRequest, page: str, user: MemoryUser, kind: Kind, **context: Any) -> HttpResponse:
         self._record(request, "view", subject_id=kind, user_id=user.user_id, detail={"page": page})
-        title = f"{user.user_id}: {label(kind, _language())}"
-        context = {"opts": self.opts, "title": title, "owner": user, "kind": kind, **context}
+        name = label(kind, _language())
+        context = {"title": f"{user.user_id}: {name}", "document_label": name, "owner": user, "kind": kind, **context}
         return TemplateResponse(
             request, f"admin/profiles/{page}.html", {**self.admin_site.each_context(request), **context}
         )

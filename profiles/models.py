@@ -60,6 +60,7 @@ class ProfileRevision(models.Model):
     content = models.JSONField(_("content"))
     actor_kind = models.CharField(_("actor type"), max_length=16)
     actor = models.CharField(_("actor"), max_length=150, blank=True)
+    agent_id = models.CharField(_("agent ID"), max_length=64, blank=True, default="")
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
 
     class Meta:

@@ -238,7 +238,7 @@ def _change(
         if content == document.content:
             return document
         row.content = content.model_dump()
-        _save(user, row, action, actor, {**(detail or {}), **({"agent_id": agent_id} if agent_id else {})})
+        _save(user, row, action, actor, detail or {}, agent_id=agent_id)
         return document_of(row)
 
 
@@ -266,11 +266,18 @@ def _lock(user_pk: UUID, kind: Kind) -> tuple[MemoryUser, ProfileMemory]:
     return user, row or ProfileMemory(owner=user, memory_type=kind, content=MODELS[kind]().model_dump(), version=0)
 
 
-def _save(user: MemoryUser, row: ProfileMemory, action: Action, actor: Actor, detail: Plain) -> None:
+def _save(
+    user: MemoryUser, row: ProfileMemory, action: Action, actor: Actor, detail: Plain, *, agent_id: str = ""
+) -> None:
     row.version += 1
     row.save()
     row.revisions.create(
-        version=row.version, action=action, content=row.content, actor_kind=actor.kind, actor=actor.name[:150]
+        version=row.version,
+        action=action,
+        content=row.content,
+        actor_kind=actor.kind,
+        actor=actor.name[:150],
+        agent_id=agent_id,
     )
     row.revisions.filter(version__lte=row.version - KEPT_REVISIONS).delete()
     record(
@@ -279,5 +286,5 @@ def _save(user: MemoryUser, row: ProfileMemory, action: Action, actor: Actor, de
         subject_type="profile",
         subject_id=row.memory_type,
         user_id=user.user_id,
-        detail={"version": row.version, **detail},
+        detail={"version": row.version, **detail, **({"agent_id": agent_id} if agent_id else {})},
     )

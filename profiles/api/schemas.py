@@ -141,6 +141,7 @@ class Change(BaseModel):
         description="The change.", examples=["write"]
     )
     by: str = Field(description="Who did it: `key`, `operator`, `command` or `system`.", examples=["key"])
+    agent_id: str | None = Field(description="The agent that did it, if the request named one.", examples=[None])
     at: Time = Field(description="When it was done.")
 
 

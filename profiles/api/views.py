@@ -281,5 +281,6 @@ def _change(change: ProfileRevision) -> dict[str, Any]:
         "version": change.version,
         "action": change.action,
         "by": change.actor_kind,
+        "agent_id": change.agent_id or None,
         "at": isoformat(change.created_at),
     }

@@ -127,6 +127,14 @@ def test_what_the_client_has_already_is_304_and_never_overwritten(alice: Person)
     assert send(alice, "PATCH", USER, {"content": {}}, **{"If-None-Match": '"other"'}).status_code == 200
 
 
+def test_the_history_names_the_agent_that_wrote(alice: Person) -> None:
+    put(alice, "user", {"occupation": "architect"})
+    send(alice, "PATCH", USER, {"content": {"timezone": "UTC"}, "agent_id": "helper"})
+    changes = alice.client.get(f"{BASE}/user/history").json()["changes"]
+    assert [(change["by"], change["agent_id"]) for change in changes] == [("key", "helper"), ("key", None)]
+    assert alice.client.get(f"{BASE}/user/history/2").json()["agent_id"] == "helper"
+
+
 def test_the_history_is_read_page_by_page_and_a_version_restored(alice: Person, bob: Person) -> None:
     for occupation in ("architect", "baker", "carpenter"):
         put(alice, "user", {"occupation": occupation})

@@ -78,7 +78,7 @@ def test_an_operator_adds_moves_and_saves_an_entry(
     page.keyboard.press("Tab")
     page.focus('[name="occupation"]')
     page.keyboard.press("Enter")  # as Save, and as no other button
-    page.wait_for_selector(".messagelist .success")
+    page.wait_for_selector(".mg-note.is-ok")
     assert [person["name"] for person in site.document()["people"]] == ["李雷 & <Co>", "小林"]
     assert site.document() | {"people": []} == FULL["user"] | {"people": []}
     if has_scripts:
