@@ -28,7 +28,7 @@ class _ToolArgumentsSchema:
         return handler(ToolArguments.__pydantic_core_schema__)
 
 
-class ToolCall(BaseModel):
+class ToolInvocation(BaseModel):
     """A call of a tool. OpenClaw fields without a meaning here (`action`, `dryRun` …) are ignored."""
 
     model_config = ConfigDict(strict=True)

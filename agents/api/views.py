@@ -21,8 +21,9 @@ from accounts.api.authentication import UserKeyAuthentication, address_of, beare
 from accounts.api.openapi import request_body, success
 from accounts.audit import Actor
 from accounts.models import Principal
+from accounts.services import OAUTH_PREFIX
 from agents import tools
-from agents.api.schemas import ToolAnswer, ToolCall, ToolProblem
+from agents.api.schemas import ToolAnswer, ToolInvocation, ToolProblem
 from agents.rpc.memory_admin import owner_for
 from agents.rpc.methods import METHODS
 from agents.tools.caller import caller_for
@@ -97,7 +98,7 @@ class ToolAuthentication(BaseAuthentication):
         scheme, _, token = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
         token = token.strip()
         # Tokens from settings have no common prefix: any bearer value that is no API key may be one.
-        if scheme.lower() != "bearer" or not token or token.startswith("uk_"):
+        if scheme.lower() != "bearer" or not token or token.startswith(("uk_", OAUTH_PREFIX)):
             found = UserKeyAuthentication().authenticate(request)
             return None if found is None else (found[0], Actor.key(found[0]))
         try:
@@ -130,14 +131,20 @@ class InvokeView(APIView):
         operation_id="invoke_tool",
         summary="Call an agent tool",
         tags=["tools"],
-        request=request_body(ToolCall),
+        request=request_body(ToolInvocation),
         responses={200: success(ToolAnswer, "The result of the tool."), **_REFUSALS},
     )
     def post(self, request: Request) -> Response:
         """Call `memory_recall`, `memory_store` or `memory_forget`, as OpenClaw does. Errors have OpenClaw's shape."""
-        body = parse(ToolCall, request.data)
+        body = parse(ToolInvocation, request.data)
         actor = cast("Actor", request.auth)
-        called_by = caller_for(owner_of(caller(request)), actor, agent_id=body.agent_id, session_key=body.session_key)
+        called_by = caller_for(
+            owner_of(caller(request)),
+            actor,
+            interface="tools",
+            agent_id=body.agent_id,
+            session_key=body.session_key,
+        )
         return Response({"ok": True, "result": tools.invoke(called_by, body.tool, body.args or {})})
 
     def get_exception_handler(self) -> Callable[[Exception, Mapping[str, Any]], Response | None]:

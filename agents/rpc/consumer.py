@@ -30,6 +30,7 @@ from agents.rpc.failures import Failure, Refusal
 from agents.rpc.frames import BadFrame, NotJson, Request
 from agents.rpc.handshake import Peer, UpgradeInfo, connect, first_request, hello, token_ended
 from agents.rpc.origins import is_host_allowed, is_secure
+from core import tracing
 from core.redaction import redact_text
 from core.request_context import choose_request_id, request_id
 from core.times import isoformat
@@ -194,7 +195,8 @@ class RpcConsumer(AsyncConsumer):  # type: ignore[misc]
         try:
             request_id.set(choose_request_id(""))
             async with self._request_slots:
-                frame = await _requests.run(lambda: _answer_to(peer, request, self._upgrade))
+                with tracing.span("WebSocket request"):
+                    frame = await _requests.run(lambda: _answer_to(peer, request, self._upgrade))
             await self._send(frame)
         except Refusal as refusal:
             await self._refuse(request, refusal)

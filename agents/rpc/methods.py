@@ -45,7 +45,7 @@ def invoke_tool(principal: TokenPrincipal, params: Params) -> dict[str, Any]:
     agent_id, session_key = text(params, "agentId") or None, text(params, "sessionKey") or None
     try:
         owner = memory_admin.owner_for(principal)
-        caller = caller_for(owner, principal.actor, agent_id=agent_id, session_key=session_key)
+        caller = caller_for(owner, principal.actor, interface="rpc", agent_id=agent_id, session_key=session_key)
         result = tools.invoke(caller, name, arguments or {})
     except GatewayError as error:
         code = "INVALID_REQUEST" if error.status < 500 else "UNAVAILABLE"

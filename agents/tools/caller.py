@@ -3,6 +3,7 @@ from dataclasses import dataclass
 from accounts.audit import Actor
 from core.errors import InvalidInput
 from core.ids import check_name, check_session_id
+from memories.services.search_log import Interface
 from store.models import MANUAL_ORIGINS
 from store.types import Owner
 
@@ -14,13 +15,16 @@ MAIN_SESSION = "main"
 class Caller:
     """The caller of a tool: the owner of the memories, and the agent ("" for none, which sees all agents' memories).
 
-    `session_id` is the requested session of stored memories, empty for the default.
+    `session_id` is the requested session of stored memories, empty for the default. `may_write` is False for an OAuth
+    token whose scopes allow MCP's reading tools only.
     """
 
     owner: Owner
     agent_id: str
     actor: Actor
     session_id: str = ""
+    may_write: bool = True
+    interface: Interface = "tools"
 
     @property
     def storage_session_id(self) -> str:
@@ -33,7 +37,14 @@ class Caller:
         return not is_private or self.agent_id in {"", agent_id}
 
 
-def caller_for(owner: Owner, actor: Actor, *, agent_id: str | None = None, session_key: str | None = None) -> Caller:
+def caller_for(
+    owner: Owner,
+    actor: Actor,
+    *,
+    interface: Interface,
+    agent_id: str | None = None,
+    session_key: str | None = None,
+) -> Caller:
     """Return the caller by OpenClaw's agent id, or by a session key that names the agent (`agent:<id>:…`).
 
     Without either it is the default agent. Raises: `InvalidInput`.
@@ -48,6 +59,7 @@ def caller_for(owner: Owner, actor: Actor, *, agent_id: str | None = None, sessi
     except ValueError as error:
         raise InvalidInput.of_field("agentId", str(error)) from None
     try:
-        return Caller(owner, agent_id, actor, check_session_id(session_id) if session_id else "")
+        checked = check_session_id(session_id) if session_id else ""
+        return Caller(owner, agent_id, actor, checked, interface=interface)
     except ValueError as error:
         raise InvalidInput.of_field("sessionKey", str(error)) from None

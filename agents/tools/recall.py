@@ -7,7 +7,8 @@ from agents.tools.arguments import MAX_LIMIT, RecallArguments
 from agents.tools.caller import Caller
 from agents.tools.results import Result, failed, framed, quoted, result
 from core.times import from_ms, isoformat
-from memories.services.search import SearchCommand, search
+from memories.services.search import SearchCommand
+from memories.services.search_log import logged_search
 from store.models import Memory, owned_by
 from store.text.tokens import query_tokens, tokenize
 from store.types import UNCOUNTED_TYPES, Hit
@@ -74,7 +75,7 @@ def find(caller: Caller, query: str, limit: int = MAX_LIMIT) -> list[Recalled]:
         include_profile=False,
         enable_llm_rerank=False,
     )
-    hits = [found.hit for found in search(caller.owner, command).results]
+    hits = [found.hit for found in logged_search(caller.owner, command, interface=caller.interface).results]
     terms = query_tokens(query)
     found = [
         Recalled(

@@ -146,15 +146,22 @@ class ResourceViewSet(ViewSet):
         summary="Download a file",
         parameters=[_RESOURCE_ID, *_CONDITIONS, *query_parameters(AuthenticatedQuery)],
         responses={
-            (200, "*/*"): OpenApiResponse(
-                OpenApiTypes.BINARY,
-                "The file, with its own media type.",
-                [OpenApiExample("Example", "Payment is due within 30 days after receipt of the invoice.")],
+            # Some generators of clients know no `*/*`.
+            **dict.fromkeys(
+                ((200, "application/octet-stream"), (200, "*/*")),
+                OpenApiResponse(
+                    OpenApiTypes.BINARY,
+                    "The file, with its own media type.",
+                    [OpenApiExample("Example", "Payment is due within 30 days after receipt of the invoice.")],
+                ),
             ),
-            (206, "*/*"): OpenApiResponse(
-                OpenApiTypes.BINARY,
-                "The range of the file that `Range` asks for.",
-                [OpenApiExample("Example", "Payment is due")],
+            **dict.fromkeys(
+                ((206, "application/octet-stream"), (206, "*/*")),
+                OpenApiResponse(
+                    OpenApiTypes.BINARY,
+                    "The range of the file that `Range` asks for.",
+                    [OpenApiExample("Example", "Payment is due")],
+                ),
             ),
             304: NOT_MODIFIED,
             **problems(404, 412, 416, 422),

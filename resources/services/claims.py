@@ -14,6 +14,7 @@ from django.utils import timezone
 from accounts.audit import Actor, record
 from core.events import EventType, publish
 from core.leases import new_holder
+from core.metrics import INGESTION_SECONDS
 from core.tasks import enqueue
 from resources.models import Resource
 from store.types import Owner
@@ -127,6 +128,7 @@ def settle(resource: Resource, outcome: Outcome, now: datetime) -> bool:
         )
         if is_settled and outcome.retry_at is None:
             _publish_status(resource, outcome.status)
+            INGESTION_SECONDS.labels(outcome.status).observe((now - resource.created_at).total_seconds())
     return is_settled
 
 

@@ -22,6 +22,11 @@ OWN_ARGUMENTS = {
     "erase-user": {"user_id"},
     "upload-resource": {"filename", "mime_type"},
     "download-resource": {"output"},
+    "create-user": {"save"},
+    "issue-key": {"save"},
+    "rotate-key": {"save"},
+    "search-memory": {"brief"},
+    "list-memories": {"brief"},
     "add-memory": {"text", "role", "sender_id", "timestamp", "attach"},
 }
 

@@ -133,6 +133,77 @@ def test_keys_are_issued_rotated_and_revoked(server: RunningServer) -> None:
     assert [key["is_live"] for key in agent.ask("list-keys")["keys"]] == [True, False, False]
 
 
+def test_brief_results_have_texts_and_sources_alone(server: RunningServer, tmp_path: Path) -> None:
+    agent = Agent(server, "brief")
+    (tmp_path / "note.txt").write_text("会议在星期二举行。", encoding="utf-8")
+    uploaded = agent.ask("upload-resource", str(tmp_path / "note.txt"))
+    agent.ask("add-memory", "chat:c_1", "--text", "I prefer meetings on Tuesday.", "--timestamp", "1780300800000")
+    for line in (
+        ["search-memory", "会议", "--brief"],
+        ["list-memories", "--session-id", uploaded["session_id"], "--brief"],
+    ):
+        [found] = next(iter(agent.ask(*line).values()))
+        assert found.keys() <= {
+            "id",
+            "session_id",
+            "text",
+            "resource_uri",
+            "files",
+            "category",
+            "sender_id",
+            "timestamp_ms",
+        }
+        assert found["text"] == "会议在星期二举行。"
+    [said] = agent.ask("search-memory", "meetings Tuesday", "--brief")["results"]
+    assert (said["session_id"], said["text"]) == ("chat:c_1", "I prefer meetings on Tuesday.")
+
+
+# --- keys in files ----------------------------------------------------------------------------------------------------
+
+
+def saved_key(path: Path) -> str:
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert [name.name for name in path.parent.iterdir()] == [path.name]
+    return path.read_text(encoding="ascii").strip()
+
+
+def test_a_rotated_key_is_in_its_file_before_the_old_one_ends(server: RunningServer, tmp_path: Path) -> None:
+    agent = Agent(server, "saver")
+    path = tmp_path / "key"
+    old = agent.environ["MEMORY_GATEWAY_USER_KEY"]
+    for _ in range(2):
+        rotated = agent.run("rotate-key", "--save", str(path), "--grace-seconds", "0")
+        assert rotated.returncode == 0, rotated.stderr
+        assert "uk_" not in rotated.stdout + rotated.stderr
+        assert agent.run("list-keys").returncode == 3
+        agent.environ["MEMORY_GATEWAY_USER_KEY"] = saved_key(path)
+        assert agent.run("list-keys").returncode == 0
+    assert saved_key(path) != old
+
+
+def test_other_new_keys_are_saved_too(server: RunningServer, tmp_path: Path) -> None:
+    agent = Agent(server, "issuer")
+    path = tmp_path / "key"
+    for line in (["issue-key", "--label", "laptop"], ["create-user", "issuer.2"]):
+        answer = agent.ask(*line, "--save", str(path))
+        assert "user_key" not in answer
+        user_id = answer.get("user_id", "issuer")
+        environ = {"MEMORY_GATEWAY_USER_KEY": saved_key(path), "MEMORY_GATEWAY_USER_ID": user_id}
+        assert agent.run("list-keys", **environ).returncode == 0
+
+
+def test_a_file_that_cannot_be_written_leaves_the_old_key(server: RunningServer, tmp_path: Path) -> None:
+    agent = Agent(server, "careful")
+    (tmp_path / "folder").mkdir()
+    for path in (tmp_path / "absent" / "key", tmp_path / "folder", Path("/dev/full/key")):
+        done = agent.run("rotate-key", "--save", str(path), "--grace-seconds", "0")
+        assert done.returncode == 2
+        assert "cannot be written" in done.stderr
+        assert agent.run("list-keys").returncode == 0
+    assert agent.ask("rotate-key", "--save", str(tmp_path / "key"))["saved_to"] == str(tmp_path / "key")
+    assert agent.run("list-keys").returncode == 0  # for a day
+
+
 def test_the_key_of_another_user_is_refused_in_one_sentence(server: RunningServer) -> None:
     agent = Agent(server, "somebody")
     for line in (["list-resources"], ["search-memory", "q"], ["upload-resource", str(SCRIPT)]):

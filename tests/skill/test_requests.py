@@ -85,8 +85,25 @@ def test_create_user_takes_the_configured_user_and_the_provisioning_token(run: R
 
 
 def test_what_is_not_given_is_not_sent(run: Run, stub: StubGateway) -> None:
-    run("search-memory", "付款条款")
-    assert stub.only.json == {"query": "付款条款"}
+    run("flush-memory", "chat:c_1")
+    assert stub.only.json == {"session_id": "chat:c_1"}
+
+
+@pytest.mark.parametrize(
+    ("line", "sent"),
+    [
+        (["q"], {"scope": ["all_user_memory"]}),
+        (["q", "--conversation-id", "c"], {"scope": ["current_chat", "all_user_memory"], "conversation_id": "c"}),
+        (["q", "--scope", "resources"], {"scope": ["resources"]}),
+        (["q", "--brief"], {"scope": ["all_user_memory"], "raw": False}),
+    ],
+)
+def test_a_search_without_scope_is_in_everything_of_the_user(
+    run: Run, stub: StubGateway, line: list[str], sent: dict[str, Any]
+) -> None:
+    stub.answers = [Answer(body=b'{"results": [], "meta": {}}')]
+    assert run("search-memory", *line).code == 0
+    assert stub.only.json == {"query": "q", **sent}
 
 
 def test_search_sends_every_parameter_as_its_field(run: Run, stub: StubGateway) -> None:

@@ -15,10 +15,12 @@ from accounts.services import find_user
 from agents.mcp.server import Workers, build, current, unreadable
 from agents.tools.caller import caller_for
 from core.errors import GatewayError
+from memories.services import search_log
 from resources.services import storage_binding
 from store.types import Owner
 
 THREADS = 4
+LOG_SECONDS = 2
 
 
 class Command(BaseCommand):
@@ -32,7 +34,7 @@ class Command(BaseCommand):
         try:
             found = find_user(user)
             storage_binding.require()
-            caller = caller_for(Owner(found.pk, found.user_id), Actor.command("mcp"), agent_id=agent)
+            caller = caller_for(Owner(found.pk, found.user_id), Actor.command("mcp"), interface="mcp", agent_id=agent)
         except GatewayError as error:
             raise CommandError(error.detail, returncode=2) from None
         except DatabaseError as error:
@@ -43,6 +45,7 @@ class Command(BaseCommand):
             asyncio.run(_serve(workers))
         finally:
             workers.close()
+            search_log.write()
 
 
 async def _serve(workers: Workers) -> None:
@@ -59,6 +62,12 @@ async def _serve(workers: Workers) -> None:
                     else:
                         await sender.send(item)
 
+        async def write_search_log() -> None:
+            while True:
+                await anyio.sleep(LOG_SECONDS)
+                await workers.run(search_log.write)
+
         group.start_soon(answer_unreadable)
+        group.start_soon(write_search_log)
         await server.run(readable, outgoing, server.create_initialization_options())
         group.cancel_scope.cancel()

@@ -34,8 +34,9 @@ class Memories(Group[S]):
         filters: Mapping[str, Any] | None = None,
         context: int | None = None,
         explain: bool | None = None,
+        raw: bool | None = None,
     ) -> Call[models.SearchAnswer]:
-        """Search memories. The default `scope` is `current_chat` and `resources`."""
+        """Search memories. The default `scope` is `current_chat` and `resources`; `raw=False` shortens the answer."""
         body = {
             "query": query,
             "scope": scope,
@@ -49,6 +50,7 @@ class Memories(Group[S]):
             "filters": filters,
             "context": context,
             "explain": explain,
+            "raw": raw,
         }
         answer = parsed_as(models.SearchAnswer)
         return call("POST", "/memories/search", answer, body=body | self._scope, is_idempotent=True)

@@ -399,6 +399,7 @@ class ProfileChange(Model):
     version: int
     action: str
     by: str
+    agent_id: str | None
     at: datetime
 
 
@@ -525,8 +526,16 @@ class ErasedFiles(Model):
     bytes: int
 
 
+class EngineDeletions(Model):
+    """The deletions that EverOS was asked for: accepted ones, the entries that it counted, and pending ones."""
+
+    accepted: int
+    entries: int
+    pending: int
+
+
 class UpstreamRemainder(Model):
-    """Data that EverOS keeps, because it cannot delete it."""
+    """Data that EverOS held. It keeps what `deletions` does not name as accepted."""
 
     base_url: str | None
     user_id: str
@@ -534,6 +543,7 @@ class UpstreamRemainder(Model):
     sessions: list[str]
     messages: int
     memories: int
+    deletions: EngineDeletions | None
 
 
 class ErasureReceipt(Model):

@@ -70,6 +70,7 @@ MODELS: dict[type[BaseModel], str] = {
     models.ToolCall: "ToolCall",
     models.TrashItem: "TrashItem",
     models.UpstreamRemainder: "LeftUpstream",
+    models.EngineDeletions: "EngineDeletions",
     models.DeletedWebhook: "DeletedWebhook",
     models.NewWebhook: "NewWebhook",
     models.Webhook: "WebhookView",

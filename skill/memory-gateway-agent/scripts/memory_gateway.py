@@ -26,9 +26,9 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TextIO
 from urllib.parse import quote, urlencode, urlsplit
 
 EXIT_USAGE, EXIT_REFUSED, EXIT_UNAVAILABLE, EXIT_INTERRUPTED = 2, 3, 4, 130
@@ -42,6 +42,8 @@ CHUNK_BYTES = 64 * 1024
 Fields = dict[str, Any]
 KEY, PROVISIONING, NOBODY = "key", "provisioning", ""
 HEADERS = {"Prefer", "If-Match"}  # fields that go there
+SAFE_GRACE_SECONDS = 600  # the old key works so long at least while the new one is saved
+BRIEF_FIELDS = ("id", "session_id", "text", "resource_uri", "category", "sender_id", "timestamp_ms", "context")
 
 
 class ClientError(Exception):
@@ -185,8 +187,8 @@ class Gateway:
 
     def __init__(self, config: Config, answer_seconds: float, sleep: Callable[[float], None]) -> None:
         self.config = config
-        self._answer_seconds = answer_seconds
-        self._sleep = sleep
+        self.answer_seconds = answer_seconds
+        self.sleep = sleep
 
     def json(self, call: Call) -> Any:
         """Return the JSON of the answer. Raises: `Refused`, `Unavailable`."""
@@ -216,7 +218,7 @@ class Gateway:
             wait = retry_after_seconds(response)
             if not attempts or response.status not in (429, 503) or wait is None or wait > LONGEST_WAIT_SECONDS:
                 raise error
-            self._sleep(wait)
+            self.sleep(wait)
 
     def _send(self, call: Call) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
         connection = self._connection()
@@ -228,7 +230,7 @@ class Gateway:
 
     def _exchange(self, connection: http.client.HTTPConnection, call: Call) -> http.client.HTTPResponse:
         connection.connect()
-        connection.sock.settimeout(self._answer_seconds)
+        connection.sock.settimeout(self.answer_seconds)
         headers = {"Accept": "application/json, application/problem+json", **call.headers}
         if isinstance(call.body, Multipart):
             headers.update({"Content-Type": call.body.content_type, "Content-Length": str(call.body.length)})
@@ -356,6 +358,79 @@ def create_user(gateway: Gateway, command: Command, fields: Fields) -> Any:
     if not fields["user_id"]:
         raise UsageError("Give the user id: create-user USER_ID, or set MEMORY_GATEWAY_USER_ID.")
     return send_json(gateway, command, fields)
+
+
+def new_key(gateway: Gateway, command: Command, fields: Fields) -> Any:
+    """Make a key. With `save`, write it to that file, if it works, and leave it out of the answer.
+
+    The old key of a rotation stays valid until then, so that neither a lost answer nor a full disk locks the user out.
+    """
+    name = fields.pop("save", None)
+    make = create_user if command.auth == PROVISIONING else send_json
+    if name is None:
+        return make(gateway, command, fields)
+    grace = fields.get("grace_seconds")
+    if grace is not None:
+        fields["grace_seconds"] = max(grace, SAFE_GRACE_SECONDS)
+    path = Path(name)
+    with private_file(path) as file:
+        answer = make(gateway, command, fields)
+        key = answer.pop("user_key")
+        with_key = Gateway(replace(gateway.config, user_key=key), gateway.answer_seconds, gateway.sleep)
+        owner = replace(with_key.config, user_id=answer.get("user_id", gateway.config.user_id))
+        with_key.json(command_named("list-keys").call(owner, {}))
+        file.write(f"{key}\n")
+    if grace == 0:
+        with_key.json(command_named("revoke-key").call(with_key.config, {"key_id": answer["previous_key_id"]}))
+        answer["previous_expires_at"] = None
+    return {**answer, "saved_to": str(path)}
+
+
+@contextlib.contextmanager
+def private_file(path: Path) -> Iterator[TextIO]:
+    """Yield a file that only this user can read, and that replaces `path` at the end of the block, or not at all."""
+    aside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    try:
+        file = os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii")
+        try:
+            with file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            aside.replace(path)
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                aside.unlink()
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}. The old key, if any, still works.") from None
+
+
+def command_named(name: str) -> Command:
+    return next(item for item in COMMANDS if item.name == name)
+
+
+def search_memory(gateway: Gateway, command: Command, fields: Fields) -> Any:
+    """Search. Without `scope`, everything of the user, with what was just said in the conversation."""
+    chat = ["current_chat"] if "conversation_id" in fields else []
+    fields.setdefault("scope", [*chat, "all_user_memory"])
+    is_brief = fields.pop("brief", False)
+    if is_brief:
+        fields.setdefault("raw", False)
+    answer = send_json(gateway, command, fields)
+    return {"results": [brief(item) for item in answer["results"]]} if is_brief else answer
+
+
+def list_memories(gateway: Gateway, command: Command, fields: Fields) -> Any:
+    is_brief = fields.pop("brief", False)
+    answer = send_json(gateway, command, fields)
+    return {**answer, "memories": [brief(item) for item in answer["memories"]]} if is_brief else answer
+
+
+def brief(item: Fields) -> Fields:
+    """Return what an answer to a user needs of a memory, without empty fields."""
+    short = {name: item[name] for name in BRIEF_FIELDS if item.get(name)}
+    files = [file["name"] for file in item.get("attachments", ())]
+    return {**short, **({"files": files} if files else {})}
 
 
 def upload_resource(gateway: Gateway, command: Command, fields: Fields) -> Any:
@@ -537,6 +612,10 @@ SCOPE_OF_MEMORY = (
     argument("--app-id", help="needed if several memories have this id (default: that of the memory)"),
     argument("--project-id", help="needed if several memories have this id (default: that of the memory)"),
 )
+SAVE = argument(
+    "--save", metavar="FILE", help="write the key to this file, readable by you only, instead of printing it"
+)
+BRIEF = argument("--brief", action="store_true", default=None, help="print only what an answer needs of each memory")
 NO_WAIT = argument(
     "--no-wait",
     dest="Prefer",
@@ -590,10 +669,10 @@ COMMANDS = (
         "Create a user, or get the key of an existing user",
         "POST",
         "/users",
-        (argument("user_id", nargs="?", help="default: MEMORY_GATEWAY_USER_ID"),),
-        ("create-user u_123",),
+        (argument("user_id", nargs="?", help="default: MEMORY_GATEWAY_USER_ID"), SAVE),
+        ("create-user u_123", "create-user u_123 --save ~/.memory-gateway-key"),
         auth=PROVISIONING,
-        run=create_user,
+        run=new_key,
     ),
     Command(
         "erase-user",
@@ -624,16 +703,27 @@ COMMANDS = (
         (
             argument("--label", help="purpose of the key"),
             argument("--expires-at", help="expiry time, such as 2027-01-31T12:00:00+00:00"),
+            SAVE,
         ),
         ("issue-key --label laptop --expires-at 2027-01-31T12:00:00+00:00",),
+        run=new_key,
     ),
     Command(
         "rotate-key",
         "Replace the current API key; the plaintext of the new key is shown only once",
         "POST",
         "/users/me/keys/rotate",
-        (argument("--grace-seconds", type=int, help="seconds for which the old key stays valid"),),
-        ("rotate-key --grace-seconds 600",),
+        (
+            argument(
+                "--grace-seconds",
+                type=int,
+                help="seconds for which the old key stays valid; with --save at least 600, but 0 revokes it once the "
+                "new key is saved",
+            ),
+            SAVE,
+        ),
+        ("rotate-key --grace-seconds 600", "rotate-key --save ~/.memory-gateway-key --grace-seconds 0"),
+        run=new_key,
     ),
     Command(
         "revoke-key",
@@ -788,7 +878,8 @@ COMMANDS = (
                 "--scope",
                 action="append",
                 choices=("current_chat", "resources", "all_user_memory"),
-                help="scope to search; may be repeated (default: current_chat and resources)",
+                help="scope to search; may be repeated (default: all_user_memory, with --conversation-id also "
+                "current_chat)",
             ),
             argument("--conversation-id", help="conversation of scope current_chat, without the prefix chat:"),
             argument("--agent-id", help="search memories of this agent"),
@@ -800,14 +891,18 @@ COMMANDS = (
             argument("--filters", type=json_object, help="filters as JSON"),
             argument("--context", type=int, help="number of memories to add before and after each result, 0 to 10"),
             argument("--explain", action="store_true", default=None, help="explain each result"),
+            argument("--no-raw", dest="raw", action="store_false", default=None, help="leave out the engine's record"),
+            BRIEF,
             *SCOPE,
         ),
         (
             'search-memory "合同里的付款条款是什么?" --conversation-id c_456 --top-k 5',
             'search-memory "payment terms" --scope all_user_memory --method keyword --explain',
+            'search-memory "payment terms" --brief',
             'search-memory "yesterday" --filters \'{"timestamp": {"gte": 1781172177000}}\'',
         ),
         reads_only=True,
+        run=search_memory,
     ),
     Command(
         "list-memories",
@@ -823,11 +918,17 @@ COMMANDS = (
             argument("--since-ms", type=int, help="only memories of this time or later, Unix milliseconds"),
             argument("--until-ms", type=int, help="only memories before this time, Unix milliseconds"),
             *PAGE,
+            BRIEF,
             *SCOPE,
         ),
-        ("list-memories --limit 20", "list-memories --session-id chat:c_456 --category user_memory_preference"),
+        (
+            "list-memories --limit 20",
+            "list-memories --brief",
+            "list-memories --session-id chat:c_456 --category user_memory_preference",
+        ),
         in_query=True,
         reads_only=True,
+        run=list_memories,
     ),
     Command(
         "get-memory",
