@@ -1,18 +1,14 @@
-"""Common parts of all panel pages: permissions, the operator's time zone, error pages, and the audit of reads."""
+"""Common parts of all panel pages: permissions, error pages, and the audit of reads."""
 
 import functools
-import zoneinfo
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
-from urllib.parse import unquote
 
-from django.conf import settings
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render as render_template
 from django.urls import reverse
-from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme, urlencode
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
@@ -26,7 +22,6 @@ from core.rest import Forbidden
 from store.types import StoredMemory
 
 View = Callable[..., HttpResponseBase]
-ZONE_COOKIE = "mg_zone"
 VIEW, ADD, CHANGE, DELETE = (f"store.{verb}_memory" for verb in ("view", "add", "change", "delete"))
 EXPORT = "accounts.export_memoryuser"
 
@@ -43,25 +38,20 @@ def page(permission: str, *methods: str) -> Callable[[View], View]:
 
         @functools.wraps(view)
         def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-            try:  # `panel.js` stores the browser's time zone in a cookie
-                zone = zoneinfo.ZoneInfo(unquote(request.COOKIES.get(ZONE_COOKIE, "")) or settings.TIME_ZONE)
-            except (ValueError, OSError, zoneinfo.ZoneInfoNotFoundError):
-                zone = zoneinfo.ZoneInfo(settings.TIME_ZONE)
-            with timezone.override(zone):
-                if not request.user.has_perm(permission):
-                    context = {"title": _("Permission denied"), "permission": permission}
-                    return render(request, "console/refused.html", context, status=403)
-                try:
-                    response = allowed(request, *args, **kwargs)
-                except GatewayError as error:
-                    return _error_page(request, error)
-                if response.status_code != 405:
-                    return response
-                # Operators who had to sign in again to send a form come to its address by GET.
-                context = {"title": _("No changes made")}
-                explanation = render(request, "console/form_only.html", context, status=405)
-                explanation["Allow"] = response["Allow"]
-                return explanation
+            if not request.user.has_perm(permission):
+                context = {"title": _("Permission denied"), "permission": permission}
+                return render(request, "console/refused.html", context, status=403)
+            try:
+                response = allowed(request, *args, **kwargs)
+            except GatewayError as error:
+                return _error_page(request, error)
+            if response.status_code != 405:
+                return response
+            # Operators who had to sign in again to send a form come to its address by GET.
+            context = {"title": _("No changes made")}
+            explanation = render(request, "console/form_only.html", context, status=405)
+            explanation["Allow"] = response["Allow"]
+            return explanation
 
         return admin.site.admin_view(guarded)
 

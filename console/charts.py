@@ -1,19 +1,21 @@
 """The dashboard's charts as SVG coordinates in percent: they scale without a script."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 
 from django.utils import timezone
+from django.utils.functional import Promise
 
 from core.times import to_ms
 from store.categories import tab_of
 
-STACK: Final = ("full", "user", "self", "other")
-"""The parts of a column, from bottom to top."""
 MAX_LABELS: Final = 10
 _GAP = 0.3
+_FACTORS: Final = (1, 1.2, 1.6, 2, 2.4, 3.2, 4, 4.8, 6, 8, 10)
 _HOURLY, _DAILY = timedelta(hours=48), timedelta(days=60)
 _FORMATS: Final = {"hour": ("%H:%M", "%Y-%m-%d %H:%M"), "day": ("%m-%d", "%Y-%m-%d"), "month": ("%Y-%m", "%Y-%m")}
 
@@ -57,16 +59,18 @@ def _next(edge: datetime, unit: str) -> datetime:
 
 def trend(
     found: Edges,
-    buckets: Sequence[Mapping[str, int]],
-    before: Sequence[int],
+    kinds: Mapping[str, Promise | str],
+    counts: Sequence[Mapping[str, int]],
     link: Callable[[datetime, datetime], str],
+    *,
+    before: Sequence[int] = (),
 ) -> dict[str, Any]:
     """Return the columns, ticks and line of a chart.
 
-    `buckets` are counts by category, and `before` the totals of the previous period. `link` returns the address of a
-    bucket's list. The line is in a box of 100 × 100, empty without a previous period.
+    `kinds` are the labels of the parts of a column, from bottom to top; `counts` are each bucket's by kind, and
+    `before` the totals of the previous period. `link` returns the address of a bucket's list. The line is in a box of
+    100 × 100, empty without a previous period.
     """
-    counts = [by_tab(bucket) for bucket in buckets]
     top = round_up(max([sum(one.values()) for one in counts] + [*before, 1]))
     step = 100 / max(len(counts), 1)
     every = math.ceil(len(counts) / MAX_LABELS)  # the number of columns that share a label
@@ -80,8 +84,8 @@ def trend(
                 "x": f"{number * step + step * _GAP / 2:.3f}%",
                 "middle": f"{(number + 0.5) * step:.3f}%",
                 "width": f"{step * (1 - _GAP):.3f}%",
-                "pieces": _pieces(numbers, top),
-                "counts": numbers,
+                "pieces": _pieces(kinds, numbers, top),
+                "counts": [(label, numbers.get(kind, 0)) for kind, label in kinds.items()],
                 "total": sum(numbers.values()),
                 "is_labeled": number % every == every // 2,
                 "is_minor": number // every % 2 == 1,
@@ -90,16 +94,17 @@ def trend(
         )
     points = enumerate(before[: len(counts)])
     return {
+        "kinds": kinds,
         "columns": columns,
         "ticks": [abbreviated(top * part / 4) for part in (4, 3, 2, 1, 0)],
         "before": " ".join(f"{(number + 0.5) * step:.2f},{100 - 100 * value / top:.2f}" for number, value in points),
     }
 
 
-def _pieces(counts: Mapping[str, int], top: int) -> list[dict[str, str]]:
+def _pieces(kinds: Iterable[str], counts: Mapping[str, int], top: int) -> list[dict[str, str]]:
     pieces, ground = [], 100.0
-    for kind in STACK:
-        if counts[kind]:
+    for kind in kinds:
+        if counts.get(kind):
             height = max(100 * counts[kind] / top, 0.8)
             ground -= height
             pieces.append({"kind": kind, "y": f"{ground:.2f}%", "height": f"{height:.2f}%"})
@@ -108,10 +113,20 @@ def _pieces(counts: Mapping[str, int], top: int) -> list[dict[str, str]]:
 
 def by_tab(bucket: Mapping[str, int]) -> dict[str, int]:
     """Return the counts of categories by tab. `other` counts memories without a tab, mostly passages of files."""
-    sums = dict.fromkeys(STACK, 0)
+    sums: Counter[str] = Counter()
     for category, count in bucket.items():
         sums[tab_of(category) or "other"] += count
     return sums
+
+
+def by_bucket(found: Edges, counts: Iterable[tuple[datetime, Mapping[str, int]]]) -> list[dict[str, int]]:
+    """Return the sums of counts by kind for each bucket. Times outside are left out."""
+    sums = [Counter[str]() for _ in found.at[1:]]
+    for at, numbers in counts:
+        number = bisect_right(found.at, at) - 1
+        if 0 <= number < len(sums):
+            sums[number].update(numbers)
+    return [dict(one) for one in sums]
 
 
 def round_up(value: float) -> int:
@@ -119,7 +134,8 @@ def round_up(value: float) -> int:
     if value <= 20:
         return max(4, 4 * math.ceil(value / 4))
     power = 10 ** math.floor(math.log10(value))
-    return int(next(factor * power for factor in (1, 2, 4, 6, 8, 10) if factor * power >= value))
+    top: float = next(factor * power for factor in _FACTORS if factor * power >= value)
+    return round(top)
 
 
 def abbreviated(value: float) -> str:

@@ -18,6 +18,7 @@ from accounts.models import AuditEvent
 from console.forms import PanelForm, unknown_user
 from core import pagination
 from core.times import to_ms
+from memories.models import LoggedSearch
 from memories.services.search import SCOPES, Scope, SearchCommand
 from resources.models import Resource
 from store.browse import Selection
@@ -375,6 +376,7 @@ class LabFilters(Filters):
     user = _text(_("User"), options="d-user", placeholder="")
     conversation = _text(_("Conversation ID"), 123, placeholder="")
     agent = _text(_("Agent"), options="d-agent", placeholder="")
+    reader = _text(_("Searching agent"), options="d-agent", placeholder=_("none"))
     method = forms.ChoiceField(label=_("Method"), choices=[(one, one) for one in get_args(Method)], initial="hybrid")
     top_k = forms.IntegerField(label="top_k", min_value=1, max_value=MAX_TOP_K, initial="8", required=False)
     radius = _fraction(_("Minimum similarity (0–1)"))
@@ -383,7 +385,7 @@ class LabFilters(Filters):
     current_chat = forms.BooleanField(required=False)
     resources = forms.BooleanField(required=False)
     all_user_memory = forms.BooleanField(required=False)
-    drop_down = ("user", "conversation", "agent", "method", "top_k", "radius", "app", "project")
+    drop_down = ("user", "conversation", "agent", "reader", "method", "top_k", "radius", "app", "project")
 
     def scopes(self) -> list[Scope]:
         return [scope for scope in SCOPES if self.cleaned_data[scope]] or list(SCOPES)
@@ -395,6 +397,7 @@ class LabFilters(Filters):
             scopes=frozenset(self.scopes()),
             conversation_id=values["conversation"] or None,
             agent_id=values["agent"] or None,
+            reader=values["reader"] or None,
             method=cast("Method", values["method"]),
             top_k=values["top_k"],
             radius=values["radius"],
@@ -420,9 +423,22 @@ class UserFilters(Filters):
 
 
 class UserPageFilters(Filters):
-    view = _choice("", [(view, view) for view in ("overview", "sessions", "audit")], initial="overview")
+    view = _choice("", [(view, view) for view in ("overview", "timeline", "sessions", "audit")], initial="overview")
     after = CursorField()
     before = CursorField()
+
+
+class TranscriptFilters(Filters):
+    """The session of a transcript and the position of the page."""
+
+    session = _text("", 128)
+    app = _text("")
+    project = _text("")
+    after = PositionField()
+    before = PositionField()
+
+    def __init__(self, path: str, query: Mapping[str, str]) -> None:
+        super().__init__(path, {"app": "default", "project": "default", **{name: query[name] for name in query}})
 
 
 class TrashFilters(Filters):
@@ -454,6 +470,21 @@ class ResourceTrashFilters(SessionTrashFilters):
 class JobFilters(Filters):
     after = CursorField()
     before = CursorField()
+
+
+class SearchFilters(Filters):
+    """The filters of the log of searches."""
+
+    user = _search_field(_("User"), 64)
+    agent = _text(_("Agent"))
+    interface = _choice(_("Interface"), LoggedSearch.Interface.choices)
+    hits = _choice(_("Hits"), [("none", _("no hits"))])
+    since = TimeField(label=_("From"))
+    until = TimeField(label=_("To"), is_end=True)
+    after = CursorField()
+    before = CursorField()
+    narrowing = ("user", "agent", "interface", "hits", "since", "until")
+    drop_down = ("agent", "interface", "hits", "since", "until")
 
 
 class WebhookFilters(Filters):

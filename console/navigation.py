@@ -9,10 +9,13 @@ from django.utils.translation import gettext_lazy as _
 
 from console import queries
 
-# Forms of the Django admin in the panel's frame.
-_CREDENTIALS = (
+# Pages of the Django admin in the panel's frame.
+_PERSON = (
+    "console:user",
+    "console:transcript",
     "admin:accounts_memoryuser_add",
     *(f"admin:accounts_userkey_{verb}" for verb in ("add", "rotate", "revoke")),
+    *(f"admin:profiles_profilememory_{page}" for page in ("edit", "version", "versions")),
 )
 _VIEW, _FILES = "store.view_memory", "resources.view_resource"
 
@@ -34,6 +37,7 @@ SECTIONS: Final[tuple[tuple[Promise | str, tuple[Item, ...]], ...]] = (
             Item("console:dashboard", _("Dashboard"), "home", _VIEW),
             Item("console:memories", _("Memories"), "list", _VIEW, ("console:memory", "console:add")),
             Item("console:lab", _("Search lab"), "lab", _VIEW),
+            Item("console:searches", _("Search log"), "search", "memories.view_loggedsearch"),
             Item("console:trash", _("Trash"), "trash", _VIEW),
         ),
     ),
@@ -41,7 +45,7 @@ SECTIONS: Final[tuple[tuple[Promise | str, tuple[Item, ...]], ...]] = (
         _("Data"),
         (
             Item("console:resources", _("Resources"), "file", _FILES, ("console:resource",)),
-            Item("console:users", _("Users"), "users", "accounts.view_memoryuser", ("console:user", *_CREDENTIALS)),
+            Item("console:users", _("Users"), "users", "accounts.view_memoryuser", _PERSON),
         ),
     ),
     (

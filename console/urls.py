@@ -11,8 +11,11 @@ from console.views import (
     memories,
     memory,
     operators,
+    person,
     resources,
+    searches,
     shell,
+    start,
     system,
     trash,
     users,
@@ -22,6 +25,7 @@ from console.views import (
 app_name = "console"
 urlpatterns = [
     path("", dashboard.dashboard, name="dashboard"),
+    path("demo/", start.demo_data, name="demo"),
     path("find/", shell.find, name="find"),
     path("language/", shell.language, name="language"),
     path("list/", memories.memories, name="memories"),
@@ -33,6 +37,7 @@ urlpatterns = [
     path("m/<int:row>/delete/", memory.remove, name="memory-delete"),
     path("m/<int:row>/restore/", memory.restore, name="memory-restore"),
     path("search/", lab.lab, name="lab"),
+    path("searches/", searches.searches, name="searches"),
     path("add/", add.add, name="add"),
     path("resources/", resources.resources, name="resources"),
     path("resources/upload/", resources.upload, name="resource-upload"),
@@ -56,6 +61,10 @@ urlpatterns = [
     path("users/<uuid:pk>/", users.user, name="user"),
     path("users/<uuid:pk>/export/", users.export, name="user-export"),
     path("users/<uuid:pk>/erase/", users.erasure, name="user-erase"),
+    path(
+        "users/<uuid:pk>/connections/<uuid:connection>/revoke/", users.remove_connection, name="user-connection-revoke"
+    ),
+    path("users/<uuid:pk>/transcript/", person.transcript, name="transcript"),
     path("users/<uuid:pk>/session/", users.remove_session, name="user-session"),
     path("operators/", operators.operators, name="operators"),
     path("operators/add/", operators.add, name="operator-add"),

@@ -74,6 +74,7 @@ _SUBJECTS: Final = {
     "profile": gettext_lazy("profile"),
     "job": gettext_lazy("job"),
     "webhook": gettext_lazy("webhook"),
+    "connection": gettext_lazy("connection"),
     "archive": pgettext_lazy("line of the audit trail", "archive"),
     "key": pgettext_lazy("line of the audit trail", "key"),
     "token": pgettext_lazy("line of the audit trail", "token"),

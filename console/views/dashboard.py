@@ -2,10 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import reverse
@@ -13,13 +15,17 @@ from django.utils import timezone
 from django.utils.http import urlencode
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from console import charts, queries
 from console.access import VIEW, page, record_list, render
 from console.filters import ALL_TAB, RANGES, TAB_LABELS, DashboardFilters
+from console.views.resources import VIEW_FILES
+from console.views.searches import VIEW_SEARCHES
+from console.views.start import first_steps
 from core.times import to_ms
 from engines.registry import get_engine
+from memories.services import search_log
 from resources.models import Resource
 from store import browse, categories
 from store.browse import Count, Dashboard, Selection
@@ -35,6 +41,14 @@ _UNITS = {
     "day": gettext_lazy("Memories per day"),
     "month": gettext_lazy("Memories per month"),
 }
+_SEARCH_UNITS = {
+    "hour": gettext_lazy("Searches per hour"),
+    "day": gettext_lazy("Searches per day"),
+    "month": gettext_lazy("Searches per month"),
+}
+_OTHER = pgettext_lazy("kind of memory", "Other")
+_UPLOAD_PERIOD = timedelta(hours=24)
+_MAX_UPLOADS = 5000
 _BANDS = (
     ("low", gettext_lazy("Low (under 0.34)")),
     ("mid", gettext_lazy("Medium (0.34–0.67)")),
@@ -54,7 +68,13 @@ def dashboard(request: HttpRequest) -> HttpResponseBase:
     if conflicts:
         filters.problems += conflicts
     else:
-        context |= _numbers(filters, now, user_pk)
+        numbers = _numbers(filters, now, user_pk)
+        is_for_all = not filters.parameters().keys() - {"range", "from", "to"}
+        if is_for_all and not numbers["options"].categories:  # there are no memories at all
+            context["start"] = first_steps(request)
+        else:
+            context |= numbers
+            context |= _activity(request, filters, now) if is_for_all else {}
         record_list(request, "dashboard.view", filters, [user_id] if user_id else ())
     return render(request, "console/dashboard.html", context)
 
@@ -81,8 +101,7 @@ def _numbers(filters: DashboardFilters, now: datetime, user_pk: UUID | None) -> 
 
     def memories_between(start: datetime, end: datetime) -> str:
         others = {name: value for name, value in parameters.items() if name not in {"range", "from", "to"}}
-        times = {"tab": ALL_TAB, "from": f"{start:%Y-%m-%dT%H:%M}", "to": f"{end:%Y-%m-%dT%H:%M}"}
-        return f"{reverse('console:memories')}?{urlencode({**others, **times})}"
+        return _between("console:memories", start, end, **{**others, "tab": ALL_TAB})
 
     return {
         "options": browse.facets(
@@ -90,10 +109,16 @@ def _numbers(filters: DashboardFilters, now: datetime, user_pk: UUID | None) -> 
         ),
         "since": since,
         "until": until,
-        "trend": charts.trend(
-            found, shown.buckets, [sum(bucket.values()) for bucket in before.buckets], memories_between
-        ),
-        "trend_title": _UNITS[found.unit],
+        "trend": {
+            "title": _UNITS[found.unit],
+            **charts.trend(
+                found,
+                {tab: TAB_LABELS[tab] for tab in categories.TABS} | {"other": _OTHER},
+                [charts.by_tab(bucket) for bucket in shown.buckets],
+                memories_between,
+                before=[sum(bucket.values()) for bucket in before.buckets],
+            ),
+        },
         "kpis": _kpis(shown, before),
         "kinds": [_kind(tab, shown, memories) for tab in categories.TABS],
         "bands": _bands(shown, memories),
@@ -101,6 +126,73 @@ def _numbers(filters: DashboardFilters, now: datetime, user_pk: UUID | None) -> 
         "average": shown.average_importance,
         "tops": _tops(shown, memories),
     }
+
+
+def _activity(request: HttpRequest, filters: DashboardFilters, now: datetime) -> dict[str, Any]:
+    """Return the searches of the period and the uploads of the last day, which are counted for all users together."""
+    found: dict[str, Any] = {}
+    if request.user.has_perm(VIEW_SEARCHES) and settings.MEMORY_GATEWAY_SEARCH_LOG_DAYS:
+        found["searches"] = _searches(filters, now)
+    if request.user.has_perm(VIEW_FILES):
+        found["uploads"] = _uploads(now)
+    return found
+
+
+def _searches(filters: DashboardFilters, now: datetime) -> dict[str, Any]:
+    since, until = filters.span(now)
+    until = until or now
+    since = since or until - RANGES["2y"]
+    hours = search_log.hours(since, until)
+    edges = charts.edges(since, until)
+    total, without_hits = sum(count for _at, count, _none in hours), sum(none for *_rest, none in hours)
+    return {
+        "title": _SEARCH_UNITS[edges.unit],
+        "total": total,
+        "without_hits": without_hits,
+        "share": without_hits / total if total else 0.0,
+        "milliseconds": search_log.quantiles(since, until, 0.5, 0.95),
+        **charts.trend(
+            edges,
+            {"found": gettext_lazy("With hits"), "none": gettext_lazy("No hits")},
+            charts.by_bucket(edges, ((at, {"found": count - none, "none": none}) for at, count, none in hours)),
+            partial(_between, "console:searches"),
+        ),
+    }
+
+
+def _uploads(now: datetime) -> dict[str, Any]:
+    since = now - _UPLOAD_PERIOD
+    rows = list(
+        Resource.objects.filter(created_at__gte=since, deleted_at__isnull=True)
+        .order_by("-created_at")
+        .values_list("created_at", "searchable_at", "status")[:_MAX_UPLOADS]
+    )
+    edges = charts.edges(since, now)
+    status = Resource.Status
+    kinds = {status.FAILED.value: "bad", status.EXTRACTED.value: "found", status.EMPTY.value: "found"}
+    seconds = sorted((ready - created).total_seconds() for created, ready, _state in rows if ready)
+    return {
+        "title": _("Uploads per hour, last 24 hours"),
+        "total": len(rows),
+        "is_cut": len(rows) == _MAX_UPLOADS,
+        "seconds": [seconds[int(share * (len(seconds) - 1))] for share in (0.5, 0.95) if seconds],
+        **charts.trend(
+            edges,
+            {
+                "found": gettext_lazy("Ingested"),
+                "wait": gettext_lazy("Pending"),
+                "bad": gettext_lazy("Failed"),
+            },
+            charts.by_bucket(edges, ((at, {kinds.get(state, "wait"): 1}) for at, _ready, state in rows)),
+            lambda _since, _until: reverse("console:resources"),
+        ),
+    }
+
+
+def _between(page: str, start: datetime, end: datetime, **parameters: str) -> str:
+    """Return the address of a page with the rows of a period."""
+    times = {"from": f"{start:%Y-%m-%dT%H:%M}", "to": f"{end:%Y-%m-%dT%H:%M}"}
+    return f"{reverse(page)}?{urlencode({**parameters, **times})}"
 
 
 def _kpis(shown: Dashboard, before: Dashboard) -> list[dict[str, Any]]:

@@ -61,6 +61,7 @@ def lab(request: HttpRequest) -> HttpResponseBase:
             try:
                 owner = Owner(pk, values["user"], values["app"] or "default", values["project"] or "default")
                 context |= _results(filters, owner)
+                context["curl"] = _curl(filters, f"{request.scheme}://{request.get_host()}")
             except GatewayError as error:
                 filters.problems.append(localized(error.detail))
                 status = error.status
@@ -116,7 +117,6 @@ def _results(filters: LabFilters, owner: Owner) -> dict[str, Any]:
         ],
         "degraded": sorted({localized(report.degraded) for report in answer.scopes.values() if report.degraded}),
         "tokens": query_tokens(filters.cleaned_data["q"]),
-        "curl": _curl(filters),
     }
 
 
@@ -141,7 +141,7 @@ def _explained(hit: Hit) -> dict[str, Any]:
     return {"label": "", "score": hit.score, "text": text, "legs": legs, "matched": matched}
 
 
-def _curl(filters: LabFilters) -> str:
+def _curl(filters: LabFilters, base: str) -> str:
     """Return the `curl` command for the same search by the API."""
     values = filters.cleaned_data
     body: dict[str, Any] = {"query": values["q"], "scope": filters.scopes()}
@@ -157,6 +157,6 @@ def _curl(filters: LabFilters) -> str:
         body["radius"] = values["radius"]
     written = json.dumps(body, ensure_ascii=False).replace("'", "\\u0027")
     return (
-        "curl -sS http://127.0.0.1:8010/memories/search -H 'Content-Type: application/json' "
+        f"curl -sS {base}/memories/search -H 'Content-Type: application/json' "
         f"-H \"Authorization: Bearer $USER_KEY\" -d '{written}'"
     )

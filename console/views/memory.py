@@ -132,14 +132,18 @@ def _page(found: StoredMemory, events: list[Event]) -> dict[str, Any]:
     before = originals[-1] if is_edited and originals else None
     session_id = found.session_id or ""
     files = attachments_of(found.owner, [session_id]) if session_id else {}
-    # The address opens the session's list at this memory.
-    position = write_position(Position(found.created_at_ms, found.row + 1))
-    session = {"tab": "all", "user": found.owner.user_id, "session": session_id, "after": position}
+    # The address opens the transcript at this memory.
+    position = write_position(Position(found.created_at_ms, found.row - 1))
+    session = {
+        "session": session_id, "app": found.owner.app_id, "project": found.owner.project_id, "after": position
+    }  # fmt: skip
     return {
         "title": _("Memory of %(user)s") % {"user": found.owner.user_id},
         "memory": found,
         "item": memory_item(found, is_edited=is_edited),
         "parts": list(parts(found.text)),
+        "source_text": before or found.text,
+        "etag": etag_of(found),
         "changes": compare(before, found.text) if before is not None and before != found.text else None,
         "revision": len(overrides),
         "is_edited": is_edited,
@@ -149,7 +153,7 @@ def _page(found: StoredMemory, events: list[Event]) -> dict[str, Any]:
         "attachments": files.get(session_id, ()),
         "raw": _indented(found),
         "origin": ORIGINS.get(found.origin, found.origin),
-        "session_url": f"{reverse('console:memories')}?{urlencode(session)}",
+        "session_url": f"{reverse('console:transcript', args=[found.owner.user_pk])}?{urlencode(session)}",
         "is_hidden": found.hidden_at is not None or found.is_session_hidden,
         "hidden_reason": hidden_reasons([found]).get(found.row),
         "sources": _existing(found, found.sources),

@@ -31,7 +31,7 @@ from operations.models import Job, Lease
 from resources import storage
 from resources.models import Resource
 from resources.tasks import MAINTENANCE
-from store.index import rebuild
+from store.index import rebuild, words
 from store.models import HourCount, PendingEmbedding
 
 ENGINE_SECONDS: Final = 2.0
@@ -159,6 +159,7 @@ def health(request: HttpRequest) -> HttpResponseBase:
         ],
         "backlog": {
             "index": rebuild.pending_count(),
+            "words": words.pending_count(),
             "embeddings": PendingEmbedding.objects.count(),
             "rollups": HourCount.objects.exclude(delta=0).count(),
             "pending": rows.get("pending"),

@@ -1,6 +1,6 @@
 """The trash: deleted memories, sessions and resources, which can be restored until they are purged."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -77,58 +77,65 @@ def trash(request: HttpRequest) -> HttpResponseBase:
 @page(DELETE, "POST")
 def sessions(request: HttpRequest) -> HttpResponseBase:
     """Restore deleted sessions, or purge them after a preview."""
-    verb, ids = _asked(request)
-    found = list(_deleted_sessions().filter(pk__in=ids))
-    back = next_address(request, f"{reverse('console:trash')}?kind=sessions")
-    if not found:
-        messages.warning(request, _("No rows are selected. Select at least one."))
-        return redirect(back)
-    if verb == "restore":
-        sessions = [(Owner(one.user.pk, one.user.user_id, one.app_id, one.project_id), one.session_id) for one in found]
-        restored = len(restore_sessions(sessions, actor=actor_of(request)))
-        message = ngettext("%(count)s session restored.", "%(count)s sessions restored.", restored)
-        messages.success(request, message % {"count": restored})
-        if restored < len(sessions):
-            messages.warning(request, _("Sessions of resources in the trash were not restored. Restore the resources."))
-        return redirect(back)
-    if verb != "purge":
-        raise BadRequest(_("This action is not available for deleted sessions."))
-    require(request, PURGE)
-    if not request.POST.get("confirmed"):
-        numbers = _memory_counts(found)
-        context = {"title": _("Purge these sessions?"), "found": found, "back": back, "numbers": numbers}
-        return render(request, "console/trash_sessions.html", {**context, "total": sum(numbers.values())})
-    job = operator_jobs.purge_sessions([one.pk for one in found], actor=actor_of(request))
-    return redirect("console:job", job=job.pk)
+    return _restore_or_purge(
+        request,
+        "sessions",
+        _deleted_sessions(),
+        title=_("Purge these sessions?"),
+        restore=_restore_sessions,
+        start_purge=operator_jobs.purge_sessions,
+    )
 
 
 @page(DELETE_FILES, "POST")
 def resources(request: HttpRequest) -> HttpResponseBase:
     """Restore deleted resources, or purge them after a preview."""
-    verb, ids = _asked(request)
-    found = list(_deleted_resources().filter(pk__in=ids))
-    back = next_address(request, f"{reverse('console:trash')}?kind=resources")
+    return _restore_or_purge(
+        request,
+        "resources",
+        _deleted_resources(),
+        title=_("Purge these resources?"),
+        restore=_restore_resources,
+        start_purge=operator_jobs.purge_resources,
+    )
+
+
+def _restore_or_purge(
+    request: HttpRequest,
+    kind: str,
+    deleted: QuerySet[Any],
+    *,
+    restore: Callable[[HttpRequest, list[Any]], None],
+    start_purge: Callable[..., Job],
+    title: str,
+) -> HttpResponseBase:
+    data = request.POST if "do" in request.POST else request.GET  # the address of an undo has both
+    verb = data.get("do", "")
+    found = list(deleted.filter(pk__in=queries.without_nul(data.getlist("id")[:ROWS])))
+    back = next_address(request, f"{reverse('console:trash')}?kind={kind}")
     if not found:
         messages.warning(request, _("No rows are selected. Select at least one."))
         return redirect(back)
     if verb == "restore":
-        _restore_resources(request, found)
+        restore(request, found)
         return redirect(back)
     if verb != "purge":
-        raise BadRequest(_("This action is not available for deleted resources."))
+        raise BadRequest(_("This action is not available for deleted items."))
     require(request, PURGE)
     if not request.POST.get("confirmed"):
         numbers = _memory_counts(found)
-        context = {"title": _("Purge these resources?"), "found": found, "back": back, "numbers": numbers}
-        return render(request, "console/trash_resources.html", {**context, "total": sum(numbers.values())})
-    job = operator_jobs.purge_resources([one.pk for one in found], actor=actor_of(request))
-    return redirect("console:job", job=job.pk)
+        context = {"title": title, "found": found, "back": back, "numbers": numbers, "total": sum(numbers.values())}
+        return render(request, f"console/trash_{kind}.html", context)
+    return redirect("console:job", job=start_purge([one.pk for one in found], actor=actor_of(request)).pk)
 
 
-def _asked(request: HttpRequest) -> tuple[str, list[str]]:
-    """Return the action and the ids of a form, or of the address of an undo."""
-    data = request.POST if "do" in request.POST else request.GET
-    return data.get("do", ""), queries.without_nul(data.getlist("id")[:ROWS])
+def _restore_sessions(request: HttpRequest, found: Sequence[Tombstone]) -> None:
+    sessions = [(Owner(one.user.pk, one.user.user_id, one.app_id, one.project_id), one.session_id) for one in found]
+    restored = len(restore_sessions(sessions, actor=actor_of(request)))
+    message = ngettext("%(count)s session restored.", "%(count)s sessions restored.", restored)
+    messages.success(request, message % {"count": restored})
+    if restored < len(sessions):
+        messages.warning(request, _("Sessions of resources in the trash were not restored. Restore the resources."))
 
 
 def _restore_resources(request: HttpRequest, found: Sequence[Resource]) -> None:

@@ -13,10 +13,10 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.functional import Promise
+from django.utils.translation import get_language, gettext_lazy, ngettext, pgettext, pgettext_lazy
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext, pgettext, pgettext_lazy
 
-from accounts import services
+from accounts import oauth, services
 from accounts.admin_base import actor_of
 from accounts.audit import record
 from accounts.models import AuditEvent, MemoryUser, UserKey
@@ -25,9 +25,15 @@ from console.access import DELETE, EXPORT, VIEW, next_address, page, render, res
 from console.filters import UserFilters, UserPageFilters
 from console.keyset import ROWS, newest_first
 from console.signed_values import read_receipt, sign_receipt
+from console.text import memory_item
+from console.views.person import timeline
 from core.errors import NotFound
 from memories.services.decisions import delete_session
 from operations import erase, operator_jobs
+from profiles.diff import Difference, differences
+from profiles.documents import Document
+from profiles.labels import Language
+from profiles.schemas import MODELS
 from profiles.services import read_both
 from resources.models import Resource
 from store import browse, categories
@@ -36,6 +42,7 @@ from store.models import Session
 from store.types import Owner
 
 LATEST: Final = 8
+PROFILE_FIELDS: Final = 8
 VIEW_USERS, ERASE, ADD_USERS = (f"accounts.{verb}_memoryuser" for verb in ("view", "erase", "add"))
 AUDIT: Final = "accounts.view_auditevent"
 _ERASED_LABELS: Final = {
@@ -104,6 +111,8 @@ def user(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     if view == "sessions" and request.user.has_perm(VIEW):
         sessions = newest_first(_sessions_of(found.pk), filters, time="created_at")
         context |= {**sessions._asdict(), "sessions": _with_counts(sessions.rows)}
+    elif view == "timeline" and request.user.has_perm(VIEW):
+        context["timeline"] = timeline(found)
     elif view == "audit" and request.user.has_perm(AUDIT):
         trail = newest_first(AuditEvent.objects.filter(user_id=found.user_id), filters)
         context |= {**trail._asdict(), "events": trail.rows}
@@ -111,6 +120,7 @@ def user(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         context |= _overview(request, found)
     tabs = (
         ("overview", _("Overview"), VIEW_USERS),
+        ("timeline", _("Timeline"), VIEW),
         ("sessions", pgettext("list", "Sessions"), VIEW),
         ("audit", _("Audit trail"), AUDIT),
     )
@@ -181,6 +191,14 @@ def remove_session(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     return redirect(next_address(request, reverse("console:user", args=[pk])))
 
 
+@page("accounts.revoke_userkey", "POST")
+def remove_connection(request: HttpRequest, pk: UUID, connection: UUID) -> HttpResponseBase:
+    """End a connection of an application to a user."""
+    oauth.revoke(connection, user_pk=pk, actor=actor_of(request))
+    messages.success(request, _("Application disconnected. Its requests now fail."))
+    return redirect("console:user", pk=pk)
+
+
 def _labeled(counts: Mapping[str, int]) -> list[tuple[Promise, int]]:
     """Return the counts that concern operators: internal tables have no label."""
     return [(_ERASED_LABELS[name], number) for name, number in counts.items() if number and name in _ERASED_LABELS]
@@ -199,6 +217,7 @@ def _overview(request: HttpRequest, found: MemoryUser) -> dict[str, Any]:
     context: dict[str, Any] = {"states": dict(Resource.Status.choices), "keys": None}
     if may("accounts.view_userkey"):
         context["keys"] = [(key, services.is_live(key)) for key in services.keys_of(found.pk)[:ROWS]]
+        context["connections"] = list(oauth.connections_of(found.pk)[:ROWS])
     if may(VIEW):
         facets = browse.facets(Selection(user_pk=found.pk), limit=LATEST)
         by_tab = dict.fromkeys((*categories.TABS, ""), 0)
@@ -209,15 +228,26 @@ def _overview(request: HttpRequest, found: MemoryUser) -> dict[str, Any]:
             kinds.append({"tab": tab, "count": count, "x": start, "share": count / (total or 1)})
             start += count / (total or 1)
         context |= {"agents": facets.agents, "kinds": kinds, "total": total}
+        latest = browse.page(Selection(user_pk=found.pk, tab="user"), limit=LATEST).memories
+        edited = queries.edited([memory.row for memory in latest])
+        context["facts"] = [memory_item(memory, is_edited=memory.row in edited) for memory in latest]
         context["sessions"] = _with_counts(list(_sessions_of(found.pk).order_by("-pk")[:LATEST]))
     if may("resources.view_resource"):
         context["files"] = queries.counts_by("status", Resource.objects.filter(user=found, deleted_at__isnull=True))
     if may("profiles.view_profilememory"):
-        context["profiles"] = list(read_both(found.pk).values())
+        context["profiles"] = [(document, _profile_values(document)) for document in read_both(found.pk).values()]
     if may(AUDIT):
         changes = AuditEvent.objects.filter(user_id=found.user_id, kind=AuditEvent.Kind.CHANGE)
         context["events"] = list(changes[:LATEST])
     return context
+
+
+def _profile_values(document: Document) -> list[Difference]:
+    """Return the first fields of a profile that have a value."""
+    language: Language = "zh" if (get_language() or "").startswith("zh") else "en"
+    if document.is_disabled:
+        return []
+    return differences(MODELS[document.kind](), document.content, language)[:PROFILE_FIELDS]
 
 
 def _sessions_of(user_pk: UUID) -> QuerySet[Session]:

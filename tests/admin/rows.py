@@ -11,9 +11,19 @@ from django.utils import timezone
 
 from accounts import services, tokens
 from accounts.audit import Actor, record
-from accounts.models import AuditEvent, IdempotencyKey, MemoryUser, RpcToken, SignInThrottle, UserKey
+from accounts.models import (
+    AuditEvent,
+    IdempotencyKey,
+    MemoryUser,
+    OAuthClient,
+    OAuthConnection,
+    OAuthToken,
+    RpcToken,
+    SignInThrottle,
+    UserKey,
+)
 from core.ids import new_resource_id, resource_session_id
-from memories.models import Override, OverrideRevision, Tombstone
+from memories.models import LoggedSearch, Override, OverrideRevision, SearchCount, Tombstone
 from operations.models import Job, JobStep, Lease, UnmatchedDecision
 from profiles.models import ProfileMemory, ProfileRevision
 from resources.models import Attachment, Resource, StorageIdentity
@@ -26,12 +36,14 @@ from store.models import (
     IndexVersion,
     LeftUpstream,
     Memory,
+    PendingDeletion,
     PendingEmbedding,
     PendingExtraction,
     Session,
     SessionCount,
     VectorPage,
 )
+from tests.agents.oauth.flow import connect
 from webhooks.models import Webhook, WebhookDelivery
 
 MARKUP = """<script>alert(1)</script><img src=x onerror="alert(2)">'"{{ 7 }}"""
@@ -64,6 +76,18 @@ def idempotency_key(number: int) -> IdempotencyKey:
     return IdempotencyKey.objects.create(
         user=user(number), key_digest=f"{number:064x}", request_digest="0" * 64, created_at=timezone.now()
     )
+
+
+def oauth_client(number: int) -> OAuthClient:
+    return connect(user(number).pk, None, MARKUP)
+
+
+def oauth_connection(number: int) -> OAuthConnection:
+    return OAuthConnection.objects.get(client=oauth_client(number))
+
+
+def oauth_token(number: int) -> OAuthToken:
+    return OAuthToken.objects.get(connection=oauth_connection(number))
 
 
 def session(number: int) -> Session:
@@ -141,6 +165,20 @@ def pending_extraction(number: int) -> PendingExtraction:
 
 def left_upstream(number: int) -> LeftUpstream:
     return LeftUpstream.objects.create(digest=f"{number:064x}")
+
+
+def pending_deletion(number: int) -> PendingDeletion:
+    now = timezone.now()
+    return PendingDeletion.objects.create(
+        base_url="http://127.0.0.1:1995",
+        user_key=user(number).pk,
+        app_id="default",
+        project_id="default",
+        owner_id=f"user{number}",
+        memory_id=f"memory{number}",
+        queued_at=now,
+        retry_at=now,
+    )
 
 
 def resource(number: int) -> Resource:
@@ -233,6 +271,18 @@ def webhook_delivery(number: int) -> WebhookDelivery:
     return WebhookDelivery.objects.create(webhook=made, user=made.user, event_type=MARKUP[:32], error=MARKUP)
 
 
+def logged_search(number: int) -> LoggedSearch:
+    return LoggedSearch.objects.create(
+        user=user(number), app_id=MARKUP[:64], project_id="default", at=timezone.now(), interface="rest",
+        agent_id=MARKUP[:64], scopes="resources", method="hybrid", top_k=8, has_filters=False, hits=1, ms=1.5,
+        query_chars=len(MARKUP), query=MARKUP,
+    )  # fmt: skip
+
+
+def search_count(number: int) -> SearchCount:
+    return SearchCount.objects.create(hour=number, duration=1, searches=1, without_hits=0)
+
+
 MAKERS: dict[type[Model], Callable[[int], Any]] = {
     Webhook: webhook,
     WebhookDelivery: webhook_delivery,
@@ -242,6 +292,9 @@ MAKERS: dict[type[Model], Callable[[int], Any]] = {
     AuditEvent: audit_event,
     SignInThrottle: throttle,
     IdempotencyKey: idempotency_key,
+    OAuthClient: oauth_client,
+    OAuthConnection: oauth_connection,
+    OAuthToken: oauth_token,
     Session: session,
     Memory: memory,
     IndexStatistics: statistics,
@@ -255,10 +308,13 @@ MAKERS: dict[type[Model], Callable[[int], Any]] = {
     PendingEmbedding: pending_embedding,
     PendingExtraction: pending_extraction,
     LeftUpstream: left_upstream,
+    PendingDeletion: pending_deletion,
     Resource: resource,
     Attachment: attachment,
     StorageIdentity: storage_identity,
     Tombstone: tombstone,
+    LoggedSearch: logged_search,
+    SearchCount: search_count,
     Override: override,
     OverrideRevision: override_revision,
     ProfileMemory: profile,

@@ -11,6 +11,7 @@ from tests.console.panel import Panel
 def pages(panel: Panel) -> dict[str, str]:
     rows = panel.rows
     accounts = f"{panel.server.url}/admin/accounts"
+    profiles = f"{panel.server.url}/admin/profiles/profilememory/of/{rows['user']}"
     return {
         "dashboard": "",
         "dashboard-day": "?range=24h&user=lin.wei",
@@ -45,12 +46,19 @@ def pages(panel: Panel) -> dict[str, str]:
         "users-none": "users/?q=nobody",
         "user": f"users/{rows['user']}/",
         "user-sessions": f"users/{rows['user']}/?view=sessions",
+        "user-timeline": f"users/{rows['user']}/?view=timeline",
+        "transcript": f"users/{rows['user']}/transcript/?session=chat:planning",
         "user-audit": f"users/{rows['user']}/?view=audit",
         "user-hostile": f"users/{rows['hostile_user']}/",
+        "connect": f"{panel.server.url}/oauth/authorize?{rows['connect']}",
         "user-add": f"{accounts}/memoryuser/add/",
         "key-add": f"{accounts}/userkey/add/?user_id=lin.wei",
         "key-rotate": f"{accounts}/userkey/{rows['key']}/rotate/",
         "key-revoke": f"{accounts}/userkey/{rows['key']}/revoke/",
+        "profile": f"{profiles}/user/",
+        "profile-work": f"{profiles}/work/",
+        "profile-versions": f"{profiles}/user/versions/",
+        "profile-version": f"{profiles}/user/versions/1/",
         "token-add": f"{accounts}/rpctoken/add/",
         "user-erase": f"users/{rows['user']}/erase/",
         "trash": "trash/",
@@ -68,8 +76,11 @@ def pages(panel: Panel) -> dict[str, str]:
         "webhook": f"webhooks/{rows['webhook']}/",
         "webhook-failed": f"webhooks/{rows['webhook']}/?state=failed",
         "webhook-hostile": f"webhooks/{rows['hostile_webhook']}/",
+        "searches": "searches/",
+        "searches-none": "searches/?agent=nobody",
         "audit": "audit/",
         "audit-reads": "audit/?tab=read",
         "audit-filtered": "audit/?kind=operator&action=memory.&from=2026-01-01",
         "health": "health/",
+        "error": f"{panel.server.url}/admin/nothing/",
     }

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from datetime import datetime, timedelta
 from typing import Any
+from urllib.parse import urlencode
 
+from accounts import oauth, services
 from accounts.audit import Actor, record
 from accounts.models import MemoryUser
 from core.messages import Message as _
+from memories.models import LoggedSearch, SearchCount
 from memories.services import decisions
+from memories.services.search_log import DURATION_BASE
 from operations import bulk
 from operations.models import Job
+from profiles import services as profiles
 from resources.models import Resource
 from store.models import Session
 from store.types import Owner
+from tests.agents.oauth.flow import REDIRECT, connect
 from tests.console.payloads import PAYLOADS
+from tests.profiles.documents import FULL
 from webhooks.models import Webhook, WebhookDelivery
 
 ACTOR = Actor.operator("chen.yu")
@@ -48,15 +56,27 @@ def seed_data_pages(owner: Owner, rows: list[int], now: datetime) -> dict[str, A
             kind=payload[:32], params={"reason": payload, "target": {"selection": {payload: payload}}}, error=payload,
             actor_kind="operator", actor=payload[:150], status="failed",
         )  # fmt: skip
+        connect(user.pk, services.issue_key(user.pk, actor=ACTOR).key.pk, payload)
+        log_search(
+            Owner(user.pk, user.user_id),
+            payload,
+            now - timedelta(hours=4),
+            agent_id=payload[:64],
+            conversation_id=payload[:128],
+        )
         hostile = Webhook.objects.create(user=user, url=f"https://{payload}", events=[payload])
         WebhookDelivery.objects.create(webhook=hostile, user=user, event_type=payload[:32], error=payload)
     last = Job.objects.filter(status="failed").first()
     found = Resource.objects.filter(user_id=owner.user_pk)
+    seed_searches(owner, now)
+    for version in ("Purchasing", "Hardware purchasing"):
+        profiles.write(owner.user_pk, "user", {**FULL["user"], "occupation": version}, actor=ACTOR)
     return {
         "user": str(owner.user_pk),
         "hostile_user": str(user.pk),
         "webhook": str(seed_webhooks(owner, now).pk),
         "hostile_webhook": str(hostile.pk),
+        "connect": urlencode(seed_connections(owner)),
         "job": str(deleted.pk),
         "running": str(running.pk),
         "hostile_job": str(last.pk) if last else "",
@@ -64,6 +84,49 @@ def seed_data_pages(owner: Owner, rows: list[int], now: datetime) -> dict[str, A
         "hostile_file": str(Resource.objects.filter(user=user).get().pk),
         **{f"file_{one.status}": one.pk for one in found},
     }
+
+
+def seed_connections(owner: Owner) -> dict[str, str]:
+    """Connect two applications. Return the parameters with which one asks for another connection."""
+    key = services.keys_of(owner.user_pk)[0]
+    client = connect(owner.user_pk, key.pk, "Desk assistant")
+    connect(owner.user_pk, None, "笔记助手", (oauth.READ,))
+    return {
+        "client_id": str(client.pk),
+        "redirect_uri": REDIRECT,
+        "response_type": "code",
+        "code_challenge": "x" * 43,
+        "code_challenge_method": "S256",
+    }
+
+
+SEARCHES = (
+    ("rest", "", "Where is the LT-40 gripper delivered?", 4),
+    ("mcp", "sales-copilot", "付款条件", 2),
+    ("tools", "main", "favorite color of the warehouse", 0),
+    ("rpc", "hr-helper", "", 3),
+)
+
+
+def seed_searches(owner: Owner, now: datetime) -> None:
+    for number in range(60):
+        interface, agent_id, query, hits = SEARCHES[number % len(SEARCHES)]
+        at = now - timedelta(hours=number * number / 7, minutes=3)
+        log_search(owner, query, at, interface=interface, agent_id=agent_id, hits=hits, ms=3 + number % 11)
+
+
+def log_search(owner: Owner, query: str, at: datetime, **fields: Any) -> None:
+    values = {"interface": "rest", "hits": 1, "ms": 4.2, **fields}
+    LoggedSearch.objects.create(
+        user_id=owner.user_pk, app_id="default", project_id="default", at=at, scopes="resources all_user_memory",
+        method="hybrid", top_k=8, has_filters=False, query=query, query_chars=len(query) or 21, **values,
+    )  # fmt: skip
+    hour, duration = int(at.timestamp() // 3600), int(math.log(values["ms"], DURATION_BASE))
+    count, _is_new = SearchCount.objects.get_or_create(
+        hour=hour, duration=duration, defaults={"searches": 0, "without_hits": 0}
+    )
+    count.searches, count.without_hits = count.searches + 1, count.without_hits + (not values["hits"])
+    count.save()
 
 
 def seed_webhooks(owner: Owner, now: datetime) -> Webhook:

@@ -44,17 +44,21 @@ PAGES = {
     "trash": ("get", "store.view_memory"),
     "trash-resources": ("post", "resources.delete_resource"),
     "trash-sessions": ("post", "store.delete_memory"),
+    "demo": ("post", "accounts.add_memoryuser"),
     "users": ("get", "accounts.view_memoryuser"),
     "user": ("get", "accounts.view_memoryuser"),
+    "transcript": ("get", "store.view_memory"),
     "user-export": ("post", "accounts.export_memoryuser"),
     "user-receipt": ("post", "accounts.erase_memoryuser"),
     "user-erase": ("get", "accounts.erase_memoryuser"),
     "user-session": ("post", "store.delete_memory"),
+    "user-connection-revoke": ("post", "accounts.revoke_userkey"),
     "operators": ("get", "auth.view_user"),
     "operator": ("get", "auth.view_user"),
     "operator-add": ("post", "auth.add_user"),
     "operator-sign-out": ("post", "auth.change_user"),
     "operator-password": ("post", "auth.change_user"),
+    "searches": ("get", "memories.view_loggedsearch"),
     "webhooks": ("get", "webhooks.view_webhook"),
     "webhook": ("get", "webhooks.view_webhook"),
     "webhook-send": ("post", "webhooks.change_webhook"),
@@ -68,14 +72,18 @@ ALL = {permission for _method, permission in PAGES.values()} | {"memories.delete
 def address(name: str) -> str:
     if name in {"resource", "resource-content", "resource-delete"}:
         return reverse(f"console:{name}", args=["r_none"])
+    if name == "user-connection-revoke":
+        return reverse(f"console:{name}", args=[NO_ID, NO_ID])
     if name in {"operator", "operator-sign-out", "operator-password"}:
         return reverse(f"console:{name}", args=[0])
     plain = {
         "user-receipt",
         "jobs",
+        "demo",
         "users",
         "operators",
         "operator-add",
+        "searches",
         "webhooks",
         "audit",
         "audit-export",

@@ -45,6 +45,7 @@ PAGES = {
     "resources": "resources/",
     "jobs": "jobs/",
     "audit trail": "audit/",
+    "search log": "searches/",
     "health": "health/",
     "add": "add/",
     "an id that is not there": "find/?q=0f0e0d0c-0b0a-0908-0706-050403020100",

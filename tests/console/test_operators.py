@@ -30,6 +30,7 @@ def roles(db: Any) -> None:
     editor = SimpleNamespace(connection=connection)
     importlib.import_module("operations.migrations.0002_roles").create_roles(apps, editor)
     importlib.import_module("webhooks.migrations.0002_role").extend_role(apps, editor)
+    importlib.import_module("memories.migrations.0003_role").extend_roles(apps, editor)
 
 
 def member(role: str, name: str = "ann") -> Client:
@@ -71,6 +72,7 @@ def test_each_role_may_do_its_work_and_no_more() -> None:
         "accounts.export_memoryuser": {"Privacy officer", "Administrator"},
         "accounts.erase_memoryuser": {"Privacy officer", "Administrator"},
         "accounts.view_auditevent": {"Curator", "Privacy officer", "Administrator"},
+        "memories.view_loggedsearch": set(ROLES),
         "webhooks.view_webhook": {"Administrator"},
         "webhooks.change_webhook": {"Administrator"},
         "accounts.add_userkey": {"Administrator"},

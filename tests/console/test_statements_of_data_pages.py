@@ -9,11 +9,13 @@ from django.utils import timezone
 from accounts.audit import Actor, record
 from accounts.models import MemoryUser
 from accounts.services import create_user
+from memories.models import LoggedSearch
 from memories.services import decisions
 from operations import bulk
 from operations.models import Job
 from resources.models import Attachment, Resource
 from store.types import Owner
+from tests.agents.oauth.flow import connect
 from tests.conftest import Person
 from tests.console.people import remember
 from tests.console.test_statements import statement_count
@@ -24,23 +26,27 @@ PAGES = {
     "resources/?state=failed&user=alice": 11,
     "resources/{file}/": 13,
     "users/": 11,
-    "users/{user}/": 19,
+    "users/{user}/": 23,
+    "users/{user}/?view=timeline": 13,
+    "users/{user}/transcript/?session=chat:0": 12,
     "users/{user}/?view=sessions": 10,
     "users/{user}/?view=audit": 9,
-    "users/{user}/erase/": 31,
+    "users/{user}/erase/": 34,
     "trash/": 13,
     "trash/?kind=sessions": 12,
     "trash/?kind=resources": 11,
     "jobs/": 7,
     "jobs/{job}/": 8,
+    "searches/": 8,
     "audit/": 7,
-    "health/": 19,
+    "health/": 20,
 }
 
 
 def add_data(owner: Owner, number: int) -> None:
     session_id = f"resource:{owner.user_id}:r_{number:032x}"
     row = remember(owner, f"Tea number {number}", session_id=session_id).row
+    remember(owner, f"Coffee number {number}", session_id="chat:0")
     file = Resource.objects.create(
         resource_id=f"r_{number:032x}", user_id=owner.user_pk, session_id=session_id, filename=f"tea-{number}.pdf",
         status="failed" if number else "extracted", error_message=f"Cause {number % 7}",
@@ -57,6 +63,11 @@ def add_data(owner: Owner, number: int) -> None:
     decisions.delete_session(owner, f"chat:gone-{number}", actor=ACTOR)
     if number:
         bulk.start("delete", bulk.of_rows([row]), {}, actor=ACTOR)
+    connect(owner.user_pk, None, "Agent")
+    LoggedSearch.objects.create(
+        user_id=owner.user_pk, app_id="default", project_id="default", at=timezone.now(), interface="rest",
+        scopes="resources", method="keyword", top_k=8, has_filters=False, hits=number % 3, ms=1.5, query_chars=3,
+    )  # fmt: skip
     record(ACTOR, "memory.view", subject_type="memory", subject_id="m", user_id=owner.user_id, detail={"a": 1})
 
 

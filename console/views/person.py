@@ -1,0 +1,122 @@
+"""More about one user: the transcript of a session, and the timeline of what is known of the user."""
+
+from collections import defaultdict
+from datetime import datetime
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from accounts.admin_base import actor_of
+from accounts.audit import record
+from accounts.models import MemoryUser
+from console import queries
+from console.access import VIEW, page, render
+from console.filters import TranscriptFilters
+from console.text import memory_item
+from console.views.memories import page_links
+from core.errors import NotFound
+from core.times import from_ms
+from memories.models import OverrideRevision, Tombstone
+from store import browse, categories
+from store.browse import Selection
+from store.models import Memory, Session
+from store.table import stored, visible
+from store.types import StoredMemory
+
+MESSAGES: Final = 100
+EVENTS: Final = 50
+MAX_DERIVED: Final = 500
+
+
+class TimelineEvent(NamedTuple):
+    """`action` is written, edited, superseded or deleted; `before` is the original text of an edit."""
+
+    at: datetime
+    action: str
+    memory: StoredMemory
+    text: str
+    by: str = ""
+    actor: str = ""
+    before: str = ""
+
+
+@page(VIEW)
+def transcript(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    """Show the messages of a session in their order, with their speakers and the memories derived from them."""
+    filters = TranscriptFilters(reverse("console:transcript", args=[pk]), request.GET)
+    values = filters.cleaned_data
+    scope = {"app_id": values["app"], "project_id": values["project"], "session_id": values["session"]}
+    session = Session.objects.select_related("user").filter(user_id=pk, deleted_at__isnull=True, **scope).first()
+    if session is None:
+        raise NotFound(_("There is no such session."))
+    user = session.user
+    record(
+        actor_of(request), "session.view", subject_type="session", subject_id=session.session_id, user_id=user.user_id
+    )
+    found = browse.page(
+        Selection(user_pk=pk, **scope),
+        after=values["after"],
+        before=values["before"],
+        limit=MESSAGES,
+        oldest_first=True,
+    )
+    edited = queries.edited([memory.row for memory in found.memories])
+    derived = _derived(session)
+    shown = {one.row for several in derived.values() for one in several}
+    context = {
+        "title": session.session_id,
+        "person": user,
+        "session": session,
+        "lines": [
+            {
+                "item": memory_item(memory, is_edited=memory.row in edited),
+                "speaker": memory.envelope.get("sender_name") or memory.sender_id or memory.agent_id,
+                "derived": derived[memory.memory_id],
+            }
+            for memory in found.memories
+            if memory.row not in shown
+        ],
+        **page_links(filters, found, oldest_first=True),
+    }
+    return render(request, "console/transcript.html", context)
+
+
+def _derived(session: Session) -> defaultdict[str, list[StoredMemory]]:
+    """Return the memories that a model derived from the session's messages, by message."""
+    rows = Memory.objects.filter(session=session, origin=Memory.Origin.EXTRACTED, hidden_at__isnull=True)
+    found: defaultdict[str, list[StoredMemory]] = defaultdict(list)
+    for memory in map(stored, visible(rows).order_by("-created_at_ms", "-pk")[:MAX_DERIVED]):
+        if memory.sources:
+            found[memory.sources[-1]].append(memory)
+    return found
+
+
+def timeline(user: MemoryUser) -> list[TimelineEvent]:
+    """Return the latest facts, edits, replacements and deletions of a user, newest first. Four statements."""
+    facts = browse.page(Selection(user_pk=user.pk, tab="user"), limit=EVENTS).memories
+    events = [TimelineEvent(from_ms(memory.created_at_ms), "written", memory, memory.text) for memory in facts]
+    revisions = OverrideRevision.objects.select_related("override__row__session", "override__row__user")
+    for one in revisions.filter(override__user=user, number__gt=0).order_by("-pk")[:EVENTS]:
+        if row := one.override.row:
+            by = one.actor_kind, one.actor
+            original = one.override.original_text
+            events.append(TimelineEvent(one.created_at, "edited", stored(row), one.text, *by, before=original))
+    replaced = Memory.objects.filter(
+        user=user, hidden_reason=Memory.HiddenReason.SUPERSEDED, category__in=categories.TABS["user"]
+    )
+    events += [
+        TimelineEvent(memory.hidden_at, "superseded", memory, memory.text)
+        for memory in map(stored, visible(replaced).order_by("-hidden_at")[:EVENTS])
+        if memory.hidden_at is not None
+    ]
+    deletions = Tombstone.objects.select_related("row__session", "row__user").filter(user=user, undone_at__isnull=True)
+    events += [
+        TimelineEvent(one.created_at, "deleted", stored(one.row), one.row.text, one.actor_kind, one.actor)
+        for one in deletions.order_by("-created_at")[:EVENTS]
+        if one.row
+    ]
+    return sorted(events, key=lambda event: event.at, reverse=True)[:EVENTS]
