@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: run test lint format lock docs api-reference messages screenshots docs-screenshots bench torture release clean
+.PHONY: run test lint format lock docs api-reference typescript-types messages screenshots docs-screenshots bench torture release clean
 .DEFAULT_GOAL := run
 
 # A stamp says which lock was installed; a changed lock installs again.
@@ -64,6 +64,7 @@ format: $(VENV)/.dev
 lock:
 	uv lock
 	uv export --quiet --no-header --no-dev --no-emit-project --format requirements-txt --output-file requirements.txt
+	uv export --quiet --no-header --no-dev --all-extras --no-emit-project --format requirements-txt --output-file requirements-image.txt
 	uv export --quiet --no-header --group dev --no-emit-project --format requirements-txt --output-file requirements-dev.txt
 	uv export --quiet --no-header --no-default-groups --group bench --no-emit-project --format requirements-txt --output-file requirements-bench.txt
 	uv export --quiet --no-header --only-group docs --no-emit-project --format requirements-txt --output-file requirements-docs.txt
@@ -77,6 +78,12 @@ docs: $(VENV)/.docs
 # The agent skill's reference, written from the OpenAPI document; a test fails where it differs.
 api-reference: $(VENV)/.dev
 	$(BIN)/python manage.py write_api_reference
+
+# The types of the TypeScript client, from the OpenAPI document; a test fails where they differ. Needs npm.
+typescript-types: $(VENV)/.dev
+	mkdir -p build
+	$(BIN)/python manage.py spectacular --format openapi-json --file build/openapi.json
+	cd clients/typescript && npm ci --ignore-scripts --no-audit --no-fund && npm run generate
 
 # The panel's words: finds new ones in the code, and compiles what locale/zh_Hans/LC_MESSAGES/django.po says. Needs gettext.
 messages: $(VENV)/.dev

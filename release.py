@@ -1,7 +1,8 @@
 """Build a release from the last commit: `make release`.
 
-Writes to `dist/` the source archive, the wheels of the gateway and its Python client, a CycloneDX bill of materials
-and a license list of the runtime packages, the report of pip-audit, and `SHA256SUMS` of these files.
+Writes to `dist/` the source archive, the wheels of the gateway and its Python client, the npm packages of the
+TypeScript client and the OpenClaw plugin, a CycloneDX bill of materials and a license list of the runtime packages, the
+report of pip-audit, and `SHA256SUMS` of these files.
 """
 
 import hashlib
@@ -32,6 +33,7 @@ LOCK: Final = "requirements.txt"
 LICENSE_LIST: Final = ("--format=markdown", "--order=license")
 PACKAGE: Final = "memory_gateway_server"
 CLIENT: Final = "memory_gateway_client"
+NPM_PACKAGES: Final = ("clients/typescript", "clients/openclaw")
 START_SECONDS: Final = 60
 SBOM: Final = ("--pyproject", str(PROJECT / "pyproject.toml"), "--output-reproducible", "--gather-license-texts")
 
@@ -50,6 +52,8 @@ def main() -> None:
         write_sbom(dist / f"{name}.cdx.json", python, packages)
         try_wheel(build_wheel(PROJECT, dist, PACKAGE), runtime)
         build_wheel(PROJECT / "clients" / "python", dist, CLIENT)
+        for folder in NPM_PACKAGES:
+            pack(PROJECT / folder, dist)
         licenses = dist / f"{name}-licenses.md"
         run(TOOLS / "pip-licenses", "--python", python, *LICENSE_LIST, "--output-file", licenses)
         audited = audit(PROJECT / LOCK)
@@ -99,6 +103,20 @@ def build_wheel(project: Path, dist: Path, package: str) -> Path:
     if unknown := sorted(name for name in names - {package} if not name.endswith(".dist-info")):
         raise ReleaseError(f"The wheel must have one top-level package, but has also {', '.join(unknown)}.")
     return wheel
+
+
+def pack(folder: Path, dist: Path) -> None:
+    """Build an npm package into `dist`, with its development packages if it has some.
+
+    Raises:
+        ReleaseError: npm is missing or fails.
+    """
+    npm = shutil.which("npm")
+    if npm is None:
+        raise ReleaseError("A release needs npm, which packs the clients for Node.")
+    if (folder / "package-lock.json").exists():
+        run(npm, "ci", "--prefix", folder, "--ignore-scripts", "--no-audit", "--no-fund")
+    run(npm, "pack", folder, "--pack-destination", dist)
 
 
 def try_wheel(wheel: Path, environment: Path) -> None:

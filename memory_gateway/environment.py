@@ -131,12 +131,13 @@ class Environment:
         """Return comma-separated paths, each read like `path`."""
         return [(self._base_dir / Path(word).expanduser()).resolve() for word in self.words(name)]
 
-    def url(self, name: str) -> str:
-        """Return an http(s) address without a trailing slash, or an empty string."""
+    def url(self, name: str, *, schemes: tuple[str, str] = ("http", "https")) -> str:
+        """Return an address with one of the schemes and without a trailing slash, or an empty string."""
         value = self.text(name).rstrip("/")
         parts = urlsplit(value)
-        if value and (parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment):
-            raise ImproperlyConfigured(f"{PREFIX}{name} must be an http:// or https:// address, not {value!r}.")
+        if value and (parts.scheme not in schemes or not parts.hostname or parts.query or parts.fragment):
+            allowed, shown = " or ".join(f"{scheme}://" for scheme in schemes), value.rpartition("@")[2]
+            raise ImproperlyConfigured(f"{PREFIX}{name} must begin with {allowed} and name a host, not be {shown!r}.")
         return value
 
     def networks(self, name: str) -> list[str]:

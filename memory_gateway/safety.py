@@ -1,5 +1,6 @@
 """Safety checks at startup. Each raises `ImproperlyConfigured` with a message that names the remedy."""
 
+import importlib.util
 import ipaddress
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -111,11 +112,24 @@ def require_safe_backend(kind: str, base_url: str, private_hosts: Sequence[str])
     parts = urlsplit(base_url)
     if parts.username or parts.password:
         raise ImproperlyConfigured(f"{PREFIX}{kind}_BASE_URL must not contain a user name or password.")
+    require_tls(f"{kind}_BASE_URL", base_url, private_hosts)
+
+
+def require_tls(name: str, url: str, private_hosts: Sequence[str]) -> None:
+    """Check that an http or redis address is encrypted, or that the operator allows its host."""
+    parts = urlsplit(url)
     hostname = parts.hostname or ""
-    if parts.scheme == "http" and not is_loopback(hostname) and hostname not in private_hosts:
+    if parts.scheme in {"http", "redis"} and not is_loopback(hostname) and hostname not in private_hosts:
         raise ImproperlyConfigured(
-            f"{PREFIX}{kind}_BASE_URL must use https, or {PREFIX}ALLOWED_PRIVATE_HOSTS must list its host."
+            f"{PREFIX}{name} must use {parts.scheme}s, or {PREFIX}ALLOWED_PRIVATE_HOSTS must list its host."
         )
+
+
+def require_extra(extra: str, package: str, *, setting: str, value: str) -> None:
+    """Check that the optional package that a setting needs is installed."""
+    root = package.partition(".")[0]  # `find_spec` raises if the parent of a package is absent
+    if value and (importlib.util.find_spec(root) is None or importlib.util.find_spec(package) is None):
+        raise ImproperlyConfigured(f"{setting} needs the package {package}: install memory-gateway[{extra}].")
 
 
 def require_safe_database(database: Mapping[str, object], private_hosts: Sequence[str]) -> None:

@@ -45,6 +45,7 @@ MEMORY_GATEWAY_ALLOWED_MIME_TYPES = env.mime_types(
 MEMORY_GATEWAY_BACKEND_INGEST_ATTEMPTS = env.integer("BACKEND_INGEST_ATTEMPTS", 3, minimum=1, maximum=100)
 MEMORY_GATEWAY_BACKEND_RETRY_DELAY_SECONDS = env.number("BACKEND_RETRY_DELAY_SECONDS", 0.25)
 MEMORY_GATEWAY_BACKEND_TIMEOUT_SECONDS = env.number("BACKEND_TIMEOUT_SECONDS", 120.0, minimum=0.1)
+MEMORY_GATEWAY_EVEROS_DELETE = env.boolean("EVEROS_DELETE", False)
 MEMORY_GATEWAY_HOST = env.text("HOST", "127.0.0.1")
 MEMORY_GATEWAY_PORT = env.integer("PORT", 8010, maximum=65535)
 MEMORY_GATEWAY_RELOAD = env.boolean("RELOAD", False)
@@ -56,6 +57,7 @@ MEMORY_GATEWAY_SECRET_KEY = env.text("SECRET_KEY")
 MEMORY_GATEWAY_SECRET_KEY_FALLBACKS = env.words("SECRET_KEY_FALLBACKS")
 MEMORY_GATEWAY_PROVISIONING_TOKEN = env.text("PROVISIONING_TOKEN")
 MEMORY_GATEWAY_RPC_TOKEN = env.text("RPC_TOKEN")
+MEMORY_GATEWAY_OAUTH = env.boolean("OAUTH", True)
 MEMORY_GATEWAY_FULL_CONTEXT_MEMORY = env.boolean("FULL_CONTEXT_MEMORY", True)
 MEMORY_GATEWAY_SELF_IMPROVING_MEMORY = env.boolean("SELF_IMPROVING_MEMORY", True)
 MEMORY_GATEWAY_ALLOWED_HOSTS = env.words("ALLOWED_HOSTS")
@@ -67,6 +69,7 @@ MEMORY_GATEWAY_THREADS = env.integer("THREADS", 40, minimum=1, maximum=1000)
 MEMORY_GATEWAY_CONNECTIONS_PER_ADDRESS = env.integer("CONNECTIONS_PER_ADDRESS", 1000, minimum=1)
 MEMORY_GATEWAY_CPU_PINNING = env.boolean("CPU_PINNING", True)
 MEMORY_GATEWAY_RATE_LIMIT_PER_MINUTE = env.integer("RATE_LIMIT_PER_MINUTE", 60_000)
+MEMORY_GATEWAY_REDIS_URL = env.url("REDIS_URL", schemes=("redis", "rediss"))
 MEMORY_GATEWAY_QUOTA_FILES = env.integer("QUOTA_FILES", 0)
 MEMORY_GATEWAY_QUOTA_BYTES = env.integer("QUOTA_BYTES", 0)
 MEMORY_GATEWAY_TRASH_DAYS = env.integer("TRASH_DAYS", 30, maximum=36500)
@@ -80,6 +83,8 @@ MEMORY_GATEWAY_LLM_BASE_URL = env.url("LLM_BASE_URL")
 MEMORY_GATEWAY_LLM_MODEL = env.text("LLM_MODEL")
 MEMORY_GATEWAY_LLM_API_KEY = env.text("LLM_API_KEY")
 MEMORY_GATEWAY_METRICS_TOKEN = env.text("METRICS_TOKEN")
+MEMORY_GATEWAY_SEARCH_LOG_DAYS = env.integer("SEARCH_LOG_DAYS", 30, maximum=36500)
+MEMORY_GATEWAY_LOG_QUERIES = env.boolean("LOG_QUERIES", False)
 MEMORY_GATEWAY_LOG_BODIES = env.boolean("LOG_BODIES", MEMORY_GATEWAY_PROFILE == "local")
 
 IS_PRODUCTION = MEMORY_GATEWAY_PROFILE == "production"
@@ -112,7 +117,14 @@ safety.require_safe_token(
 safety.require_safe_token(MEMORY_GATEWAY_METRICS_TOKEN, "METRICS_TOKEN", others=_other_secrets)
 safety.require_model("EMBEDDING", MEMORY_GATEWAY_EMBEDDING_BASE_URL, MEMORY_GATEWAY_EMBEDDING_MODEL)
 safety.require_model("LLM", MEMORY_GATEWAY_LLM_BASE_URL, MEMORY_GATEWAY_LLM_MODEL)
+safety.require_extra("redis", "limits", setting="MEMORY_GATEWAY_REDIS_URL", value=MEMORY_GATEWAY_REDIS_URL)
+# Its SDK reads this variable and the other standard ones itself.
+OTEL_EXPORTER_OTLP_ENDPOINT = os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT", "")
+safety.require_extra(
+    "otel", "opentelemetry.sdk", setting="OTEL_EXPORTER_OTLP_ENDPOINT", value=OTEL_EXPORTER_OTLP_ENDPOINT
+)
 if IS_PRODUCTION:
+    safety.require_tls("REDIS_URL", MEMORY_GATEWAY_REDIS_URL, MEMORY_GATEWAY_ALLOWED_PRIVATE_HOSTS)
     safety.require_safe_names(hosts=MEMORY_GATEWAY_ALLOWED_HOSTS, origins=MEMORY_GATEWAY_ALLOWED_ORIGINS)
     safety.require_safe_proxies(MEMORY_GATEWAY_TRUSTED_PROXIES)
     safety.require_safe_backend("BACKEND", MEMORY_GATEWAY_BACKEND_BASE_URL, MEMORY_GATEWAY_ALLOWED_PRIVATE_HOSTS)
@@ -169,6 +181,7 @@ MIDDLEWARE = [
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "memory_gateway.middleware.SessionMiddleware",
     "memory_gateway.middleware.LocaleMiddleware",
+    "memory_gateway.middleware.TimeZoneMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "memory_gateway.middleware.AuthenticationMiddleware",
@@ -262,6 +275,7 @@ CONTENT_SECURITY_POLICY = {
 # Per address and process (`accounts.api.limits`).
 FAILED_AUTHENTICATIONS_PER_MINUTE = 10
 ANONYMOUS_REQUESTS_PER_MINUTE = 600
+CLIENT_REGISTRATIONS_PER_MINUTE = 10
 
 # Time limits for the head of an HTTP request, for a client that reads nothing of its response, and for an idle
 # connection. The last is longer than that of proxies, so that they close first.

@@ -10,7 +10,7 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularJSONAPIView
 
 from memory_gateway.health import HealthView
 from memory_gateway.metrics import metrics
-from memory_gateway.views import DocsView, openclaw_panel
+from memory_gateway.views import DocsView, HomeView, openclaw_panel
 
 
 def _schema(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
@@ -20,7 +20,7 @@ def _schema(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponse
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("memories.api.urls")),  # first, because most requests go there
-    path("", RedirectView.as_view(pattern_name="docs", http_method_names=["get", "head"])),
+    path("", HomeView.as_view(http_method_names=["get", "head"])),
     path("health", HealthView.as_view()),
     path("metrics", metrics),
     path("", include("accounts.api.urls")),
@@ -29,6 +29,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("webhooks.api.urls")),
     path("", include("operations.api.urls")),
     path("", include("agents.api.urls")),
+    path("", include("agents.oauth.urls")),
     path("api/schema/", _schema(SpectacularAPIView.as_view()), name="schema"),
     path("api/docs/", DocsView.as_view(), name="docs"),
     # The addresses of FastAPI, which the first gateway used.

@@ -7,17 +7,18 @@ from csp.decorators import csp_update
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
-from django.shortcuts import render
+from django.shortcuts import redirect
 from django.urls import is_valid_path
+from django.utils.cache import patch_vary_headers
 from django.utils.decorators import method_decorator
-from django.views.generic import TemplateView
+from django.views.generic import TemplateView, View
 
 from console.views.dashboard import dashboard
 from core.errors import BadRequest, GatewayError, NotFound
 from core.messages import Message as _
 from core.request_context import request_id
 from core.rest import Forbidden, problem_http_response
-from memory_gateway.middleware import is_api
+from memory_gateway.middleware import error_page, is_api
 from memory_gateway.server.wsgi_bridge import InternalError
 
 OPENCLAW_HEADERS: Final = {
@@ -26,6 +27,16 @@ OPENCLAW_HEADERS: Final = {
     "Pragma": "no-cache",
     "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
 }
+
+
+class HomeView(View):
+    """Redirect browsers to the panel, and other clients to the API documentation."""
+
+    def get(self, request: HttpRequest) -> HttpResponseBase:
+        is_browser = request.get_preferred_type(["application/json", "text/html"]) == "text/html"
+        response = redirect("console:dashboard" if is_browser else "docs")
+        patch_vary_headers(response, ["Accept"])
+        return response
 
 
 class DocsView(TemplateView):
@@ -61,7 +72,8 @@ def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:  # no
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:  # noqa: ARG001 - Django names it
     other = request.path.rstrip("/") if request.path.endswith("/") else f"{request.path}/"
-    if other and is_valid_path(other):
+    # Every address below /admin/ is valid: the Django admin answers it with 404.
+    if other and not request.path.startswith("/admin/") and is_valid_path(other):
         return _answer(request, NotFound(_("There is nothing at this address. Use %(path)s.", path=other)))
     return _answer(request, NotFound(_("There is nothing at this address. Check the path.")))
 
@@ -78,4 +90,4 @@ def server_error(request: HttpRequest) -> HttpResponse:
 def _answer(request: HttpRequest, error: GatewayError) -> HttpResponse:
     if is_api(request.path):
         return problem_http_response(error, request)
-    return render(request, "error.html", {"error": error}, status=error.status)
+    return error_page(request, error)

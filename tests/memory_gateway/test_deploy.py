@@ -68,6 +68,20 @@ def test_keys_over_plain_http_are_refused_by_mcp_and_sockets(server: RunningServ
         connection.close()
 
 
+def test_oauth_addresses_are_those_that_the_proxy_serves(server: RunningServer) -> None:
+    metadata = f"https://{HOST}/.well-known/oauth-protected-resource/mcp"
+    refused = requests.post(f"{server.url}/mcp", json={}, headers=PROXIED, timeout=10)
+    assert f'resource_metadata="{metadata}"' in refused.headers["WWW-Authenticate"]
+    path = metadata.removeprefix(f"https://{HOST}")
+    found = requests.get(server.url + path, headers=PROXIED, timeout=10).json()
+    assert (found["resource"], found["authorization_servers"]) == (f"https://{HOST}/mcp", [f"https://{HOST}"])
+    assert requests.get(server.url + path, headers=PROXIED | {"Host": "evil.example"}, timeout=10).status_code == 400
+    for name in ("authorize", "token", "register"):
+        url = f"{server.url}/oauth/{name}"
+        answer = requests.post(url, headers={"Host": HOST}, timeout=10, allow_redirects=False)
+        assert (answer.status_code, answer.headers["Location"]) == (301, f"https://{HOST}/oauth/{name}")
+
+
 def test_the_client_is_whom_the_proxy_saw_and_bodies_stay_out_of_the_log(server: RunningServer) -> None:
     body = {"user_id": "secret-person"}
     token = {"Authorization": f"Bearer {PRODUCTION['MEMORY_GATEWAY_PROVISIONING_TOKEN']}"}

@@ -22,7 +22,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 @pytest.mark.parametrize("viewport", [WIDE, NARROW], ids=["wide", "narrow"])
 def test_the_page_shows_every_endpoint_and_asks_no_other_host(server: RunningServer, viewport: dict[str, int]) -> None:
     with chromium() as browser, open_page(browser, viewport) as (page, observed):
-        page.goto(f"{server.url}/")
+        page.goto(f"{server.url}/docs")
         page.wait_for_selector(".opblock")
         assert page.url == f"{server.url}/api/docs/"
         assert page.get_by_text("/users/me/keys/rotate").count() == 1

@@ -83,6 +83,7 @@ UNSAFE_PRODUCTION = {
         "not contain a user name or pass",
     ),
     "plain database": ({"DATABASE_URL": "postgres://a:b@db.internal:5432/memory"}, "sslmode=require"),
+    "plain Redis": ({"MEMORY_GATEWAY_REDIS_URL": "redis://redis.internal:6379"}, "REDIS_URL must use rediss"),
     "reloading": ({"MEMORY_GATEWAY_RELOAD": "true"}, "RELOAD is for development"),
 }
 UNSAFE_ANYWHERE = {
@@ -102,6 +103,10 @@ UNSAFE_ANYWHERE = {
     "a missing file of settings": ({"MEMORY_GATEWAY_ENV_FILE": "/nowhere/.env"}, "which is not a file"),
     "a forgetful database": ({"DATABASE_URL": "sqlite://:memory:"}, "lost at exit"),
     "a storage folder open by address": ({"MEMORY_GATEWAY_FILE_URI_ROOTS": "/srv, /"}, "must not overlap"),
+    "Redis over http": (
+        {"MEMORY_GATEWAY_REDIS_URL": f"http://me:{TOKEN}@127.0.0.1:6379"},
+        "must begin with redis:// or rediss:// and name a host, not be '127.0.0.1:6379'",
+    ),
     "another kind of database": ({"DATABASE_URL": "mysql://a:b@127.0.0.1/memory"}, "sqlite:// or postgres://"),
 }
 
@@ -124,6 +129,13 @@ def test_production_refuses(tmp_path: Path, env: dict[str, str], sentence: str) 
 @pytest.mark.parametrize(("env", "sentence"), UNSAFE_ANYWHERE.values(), ids=UNSAFE_ANYWHERE.keys())
 def test_every_profile_refuses(tmp_path: Path, env: dict[str, str], sentence: str) -> None:
     assert_one_sentence(manage(tmp_path, "check", **env), sentence)
+
+
+def test_a_setting_that_needs_an_absent_package_is_refused() -> None:
+    with pytest.raises(
+        ImproperlyConfigured, match=r"REDIS_URL needs the package absent: install memory-gateway\[redis\]"
+    ):
+        safety.require_extra("redis", "absent", setting="REDIS_URL", value="redis://127.0.0.1")
 
 
 def test_serving_is_refused_with_the_same_sentence(tmp_path: Path) -> None:

@@ -70,6 +70,7 @@ API = {
     ("GET", "/webhooks/<uuid:webhook_id>/deliveries"): KEY,
     ("POST", "/tools/invoke"): OPENCLAW,
 }
+SUFFIXES = ("", "/mcp", "/mcp/")
 # Views that name no methods decide themselves who sees what, each with separate tests.
 FUNCTIONS = {
     "/metrics",
@@ -77,6 +78,12 @@ FUNCTIONS = {
     "/plugins/memory/",
     "/plugins/memory/<path:rest>",
     "/plugins/memory/api/<path:rest>",
+    *(
+        f"/.well-known/oauth-{name}{suffix}"
+        for name in ("protected-resource", "authorization-server")
+        for suffix in SUFFIXES
+    ),
+    *(f"/oauth/{name}" for name in ("authorize", "register", "revoke", "token")),
 }
 # Every other page under /admin/ is for signed-in staff.
 ADMIN_OPEN = {"/admin/login/"}
@@ -138,7 +145,7 @@ def test_a_user_key_opens_no_page_of_the_panel(client: Client, alice: Any) -> No
 def check_security_headers(answer: Any) -> None:
     for name, value in SECURITY_HEADERS.items():
         assert answer.headers[name] == value
-    is_form = answer.request["PATH_INFO"].startswith("/admin/")
+    is_form = answer.request["PATH_INFO"].startswith(("/admin/", "/oauth/authorize"))
     assert answer.headers["Referrer-Policy"] == ("same-origin" if is_form else "no-referrer")
     policy = answer.headers["Content-Security-Policy"]
     assert "frame-ancestors 'none'" in policy

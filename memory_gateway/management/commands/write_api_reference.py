@@ -101,12 +101,13 @@ def _unnamed_objects(schema: Schema) -> Iterator[tuple[Schema, str]]:
 
 
 def _row(name: str, schema: Schema, described: Schema, required: bool) -> Schema:
+    description, _, of_body = _line(described.get("description", "")).partition("Default: ")
     default = f"`{json.dumps(schema['default'], ensure_ascii=False)}`" if "default" in schema else "none"
     return {
         "name": name,
         "type": _type(schema),
-        "default": "*required*" if required else default,
-        "description": _line(described.get("description", "")).replace("|", "\\|"),
+        "default": "*required*" if required else of_body.removesuffix(".") or default,
+        "description": description.strip().replace("|", "\\|"),
     }
 
 
