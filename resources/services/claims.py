@@ -199,7 +199,7 @@ def retry(resources: QuerySet[Resource], *, actor: Actor) -> int:
         found = dict(failed.order_by("created_at").values_list("resource_id", "user__user_id")[:_MAX_RETRIED])
         count = reopen(Resource.objects.filter(pk__in=found), timezone.now())
         if count:
-            transaction.on_commit(partial(enqueue, "reconcile"))
+            transaction.on_commit(partial(enqueue, "ingest_pending"))
             users = sorted(set(found.values()))
             record(
                 actor,

@@ -79,7 +79,7 @@ def restore_as(user_pk: UUID, user_id: str, resource_id: str, *, actor: Actor) -
         record(actor, "resource.restore", subject_type="resource", subject_id=resource_id, user_id=user_id)
         publish("resource.restored", user_pk, **resource.event_data)
         if resource.status == Resource.Status.PENDING:
-            transaction.on_commit(partial(enqueue, "reconcile"))
+            transaction.on_commit(partial(enqueue, "ingest_pending"))
     return resource
 
 

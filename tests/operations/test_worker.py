@@ -48,7 +48,7 @@ class ReconcilerHarness:
         self.engine = RecordingEngine()
         self.now = timezone.now()
         self.reconciler = Reconciler(engine=self.engine)
-        self.series = make_series(self.reconciler, lease=LEASE)
+        self.series = make_series(lambda run: self.reconciler.ingest(run.clock()), lease=LEASE)
         self.runner = Runner(self.series, clock=self.clock)
 
     def clock(self) -> datetime:
@@ -69,7 +69,7 @@ class ReconcilerHarness:
 def make_series(
     work: Callable[[Round], object], *, lease: timedelta | None = None, every: timedelta = timedelta(0)
 ) -> Series:
-    return Series("tests", lease, [Periodic("task", work, every, lambda: True)])
+    return Series("tests", None, lease, [Periodic("task", work, every, lambda: True)])
 
 
 @pytest.fixture
@@ -207,9 +207,11 @@ def test_every_app_has_its_tasks_registered() -> None:
     assert {series.name: [task.name for task in series.tasks] for series in all_series()} == {
         "check_integrity": ["check_integrity"],
         "deliver_webhooks": ["deliver_webhooks"],
-        "embeddings": ["find_missing_vectors", "embed"],
+        "find_missing_vectors": ["find_missing_vectors"],
+        "embed": ["embed"],
         "extract": ["extract"],
-        "maintenance": ["reconcile", "clean_up", "purge_trash", "index_words"],
+        "ingest_pending": ["ingest_pending"],
+        "maintenance": ["finish_deletions", "clean_up", "purge_trash", "index_words"],
         "retry_deliveries": ["retry_deliveries"],
         "delete_in_engine": ["delete_in_engine"],
         "run_jobs": ["run_jobs"],
@@ -218,7 +220,7 @@ def test_every_app_has_its_tasks_registered() -> None:
 
 
 def test_a_task_that_is_not_needed_takes_no_lease() -> None:
-    idle = Series("tests", LEASE, [Periodic("task", lambda _: pytest.fail("ran"), timedelta(0), lambda: False)])
+    idle = Series("tests", None, LEASE, [Periodic("task", lambda _: pytest.fail("ran"), timedelta(0), lambda: False)])
     Runner(idle).run_once()
     assert not Lease.objects.exists()
 
