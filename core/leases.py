@@ -70,7 +70,8 @@ def claimed(
 
     Rows that another process is claiming at this moment are left to it, without a wait (`SKIP LOCKED`).
     """
-    now, holder, model = clock(), new_holder(), QuerySet(rows.model)
+    now, holder = clock(), new_holder()
+    model: QuerySet[_Row] = QuerySet(rows.model)
     holders = model.exclude(lease_holder="").order_by().values_list("lease_holder", flat=True).distinct()
     gone = [one for one in holders if is_dead(one)]
     is_open = Q(lease_holder="") | Q(lease_holder__in=gone) | Q(leased_until__lt=now)
@@ -99,7 +100,7 @@ def release_all() -> int:
     mine, count = new_holder()[:-_RANDOM_CHARS], 0
     for model in apps.get_models():
         if issubclass(model, Leased):
-            leased = QuerySet(model).exclude(lease_holder="").filter(lease_holder__startswith=mine)
+            leased: QuerySet[Leased] = QuerySet(model).exclude(lease_holder="").filter(lease_holder__startswith=mine)
             count += leased.update(leased_until=timezone.now() - _PAST)
     return count
 

@@ -49,6 +49,7 @@ def delete_as(user_pk: UUID, user_id: str, resource_id: str, *, actor: Actor, at
             updated_at=timezone.now(),
             lease_holder="",
             leased_until=None,
+            sealed_ingest_uri="",
         )
         if not changed:
             raise NotFound(_("There is no such resource."))
@@ -101,6 +102,7 @@ def purge(resource_id: str, *, actor: Actor, condition: Q = IN_TRASH, engine: En
             retry_at=None,
             lease_holder="",
             leased_until=None,
+            sealed_ingest_uri="",
         )
         if not changed:
             return None
