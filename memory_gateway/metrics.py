@@ -2,9 +2,10 @@
 
 import os
 from collections.abc import Iterator
+from typing import Any
 
 from django.conf import settings
-from django.db.models import Case, Count, F, Min, Q, Value, When
+from django.db.models import Case, Count, F, Min, Q, QuerySet, Value, When
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
@@ -20,11 +21,12 @@ from core.errors import TooManyRequests, Unauthenticated
 from core.messages import Message as _
 from core.metrics import REGISTRY
 from core.rest import problem_http_response
+from core.tasks import Queue
 from operations.models import Job
 from resources.models import Resource
 from store import derived_memories
 from store.index import keyword
-from store.models import Memory, PendingEmbedding
+from store.models import Memory, PendingEmbedding, PendingExtraction
 from webhooks.models import WebhookDelivery
 
 _UNFINISHED = (Resource.Status.PENDING, Resource.Status.INGESTING, Resource.Status.FAILED)
@@ -54,6 +56,13 @@ class _Backlog(Collector):
         yield GaugeMetricFamily("memory_gateway_jobs_pending", "Jobs that wait or run.", jobs.count())
         deliveries = WebhookDelivery.objects.filter(next_try_at__isnull=False)
         yield GaugeMetricFamily("memory_gateway_webhooks_pending", "Webhook deliveries to send.", deliveries.count())
+        oldest = GaugeMetricFamily("memory_gateway_pending_oldest_seconds", "Age of the oldest one.", labels=["queue"])
+        extractions = PendingExtraction.objects.filter(given_up_at__isnull=True)
+        pending: dict[Queue, QuerySet[Any]] = {"extraction": extractions, "jobs": jobs, "webhooks": deliveries}
+        for queue, items in pending.items():
+            first = items.aggregate(first=Min("created_at"))["first"]
+            oldest.add_metric([queue], (now - first).total_seconds() if first else 0)
+        yield oldest
         count = Memory.objects.filter(keyword.PENDING).count()
         yield GaugeMetricFamily("memory_gateway_index_pending", "Memories not yet in the keyword index.", count)
         count = PendingEmbedding.objects.count()
