@@ -1,7 +1,7 @@
 """The background worker, which repeats the periodic tasks of all apps and finishes work that a crash left pending.
 
 Each series of tasks has a thread, so that a long job does not delay ingestion. A series with a lease runs in one
-process only. On PostgreSQL one more thread listens for work that other processes record.
+process only. In `manage.py worker`, one more thread listens for work that gateways record.
 """
 
 import logging
@@ -15,14 +15,14 @@ from django.db import Error, close_old_connections, connection, connections
 from django.utils import timezone
 
 from core.leases import new_holder, renewed
-from core.tasks import CHANNEL, QUEUES, Round, Series, all_series, runs, wake
+from core.tasks import CHANNEL, Round, Series, all_series, runs, wake
 from operations.models import Lease
 from resources.services import storage_binding
 
 logger = logging.getLogger("memory_gateway.worker")
 
 INTERVAL_SECONDS = 2.0
-LISTEN_SECONDS = 5.0
+LISTEN_SECONDS = 1.0
 
 
 class Runner:
@@ -99,17 +99,19 @@ class Runner:
 class Listener:
     """A thread that begins a round when PostgreSQL notifies that another process recorded work.
 
-    Without it (behind PgBouncer, or while the database is away) work waits for the next round of two seconds.
+    While it cannot listen, work waits for the next round.
     """
 
     def __init__(self) -> None:
         self._is_stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="listen", daemon=True)
 
     def start(self) -> None:
-        threading.Thread(target=self._run, name="listen", daemon=True).start()
+        self._thread.start()
 
-    def request_stop(self) -> None:
+    def stop(self) -> None:
         self._is_stopping.set()
+        self._thread.join(2 * LISTEN_SECONDS)
 
     def _run(self) -> None:
         while not self._is_stopping.is_set():
@@ -128,21 +130,16 @@ class Listener:
 
 _lock = threading.Lock()
 _running: list[Runner] = []
-_listener = Listener()
 
 
 def start(concurrency: int = 0) -> None:
     """Start the periodic tasks of this process's queues; a second call changes nothing. Raises: `StorageMismatch`."""
-    global _listener  # noqa: PLW0603
     storage_binding.require()
     with _lock:
         if not _running:
             _running.extend(Runner(series, concurrency=concurrency) for series in all_series() if runs(series.queue))
             for runner in _running:
                 runner.start()
-            if connection.vendor == "postgresql" and any(map(runs, QUEUES)):
-                _listener = Listener()
-                _listener.start()
 
 
 def stop(timeout_seconds: float) -> bool:
@@ -150,7 +147,6 @@ def stop(timeout_seconds: float) -> bool:
     until = time.monotonic() + timeout_seconds
     with _lock:
         stopping, _running[:] = list(_running), []
-        _listener.request_stop()
     for runner in stopping:
         runner.request_stop()
     ended = [runner.stop(max(0.0, until - time.monotonic())) for runner in stopping]

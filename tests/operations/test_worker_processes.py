@@ -286,3 +286,10 @@ def test_four_workers_embed_several_times_as_fast_as_one(tmp_path: Path, items: 
             assert server.rows("SELECT count(*) FROM store_embedding") == [(items,)]
             sys.stdout.write(f"seconds by number of workers: {took}\n")
             assert took[1] / took[4] >= least, took
+
+
+def test_a_worker_refuses_unknown_queues(tmp_path: Path) -> None:
+    with running_server(tmp_path, "--no-worker") as server:
+        refused = server.manage("worker", "--queues", "ingestion,extraktion")
+        assert refused.returncode == 1
+        assert "--queues must name one or more of deliveries, embeddings," in refused.stderr

@@ -54,10 +54,13 @@ class Command(BaseCommand):
                 worker.start(concurrency)
             except GatewayError as error:
                 raise CommandError(error.detail) from None
+            listener = worker.Listener()
+            listener.start()
             self.stdout.write(f"The worker is running: {', '.join(sorted(chosen))}.")
             self.stdout.flush()
             stop.wait()
             until = time.monotonic() + STOP_SECONDS
+            listener.stop()
             tasks.close()
             has_ended = worker.stop(STOP_SECONDS) and tasks.wait_until_idle(max(0.0, until - time.monotonic()))
         search_log.write()
