@@ -39,7 +39,7 @@ PING_SECONDS = 25
 # its modules takes longer than uvicorn's default of five seconds, so it would never start.
 WORKER_HEALTH_SECONDS = 60
 NO_WORKER = "MEMORY_GATEWAY_NO_WORKER"
-"""Set by `serve --no-worker`, for its processes."""
+"""Set or removed by `serve`, for its processes."""
 EXIT_START_FAILED = 3
 EXIT_INTERRUPTED = 130
 _WAL_RESET_FIXED = (3, 51, 3)

@@ -44,6 +44,7 @@ class Command(BaseCommand):
         if host not in settings.ALLOWED_HOSTS and not settings.MEMORY_GATEWAY_ALLOWED_HOSTS:
             settings.ALLOWED_HOSTS.append(host)
             os.environ["MEMORY_GATEWAY_HOST"] = host  # for worker processes, which read their own settings
+        os.environ.pop(serving.NO_WORKER, None)
         if no_worker:
             os.environ[serving.NO_WORKER] = "true"
         plan = serving.Plan(host, port, max(workers, 1), reload, runs_tasks=not no_worker)

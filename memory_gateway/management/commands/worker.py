@@ -20,6 +20,7 @@ from operations.commands import stop_on_signals, whole_number
 
 STOP_SECONDS = 20.0
 """Time for running tasks at SIGTERM. Other workers continue what is left."""
+TELEMETRY_STOP_SECONDS = 1.0
 
 
 class Command(BaseCommand):
@@ -47,8 +48,10 @@ class Command(BaseCommand):
         require_shared_database("worker")
         require_database()
         tasks.limit_to(chosen, concurrency)
+        telemetry = None
         if settings.OTEL_EXPORTER_OTLP_ENDPOINT:
-            tracing.start(import_string("memory_gateway.telemetry.Telemetry")())
+            telemetry = import_string("memory_gateway.telemetry.Telemetry")()
+            tracing.start(telemetry)
         with stop_on_signals() as stop:
             try:
                 worker.start(concurrency)
@@ -64,6 +67,8 @@ class Command(BaseCommand):
             tasks.close()
             has_ended = worker.stop(STOP_SECONDS) and tasks.wait_until_idle(max(0.0, until - time.monotonic()))
         search_log.write()
+        if telemetry is not None:
+            telemetry.stop(TELEMETRY_STOP_SECONDS)
         released = release_all()
         connections.close_all()
         self.stdout.write("The worker has ended." if has_ended else f"{released} tasks were given back.")
