@@ -122,7 +122,7 @@ class FairPool:
     def submit(self, key: Hashable, user: Hashable, call: Callable[[], object]) -> Future[None]:
         """Queue a call and return a future that is done after it, even if it failed: errors are logged with the key.
 
-        While a call with the same key waits or runs, return its future instead. After `close` it is cancelled.
+        While a call with the same key waits or runs, return its future instead. After `close` it is canceled.
         """
         with self._condition:
             if queued := self._calls.get(key):
