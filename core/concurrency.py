@@ -57,6 +57,12 @@ class FairQueue(Generic[_T]):
                 return item
         return None
 
+    def clear(self) -> list[_T]:
+        """Remove and return the items that wait."""
+        waiting = [item for items in self._waiting.values() for item in items]
+        self._waiting.clear()
+        return waiting
+
     def release(self, user: Hashable) -> None:
         """Free a slot of the user."""
         self._running[user] -= 1
@@ -111,16 +117,21 @@ class FairPool:
         self._condition = threading.Condition()
         self._calls: dict[Hashable, _Call] = {}
         self._threads = 0
+        self._is_closed = False
 
     def submit(self, key: Hashable, user: Hashable, call: Callable[[], object]) -> Future[None]:
         """Queue a call and return a future that is done after it, even if it failed: errors are logged with the key.
 
-        While a call with the same key waits or runs, return its future instead.
+        While a call with the same key waits or runs, return its future instead. After `close` it is canceled.
         """
         with self._condition:
             if queued := self._calls.get(key):
                 return queued.future
-            self._calls[key] = queued = _Call(key, user, call, Future())
+            queued = _Call(key, user, call, Future())
+            if self._is_closed:
+                queued.future.cancel()
+                return queued.future
+            self._calls[key] = queued
             self._queue.put(user, queued)
             self._start_threads()
             return queued.future
@@ -129,6 +140,14 @@ class FairPool:
         """Return True once all calls are done and their threads have ended, False at the timeout."""
         with self._condition:
             return self._condition.wait_for(lambda: not self._calls and not self._threads, timeout_seconds)
+
+    def close(self) -> None:
+        """Cancel the calls that wait, and start none from now on."""
+        with self._condition:
+            self._is_closed = True
+            for call in self._queue.clear():
+                del self._calls[call.key]
+                call.future.cancel()
 
     def _start_threads(self) -> None:
         while (first := self._queue.take()) is not None:

@@ -14,14 +14,19 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from django.db import OperationalError, connections, models
+from django.apps import apps
+from django.db import DatabaseError, OperationalError, connections, models, transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 logger = logging.getLogger("memory_gateway.worker")
+
+_Row = TypeVar("_Row", bound="Claimable")
+_RANDOM_CHARS = 8
+_PAST = timedelta(seconds=1)
 
 
 class Leased(models.Model):
@@ -39,6 +44,15 @@ class Leased(models.Model):
         return not is_expired and not is_dead(self.lease_holder)
 
 
+class Claimable(Leased):
+    """A pending row that `claimed` leases. The database sets the default, for processes of an earlier version."""
+
+    lease_holder = models.CharField(_("lease holder"), max_length=128, blank=True, default="", db_default="")
+
+    class Meta(Leased.Meta):
+        abstract = True
+
+
 def is_free(seen: Leased, now: datetime) -> Q:
     """Return the condition of a conditional update that takes the lease.
 
@@ -46,6 +60,49 @@ def is_free(seen: Leased, now: datetime) -> Q:
     """
     expired = Q(leased_until__lt=now)
     return expired | Q(lease_holder=seen.lease_holder) if is_dead(seen.lease_holder) else expired
+
+
+@contextmanager
+def claimed(
+    rows: QuerySet[_Row], limit: int, lasts: timedelta, *, clock: Callable[[], datetime] = timezone.now
+) -> Iterator[list[_Row]]:
+    """Lease at most `limit` of the rows that are free, yield them, and release those that still exist after the block.
+
+    Rows that another process is claiming at this moment are left to it, without a wait (`SKIP LOCKED`).
+    """
+    now, holder = clock(), new_holder()
+    model: QuerySet[_Row] = QuerySet(rows.model)
+    holders = model.exclude(lease_holder="").order_by().values_list("lease_holder", flat=True).distinct()
+    gone = [one for one in holders if is_dead(one)]
+    is_open = Q(lease_holder="") | Q(lease_holder__in=gone) | Q(leased_until__lt=now)
+    free, found = rows.filter(is_open), []
+    if not free.exists():
+        yield []
+        return
+    with transaction.atomic():
+        found = list(free.select_for_update(skip_locked=True, of=("self",))[:limit])
+        model.filter(pk__in=[row.pk for row in found]).update(lease_holder=holder, leased_until=now + lasts)
+    for row in found:
+        row.lease_holder = holder
+    mine = model.filter(pk__in=[row.pk for row in found], lease_holder=holder)
+    try:
+        with renewed(mine, lasts, clock=clock):
+            yield found
+    finally:
+        try:
+            mine.update(lease_holder="", leased_until=None)
+        except DatabaseError as error:
+            logger.warning("A lease could not be released and will expire: %s", error, extra={"cause": error})
+
+
+def release_all() -> int:
+    """Release every lease of this process, which is about to end; return their number."""
+    mine, count = new_holder()[:-_RANDOM_CHARS], 0
+    for model in apps.get_models():
+        if issubclass(model, Leased):
+            leased: QuerySet[Leased] = QuerySet(model).exclude(lease_holder="").filter(lease_holder__startswith=mine)
+            count += leased.update(leased_until=timezone.now() - _PAST)
+    return count
 
 
 @contextmanager
@@ -83,7 +140,7 @@ def renewed(
 
 def new_holder() -> str:
     """Return a new holder for one piece of work in this process, at most 128 characters long."""
-    return f"{_host()}:{os.getpid()}:{_process_token(os.getpid())}{secrets.token_hex(4)}"
+    return f"{_host()}:{os.getpid()}:{_process_token(os.getpid())}{secrets.token_hex(_RANDOM_CHARS // 2)}"
 
 
 def is_dead(holder: str) -> bool:

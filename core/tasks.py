@@ -1,32 +1,42 @@
 """Background tasks. Each app registers its own in `tasks.py`; `operations.worker` repeats the periodic ones.
 
-Rows record the pending work. `enqueue` only starts a task sooner; if it is lost, a periodic task finds the row.
+Rows record the pending work. `enqueue` only starts a task sooner; if it is lost, a periodic task finds the row. Each
+task belongs to a queue, and a process runs the tasks of the queues that `limit_to` named, by default of all.
 """
 
+import logging
 import threading
-from collections.abc import Callable, Hashable, Mapping
+import time
+from collections.abc import Callable, Collection, Hashable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import Final, Literal, NamedTuple, TypeVar, get_args
 
-from django.db import connections
+from django.db import DatabaseError, connection, connections
 from django.utils import timezone
 
 from core import tracing
 from core.concurrency import FairPool
 
+logger = logging.getLogger("memory_gateway.worker")
+
 _Work = TypeVar("_Work", bound=Callable[..., object])
+
+Queue = Literal["deliveries", "embeddings", "extraction", "ingestion", "jobs", "maintenance", "webhooks"]
+QUEUES: Final[tuple[Queue, ...]] = get_args(Queue)
+CHANNEL: Final = "memory_gateway"
+"""The channel on which PostgreSQL notifies workers of tasks that other processes enqueue."""
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """The context of one run of a periodic task. `renew` keeps the lease and returns False if it was lost."""
+    """The context of one run of a periodic task. `concurrency` is the number of calls at once, 0 for the default."""
 
     clock: Callable[[], datetime] = timezone.now
     should_end: Callable[[], bool] = lambda: False
-    renew: Callable[[], bool] = lambda: True
+    concurrency: int = 0
 
 
 class Periodic(NamedTuple):
@@ -40,23 +50,50 @@ class Periodic(NamedTuple):
 
 @dataclass(slots=True)
 class Series:
-    """Periodic tasks that one thread of each process runs in order. With a `lease`, one process at a time does."""
+    """Periodic tasks that one thread of each process runs in order. With a `lease`, one process at a time does.
+
+    Without a queue, every process runs them, also those that run no other task.
+    """
 
     name: str
+    queue: Queue | None = None
     lease: timedelta | None = None
     tasks: list[Periodic] = field(default_factory=list)
     wake: threading.Event = field(default_factory=threading.Event)
 
 
-_pools: dict[str, tuple[Callable[..., object], FairPool]] = {}
+class _Task(NamedTuple):
+    work: Callable[..., object]
+    queue: Queue
+    pool: FairPool
+
+
+_tasks: dict[str, _Task] = {}
 _series_of: dict[str, Series] = {}
+_queues: Collection[str] = QUEUES
 
 
-def task(name: str, *, slots: int) -> Callable[[_Work], _Work]:
+def limit_to(queues: Collection[str], concurrency: int = 0) -> None:
+    """Run only tasks of these queues in this process, `concurrency` of each name at once (0: as registered).
+
+    Call it before any task is enqueued.
+    """
+    global _queues  # noqa: PLW0603
+    _queues = queues
+    for name, found in _tasks.items() if concurrency else ():
+        _tasks[name] = found._replace(pool=FairPool(concurrency, name, connections.close_all))
+
+
+def runs(queue: Queue | None) -> bool:
+    """Return True if this process runs the tasks of the queue."""
+    return queue is None or queue in _queues
+
+
+def task(name: str, *, queue: Queue, slots: int) -> Callable[[_Work], _Work]:
     """Register a function for `enqueue`: at most `slots` run at once in a process, users in turn."""
 
     def register(work: _Work) -> _Work:
-        _pools[name] = work, FairPool(slots, name, connections.close_all)
+        _tasks[name] = _Task(work, queue, FairPool(slots, name, connections.close_all))
         return work
 
     return register
@@ -65,6 +102,7 @@ def task(name: str, *, slots: int) -> Callable[[_Work], _Work]:
 def periodic(
     name: str,
     *,
+    queue: Queue | None = None,
     every: timedelta = timedelta(0),
     when: Callable[[], bool] = lambda: True,
     lease: timedelta | None = None,
@@ -73,7 +111,7 @@ def periodic(
     """Register a function that the worker repeats while `when()` is true, in its own series unless one is given."""
 
     def register(work: _Work) -> _Work:
-        _series_of[name] = found = series or Series(name, lease)
+        _series_of[name] = found = series or Series(name, queue, lease)
         found.tasks.append(Periodic(name, work, every, when))
         return work
 
@@ -88,16 +126,38 @@ def all_series() -> list[Series]:
 def enqueue(name: str, user: Hashable = None, /, **ids: Hashable) -> Future[None]:
     """Start a task in a thread of this process and return a future that is done after it.
 
-    A task that waits or runs with the same ids is not started twice. The worker runs periodic tasks: if it runs in this
-    process, their next round begins now; their future is already done.
+    A task that waits or runs with the same ids is not started twice. The next round of a periodic task begins now; its
+    future is already done. So is the future of a task that other processes run: they are notified, and find its row.
     """
-    if name in _pools:
-        work, pool = _pools[name]
-        return pool.submit(tuple(sorted(ids.items())), user, partial(_run, name, tracing.current(), work, ids))
-    _series_of[name].wake.set()
+    found = _tasks.get(name)
+    queue = found.queue if found else _series_of[name].queue
+    if not runs(queue):
+        _notify(str(queue))
+    elif found:
+        key = tuple(sorted(ids.items()))
+        return found.pool.submit(key, user, partial(_run, name, tracing.current(), found.work, ids))
+    else:
+        _series_of[name].wake.set()
     future: Future[None] = Future()
     future.set_result(None)
     return future
+
+
+def wake(queue: str) -> None:
+    """Begin the next round of the periodic tasks of a queue now."""
+    for series in all_series():
+        if series.queue == queue:
+            series.wake.set()
+
+
+def _notify(queue: str) -> None:
+    """Tell the workers that a queue has work. A worker that is not told finds it in its next round."""
+    if connection.vendor == "postgresql":
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_notify(%s, %s)", [CHANNEL, queue])
+        except DatabaseError as error:
+            logger.warning("The workers were not notified: %s", error, extra={"cause": error})
 
 
 def _run(name: str, caller: object, work: Callable[..., object], ids: Mapping[str, Hashable]) -> None:
@@ -107,5 +167,12 @@ def _run(name: str, caller: object, work: Callable[..., object], ids: Mapping[st
 
 
 def wait_until_idle(timeout_seconds: float) -> bool:
-    """Return True once no enqueued task waits or runs in this process, False if one pool needs longer."""
-    return all(pool.wait_until_idle(timeout_seconds) for _, pool in _pools.values())
+    """Return True once no enqueued task waits or runs in this process, False if that takes longer."""
+    until = time.monotonic() + timeout_seconds
+    return all(found.pool.wait_until_idle(max(0.0, until - time.monotonic())) for found in _tasks.values())
+
+
+def close() -> None:
+    """Start no further enqueued task in this process. Those that run continue."""
+    for found in _tasks.values():
+        found.pool.close()

@@ -5,12 +5,12 @@ from typing import Final
 
 from django.conf import settings
 
-from core.tasks import Round, Series, periodic
+from core.tasks import Round, periodic
 from engines.registry import get_engine, local_engine
 from store.vectors import fill
 from store.vectors.client import wanted_model
 
-EMBEDDINGS: Final = Series("embeddings", lease=timedelta(seconds=120))
+LEASE: Final = timedelta(seconds=30)
 
 
 def _uses_embeddings() -> bool:
@@ -21,25 +21,31 @@ def _uses_extraction() -> bool:
     return bool(settings.MEMORY_GATEWAY_LLM_BASE_URL) and not get_engine().is_external
 
 
-@periodic("find_missing_vectors", every=timedelta(days=1), when=_uses_embeddings, series=EMBEDDINGS)
+@periodic("find_missing_vectors", queue="embeddings", every=timedelta(days=1), when=_uses_embeddings, lease=LEASE)
 def find_missing_vectors(_run: Round) -> None:
     """Mark memories without a vector that are not pending: written without an endpoint, or missed by a race."""
     fill.mark_missing_pending()
 
 
-@periodic("embed", when=_uses_embeddings, series=EMBEDDINGS)
+@periodic("embed", queue="embeddings", when=_uses_embeddings)
 def embed(run: Round) -> int:
-    """Embed until nothing is pending or the endpoint fails; return the number of memories."""
+    """Embed until nothing is pending or the endpoint fails; return the number of memories.
+
+    No lease, because each batch is claimed.
+    """
     total = 0
-    while not run.should_end() and run.renew() and (count := fill.fill(10.0)):
+    while not run.should_end() and (count := fill.fill(10.0)):
         total += count
     return total
 
 
-@periodic("extract", when=_uses_extraction, lease=timedelta(seconds=300))
+@periodic("extract", queue="extraction", when=_uses_extraction)
 def extract(run: Round) -> int:
-    """Extract until nothing is due or the endpoint fails; return the number of calls whose answer was used."""
-    engine, total = local_engine(), 0
-    while run.renew() and (count := engine.extract(60.0, clock=run.clock, should_end=run.should_end)):
+    """Extract until nothing is due or the endpoint fails; return the number of calls whose answer was used.
+
+    No lease, because each extraction is claimed.
+    """
+    engine, total, calls = local_engine(), 0, {"calls": run.concurrency} if run.concurrency else {}
+    while count := engine.extract(60.0, clock=run.clock, should_end=run.should_end, **calls):
         total += count
     return total

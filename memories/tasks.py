@@ -6,5 +6,5 @@ from memories.services import search_log
 
 @periodic("write_search_log")
 def write_search_log(_run: Round) -> None:
-    """Write the searches of this process. No lease: each process has its own."""
+    """Write the searches of this process. No queue and no lease: each process has its own."""
     search_log.write()

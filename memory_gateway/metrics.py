@@ -22,9 +22,8 @@ from core.metrics import REGISTRY
 from core.rest import problem_http_response
 from operations.models import Job
 from resources.models import Resource
-from store import derived_memories
 from store.index import keyword
-from store.models import Memory, PendingEmbedding
+from store.models import Memory, PendingEmbedding, PendingExtraction
 from webhooks.models import WebhookDelivery
 
 _UNFINISHED = (Resource.Status.PENDING, Resource.Status.INGESTING, Resource.Status.FAILED)
@@ -50,17 +49,28 @@ class _Backlog(Collector):
             ages.add_metric([name], (now - row["oldest"]).total_seconds() if row else 0)
         yield ingestions
         yield ages
-        jobs = Job.objects.filter(status__in=[Job.Status.QUEUED, Job.Status.RUNNING])
-        yield GaugeMetricFamily("memory_gateway_jobs_pending", "Jobs that wait or run.", jobs.count())
-        deliveries = WebhookDelivery.objects.filter(next_try_at__isnull=False)
-        yield GaugeMetricFamily("memory_gateway_webhooks_pending", "Webhook deliveries to send.", deliveries.count())
+        of_jobs = Job.objects.filter(status__in=[Job.Status.QUEUED, Job.Status.RUNNING])
+        jobs = of_jobs.aggregate(count=Count("pk"), oldest=Min("created_at"))
+        yield GaugeMetricFamily("memory_gateway_jobs_pending", "Jobs that wait or run.", jobs["count"])
+        of_webhooks = WebhookDelivery.objects.filter(next_try_at__isnull=False)
+        webhooks = of_webhooks.aggregate(count=Count("pk"), oldest=Min("created_at"))
+        yield GaugeMetricFamily("memory_gateway_webhooks_pending", "Webhook deliveries to send.", webhooks["count"])
         count = Memory.objects.filter(keyword.PENDING).count()
         yield GaugeMetricFamily("memory_gateway_index_pending", "Memories not yet in the keyword index.", count)
         count = PendingEmbedding.objects.count()
         yield GaugeMetricFamily("memory_gateway_embeddings_pending", "Memories without a vector.", count)
-        read = derived_memories.extraction_backlog()
-        yield GaugeMetricFamily("memory_gateway_extractions_pending", "Pending extractions.", read["pending"])
-        yield GaugeMetricFamily("memory_gateway_extractions_given_up", "Extractions given up.", read["given_up"])
+        is_pending = Q(given_up_at__isnull=True)
+        extractions = PendingExtraction.objects.aggregate(
+            pending=Count("pk", filter=is_pending),
+            given_up=Count("pk", filter=~is_pending),
+            oldest=Min("created_at", filter=is_pending),
+        )
+        yield GaugeMetricFamily("memory_gateway_extractions_pending", "Pending extractions.", extractions["pending"])
+        yield GaugeMetricFamily("memory_gateway_extractions_given_up", "Extractions given up.", extractions["given_up"])
+        ages = GaugeMetricFamily("memory_gateway_pending_oldest_seconds", "Age of the oldest one.", labels=["queue"])
+        for queue, read in (("extraction", extractions), ("jobs", jobs), ("webhooks", webhooks)):
+            ages.add_metric([queue], (now - read["oldest"]).total_seconds() if read["oldest"] else 0)
+        yield ages
 
 
 @require_safe

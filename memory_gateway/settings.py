@@ -91,7 +91,7 @@ MEMORY_GATEWAY_LOG_QUERIES = env.boolean("LOG_QUERIES", False)
 MEMORY_GATEWAY_LOG_BODIES = env.boolean("LOG_BODIES", MEMORY_GATEWAY_PROFILE == "local")
 
 IS_PRODUCTION = MEMORY_GATEWAY_PROFILE == "production"
-env.names.add("MEMORY_GATEWAY_WORKER")  # set by `serve` for its worker processes
+env.names.update({"MEMORY_GATEWAY_NO_WORKER", "MEMORY_GATEWAY_WORKER"})  # set by `serve` for its processes
 env.refuse_unknown()
 _database = env.database(MEMORY_GATEWAY_DB_PATH)
 _is_sqlite = str(_database["ENGINE"]).endswith("sqlite3")

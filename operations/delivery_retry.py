@@ -28,7 +28,9 @@ from store.types import Message
 
 logger = logging.getLogger("memory_gateway.worker")
 
-LEASE: Final = timedelta(minutes=5)
+LEASE: Final = timedelta(seconds=30)
+ROUND: Final = timedelta(seconds=150)
+"""No call starts later in a round, in which new failures would wait for it."""
 MARGIN: Final = timedelta(seconds=30)
 """The wait after a call's timeout before a message is sent again, because its call may still be running."""
 BATCH: Final = 50
@@ -55,12 +57,12 @@ class DeliveryRetry:
             self._check_due_at = now + CHECK_INTERVAL
         if not any(_due(now, is_forced=is_forced, with_flushes=with_flushes)):
             return 0
-        with Lease.objects.held("retry_deliveries", LEASE, run.clock) as renew:
-            if renew is None:
+        with Lease.objects.held("retry_deliveries", LEASE, run.clock) as is_held:
+            if not is_held:
                 return 0
             # Read again under the lease: another process may have retried them meanwhile.
             due = _due(now, is_forced=is_forced, with_flushes=with_flushes)
-            calls = _Calls(engine, run, run.clock() + LEASE / 2)
+            calls = _Calls(engine, run, run.clock() + ROUND)
             arrived = calls.resend(due.unconfirmed)
             calls.check_flush(due.open_flushes)
             calls.flush(due.unflushed)
@@ -89,7 +91,7 @@ def _due(now: datetime, *, is_forced: bool, with_flushes: bool) -> _Due:
 
 @dataclass(frozen=True, slots=True)
 class _Calls:
-    """The calls of one round. None starts after `until`, because a call may take as long as the rest of the lease."""
+    """The calls of one round. None starts after `until`."""
 
     engine: ExternalEngine
     run: Round

@@ -24,7 +24,8 @@ from store.models import PendingDeletion
 
 logger = logging.getLogger("memory_gateway.worker")
 
-LEASE: Final = timedelta(minutes=5)
+LEASE: Final = timedelta(seconds=30)
+ROUND: Final = timedelta(seconds=150)
 BATCH: Final = 200
 IDS_PER_CALL: Final = 50
 MAX_WAIT: Final = timedelta(days=1)
@@ -38,11 +39,11 @@ def delete_in_engine(run: Round) -> bool:
     deletions.forget_accepted(now - deletions.KEPT)
     if not deletions.due(now, 1) or not engine.capabilities()["delete"]:
         return False
-    with Lease.objects.held("delete_in_engine", LEASE, run.clock) as renew:
-        if renew is None:
+    with Lease.objects.held("delete_in_engine", LEASE, run.clock) as is_held:
+        if not is_held:
             return False
         rows = deletions.due(now, BATCH)
-        is_done = _send(engine, rows, run.clock, now + LEASE / 2, run.should_end)
+        is_done = _send(engine, rows, run.clock, now + ROUND, run.should_end)
     return is_done and len(rows) == BATCH
 
 

@@ -9,7 +9,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from accounts.models import MemoryUser
-from core.leases import Leased, is_free, new_holder
+from core.leases import Leased, is_free, new_holder, renewed
 from core.localization import MessageField
 
 
@@ -25,21 +25,17 @@ class LeaseManager(models.Manager["Lease"]):
         self.filter(name=name, lease_holder=holder).delete()
 
     @contextmanager
-    def held(
-        self, name: str, lasts: timedelta, clock: Callable[[], datetime] = timezone.now
-    ) -> Iterator[Callable[[], bool] | None]:
-        """Hold a lease inside the block; yield a function that renews it, None if another process has the lease."""
+    def held(self, name: str, lasts: timedelta, clock: Callable[[], datetime] = timezone.now) -> Iterator[bool]:
+        """Hold and renew a lease inside the block; yield False if another process has it."""
         holder = new_holder()
-
-        def take() -> bool:
-            return self.take(name, holder, now=clock(), lasts=lasts)
-
-        is_taken = take()
+        if not self.take(name, holder, now=clock(), lasts=lasts):
+            yield False
+            return
         try:
-            yield take if is_taken else None
+            with renewed(self.filter(name=name, lease_holder=holder), lasts, clock=clock):
+                yield True
         finally:
-            if is_taken:
-                self.release(name, holder)
+            self.release(name, holder)
 
 
 class Lease(Leased):

@@ -106,13 +106,12 @@ def resume(*, report: Report = no_report, workers: int = 4, calls_per_minute: in
 
 def _execute(work: _Run, report: Report, workers: int) -> Outcome:
     """Move all sessions and verify the result, in one process at a time. A stop lets running sessions finish."""
-    with Lease.objects.held(KIND, LEASE) as renew:
-        if renew is None:
+    with Lease.objects.held(KIND, LEASE) as is_held:
+        if not is_held:
             raise Conflict(_("Another move is running."))
         pending = list(sessions_to_move(work.target, work.into).values_list("pk", flat=True))
         total = work.job.done + len(pending)
         for done in _move_all(work, pending, workers if work.into != "embedded" else 1):
-            renew()
             report("Moving sessions", work.job.done + done, total)
         report("Verifying", 0, 0)
         verified = verify(work.target, work.into)

@@ -60,7 +60,7 @@ def purge_trash(run: Round) -> bool:
     return max(counts.memories + counts.sessions, counts.resources) >= PURGES_PER_RUN
 
 
-@periodic("run_jobs")
+@periodic("run_jobs", queue="jobs")
 def run_jobs(run: Round) -> None:
     """Settle the rollups and run jobs until none is queued.
 
@@ -84,15 +84,15 @@ def index_words(run: Round) -> bool:
 def check_integrity(_run: Round) -> None:
     """Check a SQLite database; record and log damage.
 
-    No lease: each process must detect damage itself to stop writing.
+    No queue and no lease: each process must detect damage itself to stop writing.
     """
     if connection.vendor == "sqlite" and not database_errors.is_damaged() and (found := _damage()):
         database_errors.note_damage()
         logger.critical("%s Details: %s", database_errors.DAMAGED, found)
 
 
-periodic("retry_deliveries")(DeliveryRetry())
-periodic("delete_in_engine")(engine_deletion.delete_in_engine)
+periodic("retry_deliveries", queue="deliveries")(DeliveryRetry())
+periodic("delete_in_engine", queue="deliveries")(engine_deletion.delete_in_engine)
 
 
 def _damage() -> str:

@@ -59,6 +59,14 @@ class Resource(Leased):
     source_uri = models.CharField(
         _("source URI"), max_length=2048, blank=True, help_text=_("Address of a registered file.")
     )
+    sealed_ingest_uri = models.TextField(
+        _("ingest URI"),
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
+        help_text=_("The one-time address of a registered file, encrypted, until its ingestion ends."),
+    )
     status = models.CharField(_("status"), max_length=10, choices=Status, default=Status.PENDING)
     error_message = MessageField(_("error message"), blank=True)
     attempts = models.IntegerField(_("attempts"), default=0)

@@ -14,7 +14,7 @@ from resources.services.deletion import finish_deletion
 from resources.services.ingestion import enqueue_ingestion, try_ingest
 from resources.services.unfinished import unfinished_ingestions
 
-MAINTENANCE: Final = Series("maintenance", lease=timedelta(seconds=30))
+MAINTENANCE: Final = Series("maintenance", "maintenance", lease=timedelta(seconds=30))
 """Short tasks. One process at a time runs them."""
 RECOVERY: Final = timedelta(seconds=30)
 """The time after the end of an outage in which failures are retried without their backoff. Calls that began in the
@@ -25,9 +25,9 @@ BATCH: Final = 200
 
 # The embedded engine reads documents in child processes of one core each, and text without one. An external engine
 # only means waiting.
-task("ingest_document", slots=MAX_CHILDREN)(try_ingest)
-task("ingest_text", slots=2)(try_ingest)
-task("ingest_externally", slots=8)(try_ingest)
+task("ingest_document", queue="ingestion", slots=MAX_CHILDREN)(try_ingest)
+task("ingest_text", queue="ingestion", slots=2)(try_ingest)
+task("ingest_externally", queue="ingestion", slots=8)(try_ingest)
 
 
 class Reconciler:
@@ -36,10 +36,6 @@ class Reconciler:
     def __init__(self, *, engine: Engine | None = None) -> None:
         self._engine = engine
         self._outage_end: datetime | None = None
-
-    def __call__(self, run: Round) -> None:
-        self.ingest(run.clock())
-        self.finish_deletions(run.clock())
 
     def ingest(self, now: datetime) -> list[Future[None]]:
         """Start the ingestions that are due and return their futures."""
@@ -72,4 +68,16 @@ class Reconciler:
             waiting.filter(updated_at__lte=failed_before).update(retry_at=now)
 
 
-periodic("reconcile", series=MAINTENANCE)(Reconciler())
+_reconciler: Final = Reconciler()
+
+
+@periodic("ingest_pending", queue="ingestion")
+def ingest_pending(run: Round) -> None:
+    """Start the ingestions that are due. No lease, because each resource is claimed."""
+    _reconciler.ingest(run.clock())
+
+
+@periodic("finish_deletions", series=MAINTENANCE)
+def finish_deletions(run: Round) -> None:
+    """Clean up deleted resources."""
+    _reconciler.finish_deletions(run.clock())

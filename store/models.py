@@ -6,6 +6,7 @@ from django.db.models import Q, TextChoices
 from django.utils.translation import gettext_lazy as _
 
 from accounts.models import MemoryUser
+from core.leases import Claimable
 from core.localization import MessageField
 from core.sql import uuid_value
 from store.types import Owner
@@ -475,7 +476,7 @@ class VectorPage(Owned):
         return f"{self.user_id} {self.app_id}/{self.project_id} {self.space_id}/{self.number}"
 
 
-class PendingEmbedding(models.Model):
+class PendingEmbedding(Claimable):
     """A memory without a vector: created with the memory, deleted when the vector is stored."""
 
     memory = models.OneToOneField(Memory, models.CASCADE, verbose_name=_("memory"), primary_key=True, related_name="+")
@@ -483,12 +484,13 @@ class PendingEmbedding(models.Model):
     class Meta:
         verbose_name = _("pending embedding")
         verbose_name_plural = _("pending embeddings")
+        indexes = [models.Index(fields=["lease_holder"], condition=~Q(lease_holder=""), name="embedding_leased")]
 
     def __str__(self) -> str:
         return str(self.memory_id)
 
 
-class PendingExtraction(Owned):
+class PendingExtraction(Owned, Claimable):
     """Messages of a session that are pending for extraction; without a session, a user's profile to write again.
 
     `after_seq` is the last message that was extracted, `until_seq` the last to extract (None: the end of the batch).
@@ -519,6 +521,7 @@ class PendingExtraction(Owned):
         ]
         indexes = [
             models.Index(fields=["id"], condition=Q(given_up_at__isnull=True), name="extraction_pending"),
+            models.Index(fields=["lease_holder"], condition=~Q(lease_holder=""), name="extraction_leased"),
         ]
 
     def __str__(self) -> str:

@@ -129,6 +129,36 @@ class RunningServer:
         return resident_memory(self.pid)
 
 
+class RunningWorker:
+    """`manage.py worker` beside a server, in its own process group. `log` is all that it wrote."""
+
+    def __init__(self, server: RunningServer, *arguments: str, **env: str) -> None:
+        self._log_file = server.data_dir / f"worker-{uuid.uuid4().hex}.log"
+        all_of_it = ["manage.py", "worker", *arguments]
+        self.process = forked.start(all_of_it, server.env | env, self._log_file, self._log_file)
+
+    @property
+    def log(self) -> str:
+        return self._log_file.read_text(encoding="utf-8", errors="replace") if self._log_file.exists() else ""
+
+    def wait_until_running(self) -> None:
+        wait_until(lambda: "The worker is running" in self.log or not self.process.is_alive(), START_SECONDS)
+        assert self.process.is_alive(), self.log
+
+    def kill(self) -> None:
+        if self.process.pid is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.join(10)
+
+    def stop(self, timeout_seconds: float = 40.0) -> int:
+        """SIGTERM; waits for the end and returns the exit code."""
+        self.process.terminate()
+        self.process.join(timeout_seconds)
+        assert self.process.exitcode is not None, f"the worker still runs:\n{self.log}"
+        return self.process.exitcode
+
+
 def resident_memory(pid: int) -> Memory:
     status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
     values = dict(re.findall(r"(VmHWM|VmRSS):\s+(\d+) kB", status))

@@ -116,7 +116,7 @@ def test_the_chinese_readme_has_the_same_links() -> None:
 
 # The client's own, and what `serve` sets for its workers.
 CLIENT = {"MEMORY_GATEWAY_BASE_URL", "MEMORY_GATEWAY_USER_ID", "MEMORY_GATEWAY_USER_KEY"}
-INTERNAL = {"MEMORY_GATEWAY_WORKER"}
+INTERNAL = {"MEMORY_GATEWAY_NO_WORKER", "MEMORY_GATEWAY_WORKER"}
 SETTINGS = (env.names | {"DATABASE_URL"}) - CLIENT - INTERNAL
 
 

@@ -6,11 +6,11 @@ from core.events import changed
 from core.tasks import Round, periodic, task
 from webhooks.services import delivery, outbox
 
-task("deliver_webhook", slots=4)(delivery.deliver)
+task("deliver_webhook", queue="webhooks", slots=4)(delivery.deliver)
 changed.connect(outbox.record_event)
 
 
-@periodic("deliver_webhooks", lease=timedelta(seconds=30))
+@periodic("deliver_webhooks", queue="webhooks", lease=timedelta(seconds=30))
 def deliver_webhooks(run: Round) -> None:
     """Start the deliveries that are due. The lease keeps the order: one process delivers."""
     delivery.start_due(run.clock())

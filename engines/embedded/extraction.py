@@ -11,16 +11,19 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, F, Min, OuterRef, Q, QuerySet
+from django.db.models.functions import Coalesce
+from django.db.models.lookups import IsNull
 from django.utils import timezone
 
 from accounts.models import MemoryUser
 from core.database_errors import database_errors
+from core.leases import claimed
 from core.model_endpoint import EndpointError
 from engines.embedded import extraction_rows, extraction_rules, extraction_windows, llm
 from engines.embedded.extraction_prompts import Described, Extracted, describe, extract
@@ -34,6 +37,8 @@ logger = logging.getLogger("memory_gateway.llm")
 
 CALL_SECONDS: Final = 90.0
 MAX_CALLS: Final = 4
+"""The calls that a process makes at once, unless `run` gets another number."""
+LEASE: Final = timedelta(seconds=30)
 MAX_REFUSALS: Final = 5
 MAX_ATTEMPTS: Final = 200
 _POLL_SECONDS: Final = 0.2
@@ -102,16 +107,18 @@ def run(
     clock: Callable[[], datetime] = timezone.now,
     should_end: Callable[[], bool] = lambda: False,
     call_seconds: float = CALL_SECONDS,
+    calls: int = MAX_CALLS,
 ) -> int:
     """Process pending extractions, starting none after `seconds`; return the number of model answers that were used.
+
+    Several processes share the work: each claims the extractions of some owners, for as many `calls` at once.
 
     A failing endpoint ends the run without an error; `/health` reports it. Calls in progress are abandoned when
     `should_end` returns True. Their extractions stay pending.
     """
     deadline, done = time.monotonic() + seconds, 0
     while llm.is_set() and time.monotonic() < deadline and not llm.client().endpoint.pause.left_seconds():
-        with database_errors():
-            due = _due(clock())
+        with database_errors(), claimed(_due(clock()), calls, LEASE, clock=clock) as due:
             if not due or should_end():
                 break
             tasks = [task for pending in due if (task := _task(pending, call_seconds)) is not None]
@@ -128,15 +135,15 @@ def run(
     return done
 
 
-def _due(now: datetime) -> list[PendingExtraction]:
-    """Return the oldest due extraction of each of some owners: the next one needs the memories of the one before."""
+def _due(now: datetime) -> QuerySet[PendingExtraction]:
+    """Return the oldest due extraction of each owner, profiles last: each needs the memories of those before it.
+
+    An owner of whom another process has one is left to it.
+    """
     due = PendingExtraction.objects.filter(Q(retry_at=None) | Q(retry_at__lte=now), given_up_at=None)
-    found: dict[Any, PendingExtraction] = {}
-    oldest = due.select_related("session", "user").order_by("pk")[: 50 * MAX_CALLS]
-    # Profiles last, because they use the results of the others.
-    for extraction in sorted(oldest, key=lambda extraction: extraction.session is None):
-        found.setdefault((extraction.user_id, extraction.app_id, extraction.project_id), extraction)
-    return list(found.values())[:MAX_CALLS]
+    owners = due.order_by().values("user", "app_id", "project_id")
+    firsts = owners.annotate(first=Coalesce(Min("pk", filter=Q(session__isnull=False)), Min("pk"))).values("first")
+    return due.filter(pk__in=firsts).select_related("session", "user").order_by(IsNull(F("session"), True), "pk")
 
 
 def _task(pending: PendingExtraction, seconds: float) -> _Task | None:
@@ -186,8 +193,8 @@ def _locked(task: _Task) -> PendingExtraction | None:
     """Lock the user and the extraction. Return None if it was deleted or another process has continued it."""
     if not MemoryUser.objects.select_for_update(no_key=True).filter(pk=task.owner.user_pk).exists():
         return None
-    unchanged = PendingExtraction.objects.filter(pk=task.pending.pk, after_seq=task.pending.after_seq)
-    return unchanged.select_for_update().first()
+    mine = PendingExtraction.objects.filter(pk=task.pending.pk, lease_holder=task.pending.lease_holder)
+    return mine.select_for_update().first()
 
 
 def _write(pending: PendingExtraction, task: _Task, answer: Extracted | Described, now: datetime) -> None:

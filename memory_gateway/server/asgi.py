@@ -24,6 +24,7 @@ from agents.rpc.origins import is_probe_host
 from core import cpu_affinity, tracing
 from core.errors import BadRequest
 from core.request_context import choose_request_id, request_id
+from core.tasks import limit_to
 from memories.services import search_log
 from memory_gateway.health import HealthMonitor, health_document, monitor
 from memory_gateway.server.client_key import client_key
@@ -143,6 +144,8 @@ def _start_telemetry() -> Any:
 
 
 def _start_worker() -> None:
+    if os.environ.get("MEMORY_GATEWAY_NO_WORKER"):
+        limit_to(())
     try:
         worker.start()
     finally:

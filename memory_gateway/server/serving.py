@@ -38,6 +38,8 @@ PING_SECONDS = 25
 # Time after which a worker process that does not answer its parent is killed and restarted. On a busy machine, loading
 # its modules takes longer than uvicorn's default of five seconds, so it would never start.
 WORKER_HEALTH_SECONDS = 60
+NO_WORKER = "MEMORY_GATEWAY_NO_WORKER"
+"""Set or removed by `serve`, for its processes."""
 EXIT_START_FAILED = 3
 EXIT_INTERRUPTED = 130
 _WAL_RESET_FIXED = (3, 51, 3)
@@ -53,6 +55,7 @@ class Plan:
     port: int
     workers: int
     reload: bool
+    runs_tasks: bool = True
 
 
 def check(plan: Plan) -> None:
@@ -66,12 +69,31 @@ def check(plan: Plan) -> None:
                 hosts=settings.MEMORY_GATEWAY_ALLOWED_HOSTS,
                 provisioning_token=settings.MEMORY_GATEWAY_PROVISIONING_TOKEN,
             )
+        if not plan.runs_tasks:
+            require_shared_database("serve --no-worker")
+        require_database()
+    except ImproperlyConfigured as error:
+        raise CommandError(str(error)) from None
+
+
+def require_shared_database(command: str) -> None:
+    """Check that a worker and gateways can share the database. Raises: `CommandError`."""
+    if connection.vendor == "sqlite":
+        raise CommandError(
+            f"`{command}` needs PostgreSQL, because SQLite has one writing process. Set DATABASE_URL, or run "
+            "`python manage.py serve`, which does all work itself."
+        )
+
+
+def require_database() -> None:
+    """Check the engine, the database, its migrations and its storage folder. Raises: `CommandError`."""
+    try:
         get_engine()
         executor = MigrationExecutor(connection)
         require_known_migrations()
-        missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
-        if not missing:
-            storage_binding.require()
+        if missing := executor.migration_plan(executor.loader.graph.leaf_nodes()):
+            raise CommandError(f"The database has {len(missing)} unapplied migrations. Run `python manage.py migrate`.")
+        storage_binding.require()
     except ImproperlyConfigured as error:
         raise CommandError(str(error)) from None
     except GatewayError as error:
@@ -81,8 +103,6 @@ def check(plan: Plan) -> None:
         raise CommandError(refusal.detail if refusal else f"The database cannot be used: {error}") from error
     finally:
         connection.close()
-    if missing:
-        raise CommandError(f"The database has {len(missing)} unapplied migrations. Run `python manage.py migrate`.")
 
 
 def listen(plan: Plan) -> socket.socket:
@@ -117,6 +137,8 @@ def banner(plan: Plan, port: int) -> str:
         f"  database   {connection.vendor}",
         f"  profile    {settings.MEMORY_GATEWAY_PROFILE}",
     ]
+    if not plan.runs_tasks:
+        lines.append("  tasks      none; they wait for `manage.py worker`")
     if plan.workers > 1:
         lines.append(f"  workers    {plan.workers}")
         if connection.vendor == "sqlite" and sqlite3.sqlite_version_info < _WAL_RESET_FIXED:

@@ -2,7 +2,8 @@
 
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
@@ -12,6 +13,7 @@ from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from accounts.audit import Actor, record
+from core.crypto import Undecryptable, decrypt, encrypt
 from core.events import EventType, publish
 from core.leases import new_holder
 from core.metrics import INGESTION_SECONDS
@@ -20,11 +22,11 @@ from resources.models import Resource
 from store.types import Owner
 
 LEASE = timedelta(seconds=30)
-RESERVATION = timedelta(hours=1)
 FIRST_RETRY = timedelta(seconds=2)
 LONGEST_RETRY = timedelta(days=1)
 RETRIED_FOR = timedelta(days=7)
 """The time after its first failure for which an ingestion is retried. Each retry may cost LLM calls."""
+_PURPOSE: Final = "ingest uri"
 _UNFINISHED = (Resource.Status.PENDING, Resource.Status.INGESTING, Resource.Status.FAILED)
 
 
@@ -42,47 +44,45 @@ class Outcome:
     first_failed_at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Handover:
-    """A resource reserved for one worker, with its one-time address (None: use `source_uri`).
-
-    The address stays in memory: it may be a presigned URL, which is a secret.
-    """
-
-    holder: str
-    ingest_uri: str | None = field(repr=False)
-
-
-def reserve(seen: Resource, now: datetime) -> str | None:
-    """Reset an unfinished resource and reserve it for a new holder; return the holder, None while a worker has it.
-
-    Only the holder knows the one-time address: the reservation is longer than any wait in a queue, and ends with its
-    process.
-    """
+def reset(seen: Resource, ingest_uri: str | None, now: datetime) -> bool:
+    """Reset an unfinished resource to pending, with a new one-time address; return False while a worker has it."""
     if seen.status not in _UNFINISHED or seen.is_held(now):
-        return None
-    holder = new_holder()
-    claimed = _unchanged(seen).update(
-        status=Resource.Status.INGESTING,
-        lease_holder=holder,
-        leased_until=now + RESERVATION,
-        attempts=0,
-        error_message="",
-        retry_at=None,
-        first_failed_at=None,
-        updated_at=now,
+        return False
+    return bool(
+        _unchanged(seen).update(
+            status=Resource.Status.PENDING,
+            sealed_ingest_uri=seal(ingest_uri),
+            lease_holder="",
+            leased_until=None,
+            attempts=0,
+            error_message="",
+            retry_at=None,
+            first_failed_at=None,
+            updated_at=now,
+        )
     )
-    return holder if claimed else None
 
 
-def claim(resource_id: str, now: datetime, reserved_by: str = "") -> Resource | None:
+def seal(ingest_uri: str | None) -> str:
+    """Encrypt a one-time address, which may be presigned: a secret that any worker must be able to read."""
+    return encrypt(ingest_uri, purpose=_PURPOSE) if ingest_uri else ""
+
+
+def ingest_uri_of(resource: Resource) -> str | None:
+    """Return the one-time address of a resource; None if there is none, or it is sealed with a lost key."""
+    with suppress(Undecryptable):
+        return decrypt(resource.sealed_ingest_uri, purpose=_PURPOSE) if resource.sealed_ingest_uri else None
+    return None
+
+
+def claim(resource_id: str, now: datetime) -> Resource | None:
     """Claim a resource for ingestion; return None if it is done, deleted, unknown or claimed by another worker.
 
     The update applies only to an unchanged row, so one of two workers wins. `attempts` restarts at 1 for a failure that
     waited for an operator.
     """
     seen = Resource.objects.select_related("user").filter(pk=resource_id, status__in=_UNFINISHED).first()
-    if seen is None or (seen.is_held(now) and seen.lease_holder != reserved_by):
+    if seen is None or seen.is_held(now):
         return None
     holder = new_holder()
     waited_for_operator = seen.status == Resource.Status.FAILED and seen.retry_at is None
@@ -121,6 +121,7 @@ def settle(resource: Resource, outcome: Outcome, now: datetime) -> bool:
                 retry_at=outcome.retry_at,
                 searchable_at=outcome.searchable_at,
                 first_failed_at=outcome.first_failed_at,
+                sealed_ingest_uri="",
                 lease_holder="",
                 leased_until=None,
                 updated_at=now,
@@ -199,7 +200,7 @@ def retry(resources: QuerySet[Resource], *, actor: Actor) -> int:
         found = dict(failed.order_by("created_at").values_list("resource_id", "user__user_id")[:_MAX_RETRIED])
         count = reopen(Resource.objects.filter(pk__in=found), timezone.now())
         if count:
-            transaction.on_commit(partial(enqueue, "reconcile"))
+            transaction.on_commit(partial(enqueue, "ingest_pending"))
             users = sorted(set(found.values()))
             record(
                 actor,

@@ -49,6 +49,7 @@ def delete_as(user_pk: UUID, user_id: str, resource_id: str, *, actor: Actor, at
             updated_at=timezone.now(),
             lease_holder="",
             leased_until=None,
+            sealed_ingest_uri="",
         )
         if not changed:
             raise NotFound(_("There is no such resource."))
@@ -79,7 +80,7 @@ def restore_as(user_pk: UUID, user_id: str, resource_id: str, *, actor: Actor) -
         record(actor, "resource.restore", subject_type="resource", subject_id=resource_id, user_id=user_id)
         publish("resource.restored", user_pk, **resource.event_data)
         if resource.status == Resource.Status.PENDING:
-            transaction.on_commit(partial(enqueue, "reconcile"))
+            transaction.on_commit(partial(enqueue, "ingest_pending"))
     return resource
 
 
@@ -101,6 +102,7 @@ def purge(resource_id: str, *, actor: Actor, condition: Q = IN_TRASH, engine: En
             retry_at=None,
             lease_holder="",
             leased_until=None,
+            sealed_ingest_uri="",
         )
         if not changed:
             return None

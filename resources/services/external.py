@@ -1,7 +1,7 @@
 """Register an external file: its row, attachment and ingestion. The file itself is not stored.
 
-`source_uri` is its permanent address and is stored. `ingest_uri` is a one-time, often presigned address: it is passed
-to the ingestion in memory and never stored.
+`source_uri` is its permanent address and is stored. `ingest_uri` is a one-time, often presigned address: it is stored
+encrypted until the ingestion ends.
 """
 
 from dataclasses import dataclass, field
@@ -18,14 +18,13 @@ from accounts.services import lock_caller
 from core.errors import FieldError, InvalidInput
 from core.events import publish
 from core.ids import new_resource_id, resource_session_id
-from core.leases import new_holder
 from core.url_policy import AddressPolicy, BadAddress, check_uri
 from documents import mime_types
 from documents.mime_types import ContentType
 from documents.sniff import content_type_of
 from resources import queries
 from resources.models import Attachment, Resource
-from resources.services.claims import RESERVATION, Handover, reserve
+from resources.services.claims import reset, seal
 from resources.services.ingestion import enqueue_ingestion
 from resources.services.receiving import clean_filename, require_allowed
 from resources.services.uploading import UNFINISHED_STATUSES, require_not_in_trash, wait_for_ingestion
@@ -76,10 +75,10 @@ def register(principal: Principal, registration: Registration) -> Resource:
     if known_type := _known_type(registration):
         require_allowed(known_type, "mime_type" if mime_types.normalize(registration.mime_type) else "filename")
     owner = Owner(principal.user_pk, principal.user_id, registration.app_id, registration.project_id)
-    resource, handover = _record_registration(principal, owner, registration, timezone.now())
+    resource = _record_registration(principal, owner, registration, timezone.now())
     if resource.status not in UNFINISHED_STATUSES:
         return resource
-    future = enqueue_ingestion(resource.resource_id, owner.user_pk, handover)
+    future = enqueue_ingestion(resource.resource_id, owner.user_pk)
     return wait_for_ingestion(resource.resource_id, future, registration.wait_seconds)
 
 
@@ -87,10 +86,8 @@ def _known_type(registration: Registration) -> str | None:
     return mime_types.normalize(registration.mime_type) or mime_types.by_name(registration.filename)
 
 
-def _record_registration(
-    principal: Principal, owner: Owner, registration: Registration, now: datetime
-) -> tuple[Resource, Handover | None]:
-    """Return the row, and a handover unless the file is ingested already or another worker has it.
+def _record_registration(principal: Principal, owner: Owner, registration: Registration, now: datetime) -> Resource:
+    """Return the row, reset unless the file is ingested already or a worker has it.
 
     The lock on the user serializes concurrent registrations.
     """
@@ -99,9 +96,8 @@ def _record_registration(
         known = _interrupted(owner) or queries.registered(owner, registration.source_uri, registration.sha256)
         if known:
             require_not_in_trash(known)
-        resource = known or _new_resource(user, registration, now)
-        holder = reserve(known, now) if known else resource.lease_holder
-        if holder is not None:
+        resource = known or _new_resource(user, registration)
+        if known is None or reset(known, registration.ingest_uri, now):
             # After a flush, the engine may have the file with the previous fields, which then stay.
             if resource.flush_sent_at is None:
                 fields = _fields(registration)
@@ -117,8 +113,7 @@ def _record_registration(
             actor, subject = Actor.key(principal), resource.resource_id
             record(actor, "resource.register", subject_type="resource", subject_id=subject, user_id=owner.user_id)
         idempotency.keep(resource_id=resource.pk)
-    handover = None if holder is None else Handover(holder, registration.ingest_uri)
-    return Resource.objects.select_related("user").get(pk=resource.pk), handover
+    return Resource.objects.select_related("user").get(pk=resource.pk)
 
 
 def _interrupted(owner: Owner) -> Resource | None:
@@ -127,8 +122,7 @@ def _interrupted(owner: Owner) -> Resource | None:
     return queries.live_resource(owner.user_pk, resource_id).first() if resource_id else None
 
 
-def _new_resource(user: MemoryUser, registration: Registration, now: datetime) -> Resource:
-    """Return a new row, already reserved, because another worker would not have its `ingest_uri`."""
+def _new_resource(user: MemoryUser, registration: Registration) -> Resource:
     resource_id = new_resource_id()
     return Resource(
         resource_id=resource_id,
@@ -137,9 +131,7 @@ def _new_resource(user: MemoryUser, registration: Registration, now: datetime) -
         project_id=registration.project_id,
         session_id=resource_session_id(user.user_id, resource_id),
         origin=Resource.Origin.EXTERNAL,
-        status=Resource.Status.INGESTING,
-        lease_holder=new_holder(),
-        leased_until=now + RESERVATION,
+        sealed_ingest_uri=seal(registration.ingest_uri),
     )
 
 

@@ -29,10 +29,10 @@ from resources.models import IN_TRASH, Attachment, Resource
 from resources.services.claims import (
     LEASE,
     RETRIED_FOR,
-    Handover,
     Outcome,
     claim,
     held,
+    ingest_uri_of,
     note_flush_sent,
     retry_delay,
     settle,
@@ -54,12 +54,10 @@ _FILE_LOST = _(
 )
 
 
-def enqueue_ingestion(
-    resource_id: str, user_pk: UUID, handover: Handover | None = None, *, is_quick: bool = False
-) -> Future[None]:
+def enqueue_ingestion(resource_id: str, user_pk: UUID, *, is_quick: bool = False) -> Future[None]:
     """Start the ingestion of a resource; `is_quick`: the embedded engine reads it without a child process."""
     name = "ingest_externally" if get_engine().is_external else "ingest_text" if is_quick else "ingest_document"
-    return enqueue(name, user_pk, resource_id=resource_id, handover=handover)
+    return enqueue(name, user_pk, resource_id=resource_id)
 
 
 class _LeaseLost(Exception):
@@ -68,7 +66,6 @@ class _LeaseLost(Exception):
 
 def ingest(
     resource_id: str,
-    handover: Handover | None = None,
     *,
     engine: Engine | None = None,
     sleep: Sleep = time.sleep,
@@ -76,18 +73,16 @@ def ingest(
 ) -> Resource:
     """Ingest a resource unless it is done or claimed by another worker; return the row.
 
-    With a handover, only its holder may claim the resource; without, a registered file is read from its `source_uri`.
-    Failures of the engine are recorded in the row: `failed`, with `retry_at` if a retry can help. A resource that is
-    purged meanwhile leaves nothing in the engine; what one in the trash leaves is hidden. Raises:
-    `Resource.DoesNotExist`.
+    A registered file is read from its one-time address, or without one from its `source_uri`. Failures of the engine
+    are recorded in the row: `failed`, with `retry_at` if a retry can help. A resource that is purged meanwhile leaves
+    nothing in the engine; what one in the trash leaves is hidden. Raises: `Resource.DoesNotExist`.
     """
-    try_ingest(resource_id, handover, engine=engine, sleep=sleep, clock=clock)
+    try_ingest(resource_id, engine=engine, sleep=sleep, clock=clock)
     return Resource.objects.select_related("user").get(pk=resource_id)
 
 
 def try_ingest(
     resource_id: str,
-    handover: Handover | None = None,
     *,
     engine: Engine | None = None,
     sleep: Sleep = time.sleep,
@@ -95,10 +90,10 @@ def try_ingest(
 ) -> bool:
     """Ingest a resource like `ingest`; return True if this call worked on it."""
     engine = engine or get_engine()
-    resource = claim(resource_id, clock(), handover.holder if handover else "")
+    resource = claim(resource_id, clock())
     if resource is None:
         return False
-    work = _Work(engine, sleep, clock, handover.ingest_uri if handover else None)
+    work = _Work(engine, sleep, clock, ingest_uri_of(resource))
     if not _run(resource, work):
         _clean_up_if_purged(resource, engine)
     return True

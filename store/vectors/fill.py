@@ -6,18 +6,19 @@ vector is stored, so no failure loses a vector: failed calls are retried.
 
 import hashlib
 import logging
-import threading
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
+from datetime import timedelta
 from typing import Final
 
 import numpy as np
 from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from core.database_errors import database_errors
+from core.leases import claimed
 from store.models import Embedding, EmbeddingSpace, IndexStatistics, Memory, PendingEmbedding, owned_by
 from store.types import Owner
 from store.vectors import pages, spaces
@@ -26,10 +27,9 @@ from store.vectors.client import CALL_SECONDS, MAX_CHARS, EmbeddingClient, Endpo
 logger = logging.getLogger("memory_gateway.embeddings")
 
 BATCH: Final = 40
+LEASE: Final = timedelta(seconds=30)
 _DIGEST_BYTES: Final = 16
 _NO_VECTOR: Final = b""
-_in_progress: set[int] = set()
-_lock = threading.Lock()
 
 
 def fill(seconds: float, *, session: int | None = None) -> int:
@@ -41,15 +41,18 @@ def fill(seconds: float, *, session: int | None = None) -> int:
     wanted = wanted_model()
     if wanted is None:
         return 0
+    of_session = Q() if session is None else Q(memory__session=session)
+    pending = PendingEmbedding.objects.filter(of_session).order_by("pk")
     deadline, done = time.monotonic() + seconds, 0
     space = spaces.get_or_create(wanted)
     try:
         spaces.probe(space, client(), min(seconds, CALL_SECONDS))
         while (remaining := deadline - time.monotonic()) > 0:
-            with _batch(session) as memories:
-                if not memories:
+            with claimed(pending, BATCH, LEASE) as batch:
+                if not batch:
                     break
-                done += write(space, memories, client(), min(remaining, CALL_SECONDS))
+                memories = Memory.objects.filter(pk__in=[row.pk for row in batch]).select_related("user")
+                done += write(space, list(memories), client(), min(remaining, CALL_SECONDS))
     except EndpointError as error:
         if error.is_refusal:  # refused even with the test sentences: the endpoint's fault, not a text's
             client().endpoint.pause.begin(error)
@@ -96,22 +99,6 @@ def forget(owner: Owner, pks: Collection[int]) -> None:
 def digest_of(text: str) -> bytes:
     """Return the digest of the part of a text that is sent to a model."""
     return hashlib.blake2b(text[:MAX_CHARS].encode("utf-8", "replace"), digest_size=_DIGEST_BYTES).digest()
-
-
-@contextmanager
-def _batch(session: int | None) -> Iterator[list[Memory]]:
-    """Yield memories with a pending vector that no other thread of this process is computing."""
-    pending = PendingEmbedding.objects.order_by("pk")
-    if session is not None:
-        pending = pending.filter(memory__session=session)
-    with _lock:
-        pks = list(pending.exclude(pk__in=_in_progress).values_list("pk", flat=True)[:BATCH])
-        _in_progress.update(pks)
-    try:
-        yield list(Memory.objects.filter(pk__in=pks).select_related("user"))
-    finally:
-        with _lock:
-            _in_progress.difference_update(pks)
 
 
 def _compute(

@@ -19,7 +19,7 @@ SECONDS = 10
 @pytest.fixture(autouse=True)
 def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Forget the tasks that a test registers."""
-    monkeypatch.setattr(tasks, "_pools", {})
+    monkeypatch.setattr(tasks, "_tasks", {})
     monkeypatch.setattr(tasks, "_series_of", {})
     yield
     assert tasks.wait_until_idle(SECONDS)
@@ -28,7 +28,7 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_a_task_receives_its_ids() -> None:
     received: list[tuple[str, int]] = []
 
-    @task("note", slots=1)
+    @task("note", queue="jobs", slots=1)
     def note(name: str, number: int) -> None:
         received.append((name, number))
 
@@ -39,11 +39,11 @@ def test_a_task_receives_its_ids() -> None:
 def test_the_same_ids_are_not_started_twice_and_tasks_do_not_wait_for_each_other() -> None:
     may_end = threading.Event()
 
-    @task("slow", slots=1)
+    @task("slow", queue="jobs", slots=1)
     def slow(number: int) -> None:
         assert may_end.wait(SECONDS)
 
-    @task("quick", slots=1)
+    @task("quick", queue="jobs", slots=1)
     def quick(number: int) -> None:
         may_end.set()
 
@@ -56,7 +56,7 @@ def test_the_same_ids_are_not_started_twice_and_tasks_do_not_wait_for_each_other
 
 
 def test_a_task_that_fails_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    @task("broken", slots=1)
+    @task("broken", queue="jobs", slots=1)
     def broken(number: int) -> None:
         raise ZeroDivisionError
 
@@ -65,7 +65,7 @@ def test_a_task_that_fails_is_logged(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_a_periodic_task_is_woken() -> None:
-    series = Series("both", lease=timedelta(seconds=1))
+    series = Series("both", "jobs", lease=timedelta(seconds=1))
     periodic("first", series=series)(lambda _round: None)
     periodic("second", series=series)(lambda _round: None)
     periodic("alone")(lambda _round: None)
@@ -79,6 +79,52 @@ def test_an_unknown_task_is_an_error() -> None:
         enqueue("nonsense")
 
 
-def test_the_default_round_keeps_the_lease_and_does_not_end() -> None:
-    assert Round().renew()
+def test_the_default_round_does_not_end() -> None:
     assert not Round().should_end()
+
+
+@pytest.fixture
+def limited() -> Iterator[None]:
+    yield
+    tasks.limit_to(tasks.QUEUES)
+
+
+def test_a_process_runs_only_the_tasks_of_its_queues(limited: None) -> None:
+    done: list[str] = []
+    task("extract_one", queue="extraction", slots=1)(lambda: done.append("extraction"))
+    task("ingest_one", queue="ingestion", slots=1)(lambda: done.append("ingestion"))
+    periodic("run_jobs", queue="jobs")(lambda _round: None)
+    periodic("write_log")(lambda _round: None)
+    tasks.limit_to(["ingestion"])
+    for name in ("extract_one", "ingest_one", "run_jobs"):
+        enqueue(name).result(SECONDS)
+    assert done == ["ingestion"]
+    assert [one.wake.is_set() for one in tasks.all_series()] == [False, False]
+    assert [one.name for one in tasks.all_series() if tasks.runs(one.queue)] == ["write_log"]
+
+
+def test_waking_a_queue_wakes_its_series_only() -> None:
+    for name, queue in (("a", "jobs"), ("b", "jobs"), ("c", "webhooks")):
+        periodic(name, queue=queue)(lambda _round: None)  # type: ignore[arg-type]
+    tasks.wake("jobs")
+    assert [one.wake.is_set() for one in tasks.all_series()] == [True, True, False]
+
+
+def test_after_a_close_no_waiting_task_starts() -> None:
+    may_end, done = threading.Event(), []
+
+    @task("slow", queue="jobs", slots=1)
+    def slow(number: int) -> None:
+        assert may_end.wait(SECONDS)
+        done.append(number)
+
+    running = enqueue("slow", "alice", number=1)
+    waiting = enqueue("slow", "alice", number=2)
+    tasks.close()
+    late = enqueue("slow", "alice", number=3)
+    assert waiting.cancelled()
+    assert late.cancelled()
+    assert not tasks.wait_until_idle(0.05)
+    may_end.set()
+    running.result(SECONDS)
+    assert done == [1]

@@ -19,13 +19,20 @@ SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 
 
 def test_every_setting_exists() -> None:
-    for service in ("gateway", "prepare"):
+    for service in ("gateway", "prepare", "worker"):
         assert {*SERVICES[service]["environment"]} <= settings.env.names
 
 
 def test_the_gateways_trust_the_network_of_the_proxy_only() -> None:
     [network] = COMPOSE["networks"]["public"]["ipam"]["config"]
     assert SERVICES["gateway"]["environment"]["MEMORY_GATEWAY_TRUSTED_PROXIES"] == network["subnet"]
+
+
+def test_the_gateways_leave_the_work_to_the_worker() -> None:
+    assert SERVICES["gateway"]["command"] == ["manage", "serve", "--no-worker"]
+    assert SERVICES["worker"]["command"] == ["manage", "worker"]
+    for mounted in ("environment", "volumes"):
+        assert SERVICES["worker"][mounted] == SERVICES["gateway"][mounted]
 
 
 def test_only_the_proxy_has_ports() -> None:

@@ -301,7 +301,7 @@ def test_a_database_is_reached_safely(tmp_path: Path, url: str, private_hosts: l
 # --- the example of the settings --------------------------------------------------------------------------------------
 
 # Not for people: set by `serve` for its workers, or read before any file is.
-UNLISTED = {"MEMORY_GATEWAY_WORKER", "MEMORY_GATEWAY_ENV_FILE", "MEMORY_GATEWAY_HOME"}
+UNLISTED = {"MEMORY_GATEWAY_NO_WORKER", "MEMORY_GATEWAY_WORKER", "MEMORY_GATEWAY_ENV_FILE", "MEMORY_GATEWAY_HOME"}
 CLIENT = {"MEMORY_GATEWAY_BASE_URL", "MEMORY_GATEWAY_USER_ID", "MEMORY_GATEWAY_USER_KEY"}
 SETTINGS = (env.names | {"DATABASE_URL"}) - UNLISTED - CLIENT
 

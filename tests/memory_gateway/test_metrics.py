@@ -12,6 +12,7 @@ import requests
 from django.test import Client
 from django.utils import timezone
 
+from operations.models import Job
 from resources.models import Resource
 from store.models import Memory
 from tests.conftest import Person
@@ -109,6 +110,16 @@ def test_what_is_pending_is_shown_with_its_age(scrape: Any, alice: Person, stora
     assert seen['memory_gateway_ingestions{state="retrying"}'] == 1
     assert 3600 <= seen['memory_gateway_ingestion_oldest_seconds{state="pending"}'] < 3700
     assert seen["memory_gateway_index_pending"] == 1
+
+
+def test_the_age_of_the_oldest_pending_job_is_shown(scrape: Any) -> None:
+    name = 'memory_gateway_pending_oldest_seconds{queue="jobs"}'
+    assert scrape()[name] == 0
+    Job.objects.create(kind="k", actor_kind="command", status="done")
+    Job.objects.create(kind="k", actor_kind="command")
+    Job.objects.update(created_at=timezone.now() - timedelta(hours=1))
+    Job.objects.create(kind="k", actor_kind="command")
+    assert 3600 <= scrape()[name] < 3700
 
 
 def test_a_look_takes_six_statements(scrape: Any, django_assert_num_queries: Any) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -104,16 +102,6 @@ def test_the_user_option_selects_one_user(alice: Person, bob: Person) -> None:
 def test_an_unknown_user_is_an_error(alice: Person) -> None:
     with pytest.raises(CommandError, match="no such user"):
         run("--user", "nobody")
-
-
-def test_watch_ends_cleanly_on_sigterm(alice: Person) -> None:
-    stored_resource(alice)
-    killer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGTERM))
-    killer.start()
-    before = signal.getsignal(signal.SIGTERM)
-    assert run("--watch")[0] == "1 extracted\n"
-    assert signal.getsignal(signal.SIGTERM) is before
-    killer.join()
 
 
 def test_several_workers_share_the_work_and_count_their_own(alice: Person) -> None:

@@ -49,10 +49,9 @@ def test_release_frees_only_the_holders_own_lease() -> None:
 
 
 def test_the_context_manager_holds_and_releases_the_lease() -> None:
-    with Lease.objects.held("task", LASTS) as renew:
-        assert renew is not None
-        assert renew()
-        with Lease.objects.held("task", LASTS) as other:
-            assert other is None
+    with Lease.objects.held("task", LASTS) as is_held:
+        assert is_held
+        with Lease.objects.held("task", LASTS) as is_held_twice:
+            assert not is_held_twice
         assert Lease.objects.filter(name="task").exists()
     assert not Lease.objects.exists()

@@ -18,8 +18,6 @@ from django.utils import timezone
 from core.tasks import Round
 from engines import tasks
 from engines.embedded.engine import EmbeddedEngine
-from operations.models import Lease
-from operations.worker import Runner
 from store.models import Embedding, EmbeddingSpace, PendingEmbedding, VectorPage
 from store.types import Hit, Owner, SearchRequest
 from store.vectors import reembed
@@ -125,23 +123,19 @@ def test_without_an_endpoint_the_error_names_the_setting(db: None) -> None:
         run()
 
 
-def test_one_process_at_a_time_finds_and_computes_missing_vectors(
+def test_a_batch_that_another_process_has_is_left_to_it(
     engine: EmbeddedEngine, alice: Person, stub: StubEmbeddings
 ) -> None:
     stub.failure = 500
     remember(engine, alice.owner, "automobile", "lake")
     stub.failure = None
     end_pause()
-    PendingEmbedding.objects.all().delete()
-    first, second = Runner(tasks.EMBEDDINGS), Runner(tasks.EMBEDDINGS)
-    Lease.objects.take(tasks.EMBEDDINGS.name, "elsewhere:1:x", now=timezone.now(), lasts=timedelta(minutes=2))
-    first.run_once()
-    assert not Embedding.objects.exists()
-    Lease.objects.all().delete()
-    first.run_once()
+    soon = timezone.now() + timedelta(seconds=30)
+    PendingEmbedding.objects.update(lease_holder="elsewhere:1:x", leased_until=soon)
+    assert tasks.embed(Round()) == 0
+    PendingEmbedding.objects.update(leased_until=timezone.now() - timedelta(seconds=1))
+    assert tasks.embed(Round()) == 2
     assert Embedding.objects.count() == 2
-    first.release()
-    second.release()
 
 
 def test_a_running_gateway_computes_vectors_in_the_background(tmp_path: Path) -> None:

@@ -3,27 +3,35 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import wait
+from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection, connections, transaction
 from django.utils import timezone
 
+from accounts.audit import Actor
+from core import tasks
 from core.errors import EngineUnavailable
 from core.ids import new_resource_id
-from core.leases import new_holder
+from core.leases import claimed, new_holder, release_all
 from core.tasks import Periodic, Round, Series, all_series, wait_until_idle
-from operations.models import Lease
+from operations import jobs, worker
+from operations.models import Job, Lease
 from operations.tasks import clean_up
 from operations.worker import Runner
 from resources import services
 from resources.models import Resource
 from resources.services.unfinished import unfinished_ingestions
 from resources.tasks import RECOVERY_PAUSE, Reconciler
+from store.models import PendingExtraction
 from tests.conftest import Person
 from tests.fake_engine import RecordingEngine
 from tests.resources.forms import files_below, stored_resource
@@ -48,7 +56,7 @@ class ReconcilerHarness:
         self.engine = RecordingEngine()
         self.now = timezone.now()
         self.reconciler = Reconciler(engine=self.engine)
-        self.series = make_series(self.reconciler, lease=LEASE)
+        self.series = make_series(lambda run: self.reconciler.ingest(run.clock()), lease=LEASE)
         self.runner = Runner(self.series, clock=self.clock)
 
     def clock(self) -> datetime:
@@ -69,7 +77,7 @@ class ReconcilerHarness:
 def make_series(
     work: Callable[[Round], object], *, lease: timedelta | None = None, every: timedelta = timedelta(0)
 ) -> Series:
-    return Series("tests", lease, [Periodic("task", work, every, lambda: True)])
+    return Series("tests", None, lease, [Periodic("task", work, every, lambda: True)])
 
 
 @pytest.fixture
@@ -207,9 +215,11 @@ def test_every_app_has_its_tasks_registered() -> None:
     assert {series.name: [task.name for task in series.tasks] for series in all_series()} == {
         "check_integrity": ["check_integrity"],
         "deliver_webhooks": ["deliver_webhooks"],
-        "embeddings": ["find_missing_vectors", "embed"],
+        "find_missing_vectors": ["find_missing_vectors"],
+        "embed": ["embed"],
         "extract": ["extract"],
-        "maintenance": ["reconcile", "clean_up", "purge_trash", "index_words"],
+        "ingest_pending": ["ingest_pending"],
+        "maintenance": ["finish_deletions", "clean_up", "purge_trash", "index_words"],
         "retry_deliveries": ["retry_deliveries"],
         "delete_in_engine": ["delete_in_engine"],
         "run_jobs": ["run_jobs"],
@@ -218,7 +228,7 @@ def test_every_app_has_its_tasks_registered() -> None:
 
 
 def test_a_task_that_is_not_needed_takes_no_lease() -> None:
-    idle = Series("tests", LEASE, [Periodic("task", lambda _: pytest.fail("ran"), timedelta(0), lambda: False)])
+    idle = Series("tests", None, LEASE, [Periodic("task", lambda _: pytest.fail("ran"), timedelta(0), lambda: False)])
     Runner(idle).run_once()
     assert not Lease.objects.exists()
 
@@ -265,6 +275,128 @@ def test_a_failed_round_does_not_end_the_thread(caplog: pytest.LogCaptureFixture
     finally:
         assert runner.stop(SECONDS)
     assert "A periodic task of tests failed" in caplog.text
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="SQLite has one writing process")
+@pytest.mark.parametrize("arguments", [("serve", "--no-worker"), ("worker",)])
+def test_on_sqlite_the_server_does_all_work(arguments: tuple[str, ...]) -> None:
+    with pytest.raises(CommandError, match=r"needs PostgreSQL.*manage\.py serve`, which does all work itself"):
+        call_command(*arguments)
+
+
+@pytest.fixture
+def no_queue() -> Iterator[None]:
+    tasks.limit_to(())
+    yield
+    tasks.limit_to(tasks.QUEUES)
+
+
+def test_without_queues_a_process_has_no_threads_for_work(storage: Path, no_queue: None) -> None:
+    def named() -> set[str]:
+        return {thread.name for thread in threading.enumerate()}
+
+    before = named()
+    worker.start()
+    try:
+        assert named() - before == {"write_search_log", "check_integrity"}
+    finally:
+        assert worker.stop(SECONDS)
+
+
+def test_pending_work_is_recorded_with_its_row_and_rolled_back_with_it(alice: Person) -> None:
+    series = next(one for one in all_series() if one.name == "run_jobs")
+    series.wake.clear()
+    with transaction.atomic():
+        jobs.submit("import_from", {}, actor=Actor.command("tests"))
+        transaction.set_rollback(True)
+    assert not series.wake.is_set()
+    assert not Job.objects.exists()
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="a notification of PostgreSQL")
+def test_a_notification_begins_a_round(no_queue: None) -> None:
+    listener, series = worker.Listener(), next(one for one in all_series() if one.name == "run_jobs")
+    listener.start()
+    try:
+        series.wake.clear()
+
+        def is_woken() -> bool:
+            tasks.enqueue("run_jobs")
+            return series.wake.is_set()
+
+        assert eventually(is_woken)
+    finally:
+        listener.stop()
+        series.wake.clear()
+
+
+def claim_all(limit: int = 10) -> AbstractContextManager[list[PendingExtraction]]:
+    return claimed(PendingExtraction.objects.order_by("pk"), limit, LEASE)
+
+
+def pending_extractions(person: Person, number: int) -> list[PendingExtraction]:
+    return [
+        PendingExtraction.objects.create(user_id=person.user_pk, app_id=f"app-{place}", project_id="default")
+        for place in range(number)
+    ]
+
+
+def test_a_claim_holds_inside_its_block_only(alice: Person) -> None:
+    first, second = pending_extractions(alice, 2)
+    with claim_all(1) as found, claim_all() as others:
+        assert (found, others) == ([first], [second])
+        with claim_all() as none:
+            assert none == []
+    with claim_all() as found:
+        assert found == [first, second]
+
+
+def test_a_claim_of_a_dead_process_is_free_at_once_and_of_another_machine_when_it_expires(alice: Person) -> None:
+    here, there, late = pending_extractions(alice, 3)
+    host, pid, _ = new_holder().rsplit(":", 2)
+    soon = timezone.now() + LEASE
+    for row, holder, until in (
+        (here, f"{host}:{pid}:earlier", soon),
+        (there, "elsewhere:1:x", soon),
+        (late, "elsewhere:1:x", timezone.now()),
+    ):
+        PendingExtraction.objects.filter(pk=row.pk).update(lease_holder=holder, leased_until=until)
+    with claim_all() as found:
+        assert found == [here, late]
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has one writer")
+def test_concurrent_claims_share_the_rows_without_a_wait(alice: Person) -> None:
+    rows, claims = pending_extractions(alice, 40), []
+    barrier = threading.Barrier(4)
+
+    def claim() -> None:
+        try:
+            barrier.wait(SECONDS)
+            with claim_all() as found:
+                claims.extend(row.pk for row in found)
+                barrier.wait(SECONDS)
+        finally:
+            connections.close_all()
+
+    threads = [threading.Thread(target=claim) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(claims) == len(set(claims))
+    assert set(claims) <= {row.pk for row in rows}
+    assert len(claims) >= 10
+
+
+def test_a_process_that_ends_gives_back_its_own_leases_only(alice: Person) -> None:
+    mine, other = pending_extractions(alice, 2)
+    soon = timezone.now() + LEASE
+    PendingExtraction.objects.filter(pk=mine.pk).update(lease_holder=new_holder(), leased_until=soon)
+    PendingExtraction.objects.filter(pk=other.pk).update(lease_holder="elsewhere:1:x", leased_until=soon)
+    assert release_all() == 1
+    with claim_all() as found:
+        assert found == [mine]
 
 
 def make_old(path: Path) -> None:

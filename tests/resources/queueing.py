@@ -13,11 +13,11 @@ NAMES = ("ingest_document", "ingest_text", "ingest_externally")
 @contextmanager
 def ingesting_by(work: Callable[..., object], slots: int = 1) -> Iterator[None]:
     """Run `work` instead of ingestions inside the block, and wait for it at the end."""
-    registered = dict(tasks._pools)
+    registered = dict(tasks._tasks)
     for name in NAMES:
-        tasks.task(name, slots=slots)(work)
+        tasks.task(name, queue="ingestion", slots=slots)(work)
     try:
         yield
         assert tasks.wait_until_idle(10)
     finally:
-        tasks._pools.update(registered)
+        tasks._tasks.update(registered)

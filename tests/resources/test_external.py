@@ -1,4 +1,4 @@
-"""POST /resources/external: an external file is recorded and read once; its one-time address is never stored."""
+"""POST /resources/external: an external file is recorded and read once; its one-time address is stored encrypted."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ from core.errors import EngineUnavailable
 from core.leases import new_holder
 from resources.models import Attachment, Resource
 from resources.services import Registration, claims, ingest, purge, register
-from resources.services.ingestion import enqueue_ingestion
 from resources.services.unfinished import Kind, unfinished_ingestions
 from store.models import Memory
 from tests.conftest import Person
@@ -497,7 +496,7 @@ def test_registering_a_file_again_waits_for_its_running_ingestion(alice: Person,
         time.sleep(0.01)
     holder = Resource.objects.get().lease_holder
     again = register(principal(alice), declared_type)
-    assert (again.resource_id, first.status, again.status) == (first.resource_id, "ingesting", "ingesting")
+    assert (again.resource_id, again.status) == (first.resource_id, "ingesting")
     assert again.lease_holder == holder
     release.set()
     assert tasks.wait_until_idle(30)
@@ -544,45 +543,41 @@ def test_concurrent_registrations_create_one_resource(alice: Person, web: WebSer
     assert Resource.objects.get().status == "extracted"
 
 
-def reserved(person: Person, holder: str, source_uri: str = SOURCE) -> Resource:
+ADDRESS = f"https://minio.example/contract.txt{SIGNED}"
+
+
+def pending(person: Person, *, ingest_uri: str | None = ADDRESS, source_uri: str = SOURCE, **values: Any) -> Resource:
     """Create a resource as it is between its registration and its ingestion."""
     resource = Resource(
         user_id=person.user_pk,
         origin="external",
-        status="ingesting",
         filename="contract.txt",
         content_type="text",
         source_uri=source_uri,
-        lease_holder=holder,
-        leased_until=timezone.now() + claims.RESERVATION,
+        sealed_ingest_uri=claims.seal(ingest_uri),
+        **values,
     )
     resource.session_id = f"resource:{person.user_id}:{resource.resource_id}"
     resource.save(force_insert=True)
     return resource
 
 
-def test_a_registered_resource_is_reserved_until_its_ingestion(alice: Person) -> None:
+def left_by(person: Person, holder: str, **values: Any) -> Resource:
+    """Create a resource as a worker that was killed left it."""
+    soon = timezone.now() + timedelta(minutes=5)
+    return pending(person, status="ingesting", lease_holder=holder, leased_until=soon, **values)
+
+
+def test_the_one_time_address_is_stored_encrypted_until_the_ingestion_ends(alice: Person, web: WebServer) -> None:
+    uri = web.url("/contract.txt")
     with ingesting_by(lambda **_: None):
-        resource = register(principal(alice), Registration("contract.txt", SOURCE, wait_seconds=0.0))
-    later = timezone.now() + timedelta(minutes=30)
-    assert unfinished_ingestions(later, 10) == []
-    assert claims.claim(resource.resource_id, later) is None
-    assert claims.claim(resource.resource_id, later, resource.lease_holder) is not None
-
-
-def test_ingestions_with_and_without_handover_are_separate_tasks(alice: Person) -> None:
-    release, done = threading.Event(), []
-
-    def work(**ids: Any) -> None:
-        release.wait(10)
-        done.append(ids)
-
-    handover = claims.Handover("h", None)
-    with ingesting_by(work):
-        for given in (None, handover, None, handover):
-            enqueue_ingestion("r_1", alice.user_pk, given)
-        release.set()
-    assert done == [{"resource_id": "r_1", "handover": given} for given in (None, handover)]
+        resource = register(principal(alice), Registration("contract.txt", SOURCE, uri, wait_seconds=0.0))
+    sealed = Resource.objects.values_list("sealed_ingest_uri", flat=True)
+    assert uri not in sealed.get()
+    assert claims.ingest_uri_of(Resource.objects.get()) == uri
+    assert [item.resource_id for item in unfinished_ingestions(timezone.now(), 10)] == [resource.resource_id]
+    assert ingest(resource.resource_id).status == "extracted"
+    assert sealed.get() == ""
 
 
 @pytest.fixture(scope="module")
@@ -594,65 +589,64 @@ def dead_holder() -> str:
     return f"{host}:{ended.pid}:{random}"
 
 
-def test_only_the_holder_of_the_ingest_uri_ingests_a_reserved_resource(alice: Person) -> None:
-    resource = reserved(alice, new_holder())
-    assert unfinished_ingestions(timezone.now() + timedelta(minutes=5), 10) == []
-    assert ingest(resource.resource_id, engine=RecordingEngine()).status == "ingesting"
-    handover = claims.Handover(resource.lease_holder, "https://minio.example/signed")
-    engine = RecordingEngine()
-    assert ingest(resource.resource_id, handover, engine=engine).status == "extracted"
+def test_any_worker_passes_the_one_time_address_to_the_engine(alice: Person) -> None:
+    resource, engine = pending(alice), RecordingEngine()
+    assert ingest(resource.resource_id, engine=engine).status == "extracted"
     [(_, _, (message,))] = engine.added
-    assert message.content[0].ingest_uri == "https://minio.example/signed"
+    assert message.content[0].ingest_uri == ADDRESS
 
 
-def test_after_a_crash_the_source_uri_is_read(alice: Person, web: WebServer, dead_holder: str) -> None:
-    resource = reserved(alice, dead_holder, web.url("/contract.txt"))
+def test_a_resource_that_another_worker_has_is_left_to_it(alice: Person) -> None:
+    resource = left_by(alice, new_holder())
+    assert unfinished_ingestions(timezone.now(), 10) == []
+    assert ingest(resource.resource_id, engine=RecordingEngine()).status == "ingesting"
+
+
+def test_after_a_crash_another_worker_reads_the_one_time_address(alice: Person, dead_holder: str) -> None:
+    resource, engine = left_by(alice, dead_holder), RecordingEngine()
     assert [item.resource_id for item in unfinished_ingestions(timezone.now(), 10)] == [resource.resource_id]
+    assert ingest(resource.resource_id, engine=engine).status == "extracted"
+    [(_, _, (message,))] = engine.added
+    assert message.content[0].ingest_uri == ADDRESS
+
+
+def test_without_a_one_time_address_the_source_uri_is_read(alice: Person, web: WebServer) -> None:
+    resource = pending(alice, ingest_uri=None, source_uri=web.url("/contract.txt"))
     assert ingest(resource.resource_id).status == "extracted"
 
 
-def test_after_a_crash_without_a_readable_source_uri_the_error_names_the_remedy(
-    alice: Person, web: WebServer, dead_holder: str
-) -> None:
-    resource = reserved(alice, dead_holder)
+def test_an_address_sealed_with_a_lost_key_is_registered_again(alice: Person, web: WebServer, settings: Any) -> None:
+    resource = pending(alice)
+    settings.SECRET_KEY = "another-" * 8
     ended = ingest(resource.resource_id)
     assert (ended.status, ended.retry_at) == ("failed", None)
     assert "Register it again with a new ingest_uri." in ended.error_message
     assert unfinished_ingestions(timezone.now(), 10, kinds=[Kind.PENDING, Kind.STALE, Kind.DUE]) == []
-    again = registered(alice, ingest_uri=web.url("/contract.txt"))
-    assert (again["resource_id"], again["status"]) == (resource.resource_id, "extracted")
+    assert claims.reset(Resource.objects.get(), web.url("/contract.txt"), timezone.now())
+    assert ingest(resource.resource_id).status == "extracted"
 
 
 def test_registering_again_takes_over_a_resource_that_a_crash_left(
     alice: Person, web: WebServer, dead_holder: str
 ) -> None:
-    resource = reserved(alice, dead_holder)
+    resource = left_by(alice, dead_holder)
     again = registered(alice, ingest_uri=web.url("/contract.txt"))
     assert (again["resource_id"], again["status"]) == (resource.resource_id, "extracted")
 
 
-def test_a_retry_after_the_add_needs_no_ingest_uri(alice: Person) -> None:
-    resource = reserved(alice, new_holder())
-    engine = RecordingEngine(failures={"flush": [EngineUnavailable("away")]})
-    handover = claims.Handover(resource.lease_holder, "https://minio.example/signed")
-    failed = ingest(resource.resource_id, handover, engine=engine, sleep=lambda _: None)
+@pytest.mark.parametrize(("name", "failures"), [("external", 1), ("embedded", 3)])
+def test_a_retry_after_the_add_needs_no_ingest_uri(alice: Person, name: str, failures: int) -> None:
+    resource = pending(alice)
+    engine = RecordingEngine(name=name, failures={"flush": [EngineUnavailable("away")] * failures})
+    failed = ingest(resource.resource_id, engine=engine, sleep=lambda _: None)
     assert failed.status == "failed"
     assert failed.retry_at is not None
     assert ingest(resource.resource_id, engine=engine).status == "extracted"
     assert len(engine.added) == 1
 
 
-def test_a_retry_on_the_embedded_engine_needs_no_ingest_uri(alice: Person) -> None:
-    resource = reserved(alice, new_holder())
-    engine = RecordingEngine(name="embedded", failures={"flush": [EngineUnavailable("away")] * 3})
-    handover = claims.Handover(resource.lease_holder, "https://minio.example/signed")
-    ingest(resource.resource_id, handover, engine=engine, sleep=lambda _: None)
-    assert ingest(resource.resource_id, engine=engine).status == "extracted"
-
-
 def test_fields_that_the_engine_has_are_not_changed(alice: Person) -> None:
-    resource = reserved(alice, "")
-    Resource.objects.filter(pk=resource.pk).update(status="failed", flush_sent_at=timezone.now(), leased_until=None)
+    resource = pending(alice, status="failed", flush_sent_at=timezone.now())
     again = registered(alice, filename="other.txt")
     assert (again["resource_id"], again["filename"]) == (resource.resource_id, "contract.txt")
 

@@ -32,10 +32,21 @@ class Command(BaseCommand):
             help="restart when the code changes; uses one process (development)",
         )
 
-    def handle(self, *args: Any, host: str, port: int, workers: int, reload: bool, **options: Any) -> None:
+        parser.add_argument(
+            "--no-worker",
+            action="store_true",
+            help="run no background task; `manage.py worker` does (PostgreSQL)",
+        )
+
+    def handle(
+        self, *args: Any, host: str, port: int, workers: int, reload: bool, no_worker: bool, **options: Any
+    ) -> None:
         if host not in settings.ALLOWED_HOSTS and not settings.MEMORY_GATEWAY_ALLOWED_HOSTS:
             settings.ALLOWED_HOSTS.append(host)
             os.environ["MEMORY_GATEWAY_HOST"] = host  # for worker processes, which read their own settings
-        plan = serving.Plan(host=host, port=port, workers=max(workers, 1), reload=reload)
+        os.environ.pop(serving.NO_WORKER, None)
+        if no_worker:
+            os.environ[serving.NO_WORKER] = "true"
+        plan = serving.Plan(host, port, max(workers, 1), reload, runs_tasks=not no_worker)
         serving.check(plan)
         serving.run(plan)

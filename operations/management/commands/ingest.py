@@ -12,7 +12,6 @@ from engines.port import Engine
 from engines.registry import external_engine
 from operations.commands import Answer, OperationsCommand
 from operations.delivery_retry import DeliveryRetry
-from operations.worker import INTERVAL_SECONDS
 from resources.models import Resource
 from resources.services.claims import heal_empty
 from resources.services.ingestion import try_ingest
@@ -73,24 +72,17 @@ class Command(OperationsCommand):
             "--failed", action="store_true", help="only failed resources, due or not; also retry unconfirmed messages"
         )
         parser.add_argument("--user", metavar="USER_ID", help="limit to one user")
-        parser.add_argument(
-            "--watch", action="store_true", help="keep running until SIGTERM, as a worker next to the server"
-        )
 
-    def run(self, *, user: str | None, watch: bool, **options: Any) -> Answer:
+    def run(self, *, user: str | None, **options: Any) -> Answer:
         if user is not None:
             find_user(user)
         self._statuses: Counter[str] = Counter()
         self._failures: dict[str, str] = {}
         kinds = {kind for kind in (Kind.PENDING, Kind.STALE, Kind.FAILED) if options[kind.value]}
-        if watch and Kind.FAILED in kinds:  # a worker that runs for ever respects the times of the next tries
-            kinds = kinds - {Kind.FAILED} | {Kind.DUE}
         self._take(ingest_unfinished(kinds=kinds or UNFINISHED, user_id=user))
-        while watch and not self.stop.wait(INTERVAL_SECONDS):
-            self._take(ingest_unfinished(kinds=kinds or UNFINISHED, user_id=user))
-        if options["stale"] and not watch:
+        if options["stale"]:
             self._take(verify_empty(user_id=user))
-        retries_deliveries = options["failed"] and not watch and user is None
+        retries_deliveries = options["failed"] and user is None
         if retries_deliveries and (arrived := DeliveryRetry()(Round(should_end=self.stop.is_set), is_forced=True)):
             self.stderr.write(f"{arrived} unconfirmed messages were delivered")
         counts = dict(sorted(self._statuses.items()))
