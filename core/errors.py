@@ -6,7 +6,7 @@ GatewayError
 ├── NoSpace 507
 └── EngineError
     ├── EngineUnavailable 503
-    │   └── OutcomeUnknown 503
+    │   └── OutcomeUnknown 503, StorageUnavailable 503
     └── EngineRefused 502
         └── Unreadable 422, TimestampOutOfRange 422
 """
@@ -120,6 +120,12 @@ class DatabaseDamaged(EngineUnavailable):
     """The database is damaged: nothing more is written to it."""
 
     status, code, title = 503, "database_damaged", _("The database is damaged")
+
+
+class StorageUnavailable(EngineUnavailable):
+    """The storage folder or bucket cannot be reached, or was exchanged under the running server."""
+
+    status, code, title = 503, "storage_unavailable", _("The storage is unavailable")
 
 
 class OutcomeUnknown(EngineUnavailable):

@@ -131,7 +131,7 @@ class Environment:
         """Return comma-separated paths, each read like `path`."""
         return [(self._base_dir / Path(word).expanduser()).resolve() for word in self.words(name)]
 
-    def url(self, name: str, *, schemes: tuple[str, str] = ("http", "https")) -> str:
+    def url(self, name: str, *, schemes: tuple[str, ...] = ("http", "https")) -> str:
         """Return an address with one of the schemes and without a trailing slash, or an empty string."""
         value = self.text(name).rstrip("/")
         parts = urlsplit(value)
@@ -224,3 +224,12 @@ def local_secret(path: Path) -> str:
     if not secret:
         raise ImproperlyConfigured(f"{path} is empty. Restore its content, or set {PREFIX}SECRET_KEY.")
     return secret
+
+
+def file_storage(url: str) -> dict[str, Any]:
+    """Return the storage of files for Django's `STORAGES`: the bucket of `s3://bucket/prefix`, or the local folder."""
+    if not url:
+        return {"BACKEND": "core.files.LocalFiles"}
+    parts = urlsplit(url)
+    options = {"bucket_name": parts.netloc, "location": parts.path.strip("/")}
+    return {"BACKEND": "core.object_store.ObjectFiles", "OPTIONS": options}

@@ -1,7 +1,6 @@
 """Health check of the gateway and its engine: `GET /health`."""
 
 import asyncio
-import contextlib
 import logging
 import threading
 import time
@@ -22,6 +21,7 @@ from rest_framework.views import APIView
 from accounts.api import limits
 from accounts.api.openapi import success
 from core import database_errors, disks
+from core.errors import StorageUnavailable
 from engines.port import Health
 from engines.registry import get_engine
 from resources import storage
@@ -108,9 +108,13 @@ def problems() -> Iterator[str]:
         yield "A write to disk failed within the last minute: a quota or limit may be exhausted."
     if (counter := limits.shared_counter()) and not counter.answers():
         yield "Redis does not answer: each process counts requests alone."
-    with contextlib.suppress(DatabaseError):  # reported by the engine's health
+    try:
         if storage_binding.is_changed():
             yield storage_binding.CHANGED
+    except StorageUnavailable:
+        yield "The object store does not answer: files can be neither stored nor read."
+    except DatabaseError:
+        pass  # reported by the engine's health
 
 
 monitor = HealthMonitor(probe)

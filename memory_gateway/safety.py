@@ -2,6 +2,9 @@
 
 import importlib.util
 import ipaddress
+import os
+import stat
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -130,6 +133,21 @@ def require_extra(extra: str, package: str, *, setting: str, value: str) -> None
     root = package.partition(".")[0]  # `find_spec` raises if the parent of a package is absent
     if value and (importlib.util.find_spec(root) is None or importlib.util.find_spec(package) is None):
         raise ImproperlyConfigured(f"{setting} needs the package {package}: install memory-gateway[{extra}].")
+
+
+def require_one_storage(*, folder: str, url: str) -> None:
+    if folder and url:
+        raise ImproperlyConfigured(f"Set {PREFIX}STORAGE_DIR or {PREFIX}STORAGE_URL, not both.")
+
+
+def own_temporary_folder() -> Path:
+    """Return a folder for temporary files that belongs to this account. Other accounts cannot write to it."""
+    folder = Path(tempfile.gettempdir()).resolve() / f"memory-gateway-{os.geteuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
+        raise ImproperlyConfigured(f"Another account can write to {folder}. Remove it, or set TMPDIR.")
+    return folder
 
 
 def require_safe_database(database: Mapping[str, object], private_hosts: Sequence[str]) -> None:

@@ -15,7 +15,12 @@ env = environment.Environment.load(BASE_DIR)
 
 MEMORY_GATEWAY_BACKEND_BASE_URL = env.url("BACKEND_BASE_URL")
 MEMORY_GATEWAY_DB_PATH = env.path("DB_PATH", "./data/memory_gateway.sqlite3")
-MEMORY_GATEWAY_STORAGE_DIR = env.path("STORAGE_DIR", "./data/storage")
+MEMORY_GATEWAY_STORAGE_URL = env.url("STORAGE_URL", schemes=("s3",))
+safety.require_one_storage(folder=env.text("STORAGE_DIR"), url=MEMORY_GATEWAY_STORAGE_URL)
+MEMORY_GATEWAY_STORAGE_DIR = (
+    # With a bucket it holds temporary files only.
+    safety.own_temporary_folder() if MEMORY_GATEWAY_STORAGE_URL else env.path("STORAGE_DIR", "./data/storage")
+)
 MEMORY_GATEWAY_RESOURCE_SEARCH_BATCH_SIZE = env.integer("RESOURCE_SEARCH_BATCH_SIZE", 50, minimum=1, maximum=1000)
 MEMORY_GATEWAY_MAX_UPLOAD_BYTES = env.integer("MAX_UPLOAD_BYTES", 25 * 2**20, minimum=1)
 MEMORY_GATEWAY_ALLOWED_MIME_TYPES = env.mime_types(
@@ -122,6 +127,8 @@ safety.require_model("EMBEDDING", MEMORY_GATEWAY_EMBEDDING_BASE_URL, MEMORY_GATE
 safety.require_model("LLM", MEMORY_GATEWAY_LLM_BASE_URL, MEMORY_GATEWAY_LLM_MODEL)
 safety.require_model("RERANK", MEMORY_GATEWAY_RERANK_BASE_URL, MEMORY_GATEWAY_RERANK_MODEL)
 safety.require_extra("redis", "limits", setting="MEMORY_GATEWAY_REDIS_URL", value=MEMORY_GATEWAY_REDIS_URL)
+safety.require_extra("s3", "storages", setting="MEMORY_GATEWAY_STORAGE_URL", value=MEMORY_GATEWAY_STORAGE_URL)
+safety.require_extra("s3", "boto3", setting="MEMORY_GATEWAY_STORAGE_URL", value=MEMORY_GATEWAY_STORAGE_URL)
 # Its SDK reads this variable and the other standard ones itself.
 OTEL_EXPORTER_OTLP_ENDPOINT = os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT", "")
 safety.require_extra(
@@ -222,6 +229,10 @@ if _is_sqlite:
         "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON; "
         "PRAGMA temp_store=MEMORY; PRAGMA mmap_size=2147483647; PRAGMA journal_size_limit=67108864;",
     }
+STORAGES = {
+    "default": environment.file_storage(MEMORY_GATEWAY_STORAGE_URL),
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+}
 DATABASES = {"default": {**_database, "CONN_MAX_AGE": None, "CONN_HEALTH_CHECKS": True}}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 

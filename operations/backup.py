@@ -22,6 +22,7 @@ from django.utils import timezone
 from accounts.models import MemoryUser
 from core import database_errors
 from core.errors import Conflict, DatabaseDamaged, InvalidInput, NoSpace, NotFound
+from core.files import stored_files
 from core.sql import consistent_read
 from operations import files
 from operations.archive import Reader, Writer
@@ -112,7 +113,10 @@ def _snapshot(folder: Path, report: Report) -> tuple[Path, list[str]]:
             if missing <= before or not tries_left:
                 _dump(cursor, dump, report)
                 break
-    paths = sorted(path.relative_to(folder / "files").as_posix() for path in files.on_disk(folder / "files"))
+    found = (folder / "files").rglob("*")
+    paths = sorted(
+        path.relative_to(folder / "files").as_posix() for path in found if path.is_symlink() or path.is_file()
+    )
     return dump, paths
 
 
@@ -137,12 +141,7 @@ def _link_files(folder: Path) -> None:
             link.parent.mkdir(parents=True, exist_ok=True)
             if not link.exists():
                 with contextlib.suppress(FileNotFoundError):
-                    try:
-                        os.link(files.locate(path), link, follow_symlinks=False)
-                    except FileNotFoundError:
-                        raise
-                    except OSError:  # another file system
-                        shutil.copyfile(files.locate(path), link, follow_symlinks=False)
+                    files.copy_to(path, link)
 
 
 def _copy_sqlite(target: Path, report: Report) -> None:
@@ -176,7 +175,7 @@ def _require_unused(archived: set[str]) -> None:
     is_foreign = storage_id is not None and storage_id != storage_binding.database_id()
     if is_foreign or stored - {path.rpartition("/")[0] for path in archived}:
         raise Conflict(
-            f"The storage folder {storage.root()} is in use. Set MEMORY_GATEWAY_STORAGE_DIR to an empty folder."
+            f"The storage {stored_files().place_name()} is in use. Set {storage_binding.SETTINGS} to an empty one."
         )
 
 

@@ -14,6 +14,7 @@ from uuid import UUID
 
 from django.conf import settings
 
+from core import files
 from core.errors import EngineRefused, EngineUnavailable
 from core.tasks import Round
 from engines.port import HEALTH_TIMEOUT_SECONDS, ExternalEngine
@@ -168,7 +169,7 @@ def record_attachments(session: Session, messages: Iterable[Message]) -> None:
                 source=Attachment.Source.MEMORY_ADD,
                 type=item.type,
                 name=item.name or "",
-                internal_uri=item.file.as_uri() if item.file else item.uri or "",
+                internal_uri=(files.key_of(item.file) or "") if item.file else item.uri or "",
                 sha256=item.file.parent.name if item.file else "",
             )
             for message in messages

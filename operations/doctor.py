@@ -18,6 +18,7 @@ from django.utils import timezone
 
 from accounts.models import AuditEvent, MemoryUser
 from core import database_errors
+from core.files import stored_files
 from engines.registry import get_engine
 from operations import compaction, delivery_retry, erase, files, orphans, purge
 from operations.commands import Report, no_report
@@ -197,7 +198,7 @@ def _storage(_doctor: Doctor) -> _Found:
     if problem := storage_binding.refusal():
         yield "problem", problem
     else:
-        yield "ok", f"The storage folder {storage.root()} belongs to this database."
+        yield "ok", f"The storage {stored_files().place_name()} belongs to this database."
     counts: Counter[str] = Counter()
     for batch in quarantine.batches():
         counts[str(batch.user_pk)] += len(batch.folders())
@@ -205,7 +206,8 @@ def _storage(_doctor: Doctor) -> _Found:
         users = ", ".join(f"{user} {count:,}" for user, count in counts.most_common(_SHOWN))
         text = (
             f"{counts.total():,} files are in quarantine for {quarantine.KEPT.days} days, by user: {users}. "
-            f"To restore a file, move its folder from {storage.root() / quarantine.FOLDER} to the user's folder."
+            f"To restore a file, move its folder from {stored_files().place_name()}/{quarantine.FOLDER} to the user's "
+            "folder."
         )
         yield "warning", text
 

@@ -1,9 +1,6 @@
-"""The files of a user in the storage. Paths are relative to the storage folder."""
+"""The files of a user in the storage, by their keys."""
 
-import contextlib
-import errno
 import os
-import re
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,15 +8,13 @@ from typing import IO
 from uuid import UUID
 
 from accounts.models import MemoryUser
-from operations.tables import BELOW_ROOT
-from resources import quarantine, storage
+from core.files import is_key, is_local, key_of, root, stored_files, temporary_file
+from resources import quarantine
 from resources.models import NOT_PURGED, Attachment, Resource
 from store.external import journal
 
 MESSAGE_FILES = "/memory_attachments/"
-"""A part of the path of every file that came in a message."""
-_PATH = re.compile(BELOW_ROOT)
-_STORED_URI = re.compile(rf"file:///(?:.*/)?({BELOW_ROOT})", re.DOTALL)
+"""A part of the key of every file that came in a message."""
 
 
 def of_rows(user: MemoryUser) -> list[str]:
@@ -28,87 +23,80 @@ def of_rows(user: MemoryUser) -> list[str]:
     found = set(uploads.values_list("storage_path", flat=True))
     attached = Attachment.objects.filter(user=user, source=Attachment.Source.MEMORY_ADD).exclude(sha256="")
     items = (item for message in journal.unconfirmed_messages(user.pk) for item in message.content)
-    unconfirmed = [item.file.as_uri() for item in items if item.file]
+    unconfirmed = [key_of(item.file) or "" for item in items if item.file]
     return sorted(found | of_attachments([*attached.values_list("internal_uri", flat=True), *unconfirmed]))
 
 
-def of_attachments(uris: Iterable[str]) -> set[str]:
-    """Return the stored files among the addresses of attachments."""
-    matches = (_STORED_URI.fullmatch(uri) for uri in uris)
-    return {match[1] for match in matches if match}
+def of_attachments(locations: Iterable[str]) -> set[str]:
+    """Return the stored files among the locations of attachments."""
+    return {location for location in locations if is_key(location)}
 
 
-def on_disk(folder: Path) -> list[Path]:
-    """Return all files below a folder, links included but not followed."""
-    return [path for path in sorted(folder.rglob("*")) if path.is_symlink() or not path.is_dir()]
-
-
-def open_file(path: str) -> IO[bytes]:
+def open_file(key: str) -> IO[bytes]:
     """Open a stored file.
 
     Raises: FileNotFoundError, also if the path is a link; ValueError for a path outside the storage.
     """
-    place = locate(path)
-    try:
-        descriptor = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError as error:
-        if error.errno in {errno.ELOOP, errno.ENOTDIR}:
-            raise FileNotFoundError(errno.ENOENT, "not a regular file", str(place)) from None
-        raise
-    return os.fdopen(descriptor, "rb")
+    return stored_files().open_key(_checked(key))
 
 
-def locate(path: str) -> Path:
-    """Return the absolute path of a stored file. Raises: ValueError for a path outside the storage."""
-    if not _PATH.fullmatch(path):
-        raise ValueError("not a path of the storage")
-    return storage.root() / path
+def put(key: str, source: IO[bytes]) -> None:
+    """Write a file. Raises: `NoSpace`, `StorageUnavailable`."""
+    _checked(key)
+    with temporary_file() as (descriptor, temporary):
+        with os.fdopen(os.dup(descriptor), "wb") as target:
+            shutil.copyfileobj(source, target)
+            target.flush()
+            os.fsync(descriptor)
+        stored_files().put(temporary, key)
 
 
-def put(path: str, source: IO[bytes]) -> None:
-    """Write a file to its path. Raises: `NoSpace`."""
-    place = locate(path)
-    with storage.full_disk_is_no_space():
-        descriptor, temporary = storage.create_temporary()
+def copy_to(key: str, target: Path) -> None:
+    """Copy a file, by a link if that is possible. Raises: FileNotFoundError, `StorageUnavailable`."""
+    with stored_files().local_copy(_checked(key)) as path:
         try:
-            with os.fdopen(descriptor, "wb") as target:
-                shutil.copyfileobj(source, target)
-                target.flush()
-                os.fsync(descriptor)
-            place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            temporary.rename(place)
-            storage.keep_names(place.parent)
-        finally:
-            temporary.unlink(missing_ok=True)
+            os.link(path, target, follow_symlinks=False)
+        except FileNotFoundError:
+            raise
+        except OSError:  # another file system
+            shutil.copyfile(path, target, follow_symlinks=False)
 
 
-def remove(path: str) -> None:
+def remove(key: str) -> None:
     """Remove a file, if it exists, and the folders that become empty."""
-    place = locate(path)
-    place.unlink(missing_ok=True)
-    folder = place.parent
-    with contextlib.suppress(OSError):
-        while folder != storage.root() and folder.is_relative_to(storage.root()):
-            folder.rmdir()
-            folder = folder.parent
+    stored_files().remove(_checked(key))
 
 
 def remove_all(user: MemoryUser) -> list[int]:
     """Remove a user's whole folder and quarantine; return the sizes of the files in bytes."""
     sizes: list[int] = []
-    for folder in (storage.root() / str(user.pk), quarantine.folder_of(user.pk)):
-        sizes += [path.lstat().st_size for path in on_disk(folder)]
-        if folder.is_dir() and not folder.is_symlink():
+    for prefix in _prefixes(user.pk):
+        for file in stored_files().walk(prefix):
+            sizes.append(file.size_bytes)
+            if not is_local():
+                stored_files().remove(file.key)
+        folder = root() / prefix
+        if is_local() and folder.is_dir() and not folder.is_symlink():
             shutil.rmtree(folder, ignore_errors=False)
     return sizes
 
 
 def count_of(user_pk: UUID) -> int:
     """Return how many files an erasure would remove, including those in quarantine."""
-    return len(on_disk_of(user_pk)) + len(on_disk(quarantine.folder_of(user_pk)))
+    return sum(1 for prefix in _prefixes(user_pk) for _file in stored_files().walk(prefix))
 
 
 def on_disk_of(user_pk: UUID) -> list[str]:
-    """Return the paths of all files in a user's folder whose names the gateway gave."""
-    found = (path.relative_to(storage.root()).as_posix() for path in on_disk(storage.root() / str(user_pk)))
-    return [path for path in found if _PATH.fullmatch(path)]
+    """Return the keys of all files of a user whose names the gateway gave."""
+    return [file.key for file in stored_files().walk(f"{user_pk}/") if is_key(file.key)]
+
+
+def _prefixes(user_pk: UUID) -> tuple[str, str]:
+    quarantined = quarantine.folder_of(user_pk).relative_to(root()).as_posix()
+    return f"{user_pk}/", f"{quarantined}/"
+
+
+def _checked(key: str) -> str:
+    if not is_key(key):
+        raise ValueError("not a key of the storage")
+    return key

@@ -14,6 +14,7 @@ from django.db import DataError, IntegrityError, transaction
 from accounts.audit import Actor, record
 from accounts.models import MemoryUser, UserKey
 from core.errors import Conflict, InvalidInput
+from core.files import is_key
 from core.ids import check_name
 from engines.registry import get_engine
 from memories.models import Tombstone
@@ -23,7 +24,7 @@ from operations.archive import VERSION, Reader
 from operations.commands import Report, no_report
 from operations.export import FORMAT, MAX_NAMED_USERS
 from operations.serialization import Loader
-from operations.tables import BELOW_ROOT, KEYS, MEMORIES, PORTABLE, USER, Row, Table
+from operations.tables import KEYS, MEMORIES, PORTABLE, USER, Row, Table
 from resources.models import IN_TRASH, NOT_PURGED, Resource
 from resources.services import deletion
 from resources.storage import require_free
@@ -127,7 +128,7 @@ def _archived_users(archive: Reader) -> list[_ArchivedUser]:
         if found is None or found[1] not in users:
             raise InvalidInput(f"The archive contains {name}, which belongs to none of its users.")
         if file:
-            if not re.fullmatch(BELOW_ROOT, f"{file[1]}/{file[2]}"):
+            if not is_key(f"{file[1]}/{file[2]}"):
                 raise InvalidInput(f"The archive contains {name}, which is not a stored file.")
             stored[file[1]].append(file[2])
     archived = []

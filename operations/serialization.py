@@ -17,7 +17,7 @@ from django.db.models import AutoField, BooleanField, Field, FloatField, Foreign
 
 from accounts.models import MemoryUser
 from core.errors import InvalidInput
-from operations.tables import ALL, Row, Table, pack, unpack
+from operations.tables import ALL, Row, Table, unpack
 
 # From this size on, PostgreSQL returns floats in JSON as integers, and SQLite as floats.
 _MIN_INTEGER = 1e16
@@ -39,7 +39,7 @@ def dump_rows(table: Table, user: MemoryUser, batch: int = 500) -> Iterator[Row]
     related = [field.name for field in _fields(table) if _has_natural_key(field)]
     rows = table.rows(user).select_related(*related) if related else table.rows(user)
     for row in rows.iterator(chunk_size=batch):
-        yield table.change_paths({field.name: _field_value(field, row) for field in _fields(table)}, pack)
+        yield {field.name: _field_value(field, row) for field in _fields(table)}
 
 
 class Loader:

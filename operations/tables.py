@@ -1,6 +1,6 @@
 """All tables with data of users: how they are exported, imported and erased.
 
-Paths of stored files are absolute in the database, and relative to `{storage}` in an archive.
+Rows refer to stored files by their keys. Archives of older versions have paths and addresses below `{storage}`.
 
 A test fails if a model with a reference to a user is missing here.
 """
@@ -15,11 +15,11 @@ from django.db.models import Model, QuerySet
 
 from accounts.models import AuditEvent, IdempotencyKey, MemoryUser, OAuthConnection, OAuthToken, RpcToken, UserKey
 from core.errors import InvalidInput
+from core.files import KEY
 from memories.models import LoggedSearch, Override, OverrideRevision, Tombstone
 from operations.models import UnmatchedDecision
 from profiles.models import ProfileMemory, ProfileRevision
 from resources.models import Attachment, Resource
-from resources.storage import root as storage_root
 from store import storage
 from store.models import (
     Embedding,
@@ -35,26 +35,15 @@ from store.types import Owner
 from webhooks.models import Webhook, WebhookDelivery
 
 _ROOT = "{storage}/"
-BELOW_ROOT = (
-    r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/(?:r_[0-9a-f]{32}|memory_attachments/[0-9a-f]{64})"
-    r"/content(?:\.[a-z0-9]{1,8})?"
-)
-"""A regular expression of the paths of stored files, relative to the storage folder."""
-_STORED = re.compile(rf"(?P<scheme>file://)?/(?:.*/)?(?P<path>{BELOW_ROOT})", re.DOTALL)
-UPLOAD = re.compile(rf"(?P<path>{BELOW_ROOT})?")
-PACKED = re.compile(rf"(?P<scheme>file://)?{re.escape(_ROOT)}(?P<path>{BELOW_ROOT})")
+_STORED = re.compile(rf"(?:file://)?/(?:.*/)?(?P<path>{KEY})", re.DOTALL)
+UPLOAD = re.compile(rf"(?P<path>{KEY})?")
+PACKED = re.compile(rf"(?:(?:file://)?{re.escape(_ROOT)})?(?P<path>{KEY})")
 Row = dict[str, Any]
 Change = Callable[[str], str]
 
 
-def pack(location: str) -> str:
-    """Return the archive's form of a stored file's path or `file://` address; other values unchanged."""
-    found = _STORED.fullmatch(location)
-    return f"{found['scheme'] or ''}{_ROOT}{found['path']}" if found else location
-
-
 def unpack(location: str, user_pk: UUID, allowed: re.Pattern[str] | None) -> str:
-    """Return a packed path or address with this gateway's storage folder; other values unchanged.
+    """Return the key of a stored file, also from the paths and addresses of older archives; other values unchanged.
 
     Raises: `InvalidInput` for a path that is not `allowed`, or another user's.
     """
@@ -64,10 +53,7 @@ def unpack(location: str, user_pk: UUID, allowed: re.Pattern[str] | None) -> str
     found = packed or _STORED.fullmatch(location) or UPLOAD.fullmatch(location)
     if found and found["path"] and not found["path"].startswith(f"{user_pk}/"):
         raise InvalidInput(f"references the file {location[:100]!r}, which is not this user's")
-    if not packed:
-        return location
-    path = storage_root() / packed["path"]
-    return path.as_uri() if packed["scheme"] else str(path)
+    return packed["path"] if packed else location
 
 
 def change_message(row: Row, change: Change) -> Row:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 from uuid import UUID
 
+from core import files
 from resources import storage
 from resources.storage import StoredFolder
 
@@ -37,25 +38,41 @@ def move(folder: StoredFolder, now: datetime) -> Path:
     """Move a stored file with its folder into quarantine and return its new path."""
     batch = folder_of(folder.user_pk) / now.astimezone(UTC).strftime(_TIME_FORMAT)
     target = batch / folder.path_below_user
-    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    folder.path.rename(target)
+    if files.is_local():
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.path.rename(target)
+    for key in folder.keys:
+        name = Path(key).name
+        files.stored_files().move(key, (target / name).relative_to(storage.root()).as_posix())
     logger.warning("Moved %s to %s: no row references it", folder.path, target)
     return target
 
 
 def batches() -> Iterator[Batch]:
     """Yield all batches, user by user."""
-    for user_folder in storage.entries(storage.root() / FOLDER):
+    for path in _batch_folders():
         with contextlib.suppress(ValueError):
-            user_pk = UUID(user_folder.name)
-            for path in storage.entries(user_folder):
-                with contextlib.suppress(ValueError):
-                    yield Batch(user_pk, datetime.strptime(path.name, _TIME_FORMAT).replace(tzinfo=UTC), path)
+            moved_at = datetime.strptime(path.name, _TIME_FORMAT).replace(tzinfo=UTC)
+            yield Batch(UUID(path.parent.name), moved_at, path)
+
+
+def _batch_folders() -> Iterator[Path]:
+    """Yield the paths `{storage}/.quarantine/{user}/{time}`."""
+    if files.is_local():
+        for user_folder in storage.entries(storage.root() / FOLDER):
+            yield from storage.entries(user_folder)
+        return
+    keys = (Path(file.key) for file in files.stored_files().walk(f"{FOLDER}/"))
+    found = {Path(*key.parts[:3]) for key in keys if len(key.parts) > 3}
+    yield from (storage.root() / folder for folder in sorted(found))
 
 
 def remove(folder: StoredFolder) -> None:
     """Remove a file permanently, with its folder."""
-    shutil.rmtree(folder.path)
+    if files.is_local():
+        shutil.rmtree(folder.path)
+    for key in folder.keys:
+        files.stored_files().remove(key)
     logger.warning("Removed %s permanently", folder.path)
 
 

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from django.db.models import Count, Q, QuerySet, Sum
 
-from core import pagination, sql
+from core import files, pagination, sql
 from core.errors import NotFound
 from core.messages import Message as _
 from resources import storage
@@ -75,7 +75,8 @@ def attachments_of(owner: Owner, session_ids: Iterable[str]) -> dict[str, list[A
     if not wanted:
         return found
     for row in sql.rows(_ATTACHMENTS.format(sql.slots(wanted)), [*owner_values(owner), *wanted]):
-        found[row[0]].append(AttachmentRow._make(row[1:]))
+        type_, name, location, resource_id = row[1:]
+        found[row[0]].append(AttachmentRow(type_, name, files.address_of(location), resource_id))
     return found
 
 

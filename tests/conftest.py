@@ -23,6 +23,8 @@ from accounts import services as accounts
 from accounts.audit import Actor
 from store.types import Owner
 from tests import everos as real_everos
+from tests import object_store
+from tests.object_store import Bucket
 
 # The time per example depends on the machine.
 settings.register_profile("any machine", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -138,6 +140,23 @@ def storage(settings: Any, tmp_path: Path) -> Iterator[Path]:
     settings.MEMORY_GATEWAY_STORAGE_DIR = folder
     yield folder
     shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[str]:
+    """The address of an S3 server, the same for all tests."""
+    with object_store.running() as address:
+        yield address
+
+
+@pytest.fixture
+def bucket(settings: Any, storage: Path, s3_server: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
+    """A bucket that holds the files instead of the folder, which then holds temporary files only."""
+    for name, value in {"ACCESS_KEY_ID": "test", "SECRET_ACCESS_KEY": "test", "DEFAULT_REGION": "us-east-1"}.items():
+        monkeypatch.setenv(f"AWS_{name}", value)
+    bucket = Bucket(s3_server, settings)
+    yield bucket
+    bucket.remove()
 
 
 @pytest.fixture(scope="session")

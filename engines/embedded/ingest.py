@@ -4,17 +4,17 @@ Ids are derived from the content, so a message that is sent twice is stored once
 the category of a text; with one, the role is the category and `engines.embedded.extraction` derives memories later.
 """
 
-import hashlib
 import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import orjson
 
+from core import files
 from core.errors import EngineRefused
 from core.messages import Message as _
 from documents.document import Document, split
@@ -69,8 +69,18 @@ def rows_of(part: Part, read: ReadDocument, fetch: Fetch) -> list[Memory]:
     # Images and audio contain no text to read, so they are not fetched.
     if item.type in {"image", "audio"} and item.file is None:
         return [_media(part, item)]
-    with nullcontext(item) if item.file else fetch(item) as fetched:
+    with _local(item) if item.file else fetch(item) as fetched:
         return [_media(part, fetched)] if fetched.type in {"image", "audio"} else _passages(part, fetched, read)
+
+
+@contextmanager
+def _local(item: ContentItem) -> Iterator[ContentItem]:
+    """Yield the item with a file that the reader can open; nothing reads an image or a sound."""
+    if item.file is None or item.type in {"image", "audio"}:
+        yield item
+        return
+    with files.local_copy(item.file) as path:
+        yield replace(item, file=path)
 
 
 def description_of(part: Part) -> list[Memory]:
@@ -112,10 +122,7 @@ def _identity_of(item: ContentItem) -> list[Any]:
     """Return the values that identify an item: a resource's id, or the digest of a file (empty if it is missing)."""
     names = [item.name, item.extras.get("resource_id"), *([item.uri] if item.uri else [])]
     if item.file and not item.extras.get("resource_id"):
-        names.append("")
-        if item.file.is_file():
-            with item.file.open("rb") as source:
-                names[-1] = hashlib.file_digest(source, "sha256").hexdigest()
+        names.append(files.digest_of(item.file))
     return names
 
 

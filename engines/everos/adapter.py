@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -11,6 +11,7 @@ from functools import partial
 from django.db import transaction
 from django.utils import timezone
 
+from core import files
 from core.concurrency import Bulkhead, run_bounded, search_lock
 from core.database_errors import database_errors
 from core.errors import EngineError, EngineRefused, EngineUnavailable, OutcomeUnknown
@@ -27,7 +28,7 @@ from store import sessions, storage
 from store.external import deletions, journal
 from store.external import sessions as external_sessions
 from store.external.engine_ids import AgentNames
-from store.external.journal import Batch
+from store.external.journal import Batch, Entry
 from store.models import Memory, PendingDeletion, Session
 from store.table import MemoryTable
 from store.types import Message, Owner, SearchRequest, SearchResult
@@ -286,12 +287,14 @@ class EverOSEngine(MemoryTable):
         for entry in batch.entries:
             for item in entry.message.content:
                 require_allowed_file(item)  # otherwise EverOS would read any file of its host
-        try:
-            return self._send_as(owner, session, batch, inline_documents=False)
-        except failures.Unsupported:
-            if not any(content.has_documents(entry.message) for entry in batch.entries):
-                raise
-            return self._send_as(owner, session, batch, inline_documents=True)
+        with ExitStack() as copies:
+            local = replace(batch, entries=tuple(_with_copies(entry, copies) for entry in batch.entries))
+            try:
+                return self._send_as(owner, session, local, inline_documents=False)
+            except failures.Unsupported:
+                if not any(content.has_documents(entry.message) for entry in batch.entries):
+                    raise
+                return self._send_as(owner, session, local, inline_documents=True)
 
     def _send_as(
         self, owner: Owner, session: Session, batch: Batch, *, inline_documents: bool
@@ -328,3 +331,14 @@ class EverOSEngine(MemoryTable):
                     raise OutcomeUnknown(error.detail, retry_after_seconds=error.retry_after_seconds) from error
                 raise
         return (answer.status, answer.request_id) if answer else None
+
+
+def _with_copies(entry: Entry, copies: ExitStack) -> Entry:
+    """Return the entry with files that can be opened until `copies` ends."""
+    items = tuple(
+        replace(item, name=item.name or item.file.name, file=copies.enter_context(files.local_copy(item.file)))
+        if item.file
+        else item
+        for item in entry.message.content
+    )
+    return Entry(replace(entry.message, content=items), entry.timestamp_ms)

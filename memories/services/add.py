@@ -171,7 +171,7 @@ def _item(
     elif part.data is not None:
         _name, dot, extension = (part.name or "").rpartition(".")
         inline = files.inline_file(owner.user_pk, part.data, part.ext or (extension if dot else ""))
-        internal_uri, path = inline.path.as_uri(), str(inline.path)
+        internal_uri = path = inline.key
     else:
         return ContentItem(part.type, text=part.text, name=part.name, extras=part.extras), None, None
     name = (part.name or unquote(path.rpartition("/")[2]) or f"file.{part.ext}".rstrip("."))[:MAX_NAME_CHARS]
@@ -209,7 +209,7 @@ def _stored(owner: Owner, inline: Sequence[InlineFile]) -> Iterator[None]:
     They stay if the outcome is unknown, because a repeated call settles it.
     """
     written: list[InlineFile] = []
-    new = {file.path: len(file.data) for file in inline if not file.path.exists()}
+    new = {file.key: len(file.data) for file in inline if not files.exists(file)}
     if new:
         require_quota(owner.user_pk, sum(new.values()), len(new))
     try:

@@ -5,7 +5,6 @@ The same bytes of one user are one file. The path holds no text of the caller, e
 
 import base64
 import binascii
-import contextlib
 import hashlib
 import os
 import re
@@ -13,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
 
+from core.files import MESSAGE_FILES, path_of, require_free, stored_files, temporary_file, write_all
 from core.messages import Message as _
-from resources import storage
 from resources.services import storage_binding
 
 _EXTENSION = re.compile(r"[a-z0-9]{1,8}")
@@ -22,11 +21,15 @@ _EXTENSION = re.compile(r"[a-z0-9]{1,8}")
 
 @dataclass(frozen=True, slots=True)
 class InlineFile:
-    """A file in a message: its bytes, and the path where they are stored."""
+    """A file in a message: its bytes, and the key under which they are stored."""
 
     data: bytes
     sha256: str
-    path: Path
+    key: str
+
+    @property
+    def path(self) -> Path:
+        return path_of(self.key)
 
 
 def decode_base64(text: str) -> bytes:
@@ -45,39 +48,26 @@ def inline_file(user_pk: UUID, data: bytes, extension: str) -> InlineFile:
     sha256 = hashlib.sha256(data).hexdigest()
     extension = extension.lower().lstrip(".")
     name = f"content.{extension}" if _EXTENSION.fullmatch(extension) else "content"
-    return InlineFile(data, sha256, storage.root() / str(user_pk) / storage.MESSAGE_FILES / sha256 / name)
+    return InlineFile(data, sha256, f"{user_pk}/{MESSAGE_FILES}/{sha256}/{name}")
 
 
 def keep(file: InlineFile) -> bool:
     """Write the file unless it exists, and return True if it was written. Raises: `NoSpace`, `StorageUnavailable`."""
     storage_binding.require_unchanged()
-    if file.path.exists():
+    if exists(file):
         return False
-    with storage.full_disk_is_no_space():
-        storage.require_free(len(file.data))
-        descriptor, temporary = storage.create_temporary()
-        try:
-            storage.write_all(descriptor, file.data)
-            os.fsync(descriptor)
-            _move_into_place(temporary, file.path)
-        finally:
-            os.close(descriptor)
-            temporary.unlink(missing_ok=True)
-        storage.keep_names(file.path.parent)
+    require_free(len(file.data))
+    with temporary_file() as (descriptor, temporary):
+        write_all(descriptor, file.data)
+        os.fsync(descriptor)
+        stored_files().put(temporary, file.key)
     return True
+
+
+def exists(file: InlineFile) -> bool:
+    return stored_files().exists(file.key)
 
 
 def drop(file: InlineFile) -> None:
     """Delete the file, and its folder unless the same bytes are stored there with another extension."""
-    file.path.unlink(missing_ok=True)
-    with contextlib.suppress(OSError):
-        file.path.parent.rmdir()
-
-
-def _move_into_place(temporary: Path, path: Path) -> None:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    try:
-        temporary.rename(path)
-    except FileNotFoundError:  # a refused call with the same bytes has just removed the folder
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        temporary.rename(path)
+    stored_files().remove(file.key)

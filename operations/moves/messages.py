@@ -6,14 +6,12 @@ A purge leaves rows with an id but without text, so that a move cannot replay th
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
-from pathlib import Path
 from typing import cast, get_args
-from urllib.parse import unquote, urlsplit
 
-from django.conf import settings
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
+from core import files
 from core.errors import Unreadable
 from documents.mime_types import ContentType
 from engines.registry import local_engine
@@ -98,10 +96,10 @@ def _file_of(session: Session, passages: Sequence[Memory]) -> ContentItem | None
     content_type = row.payload.get("content_type")
     kind = cast("ContentType", content_type if content_type in get_args(ContentType) else "doc")
     for attachment in attached:
-        path = Path(unquote(urlsplit(attachment.internal_uri).path))
-        if not path.is_relative_to(settings.MEMORY_GATEWAY_STORAGE_DIR) or not path.is_file():
+        key = attachment.internal_uri
+        if not files.is_key(key) or not files.stored_files().exists(key):
             continue
-        item = ContentItem(kind, file=path, name=attachment.name, mime_type=row.payload.get("mime_type"))
+        item = ContentItem(kind, file=files.path_of(key), name=attachment.name, mime_type=row.payload.get("mime_type"))
         if len(attached) == 1:
             return item
         # Several files have the name: the memory id depends on the content of the right one.

@@ -186,10 +186,9 @@ def message_of(resource: Resource, ingest_uri: str | None = None) -> Message:
 
 
 def _stored_file(resource: Resource) -> Path:
-    path = storage.resolve(resource.storage_path)
-    if not path.is_file():
+    if not storage.exists(resource.storage_path):
         raise Unreadable(_("The stored file is missing. Upload it again."))
-    return path
+    return storage.resolve(resource.storage_path)
 
 
 def _has_durable_source(resource: Resource) -> bool:

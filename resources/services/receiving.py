@@ -8,6 +8,7 @@ import unicodedata
 from django.conf import settings
 
 from core.errors import TooLarge, UnsupportedType
+from core.files import stored_files
 from core.messages import Message as _
 from documents import mime_types
 from documents.sniff import TypeMismatch, extension_of, sniff
@@ -35,7 +36,6 @@ class IncomingFile:
         self._hash = hashlib.sha256()
         self._head = b""
         self._is_open = True
-        self._is_kept = False
         with storage.full_disk_is_no_space():
             storage.require_free(expected_bytes)
             self._descriptor, self._path = storage.create_temporary()
@@ -64,19 +64,15 @@ class IncomingFile:
 
     def keep_as(self, path_below_root: str) -> None:
         """Move the finished file to its place in the storage."""
-        with storage.full_disk_is_no_space():
-            storage.place(self._path, path_below_root)
-        self._is_kept = True
+        stored_files().put(self._path, path_below_root)
 
     def undo_keep(self, path_below_root: str) -> None:
         """Undo `keep_as()`."""
-        storage.undo_place(self._path, path_below_root)
-        self._is_kept = False
+        stored_files().withdraw(self._path, path_below_root)
 
     def close(self) -> None:
         self._close_descriptor()
-        if not self._is_kept:
-            self._path.unlink(missing_ok=True)
+        self._path.unlink(missing_ok=True)
 
     def _check_type(self) -> None:
         """Set the MIME type by the first bytes.

@@ -6,20 +6,18 @@ first: after a crash in between, the next check writes it to the folder.
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import logging
 import os
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from uuid import UUID
 
 from django.db import connection, transaction
 
 from accounts.audit import Actor, record
-from core.errors import Conflict, GatewayError
+from core import files
+from core.errors import Conflict, StorageUnavailable
 from core.messages import Message as _
 from core.rate_limit import Recent
 from resources import storage
@@ -30,23 +28,16 @@ logger = logging.getLogger("memory_gateway.worker")
 _logged = Recent(600.0)
 
 FILE = "storage_id"
+SETTINGS = "MEMORY_GATEWAY_STORAGE_DIR or MEMORY_GATEWAY_STORAGE_URL"
 CHANGED = _(
     "The storage folder does not belong to this database, and nothing was stored. The operator must mount "
     "the right folder."
 )
 MAX_UNMATCHED = 100
-_MAX_BYTES = 100
-_NO_HARD_LINKS = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK}
 
 
 class StorageMismatch(Conflict):
     """The storage folder and the database do not belong together."""
-
-
-class StorageUnavailable(GatewayError):
-    """The storage folder was unmounted or exchanged under the running server."""
-
-    status, code, title = 503, "storage_unavailable", _("The storage is unavailable")
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,15 +121,9 @@ def database_id() -> UUID | None:
 def storage_id() -> UUID | None:
     """Return the storage folder's id; None if the file is missing or holds no id."""
     try:
-        descriptor = os.open(storage.root() / FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    try:
-        return UUID(os.read(descriptor, _MAX_BYTES).decode("ascii").strip())
+        return UUID((files.stored_files().read_small(FILE) or b"").decode("ascii").strip())
     except ValueError:
         return None
-    finally:
-        os.close(descriptor)
 
 
 def bind() -> None:
@@ -149,7 +134,7 @@ def bind() -> None:
 
 def forget_storage_id() -> None:
     """Remove the id from the storage folder; the next `bind()` writes another."""
-    (storage.root() / FILE).unlink(missing_ok=True)
+    files.stored_files().remove(FILE)
 
 
 def adopt(actor: Actor) -> UUID:
@@ -169,11 +154,7 @@ def survey() -> Survey:
     # The files of purged resources may still exist.
     purged = Resource.objects.filter(cleanup_pending=True).exclude(storage_path="")
     known = needed.union(path.rpartition("/")[0] for path in purged.values_list("storage_path", flat=True).iterator())
-    existing = {
-        f"{folder.user_pk}/{folder.path_below_user}"
-        for folder in storage.stored_folders()
-        if any(storage.entries(folder.path))
-    }
+    existing = {f"{folder.user_pk}/{folder.path_below_user}" for folder in storage.stored_folders() if folder.has_files}
     return Survey(len(needed), len(existing), len(needed - existing), len(existing - known))
 
 
@@ -182,15 +163,16 @@ def refusal() -> str:
     folder_id = storage_id()
     if folder_id is not None and folder_id == database_id():
         return ""
-    folder, database = storage.root(), database_name()
+    folder, database = files.stored_files().place_name(), database_name()
     remedy = (
-        "Set MEMORY_GATEWAY_STORAGE_DIR and the database (MEMORY_GATEWAY_DB_PATH or DATABASE_URL) to a matching "
+        "Set the storage (MEMORY_GATEWAY_STORAGE_DIR or MEMORY_GATEWAY_STORAGE_URL) and the database "
+        "(MEMORY_GATEWAY_DB_PATH or DATABASE_URL) to a matching "
         "pair, or run `python manage.py adopt_storage` to bind these two."
     )
     if folder_id is not None:
         return f"The storage folder {folder} belongs to another database, not to {database}. {remedy}"
-    if os.path.lexists(folder / FILE):
-        return f"The file {folder / FILE} contains no ID to compare with that of the database {database}. {remedy}"
+    if files.stored_files().exists(FILE) or (files.is_local() and os.path.lexists(storage.root() / FILE)):
+        return f"The file {FILE} in {folder} contains no ID to compare with that of the database {database}. {remedy}"
     found = survey()
     if found.is_match:
         return ""
@@ -228,35 +210,4 @@ def _needed() -> Iterator[str]:
 
 def _write(identity: UUID, *, replace: bool) -> None:
     """Write the id atomically; without `replace` the first writer wins."""
-    target = storage.root() / FILE
-    data = f"{identity}\n".encode()
-    with storage.full_disk_is_no_space():
-        descriptor, temporary = storage.create_temporary()
-        try:
-            storage.write_all(descriptor, data)
-            os.fsync(descriptor)
-            if replace:
-                temporary.replace(target)
-            else:
-                _link(temporary, target, data)
-        finally:
-            os.close(descriptor)
-            temporary.unlink(missing_ok=True)
-        storage.sync_folder(storage.root())
-
-
-def _link(temporary: Path, target: Path, data: bytes) -> None:
-    """Create the file with the id unless it exists, also on a file system without hard links."""
-    try:
-        os.link(temporary, target)
-    except FileExistsError:
-        return
-    except OSError as error:
-        if error.errno not in _NO_HARD_LINKS:
-            raise
-        with contextlib.suppress(FileExistsError):
-            descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(descriptor)
+    files.stored_files().write_small(FILE, f"{identity}\n".encode(), replace=replace)

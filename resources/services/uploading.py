@@ -86,7 +86,7 @@ def _get_or_create(actor: Actor, owner: Owner, incoming: IncomingFile, metadata:
     for _attempt in range(_MAX_RACES):
         if (known := queries.same_content(owner, incoming.sha256)) is not None:
             require_not_in_trash(known)
-            if not storage.resolve(known.storage_path).exists():
+            if not storage.exists(known.storage_path):
                 incoming.keep_as(known.storage_path)
             return known
         try:
@@ -118,7 +118,7 @@ def _create(actor: Actor, owner: Owner, incoming: IncomingFile, metadata: Upload
             resource.user = lock_caller(owner.user_pk, owner.user_id)
             require_quota(owner.user_pk, incoming.size_bytes)
             resource.save(force_insert=True)
-            resource.attach(Attachment.Source.UPLOAD, storage.resolve(resource.storage_path).as_uri())
+            resource.attach(Attachment.Source.UPLOAD, resource.storage_path)
             subject = resource.resource_id
             record(actor, "resource.upload", subject_type="resource", subject_id=subject, user_id=owner.user_id)
             publish("resource.created", owner.user_pk, **resource.event_data)

@@ -9,7 +9,6 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -19,7 +18,7 @@ from django.db import connection, transaction
 from django.db.models import Exists, Max, Min, OuterRef, Q, QuerySet
 from django.utils import timezone
 
-from core import sql
+from core import files, sql
 from core.errors import TimestampOutOfRange
 from core.messages import Message as _
 from store.external import sessions as external_sessions
@@ -342,20 +341,11 @@ def memory_id_of(session_id: str, message: Message) -> str:
     """
     digest = hashlib.sha256()
     for item in message.content:
-        plain = _item_as_json(item) | {"file": _file_digest(item.file) if item.file else None}
+        plain = _item_as_json(item) | {"file": files.digest_of(item.file) if item.file else None}
         digest.update(orjson.dumps(plain, option=orjson.OPT_SORT_KEYS))
     head = [session_id, message.sender_id, message.role, message.timestamp_ms, digest.hexdigest()]
     head += message.call_identity
     return f"msg_{hashlib.sha256(orjson.dumps(head)).hexdigest()}"
-
-
-def _file_digest(file: Path) -> str:
-    """Return the SHA-256 of a file, empty if it is missing: sending it raises the error."""
-    try:
-        with file.open("rb") as source:
-            return hashlib.file_digest(source, "sha256").hexdigest()
-    except FileNotFoundError:
-        return ""
 
 
 def _text(message: Message) -> str:
@@ -363,8 +353,11 @@ def _text(message: Message) -> str:
 
 
 def _as_json(message: Message) -> dict[str, Any]:
-    """Return the message as JSON data, with files as paths."""
-    content = [_item_as_json(item) | {"file": str(item.file) if item.file else None} for item in message.content]
+    """Return the message as JSON data, with files as keys."""
+    content = [
+        _item_as_json(item) | {"file": (files.key_of(item.file) or str(item.file)) if item.file else None}
+        for item in message.content
+    ]
     return {**asdict(message), "content": content}
 
 
@@ -375,7 +368,8 @@ def _item_as_json(item: ContentItem) -> dict[str, Any]:
 
 def _message(plain: dict[str, Any]) -> Message:
     content = [
-        ContentItem(**{**item, "file": Path(item["file"]) if item["file"] else None}) for item in plain["content"]
+        ContentItem(**{**item, "file": files.path_of(item["file"]) if item["file"] else None})
+        for item in plain["content"]
     ]
     tool_calls = tuple(plain.get("tool_calls", ()))
     return Message(**{**plain, "content": tuple(content), "tool_calls": tool_calls})

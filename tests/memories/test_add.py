@@ -243,7 +243,7 @@ def test_base64_content_is_stored_as_a_file(alice: Person, storage: Path) -> Non
     assert path.stat().st_mode & 0o777 == 0o600
     row = Attachment.objects.get()
     assert (row.name, row.type, row.source, row.sha256) == ("tone.wav", "audio", "memory_add", sha256)
-    assert (row.internal_uri, row.session_id) == (path.as_uri(), "chat:c_456")
+    assert (row.internal_uri, row.session_id) == (path.relative_to(storage).as_posix(), "chat:c_456")
     (result,) = search(alice, "tone.wav", conversation_id="c_456")["results"]
     assert result["attachments"] == [{"type": "audio", "name": "tone.wav", "internal_uri": path.as_uri()}]
 

@@ -13,6 +13,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from core.errors import NoSpace
+from core.files import stored_files
 from core.ids import new_resource_id
 from memories.services import files as message_files
 from resources import storage as files
@@ -62,7 +63,7 @@ def test_only_the_owner_account_can_access_files_and_folders(storage_root: Path)
     descriptor, path = files.create_temporary()
     os.close(descriptor)
     target = files.storage_path(uuid.uuid4(), new_resource_id(), ".txt")
-    files.place(path, target)
+    stored_files().put(path, target)
     assert files.resolve(target).stat().st_mode & 0o777 == 0o600
     assert files.resolve(target).parent.stat().st_mode & 0o777 == 0o700
 

@@ -65,7 +65,7 @@ def test_it_stores_file_row_and_attachment(alice: Person, storage: Path) -> None
     attachment = Attachment.objects.get()
     assert attachment.source == Attachment.Source.UPLOAD
     assert (attachment.session_id, attachment.name, attachment.type) == (resource.session_id, "合同.txt", "text")
-    assert attachment.internal_uri == path.as_uri()
+    assert attachment.internal_uri == resource.storage_path
     assert (attachment.app_id, attachment.project_id, attachment.sha256) == ("shop", "p1", resource.sha256)
 
 

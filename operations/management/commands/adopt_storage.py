@@ -5,8 +5,8 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from accounts.audit import Actor
+from core.files import stored_files
 from operations.commands import Answer, OperationsCommand
-from resources import storage
 from resources.services import storage_binding
 
 
@@ -26,7 +26,7 @@ class Command(OperationsCommand):
         data = {
             "database": storage_binding.database_name(),
             "database_id": str(database_id) if database_id else None,
-            "folder": str(storage.root()),
+            "folder": stored_files().place_name(),
             "storage_id": str(storage_id) if storage_id else None,
             **asdict(found),
         }

@@ -14,7 +14,6 @@ from core.errors import EngineError, InvalidInput
 from engines.port import ExternalEngine
 from engines.registry import external_engine, local_engine
 from operations.commands import Answer, OperationsCommand, Report
-from resources import storage
 from resources.models import Attachment, Resource
 from store import derived_memories, rollups
 from store.models import PendingEmbedding, Session
@@ -148,7 +147,7 @@ def _attachment(resource: Resource) -> Attachment:
         source=Attachment.Source.UPLOAD if is_upload else Attachment.Source.EXTERNAL_RESOURCE,
         type=resource.content_type,
         name=resource.filename,
-        internal_uri=storage.resolve(resource.storage_path).as_uri() if is_upload else resource.source_uri,
+        internal_uri=resource.storage_path if is_upload else resource.source_uri,
         sha256=resource.sha256,
     )
 

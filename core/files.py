@@ -1,0 +1,368 @@
+"""The stored files: one storage of Django's API, a local folder or a bucket (`core.object_store`).
+
+A stored file has a key, `{user}/{resource_id}/content{.ext}` or `{user}/memory_attachments/{sha256}/content{.ext}`.
+Database rows hold keys. In memory a file is the path `root() / key`, which exists only in a local folder: open it with
+`open_file`, or take a `local_copy` where a program needs a real path.
+"""
+
+import contextlib
+import errno
+import hashlib
+import os
+import re
+import secrets
+import shutil
+import time
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import BinaryIO, NamedTuple, Protocol, cast
+
+from django.conf import settings
+from django.core.files.storage import FileSystemStorage, storages
+
+from core import disks
+from core.errors import NoSpace
+from core.messages import Message as _
+
+INCOMING = ".incoming"
+MESSAGE_FILES = "memory_attachments"
+NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+KEY = (
+    r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/(?:r_[0-9a-f]{32}|memory_attachments/[0-9a-f]{64})"
+    r"/content(?:\.[a-z0-9]{1,8})?"
+)
+"""A regular expression of keys."""
+_KEY = re.compile(KEY)
+
+
+class StoredFile(NamedTuple):
+    """An entry of a storage. `modified_at` is Unix time in seconds."""
+
+    key: str
+    size_bytes: int
+    modified_at: float
+
+
+class Files(Protocol):
+    """What a storage of files can do. Raises: `NoSpace`, `StorageUnavailable`."""
+
+    def put(self, temporary: Path, key: str) -> None:
+        """Store a finished temporary file under a key, durably. The temporary file may be gone afterwards."""
+
+    def withdraw(self, temporary: Path, key: str) -> None:
+        """Undo `put()`."""
+
+    def open_key(self, key: str) -> BinaryIO:
+        """Open a file that can seek. Raises: `FileNotFoundError`."""
+
+    def exists(self, key: str) -> bool: ...
+
+    def remove(self, key: str) -> None:
+        """Remove a file, if it exists."""
+
+    def move(self, key: str, new_key: str) -> None:
+        """Rename a file."""
+
+    def walk(self, prefix: str) -> Iterator[StoredFile]:
+        """Yield all files whose key begins with `prefix`, which ends in a slash or is empty, sorted by key."""
+
+    def local_copy(self, key: str) -> contextlib.AbstractContextManager[Path]:
+        """Return a block with a readable path of the file. Raises: `FileNotFoundError`."""
+
+    def url(self, key: str) -> str:
+        """Return the address of a file, which exists if the file does."""
+
+    def place_name(self) -> str:
+        """Return the name of the storage for operators."""
+
+    def read_small(self, key: str) -> bytes | None:
+        """Return the first 100 bytes of a file; None if it does not exist."""
+
+    def write_small(self, key: str, data: bytes, *, replace: bool) -> None:
+        """Write a file atomically. Without `replace` the first writer wins."""
+
+
+def stored_files() -> Files:
+    return cast("Files", storages["default"])
+
+
+def is_local() -> bool:
+    """Return True if the files are in a local folder."""
+    return not settings.MEMORY_GATEWAY_STORAGE_URL
+
+
+def root() -> Path:
+    """Return the folder of the files. With a bucket it holds temporary files only."""
+    return Path(settings.MEMORY_GATEWAY_STORAGE_DIR)
+
+
+def path_of(key: str) -> Path:
+    return root() / key
+
+
+def key_of(path: Path | str) -> str | None:
+    """Return the key of a path below `root()`, or of a key itself; None for other paths."""
+    below = os.path.relpath(path, root()) if Path(path).is_absolute() else str(path)
+    return below if _KEY.fullmatch(below) else None
+
+
+def is_key(location: str) -> bool:
+    return _KEY.fullmatch(location) is not None
+
+
+def address_of(location: str) -> str:
+    """Return the address of a stored file, given by its key. Other locations are addresses already."""
+    return stored_files().url(location) if is_key(location) else location
+
+
+def open_file(path: Path) -> BinaryIO:
+    """Open a stored file by its path, or a temporary one. Raises: `FileNotFoundError`, `StorageUnavailable`."""
+    key = key_of(path)
+    return path.open("rb") if key is None else stored_files().open_key(key)
+
+
+def digest_of(path: Path) -> str:
+    """Return the SHA-256 of a file, empty if it is missing."""
+    try:
+        with open_file(path) as source:
+            return hashlib.file_digest(source, "sha256").hexdigest()  # type: ignore[arg-type]
+    except FileNotFoundError:
+        return ""
+
+
+@contextlib.contextmanager
+def local_copy(path: Path) -> Iterator[Path]:
+    """Yield a path that exists: the file's own, or that of a copy, which is removed when the block ends.
+
+    A missing file yields its own path. Raises: `NoSpace`, `StorageUnavailable`.
+    """
+    key = key_of(path)
+    with contextlib.ExitStack() as opened:
+        if key is not None and not is_local():
+            with contextlib.suppress(FileNotFoundError):
+                path = opened.enter_context(stored_files().local_copy(key))
+        yield path
+
+
+class LocalFiles(FileSystemStorage):
+    """Files in a local folder. Symbolic links are never followed, only this account can read the files."""
+
+    @property
+    def base_location(self) -> str:
+        return str(root())
+
+    @property
+    def location(self) -> str:
+        return str(root().absolute())
+
+    def put(self, temporary: Path, key: str) -> None:
+        target = path_of(key)
+        with full_disk_is_no_space():
+            target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            try:
+                temporary.rename(target)
+            except FileNotFoundError:  # another call has just removed the empty folder
+                target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                temporary.rename(target)
+            keep_names(target.parent)
+
+    def withdraw(self, temporary: Path, key: str) -> None:
+        path = path_of(key)
+        path.rename(temporary)
+        path.parent.rmdir()
+
+    def open_key(self, key: str) -> BinaryIO:
+        path = path_of(key)
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError as error:
+            if error.errno in {errno.ELOOP, errno.ENOTDIR}:
+                raise FileNotFoundError(errno.ENOENT, "not a regular file", str(path)) from None
+            raise
+        return os.fdopen(descriptor, "rb")
+
+    def exists(self, name: str) -> bool:
+        return path_of(name).exists()
+
+    def remove(self, key: str) -> None:
+        path = path_of(key)
+        path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            path.parent.rmdir()
+
+    def move(self, key: str, new_key: str) -> None:
+        target = path_of(new_key)
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path_of(key).rename(target)
+
+    def walk(self, prefix: str) -> Iterator[StoredFile]:
+        folder = root() / prefix
+        if folder.is_symlink() or not folder.is_dir():
+            return
+        for path in sorted(folder.rglob("*")):
+            if path.is_symlink() or not path.is_dir():
+                with contextlib.suppress(FileNotFoundError):
+                    status = path.lstat()
+                    yield StoredFile(path.relative_to(root()).as_posix(), status.st_size, status.st_mtime)
+
+    @contextlib.contextmanager
+    def local_copy(self, key: str) -> Iterator[Path]:
+        yield path_of(key)
+
+    def url(self, name: str | None) -> str:
+        return path_of(name or "").as_uri()
+
+    def place_name(self) -> str:
+        return str(root())
+
+    def read_small(self, key: str) -> bytes | None:
+        try:
+            descriptor = os.open(path_of(key), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        with os.fdopen(descriptor, "rb", buffering=0) as file:
+            return file.read(100)
+
+    def write_small(self, key: str, data: bytes, *, replace: bool) -> None:
+        target = path_of(key)
+        with temporary_file() as (descriptor, temporary):
+            write_all(descriptor, data)
+            os.fsync(descriptor)
+            if replace:
+                temporary.replace(target)
+            else:
+                _link(temporary, target, data)
+            sync_folder(root())
+
+
+@contextlib.contextmanager
+def full_disk_is_no_space() -> Iterator[None]:
+    """Raise `NoSpace` (507) if a write in the block fails because the disk is full or read-only."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in {*NO_SPACE, errno.EROFS}:
+            raise
+        disks.note_failed_write()
+        if error.errno == errno.EROFS:
+            message = _("The disk of the gateway is read-only, so nothing was stored. Try again later.")
+            raise NoSpace(message) from None
+        raise NoSpace(_("The disk of the gateway is full, so nothing was stored. Try again later.")) from None
+
+
+def require_free(size_bytes: int) -> None:
+    """Check that the disk keeps its minimum of free space after a write of `size_bytes`. Raises: `NoSpace`."""
+    floor: int = settings.MEMORY_GATEWAY_MIN_FREE_DISK_BYTES
+    if floor:
+        root().mkdir(mode=0o700, parents=True, exist_ok=True)
+    if floor and shutil.disk_usage(root()).free - size_bytes < floor:
+        raise NoSpace(
+            _(
+                "The disk would have less than %(floor)s bytes free, so nothing was stored. Try again later.",
+                floor=floor,
+            )
+        )
+
+
+def create_temporary() -> tuple[int, Path]:
+    """Create a temporary file in the file system of the storage; return its descriptor and path."""
+    folder = root() / INCOMING
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = folder / f"{_boot_id()}-{_seconds_since_boot():.0f}-{secrets.token_hex(16)}"
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600), path
+
+
+@contextlib.contextmanager
+def temporary_file() -> Iterator[tuple[int, Path]]:
+    """Yield the descriptor and path of a temporary file, which is removed unless it was moved. Raises: `NoSpace`."""
+    with full_disk_is_no_space():
+        descriptor, path = create_temporary()
+        try:
+            yield descriptor, path
+        finally:
+            os.close(descriptor)
+            path.unlink(missing_ok=True)
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """Write without a buffer: a full disk then fails here and not on close."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def old_temporaries(before: float) -> list[Path]:
+    """Return the files in `.incoming` that are older than `before`, Unix time in seconds."""
+    old = []
+    for path in entries(root() / INCOMING):
+        name = _TEMPORARY.fullmatch(path.name)
+        if name and name[1] == _boot_id():
+            # Compare times since the machine's start, because the system clock may leap.
+            is_old = _seconds_since_boot() - int(name[2]) > time.time() - before
+        else:
+            is_old = modified_before(path, before)
+        if is_old:
+            old.append(path)
+    return old
+
+
+def entries(folder: Path) -> Iterator[Path]:
+    if not folder.is_symlink() and folder.is_dir():
+        with os.scandir(folder) as entries:
+            yield from [folder / entry.name for entry in entries]
+
+
+def modified_before(path: Path, before: float) -> bool:
+    try:
+        return path.lstat().st_mtime < before
+    except FileNotFoundError:
+        return False
+
+
+def keep_names(folder: Path) -> None:
+    """Sync a folder of the storage, and those above it, to disk."""
+    below = folder.relative_to(root())
+    for part in (below, *below.parents):
+        sync_folder(root() / part)
+
+
+def sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+_NO_HARD_LINKS = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK}
+_TEMPORARY = re.compile(r"([0-9a-f]{32})-([0-9]+)-[0-9a-f]{32}")
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+def _link(temporary: Path, target: Path, data: bytes) -> None:
+    """Create the file unless it exists, also on a file system without hard links."""
+    try:
+        os.link(temporary, target)
+    except FileExistsError:
+        return
+    except OSError as error:
+        if error.errno not in _NO_HARD_LINKS:
+            raise
+        with contextlib.suppress(FileExistsError):
+            descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(descriptor)
+
+
+@cache
+def _boot_id() -> str:
+    """Return the id of this start of the machine, 32 hexadecimal digits; empty if the system has none."""
+    return _BOOT_ID.read_text("ascii").strip().replace("-", "") if _BOOT_ID.exists() else ""
+
+
+def _seconds_since_boot() -> float:
+    """Return the seconds since this start of the machine."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
