@@ -71,12 +71,13 @@ class RunningServer:
         """Starts on the data that is there and returns once /health answers."""
         self._process = forked.start(["manage.py", "serve", *self._arguments], self.env, self._log_file, self._log_file)
         deadline = time.monotonic() + START_SECONDS
-        while not self._answers():
+        while not self.answers():
             assert self.process.is_alive(), f"the server ended with {self.process.exitcode}:\n{self.log}"
             assert time.monotonic() < deadline, f"the server does not answer:\n{self.log}"
             time.sleep(0.05)
 
-    def _answers(self) -> bool:
+    def answers(self) -> bool:
+        """True if /health answers 200."""
         try:
             return requests.get(f"{self.url}/health", timeout=5).status_code == 200
         except requests.RequestException:

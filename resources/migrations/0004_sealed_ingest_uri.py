@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('resources', '0002_trash'),
+        ('resources', '0003_file_keys'),
     ]
 
     operations = [

@@ -7,7 +7,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('accounts', '0004_oauth'),
-        ('store', '0003_pending_deletion'),
+        ('store', '0004_file_keys'),
     ]
 
     operations = [

@@ -1,0 +1,228 @@
+"""A fleet on loopback: HAProxy, three gateways, two workers, PostgreSQL behind PgBouncer, an S3 store and Redis.
+
+Needs a `DATABASE_URL` of PostgreSQL, and the programs `haproxy`, `pgbouncer` and `redis-server`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import boto3
+from moto.server import ThreadedMotoServer
+
+from tests.server import RunningServer, RunningWorker, free_port, own_database, server_environment, wait_until
+
+GATEWAYS = 3
+WORKERS = 2
+PROGRAMS = ("haproxy", "pgbouncer", "redis-server")
+START_SECONDS = 120.0
+
+_PGBOUNCER = """
+[databases]
+* = host={host} port={port} user={user}{password}
+
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = {own_port}
+unix_socket_dir =
+auth_type = any
+pool_mode = transaction
+max_client_conn = 1000
+default_pool_size = 20
+ignore_startup_parameters = extra_float_digits
+logfile = {folder}/pgbouncer.log
+pidfile = {folder}/pgbouncer.pid
+"""
+_HAPROXY = """
+defaults
+    mode http
+    timeout connect 2s
+    timeout client 150s
+    timeout server 150s
+    timeout check 3s
+    retries 2
+    option redispatch
+    option forwardfor
+
+frontend gateway
+    bind 127.0.0.1:{own_port}
+    default_backend gateways
+
+backend gateways
+    balance roundrobin
+    option httpchk GET /health
+    default-server check inter 500ms fall 2 rise 1 on-marked-down shutdown-sessions
+{servers}
+"""
+
+
+class Program:
+    """A process of another program; `start` again after `kill` goes on with its data."""
+
+    def __init__(self, command: Sequence[str], folder: Path) -> None:
+        self._command, self._folder = command, folder
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        with (self._folder / f"{Path(self._command[0]).name}.out").open("ab") as output:
+            self._process = subprocess.Popen(self._command, stdout=output, stderr=output, start_new_session=True)
+
+    def kill(self) -> None:
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+
+
+class Gateway(RunningServer):
+    """A gateway without a worker, on the database and files of the fleet."""
+
+    def __init__(self, folder: Path, env: dict[str, str]) -> None:
+        folder.mkdir()
+        super().__init__(folder, env | {"MEMORY_GATEWAY_PORT": str(free_port())}, ("--no-worker",))
+
+
+class Fleet(RunningServer):
+    """All processes together, used like one server: `url` is the balancer's, `log` that of all gateways."""
+
+    def __init__(self, folder: Path, **env: str) -> None:
+        direct = own_database(folder)
+        self._bucket = f"fleet-{secrets.token_hex(4)}"  # stand-in stores of one process share their buckets
+        self.balancer_port, self.pooler_port, self.redis_port = free_port(), free_port(), free_port()
+        self.object_store = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+        self.object_store.start()
+        host, port = self.object_store.get_host_and_port()
+        common = server_environment(
+            folder,
+            direct,
+            MEMORY_GATEWAY_STORAGE_URL=f"s3://{self._bucket}/fleet",
+            AWS_ENDPOINT_URL_S3=f"http://{host}:{port}",
+            AWS_ACCESS_KEY_ID="fleet",
+            AWS_SECRET_ACCESS_KEY="fleet-secret",
+            AWS_DEFAULT_REGION="us-east-1",
+            MEMORY_GATEWAY_REDIS_URL=f"redis://127.0.0.1:{self.redis_port}/0",
+            MEMORY_GATEWAY_SECRET_KEY="of-the-fleet-" * 6,
+            MEMORY_GATEWAY_TRUSTED_PROXIES="127.0.0.1",
+            MEMORY_GATEWAY_LOG_BODIES="false",  # as in production
+            **env,
+        )
+        del common["MEMORY_GATEWAY_STORAGE_DIR"]
+        super().__init__(folder, common | {"MEMORY_GATEWAY_PORT": str(self.balancer_port)})
+        # Transactions of one client may run on several connections: cursors must not outlive them.
+        pooled = urlsplit(direct)._replace(
+            netloc=f"postgres@127.0.0.1:{self.pooler_port}", query="DISABLE_SERVER_SIDE_CURSORS=True"
+        )
+        self.gateways = [
+            Gateway(folder / f"gateway-{number}", common | {"DATABASE_URL": pooled.geturl()})
+            for number in range(GATEWAYS)
+        ]
+        self.workers: list[RunningWorker] = []
+        self.programs = {
+            "redis-server": self._redis(),
+            "pgbouncer": self._pooler(),
+            "haproxy": self._balancer(),
+        }
+
+    def _redis(self) -> Program:
+        options = ["--port", str(self.redis_port), "--bind", "127.0.0.1", "--save", "", "--dir", str(self.data_dir)]
+        return Program(["redis-server", *options], self.data_dir)
+
+    def _pooler(self) -> Program:
+        url = urlsplit(self.env["DATABASE_URL"])
+        config = self.data_dir / "pgbouncer.ini"
+        password = f" password={url.password}" if url.password else ""
+        values = {"host": url.hostname, "port": url.port or 5432, "user": url.username, "password": password}
+        config.write_text(_PGBOUNCER.format(**values, own_port=self.pooler_port, folder=self.data_dir))
+        command = ["pgbouncer", str(config)]
+        if os.geteuid() == 0:  # it refuses to run as root
+            command = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", *command]
+            for folder in (self.data_dir, config):
+                shutil.chown(folder, "nobody", "nogroup")
+            for parent in self.data_dir.parents:
+                if parent.owner() == "root" and parent.stat().st_mode & 0o077 == 0:
+                    parent.chmod(0o711)
+        return Program(command, self.data_dir)
+
+    def _balancer(self) -> Program:
+        config = self.data_dir / "haproxy.cfg"
+        servers = "\n".join(
+            f"    server gateway{number} {urlsplit(one.url).netloc}" for number, one in enumerate(self.gateways)
+        )
+        config.write_text(_HAPROXY.format(own_port=self.balancer_port, servers=servers))
+        return Program(["haproxy", "-db", "-f", str(config)], self.data_dir)
+
+    @property
+    def _client(self) -> Any:
+        return boto3.client(
+            "s3",
+            endpoint_url=self.env["AWS_ENDPOINT_URL_S3"],
+            region_name="us-east-1",
+            aws_access_key_id=self.env["AWS_ACCESS_KEY_ID"],
+            aws_secret_access_key=self.env["AWS_SECRET_ACCESS_KEY"],
+        )
+
+    def objects(self) -> dict[str, bytes]:
+        """Return the content of every object by its key."""
+        client = self._client
+        keys = [item["Key"] for item in client.list_objects_v2(Bucket=self._bucket).get("Contents", ())]
+        return {key: client.get_object(Bucket=self._bucket, Key=key)["Body"].read() for key in keys}
+
+    @property
+    def log(self) -> str:
+        return "".join(one.log for one in self.gateways)
+
+    def start(self) -> None:
+        self._client.create_bucket(Bucket=self._bucket)
+        for program in self.programs.values():
+            program.start()
+        for gateway in self.gateways:
+            gateway.start()
+        self.workers = [RunningWorker(self) for _ in range(WORKERS)]
+        for worker in self.workers:
+            worker.wait_until_running()
+        wait_until(lambda: all(self.answers() for _ in self.gateways), START_SECONDS)
+
+    def restart_worker(self, number: int) -> None:
+        """Replace a worker by a new one."""
+        self.workers[number].kill()
+        self.workers[number] = RunningWorker(self)
+
+    def kill(self) -> None:
+        for one in [*self.workers, *self.gateways, *self.programs.values()]:
+            with contextlib.suppress(AssertionError):
+                one.kill()
+        self.object_store.stop()
+
+
+@contextlib.contextmanager
+def running_fleet(folder: Path, **env: str) -> Iterator[Fleet]:
+    """A fleet that answers; ended and cleared away afterwards."""
+    data_dir = folder / "fleet"
+    data_dir.mkdir(parents=True)
+    fleet = Fleet(data_dir, **env)
+    try:
+        fleet.start()
+        yield fleet
+    finally:
+        fleet.kill()
+
+
+def missing_programs() -> list[str]:
+    return [name for name in PROGRAMS if shutil.which(name) is None]
+
+
+def wait_until_healthy(fleet: Fleet, seconds: float) -> float:
+    """Return the seconds until the balancer's answer is good again."""
+    began = time.monotonic()
+    wait_until(fleet.answers, seconds)
+    return time.monotonic() - began
