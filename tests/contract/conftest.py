@@ -14,11 +14,14 @@ import pytest
 from tests.contract.caller import Caller, Gateway
 from tests.contract.differences import EngineName
 from tests.everos import EverOS
+from tests.fleet.fleet import running_fleet
 from tests.server import running_server
 from tests.web import WebServer, web_server
 
 MAX_UPLOAD_BYTES = 1_000_000
 IS_EVEROS_ASKED_FOR = os.environ.get("RUN_BACKEND_INTEGRATION") == "1"
+IS_FLEET_ASKED_FOR = os.environ.get("CONTRACT_ON_FLEET") == "1"
+"""Run the gateway as `tests.fleet`, behind its balancer."""
 ENGINES: tuple[EngineName, ...] = get_args(EngineName) if IS_EVEROS_ASKED_FOR else ("embedded",)
 Started = Callable[[EngineName, str | None], Gateway]
 
@@ -39,7 +42,8 @@ def started(tmp_path_factory: pytest.TempPathFactory, web: WebServer) -> Iterato
         def start(engine: EngineName, base_url: str | None) -> Gateway:
             if engine not in gateways:
                 folder = tmp_path_factory.mktemp(engine)
-                server = stack.enter_context(running_server(folder, **_environment(files, base_url)))
+                running = running_fleet if IS_FLEET_ASKED_FOR else running_server
+                server = stack.enter_context(running(folder, **_environment(files, base_url)))
                 gateways[engine] = Gateway(engine, server, base_url, files, web)
             return gateways[engine]
 
