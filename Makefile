@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: run test lint format lock docs api-reference typescript-types messages screenshots docs-screenshots bench torture release clean
+.PHONY: run test lint format lock docs api-reference typescript-types messages screenshots docs-screenshots bench fleet torture release clean
 .DEFAULT_GOAL := run
 
 # A stamp says which lock was installed; a changed lock installs again.
@@ -103,6 +103,10 @@ bench: $(VENV)/.bench
 
 torture: $(VENV)/.dev
 	$(BIN)/python -m pytest -m torture
+
+# Three gateways and two workers behind HAProxy, on PostgreSQL (DATABASE_URL), PgBouncer, Redis and an S3 stand-in.
+fleet: $(VENV)/.dev
+	@exec $(BIN)/python -m tests.fleet
 
 # Source archive, bill of materials, licenses, audit and checksums of the last commit, in dist/. The audit needs network.
 release: $(VENV)/.release

@@ -18,6 +18,6 @@ if __name__ == "__main__":
     if missing := missing_programs():
         sys.exit(f"These programs are missing: {', '.join(missing)}.")
     with tempfile.TemporaryDirectory() as folder, running_fleet(Path(folder)) as fleet:
-        print(f"The fleet answers at {fleet.url} (panel: {fleet.url}/console/). Its files are in {fleet.data_dir}.")
-        print("Gateways:", ", ".join(one.url for one in fleet.gateways), "- end it with Ctrl-C.", flush=True)
+        sys.stdout.write(f"The fleet answers at {fleet.url} (panel: {fleet.url}/console/). End it with Ctrl-C.\n")
+        sys.stdout.flush()
         signal.sigwait({signal.SIGINT, signal.SIGTERM})
