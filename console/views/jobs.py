@@ -22,7 +22,7 @@ from console.keyset import newest_first
 from console.views.bulk import PURGE, REREAD, undo_permission
 from core.rest import Forbidden
 from core.times import from_ms
-from operations import import_from, jobs, operator_jobs, reingest
+from operations import import_from, import_gateway, jobs, operator_jobs, reingest
 from operations.models import Job
 from store import categories
 
@@ -34,6 +34,7 @@ KINDS: Final = {
     operator_jobs.EXPORT: gettext_lazy("Export user"),
     operator_jobs.REREAD: gettext_lazy("Re-ingest sessions"),
     import_from.KIND: gettext_lazy("Import memories"),
+    import_gateway.KIND: gettext_lazy("Import the original gateway"),
     reingest.KIND: gettext_lazy("Move sessions to another engine"),
     jobs.UNDO: gettext_lazy("Undo"),
 }
