@@ -173,6 +173,8 @@ class _Import:
         name = {"user_resources": "uri", "memory_attachments": "internal_uri"}.get(table)
         if name is None or row.values.get("deleted_at") or row.values.get("status") == "deleted":
             return row, None
+        if table == "memory_attachments" and self._is_of_resource(row):
+            return row, None
         uri = row.values.get(name)
         file = self._source.file(uri) if isinstance(uri, str) and "\x00" not in uri else None
         user = None if self._is_plan or file is None else MemoryUser.objects.filter(user_id=row.values["user_id"])
@@ -301,7 +303,7 @@ class _Import:
         uri, name = row.text("internal_uri", _MAX_URI), row.text("name", 255) or row.text("filename", 255)
         if not uri or not name:
             raise Left("without an address or a name")
-        if self._is_of_resource(row, session_id):
+        if self._is_of_resource(row):
             return []  # the resource has it
         place = _attachment_path(user, row, file) if file else ""
         attachment = Attachment(
@@ -318,8 +320,8 @@ class _Import:
         attachment.save_base(raw=True, force_insert=True)
         return [["attachment", str(attachment.pk)]]
 
-    def _is_of_resource(self, row: Row, session_id: str) -> bool:
-        return bool(self._source.scope_of(row.text("user_id"), session_id).values)
+    def _is_of_resource(self, row: Row) -> bool:
+        return bool(self._source.scope_of(*(str(row.values.get(name)) for name in ("user_id", "session_id"))).values)
 
     def _scope(self, row: Row, user_id: str, session_id: str) -> dict[str, str]:
         """Return the scope of a row; if the table has none, that of the resource of its session."""
