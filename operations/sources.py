@@ -1,4 +1,4 @@
-"""Readers of other memory stores: the export of mem0, folders of Markdown, and the files of EverOS.
+"""Readers of other memory stores: mem0's export, folders of Markdown, EverOS's files, LanceDB of the original plugin.
 
 A reader yields the memories of a source one by one and in a fixed order, so that a source of any size needs little
 memory. It follows no symbolic link and opens regular files only.
@@ -10,7 +10,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, Final
@@ -22,6 +22,7 @@ from memories.services.manual import MAX_TEXT_CHARS
 _CHUNK_CHARS: Final = 2**20
 _MAX_ITEM_CHARS: Final = 2**22
 _MAX_FILE_BYTES: Final = 16 * 2**20
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _HEADING = re.compile(r"#{1,6}\s")
 _FENCE = re.compile(r"\s{0,3}(```|~~~)")
 _FRONT_MATTER = re.compile(r"\A---\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
@@ -35,7 +36,7 @@ _USER_FILE = re.compile(r"(?:.*/)?users/([^/]+)/(.+)")
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A memory of a source. `source_id` names it there; `memory_id` is set if the gateway itself exported it."""
+    """A memory of a source. `source_id` names it there; `memory_id` is set if the memory keeps its id."""
 
     source_id: str
     text: str
@@ -43,6 +44,9 @@ class Found:
     category: str = ""
     agent_id: str = ""
     memory_id: str = ""
+    session_id: str = ""
+    batch_id: str = ""
+    importance: float | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -255,10 +259,83 @@ def _episode(source_id: str, body: str, date_ms: int) -> Found | Left:
     return _checked(Found(source_id, text, _time(fields.get("timestamp", ""), date_ms), details=details))
 
 
+# The table of the original plugin, else that of OpenClaw's own, which has fewer columns and other categories.
+_LANCE_TABLES: Final = ("openclaw_memories_alibaba_local", "memories")
+_LANCE_COLUMNS: Final = (
+    "id", "agentId", "userId", "sessionId", "text", "importance", "category", "createdAt", "isDeleted", "batchId",
+    "seqInBatch", "chunkIndex",
+)  # fmt: skip
+_LANCE_CATEGORIES: Final = {
+    "full_context_memory": "full_context_others",
+    "fact": "user_memory_fact",
+    "preference": "user_memory_preference",
+    "decision": "user_memory_decision",
+}
+_LANCE_ROWS: Final = 500
+
+
+def _openclaw(path: Path) -> Iterator[tuple[str, Found | Left]]:
+    if path.is_symlink() or not path.is_dir():
+        raise NotFound(f"{path} is not a folder.")
+    previous: list[Any] = []
+    for row in _lance_rows(path):
+        same = [row.get(name) for name in ("agentId", "sessionId", "category", "text", "createdAt")]
+        user = str(row.get("userId") or "")
+        if row.get("isDeleted"):
+            yield user, Left("deleted")
+        elif row.get("chunkIndex") and same == previous:
+            yield user, Left("another vector of the same memory")
+        else:
+            for item in _lance_items(row):
+                yield user, item
+        previous = same
+
+
+def _lance_rows(path: Path) -> Iterator[dict[str, Any]]:
+    try:
+        import lancedb  # noqa: PLC0415  of the extra `lancedb`
+    except ImportError:
+        raise InvalidInput("LanceDB is not installed. Run: pip install 'memory-gateway[lancedb]'") from None
+    try:
+        database = lancedb.connect(path)
+        names = database.list_tables().tables
+        table = database.open_table(next((name for name in _LANCE_TABLES if name in names), _LANCE_TABLES[0]))
+        columns = [name for name in _LANCE_COLUMNS if name in table.schema.names]
+        for batch in table.search().select(columns).to_batches(_LANCE_ROWS):
+            yield from batch.to_pylist()
+    except (OSError, ValueError, RuntimeError) as error:
+        raise InvalidInput(f"{path} cannot be read as the LanceDB of an OpenClaw plugin: {error}") from error
+
+
+def _lance_items(row: Mapping[str, Any]) -> Iterator[Found | Left]:
+    """Yield the memory of a row; a long text becomes several."""
+    text, row_id = str(row.get("text") or ""), str(row.get("id") or "")
+    category = str(row.get("category") or "")
+    importance = row.get("importance")
+    found = Found(
+        source_id=row_id,
+        text=text,
+        created_at_ms=int(row.get("createdAt") or 0),
+        category=_LANCE_CATEGORIES.get(category, category),
+        agent_id=str(row.get("agentId") or ""),
+        memory_id=row_id if _UUID.fullmatch(row_id) else "",
+        session_id=str(row.get("sessionId") or ""),
+        batch_id=str(row.get("batchId") or "")[:64],
+        importance=min(max(float(importance), 0.0), 1.0) if importance is not None else None,
+        details={name: row[name] for name in ("category", "seqInBatch", "chunkIndex") if row.get(name)},
+    )
+    if not text.strip():
+        yield Left("without text")
+    for number, piece in enumerate(_cut(text.strip())):
+        part = replace(found, source_id=f"{row_id}#{number}", memory_id="") if number else found
+        yield _checked(replace(part, text=piece))
+
+
 READERS: Final[Mapping[str, Callable[[Path], Iterator[tuple[str, Found | Left]]]]] = {
     "mem0": _mem0,
     "markdown": _markdown,
     "everos-markdown": _everos,
+    "openclaw": _openclaw,
 }
 """The readers by the names of their sources. Each yields items with the user they belong to, "" if unknown."""
 

@@ -26,6 +26,10 @@ class Command(JobCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("source", nargs="?", choices=READERS, help="kind of store")
+        self.add_options(parser)
+
+    def add_options(self, parser: CommandParser) -> None:
+        """Add all arguments but the source."""
         parser.add_argument("path", nargs="?", type=Path, help="its file (mem0) or folder")
         parser.add_argument("--user", metavar="USER_ID", help="user who gets the memories")
         parser.add_argument("--source-user", metavar="ID", help="user of the source, if it has several")
