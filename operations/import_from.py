@@ -1,14 +1,16 @@
 """Import memories of other stores: a plan, a job that can be stopped, resumed and run again, and its undo."""
 
 import hashlib
+import os
 import sqlite3
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Self
+from uuid import UUID
 
 from django.db import transaction
 from django.db.models import Q
@@ -27,12 +29,16 @@ from operations.commands import Report, no_report
 from operations.jobs import Handler, Run
 from operations.models import Job
 from operations.sources import READERS, Found, read
+from resources.storage import create_temporary, full_disk_is_no_space, require_free, write_all
+from resources.storage import root as storage_root
 from store import storage
 from store.categories import CATEGORIES
 from store.models import DeliveryState, Memory, Session, owned_by
 from store.types import Owner
 
 KIND: Final = "import_from"
+UPLOADS: Final = "imports"
+"""The folder of uploaded sources in a user's folder."""
 _STEP_ROWS: Final = 500
 _NAMESPACE: Final = uuid.UUID("6d656d6f-7279-4761-8465-776179696d70")
 
@@ -117,6 +123,13 @@ class Plan:
     left: Counter[str] = field(default_factory=Counter)
 
 
+def submit(request: Request, *, total: int, actor: Actor) -> Job:
+    """Start a job that the worker runs. Raises: `NotFound` for an upload that is older than a day, or used."""
+    if not request.path.is_file():
+        raise NotFound(_("The uploaded file has expired. Upload it again."))
+    return jobs.submit(KIND, request.as_json(), actor=actor, total=total)
+
+
 def plan(request: Request, *, report: Report = no_report) -> Plan:
     """Read the whole source without writing anything.
 
@@ -145,6 +158,23 @@ def plan(request: Request, *, report: Report = no_report) -> Plan:
     finally:
         seen.close()
     return planned
+
+
+def keep_upload(user_pk: UUID, chunks: Iterable[bytes], *, is_archive: bool) -> Path:
+    """Store an uploaded source in the user's folder for a day, and return its path. Raises: `NoSpace`."""
+    path = storage_root() / str(user_pk) / UPLOADS / f"{uuid.uuid4()}{'.zip' if is_archive else '.json'}"
+    with full_disk_is_no_space():
+        descriptor, temporary = create_temporary()
+        try:
+            for chunk in chunks:
+                require_free(len(chunk))
+                write_all(descriptor, chunk)
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            temporary.rename(path)
+        finally:
+            os.close(descriptor)
+            temporary.unlink(missing_ok=True)
+    return path
 
 
 def start(request: Request, *, total: int, actor: Actor) -> Job:
@@ -219,6 +249,9 @@ def _undo(run: Run, job: Job) -> dict[str, Any]:
 
 
 def _finish(job: Job) -> None:
+    path = Path(job.params["path"])
+    if path.parent == storage_root() / job.params["user"] / UPLOADS:
+        path.unlink(missing_ok=True)
     jobs.record_end(job, f"job.{KIND}", {**job.params, "count": job.cursor.get("added", 0)})
 
 

@@ -16,7 +16,7 @@ from accounts.admin_base import actor_of
 from accounts.audit import record
 from accounts.models import MemoryUser
 from console import queries
-from console.access import CHANGE, DELETE, EXPORT, VIEW, page, render, require
+from console.access import ADD, CHANGE, DELETE, EXPORT, VIEW, page, render, require
 from console.filters import ORIGINS, TAB_LABELS, JobFilters
 from console.keyset import newest_first
 from console.views.bulk import PURGE, REREAD, undo_permission
@@ -62,6 +62,7 @@ _STOP_PERMISSIONS: Final = {
     "categorize": CHANGE,
     operator_jobs.PURGE: PURGE,
     operator_jobs.REREAD: REREAD,
+    import_from.KIND: ADD,
 }
 
 
