@@ -21,6 +21,7 @@ from operations.models import Job
 from store.models import Memory, Session
 from tests.bombs import MAKERS
 from tests.conftest import Person
+from tests.memories.calls import say
 from tests.operations.test_import_from import EPISODES, NOTES, state
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -55,6 +56,7 @@ def uploads(storage: Path) -> list[Path]:
 
 
 def test_mem0s_export_is_planned_imported_and_undone(admin_client: Client, alice: Person, storage: Path) -> None:
+    say(alice, "chat:c_1", "I have a cat.")
     before = state(alice)
     items = [{"id": "1", "memory": "Prefers tea.", "user_id": "ann"}, {"id": "2", "memory": ""}]
     planned = upload(admin_client, "mem0", json.dumps(items).encode())
@@ -67,7 +69,7 @@ def test_mem0s_export_is_planned_imported_and_undone(admin_client: Client, alice
     job = start(admin_client, planned)
     assert (job.status, job.result) == ("done", {"made": 1, "left": 0})
     assert (job.actor_kind, job.actor) == ("operator", "admin")
-    assert Memory.objects.get().text == "Prefers tea."
+    assert Memory.objects.filter(text="Prefers tea.", session__session_id="import_mem0").count() == 1
     assert uploads(storage) == []
     page = admin_client.get(reverse("console:job", args=[job.pk])).content.decode()
     assert "Undo all" in page
