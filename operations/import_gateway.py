@@ -171,19 +171,17 @@ class _Import:
     def with_file(self, table: str, row: Row) -> tuple[Row, StoredFile | None]:
         """Return a row with its stored file, which an import copies before its transaction."""
         name = {"user_resources": "uri", "memory_attachments": "internal_uri"}.get(table)
-        if name is None or row.values.get("deleted_at") or row.values.get("status") == "deleted":
-            return row, None
-        if table == "memory_attachments" and self._is_of_resource(row):
-            return row, None
-        uri = row.values.get(name)
-        file = self._source.file(uri) if isinstance(uri, str) and "\x00" not in uri else None
-        user = None if self._is_plan or file is None else MemoryUser.objects.filter(user_id=row.values["user_id"])
-        if file is None or user is None or (owner := user.first()) is None:
-            return row, file
+        is_deleted = row.values.get("deleted_at") or row.values.get("status") == "deleted"
         try:
-            place = _resource_path(owner, row) if table == "user_resources" else _attachment_path(owner, row, file)
+            if name is None or is_deleted or (table == "memory_attachments" and self._is_of_resource(row)):
+                return row, None
+            file = self._source.file(row.text(name, _MAX_URI))
+            user = None if self._is_plan else MemoryUser.objects.filter(user_id=row.text("user_id")).first()
+            if file is None or user is None:
+                return row, file
+            place = _resource_path(user, row) if table == "user_resources" else _attachment_path(user, row, file)
         except Left:
-            return row, file
+            return row, None  # `add` names the reason
         if not files.locate(place).exists() and not Resource.objects.filter(pk=_resource_id(row)).exists():
             with file.path.open("rb") as opened:
                 files.put(place, opened)

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import sqlite3
+import tarfile
 from collections.abc import Iterator
 from contextlib import closing
 from io import StringIO
@@ -156,6 +157,33 @@ def test_the_keys_stay_valid_and_are_returned_again(original: OriginalGateway) -
     assert client_of("carl").get("/memories").status_code == 401
 
 
+def test_an_export_has_every_field_again(original: OriginalGateway, everos: StubUpstream, tmp_path: Path) -> None:
+    run(str(original.path), "--apply")
+    call_command("export_memory", str(tmp_path / "out.tar"), "--user", "ann", "--with-keys", stdout=StringIO())
+    tables_of: dict[str, list[dict[str, Any]]] = {}
+    with tarfile.open(tmp_path / "out.tar") as archive:
+        for member in archive:
+            if member.name.endswith(".jsonl"):
+                lines = archive.extractfile(member).read().splitlines()  # type: ignore[union-attr]
+                tables_of[Path(member.name).stem] = [json.loads(line) for line in lines]
+    with closing(sqlite3.connect(original.path)) as database:
+        database.row_factory = sqlite3.Row
+        given = [dict(row) for row in database.execute("SELECT * FROM user_resources ORDER BY resource_id")]
+    shared = ("filename", "mime_type", "title", "description", "session_id", "app_id", "project_id", "created_at")
+    exported = sorted(tables_of["resources"], key=lambda row: str(row["resource_id"]))
+    assert [[row[name] for name in shared] for row in exported] == [[row[name] for name in shared] for row in given]
+    assert [row["sha256"] for row in exported] == [row["sha256"] or "" for row in given]
+    assert {row["name"] for row in tables_of["attachments"]} == {"notes.txt", "pic.png", "cat.png"}
+    decided = [
+        (row["memory_id"], row["session_id"], row["reason"], row["created_at"]) for row in tables_of["tombstones"]
+    ]
+    assert sorted(decided) == [("", "chat:old", "", AT), ("mem_1", f"resource:ann:{UPLOADED}", "outdated", AT)]
+    assert [(row["memory_id"], row["text"], row["created_at"]) for row in tables_of["overrides"]] == [
+        ("mem_2", "The walk begins at noon.", AT)
+    ]
+    assert len(tables_of["keys"]) == 1
+
+
 def test_decisions_apply_to_what_everos_finds(original: OriginalGateway, everos: StubUpstream) -> None:
     run(str(original.path), "--apply")
     for memory_id, text in (("mem_1", "The walk is short."), ("mem_2", "The walk begins at the mill.")):
@@ -224,7 +252,7 @@ def test_an_undo_keeps_what_is_in_use(original: OriginalGateway) -> None:
 
 def test_what_cannot_come_is_named(alice: Person, tmp_path: Path) -> None:
     gateway = OriginalGateway(tmp_path / "original")
-    gateway.insert("users", ("a user", "uk_" + "x" * 43, AT), ("short", "uk_1", AT))
+    gateway.insert("users", ("a user", "uk_" + "x" * 43, AT), ("short", "uk_1", AT), ("n\x00l", "uk_2", AT))
     gateway.insert("users", ("thief", alice.user_key, AT))
     gateway.user("ann")
     gateway.upload("ann", "r_short", NOTES, session_id="resource:ann:r_short")
@@ -238,6 +266,7 @@ def test_what_cannot_come_is_named(alice: Person, tmp_path: Path) -> None:
     assert planned["left"] == {
         "users: a user ID with other characters than A-Z a-z 0-9 _ . @ + -": 1,
         "users: an API key of another user": 1,
+        "users: an invalid user_id": 1,
         "user_resources: its file differs from its SHA-256 digest": 1,
         "user_resources: its file is missing from the storage folder": 1,
         "user_resources: of a user that is not imported": 1,
