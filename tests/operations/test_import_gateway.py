@@ -357,12 +357,12 @@ def test_a_killed_import_loses_nothing_and_doubles_nothing(tmp_path: Path) -> No
     assert server.manage("create_user", "alice").returncode == 0
     original = OriginalGateway(tmp_path / "original")
     original.user("ann")
-    for number in range(400):
+    for number in range(160):
         original.upload("ann", f"r_{number:032x}", f"Note {number}".encode())
     rows = {
-        "memory_tombstones": [(f"t_{number}", "ann", f"m{number}", "chat:c", "", AT) for number in range(400)],
+        "memory_tombstones": [(f"t_{number}", "ann", f"m{number}", "chat:c", "", AT) for number in range(160)],
         "memory_overrides": [
-            (f"o_{number}", "ann", f"n{number}", "chat:c", f"Text {number}", "active", AT, AT) for number in range(400)
+            (f"o_{number}", "ann", f"n{number}", "chat:c", f"Text {number}", "active", AT, AT) for number in range(160)
         ],
     }
     for table, values in rows.items():
@@ -377,7 +377,7 @@ def test_a_killed_import_loses_nothing_and_doubles_nothing(tmp_path: Path) -> No
 
     before, out = counts(), tmp_path / "out"
     arguments = ["import_gateway", str(original.path), "--apply", "--json"]
-    for least in (50, 200, 450):
+    for least in (20, 90, 200):
         process = forked.start(["manage.py", *arguments], server.env, out, out)
         wait_until(lambda least=least: counts()[2] + counts()[4] >= least, seconds=180)  # type: ignore[misc]
         assert process.pid is not None
@@ -386,11 +386,11 @@ def test_a_killed_import_loses_nothing_and_doubles_nothing(tmp_path: Path) -> No
         server.write("UPDATE operations_job SET leased_until = NULL")  # instead of waiting until the lease expires
     done = server.manage(*arguments)
     assert done.returncode == 0, done.stderr
-    new = {"users": 1, "keys": 1, "resources": 400, "tombstones": 400, "overrides": 400}
+    new = {"users": 1, "keys": 1, "resources": 160, "tombstones": 160, "overrides": 160}
     assert json.loads(done.stdout)["new"] == new
-    assert counts() == [2, 2, 400, 400, 400, 400, 800]
+    assert counts() == [2, 2, 160, 160, 160, 160, 320]
     stored = [path for path in (data / "storage").rglob("content*") if path.is_file()]
-    assert sorted(path.read_text() for path in stored) == sorted(f"Note {number}" for number in range(400))
+    assert sorted(path.read_text() for path in stored) == sorted(f"Note {number}" for number in range(160))
     undone = server.manage("import_gateway", "--undo", json.loads(done.stdout)["job"], "--json")
     assert json.loads(undone.stdout)["left"] == 0
     assert counts() == before

@@ -104,7 +104,7 @@ class Talk:
 
 
 def plugin_copy(folder: Path) -> Path:
-    """The plugin's files with a stand-in for OpenClaw's SDK, of which the entry uses one function."""
+    """The plugin's files with a stand-in for OpenClaw's SDK: the entry uses one function of it."""
     made = folder / f"plugin{next(NUMBERS)}"
     made.mkdir()
     for file in PLUGIN.glob("*.js"):
