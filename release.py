@@ -123,10 +123,21 @@ def try_wheel(wheel: Path, environment: Path) -> None:
     """Install the wheel into an environment that has the runtime packages, start it, and find a first memory.
 
     Raises:
-        ReleaseError: the gateway does not start within a minute.
+        ReleaseError: the gateway does not find a memory within a minute.
     """
     python = environment / "bin" / "python"
     run(sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-deps", wheel)
+    if (seconds := first_memory_seconds(environment)) > START_SECONDS:
+        raise ReleaseError(f"The installed wheel found its first memory after {seconds:.0f} s only.")
+
+
+def first_memory_seconds(environment: Path) -> float:
+    """Return the seconds from the start of the installed gateway to its first found memory.
+
+    Raises:
+        ReleaseError: the gateway does not start within a minute, or finds nothing.
+    """
+    began = time.monotonic()
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])
@@ -137,6 +148,7 @@ def try_wheel(wheel: Path, environment: Path) -> None:
         ) as gateway:
             try:
                 _find_first_memory(f"http://127.0.0.1:{port}", gateway)
+                return time.monotonic() - began
             finally:
                 gateway.send_signal(signal.SIGTERM)
 

@@ -31,7 +31,8 @@ MAX_DEAD_KEYS = 100
 USE_INTERVAL = timedelta(minutes=1)
 _PURPOSE = "user keys"
 SHOWN_KEY_CHARS = 7
-_KEY = re.compile(r"uk_[A-Za-z0-9_-]{43}")
+# Those that this gateway issues have 43 characters; imported ones of the original gateway may have others.
+_KEY = re.compile(r"uk_[A-Za-z0-9_-]{22,128}")
 # Every request runs this. SQL takes 0.05 ms (SQLite, busy machine with 2 cores), the ORM 0.9 ms.
 _LIVE_KEY = """
     SELECT u.id, u.user_id, k.id, k.last_used_at IS NULL OR k.last_used_at < %s
@@ -106,6 +107,35 @@ def issue_key(user_pk: UUID, *, label: str = "", expires_at: datetime | None = N
         user = _lock(user_pk)
         _check_key_limit(user)
         return _issue(user, label=label, expires_at=expires_at, actor=actor)
+
+
+def import_key(user: MemoryUser, plaintext: str, *, created_at: datetime, actor: Actor) -> UserKey | None:
+    """Save a key of another gateway, which keeps working; return None if it exists already.
+
+    Call inside a transaction. Raises: `InvalidInput` for another format, `Conflict` for another user's key.
+    """
+    if not _KEY.fullmatch(plaintext):
+        raise InvalidInput.of_field("user_key", _("has another format"))
+    existing = UserKey.objects.filter(digest=digest_of(plaintext)).first()
+    if existing is None:
+        key = _save_key(user, plaintext, label="imported", expires_at=None, actor=actor)
+        UserKey.objects.filter(pk=key.pk).update(created_at=created_at)
+        return key
+    if existing.user_id != user.pk:
+        raise Conflict(_("Another user has this API key."))
+    return None
+
+
+def remove_key(key_id: UUID) -> bool:
+    """Delete an imported key; return False if it is the last live one of its user, and stays."""
+    with transaction.atomic():
+        key = UserKey.objects.select_related("user").filter(pk=key_id).first()
+        if key is None:
+            return True
+        if not _live_keys(_lock(key.user.pk)).exclude(pk=key_id).exists():
+            return False
+        key.delete()
+        return True
 
 
 def rotate_key(user_pk: UUID, key_id: UUID, *, grace: timedelta = DEFAULT_GRACE, actor: Actor) -> Rotation:
@@ -287,6 +317,10 @@ def _issue(user: MemoryUser, *, label: str, expires_at: datetime | None, actor: 
     if excess := list(dead.values_list("pk", flat=True)[MAX_DEAD_KEYS:]):
         UserKey.objects.filter(pk__in=excess).delete()
     plaintext = f"uk_{secrets.token_urlsafe(32)}"
+    return IssuedKey(_save_key(user, plaintext, label=label, expires_at=expires_at, actor=actor), plaintext)
+
+
+def _save_key(user: MemoryUser, plaintext: str, *, label: str, expires_at: datetime | None, actor: Actor) -> UserKey:
     key = UserKey.objects.create(
         user=user,
         label=label,
@@ -296,7 +330,7 @@ def _issue(user: MemoryUser, *, label: str, expires_at: datetime | None, actor: 
         expires_at=expires_at,
     )
     record(actor, "key.issue", subject_type="key", subject_id=str(key.pk), user_id=user.user_id)
-    return IssuedKey(key, plaintext)
+    return key
 
 
 def _plaintext(key: UserKey) -> str:

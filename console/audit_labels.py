@@ -17,6 +17,7 @@ ACTIONS: Final[Mapping[str, Promise]] = {
     "job.categorize": _("Changed categories by a job"),
     "job.delete": _("Deleted memories by a job"),
     "job.import_from": _("Imported memories"),
+    "job.import_gateway": _("Imported the original gateway"),
     "job.move": _("Moved sessions to another engine"),
     "job.purge": _("Purged memories by a job"),
     "job.reread": _("Re-ingested sessions"),

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from uuid import UUID
 
 from django import forms
+from django.conf import settings
 from django.contrib.auth.models import Group, User
 from django.utils.functional import Promise
 from django.utils.translation import gettext
@@ -151,6 +152,31 @@ class UploadForm(OwnerForm):
     description = forms.CharField(
         label=_("Description (optional)"), max_length=4000, required=False, widget=forms.Textarea(attrs={"rows": 3})
     )
+
+
+class ImportForm(OwnerForm):
+    """A file of another store, to import for a user."""
+
+    source = forms.ChoiceField(
+        label=_("Source"),
+        choices=[
+            ("mem0", _("mem0 (JSON)")),
+            ("markdown", _("Markdown (zip)")),
+            ("everos-markdown", _("EverOS Markdown (zip)")),
+        ],
+    )
+    file = forms.FileField(label=_("File"), max_length=255, error_messages={"required": _("Choose a file.")})
+    of_user = forms.CharField(label=_("User in the source (if it has several)"), max_length=256, required=False)
+    category = forms.ChoiceField(
+        label=_("Category of memories without one"), choices=[(one, label(one)) for one in CATEGORIES]
+    )
+
+    def clean_file(self) -> Any:
+        file = self.cleaned_data["file"]
+        most: int = settings.MEMORY_GATEWAY_MAX_UPLOAD_BYTES
+        if file.size > most:
+            raise forms.ValidationError(gettext("The file is too large. Import it with manage.py import_from."))
+        return file
 
 
 class EditForm(PanelForm):

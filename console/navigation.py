@@ -51,7 +51,7 @@ SECTIONS: Final[tuple[tuple[Promise | str, tuple[Item, ...]], ...]] = (
     (
         _("System"),
         (
-            Item("console:jobs", _("Jobs"), "clock", _VIEW, ("console:job",)),
+            Item("console:jobs", _("Jobs"), "clock", _VIEW, ("console:job", "console:import")),
             Item("console:webhooks", _("Webhooks"), "send", "webhooks.view_webhook", ("console:webhook",)),
             Item("console:audit", _("Audit trail"), "audit", "accounts.view_auditevent"),
             Item("console:operators", _("Operators"), "lock", "auth.view_user", ("console:operator",)),

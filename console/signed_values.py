@@ -10,12 +10,13 @@ from django.http import QueryDict
 from core.errors import BadRequest
 from core.messages import Message as _
 from memories.services.decisions import Change
-from operations import bulk, jobs
+from operations import bulk, import_from, jobs, operator_jobs
 from operations.bulk import Target
 
 _SALT: Final = "console.selecting"
 _UNDO_SALT: Final = "console.undo"
 _RECEIPT_SALT: Final = "console.receipt"
+_IMPORT_SALT: Final = "console.import"
 _ROW: Final = re.compile(r"[0-9]{1,18}")
 
 
@@ -58,6 +59,23 @@ def read_receipt(sealed: str) -> dict[str, Any]:
     except signing.BadSignature:
         raise BadRequest(_("The receipt is not valid.")) from None
     return found
+
+
+def sign_import(request: import_from.Request, total: int) -> str:
+    """Return a planned import as text for the form that starts it."""
+    return signing.dumps([request.as_json(), total], salt=_IMPORT_SALT, compress=True)
+
+
+def read_import(sealed: str) -> tuple[import_from.Request, int]:
+    """Return a planned import and its number of memories.
+
+    Raises: `BadRequest` for a text that is not from `sign_import`, `NotFound` for a user who was erased.
+    """
+    try:
+        given, total = signing.loads(sealed, salt=_IMPORT_SALT, max_age=operator_jobs.ARCHIVE_LIFETIME)
+    except signing.BadSignature:
+        raise BadRequest(_("The plan is not valid or is older than a day. Upload the file again.")) from None
+    return import_from.Request.from_json(given), total
 
 
 def target_of(posted: QueryDict) -> Target:

@@ -1,14 +1,16 @@
 """Import memories of other stores: a plan, a job that can be stopped, resumed and run again, and its undo."""
 
 import hashlib
+import os
 import sqlite3
 import uuid
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Self
+from uuid import UUID
 
 from django.db import transaction
 from django.db.models import Q
@@ -21,17 +23,22 @@ from core.ids import check_name
 from core.messages import Message as _
 from memories.models import Override
 from memories.services import manual
+from memories.services.lookup import require_own_session
 from operations import jobs
 from operations.commands import Report, no_report
 from operations.jobs import Handler, Run
 from operations.models import Job
 from operations.sources import READERS, Found, read
+from resources.storage import create_temporary, full_disk_is_no_space, require_free, write_all
+from resources.storage import root as storage_root
 from store import storage
 from store.categories import CATEGORIES
 from store.models import DeliveryState, Memory, Session, owned_by
 from store.types import Owner
 
 KIND: Final = "import_from"
+UPLOADS: Final = "imports"
+"""The folder of uploaded sources in a user's folder."""
 _STEP_ROWS: Final = 500
 _NAMESPACE: Final = uuid.UUID("6d656d6f-7279-4761-8465-776179696d70")
 
@@ -69,19 +76,28 @@ class Request:
 
     @property
     def session_id(self) -> str:
-        """Return the session of the imported memories."""
+        """Return the session of imported memories without one."""
         return f"import_{self.source}"
 
-    def memories(self) -> Iterator[Memory]:
-        """Yield the memories of the source, not saved. Raises: as `sources.read`."""
+    def memories(self) -> Iterator[tuple[str, Memory]]:
+        """Yield the sessions and memories of the source, not saved. Raises: as `sources.read`."""
         for item in read(self.source, self.path, self.of_user):
             if isinstance(item, Found):
-                yield self._memory(item)
+                yield self._session_of(item), self._memory(item)
+
+    def _session_of(self, found: Found) -> str:
+        try:
+            require_own_session(self.owner, found.session_id)
+        except NotFound:
+            return self.session_id
+        return found.session_id
 
     def _memory(self, found: Found) -> Memory:
         agent_id = _name(found.agent_id)
-        speaker = agent_id or self.owner.user_id
+        speaker = self.owner.user_id if found.category == "full_context_user" else agent_id or self.owner.user_id
         payload = {"imported_from": self.source, "source_id": found.source_id, **found.details}
+        if found.agent_id != agent_id:
+            payload["agent_id"] = found.agent_id
         return Memory(
             memory_id=found.memory_id or str(uuid.uuid5(_NAMESPACE, f"{self.source}:{found.source_id}")),
             agent_id=agent_id,
@@ -90,6 +106,8 @@ class Request:
             sender_id=speaker,
             speaker=speaker,
             text=found.text.strip(),
+            importance=found.importance,
+            batch_id=found.batch_id,
             payload=payload,
             created_at_ms=found.created_at_ms,
             origin=Memory.Origin.PANEL,
@@ -103,6 +121,13 @@ class Plan:
     new: int = 0
     duplicates: int = 0
     left: Counter[str] = field(default_factory=Counter)
+
+
+def submit(request: Request, *, total: int, actor: Actor) -> Job:
+    """Start a job that the worker runs. Raises: `NotFound` for an upload that is older than a day, or used."""
+    if not request.path.is_file():
+        raise NotFound(_("The uploaded file has expired. Upload it again."))
+    return jobs.submit(KIND, request.as_json(), actor=actor, total=total)
 
 
 def plan(request: Request, *, report: Report = no_report) -> Plan:
@@ -123,7 +148,7 @@ def plan(request: Request, *, report: Report = no_report) -> Plan:
         seen.execute("CREATE TABLE seen (id BLOB PRIMARY KEY) WITHOUT ROWID")
         memories, done = request.memories(), 0
         while batch := list(islice(memories, _STEP_ROWS)):
-            ids = {memory.memory_id for memory in batch}
+            ids = {memory.memory_id for _session, memory in batch}
             fresh = [(hashlib.sha256(one.encode()).digest()[:16],) for one in ids - storage.known(request.owner, ids)]
             added = seen.executemany("INSERT OR IGNORE INTO seen VALUES (?)", fresh).rowcount
             planned.new += added
@@ -133,6 +158,23 @@ def plan(request: Request, *, report: Report = no_report) -> Plan:
     finally:
         seen.close()
     return planned
+
+
+def keep_upload(user_pk: UUID, chunks: Iterable[bytes], *, is_archive: bool) -> Path:
+    """Store an uploaded source in the user's folder for a day, and return its path. Raises: `NoSpace`."""
+    path = storage_root() / str(user_pk) / UPLOADS / f"{uuid.uuid4()}{'.zip' if is_archive else '.json'}"
+    with full_disk_is_no_space():
+        descriptor, temporary = create_temporary()
+        try:
+            for chunk in chunks:
+                require_free(len(chunk))
+                write_all(descriptor, chunk)
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            temporary.rename(path)
+        finally:
+            os.close(descriptor)
+            temporary.unlink(missing_ok=True)
+    return path
 
 
 def start(request: Request, *, total: int, actor: Actor) -> Job:
@@ -159,14 +201,27 @@ def _run(run: Run) -> dict[str, Any]:
     memories, seen, added = request.memories(), 0, run.cursor.get("added", 0)
     while batch := list(islice(memories, _STEP_ROWS)):
         with transaction.atomic():
-            known = storage.known(request.owner, {memory.memory_id for memory in batch})
-            unique = {memory.memory_id: memory for memory in reversed(batch) if memory.memory_id not in known}
-            new = [*reversed(unique.values())]
-            manual.add_imported(request.owner, new, session_id=request.session_id)
+            known = storage.known(request.owner, {memory.memory_id for _session, memory in batch})
+            unique = {memory.memory_id: (session, memory) for session, memory in reversed(batch)}
+            new = [one for one in reversed(unique.values()) if one[1].memory_id not in known]
+            sessions = _add(request.owner, new)
             seen, added = seen + len(batch), added + len(new)
-            run.step([memory.pk for memory in new], done=seen, total=max(run.job.total, seen), cursor={"added": added})
+            changes = [*(memory.pk for _session, memory in new), *({"session": pk} for pk in sessions)]
+            run.step(changes, done=seen, total=max(run.job.total, seen), cursor={"added": added})
         run.check()
     return {"made": added, "left": seen - added}
+
+
+def _add(owner: Owner, new: Sequence[tuple[str, Memory]]) -> list[int]:
+    """Save memories in their sessions; return the row ids of sessions that this created."""
+    by_session: dict[str, list[Memory]] = {}
+    for session_id, memory in new:
+        by_session.setdefault(session_id, []).append(memory)
+    sessions = Session.objects.filter(owned_by(owner), session_id__in=by_session)
+    existing = set(sessions.values_list("pk", flat=True))
+    for session_id, memories in by_session.items():
+        manual.add_imported(owner, memories, session_id=session_id)
+    return sorted(set(sessions.values_list("pk", flat=True)) - existing)
 
 
 def _undo(run: Run, job: Job) -> dict[str, Any]:
@@ -175,24 +230,28 @@ def _undo(run: Run, job: Job) -> dict[str, Any]:
     undone, left = run.cursor.get("undone", 0), run.cursor.get("left", 0)
     while step := job.steps.filter(number__lt=run.cursor.get("before", 2**31)).order_by("-number").first():
         with transaction.atomic():
-            edited = Override.objects.filter(row__in=step.changes, undone_at__isnull=True)
-            rows = Memory.objects.filter(owned_by(request.owner), pk__in=step.changes)
+            added = [one for one in step.changes if not isinstance(one, dict)]
+            sessions = [one["session"] for one in step.changes if isinstance(one, dict)]
+            edited = Override.objects.filter(row__in=added, undone_at__isnull=True)
+            rows = Memory.objects.filter(owned_by(request.owner), pk__in=added)
             kept = Q(delivery_state=DeliveryState.PURGED) | Q(pk__in=edited.values("row"))
             removed = list(rows.exclude(kept))
             storage.remove(request.owner, removed)
             if removed:
                 ids = [memory.memory_id for memory in removed]
                 publish("memory.deleted", request.owner.user_pk, **request.owner.scope, memory_ids=ids)
-            undone, left = undone + len(removed), left + len(step.changes) - len(removed)
+            Session.objects.filter(owned_by(request.owner), pk__in=sessions, memories__isnull=True).delete()
+            undone, left = undone + len(removed), left + len(added) - len(removed)
             cursor = {"before": step.number, "undone": undone, "left": left}
             run.report(undone + left, job.total, cursor=cursor)
         run.check()
-    own = Session.objects.filter(owned_by(request.owner), session_id=request.session_id)
-    own.filter(memories__isnull=True).delete()
     return {"undone": undone, "left": left}
 
 
 def _finish(job: Job) -> None:
+    path = Path(job.params["path"])
+    if path.parent == storage_root() / job.params["user"] / UPLOADS:
+        path.unlink(missing_ok=True)
     jobs.record_end(job, f"job.{KIND}", {**job.params, "count": job.cursor.get("added", 0)})
 
 

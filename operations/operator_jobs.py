@@ -12,7 +12,7 @@ from core.errors import NotFound
 from core.leases import renewed
 from core.messages import Message as _
 from memories.models import Tombstone
-from operations import jobs, purge, reingest
+from operations import import_from, jobs, purge, reingest
 from operations.bulk import Target, next_keys, selected
 from operations.export import export as write_archive
 from operations.jobs import Handler, Run
@@ -31,7 +31,9 @@ ARCHIVE_LIFETIME: Final = timedelta(days=1)
 _FOLDER: Final = "exports"
 _UUID: Final = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 # Includes the partial archives of killed exports.
-_ARCHIVE: Final = re.compile(rf"{_UUID}/{_FOLDER}/\.?{_UUID}\.tar(?:\.mg-part)?")
+_ARCHIVE: Final = re.compile(
+    rf"{_UUID}/(?:{_FOLDER}/\.?{_UUID}\.tar(?:\.mg-part)?|{import_from.UPLOADS}/{_UUID}\.(?:json|zip))"
+)
 
 
 def purge_memories(target: Target, *, actor: Actor) -> Job:
@@ -74,9 +76,9 @@ def archive_of(job: Job) -> Path:
 
 
 def remove_old_archives(now: datetime) -> int:
-    """Remove exports older than a day; return their number."""
+    """Remove exports and uploaded imports older than a day; return their number."""
     before = (now - ARCHIVE_LIFETIME).timestamp()
-    found = storage.root().glob(f"*/{_FOLDER}/*")
+    found = (path for folder in (_FOLDER, import_from.UPLOADS) for path in storage.root().glob(f"*/{folder}/*"))
     ours = [path for path in found if _ARCHIVE.fullmatch(path.relative_to(storage.root()).as_posix())]
     old = [path for path in ours if path.lstat().st_mtime < before]
     for path in old:

@@ -1,27 +1,37 @@
-"""Readers of other memory stores: the export of mem0, folders of Markdown, and the files of EverOS.
+"""Readers of other memory stores: mem0's export, folders of Markdown, EverOS's files, LanceDB of the original plugin.
 
 A reader yields the memories of a source one by one and in a fixed order, so that a source of any size needs little
-memory. It follows no symbolic link and opens regular files only.
+memory. It follows no symbolic link and opens regular files only. Zip archives are read, never unpacked to disk.
 """
 
 import hashlib
+import io
 import json
 import os
 import re
 import stat
+import struct
+import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, Final
 
 from core.errors import InvalidInput, NotFound
+from core.messages import Message as _
 from core.times import to_ms
 from memories.services.manual import MAX_TEXT_CHARS
 
 _CHUNK_CHARS: Final = 2**20
 _MAX_ITEM_CHARS: Final = 2**22
 _MAX_FILE_BYTES: Final = 16 * 2**20
+_MAX_MEMBERS: Final = 100_000
+_MAX_UNPACKED_BYTES: Final = 2 * 2**30
+_MAX_RATIO: Final = 200
+_MIN_RATIO_BYTES: Final = 2**20
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _HEADING = re.compile(r"#{1,6}\s")
 _FENCE = re.compile(r"\s{0,3}(```|~~~)")
 _FRONT_MATTER = re.compile(r"\A---\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
@@ -35,7 +45,7 @@ _USER_FILE = re.compile(r"(?:.*/)?users/([^/]+)/(.+)")
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A memory of a source. `source_id` names it there; `memory_id` is set if the gateway itself exported it."""
+    """A memory of a source. `source_id` names it there; `memory_id` is set if the memory keeps its id."""
 
     source_id: str
     text: str
@@ -43,6 +53,9 @@ class Found:
     category: str = ""
     agent_id: str = ""
     memory_id: str = ""
+    session_id: str = ""
+    batch_id: str = ""
+    importance: float | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -255,10 +268,83 @@ def _episode(source_id: str, body: str, date_ms: int) -> Found | Left:
     return _checked(Found(source_id, text, _time(fields.get("timestamp", ""), date_ms), details=details))
 
 
+# The table of the original plugin, else that of OpenClaw's own, which has fewer columns and other categories.
+_LANCE_TABLES: Final = ("openclaw_memories_alibaba_local", "memories")
+_LANCE_COLUMNS: Final = (
+    "id", "agentId", "userId", "sessionId", "text", "importance", "category", "createdAt", "isDeleted", "batchId",
+    "seqInBatch", "chunkIndex",
+)  # fmt: skip
+_LANCE_CATEGORIES: Final = {
+    "full_context_memory": "full_context_others",
+    "fact": "user_memory_fact",
+    "preference": "user_memory_preference",
+    "decision": "user_memory_decision",
+}
+_LANCE_ROWS: Final = 500
+
+
+def _openclaw(path: Path) -> Iterator[tuple[str, Found | Left]]:
+    if path.is_symlink() or not path.is_dir():
+        raise NotFound(f"{path} is not a folder.")
+    previous: list[Any] = []
+    for row in _lance_rows(path):
+        same = [row.get(name) for name in ("agentId", "sessionId", "category", "text", "createdAt")]
+        user = str(row.get("userId") or "")
+        if row.get("isDeleted"):
+            yield user, Left("deleted")
+        elif row.get("chunkIndex") and same == previous:
+            yield user, Left("another vector of the same memory")
+        else:
+            for item in _lance_items(row):
+                yield user, item
+        previous = same
+
+
+def _lance_rows(path: Path) -> Iterator[dict[str, Any]]:
+    try:
+        import lancedb  # noqa: PLC0415  of the extra `lancedb`
+    except ImportError:
+        raise InvalidInput("LanceDB is not installed. Run: pip install 'memory-gateway[lancedb]'") from None
+    try:
+        database = lancedb.connect(path)
+        names = database.list_tables().tables
+        table = database.open_table(next((name for name in _LANCE_TABLES if name in names), _LANCE_TABLES[0]))
+        columns = [name for name in _LANCE_COLUMNS if name in table.schema.names]
+        for batch in table.search().select(columns).to_batches(_LANCE_ROWS):
+            yield from batch.to_pylist()
+    except (OSError, ValueError, RuntimeError) as error:
+        raise InvalidInput(f"{path} cannot be read as the LanceDB of an OpenClaw plugin: {error}") from error
+
+
+def _lance_items(row: Mapping[str, Any]) -> Iterator[Found | Left]:
+    """Yield the memory of a row; a long text becomes several."""
+    text, row_id = str(row.get("text") or ""), str(row.get("id") or "")
+    category = str(row.get("category") or "")
+    importance = row.get("importance")
+    found = Found(
+        source_id=row_id,
+        text=text,
+        created_at_ms=int(row.get("createdAt") or 0),
+        category=_LANCE_CATEGORIES.get(category, category),
+        agent_id=str(row.get("agentId") or ""),
+        memory_id=row_id if _UUID.fullmatch(row_id) else "",
+        session_id=str(row.get("sessionId") or ""),
+        batch_id=str(row.get("batchId") or "")[:64],
+        importance=min(max(float(importance), 0.0), 1.0) if importance is not None else None,
+        details={name: row[name] for name in ("category", "seqInBatch", "chunkIndex") if row.get(name)},
+    )
+    if not text.strip():
+        yield Left("without text")
+    for number, piece in enumerate(_cut(text.strip())):
+        part = replace(found, source_id=f"{row_id}#{number}", memory_id="") if number else found
+        yield _checked(replace(part, text=piece))
+
+
 READERS: Final[Mapping[str, Callable[[Path], Iterator[tuple[str, Found | Left]]]]] = {
     "mem0": _mem0,
     "markdown": _markdown,
     "everos-markdown": _everos,
+    "openclaw": _openclaw,
 }
 """The readers by the names of their sources. Each yields items with the user they belong to, "" if unknown."""
 
@@ -280,7 +366,13 @@ def _time(text: str, otherwise: int) -> int:
 
 
 def _markdown_files(path: Path, *, is_hidden_read: bool = False) -> Iterator[tuple[str, str | None, int]]:
-    """Yield name, text and time of each Markdown file below a folder; no text for other files and symbolic links."""
+    """Yield name, text and time of each Markdown file of a folder or zip archive.
+
+    No text for other files and symbolic links; of an archive with such names as `../a` nothing.
+    """
+    if path.suffix == ".zip":
+        yield from _zipped_files(path, is_hidden_read=is_hidden_read)
+        return
     if path.is_symlink() or not path.is_dir():
         raise NotFound(f"{path} is not a folder.")
     for folder, folders, names in os.walk(path):
@@ -291,15 +383,70 @@ def _markdown_files(path: Path, *, is_hidden_read: bool = False) -> Iterator[tup
             relative = file.relative_to(path).as_posix()
             try:
                 with _open(file) as opened:
-                    is_read = (
-                        name.endswith((".md", ".markdown")) and os.fstat(opened.fileno()).st_size <= _MAX_FILE_BYTES
-                    )
+                    is_read = _is_markdown(name) and os.fstat(opened.fileno()).st_size <= _MAX_FILE_BYTES
                     yield relative, opened.read() if is_read else None, _modified_ms(opened)
             except (InvalidInput, NotFound, UnicodeDecodeError):
                 yield relative, None, 0
 
 
+def _is_markdown(name: str) -> bool:
+    return name.endswith((".md", ".markdown"))
+
+
+def _zipped_files(path: Path, *, is_hidden_read: bool) -> Iterator[tuple[str, str | None, int]]:
+    with _open_binary(path) as file:
+        try:
+            with zipfile.ZipFile(file) as archive:
+                members = _checked_members(archive, os.fstat(file.fileno()).st_size)
+                for member in sorted(members, key=lambda member: member.filename):
+                    hidden = any(part.startswith(".") for part in member.filename.split("/")[:-1])
+                    if not member.is_dir() and (is_hidden_read or not hidden):
+                        is_read = _is_markdown(member.filename) and member.file_size <= _MAX_FILE_BYTES
+                        yield member.filename, _member_text(archive, member) if is_read else None, _member_ms(member)
+        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, struct.error, RuntimeError) as error:
+            raise InvalidInput(_("The zip archive is damaged, encrypted, or of an unknown kind.")) from error
+
+
+def _checked_members(archive: zipfile.ZipFile, size: int) -> list[zipfile.ZipInfo]:
+    """Return the members of an archive. Raises: `InvalidInput` for one that is made to harm."""
+    members = archive.infolist()
+    if len(members) > _MAX_MEMBERS or sum(member.file_size for member in members) > _MAX_UNPACKED_BYTES:
+        raise InvalidInput(_("The zip archive has more than 100,000 files, or more than 2 GiB of them."))
+    if sum(member.compress_size for member in members) > size:
+        raise InvalidInput(_("The files of the zip archive overlap."))
+    for member in members:
+        name, kind = member.orig_filename, stat.S_IFMT(member.external_attr >> 16)
+        parts = name.replace("\\", "/").split("/")
+        if ".." in parts or not parts[0] or ":" in parts[0] or "\x00" in name:
+            raise InvalidInput(_("The zip archive has a file outside its folder: %(name)s", name=name[:100]))
+        if kind not in {0, stat.S_IFREG, stat.S_IFDIR}:
+            raise InvalidInput(_("The zip archive has a link or device: %(name)s", name=name[:100]))
+        if member.file_size > max(_MIN_RATIO_BYTES, _MAX_RATIO * member.compress_size):
+            raise InvalidInput(_("A file of the zip archive is compressed too much: %(name)s", name=name[:100]))
+    return members
+
+
+def _member_text(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> str | None:
+    with archive.open(member) as opened:
+        try:
+            return opened.read(_MAX_FILE_BYTES).decode("utf-8-sig")
+        except UnicodeDecodeError:
+            return None
+
+
+def _member_ms(member: zipfile.ZipInfo) -> int:
+    try:
+        return to_ms(datetime(*member.date_time, tzinfo=UTC))
+    except ValueError:
+        return 0
+
+
 def _open(path: Path) -> IO[str]:
+    """Open a regular file of text. Raises: as `_open_binary`."""
+    return io.TextIOWrapper(_open_binary(path), encoding="utf-8-sig")
+
+
+def _open_binary(path: Path) -> IO[bytes]:
     """Open a regular file. Raises: `NotFound`, `InvalidInput` for symbolic links, devices and others."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -310,7 +457,7 @@ def _open(path: Path) -> IO[str]:
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise InvalidInput(f"{path} is not a regular file.")
-    return os.fdopen(descriptor, encoding="utf-8-sig")
+    return os.fdopen(descriptor, "rb")
 
 
 def _modified_ms(file: IO[str]) -> int:

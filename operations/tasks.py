@@ -13,7 +13,7 @@ from core import database_errors
 from core.tasks import Round, periodic
 from engines.registry import get_engine
 from memories.services import search_log
-from operations import bulk, engine_deletion, erase, import_from, jobs, operator_jobs, orphans, purge
+from operations import bulk, engine_deletion, erase, import_from, import_gateway, jobs, operator_jobs, orphans, purge
 from operations.delivery_retry import DeliveryRetry
 from resources.services import storage_binding
 from resources.tasks import MAINTENANCE
@@ -24,7 +24,7 @@ from webhooks.services import delivery as webhook_delivery
 CLEAN_UP_EVERY: Final = timedelta(minutes=10)
 PURGES_PER_RUN: Final = 50
 INDEXED_BATCHES: Final = 4
-HANDLERS: Final = (bulk, import_from, operator_jobs)
+HANDLERS: Final = (bulk, import_from, import_gateway, operator_jobs)
 """The modules that add their kinds of jobs to `jobs.KINDS` when they are imported."""
 
 

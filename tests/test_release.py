@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
+import shutil
 import subprocess
 import tarfile
 import tomllib
+import venv
 from importlib import metadata
 from pathlib import Path
 
@@ -158,3 +161,42 @@ def test_the_page_names_every_package_with_its_license() -> None:
     rows = re.findall(r"^\| `([^`]+)` \| (.+) \|$", text, re.MULTILINE)
     listed = [(package, name) for name, packages in rows for package in packages.split(", ")]
     assert sorted(listed) == sorted((package, declared_license(package)) for package in release.locked_packages(LOCK))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("folder", release.NPM_PACKAGES)
+def test_npm_packs_what_a_package_needs(folder: str) -> None:
+    npm = shutil.which("npm")
+    if npm is None:
+        pytest.skip("needs npm")
+    command = [npm, "pack", "--dry-run", "--json", "--ignore-scripts"]
+    done = subprocess.run(command, cwd=release.PROJECT / folder, capture_output=True, text=True, check=True)
+    [packed] = json.loads(done.stdout)
+    names = {one["path"] for one in packed["files"]}
+    manifest = json.loads((release.PROJECT / folder / "package.json").read_text(encoding="utf-8"))
+    entry = {"clients/typescript": "src/index.js", "clients/openclaw": "index.js"}[folder]
+    assert {"package.json", "README.md", "LICENSE", entry} <= names
+    assert not [name for name in names if name.startswith(("tests/", "node_modules/"))]
+    assert packed["name"] == manifest["name"]
+    modules = {path.name for path in (release.PROJECT / folder / entry).parent.glob("*.js")}
+    assert modules <= {Path(name).name for name in names}
+
+
+@pytest.mark.torture
+def test_the_wheels_work_in_an_empty_environment(tmp_path: Path) -> None:
+    """`pip install *.whl` without the lock: top-level names, start, and the first memory found within a minute."""
+    for package, project in (
+        (release.PACKAGE, release.PROJECT),
+        (release.CLIENT, release.PROJECT / "clients" / "python"),
+    ):
+        release.build_wheel(project, tmp_path, package)
+    environment = tmp_path / "environment"
+    venv.create(environment, with_pip=True)
+    wheels = sorted(tmp_path.glob("*.whl"))
+    assert len(wheels) == 2
+    python = environment / "bin" / "python"
+    subprocess.run([python, "-m", "pip", "install", "--quiet", *wheels], check=True)
+    own = [metadata.Distribution.at(path) for path in (environment / "lib").rglob("memory_gateway*.dist-info")]
+    tops = {Path(str(file)).parts[0] for one in own for file in one.files or () if ".." not in str(file)}
+    assert {name for name in tops if not name.endswith(".dist-info")} == {release.PACKAGE, release.CLIENT}
+    assert release.first_memory_seconds(environment) < 60

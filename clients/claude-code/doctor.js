@@ -1,6 +1,6 @@
 /** `node doctor.js`: find what keeps the plugin from working. */
 
-import { Gateway, Refused, Unavailable } from "./gateway.js";
+import { loaded } from "./links.js";
 import { readSettings } from "./settings.js";
 
 const CHECK_MS = 5_000;
@@ -12,6 +12,7 @@ const CHECK_MS = 5_000;
  * @returns {Promise<string[]>}
  */
 async function diagnose(env) {
+  const { Gateway, Refused, Unavailable } = await loaded(() => import("./gateway.js"));
   const { settings, problems } = readSettings(env);
   if (problems.length) return problems;
   const { url, user } = settings;
@@ -30,6 +31,6 @@ async function diagnose(env) {
   }
 }
 
-const problems = await diagnose(process.env);
+const problems = await diagnose(process.env).catch((error) => [error.message]);
 console.log(problems.join("\n") || "Memory Gateway works.");
 process.exitCode = problems.length ? 1 : 0;

@@ -16,13 +16,13 @@ from accounts.admin_base import actor_of
 from accounts.audit import record
 from accounts.models import MemoryUser
 from console import queries
-from console.access import CHANGE, DELETE, EXPORT, VIEW, page, render, require
+from console.access import ADD, CHANGE, DELETE, EXPORT, VIEW, page, render, require
 from console.filters import ORIGINS, TAB_LABELS, JobFilters
 from console.keyset import newest_first
 from console.views.bulk import PURGE, REREAD, undo_permission
 from core.rest import Forbidden
 from core.times import from_ms
-from operations import import_from, jobs, operator_jobs, reingest
+from operations import import_from, import_gateway, jobs, operator_jobs, reingest
 from operations.models import Job
 from store import categories
 
@@ -34,6 +34,7 @@ KINDS: Final = {
     operator_jobs.EXPORT: gettext_lazy("Export user"),
     operator_jobs.REREAD: gettext_lazy("Re-ingest sessions"),
     import_from.KIND: gettext_lazy("Import memories"),
+    import_gateway.KIND: gettext_lazy("Import the original gateway"),
     reingest.KIND: gettext_lazy("Move sessions to another engine"),
     jobs.UNDO: gettext_lazy("Undo"),
 }
@@ -61,6 +62,7 @@ _STOP_PERMISSIONS: Final = {
     "categorize": CHANGE,
     operator_jobs.PURGE: PURGE,
     operator_jobs.REREAD: REREAD,
+    import_from.KIND: ADD,
 }
 
 

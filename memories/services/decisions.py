@@ -33,7 +33,7 @@ from memories.services import lookup
 from memories.services.lookup import MemoryRef, require_own_session
 from resources.queries import sessions_in_trash
 from store import browse
-from store.models import Memory, Session, owned_by
+from store.models import DeliveryState, Memory, Session, owned_by
 from store.table import visible
 from store.types import Owner, StoredMemory, Wording
 
@@ -289,6 +289,60 @@ def reinstate(user: MemoryUser, tombstones: Sequence[Tombstone]) -> None:
                 tombstone.row = Memory.objects.filter(owned_by(owner), memory_id=tombstone.memory_id).first()
             tombstone.save_base(raw=True, force_insert=True)  # raw: keep its time
             _hide(owner, kind, ids, tombstone.created_at, get_engine())
+
+
+def remove_tombstone(tombstone: Tombstone) -> None:
+    """Delete a tombstone that an import created, and show its memory or session again."""
+    owner = Owner(tombstone.user_id, tombstone.user.user_id, tombstone.app_id, tombstone.project_id)
+    with transaction.atomic():
+        lookup.lock_user(owner.user_pk)
+        if tombstone.undone_at is None:
+            kind: _Kind = "memory" if tombstone.memory_id else "session"
+            _hide(owner, kind, [tombstone.memory_id or tombstone.session_id], None, get_engine())
+        tombstone.delete()
+
+
+def import_override(override: Override, *, text: str, created_at: datetime) -> bool:
+    """Save an unsaved override of another gateway; return False if the memory has one, or was purged.
+
+    `text` is the new text. Without the memory, which EverOS may hold, the original text is unknown and equals it.
+    """
+    owner = Owner(override.user_id, override.user.user_id, override.app_id, override.project_id)
+    with transaction.atomic():
+        lookup.lock_user(owner.user_pk)
+        memory = Memory.objects.filter(owned_by(owner), memory_id=override.memory_id).first()
+        taken = Override.objects.filter(owned_by(owner), memory_id=override.memory_id, undone_at__isnull=True)
+        if taken.exists() or (memory and memory.delivery_state == DeliveryState.PURGED):
+            return False
+        before = Wording(memory.text, memory.category, memory.importance) if memory else Wording(text, "", None)
+        override.row, override.original_text, override.text = memory, before.text, text
+        override.created_at = override.updated_at = created_at
+        override.save_base(raw=True, force_insert=True)  # raw: keep its time
+        after = before._replace(text=text)
+        by = {"actor_kind": override.actor_kind, "actor": override.actor}
+        OverrideRevision.objects.bulk_create(
+            [
+                OverrideRevision(override=override, number=0, **before._asdict()),
+                OverrideRevision(override=override, number=1, **after._asdict(), **by),
+            ]
+        )
+        if memory:
+            get_engine().replace(owner, {memory.memory_id: after})
+        return True
+
+
+def remove_override(override: Override) -> bool:
+    """Delete an override that an import created, with its effect; return False if a user edited it since."""
+    owner = Owner(override.user_id, override.user.user_id, override.app_id, override.project_id)
+    with transaction.atomic():
+        lookup.lock_user(owner.user_pk)
+        revisions = list(override.revisions.order_by("number"))
+        if override.undone_at is not None or len(revisions) > 2:
+            return False
+        if override.row_id is not None:
+            get_engine().replace(owner, {override.memory_id: _wording(revisions[0])})
+        override.delete()
+        return True
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from accounts.api import limits
 from core.rate_limit import network_of
 from memory_gateway.server.request_body import Scope
 
-_KEY = rb"(uk_[A-Za-z0-9_-]{43})"
+_KEY = rb"(uk_[A-Za-z0-9_-]{22,128})"
 _IN_HEADER = re.compile(rb"bearer\s+" + _KEY, re.IGNORECASE)
 _IN_JSON = re.compile(rb'"user_key"\s*:\s*"' + _KEY)
 _IN_MULTIPART = re.compile(rb'name="user_key"\r\n\r\n' + _KEY)

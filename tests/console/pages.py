@@ -66,6 +66,7 @@ def pages(panel: Panel) -> dict[str, str]:
         "trash-resources": "trash/?kind=resources",
         "trash-auto-hidden": "trash/?kind=aside",
         "trash-none": "trash/?user=lin.wei&kind=sessions",
+        "import": "import/?user=lin.wei",
         "jobs": "jobs/",
         "job": f"jobs/{rows['job']}/",
         "job-running": f"jobs/{rows['running']}/",

@@ -37,6 +37,8 @@ PAGES = {
     "resource-retry": ("post", "resources.change_resource"),
     "resource-delete": ("get", "resources.delete_resource"),
     "resource-trash": ("post", "resources.delete_resource"),
+    "import": ("get", "store.add_memory"),
+    "import-run": ("post", "store.add_memory"),
     "jobs": ("get", "store.view_memory"),
     "job": ("get", "store.view_memory"),
     "job-stop": ("post", "store.view_memory"),
@@ -89,7 +91,7 @@ def address(name: str) -> str:
         "audit-export",
         "health",
     }
-    if name in plain or name.startswith(("resource", "trash")):
+    if name in plain or name.startswith(("import", "resource", "trash")):
         return reverse(f"console:{name}")
     return reverse(f"console:{name}", args=[NO_ID])
 

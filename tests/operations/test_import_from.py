@@ -12,6 +12,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import lancedb
 import pytest
 from django.core.management import CommandError, call_command
 
@@ -383,3 +384,94 @@ def test_items_are_read_across_pieces(tmp_path: Path) -> None:
     large_export(file, 3000, 3000)
     items = list(read("mem0", file, None))
     assert [item.source_id for item in items if isinstance(item, Found)] == [str(number) for number in range(3000)]
+
+
+def lance_row(number: int, **values: object) -> dict[str, Any]:
+    """A row as the original OpenClaw plugin stores it."""
+    return {
+        "id": f"861dcc43-66be-4a55-8157-{number:012d}", "agentId": "main", "userId": "", "sessionId": "session:s1",
+        "text": f"Fact {number}", "vector": [0.0] * 4, "importance": 0.7, "category": "user_memory_fact",
+        "createdAt": 1774378304727.0 + number, "isDeleted": 0.0, "batchId": "", "seqInBatch": 0.0,
+        "contentHash": "", "chunkIndex": 0.0, **values,
+    }  # fmt: skip
+
+
+def lance_folder(path: Path, *rows: dict[str, Any], table: str = "openclaw_memories_alibaba_local") -> str:
+    lancedb.connect(path).create_table(table, list(rows))
+    return str(path)
+
+
+def test_the_lancedb_of_the_original_plugin(alice: Person, tmp_path: Path) -> None:
+    long = "A long tool result. " * 700
+    folder = lance_folder(
+        tmp_path / "lancedb",
+        lance_row(1),
+        lance_row(2, text="Prefers tea.", category="user_memory_preference", agentId="coder", importance=0.5),
+        lance_row(3, text="Hello", category="full_context_user", batchId="b1", sessionId="agent:main:main"),
+        lance_row(
+            4, text=long, category="full_context_tool_result", batchId="b1", seqInBatch=1, sessionId="agent:main:main"
+        ),
+        lance_row(5, text="Old", category="full_context_memory", sessionId=""),
+        lance_row(6, text="Twice embedded"),
+        lance_row(7, text="Twice embedded", chunkIndex=1, createdAt=1774378304733.0),
+        lance_row(8, text="Another", chunkIndex=1),
+        lance_row(9, isDeleted=1),
+        lance_row(10, text=" "),
+        lance_row(11, text="Of a bot", agentId="a bot"),
+    )
+    say(alice, "chat:c_1", "I have a cat.")
+    before = state(alice)
+    planned = run("migrate_openclaw", folder, "--user", "alice")
+    left = {"deleted": 1, "another vector of the same memory": 1, "without text": 1}
+    assert planned == {"new": 9, "duplicates": 0, "left": left}
+    assert state(alice) == before
+    done = run("migrate_openclaw", folder, "--user", "alice", "--apply")
+    assert (done["made"], done["left"]) == (9, left)
+    rows = {memory.text: memory for memory in Memory.objects.select_related("session").order_by("pk")}
+    fact, tea, hello = rows["Fact 1"], rows["Prefers tea."], rows["Hello"]
+    assert (fact.memory_id, fact.created_at_ms) == ("861dcc43-66be-4a55-8157-000000000001", 1774378304728)
+    assert (fact.importance, fact.session and fact.session.session_id) == (0.7, "session:s1")
+    assert (tea.category, tea.agent_id, tea.importance) == ("user_memory_preference", "coder", 0.5)
+    assert (hello.batch_id, hello.sender_id, hello.agent_id) == ("b1", "alice", "main")
+    assert hello.session is not None
+    assert hello.session.session_id == "agent:main:main"
+    results = [text for text, memory in rows.items() if memory.category == "full_context_tool_result"]
+    assert " ".join(results).split() == long.split()
+    assert rows[results[0]].payload["seqInBatch"] == 1
+    assert (rows["Old"].category, rows["Old"].payload["category"]) == ("full_context_others", "full_context_memory")
+    assert rows["Old"].session.session_id == "import_openclaw"  # type: ignore[union-attr]
+    assert (rows["Of a bot"].agent_id, rows["Of a bot"].payload["agent_id"]) == ("", "a bot")
+    assert "Another" in rows
+    assert run("migrate_openclaw", folder, "--user", "alice", "--apply")["made"] == 0
+    assert run("migrate_openclaw", "--undo", done["job"]) == {"undone": 9, "left": 0}
+    assert state(alice) == before
+
+
+def test_a_large_lancedb_is_read_in_order(tmp_path: Path) -> None:
+    folder = lance_folder(tmp_path / "lancedb", *(lance_row(number) for number in range(2500)))
+    items = list(read("openclaw", Path(folder), None))
+    assert [item.text for item in items if isinstance(item, Found)] == [f"Fact {number}" for number in range(2500)]
+
+
+def test_the_lancedb_of_openclaws_own_plugin(alice: Person, tmp_path: Path) -> None:
+    row = {
+        "id": "m", "text": "Prefers tea.", "vector": [0.0], "importance": 0.7, "category": "preference",
+        "createdAt": 1774378304727,
+    }  # fmt: skip
+    folder = lance_folder(tmp_path / "lancedb", row, table="memories")
+    run("migrate_openclaw", folder, "--user", "alice", "--apply")
+    tea = Memory.objects.get()
+    assert (tea.category, tea.importance, tea.payload["source_id"]) == ("user_memory_preference", 0.7, "m")
+
+
+def test_a_damaged_lancedb_is_refused(alice: Person, tmp_path: Path) -> None:
+    folder = Path(lance_folder(tmp_path / "lancedb", lance_row(1)))
+    (tmp_path / "empty").mkdir()
+    for file in folder.rglob("*.lance"):
+        if file.is_file():
+            file.write_bytes(b"junk")
+    for path in (folder, tmp_path / "empty", tmp_path / "absent"):
+        with pytest.raises(CommandError) as refused:
+            run("migrate_openclaw", str(path), "--user", "alice", "--apply")
+        assert refused.value.returncode == 2
+    assert not Memory.objects.exists()

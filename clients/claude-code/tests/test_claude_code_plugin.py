@@ -321,6 +321,22 @@ def test_the_doctor_finds_nothing_wrong(ann: Person) -> None:
     assert (done.returncode, done.stdout) == (0, "Memory Gateway works.\n")
 
 
+@pytest.mark.parametrize("content", ["../openclaw/gateway.js", None])
+def test_a_checkout_without_symbolic_links_is_named(ann: Person, tmp_path: Path, content: str | None) -> None:
+    """Git writes the target of a link as text where it makes no links; `npm pack` leaves links out."""
+    folder = tmp_path / "plugin"
+    shutil.copytree(PLUGIN, folder, ignore=shutil.ignore_patterns("tests"))
+    for name in ("gateway.js", "transcript.js"):
+        (folder / name).unlink()
+        if content:
+            (folder / name).write_text(content)
+    done = run_node(str(folder / "doctor.js"), ann.env)
+    assert (done.returncode, done.stdout.startswith("missing links: ")) == (1, True), done.stdout + done.stderr
+    done = run_node(str(folder / "hook.js"), ann.env, stdin="{}")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr.startswith("memory-gateway: missing links: ")
+
+
 def test_the_types_are_strict() -> None:
     packages = installed(PROJECT / "clients" / "typescript") / "node_modules"
     command = [str(packages / ".bin" / "tsc"), "--typeRoots", str(packages / "@types")]

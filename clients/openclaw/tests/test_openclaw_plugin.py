@@ -256,7 +256,8 @@ def test_nothing_recalled_is_captured_again(rig: Rig, turns: int) -> None:
             ann.say("/new")
         recalled += "<relevant-memories>" in ann.prompt(f"QUOTE what you know of my canary, {number}.")
     assert recalled == turns
-    rows = rig.server.rows("SELECT text FROM store_memory WHERE text LIKE '%canary%'")
+    mine = f"JOIN accounts_memoryuser u ON u.id = m.user_id AND u.user_id = 'u_{ann.sender}'"
+    rows = rig.server.rows(f"SELECT m.text FROM store_memory m {mine} WHERE m.text LIKE '%canary%'")
     assert len([text for (text,) in rows if text.startswith("You wrote")]) == turns
     assert [text for (text,) in rows if "sings" in text or "[id:" in text] == ["My canary sings at noon."]
 

@@ -1,4 +1,3 @@
-import time
 from pathlib import Path
 from typing import Any, Final
 
@@ -6,20 +5,19 @@ from django.core.management.base import CommandParser
 
 from accounts.audit import Actor
 from accounts.services import find_user
-from core.errors import Conflict, InvalidInput
+from core.errors import InvalidInput
 from core.ids import check_name
 from operations import import_from, jobs
-from operations.commands import Answer, OperationsCommand, Stopped
+from operations.commands import Answer
 from operations.import_from import Request
-from operations.models import Job
+from operations.job_commands import JobCommand
 from operations.sources import READERS
 from store.types import Owner
 
 ACTOR: Final = Actor.command("import_from")
-_WAIT_SECONDS: Final = 0.5
 
 
-class Command(OperationsCommand):
+class Command(JobCommand):
     help = (
         "Import memories of another store for one user. Without --apply it prints a plan: new memories, duplicates, "
         "and what cannot be imported. An interrupted import continues when it is run again; --undo removes it."
@@ -28,6 +26,10 @@ class Command(OperationsCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("source", nargs="?", choices=READERS, help="kind of store")
+        self.add_options(parser)
+
+    def add_options(self, parser: CommandParser) -> None:
+        """Add all arguments but the source."""
         parser.add_argument("path", nargs="?", type=Path, help="its file (mem0) or folder")
         parser.add_argument("--user", metavar="USER_ID", help="user who gets the memories")
         parser.add_argument("--source-user", metavar="ID", help="user of the source, if it has several")
@@ -43,7 +45,7 @@ class Command(OperationsCommand):
 
     def run(self, *, undo: str | None, apply: bool, **options: Any) -> Answer:
         if undo is not None:
-            done = self._run(jobs.undo(undo, actor=ACTOR, is_for_worker=False))
+            done = self.run_job(jobs.undo(undo, actor=ACTOR, is_for_worker=False))
             undone, left = done.result["undone"], done.result["left"]
             return Answer(done.result, f"Removed {undone:,} memories. {left:,} were edited or purged since.")
         request = _request(**options)
@@ -53,24 +55,12 @@ class Command(OperationsCommand):
         text = f"{planned.new:,} new memories, {planned.duplicates:,} duplicates. Not imported: {left}."
         if not apply:
             return Answer(data, f"{text} Import with --apply.")
-        done = self._run(import_from.start(request, total=planned.new + planned.duplicates, actor=ACTOR))
+        done = self.run_job(import_from.start(request, total=planned.new + planned.duplicates, actor=ACTOR))
         made = done.result["made"]
         return Answer(
             {**data, "job": str(done.pk), "made": made},
             f"Imported {made:,} memories. Not imported: {left}. Undo with --undo {done.pk}",
         )
-
-    def _run(self, job: Job) -> Job:
-        """Run a job, or wait for the process that does."""
-        done = jobs.run_now(job, should_end=self.stop.is_set)
-        while not done.is_over:
-            if self.stop.is_set():
-                raise Stopped
-            time.sleep(_WAIT_SECONDS)
-            done = jobs.run_now(job, should_end=self.stop.is_set)
-        if done.status != Job.Status.DONE:
-            raise Conflict(str(done.error) or "The job was stopped.")
-        return done
 
 
 def _request(*, source: str | None, path: Path | None, user: str | None, **options: Any) -> Request:

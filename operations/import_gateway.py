@@ -1,0 +1,506 @@
+"""Import the users of the original gateway with their keys, resources, attachments, tombstones and overrides.
+
+A plan is the import in transactions that are rolled back. The memories themselves are in EverOS and stay there.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from accounts import services as accounts
+from accounts.audit import Actor, record
+from accounts.models import MemoryUser, UserKey
+from core.errors import Conflict, InvalidInput
+from core.ids import check_name, parse_session_id
+from core.leases import renewed
+from documents.sniff import content_type_of, extension_of
+from engines.registry import get_engine
+from memories.models import Override, Tombstone
+from memories.services import decisions
+from operations import files, jobs, tables
+from operations.commands import Report, no_report
+from operations.gateway_source import TABLES, Left, Row, Source, StoredFile, open_source
+from operations.jobs import Handler, Run
+from operations.models import Job
+from resources import storage
+from resources.models import Attachment, Resource
+from store import storage as memory_storage
+from store.models import Memory, Session, owned_by, owner_columns
+from store.types import Owner
+
+KIND: Final = "import_gateway"
+_STEP_ROWS: Final = 50
+_NAMESPACE: Final = uuid.UUID("6d656d6f-7279-4761-8465-6f726967696e")
+_RESOURCE_ID: Final = re.compile(r"r_[0-9a-f]{32}")
+_DECISION_ID: Final = re.compile(r"[a-z]_[A-Za-z0-9_-]{1,38}")
+_EXTENSION: Final = re.compile(r"\.[a-z0-9]{1,8}")
+_MAX_URI: Final = 2048
+
+Change = list[str]
+"""A created row: its kind and primary key."""
+
+
+@dataclass(slots=True)
+class Plan:
+    """The content of a source: its rows that are new, that exist already, and those left out with the reason."""
+
+    new: Counter[str] = field(default_factory=Counter)
+    duplicates: Counter[str] = field(default_factory=Counter)
+    left: Counter[str] = field(default_factory=Counter)
+
+    def as_json(self) -> dict[str, Any]:
+        return {"new": dict(self.new), "duplicates": dict(self.duplicates), "left": dict(self.left)}
+
+
+def plan(path: Path, storage_dir: Path, *, actor: Actor, report: Report = no_report) -> Plan:
+    """Read the whole source and keep nothing. Raises: `NotFound`, `InvalidInput`, and `Stopped`."""
+    planned, done = Plan(), 0
+    with open_source(path, storage_dir) as source:
+        total = source.count()
+        for table in source.tables:
+            after = 0
+            while rows := source.rows(table, after, _STEP_ROWS):
+                _import_rows(_Import(source, actor, is_plan=True), table, rows, planned)
+                after, done = rows[-1].number, done + len(rows)
+                report("Reading the source", done, total)
+    return planned
+
+
+def start(path: Path, storage_dir: Path, *, total: int, actor: Actor) -> Job:
+    """Return the job of the import: the interrupted one, else a new one. `jobs.run_now` runs it."""
+    params = {"path": str(path.absolute()), "storage": str(storage_dir.absolute())}
+    pending = Job.objects.filter(kind=KIND, status__in=[Job.Status.QUEUED, Job.Status.RUNNING])
+    interrupted = next((job for job in pending if job.params == params), None)
+    return interrupted or jobs.submit(KIND, params, actor=actor, total=total, is_for_worker=False)
+
+
+def _run(run: Run) -> dict[str, Any]:
+    made = Plan(*(Counter(run.cursor.get(name, {})) for name in ("new", "duplicates", "left")))
+    done, begun = run.cursor.get("done", 0), run.cursor.get("table", TABLES[0])
+    after = run.cursor.get("after", 0)
+    with (
+        open_source(Path(run.params["path"]), Path(run.params["storage"])) as source,
+        renewed(run.claimed(), jobs.LEASE),
+    ):
+        importing = _Import(source, run.actor)
+        for table in source.tables[source.tables.index(begun) if begun in source.tables else 0 :]:
+            while rows := source.rows(table, after, _STEP_ROWS):
+                after, done = rows[-1].number, done + len(rows)
+                cursor = {"table": table, "after": after, "done": done}
+                end = partial(_end_step, run, made, cursor)
+                _import_rows(importing, table, rows, made, end)
+                run.check()
+            after = 0
+    return {"made": made.new.total(), "left": made.left.total() + made.duplicates.total(), **made.as_json()}
+
+
+def _end_step(run: Run, made: Plan, cursor: dict[str, Any], changes: list[Change]) -> None:
+    total = max(run.job.total, cursor["done"])
+    run.step(changes, done=cursor["done"], total=total, cursor={**cursor, **made.as_json()})
+
+
+def _import_rows(
+    importing: _Import,
+    table: str,
+    rows: list[Row],
+    counts: Plan,
+    end: Callable[[list[Change]], None] | None = None,
+) -> None:
+    """Import rows in one transaction; roll it back without `end`, which ends a step of the job."""
+    prepared = [importing.with_file(table, row) for row in rows]
+    changes: list[Change] = []
+    with transaction.atomic():
+        for row, file in prepared:
+            try:
+                with transaction.atomic():
+                    created = importing.add(table, row, file)
+            except Left as left:
+                counts.left[f"{table}: {left}"] += 1
+            except IntegrityError:
+                counts.duplicates[table] += 1
+            else:
+                changes += created
+                counts.new.update(_NAMES[kind] for kind, _pk in created if kind in _NAMES)
+                counts.duplicates[table] += not created
+        if end is None:
+            transaction.set_rollback(True)
+        else:
+            end(changes)
+    counts.duplicates += Counter()  # drop the zeros
+
+
+_NAMES: Final[Mapping[str, str]] = {
+    "user": "users",
+    "key": "keys",
+    "resource": "resources",
+    "attachment": "attachments",
+    "tombstone": "tombstones",
+    "override": "overrides",
+}
+
+
+class _Import:
+    """Creates rows of one source. A plan copies no files, and creates the users that a row needs."""
+
+    def __init__(self, source: Source, actor: Actor, *, is_plan: bool = False) -> None:
+        self._source, self._actor, self._is_plan = source, actor, is_plan
+        self._engine = get_engine()
+        self._add: dict[str, Callable[[Row, StoredFile | None], list[Change]]] = {
+            "users": self._add_user,
+            "user_resources": self._add_resource,
+            "memory_attachments": self._add_attachment,
+            "memory_tombstones": self._add_tombstone,
+            "memory_overrides": self._add_override,
+        }
+
+    def add(self, table: str, row: Row, file: StoredFile | None) -> list[Change]:
+        """Create what a row describes, and return it; empty if it exists. Raises: `Left`."""
+        return self._add[table](row, file)
+
+    def with_file(self, table: str, row: Row) -> tuple[Row, StoredFile | None]:
+        """Return a row with its stored file, which an import copies before its transaction."""
+        name = {"user_resources": "uri", "memory_attachments": "internal_uri"}.get(table)
+        is_deleted = row.values.get("deleted_at") or row.values.get("status") == "deleted"
+        try:
+            if name is None or is_deleted or (table == "memory_attachments" and self._is_of_resource(row)):
+                return row, None
+            file = self._source.file(row.text(name, _MAX_URI))
+            user = None if self._is_plan else MemoryUser.objects.filter(user_id=row.text("user_id")).first()
+            if file is None or user is None:
+                return row, file
+            place = _resource_path(user, row) if table == "user_resources" else _attachment_path(user, row, file)
+        except Left:
+            return row, None  # `add` names the reason
+        if not files.locate(place).exists() and not Resource.objects.filter(pk=_resource_id(row)).exists():
+            with file.path.open("rb") as opened:
+                files.put(place, opened)
+        return row, file
+
+    def _user(self, row: Row) -> MemoryUser:
+        user_id = row.text("user_id")
+        user = MemoryUser.objects.filter(user_id=user_id).first()
+        if user is None and self._is_plan and self._source.has_user(user_id) and _is_name(user_id):
+            return MemoryUser.objects.create(user_id=user_id)
+        if user is None:
+            raise Left("of a user that is not imported")
+        return user
+
+    def _add_user(self, row: Row, _file: StoredFile | None) -> list[Change]:
+        user_id, created_at = row.text("user_id"), row.time("created_at") or timezone.now()
+        if not _is_name(user_id):
+            raise Left("a user ID with other characters than A-Z a-z 0-9 _ . @ + -")
+        changes: list[Change] = []
+        user, is_new = MemoryUser.objects.get_or_create(user_id=user_id)
+        if is_new:
+            MemoryUser.objects.filter(pk=user.pk).update(created_at=created_at)
+            record(self._actor, "user.create", subject_type="user", subject_id=str(user.pk), user_id=user_id)
+            changes.append(["user", str(user.pk)])
+        try:
+            key = accounts.import_key(user, row.text("user_key"), created_at=created_at, actor=self._actor)
+        except InvalidInput:
+            if not is_new:
+                raise Left("an API key of another format") from None
+            key = None  # `POST /users` gives the user a new one
+        except Conflict:
+            raise Left("an API key of another user") from None
+        return [*changes, *([["key", str(key.pk)]] if key else [])]
+
+    def _add_resource(self, row: Row, file: StoredFile | None) -> list[Change]:
+        user, resource_id = self._user(row), _resource_id(row)
+        owner = Owner(user.pk, user.user_id, row.name("app_id"), row.name("project_id"))
+        filename, uri = row.text("filename", 255), row.text("uri", _MAX_URI)
+        digest = row.text("sha256").lower()
+        deleted_at = row.time("deleted_at") or (timezone.now() if row.text("status") == "deleted" else None)
+        is_upload = file is not None or (uri.startswith("file://") and f"/{row.text('resource_id')}/" in uri)
+        if not row.session() or parse_session_id(row.session()).user_id not in {None, user.user_id}:
+            raise Left("an invalid session_id")
+        if not filename:
+            raise Left("without a file name")
+        if is_upload and file is None and deleted_at is None:
+            raise Left("its file is missing from the storage folder")
+        if file is not None and digest and digest != file.sha256:
+            raise Left("its file differs from its SHA-256 digest")
+        mime_type = row.text("mime_type", 127) or None
+        created_at = row.time("created_at") or timezone.now()
+        resource = Resource(
+            resource_id=resource_id,
+            user=user,
+            app_id=owner.app_id,
+            project_id=owner.project_id,
+            session_id=row.session(),
+            origin=Resource.Origin.UPLOAD if is_upload else Resource.Origin.EXTERNAL,
+            filename=filename,
+            title=row.text("title", 500) or None,
+            description=row.text("description") or None,
+            content_type=content_type_of(mime_type, filename),
+            mime_type=mime_type,
+            size_bytes=file.size_bytes if file else _size(row),
+            sha256=file.sha256 if file else digest if re.fullmatch("[0-9a-f]{64}", digest) else "",
+            storage_path=_resource_path(user, row) if file else "",
+            source_uri="" if is_upload else uri,
+            created_at=created_at,
+            updated_at=row.time("updated_at") or created_at,
+            deleted_at=deleted_at,
+        )
+        self._set_status(resource, row)
+        if Resource.objects.filter(pk=resource_id).exists():
+            return []
+        resource.save_base(raw=True, force_insert=True)  # raw: keep its times
+        changes: list[Change] = [["resource", resource_id]]
+        if deleted_at is not None:
+            return changes
+        location = storage.resolve(resource.storage_path).as_uri() if is_upload else uri
+        source = Attachment.Source.UPLOAD if is_upload else Attachment.Source.EXTERNAL_RESOURCE
+        resource.attach(source, location)
+        if self._engine.is_external:
+            changes += self._add_session(resource)
+        return changes
+
+    def _set_status(self, resource: Resource, row: Row) -> None:
+        """Keep the status while EverOS is in use; otherwise the worker ingests the file again."""
+        status = row.text("status")
+        if resource.deleted_at is not None:
+            resource.status = Resource.Status.DELETED
+        elif not self._engine.is_external:
+            resource.status = Resource.Status.PENDING
+        elif status == "extracted":
+            resource.status, resource.searchable_at = Resource.Status.EXTRACTED, resource.updated_at
+        else:
+            message = row.text("error_message")[:1000] or "The original gateway did not finish the ingestion."
+            resource.status, resource.error_message = Resource.Status.FAILED, message
+
+    def _add_session(self, resource: Resource) -> list[Change]:
+        is_done = resource.status == Resource.Status.EXTRACTED
+        session, is_new = Session.objects.get_or_create(
+            **owner_columns(resource.owner),
+            session_id=resource.session_id,
+            defaults={
+                "engine_session_id": resource.session_id,
+                "kind": parse_session_id(resource.session_id).kind,
+                "flushed_at": resource.updated_at if is_done else None,
+                "searchable_at": resource.updated_at if is_done else None,
+            },
+        )
+        return [["session", str(session.pk)]] if is_new else []
+
+    def _add_attachment(self, row: Row, file: StoredFile | None) -> list[Change]:
+        user, session_id = self._user(row), row.session()
+        if not session_id or parse_session_id(session_id).user_id not in {None, user.user_id}:
+            raise Left("an invalid session_id")
+        uri, name = row.text("internal_uri", _MAX_URI), row.text("name", 255) or row.text("filename", 255)
+        if not uri or not name:
+            raise Left("without an address or a name")
+        if self._is_of_resource(row):
+            return []  # the resource has it
+        place = _attachment_path(user, row, file) if file else ""
+        attachment = Attachment(
+            user=user,
+            **self._scope(row, user.user_id, session_id),
+            session_id=session_id,
+            source=Attachment.Source.MEMORY_ADD,
+            type=content_type_of(row.text("mime_type", 127) or None, name),
+            name=name,
+            internal_uri=files.locate(place).as_uri() if place else uri,
+            sha256=file.sha256 if file else "",
+        )
+        attachment.created_at = row.time("created_at") or timezone.now()
+        attachment.save_base(raw=True, force_insert=True)
+        return [["attachment", str(attachment.pk)]]
+
+    def _is_of_resource(self, row: Row) -> bool:
+        return bool(self._source.scope_of(*(str(row.values.get(name)) for name in ("user_id", "session_id"))).values)
+
+    def _scope(self, row: Row, user_id: str, session_id: str) -> dict[str, str]:
+        """Return the scope of a row; if the table has none, that of the resource of its session."""
+        scoped = row if row.values.get("app_id") else self._source.scope_of(user_id, session_id)
+        return {"app_id": scoped.name("app_id"), "project_id": scoped.name("project_id")}
+
+    def _add_tombstone(self, row: Row, _file: StoredFile | None) -> list[Change]:
+        user, memory_id, session_id = self._user(row), row.text("memory_id", 256), row.session()
+        if not memory_id and not session_id:
+            raise Left("without a memory or session")
+        tombstone = Tombstone(
+            tombstone_id=_decision_id("t", row.text("tombstone_id"), row),
+            user=user,
+            **self._scope(row, user.user_id, session_id),
+            session_id=session_id,
+            memory_id=memory_id,
+            reason=row.text("reason"),
+            actor_kind=self._actor.kind,
+            actor=self._actor.name,
+            created_at=row.time("created_at") or timezone.now(),
+        )
+        if Tombstone.objects.filter(pk=tombstone.pk).exists():
+            return []
+        decisions.reinstate(user, [tombstone])
+        return [["tombstone", tombstone.pk]] if Tombstone.objects.filter(pk=tombstone.pk).exists() else []
+
+    def _add_override(self, row: Row, _file: StoredFile | None) -> list[Change]:
+        user, memory_id, text = self._user(row), row.text("memory_id", 256), row.text("override_text", 100_000)
+        if row.text("status") not in {"", "active"}:
+            raise Left("not active")
+        if not memory_id or not text.strip():
+            raise Left("without a memory or text")
+        override = Override(
+            override_id=_decision_id("o", row.text("override_id"), row),
+            user=user,
+            **self._scope(row, user.user_id, row.session()),
+            session_id=row.session(),
+            memory_id=memory_id,
+            actor_kind=self._actor.kind,
+            actor=self._actor.name,
+        )
+        created_at = row.time("updated_at") or row.time("created_at") or timezone.now()
+        is_new = not Override.objects.filter(pk=override.pk).exists()
+        if is_new and decisions.import_override(override, text=text, created_at=created_at):
+            return [["override", override.pk]]
+        return []
+
+
+def _is_name(user_id: str) -> bool:
+    try:
+        return bool(check_name(user_id))
+    except ValueError:
+        return False
+
+
+def _resource_id(row: Row) -> str:
+    """Return the id of a resource; one of another form becomes a digest of it."""
+    given = row.text("resource_id")
+    digest = sha256(f"{row.text('user_id')}/{given}".encode()).hexdigest()[:32]
+    return given if _RESOURCE_ID.fullmatch(given) else f"r_{digest}"
+
+
+def _decision_id(kind: str, given: str, row: Row) -> str:
+    """Return the id of a tombstone or override; one of another form becomes a UUID of it."""
+    if _DECISION_ID.fullmatch(given):
+        return given
+    of = ":".join([kind, given, *(row.text(name) for name in ("user_id", "memory_id", "session_id"))])
+    return f"{kind}_{uuid.uuid5(_NAMESPACE, of).hex}"
+
+
+def _size(row: Row) -> int | None:
+    size = row.values.get("size_bytes")
+    return size if isinstance(size, int) and 0 <= size < 2**63 else None
+
+
+def _resource_path(user: MemoryUser, row: Row) -> str:
+    mime_type = row.text("mime_type", 127)
+    return storage.storage_path(user.pk, _resource_id(row), extension_of(mime_type) if mime_type else ".bin")
+
+
+def _attachment_path(user: MemoryUser, row: Row, file: StoredFile) -> str:
+    suffix = Path(row.text("name", 255) or row.text("filename", 255)).suffix.lower()
+    extension = suffix if _EXTENSION.fullmatch(suffix) else ""
+    return f"{user.pk}/{storage.MESSAGE_FILES}/{file.sha256}/content{extension}"
+
+
+def _undo(run: Run, job: Job) -> dict[str, Any]:
+    """Remove what the job created, newest first. Users with other data, their last keys, and edited overrides stay."""
+    undone, left = run.cursor.get("undone", 0), run.cursor.get("left", 0)
+    with renewed(run.claimed(), jobs.LEASE):
+        while step := job.steps.filter(number__lt=run.cursor.get("before", 2**31)).order_by("-number").first():
+            removed: list[str] = []
+            with transaction.atomic():
+                # The users of a step go before their keys: a key of a user who stays may be the last one.
+                newest_first = [*reversed(step.changes)]
+                newest_first.sort(key=lambda change: change[0] == "key")
+                results = [_REMOVE[kind](pk, removed) for kind, pk in newest_first]
+                undone, left = undone + results.count(True), left + results.count(False)
+                cursor = {"before": step.number, "undone": undone, "left": left}
+                run.report(undone + left, max(job.total, undone + left), cursor=cursor)
+            for path in removed:
+                files.remove(path)
+            run.check()
+    return {"undone": undone, "left": left}
+
+
+def _remove_user(pk: str, _files: list[str]) -> bool:
+    user = MemoryUser.objects.filter(pk=pk).first()
+    if user is None:
+        return True
+    kept = {tables.USER, tables.KEYS, tables.AUDIT}
+    if any(table.rows(user).exists() for table in tables.PORTABLE if table not in kept):
+        return False
+    tables.remove_rows(user)
+    tables.remove_user(user)
+    return True
+
+
+def _remove_key(pk: str, _files: list[str]) -> bool:
+    return not UserKey.objects.filter(pk=pk).exists() or accounts.remove_key(uuid.UUID(pk))
+
+
+def _remove_resource(pk: str, removed: list[str]) -> bool:
+    """Remove a resource with its file, and the memories that an ingestion made of it here."""
+    resource = Resource.objects.select_related("user").filter(pk=pk).first()
+    if resource is None:
+        return True
+    if not get_engine().is_external:
+        _remove_session_row(Session.objects.filter(owned_by(resource.owner), session_id=resource.session_id).first())
+    removed += [resource.storage_path] if resource.storage_path else []
+    resource.delete()
+    return True
+
+
+def _remove_session(pk: str, _files: list[str]) -> bool:
+    _remove_session_row(Session.objects.filter(pk=pk).first())
+    return True
+
+
+def _remove_session_row(session: Session | None) -> None:
+    if session is not None:
+        memory_storage.remove(session.owner, list(Memory.objects.filter(session=session)))
+        session.delete()
+
+
+def _remove_attachment(pk: str, removed: list[str]) -> bool:
+    attachment = Attachment.objects.filter(pk=pk).first()
+    if attachment is None:
+        return True
+    others = Attachment.objects.filter(user=attachment.user_id, internal_uri=attachment.internal_uri)
+    if not others.exclude(pk=pk).exists():
+        removed += files.of_attachments([attachment.internal_uri] if attachment.sha256 else [])
+    attachment.delete()
+    return True
+
+
+def _remove_tombstone(pk: str, _files: list[str]) -> bool:
+    if tombstone := Tombstone.objects.select_related("user").filter(pk=pk).first():
+        decisions.remove_tombstone(tombstone)
+    return True
+
+
+def _remove_override(pk: str, _files: list[str]) -> bool:
+    override = Override.objects.select_related("user").filter(pk=pk).first()
+    return override is None or decisions.remove_override(override)
+
+
+_REMOVE: Final[Mapping[str, Callable[[str, list[str]], bool]]] = {
+    "user": _remove_user,
+    "key": _remove_key,
+    "resource": _remove_resource,
+    "session": _remove_session,
+    "attachment": _remove_attachment,
+    "tombstone": _remove_tombstone,
+    "override": _remove_override,
+}
+
+
+def _finish(job: Job) -> None:
+    made = job.cursor.get("new", {})
+    jobs.record_end(job, f"job.{KIND}", {**job.params, "count": sum(made.values())})
+
+
+jobs.KINDS[KIND] = Handler(_run, finish=_finish, undo=_undo)
