@@ -59,7 +59,7 @@ class Files(Protocol):
     def exists(self, key: str) -> bool: ...
 
     def remove(self, key: str) -> None:
-        """Remove a file, if it exists."""
+        """Remove a file, if it exists, and the folders that become empty."""
 
     def move(self, key: str, new_key: str) -> None:
         """Rename a file."""
@@ -162,7 +162,7 @@ class LocalFiles(FileSystemStorage):
             target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             try:
                 temporary.rename(target)
-            except FileNotFoundError:  # another call has just removed the empty folder
+            except FileNotFoundError:  # another call has just removed an empty folder
                 target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 temporary.rename(target)
             keep_names(target.parent)
@@ -188,8 +188,11 @@ class LocalFiles(FileSystemStorage):
     def remove(self, key: str) -> None:
         path = path_of(key)
         path.unlink(missing_ok=True)
-        with contextlib.suppress(OSError):
-            path.parent.rmdir()
+        folder = path.parent
+        with contextlib.suppress(OSError):  # until a folder is not empty
+            while folder != root() and folder.is_relative_to(root()):
+                folder.rmdir()
+                folder = folder.parent
 
     def move(self, key: str, new_key: str) -> None:
         target = path_of(new_key)

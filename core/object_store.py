@@ -156,7 +156,9 @@ class ObjectFiles(S3Storage):  # type: ignore[misc]  # django-storages has no ty
     @property
     def _prober(self) -> Any:
         if "_probe_client" not in self.__dict__:
-            self._probe_client = self._create_session().client("s3", config=_PROBE)
+            self._probe_client = self._create_session().client(
+                "s3", region_name=self.region_name, endpoint_url=self.endpoint_url, config=_PROBE
+            )
         return self._probe_client
 
     def _name(self, key: str) -> str:

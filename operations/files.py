@@ -2,7 +2,8 @@
 
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO
 from uuid import UUID
@@ -32,12 +33,17 @@ def of_attachments(locations: Iterable[str]) -> set[str]:
     return {location for location in locations if is_key(location)}
 
 
-def open_file(key: str) -> IO[bytes]:
-    """Open a stored file.
+@contextmanager
+def open_file(key: str) -> Iterator[IO[bytes]]:
+    """Open a stored file, or a local copy of it.
 
     Raises: FileNotFoundError, also if the path is a link; ValueError for a path outside the storage.
     """
-    return stored_files().open_key(_checked(key))
+    with ExitStack() as opened:
+        if is_local():
+            yield opened.enter_context(stored_files().open_key(_checked(key)))
+        else:
+            yield opened.enter_context(opened.enter_context(stored_files().local_copy(_checked(key))).open("rb"))
 
 
 def put(key: str, source: IO[bytes]) -> None:

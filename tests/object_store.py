@@ -83,7 +83,8 @@ class WrongAnswers(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Length", str(length))
         self.send_header("Last-Modified", "Tue, 24 Nov 2026 00:00:00 GMT")
-        self.send_header("x-amz-checksum-crc32", "AAAAAA==")
+        if status == 200:
+            self.send_header("x-amz-checksum-crc32", "AAAAAA==")
         self.end_headers()
 
     def log_message(self, *_arguments: Any) -> None: ...

@@ -22,7 +22,7 @@ from agents.rpc.connection_limits import ConnectionLimiter
 from agents.rpc.consumer import RpcConsumer, Timing
 from agents.rpc.origins import is_probe_host
 from core import cpu_affinity, tracing
-from core.errors import BadRequest
+from core.errors import BadRequest, StorageUnavailable
 from core.request_context import choose_request_id, request_id
 from core.tasks import limit_to
 from memories.services import search_log
@@ -118,7 +118,7 @@ class Router:
         telemetry = _start_telemetry()
         try:
             await asyncio.to_thread(_start_worker)
-        except StorageMismatch as error:
+        except (StorageMismatch, StorageUnavailable) as error:
             await send({"type": "lifespan.startup.failed", "message": error.detail})
             return
         watcher = asyncio.create_task(_end_with_parent(os.environ.get("MEMORY_GATEWAY_WORKER", "")))

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from accounts.audit import Actor, record
 from accounts.services import lock_caller
-from core.errors import Conflict, EngineError, NotFound
+from core.errors import Conflict, EngineError, NotFound, StorageUnavailable
 from core.events import publish
 from core.messages import Message as _
 from core.tasks import enqueue
@@ -124,7 +124,7 @@ def finish_deletion(resource_id: str, *, engine: Engine | None = None) -> Resour
     try:
         if resource.storage_path:
             storage.remove(resource.storage_path)
-    except OSError as error:
+    except (OSError, StorageUnavailable) as error:
         logger.warning("The file of %s could not be removed: %s", resource.resource_id, error)
         is_done = False
     if is_done:

@@ -88,13 +88,13 @@ def require_unchanged() -> None:
 
 
 def may_remove_files() -> bool:
-    """Return True if the folder belongs to the database: it may have been unmounted or replaced since the start.
+    """Return True if the storage belongs to the database: it may have been unmounted or replaced since the start.
 
-    A mismatch is logged, at most every ten minutes.
+    A problem is logged, at most every ten minutes.
     """
     try:
         require()
-    except StorageMismatch as error:
+    except (StorageMismatch, StorageUnavailable) as error:
         if "mismatch" not in _logged:
             _logged.note("mismatch")
             logger.error("No files are removed: %s", error.detail)  # noqa: TRY400  the sentence says it all

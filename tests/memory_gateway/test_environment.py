@@ -103,6 +103,11 @@ UNSAFE_ANYWHERE = {
     "a missing file of settings": ({"MEMORY_GATEWAY_ENV_FILE": "/nowhere/.env"}, "which is not a file"),
     "a forgetful database": ({"DATABASE_URL": "sqlite://:memory:"}, "lost at exit"),
     "a storage folder open by address": ({"MEMORY_GATEWAY_FILE_URI_ROOTS": "/srv, /"}, "must not overlap"),
+    "a folder and a bucket": (
+        {"MEMORY_GATEWAY_STORAGE_DIR": "/srv/files", "MEMORY_GATEWAY_STORAGE_URL": "s3://files/gateway"},
+        "Set MEMORY_GATEWAY_STORAGE_DIR or MEMORY_GATEWAY_STORAGE_URL, not both.",
+    ),
+    "a bucket over http": ({"MEMORY_GATEWAY_STORAGE_URL": "http://files/gateway"}, "must begin with s3://"),
     "Redis over http": (
         {"MEMORY_GATEWAY_REDIS_URL": f"http://me:{TOKEN}@127.0.0.1:6379"},
         "must begin with redis:// or rediss:// and name a host, not be '127.0.0.1:6379'",

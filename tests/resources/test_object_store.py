@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import random
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -15,19 +16,22 @@ from accounts.audit import Actor
 from core import files
 from core.errors import StorageUnavailable
 from memory_gateway.health import problems
-from operations import orphans
+from operations import backup, orphans
+from operations.archive import Reader
 from resources import quarantine, services
 from resources.models import Attachment, Resource
 from resources.services import storage_binding
 from resources.services.ingestion import try_ingest
 from tests.conftest import Person
-from tests.memories.calls import message, search, send
+from tests.memories.calls import NOON_MS, call, search
 from tests.object_store import BUCKET, PREFIX, Bucket, wrong_answers
 from tests.resources.forms import upload
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 TEXT = b"The quarterly report praises the walnut harvest."
+PNG = bytes.fromhex("89504e470d0a1a0a0000000d4948445200000001000000010806000000") + bytes(60)
+RIPE = "VGhlIHdhbG51dCBpcyByaXBlLg=="
 ACTOR = Actor.command("tests")
 AWAY = "http://127.0.0.1:1"
 
@@ -41,6 +45,12 @@ def uploaded(alice: Person, data: bytes = TEXT, name: str = "notes.txt") -> Reso
     answer = upload(alice, data, name)
     assert answer.status_code == 200, answer.content
     return Resource.objects.get(pk=answer.json()["resource_id"])
+
+
+def add_file(alice: Person, *, status: int = 200, ext: str = "txt", base64: str) -> None:
+    item = {"type": "doc", "base64": base64, "ext": ext, "name": f"ripe.{ext}"}
+    message = {"sender_id": "alice", "role": "user", "timestamp": NOON_MS, "content": [item]}
+    call(alice, "post", "/memories/add", status=status, session_id="chat:c_456", messages=[message])
 
 
 def temporary_files(storage: Path) -> list[Path]:
@@ -66,8 +76,8 @@ def test_a_search_shows_the_address_of_the_object(alice: Person, bucket: Bucket)
 
 
 def test_a_large_file_is_uploaded_in_parts_and_read_in_ranges(alice: Person) -> None:
-    data = b"".join(b"line %d\n" % number for number in range(1_200_000))[: 12 * 2**20]
-    resource = uploaded(alice, data)
+    data = PNG + random.Random(1).randbytes(10 * 2**20)
+    resource = uploaded(alice, data, "noise.png")
     path = f"/resources/{resource.resource_id}/content"
     whole = alice.client.get(path).getvalue()
     assert hashlib.sha256(whole).hexdigest() == resource.sha256 == hashlib.sha256(data).hexdigest()
@@ -100,8 +110,7 @@ def test_a_deleted_resource_is_restored_and_purged_with_its_object(alice: Person
 
 
 def test_a_file_of_a_message_is_an_object(alice: Person, bucket: Bucket, storage: Path) -> None:
-    item = {"type": "doc", "base64": "VGhlIHdhbG51dCBpcyByaXBlLg==", "ext": "txt", "name": "ripe.txt"}
-    send(alice, message([item]))
+    add_file(alice, base64=RIPE)
     (key,) = bucket.objects()
     assert key.startswith(f"{alice.user_pk}/memory_attachments/")
     assert Attachment.objects.get().internal_uri == key
@@ -111,21 +120,14 @@ def test_a_file_of_a_message_is_an_object(alice: Person, bucket: Bucket, storage
 
 
 def test_a_refused_message_leaves_no_object(alice: Person, bucket: Bucket) -> None:
-    item = {"type": "doc", "base64": "AAECAwQ=", "ext": "bin", "name": "a.bin"}
-    response = alice.client.post(
-        "/memories/add",
-        {"session_id": "chat:c_1", "messages": [{**message([item]), "sender_id": "alice"}]},
-        content_type="application/json",
-    )
-    assert response.status_code in {415, 422}
+    add_file(alice, base64="AAECAwQ=", ext="xlsx", status=422)
     assert bucket.objects() == []
 
 
 def test_erase_leaves_nothing_in_the_bucket(alice: Person, bob: Person, bucket: Bucket) -> None:
     uploaded(alice)
     kept = uploaded(bob)
-    item = {"type": "doc", "base64": "VGhlIHdhbG51dCBpcyByaXBlLg==", "ext": "txt", "name": "ripe.txt"}
-    send(alice, message([item]))
+    add_file(alice, base64=RIPE)
     answer = alice.client.delete("/users/alice?confirm=erase:alice")
     assert answer.status_code == 200, answer.content
     assert bucket.objects() == [kept.storage_path]
@@ -181,6 +183,14 @@ def test_an_archive_of_a_bucket_is_imported_into_a_folder(
 def erase_user(person: Person) -> None:
     answer = person.client.delete(f"/users/{person.user_id}?confirm=erase:{person.user_id}")
     assert answer.status_code == 200, answer.content
+
+
+def test_a_backup_of_a_bucket_has_its_files(alice: Person, tmp_path: Path, storage: Path) -> None:
+    resource, target = uploaded(alice), tmp_path / "backup.zip"
+    assert backup.backup(target).files == 1
+    with Reader(target, backup.FORMAT) as archive, archive.open(f"files/{resource.storage_path}") as file:
+        assert file.read() == TEXT
+    assert temporary_files(storage) == []
 
 
 # --- an object store that fails --------------------------------------------------------------------------------------
@@ -247,6 +257,7 @@ def test_a_damaged_copy_is_refused_and_removed(bucket: Bucket, storage: Path, ki
 
 def test_a_purge_without_the_store_stays_pending(alice: Person, bucket: Bucket) -> None:
     resource = uploaded(alice)
+    alice.client.delete(f"/resources/{resource.resource_id}")
     bucket.use(AWAY)
     services.purge(resource.pk, actor=ACTOR)
     assert Resource.objects.get().cleanup_pending

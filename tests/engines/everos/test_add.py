@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
+from core import files
 from core.errors import EngineRefused, EngineUnavailable, OutcomeUnknown
 from engines.everos.adapter import EverOSEngine
 from engines.everos.client.failures import CircuitOpen
@@ -17,6 +18,7 @@ from store.models import Memory, Session
 from store.types import ContentItem, Message, SearchRequest
 from tests.conftest import Person
 from tests.engines.everos.conftest import NOON, make_engine, message_of
+from tests.object_store import BUCKET, PREFIX, Bucket
 from tests.stub_upstream import Fault, StubUpstream
 
 
@@ -361,6 +363,23 @@ def test_other_files_are_sent_whole_with_their_extension(
     assert sent_messages(stub)[0]["content"] == [
         {"type": "doc", "base64": "Ynl0ZXM=", "ext": extension, "name": name, "extras": {"resource_id": "r_1"}}
     ]
+
+
+def test_a_file_in_a_bucket_is_sent_and_sent_again(
+    engine: EverOSEngine, stub: StubUpstream, alice: Person, bucket: Bucket, storage: Path
+) -> None:
+    """The journal holds its key, and no copy of it stays on the disk."""
+    key = f"{alice.user_pk}/memory_attachments/{'a' * 64}/content.jpg"
+    bucket.client.put_object(Bucket=BUCKET, Key=f"{PREFIX}/{key}", Body=b"bytes")
+    message = Message("alice", "user", NOON, (document(files.path_of(key), "image/jpeg", "photo"),))
+    stub.fault("add", Fault(status=504))
+    with pytest.raises(OutcomeUnknown):
+        engine.add(alice.owner, "r", [message])
+    row = Memory.objects.get(user_id=alice.user_pk)
+    assert [item["file"] for item in row.payload["message"]["content"]] == [key]
+    engine.resend(alice.owner, Session.objects.get(session_id="r"))
+    assert [sent["content"][0]["base64"] for sent in sent_messages(stub)] == ["Ynl0ZXM="] * 2
+    assert [path for path in storage.rglob("*") if path.is_file()] == []
 
 
 def test_a_document_that_everos_cannot_read_is_sent_as_text(
