@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from django.apps import apps
-from django.db import DatabaseError, OperationalError, connections, models, transaction
+from django.db import DatabaseError, OperationalError, connection, connections, models, transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
@@ -75,16 +75,21 @@ def claimed(
     holders = model.exclude(lease_holder="").order_by().values_list("lease_holder", flat=True).distinct()
     gone = [one for one in holders if is_dead(one)]
     is_open = Q(lease_holder="") | Q(lease_holder__in=gone) | Q(leased_until__lt=now)
-    free, found = rows.filter(is_open), []
-    if not free.exists():
+    free = rows.filter(is_open)
+    # SQLite's one writer is not disturbed for nothing.
+    if not connection.features.has_select_for_update and not free.exists():
         yield []
         return
     with transaction.atomic():
         found = list(free.select_for_update(skip_locked=True, of=("self",))[:limit])
-        model.filter(pk__in=[row.pk for row in found]).update(lease_holder=holder, leased_until=now + lasts)
+        chosen = model.filter(pk__in=[row.pk for row in found])
+        chosen.update(lease_holder=holder, leased_until=now + lasts)
+    if not found:
+        yield []
+        return
     for row in found:
         row.lease_holder = holder
-    mine = model.filter(pk__in=[row.pk for row in found], lease_holder=holder)
+    mine = chosen.filter(lease_holder=holder)
     try:
         with renewed(mine, lasts, clock=clock):
             yield found
