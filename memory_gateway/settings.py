@@ -265,6 +265,7 @@ CSRF_COOKIE_NAME = "memory_gateway_csrftoken"
 SESSION_COOKIE_AGE = 3600  # of inactivity, because each page renews it
 SESSION_SAVE_EVERY_REQUEST = True
 CSRF_COOKIE_HTTPONLY = True
+CSRF_FAILURE_VIEW = "memory_gateway.views.csrf_failure"
 if IS_PRODUCTION:
     SECURE_SSL_REDIRECT = True
     SECURE_HSTS_SECONDS = 365 * 86400

@@ -64,6 +64,7 @@ def resources(request: HttpRequest) -> HttpResponseBase:
     states += [(name, str(label), by_state.get(name, 0)) for name, label in Resource.Status.choices]
     causes = [] if values["q"] or values["user"] else queries.failure_causes()
     are_more = len(causes) == queries.MAX_CAUSES
+    rarer = queries.failures_waiting() - sum(cause["count"] for cause in causes) if are_more else 0
     context: dict[str, Any] = {
         "title": _("Resources"),
         "filters": filters,
@@ -80,7 +81,8 @@ def resources(request: HttpRequest) -> HttpResponseBase:
         ],
         "types": FILE_TYPES,
         "causes": causes,
-        "rarer": queries.failures_waiting() - sum(cause["count"] for cause in causes) if are_more else 0,
+        "retryable": rarer + sum(cause["count"] for cause in causes if cause["can_retry"]),
+        "rarer": rarer,
         "total": by_state.get(values["state"], 0) if values["state"] else sum(by_state.values()),
         **found._asdict(),
     }
@@ -164,7 +166,11 @@ def retry(request: HttpRequest) -> HttpResponseBase:
     if chosen:
         failed = Resource.objects.filter(pk__in=chosen)
     else:
-        failed = queries.failed_resources() if cause == "all" else queries.failed_with_cause(cause)
+        failed = (
+            queries.failed_resources().exclude(error_message__in=queries.LASTING_CAUSES)
+            if cause == "all"
+            else queries.failed_with_cause(cause)
+        )
     count = services.retry(failed, actor=actor_of(request))
     job = _start_reingestion(request, chosen)
     if count or not job:

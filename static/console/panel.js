@@ -105,6 +105,14 @@
     update();
   });
 
+  // Forms whose unsaved changes the browser protects when the page is left
+  for (const form of all('form[data-guard]')) {
+    let isChanged = false;
+    form.addEventListener('input', () => { isChanged = true; });
+    form.addEventListener('submit', () => { isChanged = false; });
+    window.addEventListener('beforeunload', (e) => { if (isChanged) e.preventDefault(); });
+  }
+
   // Selects that submit their form when changed
   all('form[data-auto] select').forEach((s) => s.addEventListener('change', () => s.form.requestSubmit()));
 
@@ -189,6 +197,7 @@
     const at = rows.indexOf(document.activeElement.closest('[data-row]'));
     const to = rows[Math.min(rows.length - 1, Math.max(0, at + by))];
     if (to) { one('a', to).focus(); to.scrollIntoView({block: 'nearest'}); }
+    if (!rows.length) one(`a[rel=${by > 0 ? 'next' : 'prev'}]`)?.click();
   };
   document.addEventListener('keydown', (e) => {
     if (e.ctrlKey || e.metaKey || e.altKey || e.target.matches('input:not([type=checkbox]), textarea, select') || !keysOn()) return;
