@@ -7,7 +7,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.core.exceptions import ValidationError
 from django.db.models import Q
-from django.http import HttpRequest, JsonResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -36,6 +36,7 @@ from store.browse import Selection
 from store.models import Session
 
 PASSAGES: Final = 50
+PENDING: Final = (Resource.Status.PENDING, Resource.Status.INGESTING)
 VIEW_FILES, ADD_FILES, CHANGE_FILES, DELETE_FILES = (
     f"resources.{verb}_resource" for verb in ("view", "add", "change", "delete")
 )
@@ -92,6 +93,8 @@ def resources(request: HttpRequest) -> HttpResponseBase:
 @page(VIEW_FILES)
 def resource(request: HttpRequest, resource_id: str) -> HttpResponseBase:
     found = _get(resource_id)
+    if request.GET.get("part") == "1":
+        return _state(request, found)
     try:
         after = PositionField().clean(request.GET.get("after"))
     except ValidationError:
@@ -113,8 +116,17 @@ def resource(request: HttpRequest, resource_id: str) -> HttpResponseBase:
         "attachments": list(found.attachments.order_by("pk")[:50]),
         "count": _memory_counts([found])[found.pk],
         "can_download": bool(found.storage_path) and found.deleted_at is None,
+        "is_pending": found.status in PENDING,
     }
     return render(request, "console/resource.html", context)
+
+
+def _state(request: HttpRequest, found: Resource) -> HttpResponse:
+    """Return the state of a file for the page that waits for it, which reloads when the file is ingested."""
+    response = render(request, "console/parts/state.html", {"resource": found})
+    if found.status not in PENDING:
+        response["HX-Refresh"] = "true"
+    return response
 
 
 @page(VIEW_FILES)

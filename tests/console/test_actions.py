@@ -420,3 +420,12 @@ def test_ids_are_copied(panel: Panel) -> None:
         page.click("[data-copy=memory-id]")
         assert page.evaluate("navigator.clipboard.readText()") == page.inner_text("#memory-id")
         assert page.inner_text("[data-copy=memory-id]") == "Copied"
+
+
+@in_both_languages
+def test_a_time_says_how_long_ago_it_was(panel: Panel, lang: str) -> None:
+    with panel.open("list/?tab=all&user=maria.keller", lang=lang) as (page, observed):
+        time = page.locator("main tbody time").last
+        time.hover()
+        expect(time).to_have_attribute("title", re.compile({"en": r" · .+ ago$", "zh": r" · .+前$"}[lang]))
+        assert observed.errors == []
