@@ -68,7 +68,7 @@ def assert_no_errors(observed: Observed, panel: Panel, *, except_for: str = "not
 
 
 def layout_shifts(page: Page) -> list[str]:
-    """Return a complaint unless the shifts are 0 in three decimals: a slow machine paints the top bar before it is whole."""
+    """Return a complaint unless the shifts are 0 in three decimals: a slow machine paints half the top bar first."""
     shifted = round(page.evaluate("layoutShifts"), 3)
     return [f"the layout shifts by {shifted}"] if shifted else []
 
