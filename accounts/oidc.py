@@ -239,7 +239,7 @@ def _role(claims: Mapping[str, Any]) -> Group | None:
 
 
 def _name(claims: Mapping[str, Any]) -> str:
-    """Return a free operator name. A name that exists belongs to somebody else, so it gets a suffix."""
+    """Return a free operator name. A name that exists belongs to another operator, so it gets a suffix."""
     suffix = hashlib.sha256(f"{claims['iss']} {claims['sub']}".encode()).hexdigest()[:8]
     wanted = str(claims.get("preferred_username") or claims.get("email") or "")[:140]
     try:

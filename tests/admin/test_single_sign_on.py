@@ -71,7 +71,7 @@ def test_a_new_operator_gets_the_role_of_their_group(provider: Provider) -> None
     assert (signed_in.action, signed_in.kind, signed_in.actor) == ("operator.sign_in", "sign_in", "maria")
 
 
-def test_the_request_has_pkce_state_and_nonce_of_its_own(provider: Provider) -> None:
+def test_each_request_has_a_new_challenge_state_and_nonce(provider: Provider) -> None:
     queries = [parse_qs(urlsplit(Client().get(START)["Location"]).query) for _ in range(2)]
     for name in ("state", "nonce", "code_challenge"):
         assert queries[0][name] != queries[1][name]
