@@ -7,7 +7,7 @@ from typing import Any
 from django.db import DatabaseError, connection, transaction
 
 from core.messages import Message as _
-from engines.embedded import llm
+from engines.embedded import llm, reranker
 from engines.port import Health
 from store.derived_memories import extraction_backlog
 from store.index import keyword
@@ -23,9 +23,9 @@ _MAX_COUNTED = 10_000
 def check(timeout_seconds: float) -> Health:
     """Return the state of the engine. Never raises.
 
-    `data` names the database. `data["index"]`, `data["embeddings"]` and `data["llm"]`, the latter two if an endpoint is
-    set, each have a `status`: "ok"; for the index "rebuilding" or "rebuild_needed"; for embeddings "filling",
-    "reembed_needed" or "failing"; for the LLM "reading" or "failing". A failing one has an `error`.
+    `data` names the database. `data["index"]` and, if an endpoint is set, `data["embeddings"]`, `data["llm"]` and
+    `data["rerank"]` each have a `status`: "ok"; for the index "rebuilding" or "rebuild_needed"; for embeddings
+    "filling" or "reembed_needed"; for the LLM "reading"; for an endpoint "failing", with an `error`.
     """
     data: dict[str, Any] = {"engine": "embedded", "status": "ok", "database": connection.vendor}
     try:
@@ -40,11 +40,13 @@ def check(timeout_seconds: float) -> Health:
                 data["embeddings"] = _embedding_state(wanted)
             if llm.is_set():
                 data["llm"] = _llm_state()
+            if reranker.is_set():
+                data["rerank"] = _rerank_state()
     except DatabaseError:
         return Health(
             "unavailable", None, data | {"status": "unavailable"}, error=_("The memory database does not respond.")
         )
-    is_failing = any(data.get(name, {}).get("status") == "failing" for name in ("embeddings", "llm"))
+    is_failing = any(data.get(name, {}).get("status") == "failing" for name in ("embeddings", "llm", "rerank"))
     if data["index"]["status"] == "rebuild_needed" or is_failing:
         data["status"] = "degraded"
     return Health("ok", None, data)
@@ -73,6 +75,16 @@ def _llm_state() -> dict[str, Any]:
     status = "failing" if error else "reading" if backlog["pending"] else "ok"
     state: dict[str, Any] = {"status": status, "model": llm.client().model, **backlog}
     return state | {"error": error} if error else state
+
+
+def _rerank_state() -> dict[str, Any]:
+    client = reranker.client()
+    error = client.endpoint.pause.recent_error()
+    return (
+        {"status": "ok", "model": client.model}
+        if error is None
+        else {"status": "failing", "model": client.model, "error": error}
+    )
 
 
 @contextmanager
