@@ -16,7 +16,15 @@ from accounts import admin_keys  # noqa: F401
 from accounts.admin_base import BaseAdmin, ReadOnlyAdmin, actor_of
 from accounts.audit import record
 from accounts.forms import OperatorSignInForm
-from accounts.models import AuditEvent, IdempotencyKey, OAuthClient, OAuthConnection, OAuthToken, SignInThrottle
+from accounts.models import (
+    AuditEvent,
+    IdempotencyKey,
+    OAuthClient,
+    OAuthConnection,
+    OAuthToken,
+    OperatorIdentity,
+    SignInThrottle,
+)
 
 if TYPE_CHECKING:
     OperatorBase = UserAdmin[User]
@@ -51,6 +59,16 @@ class SignInThrottleAdmin(ReadOnlyAdmin):
         for row in queryset:
             record(actor_of(request), "operator.unlock", subject_type="network", subject_id=row.network)
         return super().log_deletions(request, queryset)
+
+
+@admin.register(OperatorIdentity)
+class OperatorIdentityAdmin(ReadOnlyAdmin):
+    """Accounts of operators at the OpenID Connect provider."""
+
+    list_display = ("operator", "issuer", "subject", "created_at")
+    list_filter = ("created_at",)
+    list_select_related = ("operator",)
+    search_fields = ("operator__username__exact", "subject__exact")
 
 
 @admin.register(IdempotencyKey)

@@ -2,6 +2,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django import forms
+from django.conf import settings
 from django.contrib.admin.forms import AdminAuthenticationForm
 from django.contrib.auth.models import User
 from django.utils import timezone
@@ -18,6 +19,8 @@ class OperatorSignInForm(AdminAuthenticationForm):
         username, password = self.cleaned_data.get("username"), self.cleaned_data.get("password")
         if not username or not password:
             return super().clean()
+        if not settings.MEMORY_GATEWAY_PASSWORD_SIGN_IN:
+            raise forms.ValidationError(_("Passwords are turned off here. Use single sign-on."))
         address = self.request.META.get("REMOTE_ADDR", "") if self.request else ""
         try:
             sign_in.begin(username, address)

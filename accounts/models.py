@@ -134,6 +134,24 @@ class RpcToken(models.Model):
         return f"operator {self.operator}" if self.operator else f"user {self.user}"
 
 
+class OperatorIdentity(models.Model):
+    """The account of an operator at the OpenID Connect provider. The subject never changes; names and addresses may."""
+
+    operator = models.OneToOneField(User, models.CASCADE, verbose_name=_("operator"), related_name="identity")
+    issuer = models.CharField(_("issuer"), max_length=255)
+    subject = models.CharField(_("subject"), max_length=255)
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
+
+    class Meta:
+        verbose_name = _("operator identity")
+        verbose_name_plural = _("operator identities")
+        default_permissions = ("view",)
+        constraints = [models.UniqueConstraint(fields=["issuer", "subject"], name="operator_identity_by_subject")]
+
+    def __str__(self) -> str:
+        return self.subject
+
+
 class OAuthClient(models.Model):
     """An application that registered itself. It has no secret: PKCE protects its codes instead."""
 

@@ -28,6 +28,23 @@ def create(username: str, role: Group | None, *, actor: Actor) -> tuple[User, st
 
 
 @transaction.atomic
+def create_without_password(username: str, role: Group | None, *, actor: Actor) -> User:
+    """Create an operator who signs in by OpenID Connect only."""
+    operator = User.objects.create_user(username, is_staff=True)
+    operator.groups.set([role] if role else [])
+    _record(actor, "operator.create", operator, {"roles": [role.name] if role else []})
+    return operator
+
+
+def follow_provider(operator: User, role: Group | None, *, actor: Actor) -> None:
+    """Give an operator the role of their groups at the provider. Without one, their sessions end."""
+    if roles_of(operator) != ([role.name] if role else []):
+        change(operator, role, is_active=operator.is_active, actor=actor)
+    if role is None:
+        _end_sessions(operator)
+
+
+@transaction.atomic
 def change(operator: User, role: Group | None, *, is_active: bool, actor: Actor) -> None:
     """Give an operator one role or none. An inactive one cannot sign in, and their sessions and RPC tokens end."""
     before = {"roles": roles_of(operator), "active": operator.is_active}

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from django.contrib import admin
+from django.contrib.auth.models import Permission
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render as render_template
@@ -39,7 +40,13 @@ def page(permission: str, *methods: str) -> Callable[[View], View]:
         @functools.wraps(view)
         def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
             if not request.user.has_perm(permission):
-                context = {"title": _("Permission denied"), "permission": permission}
+                context = {
+                    "title": _("Permission denied"),
+                    "permission": _permission_label(permission),
+                    "code": permission,
+                    "back": _own_referer(request)
+                    or (reverse("console:dashboard") if request.user.has_perm(VIEW) else ""),
+                }
                 return render(request, "console/refused.html", context, status=403)
             try:
                 response = allowed(request, *args, **kwargs)
@@ -56,6 +63,20 @@ def page(permission: str, *methods: str) -> Callable[[View], View]:
         return admin.site.admin_view(guarded)
 
     return decorate
+
+
+def _permission_label(permission: str) -> str:
+    """Return the name of a permission as administrators see it, in the operator's language if it has one there."""
+    app_label, codename = permission.split(".")
+    found = Permission.objects.filter(content_type__app_label=app_label, codename=codename).first()
+    return found.name if found else permission
+
+
+def _own_referer(request: HttpRequest) -> str:
+    """Return the page of this site from which a request came, or an empty string."""
+    referer = request.headers.get("Referer", "")
+    is_own = url_has_allowed_host_and_scheme(referer, allowed_hosts={request.get_host()})
+    return referer if is_own and referer != request.build_absolute_uri() else ""
 
 
 def require(request: HttpRequest, permission: str) -> None:
@@ -112,12 +133,10 @@ def record_view(request: HttpRequest, memory: StoredMemory, detail: Mapping[str,
 
 def _error_page(request: HttpRequest, error: GatewayError) -> HttpResponse:
     is_get = request.method == "GET"
-    referer = request.headers.get("Referer", "")
-    is_own_page = url_has_allowed_host_and_scheme(referer, allowed_hosts={request.get_host()})
     context = {
         "title": _("Not found") if error.status == 404 and is_get else _("Request failed"),
         "error": error,
         "request_id": request_id.get(),
-        "back": request.get_full_path() if is_get else next_address(request, referer if is_own_page else ""),
+        "back": request.get_full_path() if is_get else next_address(request, _own_referer(request)),
     }
     return render(request, "console/error.html", context, status=error.status)

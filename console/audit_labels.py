@@ -42,6 +42,7 @@ ACTIONS: Final[Mapping[str, Promise]] = {
     "operator.create": _("Created an operator"),
     "operator.delete": _("Deleted an operator"),
     "operator.lock_out": _("Locked sign-in"),
+    "operator.refuse": _("Refused a sign-in"),
     "operator.reset_password": _("Reset a password"),
     "operator.sign_in": _("Signed in"),
     "operator.sign_out": _("Ended sessions of an operator"),

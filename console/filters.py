@@ -416,9 +416,10 @@ class ResourceFilters(Filters):
 
 
 class UserFilters(Filters):
-    """The filters of the list of users, which is ordered by user id."""
+    """The filters of the list of users. Only the order by user id has further pages and a search."""
 
     q = _search_field(_("Start of a user ID"), 64)
+    sort = _choice("", [("memories", "memories"), ("used", "used")])
     after = _text("", 64)
 
 

@@ -12,9 +12,10 @@ from uuid import UUID
 
 from django.db.models import Count, Max, Q, QuerySet, Sum
 
-from accounts.models import MemoryUser
+from accounts.models import MemoryUser, UserKey
 from core.ids import parse_session_id
 from core.json_data import without_base64
+from documents.guards import DAMAGED, ENCRYPTED
 from memories.models import Override
 from resources.models import IN_TRASH, Resource
 from store.models import HourCount, Memory, Session, SessionCount, owned_by
@@ -24,6 +25,8 @@ from store.types import Owner, StoredMemory
 
 MAX_CAUSES: Final = 20
 MAX_NAMES: Final = 200
+# The file itself has to change: a retry cannot succeed.
+LASTING_CAUSES: Final = (ENCRYPTED, DAMAGED)
 
 
 class SourceFile(NamedTuple):
@@ -119,6 +122,18 @@ def memories_of_users(user_pks: Collection[UUID]) -> dict[UUID, int]:
     return {UUID(owner): number for owner, number in numbers}
 
 
+def users_with_most_memories(limit: int) -> list[UUID]:
+    rows = HourCount.objects.filter(span=ALL_TIME).exclude(owner="").values_list("owner")
+    top = rows.annotate(number=Sum("memories")).order_by("-number", "owner")[:limit]
+    return [UUID(owner) for owner, _number in top]
+
+
+def latest_users(limit: int) -> list[UUID]:
+    """Return the users whose API keys were used last."""
+    rows = UserKey.objects.filter(last_used_at__isnull=False).order_by().values_list("user")
+    return [pk for pk, _last in rows.annotate(last=Max("last_used_at")).order_by("-last", "user")[:limit]]
+
+
 def session_rows(names: Mapping[tuple[UUID, str, str, str], str]) -> dict[str, int]:
     """Return the rows of sessions by name. `names` has the name for user, app, project and session id."""
     found = Session.objects.filter(session_id__in=[session_id for *_scope, session_id in names]).values_list(
@@ -147,7 +162,14 @@ def failure_causes() -> list[dict[str, Any]]:
         for message, name in failed.order_by("-updated_at").values_list("error_message", "filename")[:MAX_NAMES]:
             names[message].append(name)
     return [
-        {"key": cause_key(message), "message": message, "count": count, "last": last, "names": names[message][:4]}
+        {
+            "key": cause_key(message),
+            "message": message,
+            "count": count,
+            "last": last,
+            "names": names[message][:4],
+            "can_retry": message not in LASTING_CAUSES,
+        }
         for message, count, last in found
     ]
 

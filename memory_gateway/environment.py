@@ -114,6 +114,16 @@ class Environment:
         raw = self.text(name)
         return [word.strip() for word in raw.split(",") if word.strip()] if raw else list(default)
 
+    def pairs(self, name: str) -> dict[str, str]:
+        """Return comma-separated pairs `key=value` in their order. A key may contain `=`."""
+        found = {}
+        for word in self.words(name):
+            key, _, value = (part.strip() for part in word.rpartition("="))
+            if not key or not value:
+                raise ImproperlyConfigured(f"{PREFIX}{name} must list pairs such as staff=Viewer, not {word!r}.")
+            found[key] = value
+        return found
+
     def mime_types(self, name: str, default: tuple[str, ...]) -> list[str]:
         """Return comma-separated MIME types, `image/*` for a family."""
         for word in self.words(name):

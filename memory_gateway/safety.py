@@ -110,6 +110,22 @@ def require_model(kind: str, base_url: str, model: str) -> None:
         raise ImproperlyConfigured(f"{PREFIX}{kind}_BASE_URL requires {PREFIX}{kind}_MODEL.")
 
 
+def require_sign_in(*, issuer: str, client_id: str, client_secret: str, has_roles: bool, has_passwords: bool) -> None:
+    """Check that sign-in by OpenID Connect is configured completely, and that operators can sign in at all."""
+    if issuer and not (client_id and client_secret):
+        raise ImproperlyConfigured(
+            f"{PREFIX}OIDC_ISSUER requires {PREFIX}OIDC_CLIENT_ID and {PREFIX}OIDC_CLIENT_SECRET."
+        )
+    if urlsplit(issuer).username is not None:
+        raise ImproperlyConfigured(f"{PREFIX}OIDC_ISSUER must not contain a user name or password.")
+    if not issuer:
+        values = {"OIDC_CLIENT_ID": client_id, "OIDC_CLIENT_SECRET": client_secret, "OIDC_ROLES": has_roles}
+        for name in (name for name, value in values.items() if value):
+            raise ImproperlyConfigured(f"{PREFIX}{name} requires {PREFIX}OIDC_ISSUER.")
+        if not has_passwords:
+            raise ImproperlyConfigured(f"{PREFIX}PASSWORD_SIGN_IN can be false only with {PREFIX}OIDC_ISSUER.")
+
+
 def require_safe_backend(kind: str, base_url: str, private_hosts: Sequence[str]) -> None:
     """Check that memories go to the engine and to models over https, or to a host that the operator allows."""
     parts = urlsplit(base_url)

@@ -7,7 +7,7 @@ from csp.decorators import csp_update
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
-from django.shortcuts import redirect
+from django.shortcuts import redirect, render
 from django.urls import is_valid_path
 from django.utils.cache import patch_vary_headers
 from django.utils.decorators import method_decorator
@@ -85,6 +85,10 @@ def server_error(request: HttpRequest) -> HttpResponse:
             _("The gateway failed. See its log for the request ID %(request_id)s.", request_id=request_id.get())
         ),
     )
+
+
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:  # noqa: ARG001 - Django passes it
+    return render(request, "403_csrf.html", {"request_id": request_id.get()}, status=403)
 
 
 def _answer(request: HttpRequest, error: GatewayError) -> HttpResponse:

@@ -6,11 +6,13 @@ from datetime import datetime
 from typing import Any, Final
 
 from django import template
+from django.conf import settings
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
+from accounts import oidc
 from console import navigation
 from console.audit_labels import ACTIONS
 from console.text import language_of, mark, parts
@@ -220,3 +222,8 @@ def value_of(mapping: Mapping[Any, Any], key: Any) -> Any:
 
 register.filter("lang", language_of)
 register.filter("kind", categories.tab_of)  # the tab of a category gives its color
+
+
+@register.simple_tag
+def sign_in_methods() -> dict[str, bool]:
+    return {"oidc": oidc.is_on(), "password": settings.MEMORY_GATEWAY_PASSWORD_SIGN_IN}

@@ -26,9 +26,9 @@ from operations import bulk as services
 from operations import jobs, operator_jobs
 from operations.bulk import AT_ONCE, Target
 from store import browse
-from store.types import Position
+from store.types import Position, StoredMemory
 
-EXPORT_ROWS, LISTED_USERS = 500, 100
+EXPORT_ROWS, LISTED_USERS, SAMPLES = 500, 100, 3
 PURGE: Final = "memories.delete_tombstone"
 REREAD: Final = "resources.change_resource"
 
@@ -53,7 +53,6 @@ _ACTIONS: Final = {
         AT_ONCE + 1,
         gettext_lazy("Move to trash"),
         gettext_lazy("You can restore them until they are purged. One undo restores all of them."),
-        is_dangerous=True,
     ),
     "restore": _Action(DELETE, None, gettext_lazy("Restore"), gettext_lazy("Agents can find them again.")),
     "categorize": _Action(CHANGE, None, gettext_lazy("Change category"), gettext_lazy("You can undo this.")),
@@ -164,11 +163,17 @@ def _preview(request: HttpRequest, verb: str, target: Target, back: str) -> Http
         "action": _ACTIONS[verb],
         "button": button % {"count": f"{count:,}"},
         "preview": found,
+        "samples": _samples(target),
         "rows": [(name, number, number / found.total) for name, number in found.by_category.items()],
         "target": sign_target(target),
         "next": back,
     }
     return render(request, "console/bulk.html", context)
+
+
+def _samples(target: Target) -> list[StoredMemory]:
+    keys = browse.keys(target.selection, after=None, limit=SAMPLES, up_to_row=target.up_to_row, rows=target.rows)
+    return browse.get_many([key.row for key in keys])
 
 
 def _export(request: HttpRequest, target: Target) -> HttpResponseBase:
@@ -214,7 +219,7 @@ def _execute(request: HttpRequest, verb: str, target: Target, back: str) -> Http
         else:
             job = services.start(verb, target, params, actor=actor)
         if not job.is_over:
-            return redirect("console:job", job=job.pk)
+            return redirect(f"{reverse('console:job', args=[job.pk])}?{urlencode({'next': back})}")
         count = job.result.get("changed", 0)
         undo_url = reverse("console:job-undo", args=[job.pk]) if jobs.can_undo(job) else ""
     messages.success(request, _SUCCESS_MESSAGES[verb](count) % {"count": f"{count:,}"}, extra_tags=undo_url)

@@ -103,10 +103,11 @@ def _numbers(filters: DashboardFilters, now: datetime, user_pk: UUID | None) -> 
         others = {name: value for name, value in parameters.items() if name not in {"range", "from", "to"}}
         return _between("console:memories", start, end, **{**others, "tab": ALL_TAB})
 
+    options = browse.facets(
+        Selection(user_pk=user_pk, app_id=selection.app_id, project_id=selection.project_id), limit=100
+    )
     return {
-        "options": browse.facets(
-            Selection(user_pk=user_pk, app_id=selection.app_id, project_id=selection.project_id), limit=100
-        ),
+        "options": options,
         "since": since,
         "until": until,
         "trend": {
@@ -119,7 +120,11 @@ def _numbers(filters: DashboardFilters, now: datetime, user_pk: UUID | None) -> 
                 before=[sum(bucket.values()) for bucket in before.buckets],
             ),
         },
-        "kpis": _kpis(shown, before),
+        "kpis": _kpis(shown, before, memories),
+        # Facets count the memories of all times, but not by agent and session.
+        "stored": sum(one.count for one in options.categories)
+        if selection.agent_id is None and selection.session_id is None
+        else None,
         "kinds": [_kind(tab, shown, memories) for tab in categories.TABS],
         "bands": _bands(shown, memories),
         "unrated": shown.total - sum(count for _low, _high, count in shown.importance_bands),
@@ -195,16 +200,30 @@ def _between(page: str, start: datetime, end: datetime, **parameters: str) -> st
     return f"{reverse(page)}?{urlencode({**parameters, **times})}"
 
 
-def _kpis(shown: Dashboard, before: Dashboard) -> list[dict[str, Any]]:
+def _kpis(shown: Dashboard, before: Dashboard, memories: Link) -> list[dict[str, Any]]:
     tabs = [charts.by_tab(bucket) for bucket in shown.buckets]
     cards = [
-        (_("All memories"), "", shown.total, before.total, [sum(bucket.values()) for bucket in tabs]),
+        (
+            _("Memories written"),
+            "",
+            shown.total,
+            before.total,
+            [sum(bucket.values()) for bucket in tabs],
+            memories(tab=ALL_TAB),
+        ),
         *(
-            (TAB_LABELS[tab], tab, shown.by_tab.get(tab, 0), before.by_tab.get(tab, 0), [one[tab] for one in tabs])
+            (
+                TAB_LABELS[tab],
+                tab,
+                shown.by_tab.get(tab, 0),
+                before.by_tab.get(tab, 0),
+                [one[tab] for one in tabs],
+                memories(tab=tab),
+            )
             for tab in categories.TABS
         ),
-        (_("Agents"), "", shown.unique_agents, before.unique_agents, []),
-        (_("Sessions"), "", shown.unique_sessions, before.unique_sessions, []),
+        (_("Agents"), "", shown.unique_agents, before.unique_agents, [], "#h-top-1"),
+        (_("Sessions"), "", shown.unique_sessions, before.unique_sessions, [], "#h-top-2"),
     ]
     return [
         {
@@ -213,8 +232,9 @@ def _kpis(shown: Dashboard, before: Dashboard) -> list[dict[str, Any]]:
             "now": now,
             "change": charts.change(now, earlier),
             "spark": charts.spark(values),
+            "url": url,
         }
-        for label, kind, now, earlier, values in cards
+        for label, kind, now, earlier, values, url in cards
     ]
 
 
@@ -260,7 +280,7 @@ def _tops(shown: Dashboard, memories: Link) -> list[dict[str, Any]]:
             "title": title,
             "rows": [
                 {
-                    "label": f"{one.label} · {one.user_id}" if one.user_id else one.label,
+                    "label": f"{one.user_id} · {one.label}" if one.user_id else one.label,
                     "count": one.count,
                     "share": one.count / (shown.total or 1),
                     "width": one.count / counts[0].count,

@@ -9,6 +9,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
@@ -147,6 +148,8 @@ def job(request: HttpRequest, job: str) -> HttpResponseBase:
         and found.status == Job.Status.DONE
         and request.user.has_perm(EXPORT),
     }
+    back = request.GET.get("next", "")
+    context["back"] = back if url_has_allowed_host_and_scheme(back, allowed_hosts=None) else ""
     response = render(request, "console/job.html", context)
     if is_part:
         response["HX-Refresh"] = "true"

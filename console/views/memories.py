@@ -8,6 +8,7 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -42,6 +43,8 @@ def memories(request: HttpRequest) -> HttpResponseBase:
         "title": _("Memories"),
         "filters": filters,
         "is_off": not switches.get(filters.data["tab"], True),
+        # Pages of memories get the list's filters, to lead back to it and to the next memory.
+        "list_query": urlencode({"tab": filters.data["tab"], **filters.parameters(after="", before="", at="")}),
     }
     counts: dict[str, int] = {}
     if not conflicts:

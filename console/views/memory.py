@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
@@ -18,7 +19,7 @@ from django.utils.translation import gettext as _
 from accounts.admin_base import actor_of
 from console import queries
 from console.access import CHANGE, DELETE, VIEW, next_address, page, record_view, render
-from console.filters import ORIGINS
+from console.filters import ORIGINS, ListFilters
 from console.forms import EditForm, ReasonForm
 from console.hidden import hidden_reasons
 from console.templatetags.panel import marked
@@ -41,7 +42,7 @@ def memory(request: HttpRequest, row: int) -> HttpResponseBase:
     found = browse.get(row)
     events = [*history(found.owner, found.memory_id), *superseded(found)]
     record_view(request, found)
-    return render(request, "console/memory.html", _page(found, events))
+    return render(request, "console/memory.html", {**_page(found, events), "place": _place(request, found)})
 
 
 @page(VIEW)
@@ -122,6 +123,28 @@ def restore(request: HttpRequest, row: int) -> HttpResponseBase:
 def etag_of(memory: StoredMemory) -> str:
     """Return a hash that identifies the version of a memory."""
     return hashlib.sha256(orjson.dumps([memory.text, memory.category, memory.importance])).hexdigest()[:32]
+
+
+def _place(request: HttpRequest, found: StoredMemory) -> dict[str, str]:
+    """Return the address of the list from which the operator came, and of the memories next to this one in it."""
+    if not request.GET:
+        return {}
+    filters, now = ListFilters(reverse("console:memories"), request.GET), timezone.now()
+    user_pk = queries.user_pk(filters.data["user"]) if filters.data["user"] else None
+    if filters.conflicts(now, user_pk):
+        return {}
+    selection, here = filters.selection(now, user_pk), Position(found.created_at_ms, found.row)
+    query = urlencode({"tab": filters.data["tab"], **filters.parameters(after="", before="", at="")})
+
+    def address(memories: Sequence[StoredMemory]) -> str:
+        return f"{reverse('console:memory', args=[memories[0].row])}?{query}" if memories else ""
+
+    oldest_first = filters.oldest_first
+    return {
+        "list": filters.first_page(),
+        "previous": address(browse.page(selection, before=here, limit=1, oldest_first=oldest_first).memories),
+        "following": address(browse.page(selection, after=here, limit=1, oldest_first=oldest_first).memories),
+    }
 
 
 def _page(found: StoredMemory, events: list[Event]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
@@ -15,7 +16,7 @@ from accounts import operators as services
 from accounts.admin_base import actor_of
 from console.access import page, render
 from console.forms import ROLES, NewOperatorForm, OperatorForm
-from core.errors import NotFound
+from core.errors import Conflict, NotFound
 from core.rest import Forbidden
 
 VIEW_OPERATORS, ADD_OPERATORS, CHANGE_OPERATORS = (f"auth.{verb}_user" for verb in ("view", "add", "change"))
@@ -61,6 +62,7 @@ def operator(request: HttpRequest, pk: int) -> HttpResponseBase:
         "form": form,
         "roles": _labels(found),
         "can_change": _can_change(request, found),
+        "is_role_of_provider": hasattr(found, "identity") and settings.MEMORY_GATEWAY_OIDC_ROLES,
     }
     return render(request, "console/operator.html", context, status=422 if form.errors else 200)
 
@@ -79,6 +81,8 @@ def sign_out(request: HttpRequest, pk: int) -> HttpResponseBase:
 def reset_password(request: HttpRequest, pk: int) -> HttpResponseBase:
     found = _get(pk)
     _require_change(request, found)
+    if hasattr(found, "identity"):
+        raise Conflict(_("This operator has no password and signs in by single sign-on."))
     return _show_password(request, found, services.reset_password(found, actor=actor_of(request)))
 
 

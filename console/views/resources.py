@@ -7,7 +7,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.core.exceptions import ValidationError
 from django.db.models import Q
-from django.http import HttpRequest, JsonResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -36,6 +36,7 @@ from store.browse import Selection
 from store.models import Session
 
 PASSAGES: Final = 50
+PENDING: Final = (Resource.Status.PENDING, Resource.Status.INGESTING)
 VIEW_FILES, ADD_FILES, CHANGE_FILES, DELETE_FILES = (
     f"resources.{verb}_resource" for verb in ("view", "add", "change", "delete")
 )
@@ -64,6 +65,7 @@ def resources(request: HttpRequest) -> HttpResponseBase:
     states += [(name, str(label), by_state.get(name, 0)) for name, label in Resource.Status.choices]
     causes = [] if values["q"] or values["user"] else queries.failure_causes()
     are_more = len(causes) == queries.MAX_CAUSES
+    rarer = queries.failures_waiting() - sum(cause["count"] for cause in causes) if are_more else 0
     context: dict[str, Any] = {
         "title": _("Resources"),
         "filters": filters,
@@ -80,7 +82,8 @@ def resources(request: HttpRequest) -> HttpResponseBase:
         ],
         "types": FILE_TYPES,
         "causes": causes,
-        "rarer": queries.failures_waiting() - sum(cause["count"] for cause in causes) if are_more else 0,
+        "retryable": rarer + sum(cause["count"] for cause in causes if cause["can_retry"]),
+        "rarer": rarer,
         "total": by_state.get(values["state"], 0) if values["state"] else sum(by_state.values()),
         **found._asdict(),
     }
@@ -90,6 +93,8 @@ def resources(request: HttpRequest) -> HttpResponseBase:
 @page(VIEW_FILES)
 def resource(request: HttpRequest, resource_id: str) -> HttpResponseBase:
     found = _get(resource_id)
+    if request.GET.get("part") == "1":
+        return _state(request, found)
     try:
         after = PositionField().clean(request.GET.get("after"))
     except ValidationError:
@@ -111,8 +116,17 @@ def resource(request: HttpRequest, resource_id: str) -> HttpResponseBase:
         "attachments": list(found.attachments.order_by("pk")[:50]),
         "count": _memory_counts([found])[found.pk],
         "can_download": bool(found.storage_path) and found.deleted_at is None,
+        "is_pending": found.status in PENDING,
     }
     return render(request, "console/resource.html", context)
+
+
+def _state(request: HttpRequest, found: Resource) -> HttpResponse:
+    """Return the state of a file for the page that waits for it, which reloads when the file is ingested."""
+    response = render(request, "console/parts/state.html", {"resource": found})
+    if found.status not in PENDING:
+        response["HX-Refresh"] = "true"
+    return response
 
 
 @page(VIEW_FILES)
@@ -164,7 +178,11 @@ def retry(request: HttpRequest) -> HttpResponseBase:
     if chosen:
         failed = Resource.objects.filter(pk__in=chosen)
     else:
-        failed = queries.failed_resources() if cause == "all" else queries.failed_with_cause(cause)
+        failed = (
+            queries.failed_resources().exclude(error_message__in=queries.LASTING_CAUSES)
+            if cause == "all"
+            else queries.failed_with_cause(cause)
+        )
     count = services.retry(failed, actor=actor_of(request))
     job = _start_reingestion(request, chosen)
     if count or not job:

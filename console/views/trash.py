@@ -25,6 +25,7 @@ from console.keyset import ROWS, newest_first
 from console.signed_values import sign_target
 from console.text import memory_item
 from console.views.bulk import PURGE
+from console.views.jobs import describe_selection
 from console.views.memories import count_up_to, page_links
 from console.views.resources import DELETE_FILES, VIEW_FILES
 from core.errors import BadRequest, Conflict, NotFound
@@ -249,7 +250,9 @@ def _recent() -> list[dict[str, Any]]:
         {
             "job": job,
             "count": job.cursor.get("changed", 0),
-            "filter": job.params["target"]["selection"] if "rows" not in job.params["target"] else {},
+            "filter": describe_selection(job.params["target"]["selection"])
+            if "rows" not in job.params["target"]
+            else (),
         }
         for job in latest
         if job.cursor.get("changed")

@@ -63,11 +63,15 @@ _ERASED_LABELS: Final = {
 def users(request: HttpRequest) -> HttpResponseBase:
     filters = UserFilters(reverse("console:users"), request.GET)
     values = filters.cleaned_data
-    listed = services.with_live_keys(services.active_users()).filter(
-        user_id__startswith=values["q"], user_id__gt=values["after"]
-    )
-    found = list(listed.order_by("user_id")[: ROWS + 1])
-    rows = found[:ROWS]
+    every = services.with_live_keys(services.active_users())
+    if values["sort"]:
+        top = queries.users_with_most_memories(ROWS) if values["sort"] == "memories" else queries.latest_users(ROWS)
+        by_pk = every.in_bulk(top)
+        found = rows = [by_pk[pk] for pk in top if pk in by_pk]
+    else:
+        listed = every.filter(user_id__startswith=values["q"], user_id__gt=values["after"])
+        found = list(listed.order_by("user_id")[: ROWS + 1])
+        rows = found[:ROWS]
     pks = [user.pk for user in rows]
     memories = queries.memories_of_users(pks)
     files = queries.counts_by("user", Resource.objects.filter(user__in=pks, deleted_at__isnull=True))
@@ -86,6 +90,8 @@ def users(request: HttpRequest) -> HttpResponseBase:
             }
             for user in rows
         ],
+        "total": services.active_users().filter(user_id__startswith=values["q"]).count(),
+        "orders": {name: filters.first_page(sort=name, q="") for name in ("", "memories", "used")},
         "first": filters.first_page() if values["after"] else "",
         "following": filters.url(after=rows[-1].user_id) if len(found) > ROWS else "",
     }

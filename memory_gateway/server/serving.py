@@ -20,6 +20,7 @@ from django.db.migrations.executor import MigrationExecutor
 from django.utils import autoreload
 from uvicorn.supervisors.multiprocess import Multiprocess
 
+from accounts.oidc import require_roles
 from agents.rpc.connection_limits import MAX_MESSAGE_BYTES
 from core import database_errors
 from core.errors import GatewayError
@@ -94,6 +95,7 @@ def require_database() -> None:
         if missing := executor.migration_plan(executor.loader.graph.leaf_nodes()):
             raise CommandError(f"The database has {len(missing)} unapplied migrations. Run `python manage.py migrate`.")
         storage_binding.require()
+        require_roles()
     except ImproperlyConfigured as error:
         raise CommandError(str(error)) from None
     except GatewayError as error:

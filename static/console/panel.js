@@ -8,6 +8,18 @@
   const zone = encodeURIComponent(Intl.DateTimeFormat().resolvedOptions().timeZone || 'UTC');
   document.cookie = `mg_zone=${zone}; path=/; max-age=31536000; SameSite=Lax${location.protocol === 'https:' ? '; Secure' : ''}`;
 
+  // Tooltips of times say how long ago they were
+  const ago = new Intl.RelativeTimeFormat(document.documentElement.lang, {numeric: 'auto'});
+  const units = [['year', 31536000], ['month', 2592000], ['day', 86400], ['hour', 3600], ['minute', 60], ['second', 1]];
+  document.addEventListener('mouseover', (e) => {
+    const time = e.target.closest('time[title]');
+    if (!time) return;
+    time.dataset.full ??= time.title;
+    const seconds = (Date.parse(time.dateTime) - Date.now()) / 1000;
+    const [unit, size] = units.find(([, one]) => Math.abs(seconds) >= one) ?? units.at(-1);
+    time.title = `${time.dataset.full} · ${ago.format(Math.trunc(seconds / size), unit)}`;
+  });
+
   // Navigation drawer (without script the button is a link to #mg-nav, shown by :target)
   const menu = one('.mg-menu-btn'), nav = one('#mg-nav');
   if (menu && nav) {
@@ -105,6 +117,14 @@
     update();
   });
 
+  // Forms whose unsaved changes the browser protects when the page is left
+  for (const form of all('form[data-guard]')) {
+    let isChanged = false;
+    form.addEventListener('input', () => { isChanged = true; });
+    form.addEventListener('submit', () => { isChanged = false; });
+    window.addEventListener('beforeunload', (e) => { if (isChanged) e.preventDefault(); });
+  }
+
   // Selects that submit their form when changed
   all('form[data-auto] select').forEach((s) => s.addEventListener('change', () => s.form.requestSubmit()));
 
@@ -168,7 +188,6 @@
       button.disabled = false;
       sent.delete(upload);
     });
-    one('[data-drop]', upload).hidden = false;
     document.addEventListener('dragover', (e) => e.preventDefault());
     document.addEventListener('drop', (e) => {
       e.preventDefault();
@@ -189,6 +208,7 @@
     const at = rows.indexOf(document.activeElement.closest('[data-row]'));
     const to = rows[Math.min(rows.length - 1, Math.max(0, at + by))];
     if (to) { one('a', to).focus(); to.scrollIntoView({block: 'nearest'}); }
+    if (!rows.length) one(`a[rel=${by > 0 ? 'next' : 'prev'}]`)?.click();
   };
   document.addEventListener('keydown', (e) => {
     if (e.ctrlKey || e.metaKey || e.altKey || e.target.matches('input:not([type=checkbox]), textarea, select') || !keysOn()) return;

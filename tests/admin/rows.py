@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
+from django.contrib.auth.models import User
 from django.db.models import Model
 from django.utils import timezone
 
@@ -18,6 +19,7 @@ from accounts.models import (
     OAuthClient,
     OAuthConnection,
     OAuthToken,
+    OperatorIdentity,
     RpcToken,
     SignInThrottle,
     UserKey,
@@ -70,6 +72,13 @@ def audit_event(number: int) -> AuditEvent:
 
 def throttle(number: int) -> SignInThrottle:
     return SignInThrottle.objects.create(network=f"10.0.0.{number}", counted_since=timezone.now())
+
+
+def operator_identity(number: int) -> OperatorIdentity:
+    operator = User.objects.create_user(f"maria{number}", is_staff=True)
+    return OperatorIdentity.objects.create(
+        operator=operator, issuer="https://id.example.org", subject=f"{MARKUP}{number}"
+    )
 
 
 def idempotency_key(number: int) -> IdempotencyKey:
@@ -295,6 +304,7 @@ MAKERS: dict[type[Model], Callable[[int], Any]] = {
     OAuthClient: oauth_client,
     OAuthConnection: oauth_connection,
     OAuthToken: oauth_token,
+    OperatorIdentity: operator_identity,
     Session: session,
     Memory: memory,
     IndexStatistics: statistics,

@@ -47,9 +47,9 @@ def test_a_memory_is_added_edited_deleted_and_restored(panel: Panel, lang: str) 
         expect(page.locator(".mg-note")).to_contain_text(words["saved"])
         assert page.inner_text(".mg-diff ins") == "Tuesdays"
         assert "0.35" in page.inner_text(".mg-pairs")
-        page.click("summary.is-danger")
+        page.click(".mg-head details.mg-drop > summary")
         page.fill("#reason", "no longer")
-        page.click(".is-danger-main")
+        page.click(".mg-drop-in .is-main")
         expect(page.locator(".mg-note").first).to_contain_text(words["moved"])
         assert "“no longer”" in page.inner_text(".mg-time")
         page.click(".mg-note form button")
@@ -171,7 +171,7 @@ def test_deleting_all_matches_shows_a_preview(panel: Panel, lang: str) -> None:
         total = selected_count(page)
         page.click("button[value=delete]")
         assert total in page.inner_text("h1")
-        assert total in page.inner_text(".is-danger-main")
+        assert total in page.inner_text(".mg-form .is-main")
         assert axe.violations(page) == []
         page.click(".mg-acts a.mg-btn")
         assert page.url.endswith("user=maria.keller&range=all")
@@ -401,3 +401,31 @@ def test_operators_with_view_permission_see_no_other_actions(panel: Panel) -> No
         answer: Any = page.goto(panel.address(f"m/{panel.rows['edited']}/edit/"))
         assert answer.status == 403
         assert "store.change_memory" in page.inner_text("#content")
+
+
+def test_a_changed_edit_is_not_lost_without_a_question(panel: Panel) -> None:
+    with panel.open(f"m/{panel.rows['edited']}/edit/") as (page, _observed):
+        asked: list[str] = []
+        page.on("dialog", lambda dialog: (asked.append(dialog.type), dialog.dismiss()))
+        here = page.url
+        page.fill("#text", "Another text.")
+        page.evaluate("setTimeout(() => { location.href = '/admin/memory/'; })")
+        page.wait_for_timeout(500)
+        assert (asked, page.url) == (["beforeunload"], here)
+
+
+def test_ids_are_copied(panel: Panel) -> None:
+    with panel.open(f"m/{panel.rows['edited']}/") as (page, _observed):
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        page.click("[data-copy=memory-id]")
+        assert page.evaluate("navigator.clipboard.readText()") == page.inner_text("#memory-id")
+        assert page.inner_text("[data-copy=memory-id]") == "Copied"
+
+
+@in_both_languages
+def test_a_time_says_how_long_ago_it_was(panel: Panel, lang: str) -> None:
+    with panel.open("list/?tab=all&user=maria.keller", lang=lang) as (page, observed):
+        time = page.locator("main tbody time").last
+        time.hover()
+        expect(time).to_have_attribute("title", re.compile({"en": r" · .+ ago$", "zh": r" · .+前$"}[lang]))
+        assert observed.errors == []

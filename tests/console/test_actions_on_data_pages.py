@@ -44,7 +44,7 @@ def add_memory(page: Page, panel: Panel, user_id: str, text: str) -> None:
 
 def wait_for_job(page: Page) -> None:
     """Wait on the page of a job until the job is done."""
-    page.wait_for_url(re.compile(r"/jobs/[0-9a-f-]+/$"))
+    page.wait_for_url(re.compile(r"/jobs/[0-9a-f-]+/(\?|$)"))
     expect(page.locator("[role=status] .mg-badge.is-ok")).to_be_visible(timeout=20_000)
 
 
@@ -61,11 +61,7 @@ def test_a_file_is_uploaded_downloaded_reingested_and_deleted(panel: Panel, lang
     with panel.open(lang=lang) as (page, observed):
         upload(page, panel, f"仓库-{lang}.txt", f"The {lang} dock opens at seven.\n\n码头七点开门。")
         expect(page.locator(".mg-note")).to_contain_text(words["uploaded"])
-        for _ in range(40):
-            if page.locator(".mg-badge.is-ok").count():
-                break
-            page.wait_for_timeout(250)
-            page.reload()
+        expect(page.locator(".mg-badge.is-ok")).to_be_visible(timeout=30_000)  # the page reloads by itself
         assert f"The {lang} dock opens at seven." in page.inner_text(".mg-passages")
         with page.expect_download() as download:
             page.click("a[href$='/content/']")
@@ -77,7 +73,7 @@ def test_a_file_is_uploaded_downloaded_reingested_and_deleted(panel: Panel, lang
         page.goto(address)
         assert f"The {lang} dock opens at seven." in page.inner_text(".mg-passages")
         page.click("a[href$='/delete/']")
-        page.click(".is-danger-main")
+        page.click("main form .is-main")
         expect(page.locator(".mg-note")).to_contain_text(words["gone"])
         assert page.goto(address + "content/").status == 404  # type: ignore[union-attr]
         assert [error for error in observed.errors if "404" not in error] == []
@@ -205,7 +201,7 @@ def test_a_bulk_deletion_shows_its_progress_and_is_undone(panel: Panel, lang: st
         match_count = page.inner_text(".mg-bulk [data-n]")
         page.click("button[value=delete]")
         page.fill("#reason", "all out of date")
-        page.click(".is-danger-main")
+        page.click(".mg-form .is-main")
         wait_for_job(page)
         assert match_count in page.inner_text(".mg-count-line")
         assert "all out of date" in page.inner_text(".mg-pairs >> nth=1")

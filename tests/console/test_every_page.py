@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from playwright.sync_api import Page
 
@@ -13,9 +15,23 @@ from tests.console.panel import NARROW, WIDE, Panel
 pytestmark = pytest.mark.browser
 
 LOOKS = [
-    pytest.param("en", "light", WIDE, id="en-light-wide"),
-    pytest.param("zh", "dark", NARROW, id="zh-dark-narrow", marks=pytest.mark.slow),
+    pytest.param("en", "light", WIDE, axe.RULES, id="en-light-wide"),
+    pytest.param("zh", "dark", NARROW, axe.RULES_OF_LOOKS, id="zh-dark-narrow", marks=pytest.mark.slow),
 ]
+# All rules on every page × language × theme × width.
+MATRIX = [
+    pytest.param(lang, theme, size, axe.RULES, id=f"all-{lang}-{theme}-{size['width']}", marks=pytest.mark.torture)
+    for lang in ("en", "zh")
+    for theme in ("light", "dark")
+    for size in (WIDE, NARROW)
+]
+MAX_SHIFT = 0.02
+LAYOUT_SHIFTS = """
+    window.layoutShifts = 0;
+    new PerformanceObserver((found) => {
+        for (const one of found.getEntries()) if (!one.hadRecentInput) window.layoutShifts += one.value;
+    }).observe({type: 'layout-shift', buffered: true});
+"""
 ENGLISH_WORDS = ("Memories", "Dashboard", "Search", "Filters", "Category", "Importance", "Written", "Cancel")
 
 
@@ -52,23 +68,28 @@ def assert_no_errors(observed: Observed, panel: Panel, *, except_for: str = "not
     assert observed.foreign(panel.server.url) == []
 
 
-@pytest.mark.parametrize(("lang", "theme", "size"), LOOKS)
+def layout_shifts(page: Page) -> list[str]:
+    """Return a complaint about more than a fifth of what counts as good (0.1): busy machines paint half pages first."""
+    shifted = page.evaluate("layoutShifts")
+    return [f"the layout shifts by {shifted:.3f}"] if shifted >= MAX_SHIFT else []
+
+
+@pytest.mark.parametrize(("lang", "theme", "size", "rules"), [*LOOKS, *MATRIX])
 def test_every_page_is_accessible_without_errors_translated_and_fits(
-    panel: Panel, lang: str, theme: str, size: dict[str, int]
+    panel: Panel, lang: str, theme: str, size: dict[str, int], rules: dict[str, Any]
 ) -> None:
     found: list[str] = []
-    rules = axe.RULES if lang == "en" else axe.RULES_OF_LOOKS
     with panel.open(lang=lang, theme=theme, size=size) as (page, observed):
         page.add_init_script(axe.source())
+        page.add_init_script(LAYOUT_SHIFTS)
         for name, path in pages(panel).items():
             answer = page.goto(panel.address(path))
             assert answer is not None
             assert answer.status < 500, panel.server.log[-3000:]
             assert page.evaluate("document.documentElement.lang") == {"en": "en", "zh": "zh-hans"}[lang]
-            words = english_words(page) if lang == "zh" else []
-            found += [
-                f"{name}: {line}" for line in [*words, *elements_beyond_the_screen(page), *axe.violations(page, rules)]
-            ]
+            lines = [*layout_shifts(page), *elements_beyond_the_screen(page), *axe.violations(page, rules)]
+            lines += english_words(page) if lang == "zh" else []
+            found += [f"{name}: {line}" for line in lines]
             assert_no_errors(observed, panel, except_for="the server responded with a status of 404")
     assert found == []
 

@@ -25,7 +25,7 @@ PAGES = {
     "resources/": 13,
     "resources/?state=failed&user=alice": 11,
     "resources/{file}/": 13,
-    "users/": 11,
+    "users/": 12,
     "users/{user}/": 23,
     "users/{user}/?view=timeline": 13,
     "users/{user}/transcript/?session=chat:0": 12,

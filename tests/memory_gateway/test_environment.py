@@ -84,6 +84,14 @@ UNSAFE_PRODUCTION = {
     ),
     "plain database": ({"DATABASE_URL": "postgres://a:b@db.internal:5432/memory"}, "sslmode=require"),
     "plain Redis": ({"MEMORY_GATEWAY_REDIS_URL": "redis://redis.internal:6379"}, "REDIS_URL must use rediss"),
+    "plain provider": (
+        {
+            "MEMORY_GATEWAY_OIDC_ISSUER": "http://id.example.org",
+            "MEMORY_GATEWAY_OIDC_CLIENT_ID": "memory",
+            "MEMORY_GATEWAY_OIDC_CLIENT_SECRET": OTHER_SECRET,
+        },
+        "OIDC_ISSUER must use https",
+    ),
     "reloading": ({"MEMORY_GATEWAY_RELOAD": "true"}, "RELOAD is for development"),
 }
 UNSAFE_ANYWHERE = {
@@ -95,6 +103,27 @@ UNSAFE_ANYWHERE = {
     ),
     "a weak token": ({"MEMORY_GATEWAY_PROVISIONING_TOKEN": "a" * 40}, "must be random"),
     "a typing error": ({"MEMORY_GATEWAY_PROFIL": "production"}, "did you mean MEMORY_GATEWAY_PROFILE?"),
+    "a provider without a client": (
+        {"MEMORY_GATEWAY_OIDC_ISSUER": "https://id.example.org", "MEMORY_GATEWAY_OIDC_CLIENT_ID": "memory"},
+        "OIDC_ISSUER requires MEMORY_GATEWAY_OIDC_CLIENT_ID and MEMORY_GATEWAY_OIDC_CLIENT_SECRET",
+    ),
+    "a password in the provider's address": (
+        {
+            "MEMORY_GATEWAY_OIDC_ISSUER": f"https://me:{TOKEN}@id.example.org",
+            "MEMORY_GATEWAY_OIDC_CLIENT_ID": "memory",
+            "MEMORY_GATEWAY_OIDC_CLIENT_SECRET": OTHER_SECRET,
+        },
+        "OIDC_ISSUER must not contain a user name or password",
+    ),
+    "roles without a provider": (
+        {"MEMORY_GATEWAY_OIDC_ROLES": "staff=Viewer"},
+        "MEMORY_GATEWAY_OIDC_ROLES requires MEMORY_GATEWAY_OIDC_ISSUER",
+    ),
+    "a group without a role": ({"MEMORY_GATEWAY_OIDC_ROLES": "staff"}, "pairs such as staff=Viewer, not 'staff'"),
+    "no way to sign in": (
+        {"MEMORY_GATEWAY_PASSWORD_SIGN_IN": "false"},
+        "PASSWORD_SIGN_IN can be false only with MEMORY_GATEWAY_OIDC_ISSUER",
+    ),
     "an unknown time zone": ({"MEMORY_GATEWAY_TIME_ZONE": "Mars/Olympus"}, "such as UTC or Europe/Berlin"),
     "an unknown profile": ({"MEMORY_GATEWAY_PROFILE": "prod"}, "must be one of local, production"),
     "a wrong truth": ({"MEMORY_GATEWAY_RELOAD": "ture"}, "must be true or false, not 'ture'"),

@@ -10,6 +10,7 @@ from operations.tables import ALL
 OUR_APPS = ("accounts", "store", "resources", "memories", "profiles", "operations", "agents", "console", "webhooks")
 OTHER_TABLES: dict[str, str] = {
     "accounts.OAuthClient": "applications, which name no user",
+    "accounts.OperatorIdentity": "operators",
     "accounts.SignInThrottle": "addresses, and digests of operators' names",
     "store.EmbeddingSpace": "one row for each model",
     "store.HourCount": "counts that database triggers update when rows are removed",
