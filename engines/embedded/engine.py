@@ -11,8 +11,8 @@ from django.utils import timezone
 from core.errors import EngineRefused
 from core.events import publish
 from core.times import to_ms
-from documents.reader import read_document, reading_for
-from engines.embedded import agentic, extraction, health, ingest, llm
+from documents.reader import reading_for
+from engines.embedded import agentic, extraction, health, ingest, llm, reading
 from engines.embedded.fetching import Fetch, Fetcher
 from engines.port import AddResult, FlushResult, Replay, engine_call
 from store import derived_memories, sessions, storage
@@ -41,7 +41,7 @@ class EmbeddedEngine(MemoryTable):
     def __init__(
         self,
         *,
-        read: ingest.ReadDocument = read_document,
+        read: ingest.ReadDocument = reading.read,
         fetch: Fetch | None = None,
         clock: Clock = timezone.now,
     ) -> None:

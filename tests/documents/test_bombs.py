@@ -13,7 +13,8 @@ import pytest
 
 from core.errors import Unreadable
 from documents.document import Limits, split
-from documents.reader import PROJECT, read_document, resident_bytes
+from documents.child import PROJECT
+from documents.reader import read_document, resident_bytes
 from tests.bombs import MAKERS, MIB
 
 pytestmark = pytest.mark.slow
