@@ -1,8 +1,8 @@
 """Sandboxed process that recognizes the text of page images: `python -m documents.ocr_child JOB`.
 
-The file comes on standard input; JOB is JSON `{"mime": …, "engine": "rapidocr" or tesseract's path, "pages": numbers from
-1 or null for all, "parent": pid, "limits": {…}}`. Standard output receives a newline when the sandbox is ready, then
-one JSON line per page: `{"page": n, "of": page count, "lines": [[text, [left, top, right, bottom]], …]}`, boxes as
+The file comes on standard input; JOB is JSON `{"mime": …, "engine": "rapidocr" or tesseract's path, "pages": numbers
+from 1 or null for all, "parent": pid, "limits": {…}}`. Standard output receives a newline when the sandbox is ready,
+then one JSON line per page: `{"page": n, "of": page count, "lines": [[text, [left, top, right, bottom]], …]}`, boxes as
 fractions of the page. `{"refused": [template, params]}` ends the output.
 """
 
@@ -65,8 +65,7 @@ def recognize(data: bytes, mime: str, wanted: list[int] | None, engine: str) -> 
     reader: Recognize | None = None
     for number, count, image in (_pdf_pages if mime == mt.PDF else _frames)(data, wanted):
         lines: list[Line] = []
-        darkest, lightest = image.convert("L").getextrema()
-        if lightest - darkest >= _MIN_CONTRAST:
+        if np.ptp(np.asarray(image.convert("L"))) >= _MIN_CONTRAST:
             reader = reader or (_rapidocr() if engine == "rapidocr" else _tesseract(engine))
             lines = [(text, box) for found, box in reader(image) if (text := clean(found).strip())]
         yield {"page": number, "of": count, "lines": lines}
@@ -120,8 +119,10 @@ def _rapidocr() -> Recognize:
     )
 
     def read(image: Image.Image) -> Iterator[Line]:
-        found = engine(np.asarray(image)[:, :, ::-1])
-        for text, corners in zip(found.txts or (), found.boxes if found.boxes is not None else (), strict=True):
+        found: Any = engine(np.asarray(image)[:, :, ::-1])
+        if found.txts is None or found.boxes is None:
+            return
+        for text, corners in zip(found.txts, found.boxes, strict=True):
             (left, top), (right, bottom) = corners.min(axis=0), corners.max(axis=0)
             yield text, _fractions(image, left, top, right, bottom)
 

@@ -54,7 +54,7 @@ _FILE_LOST = _(
 )
 _NEEDS_OCR = _(
     "The document contains no text that can be read. If its pages are scanned, ask the operator to install "
-    "memory-gateway[ocr], which recognizes text in pictures, and upload it again."
+    "memory-gateway[ocr], which recognizes text in pictures. Then delete the file and upload it again."
 )
 
 

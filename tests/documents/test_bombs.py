@@ -12,8 +12,8 @@ import orjson
 import pytest
 
 from core.errors import Unreadable
-from documents.document import Limits, split
 from documents.child import PROJECT
+from documents.document import Limits, split
 from documents.reader import read_document, resident_bytes
 from tests.bombs import MAKERS, MIB
 

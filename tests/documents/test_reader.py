@@ -18,8 +18,8 @@ import pytest
 
 from core.errors import EngineUnavailable, Unreadable
 from documents import mime_types as mt
-from documents.document import DEFAULT_LIMITS, Block, Document, Limits
 from documents.child import PROJECT
+from documents.document import DEFAULT_LIMITS, Block, Document, Limits
 from documents.reader import read_document
 from tests import bombs
 
