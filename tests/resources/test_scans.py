@@ -1,4 +1,4 @@
-"""Uploads of pictures and scanned pages: their text is found, with page and place, or the answer names what is missing."""
+"""Uploads of pictures and scanned pages: their text is found with page and place, or the answer names what is missing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ with_ocr = pytest.mark.skipif(
 
 
 def found(person: Person, query: str) -> list[dict[str, Any]]:
-    body = {**person.credentials, "query": query, "search_scope": ["resources"]}
+    body = {**person.credentials, "query": query}
     answer = Client().post("/memories/search", body, content_type="application/json")
     assert answer.status_code == 200, answer.content
     return answer.json()["results"]  # type: ignore[no-any-return]
