@@ -1,4 +1,4 @@
-"""Uploads of pictures and scanned pages: their text is found with page and place, or the answer names what is missing."""
+"""Pictures and scanned pages: their text is found with page and place, or the answer names what is needed."""
 
 from __future__ import annotations
 
