@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from PIL import Image
 
 from documents import ocr
 from resources.models import Resource
@@ -50,7 +51,7 @@ def test_a_picture_is_found_by_its_name_and_by_its_text(alice: Person, settings:
 
 
 def test_without_recognition_an_unread_pdf_names_the_extra(alice: Person) -> None:
-    blank = scans.pdf([scans.Image.new("L", (100, 100), 255)])
+    blank = scans.pdf([Image.new("L", (100, 100), 255)])
     assert upload(alice, blank, "scan.pdf").json()["status"] == "empty"
     assert "memory-gateway[ocr]" in Resource.objects.get().error_message
 
@@ -60,7 +61,7 @@ def test_a_damaged_picture_is_found_by_its_name(alice: Person, settings: Any, tm
         pytest.skip("the extra `ocr` is not installed")
     settings.MEMORY_GATEWAY_OCR = "rapidocr"
     settings.MEMORY_GATEWAY_DB_PATH = tmp_path / "data.sqlite3"
-    damaged = scans.png(scans.Image.new("L", (300, 300), 9))[:120]
+    damaged = scans.png(Image.new("L", (300, 300), 9))[:120]
     assert upload(alice, damaged, "garden.png").json()["status"] == "extracted"
     assert len(found(alice, "garden")) == 1
 
