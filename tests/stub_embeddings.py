@@ -14,7 +14,13 @@ from store.vectors.spaces import TEST_SENTENCES
 from tests.server import free_port
 from tests.stub_http import WIRE, answering_posts
 
-MEANINGS = [{"car", "automobile", "vehicle"}, {"doctor", "physician"}, {"happy", "glad"}, {"汽车", "轿车"}]
+MEANINGS = [
+    {"car", "automobile", "vehicle"},
+    {"doctor", "physician"},
+    {"happy", "glad"},
+    {"汽车", "轿车"},
+    {"cobbler", "shoemaker"},
+]
 """Words that only a model knows to be the same."""
 
 

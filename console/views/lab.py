@@ -34,6 +34,7 @@ _LEG_LABELS: Final = {
 }
 _PART_LABELS: Final = {
     "terms": gettext_lazy("matched terms"),
+    "related": gettext_lazy("related words"),
     "context_window": gettext_lazy("terms in context"),
     "neighbors": gettext_lazy("adjacent turns"),
     "speaker": gettext_lazy("speaker match"),
@@ -121,7 +122,7 @@ def _results(filters: LabFilters, owner: Owner) -> dict[str, Any]:
 
 
 def _explained(hit: Hit) -> dict[str, Any]:
-    """Return the text of a hit, the terms of the query in it, and what each leg contributed."""
+    """Return the text of a hit, the terms of the query and related words in it, and what each leg contributed."""
     legs: list[dict[str, Any]] = []
     for name, leg in hit.legs.items():
         if isinstance(leg, Mapping):
@@ -133,12 +134,15 @@ def _explained(hit: Hit) -> dict[str, Any]:
                     "score": score if isinstance(score, int | float) else None,
                     "rank": leg.get("rank"),
                     "matched": leg.get("matched") or (),
+                    "related": leg.get("related") or (),
                     "parts": [(_PART_LABELS.get(part, part), value) for part, value in shares.items() if value],
                 }
             )
-    matched = list(dict.fromkeys(str(term) for leg in legs for term in leg["matched"]))
+    matched, related = (
+        list(dict.fromkeys(str(term) for leg in legs for term in leg[kind])) for kind in ("matched", "related")
+    )
     text = hit.text if len(hit.text) <= _SHOWN_CHARS else f"{hit.text[:_SHOWN_CHARS]}…"
-    return {"label": "", "score": hit.score, "text": text, "legs": legs, "matched": matched}
+    return {"label": "", "score": hit.score, "text": text, "legs": legs, "matched": matched, "related": related}
 
 
 def _curl(filters: LabFilters, base: str) -> str:

@@ -12,7 +12,7 @@ from core.errors import EngineRefused
 from core.events import publish
 from core.times import to_ms
 from documents.reader import read_document, reading_for
-from engines.embedded import agentic, extraction, health, ingest, llm, reading
+from engines.embedded import extraction, health, ingest, llm, rated_search, reading
 from engines.embedded.fetching import Fetch, Fetcher
 from engines.port import AddResult, FlushResult, Replay, engine_call
 from store import derived_memories, sessions, storage
@@ -126,8 +126,8 @@ class EmbeddedEngine(MemoryTable):
     @engine_call
     def search(self, owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResult]:
         """Answer all requests with two SQL statements. Raises: `InvalidInput`, `EngineUnavailable`."""
-        if any(request.method == "agentic" for request in requests) and llm.is_set():
-            return agentic.search(owner, requests)
+        if any(map(rated_search.is_rated, requests)):
+            return rated_search.search(owner, requests)
         return search(owner, requests)
 
     @engine_call

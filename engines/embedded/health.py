@@ -8,7 +8,7 @@ from django.conf import settings
 from django.db import DatabaseError, connection, transaction
 
 from core.messages import Message as _
-from engines.embedded import llm
+from engines.embedded import llm, reranker
 from engines.port import Health
 from store.derived_memories import extraction_backlog
 from store.index import keyword
@@ -24,10 +24,10 @@ _MAX_COUNTED = 10_000
 def check(timeout_seconds: float) -> Health:
     """Return the state of the engine. Never raises.
 
-    `data` names the database; `data["ocr"]["engine"]` is what recognizes text in pictures, or "off". `data["index"]`,
-    `data["embeddings"]` and `data["llm"]`, the latter two if an endpoint is set, each have a `status`: "ok"; for the
-    index "rebuilding" or "rebuild_needed"; for embeddings "filling", "reembed_needed" or "failing"; for the LLM
-    "reading" or "failing". A failing one has an `error`.
+    `data` names the database; `data["ocr"]["engine"]` is what recognizes text in pictures, or "off". `data["index"]` and,
+    if an endpoint is set, `data["embeddings"]`, `data["llm"]` and `data["rerank"]` each have a `status`: "ok"; for the
+    index "rebuilding" or "rebuild_needed"; for embeddings "filling" or "reembed_needed"; for the LLM "reading"; for an
+    endpoint "failing", with an `error`.
     """
     data: dict[str, Any] = {"engine": "embedded", "status": "ok", "database": connection.vendor}
     data["ocr"] = {"engine": settings.MEMORY_GATEWAY_OCR}
@@ -43,11 +43,13 @@ def check(timeout_seconds: float) -> Health:
                 data["embeddings"] = _embedding_state(wanted)
             if llm.is_set():
                 data["llm"] = _llm_state()
+            if reranker.is_set():
+                data["rerank"] = _rerank_state()
     except DatabaseError:
         return Health(
             "unavailable", None, data | {"status": "unavailable"}, error=_("The memory database does not respond.")
         )
-    is_failing = any(data.get(name, {}).get("status") == "failing" for name in ("embeddings", "llm"))
+    is_failing = any(data.get(name, {}).get("status") == "failing" for name in ("embeddings", "llm", "rerank"))
     if data["index"]["status"] == "rebuild_needed" or is_failing:
         data["status"] = "degraded"
     return Health("ok", None, data)
@@ -76,6 +78,16 @@ def _llm_state() -> dict[str, Any]:
     status = "failing" if error else "reading" if backlog["pending"] else "ok"
     state: dict[str, Any] = {"status": status, "model": llm.client().model, **backlog}
     return state | {"error": error} if error else state
+
+
+def _rerank_state() -> dict[str, Any]:
+    client = reranker.client()
+    error = client.endpoint.pause.recent_error()
+    return (
+        {"status": "ok", "model": client.model}
+        if error is None
+        else {"status": "failing", "model": client.model, "error": error}
+    )
 
 
 @contextmanager

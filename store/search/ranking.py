@@ -15,14 +15,21 @@ from store.text.normalize import fold
 
 K1 = 1.2
 B = 0.4
-NEIGHBOR_WEIGHT = 0.3
+RELATED_WEIGHT = 0.2
+PREVIOUS_WEIGHT = 0.3
+NEXT_WEIGHT = 0.2
+ANSWER_WEIGHT = 0.3
+"""Added to PREVIOUS_WEIGHT for a turn after a question, which may be its answer."""
 SPEAKER_WEIGHT = 0.2
 WINDOW_WEIGHT = 0.3
 WINDOW_TURNS = 6
 MIN_MATCHED_WORDS = 2
 VECTOR_WEIGHT = 0.8
-FUSED_NEIGHBOR_WEIGHT = 0.4
-FUSED_SPEAKER_WEIGHT = 0.3
+FUSED_SPEAKER_WEIGHT = 0.4
+_NEAR_VECTOR = 0.6
+"""Neighbors count by the part of their similarity, scaled to 0..1, above this."""
+_NEIGHBOR_WEIGHTS = PREVIOUS_WEIGHT + ANSWER_WEIGHT + NEXT_WEIGHT
+QUESTION_SIGN = "c:?"
 _ROUNDING = 2.0**40
 _MESSAGE = ORIGINS.index("embedded")
 Flags = npt.NDArray[np.bool_]
@@ -35,55 +42,77 @@ class Score(NamedTuple):
     legs: dict[str, dict[str, Any]]
 
 
+class QueryTerms(NamedTuple):
+    """The distinct tokens of a query, and those of words related to it (`store.text.related`)."""
+
+    own: Sequence[str]
+    related: Sequence[str] = ()
+
+    @property
+    def looked_up(self) -> list[str]:
+        """All tokens to look up: the query's own, related ones, and the sign that marks questions."""
+        return list(dict.fromkeys((*self.own, *self.related, QUESTION_SIGN)))
+
+
 @dataclass(frozen=True, slots=True)
 class KeywordScores:
     """The keyword scores of one query for all documents of a user, whichever of them a request covers.
 
-    `totals` is the sum of `evidence`, `context_window`, `neighbors` and `speaker`, 0 for a document without a match.
+    `evidence` is the score of the query's own terms plus `related`. `totals` is the sum of `evidence`,
+    `context_window`, `neighbors` and `speaker`, 0 for a document without a match. `postings` are of `terms.looked_up`.
     """
 
-    terms: Sequence[str]
+    terms: QueryTerms
     postings: Postings
     turns: "ConversationTurns"
     evidence: Reals
+    related: Reals
     context_window: Reals
     neighbors: Reals
     speaker: Reals
     totals: Reals
 
     def legs(self, documents: Numbers, ranks: Iterable[int]) -> list[dict[str, Any]]:
-        """Return the parts of the scores of some documents, and their matched terms."""
-        matched = self._matched(documents)
+        """Return the parts of the scores of some documents, and the terms and related words found in them."""
+        matched, related = self._matched(documents)
         return [
             {
                 "rank": rank,
                 "score": float(self.totals[document]),
                 "parts": {
-                    "terms": float(self.evidence[document]),
+                    "terms": float(self.evidence[document] - self.related[document]),
+                    "related": float(self.related[document]),
                     "context_window": float(self.context_window[document]),
                     "neighbors": float(self.neighbors[document]),
                     "speaker": float(self.speaker[document]),
                 },
                 "matched": matched[document],
+                "related": related[document],
             }
             for document, rank in zip(documents.tolist(), ranks, strict=True)
         ]
 
-    def _matched(self, documents: Numbers) -> dict[int, list[str]]:
-        matched: dict[int, list[str]] = {document: [] for document in documents.tolist()}
+    def _matched(self, documents: Numbers) -> tuple[dict[int, list[str]], dict[int, list[str]]]:
+        """Return by document the query's own terms and the related ones that it contains."""
+        terms, own = self.terms.looked_up, len(self.terms.own)
+        found: tuple[dict[int, list[str]], ...] = tuple({one: [] for one in documents.tolist()} for _ in range(2))
         is_wanted = np.zeros(len(self.totals), np.bool_)
         is_wanted[documents] = True
-        chosen = is_wanted[self.postings.documents]
+        chosen = is_wanted[self.postings.documents] & (self.postings.terms < own + len(self.terms.related))
         pairs = zip(self.postings.terms[chosen].tolist(), self.postings.documents[chosen].tolist(), strict=True)
         for term, document in pairs:
-            matched[document].append(self.terms[term])
-        return matched
+            found[term >= own][document].append(terms[term])
+        return found[0], found[1]
 
 
 class ConversationTurns:
-    """The messages of conversations by position, to look up neighbors. Gaps separate sessions."""
+    """The messages of conversations by position, to look up neighbors. Gaps separate sessions.
 
-    def __init__(self, facts: Facts) -> None:
+    `questions` masks the documents that contain a question.
+    """
+
+    def __init__(self, facts: Facts, questions: Flags) -> None:
+        self._forward = np.where(questions, PREVIOUS_WEIGHT + ANSWER_WEIGHT, PREVIOUS_WEIGHT)
         self._is_turn = facts["is_turn"] & (facts["origin"] == _MESSAGE)
         places = np.where(self._is_turn, (facts["session"] << 32) + facts["seq"], -1 << 32)
         order = places.argsort(kind="stable")
@@ -94,10 +123,14 @@ class ConversationTurns:
         self._size = 2 * (WINDOW_TURNS + 1) + (int(steps[-1]) if len(steps) else 0)
 
     def neighbor_sums(self, values: Reals) -> Reals:
-        """Return for each document the sum of the values of the turns directly before and after it; 0 for passages."""
-        at_positions = np.bincount(self._positions, values, self._size).astype(np.float64, copy=False)
-        found: Reals = at_positions[self._positions - 1] + at_positions[self._positions + 1]
-        return found
+        """Return for each document the weighted values of the turns directly before and after it; 0 for passages.
+
+        A turn after a question gets more of the question's value, because it may be the answer.
+        """
+        forward = np.bincount(self._positions, values * self._forward, self._size)
+        backward = np.bincount(self._positions, values * NEXT_WEIGHT, self._size)
+        found = forward[self._positions - 1] + backward[self._positions + 1]
+        return found.astype(np.float64, copy=False)
 
     def neighbor_mask(self, chosen: Flags) -> Flags:
         """Return a mask of the turns directly before or after one of these."""
@@ -126,20 +159,34 @@ class ConversationTurns:
         return np.where(self._is_turn, at_positions.cumsum()[self._positions], alone)
 
 
-def score_keywords(snapshot: Snapshot, terms: Sequence[str], postings: Postings, named: Flags) -> KeywordScores:
-    """Score a query. `postings` refer to positions in `terms`; `named` masks the documents of a speaker it names."""
-    facts, turns = snapshot.facts, ConversationTurns(snapshot.facts)
-    weights = _weights(snapshot, len(terms), postings)
-    evidence = _evidence(snapshot, postings, weights)
-    found = np.flatnonzero((evidence > 0) | turns.neighbor_mask(_match_enough_words(terms, postings, len(facts))))
+def score_keywords(snapshot: Snapshot, terms: QueryTerms, postings: Postings, named: Flags) -> KeywordScores:
+    """Score a query. `postings` refer to positions in `terms.looked_up`; `named` masks documents of speakers it names.
+
+    Of the related terms in a document only the best counts.
+    """
+    facts = snapshot.facts
+    own = _of_terms(postings, 0, len(terms.own))
+    questions = np.zeros(len(facts), np.bool_)
+    sign = terms.looked_up.index(QUESTION_SIGN)
+    questions[_of_terms(postings, sign, sign + 1).documents] = True
+    turns, weights = ConversationTurns(facts, questions), _weights(snapshot, terms, postings)
+    evidence = _evidence(snapshot, own, weights)
+    related = _best(snapshot, _of_terms(postings, len(terms.own), len(terms.own) + len(terms.related)), weights)
+    evidence += related
+    found = np.flatnonzero((evidence > 0) | turns.neighbor_mask(_match_enough_words(terms.own, own, len(facts))))
     context_window, neighbors, speaker = np.zeros((3, len(facts)))
-    context_window[found] = WINDOW_WEIGHT * turns.window_sums(postings, weights)[found]
-    neighbors[found] = NEIGHBOR_WEIGHT * turns.neighbor_sums(evidence)[found]
-    own = evidence + context_window
-    speaker[found[(named & facts["is_turn"])[found]]] = SPEAKER_WEIGHT * own.max(initial=0.0)
-    return KeywordScores(
-        terms, postings, turns, evidence, context_window, neighbors, speaker, own + neighbors + speaker
-    )
+    context_window[found] = WINDOW_WEIGHT * turns.window_sums(own, weights)[found]
+    neighbors[found] = turns.neighbor_sums(evidence)[found]
+    matched = evidence + context_window
+    speaker[found[(named & facts["is_turn"])[found]]] = SPEAKER_WEIGHT * matched.max(initial=0.0)
+    totals = matched + neighbors + speaker
+    return KeywordScores(terms, postings, turns, evidence, related, context_window, neighbors, speaker, totals)
+
+
+def _of_terms(postings: Postings, first: int, end: int) -> Postings:
+    """Return the postings of the terms from `first` to before `end`."""
+    part = slice(*np.searchsorted(postings.terms, [first, end]))
+    return Postings(postings.terms[part], postings.documents[part], postings.counts[part])
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,14 +214,21 @@ class FusedScores:
 def fuse(facts: Facts, by_keyword: KeywordScores, cosines: Reals, named: Flags) -> FusedScores:
     """Fuse keyword scores and cosines into one score; cosines below the radius are NaN."""
     own = by_keyword.evidence + by_keyword.context_window
-    best_own = own.max(initial=0.0) or 1.0
+    # A related word keeps its fraction of the weight where no word of the query's own is found.
+    best_own = (
+        max((own - by_keyword.related).max(initial=0.0), by_keyword.related.max(initial=0.0) / RELATED_WEIGHT) or 1.0
+    )
     totals: Reals = own / best_own
+    near = np.zeros(len(facts))
     if (has_vector := ~np.isnan(cosines)).any():
         lowest, highest = np.nanmin(cosines), np.nanmax(cosines)
-        totals[has_vector] += VECTOR_WEIGHT * (cosines[has_vector] - lowest) / ((highest - lowest) or 1.0)
-    neighbors = by_keyword.turns.neighbor_sums(by_keyword.evidence / best_own)
-    totals += FUSED_NEIGHBOR_WEIGHT * neighbors + FUSED_SPEAKER_WEIGHT * (named & facts["is_turn"])
-    totals /= 1 + VECTOR_WEIGHT + 2 * FUSED_NEIGHBOR_WEIGHT + FUSED_SPEAKER_WEIGHT
+        similarities = (cosines[has_vector] - lowest) / ((highest - lowest) or 1.0)
+        totals[has_vector] += VECTOR_WEIGHT * similarities
+        near[has_vector] = np.maximum(similarities - _NEAR_VECTOR, 0.0)
+    totals += by_keyword.turns.neighbor_sums(by_keyword.evidence / best_own + near)
+    totals += FUSED_SPEAKER_WEIGHT * (named & facts["is_turn"])
+    neighbors = _NEIGHBOR_WEIGHTS * (1 + RELATED_WEIGHT + 1 - _NEAR_VECTOR)
+    totals /= 1 + RELATED_WEIGHT + VECTOR_WEIGHT + neighbors + FUSED_SPEAKER_WEIGHT
     return FusedScores(by_keyword, cosines, totals)
 
 
@@ -230,20 +284,37 @@ def _word_fraction(term: str, compounds: str) -> float:
     return 0.5 if len(term) == 2 and not term.isascii() else 1.0
 
 
-def _weights(snapshot: Snapshot, term_count: int, postings: Postings) -> Reals:
-    """Return the weight of each term, scaled so that no score exceeds 1."""
-    containing = np.bincount(postings.terms, minlength=term_count).tolist()  # documents with each term
+def _weights(snapshot: Snapshot, terms: QueryTerms, postings: Postings) -> Reals:
+    """Return the weight of each term, scaled so that no score exceeds 1; 0 for the sign of questions."""
+    looked_up, own = terms.looked_up, len(terms.own)
+    containing = np.bincount(postings.terms, minlength=len(looked_up)).tolist()  # documents with each term
     total = snapshot.documents
-    weights = [math.log(1 + (max(total - count, 0) + 0.5) / (count + 0.5)) for count in containing]  # of BM25
-    highest = (1 + SPEAKER_WEIGHT) * (K1 + 1 + WINDOW_WEIGHT) + 2 * NEIGHBOR_WEIGHT * (K1 + 1)
-    return np.array(weights) / (highest * (sum(weights) or 1.0))
+    weights = np.array([math.log(1 + (max(total - one, 0) + 0.5) / (one + 0.5)) for one in containing])  # of BM25
+    weights[own:] *= RELATED_WEIGHT
+    weights[own + len(terms.related) :] = 0.0
+    highest = (1 + SPEAKER_WEIGHT) * (K1 + 1 + WINDOW_WEIGHT) + _NEIGHBOR_WEIGHTS * (K1 + 1)
+    scaled: Reals = weights / (highest * (weights[:own].sum() + weights[own:].max(initial=0.0) or 1.0))
+    return scaled
 
 
 def _evidence(snapshot: Snapshot, postings: Postings, weights: Reals) -> Reals:
     """Return the BM25 score of every document."""
+    # Summed in the order of the query's terms: float sums depend on the order, and databases return terms in any.
+    scores = _bm25(snapshot, postings, weights)
+    return np.bincount(postings.documents, scores, len(snapshot.facts)).astype(np.float64, copy=False)
+
+
+def _best(snapshot: Snapshot, postings: Postings, weights: Reals) -> Reals:
+    """Return the BM25 score of the best term in every document."""
+    found = np.zeros(len(snapshot.facts))
+    np.maximum.at(found, postings.documents, _bm25(snapshot, postings, weights))
+    return found
+
+
+def _bm25(snapshot: Snapshot, postings: Postings, weights: Reals) -> Reals:
+    """Return the BM25 score of each posting."""
     average = max(snapshot.tokens, 1) / max(snapshot.documents, 1)
     lengths = snapshot.facts["length"][postings.documents]
     base = K1 * (1 - B + B * lengths / average)
-    # Summed in the order of the query's terms: float sums depend on the order, and databases return terms in any.
-    parts: Reals = weights[postings.terms] * postings.counts * (K1 + 1) / (postings.counts + base)
-    return np.bincount(postings.documents, parts, len(snapshot.facts)).astype(np.float64, copy=False)
+    scores: Reals = weights[postings.terms] * postings.counts * (K1 + 1) / (postings.counts + base)
+    return scores

@@ -13,14 +13,16 @@ from store.index import keyword
 from store.search import ranking, records, snapshot
 from store.search.candidates import candidate_mask, sessions_of
 from store.search.plan import SearchPlan, plan_for, space_for
-from store.search.ranking import Flags, KeywordScores, Score
+from store.search.ranking import Flags, KeywordScores, QueryTerms, Score
 from store.search.snapshot import Numbers, Postings, Reals, Snapshot
+from store.text.related import related_tokens
 from store.text.tokens import query_tokens
 from store.types import Hit, Owner, SearchRequest, SearchResult
 from store.vectors import pages, spaces
 from store.vectors.spaces import Serving
 
 MAX_TERMS: Final = 2048
+MAX_RELATED_TERMS: Final = 64
 Ranked = tuple[int, Score]
 """A memory's row id and its score."""
 
@@ -34,7 +36,7 @@ def search(owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResult
     space = space_for(requests)
     plans = [plan_for(request, space) for request in requests]
     try:
-        ranker = _ranker(owner, requests, plans, space)
+        ranker = _ranker(owner, requests, plans, space, with_related=True)
     except snapshot.EmbeddingSpaceChanged:
         spaces.serving()  # updates the cached space
         return search(owner, requests)
@@ -59,10 +61,18 @@ def search(owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResult
 
 
 def rank(owner: Owner, requests: Sequence[SearchRequest]) -> list[list[Ranked]]:
-    """Return the best memories for each request by keyword, best first. At most one SQL statement."""
+    """Return the best memories for each request by its own words, best first. At most one SQL statement."""
     plan = SearchPlan("keyword")
-    ranker = _ranker(owner, requests, [plan] * len(requests), None)
+    ranker = _ranker(owner, requests, [plan] * len(requests), None, with_related=False)
     return [ranker.best(request, plan) if ranker else [] for request in requests]
+
+
+def terms_of(query: str, *, with_related: bool) -> QueryTerms:
+    """Return the terms of a query: its tokens, and those of related words."""
+    own = query_tokens(query)[:MAX_TERMS]
+    if not with_related:
+        return QueryTerms(own)
+    return QueryTerms(own, related_tokens(own)[:MAX_RELATED_TERMS])
 
 
 def hits_of(owner: Owner, ranked: Iterable[Ranked], rows: Mapping[int, records.Row]) -> Iterable[Hit]:
@@ -82,18 +92,23 @@ def hits_of(owner: Owner, ranked: Iterable[Ranked], rows: Mapping[int, records.R
 
 
 def _ranker(
-    owner: Owner, requests: Sequence[SearchRequest], plans: Sequence[SearchPlan], space: Serving | None
+    owner: Owner,
+    requests: Sequence[SearchRequest],
+    plans: Sequence[SearchPlan],
+    space: Serving | None,
+    *,
+    with_related: bool,
 ) -> "_Ranker | None":
     """Read the snapshot that the requests need; None if they have neither terms nor vectors.
 
     Raises: `EmbeddingSpaceChanged`.
     """
     by_keyword = [request.query for request, plan in zip(requests, plans, strict=True) if plan.method != "vector"]
-    terms = {query: query_tokens(query)[:MAX_TERMS] for query in dict.fromkeys(by_keyword)}
-    all_terms = list(dict.fromkeys(chain.from_iterable(terms.values())))
+    terms = {query: terms_of(query, with_related=with_related) for query in dict.fromkeys(by_keyword)}
+    all_terms = list(dict.fromkeys(chain.from_iterable(one.looked_up for one in terms.values())))
     if all(plan.vector is None for plan in plans):
         space = None
-    if not all_terms and space is None:
+    if not any(one.own for one in terms.values()) and space is None:
         return None
     with_hidden = any(request.with_hidden for request in requests)
     prefix = keyword.prefix_of(owner)
@@ -104,7 +119,7 @@ def _ranker(
 class _Ranker:
     """Ranks one snapshot for several requests. Scores that depend only on the query are computed once per query."""
 
-    def __init__(self, snapshot: Snapshot, terms: Mapping[str, Sequence[str]], all_terms: Sequence[str]) -> None:
+    def __init__(self, snapshot: Snapshot, terms: Mapping[str, QueryTerms], all_terms: Sequence[str]) -> None:
         self._snapshot, self._all_terms = snapshot, all_terms
         self._named = {query: ranking.speakers_named(query, snapshot) for query in terms}
         self._keywords = {query: self._keywords_of(query, own) for query, own in terms.items()}
@@ -176,11 +191,11 @@ class _Ranker:
         cosines = self._cosines[request.query]
         return cosines if request.radius is None else np.where(cosines >= request.radius, cosines, np.nan)
 
-    def _keywords_of(self, query: str, terms: Sequence[str]) -> KeywordScores:
+    def _keywords_of(self, query: str, terms: QueryTerms) -> KeywordScores:
         """Score one query. `terms` are those of the query, a part of the terms of the snapshot's postings."""
         postings = self._snapshot.postings
-        if len(terms) < len(self._all_terms):
-            numbers = {term: number for number, term in enumerate(terms)}
+        if len(looked_up := terms.looked_up) < len(self._all_terms):
+            numbers = {term: number for number, term in enumerate(looked_up)}
             own_terms = np.array([numbers.get(term, -1) for term in self._all_terms])[postings.terms]
             order = np.flatnonzero(own_terms >= 0)
             order = order[np.argsort(own_terms[order], kind="stable")]

@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Iterable
+from importlib import resources
 from typing import Final
 
 # Scripts without spaces between words, and Hangul, whose words have many endings. Indexed as characters and pairs.
@@ -30,10 +31,24 @@ _SPELLINGS = str.maketrans({
 })  # fmt: skip
 
 
+_HAN = re.compile("[\u3400-\u9fff\U00020000-\U0003ffff]")
+
+
+def _simplified_characters() -> dict[int, str]:
+    """Return the simplified form of each traditional Chinese character, from OpenCC; the first one if it has several."""
+    table = resources.files("opencc").joinpath("dictionary/TSCharacters.txt").read_text(encoding="utf-8")
+    pairs = (line.split("\t") for line in table.splitlines() if line)
+    return {ord(traditional): simplified.split()[0] for traditional, simplified in pairs}
+
+
+_SIMPLIFIED = _simplified_characters()
+
+
 def fold(text: str) -> str:
     """Return the text for comparison: compatibility forms, case, accents of Latin and Greek and vowel points removed.
 
-    Full-width and half-width forms become the usual ones; invisible characters and lone surrogates are removed.
+    Full-width and half-width forms become the usual ones, traditional Chinese characters simplified ones; invisible
+    characters and lone surrogates are removed.
     """
     text = unicodedata.normalize("NFKC", _INVISIBLE.sub("", text)).casefold()
     if text.isascii():
@@ -41,6 +56,8 @@ def fold(text: str) -> str:
     if _ACCENTED.search(text):
         text = _ACCENTS.sub("", unicodedata.normalize("NFD", text))
     text = _VOWEL_POINTS.sub("", unicodedata.normalize("NFKC", text)).translate(_SPELLINGS)
+    if _HAN.search(text):
+        text = text.translate(_SIMPLIFIED)
     return _OTHER_DIGITS.sub(lambda digit: str(unicodedata.decimal(digit[0])), text)
 
 

@@ -54,7 +54,7 @@ def test_a_hidden_hit_has_the_rank_it_would_have(alice: Person) -> None:
 
 def test_hidden_memories_below_top_k_are_not_returned(alice: Person) -> None:
     remember(alice.owner, "Tea, tea and tea.")
-    worse = remember(alice.owner, "Tea at four, as ever, or coffee, or nothing at all.")
+    worse = remember(alice.owner, "Tea at four, as ever, or soup, or nothing at all.")
     hide(alice.owner, worse.memory_id)
     assert find_hidden_hits(alice.owner, command(top_k=1)) == []
     assert ranks(find_hidden_hits(alice.owner, command(top_k=2))) == [(worse.memory_id, 2)]

@@ -13,11 +13,26 @@ import pytest
 from engines.embedded.engine import EmbeddedEngine
 from store.index.pages import FACTS, ORIGINS
 from store.search import ranking
-from store.search.ranking import K1, NEIGHBOR_WEIGHT, SPEAKER_WEIGHT, WINDOW_TURNS, WINDOW_WEIGHT, B
+from store.search.ranking import (
+    ANSWER_WEIGHT,
+    K1,
+    NEXT_WEIGHT,
+    PREVIOUS_WEIGHT,
+    QUESTION_SIGN,
+    RELATED_WEIGHT,
+    SPEAKER_WEIGHT,
+    WINDOW_TURNS,
+    WINDOW_WEIGHT,
+    B,
+    QueryTerms,
+)
 from store.search.snapshot import Postings, Snapshot
 from store.text.tokens import query_tokens
 from tests.conftest import Person
 from tests.store.conftest import remember, search
+
+HIGHEST = (1 + SPEAKER_WEIGHT) * (K1 + 1 + WINDOW_WEIGHT) + (PREVIOUS_WEIGHT + ANSWER_WEIGHT + NEXT_WEIGHT) * (K1 + 1)
+"""The most that one term can add to a score, by its weight."""
 
 
 class Document(NamedTuple):
@@ -70,13 +85,15 @@ def scores(
     terms: Sequence[str],
     documents: Sequence[Document],
     *,
+    related: Sequence[str] = (),
     count: int = 20,
     tokens: int = 200,
     limit: int = 100,
 ) -> dict[int, dict[str, Any]]:
     """Return the keyword leg of each document by its row id, best first."""
-    data = snapshot(terms, documents, count=count, tokens=tokens)
-    scored = ranking.score_keywords(data, terms, data.postings, ranking.speakers_named(text, data))
+    all_terms = QueryTerms(terms, related)
+    data = snapshot(all_terms.looked_up, documents, count=count, tokens=tokens)
+    scored = ranking.score_keywords(data, all_terms, data.postings, ranking.speakers_named(text, data))
     chosen = ranking.best(data.facts, np.flatnonzero(scored.totals > 0), scored.totals, limit)
     legs = scored.legs(chosen, range(1, len(chosen) + 1))
     totals = [leg["score"] for leg in legs]
@@ -87,9 +104,7 @@ def scores(
 def test_a_single_term_scores_by_the_formula() -> None:
     score = scores("a b", ["a", "b"], [Document(1, "a a a", length=20)], count=100, tokens=1000)[1]
     weight = idf(100, 1) * 3 * (K1 + 1) / (3 + K1 * (1 - B + B * 20 / 10))
-    highest = ((1 + SPEAKER_WEIGHT) * (K1 + 1 + WINDOW_WEIGHT) + 2 * NEIGHBOR_WEIGHT * (K1 + 1)) * (
-        idf(100, 1) + idf(100, 0)
-    )
+    highest = HIGHEST * (idf(100, 1) + idf(100, 0))
     assert score["parts"]["terms"] == pytest.approx(weight / highest)
     assert score["parts"]["context_window"] == pytest.approx(WINDOW_WEIGHT * idf(100, 1) / highest)
     assert score["score"] == pytest.approx((weight + WINDOW_WEIGHT * idf(100, 1)) / highest)
@@ -100,9 +115,30 @@ def test_adjacent_turns_share_their_evidence_and_passages_do_not() -> None:
     turns = [Document(3, "a", place=8), Document(4, "a", place=9), Document(1, "a", place=1)]
     passage = Document(2, "a", place=2, is_turn=False)
     found = {pk: leg["parts"] for pk, leg in scores("a", ["a"], [*turns, passage]).items()}
-    assert list(found) == [3, 4, 1, 2]
-    assert found[3]["neighbors"] == found[4]["neighbors"] == pytest.approx(NEIGHBOR_WEIGHT * found[1]["terms"])
+    assert list(found) == [4, 3, 1, 2]
+    assert found[4]["neighbors"] == pytest.approx(PREVIOUS_WEIGHT * found[1]["terms"])
+    assert found[3]["neighbors"] == pytest.approx(NEXT_WEIGHT * found[1]["terms"])
     assert found[1]["neighbors"] == found[2]["neighbors"] == 0
+
+
+def test_a_turn_after_a_question_gains_more() -> None:
+    turns = [Document(1, f"rent flat {QUESTION_SIGN}", place=1), Document(2, "-", place=2)]
+    turns += [Document(3, "rent flat", place=11), Document(4, "-", place=12)]
+    found = {pk: leg["parts"] for pk, leg in scores("rent flat?", ["rent", "flat"], turns).items()}
+    assert found[2]["neighbors"] == pytest.approx((PREVIOUS_WEIGHT + ANSWER_WEIGHT) * found[1]["terms"])
+    assert found[4]["neighbors"] == pytest.approx(PREVIOUS_WEIGHT * found[3]["terms"])
+
+
+def test_the_best_related_word_counts_a_fraction_and_finds_a_memory() -> None:
+    documents = [Document(1, "pet"), Document(2, "dog"), Document(3, "dog cat"), Document(4, "-")]
+    found = scores("pet", ["pet"], documents, related=["dog", "cat"])
+    assert list(found) == [1, 3, 2]
+    highest = HIGHEST * (idf(20, 1) + RELATED_WEIGHT * idf(20, 1))
+    weight = RELATED_WEIGHT * (K1 + 1) / (1 + K1)
+    assert found[3]["parts"]["related"] == pytest.approx(weight * idf(20, 1) / highest)
+    assert found[2]["parts"]["related"] == pytest.approx(weight * idf(20, 2) / highest)
+    assert (found[3]["matched"], found[3]["related"]) == ([], ["dog", "cat"])
+    assert found[1]["parts"]["related"] == 0
 
 
 def test_terms_in_the_context_window_of_a_turn_count() -> None:
@@ -113,9 +149,7 @@ def test_terms_in_the_context_window_of_a_turn_count() -> None:
     ]
     elsewhere = [Document(4, "b c"), Document(5, "b", place=21, is_turn=False)]
     found = scores("a b c", ["a", "b", "c"], [*turns, *elsewhere])
-    highest = ((1 + SPEAKER_WEIGHT) * (K1 + 1 + WINDOW_WEIGHT) + 2 * NEIGHBOR_WEIGHT * (K1 + 1)) * (
-        idf(20, 1) + idf(20, 3) + idf(20, 2)
-    )
+    highest = HIGHEST * (idf(20, 1) + idf(20, 3) + idf(20, 2))
     context_weights = {1: idf(20, 1) + idf(20, 3), 2: idf(20, 1) + idf(20, 3), 3: idf(20, 2), 5: idf(20, 3)}
     for pk, weight in context_weights.items():
         assert found[pk]["parts"]["context_window"] == pytest.approx(WINDOW_WEIGHT * weight / highest)
@@ -131,7 +165,9 @@ def test_window_sums_agree_with_a_plain_computation(seed: int) -> None:
         for pk in range(1, 40)
     ]
     data = snapshot(terms, documents, count=40, tokens=400)
-    found = ranking.ConversationTurns(data.facts).window_sums(data.postings, np.array([1.0, 2.0, 4.0, 8.0]))
+    found = ranking.ConversationTurns(data.facts, np.zeros(len(documents), np.bool_)).window_sums(
+        data.postings, np.array([1.0, 2.0, 4.0, 8.0])
+    )
     for document, window_sum in zip(documents, found.tolist(), strict=True):
         window = [other for other in documents if other == document or _in_one_window(document, other)]
         window_terms = {term for other in window for term in other.terms.split() if term in terms}
@@ -160,7 +196,7 @@ def test_a_turn_next_to_two_query_terms_is_found_without_any() -> None:
     found = scores("rent flat", ["rent", "flat"], [*turns, passage, Document(5, "-")])
     assert list(found) == [1, 2]
     assert found[2]["matched"] == []
-    assert found[2]["parts"]["neighbors"] == pytest.approx(NEIGHBOR_WEIGHT * found[1]["parts"]["terms"])
+    assert found[2]["parts"]["neighbors"] == pytest.approx(PREVIOUS_WEIGHT * found[1]["parts"]["terms"])
 
 
 def test_notes_of_tools_gain_nothing_from_their_neighbors() -> None:
@@ -193,19 +229,21 @@ def test_two_words_find_their_neighbors(query: str) -> None:
 def test_fused_totals_are_the_sum_of_their_parts() -> None:
     """The first two documents contain one term each; a neighbor of the second contains the other term."""
     documents = [Document(1, "a"), Document(2, "a", place=1), Document(3, "b", place=2), Document(4, "")]
-    data = snapshot(["a", "b"], documents, count=20, tokens=200)
-    keywords = ranking.score_keywords(data, ["a", "b"], data.postings, ranking.speakers_named("a b", data))
-    cosines = np.array([0.2, 0.4, np.nan, 0.6])
+    terms = QueryTerms(["a", "b"])
+    data = snapshot(terms.looked_up, documents, count=20, tokens=200)
+    keywords = ranking.score_keywords(data, terms, data.postings, ranking.speakers_named("a b", data))
+    cosines = np.array([0.2, 0.5, np.nan, 0.6])
     totals = ranking.fuse(data.facts, keywords, cosines, np.zeros(4, np.bool_)).totals
     keyword_scores = keywords.evidence + keywords.context_window
-    highest = 1 + ranking.VECTOR_WEIGHT + 2 * ranking.FUSED_NEIGHBOR_WEIGHT + ranking.FUSED_SPEAKER_WEIGHT
-    neighbor_share = ranking.FUSED_NEIGHBOR_WEIGHT * keywords.evidence / keyword_scores.max()
+    own = keyword_scores / keyword_scores.max()
+    near = 0.75 - 0.6  # of the second: scaled to 0..1, less what a vector has to exceed
+    neighbors = (PREVIOUS_WEIGHT + ANSWER_WEIGHT + NEXT_WEIGHT) * (1 + RELATED_WEIGHT + 0.4)
+    highest = 1 + RELATED_WEIGHT + ranking.VECTOR_WEIGHT + neighbors + ranking.FUSED_SPEAKER_WEIGHT
+    shares = keywords.evidence / keyword_scores.max()
     assert keyword_scores[0] < keyword_scores[1]
-    assert totals[0] == pytest.approx(keyword_scores[0] / keyword_scores.max() / highest)
-    assert totals[1] == pytest.approx(
-        (keyword_scores[1] / keyword_scores.max() + ranking.VECTOR_WEIGHT / 2 + neighbor_share[2]) / highest
-    )
-    assert totals[2] == pytest.approx((keyword_scores[2] / keyword_scores.max() + neighbor_share[1]) / highest)
+    assert totals[0] == pytest.approx(own[0] / highest)
+    assert totals[1] == pytest.approx((own[1] + ranking.VECTOR_WEIGHT * 0.75 + NEXT_WEIGHT * shares[2]) / highest)
+    assert totals[2] == pytest.approx((own[2] + PREVIOUS_WEIGHT * (shares[1] + near)) / highest)
     assert totals[3] == pytest.approx(ranking.VECTOR_WEIGHT / highest)
 
 
@@ -261,4 +299,4 @@ def test_order_and_scores_are_the_same_on_every_database(engine: EmbeddedEngine,
     assert [(turns.index(hit.text), round(hit.score or 0, 12)) for hit in hits] == EXPECTED
 
 
-EXPECTED = [(3, 0.175587468995), (0, 0.164687528618), (2, 0.155610862078), (4, 0.152787647251), (1, 0.096157513292)]
+EXPECTED = [(3, 0.145198471248), (0, 0.14186218871), (4, 0.131977569321), (2, 0.128115388605), (1, 0.0788541991)]

@@ -62,6 +62,8 @@ def finds(query: str, text: str) -> bool:
         ("¯\\_(ツ)_/¯", "well ¯\\_(ツ)_/¯"),
         ("who are you", "who are you"),
         ("con\u00adtract", "contract"),
+        ("台湾的发票", "臺灣的發票在這裡"),
+        ("臺灣的發票", "台湾的发票在这里"),
     ],
 )
 def test_a_query_matches_a_text(query: str, text: str) -> None:

@@ -77,13 +77,13 @@ def assert_all_embedded(owner: Owner) -> None:
 def test_a_memory_is_found_by_meaning_without_a_shared_word(
     engine: EmbeddedEngine, alice: Person, stub: StubEmbeddings
 ) -> None:
-    remember(engine, alice.owner, "The automobile is red", "A quiet lake", "Nothing else matters")
-    found = search_result(engine, alice.owner, "car")
+    remember(engine, alice.owner, "The shoemaker is old", "A quiet lake", "Nothing else matters")
+    found = search_result(engine, alice.owner, "cobbler")
     assert (found.method, found.degraded) == ("hybrid", None)
-    assert found.hits[0].text == "The automobile is red"
+    assert found.hits[0].text == "The shoemaker is old"
     assert "keyword" not in found.hits[0].legs
     assert found.hits[0].legs["vector"]["rank"] == 1
-    assert texts(search(engine, alice.owner, "car")) == []
+    assert texts(search(engine, alice.owner, "cobbler")) == []
 
 
 def test_hybrid_hits_carry_both_legs(engine: EmbeddedEngine, alice: Person, stub: StubEmbeddings) -> None:
@@ -459,23 +459,23 @@ def test_a_search_releases_its_lock_only_to_embed_a_new_query(
 def test_a_cached_query_is_searched_in_the_space_that_another_process_activated(
     engine: EmbeddedEngine, alice: Person, stub: StubEmbeddings, method: str
 ) -> None:
-    remember(engine, alice.owner, "automobile", "physician")
-    assert search_result(engine, alice.owner, "car", method=method).hits[0].text == "automobile"
+    remember(engine, alice.owner, "shoemaker", "physician")
+    assert search_result(engine, alice.owner, "cobbler", method=method).hits[0].text == "shoemaker"
     old = EmbeddingSpace.objects.get()
-    # As another process does it, without a signal in this one. The new model takes cars for physicians.
+    # As another process does it, without a signal in this one. The new model takes cobblers for physicians.
     new = EmbeddingSpace.objects.create(model="other", dimensions=old.dimensions, knows_other_scripts=False)
     memory = Memory.objects.get(text="physician")
-    vector = stub.vector("vehicle") / np.linalg.norm(stub.vector("vehicle"))
+    vector = stub.vector("shoemaker") / np.linalg.norm(stub.vector("shoemaker"))
     Embedding.objects.create(memory=memory, space=new, digest=b"", vector=vector.astype(pages.HALF).tobytes())
     pages.add(alice.owner, new.pk, [memory.pk], vector[None].astype(np.float32))
     EmbeddingSpace.objects.filter(pk=old.pk).update(is_active=False)
     EmbeddingSpace.objects.filter(pk=new.pk).update(is_active=True)
-    assert texts(list(search_result(engine, alice.owner, "car", method=method).hits)) == ["physician"]
+    assert texts(list(search_result(engine, alice.owner, "cobbler", method=method).hits)) == ["physician"]
     assert stub.bodies[-1]["model"] == "other"
     new.delete()
-    assert search_result(engine, alice.owner, "car", method=method).hits == ()
+    assert search_result(engine, alice.owner, "cobbler", method=method).hits == ()
     EmbeddingSpace.objects.filter(pk=old.pk).update(is_active=True)
-    assert search_result(engine, alice.owner, "car", method=method).hits[0].text == "automobile"
+    assert search_result(engine, alice.owner, "cobbler", method=method).hits[0].text == "shoemaker"
 
 
 def test_a_cached_query_is_not_searched_in_a_space_that_does_not_know_its_script(

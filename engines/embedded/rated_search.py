@@ -1,4 +1,7 @@
-"""Search by method `agentic`: a language model splits the query into parts and rates the hits of all parts.
+"""Search with ratings: by `agentic`, and by `hybrid` if a reranker is configured.
+
+For `agentic` a language model splits the query into parts. The hits of all parts are rated by the reranker, or by the
+language model without one.
 
 The fused score of a memory is the mean of its best and its average score over the parts: a full answer to one part
 ranks with a partial answer to all. With ratings, the score is a quarter of that plus three quarters of the rating; the
@@ -19,7 +22,7 @@ from core.messages import Message as _
 from core.messages import joined
 from core.model_endpoint import EndpointError
 from core.times import from_ms
-from engines.embedded import llm
+from engines.embedded import llm, reranker
 from engines.embedded.llm import RULE, Answer
 from store.search import search as store_search
 from store.types import UNCOUNTED_TYPES, Hit, Owner, SearchRequest, SearchResult
@@ -67,9 +70,9 @@ class _Ratings(Answer):
 
 @dataclass(slots=True)
 class _Question:
-    """A query of `agentic` requests, its parts, and the model's ratings by memory id.
+    """A query of rated requests, its parts, and the ratings by memory id.
 
-    `split_error` and `rating_error` are errors of the model, None if it succeeded.
+    `split_error` and `rating_error` are errors of the models, None if they succeeded.
     """
 
     query: str
@@ -80,15 +83,24 @@ class _Question:
     rating_error: str | None = None
 
 
+def is_rated(request: SearchRequest) -> bool:
+    """Return True if the configured models split the query or rate the hits of a request."""
+    if request.method == "agentic":
+        return llm.is_set()
+    return request.method == "hybrid" and request.enable_llm_rerank and reranker.is_set()
+
+
 def search(owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResult]:
     """Answer all requests with one search of the store, in which `agentic` ones become `hybrid` parts.
 
-    If the model fails, the result is that of `hybrid`, with the reason in `degraded`. Raises: the errors of the store
+    If a model fails, the result is that of `hybrid`, with the reason in `degraded`. Raises: the errors of the store
     search.
     """
-    queries = dict.fromkeys(request.query for request in requests if request.method == "agentic")
-    questions = {query: _split(query) for query in queries}
-    by_request = [questions[request.query] if request.method == "agentic" else None for request in requests]
+    asked = dict.fromkeys((request.method, request.query) for request in requests if is_rated(request))
+    questions = {
+        (method, query): _split(query) if method == "agentic" else _Question(query, [query]) for method, query in asked
+    }
+    by_request = [questions.get((request.method, request.query)) if is_rated(request) else None for request in requests]
     parts = [list(_parts(request, question)) for request, question in zip(requests, by_request, strict=True)]
     results = iter(store_search.search(owner, list(chain.from_iterable(parts))))
     answers = [list(islice(results, len(of_request))) for of_request in parts]
@@ -137,26 +149,36 @@ def _fuse(queries: Sequence[str], results: Sequence[SearchResult]) -> list[Hit]:
         best = max((hit for _query, hit in hits), key=lambda hit: hit.score or 0.0)
         if best.score is not None:
             mean = sum(hit.score or 0.0 for _query, hit in hits) / len(queries)
-            legs = {"queries": [{"query": query, "score": hit.score} for query, hit in hits]}
-            best = _scored(best, (best.score + mean) / 2, legs)
+            by_query = [{"query": query, "score": hit.score} for query, hit in hits]
+            best = _scored(best, (best.score + mean) / 2, {"queries": by_query} if len(queries) > 1 else {})
         fused.append(best)
     return _sorted(fused)
 
 
 def _rate(question: _Question) -> None:
-    """Have the model rate the shown hits. Hits that its answer omits have no rating."""
+    """Have a model rate the shown hits. Hits that its answer omits have no rating."""
+    ids = list(question.shown)
+    try:
+        with search_lock.released():
+            ratings = _ratings_of_reranker(question) if reranker.is_set() else _ratings_of_llm(question)
+    except EndpointError as error:
+        question.rating_error = error.detail
+        return
+    question.ratings = {ids[index]: rating for index, rating in ratings.items() if 0 <= index < len(ids)}
+
+
+def _ratings_of_reranker(question: _Question) -> dict[int, float]:
+    texts = [hit.text[:_MAX_RATED_CHARS] for hit in question.shown.values()]
+    return reranker.client().rate(question.query[:_MAX_QUERY_CHARS], texts)
+
+
+def _ratings_of_llm(question: _Question) -> dict[int, float]:
     lines: list[dict[str, Any]] = [{"question": question.query[:_MAX_QUERY_CHARS]}]
     for number, hit in enumerate(question.shown.values(), start=1):
         day = from_ms(hit.created_at_ms).date().isoformat()
         lines.append({"number": number, "text": hit.text[:_MAX_RATED_CHARS], "day": day})
-    try:
-        with search_lock.released():
-            answer = llm.client().ask(_RATE_PROMPT, lines, _Ratings, RATE_SECONDS)
-    except EndpointError as error:
-        question.rating_error = error.detail
-        return
-    ids = dict(enumerate(question.shown, start=1))
-    question.ratings = {ids[one.number]: one.rating / _MAX_RATING for one in answer.ratings if one.number in ids}
+    answer = llm.client().ask(_RATE_PROMPT, lines, _Ratings, RATE_SECONDS)
+    return {one.number - 1: one.rating / _MAX_RATING for one in answer.ratings}
 
 
 def _result(
@@ -176,7 +198,8 @@ def _result(
     counted = [hit for hit in hits if hit.memory_type not in UNCOUNTED_TYPES][: request.top_k]
     pending = [hit for hit in hits if hit.memory_type == "unprocessed_message"][: request.top_k]
     profiles = [hit for hit in hits if hit.memory_type == "profile"]
-    return SearchResult((*_sorted([*counted, *pending]), *profiles), "agentic", degraded)
+    method = "agentic" if request.method == "agentic" else results[0].method
+    return SearchResult((*_sorted([*counted, *pending]), *profiles), method, degraded)
 
 
 def _join(reason: str, degraded: str | None) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from core.errors import InvalidInput
-from engines.embedded import agentic
+from engines.embedded import rated_search
 from engines.embedded.engine import EmbeddedEngine
 from engines.embedded.llm import client
 from store.search.plan import DEGRADED
@@ -102,7 +102,7 @@ def test_the_model_adds_at_most_three_queries(
     assert len(found.hits) == 3
     queries = {one["query"] for hit in found.hits for one in hit.legs["queries"]}
     assert queries <= {"which lake", "lake 0", "lake 1", "lake 2"}
-    assert len(lines_of(llm.tasks("judge")[0])) == 1 + agentic.MAX_RATED
+    assert len(lines_of(llm.tasks("judge")[0])) == 1 + rated_search.MAX_RATED
 
 
 def test_without_a_model_the_method_is_rejected(engine: EmbeddedEngine, alice: Person) -> None:
@@ -153,7 +153,7 @@ def test_a_slow_model_times_out(engine: EmbeddedEngine, alice: Person, llm: Stub
     began = time.monotonic()
     found = search(engine, alice.owner, "lake")
     second = search(engine, alice.owner, "lake")
-    assert time.monotonic() - began < agentic.SPLIT_SECONDS + 1
+    assert time.monotonic() - began < rated_search.SPLIT_SECONDS + 1
     assert "timed out" in (found.degraded or "")
     assert "retried later" in (second.degraded or "")
     assert len(found.hits) == len(second.hits) == 2
