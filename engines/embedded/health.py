@@ -24,7 +24,7 @@ _MAX_COUNTED = 10_000
 def check(timeout_seconds: float) -> Health:
     """Return the state of the engine. Never raises.
 
-    `data` names the database; `data["ocr"]["engine"]` is what recognizes text in pictures, or "off". `data["index"]` and,
+    `data` names the database; `data["ocr"]["engine"]` recognizes text in pictures, or is "off". `data["index"]` and,
     if an endpoint is set, `data["embeddings"]`, `data["llm"]` and `data["rerank"]` each have a `status`: "ok"; for the
     index "rebuilding" or "rebuild_needed"; for embeddings "filling" or "reembed_needed"; for the LLM "reading"; for an
     endpoint "failing", with an `error`.
