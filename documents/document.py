@@ -9,6 +9,9 @@ from typing import Final, Literal
 
 BlockKind = Literal["paragraph", "heading", "table"]
 
+Box = tuple[float, float, float, float]
+"""Left, top, right and bottom of a place on a page, as fractions of its width and height."""
+
 SEPARATOR = "\n\n"
 """Separates two blocks in `Document.text`."""
 
@@ -18,13 +21,15 @@ class Block:
     """A paragraph, a heading or a table, as plain text.
 
     `page` counts from 1 (PDF page, slide); None if the format has no pages. `heading` is the nearest heading above the
-    block; for a heading, its own text. A table has one row per line, the header first.
+    block; for a heading, its own text. A table has one row per line, the header first. `box` is the place of recognized
+    text.
     """
 
     text: str
     page: int | None
     heading: str | None
     kind: BlockKind = "paragraph"
+    box: Box | None = None
 
 
 @dataclass(frozen=True)
@@ -45,7 +50,8 @@ class Passage:
     """A piece of a document that fits one memory.
 
     `text` is `document.text[start:end]` (offsets in characters), `page` the page where it begins, `position` its number
-    from 0. `heading` is the heading above it; for a later part of a table also the table's header row.
+    from 0. `heading` is the heading above it; for a later part of a table also the table's header row. `box` surrounds
+    its blocks, if their text was recognized.
     """
 
     text: str
@@ -54,6 +60,7 @@ class Passage:
     position: int
     start: int
     end: int
+    box: Box | None = None
 
 
 MIB = 2**20
@@ -108,6 +115,7 @@ class _Piece:
     heading: str | None
     is_heading: bool = False
     is_closed: bool = False
+    box: Box | None = None
 
 
 def split(document: Document, max_chars: int = MAX_CHARACTERS) -> list[Passage]:
@@ -120,7 +128,7 @@ def split(document: Document, max_chars: int = MAX_CHARACTERS) -> list[Passage]:
     text = document.text
     pieces = _join(_pieces(document, max_chars), max_chars)
     return [
-        Passage(text[piece.start : piece.end], piece.page, piece.heading, position, piece.start, piece.end)
+        Passage(text[piece.start : piece.end], piece.page, piece.heading, position, piece.start, piece.end, piece.box)
         for position, piece in enumerate(pieces)
     ]
 
@@ -134,7 +142,7 @@ def _pieces(document: Document, max_chars: int) -> Iterator[_Piece]:
         else:
             is_heading = block.kind == "heading"
             for piece_start, piece_end in _cuts(text, start, end, max_chars):
-                yield _Piece(piece_start, piece_end, block.page, block.heading, is_heading)
+                yield _Piece(piece_start, piece_end, block.page, block.heading, is_heading, box=block.box)
         start = end + len(SEPARATOR)
 
 
@@ -149,13 +157,19 @@ def _join(pieces: Iterator[_Piece], max_chars: int) -> Iterator[_Piece]:
             and (last.heading == piece.heading or (last.is_heading and piece.is_heading))
         )
         if last and is_joinable and piece.end - last.start <= max_chars:
-            last = replace(piece, start=last.start)
+            last = replace(piece, start=last.start, box=union(last.box, piece.box))
         else:
             if last:
                 yield last
             last = piece
     if last:
         yield last
+
+
+def union(first: Box | None, second: Box | None) -> Box | None:
+    if first is None or second is None:
+        return first or second
+    return min(first[0], second[0]), min(first[1], second[1]), max(first[2], second[2]), max(first[3], second[3])
 
 
 def _rows(text: str, start: int, end: int, block: Block, max_chars: int) -> Iterator[_Piece]:

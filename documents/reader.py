@@ -7,17 +7,14 @@ dense text about 6 ms.
 
 import contextlib
 import itertools
-import os
 import re
 import signal
 import subprocess  # nosec B404: the child is our own module
-import sys
 import time
 from collections.abc import Hashable, Iterable, Iterator
 from contextvars import ContextVar
-from dataclasses import asdict
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
 
 import orjson
 
@@ -27,11 +24,12 @@ from core.errors import EngineUnavailable, Unreadable
 from core.messages import Message
 from core.messages import Message as _
 from documents import mime_types as mt
+from documents import ocr as text_recognition
+from documents.child import NOT_STARTED, resident_bytes, started
 from documents.decoding import decode
 from documents.document import DEFAULT_LIMITS, MIB, Block, BlockKind, Document, Limits
 from documents.guards import DAMAGED
 
-PROJECT: Final = Path(__file__).resolve().parents[1]
 HEADING_CHARACTERS: Final = 200
 """The longest heading that is stored with each passage; longer ones are cut, but not in the text."""
 
@@ -40,25 +38,21 @@ MAX_CHILDREN: Final = min(max(2, cpu_affinity.available_cpus()), 4)
 _slots: Final = FairSemaphore(MAX_CHILDREN)
 _user: Final[ContextVar[Hashable]] = ContextVar("user", default=None)
 _POLL_SECONDS: Final = 0.02
-_ENVIRONMENT: Final = {
-    "TOKIO_WORKER_THREADS": "2",
-    "RAYON_NUM_THREADS": "2",
-    "MALLOC_ARENA_MAX": "2",
-    "LANG": "C.UTF-8",
-}
-_NOT_STARTED: Final = _("The document reader process could not be started.")
-_PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 _MARKDOWN_HEADING: Final = re.compile(r"#{1,6}\s+(.+?)\s*#*", re.DOTALL)
 
 
-def read_document(path: Path, mime_type: str, *, limits: Limits = DEFAULT_LIMITS) -> Document:
-    """Return the text of a file of a type that `sniff` detected. Images, audio and video have none.
+def read_document(
+    path: Path, mime_type: str, *, limits: Limits = DEFAULT_LIMITS, ocr: text_recognition.Ocr | None = None
+) -> Document:
+    """Return the text of a file of a type that `sniff` detected. Audio and video have none.
+
+    With `ocr`, the text of images and of PDF pages without text is recognized; otherwise they have none.
 
     Raises: Unreadable if the file is damaged, encrypted, too large, missing or of an unsupported type;
     EngineUnavailable if the file cannot be read at the moment.
     """
     try:
-        return _read(path, mt.normalize(mime_type) or mt.OCTET_STREAM, limits)
+        return _read(path, mt.normalize(mime_type) or mt.OCTET_STREAM, limits, ocr)
     except FileNotFoundError as error:
         raise Unreadable(_("The stored file is missing. Upload it again.")) from error
     except OSError as error:
@@ -75,24 +69,58 @@ def reading_for(user: Hashable) -> Iterator[None]:
         _user.reset(token)
 
 
-def needs_parser(mime_type: str | None) -> bool:
+def needs_parser(mime_type: str | None, *, has_ocr: bool = False) -> bool:
     """Return True if a file of this type needs one of the few child processes."""
-    return mt.normalize(mime_type) in mt.DOCUMENTS
+    mime = mt.normalize(mime_type)
+    return mime in mt.DOCUMENTS or (has_ocr and is_picture(mime))
 
 
-def _read(path: Path, mime: str, limits: Limits) -> Document:
+def is_picture(mime: str | None) -> bool:
+    """Return True for the type of an image of pixels, whose text can be recognized."""
+    return mime is not None and mime.startswith("image/") and mime != mt.SVG
+
+
+def _read(path: Path, mime: str, limits: Limits, ocr: text_recognition.Ocr | None) -> Document:
+    if ocr and is_picture(mime) and path.stat().st_size:
+        found = text_recognition.recognize(path, mime, None, ocr, _user.get())
+        return Document(tuple(_recognized(found)), truncated=found.truncated)
     if mime.startswith(("image/", "audio/", "video/")) or path.stat().st_size == 0:
         return Document(())
     if mime in mt.DOCUMENTS:
-        with _slots.slot(_user.get()), path.open("rb") as file, _child(file, mime, limits) as process:
+        job = {"mime": mime}
+        with (
+            _slots.slot(_user.get()),
+            path.open("rb") as file,
+            started("documents.reader_child", file, job, limits) as process,
+        ):
             answer = _answer_of(process, limits)
         if refusal := answer.get("refused"):
             template, params = refusal
             raise Unreadable(Message(template, **params))
-        return Document(tuple(_blocks(answer["rows"])), truncated=answer["truncated"])
+        document = Document(tuple(_blocks(answer["rows"])), truncated=answer["truncated"])
+        return _with_scanned_pages(document, path, answer["pages"], ocr) if ocr and mime == mt.PDF else document
     if mime.startswith("text/") or mime in mt.INLINE_TEXTS:
         return _plain(path, mime, limits)
     raise Unreadable(_("Files of type %(type)s contain no text that can be read.", type=mime))
+
+
+def _with_scanned_pages(document: Document, path: Path, count: int, ocr: text_recognition.Ocr) -> Document:
+    """Return the document with the text of its pages without text."""
+    with_text = {block.page for block in document.blocks}
+    pages = [page for page in range(1, count + 1) if page not in with_text]
+    if not pages or document.truncated:
+        return document
+    try:
+        found = text_recognition.recognize(path, mt.PDF, pages, ocr, _user.get())
+    except Unreadable:  # the renderer is stricter than the parser
+        return document
+    blocks = sorted([*document.blocks, *_recognized(found)], key=lambda block: block.page or 0)
+    return Document(tuple(blocks), truncated=found.truncated)
+
+
+def _recognized(found: text_recognition.Recognized) -> Iterator[Block]:
+    for page, text, box in found.paragraphs:
+        yield Block(text, page, None, box=box)
 
 
 def _plain(path: Path, mime: str, limits: Limits) -> Document:
@@ -141,34 +169,6 @@ def _blocks(rows: Iterable[tuple[str, int | None, str]]) -> Iterator[Block]:
 _KINDS: Final[dict[str, BlockKind]] = {"heading": "heading", "table": "table"}
 
 
-@contextlib.contextmanager
-def _child(file: IO[bytes], mime: str, limits: Limits) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a child for one file, in a process group that is killed at the end of the block."""
-    job = orjson.dumps({"mime": mime, "parent": os.getpid(), "limits": asdict(limits)}).decode()
-    try:
-        with cpu_affinity.original_affinity():
-            process = subprocess.Popen(  # noqa: S603  # nosec B603: our module; the caller's only part is a known type
-                [sys.executable, "-E", "-s", "-m", "documents.reader_child", job],
-                stdin=file,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                cwd=PROJECT,
-                env=_ENVIRONMENT,
-                start_new_session=True,
-            )
-    except OSError as error:
-        raise EngineUnavailable(_NOT_STARTED) from error
-    try:
-        yield process
-    finally:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        for stream in (process.stdout, process.stderr):
-            if stream:
-                stream.close()
-
-
 def _answer_of(process: subprocess.Popen[bytes], limits: Limits) -> dict[str, Any]:
     """Return the child's result.
 
@@ -191,7 +191,7 @@ def _answer_of(process: subprocess.Popen[bytes], limits: Limits) -> dict[str, An
             if resident_bytes(process.pid) > limits.memory_bytes:
                 raise Unreadable(too_large) from None
     if not output:
-        raise EngineUnavailable(_NOT_STARTED)
+        raise EngineUnavailable(NOT_STARTED)
     try:
         answer: dict[str, Any] = orjson.loads(output)
     except orjson.JSONDecodeError as error:
@@ -203,11 +203,3 @@ def _answer_of(process: subprocess.Popen[bytes], limits: Limits) -> dict[str, An
             raise Unreadable(too_large) from error
         raise Unreadable(reasons.get(process.returncode, DAMAGED)) from error
     return answer
-
-
-def resident_bytes(pid: int) -> int:
-    """Return the resident memory of a process; 0 if it has ended, or if the system has no /proc."""
-    try:
-        return int(Path(f"/proc/{pid}/statm").read_bytes().split()[1]) * _PAGE_BYTES
-    except (OSError, IndexError):
-        return 0

@@ -2,20 +2,18 @@
 
 The document comes on standard input, so the process needs no path; JOB is JSON `{"mime": …, "parent": pid, "limits":
 {…}}`. Standard output receives a newline when the sandbox is ready, then JSON: `{"rows": [[kind, page, text], …],
-"truncated": bool}` or `{"refused": [template, params]}`. This module loads neither Django nor the gateway's settings.
+"truncated": bool, "pages": number of a PDF's pages}` or `{"refused": [template, params]}`. This module loads neither
+Django nor the gateway's settings.
 """
 
 import asyncio
 import contextlib
-import ctypes
 import math
 import os
 import re
-import resource
 import signal
 import sys
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any, Final
 
 import orjson
@@ -27,19 +25,12 @@ from core.messages import Message as _
 from documents import guards
 from documents import mime_types as mt
 from documents.decoding import clean, decode
-from documents.document import MIB, Limits
+from documents.document import Limits
 from documents.guards import Refused
+from documents.sandbox import enter_sandbox
 
 Row = tuple[str, int | None, str]
 """Kind ("heading", "table", "item" of a list or "paragraph"), page from 1, text."""
-
-_PR_SET_PDEATHSIG: Final = 1
-_PR_SET_NO_NEW_PRIVS: Final = 38
-_CLONE_NEWUSER: Final = 0x10000000
-_CLONE_NEWNET: Final = 0x40000000
-_MEMORY_RESERVE: Final = 256 * MIB
-"""Memory that may be reserved in addition to the limit, which the parent checks against resident memory only."""
-_OPEN_FILES: Final = 64
 
 _PAGED: Final = frozenset({mt.PDF, mt.PPT, mt.PPTX, mt.ODP})
 """Types with reliable page numbers. Files of word processors have none, because pages depend on the printer."""
@@ -65,43 +56,14 @@ def main() -> None:
     os._exit(0)  # do not wait for the parser's threads
 
 
-def enter_sandbox(parent: int, limits: Limits) -> None:
-    """Give up rights that a parser does not need: writing files, the network, running longer than the gateway."""
-    if sys.platform == "linux":
-        _enter_linux_sandbox(parent)
-    for name, value in (
-        (resource.RLIMIT_CPU, int(limits.seconds * 2) + 1),
-        (resource.RLIMIT_DATA, limits.memory_bytes + _MEMORY_RESERVE),
-        (resource.RLIMIT_FSIZE, 0),
-        (resource.RLIMIT_NOFILE, _OPEN_FILES),
-        (resource.RLIMIT_CORE, 0),
-    ):
-        _, hard = resource.getrlimit(name)
-        bounded = value if hard == resource.RLIM_INFINITY else min(value, hard)
-        resource.setrlimit(name, (bounded, bounded))
-
-
-def _enter_linux_sandbox(parent: int) -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:
-        os._exit(1)  # the parent died before the death signal was set
-    libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-    # If memory runs out, the kernel must kill this process before the gateway.
-    Path("/proc/self/oom_score_adj").write_text("1000")
-    # Without a user namespace only root may drop the network. If the kernel refuses both, the network stays.
-    if libc.unshare(_CLONE_NEWUSER | _CLONE_NEWNET) != 0:
-        libc.unshare(_CLONE_NEWNET)
-
-
 def read(data: bytes, mime: str, limits: Limits) -> dict[str, Any]:
     """Check and parse one document. Raises: `Refused`."""
     # The parser reports no progress: SIGALRM ends the process if pages take longer than `page_seconds` on average.
-    pages = math.ceil(len(data) / limits.page_bytes)
+    pages, count = math.ceil(len(data) / limits.page_bytes), 0
     if mime == mt.PDF:
         signal.setitimer(signal.ITIMER_REAL, limits.page_seconds)
         with contextlib.suppress(RuntimeError, ValueError):  # the extraction reports the error
-            pages = xberg.pdf_page_count(data)
+            pages = count = xberg.pdf_page_count(data)
     signal.setitimer(signal.ITIMER_REAL, limits.page_seconds * max(1, pages))
     if mime in mt.ZIP_DOCUMENTS:
         guards.check_zip(data, mime, limits)
@@ -118,7 +80,7 @@ def read(data: bytes, mime: str, limits: Limits) -> dict[str, Any]:
     rows, is_truncated = _bounded(_rows(result.results[0], mime), limits)
     if mime == mt.PDF and not rows and guards.is_broken_pdf(data):
         raise Refused(guards.DAMAGED)
-    return {"rows": rows, "truncated": is_truncated}
+    return {"rows": rows, "truncated": is_truncated, "pages": count}
 
 
 def _config(mime: str, limits: Limits) -> xberg.ExtractionConfig:

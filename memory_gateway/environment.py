@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 import environ
 from django.core.exceptions import ImproperlyConfigured
 
+from documents import ocr
 from memory_gateway import safety
 from memory_gateway.safety import PREFIX
 
@@ -99,6 +100,15 @@ class Environment:
         value = self.text(name, default)
         if value not in allowed:
             raise ImproperlyConfigured(f"{PREFIX}{name} must be one of {', '.join(allowed)}, not {value!r}.")
+        return value
+
+    def ocr(self, name: str) -> str:
+        """Return what recognizes text in pictures: "rapidocr" (the default if installed), "tesseract" or "off"."""
+        default = "rapidocr" if ocr.is_available("rapidocr") else "off"
+        value = self.choice(name, default, ("rapidocr", "tesseract", "off"))
+        if value != "off" and not ocr.is_available(value):
+            missing = "the program tesseract and the packages" if value == "tesseract" else "the packages"
+            raise ImproperlyConfigured(f"{PREFIX}{name}={value} needs {missing} of the extra: memory-gateway[ocr].")
         return value
 
     def time_zone(self, name: str, default: str) -> str:

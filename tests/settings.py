@@ -12,6 +12,7 @@ _DATA = Path(tempfile.mkdtemp(prefix="memory-gateway-tests-"))
 os.environ["MEMORY_GATEWAY_ENV_FILE"] = ""
 os.environ["MEMORY_GATEWAY_DB_PATH"] = str(_DATA / "memory_gateway.sqlite3")
 os.environ["MEMORY_GATEWAY_STORAGE_DIR"] = str(_DATA / "storage")
+os.environ["MEMORY_GATEWAY_OCR"] = "off"  # tests of recognition turn it on
 os.environ["MEMORY_GATEWAY_MIN_FREE_DISK_BYTES"] = "0"
 
 from memory_gateway.settings import *  # noqa: E402, F403

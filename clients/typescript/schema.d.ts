@@ -3042,7 +3042,7 @@ export interface components {
             deleted_at: string | null;
             /**
              * Error Message
-             * @description Why the ingestion failed; null unless `status` is `failed`.
+             * @description Why the ingestion failed, or what a PDF without readable text needs; null otherwise.
              * @example null
              */
             error_message: string | null;

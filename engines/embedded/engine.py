@@ -12,7 +12,7 @@ from core.errors import EngineRefused
 from core.events import publish
 from core.times import to_ms
 from documents.reader import read_document, reading_for
-from engines.embedded import extraction, health, ingest, llm, rated_search
+from engines.embedded import extraction, health, ingest, llm, rated_search, reading
 from engines.embedded.fetching import Fetch, Fetcher
 from engines.port import AddResult, FlushResult, Replay, engine_call
 from store import derived_memories, sessions, storage
@@ -41,11 +41,12 @@ class EmbeddedEngine(MemoryTable):
     def __init__(
         self,
         *,
-        read: ingest.ReadDocument = read_document,
+        read: ingest.ReadDocument | None = None,
         fetch: Fetch | None = None,
         clock: Clock = timezone.now,
     ) -> None:
-        self._read = read
+        self._read = read or read_document
+        self._read_resource = read or reading.read
         self._fetch = fetch or Fetcher()
         self._clock = clock
 
@@ -60,7 +61,7 @@ class EmbeddedEngine(MemoryTable):
         known = storage.known(owner, [first_id for first_id, part in parts.items() if part.item is not None])
         with reading_for(owner.user_pk):
             drafts = [
-                storage.Draft.of(first_id, ingest.rows_of(part, self._read, self._fetch))
+                storage.Draft.of(first_id, ingest.rows_of(part, self._reader_of(part), self._fetch))
                 for first_id, part in parts.items()
                 if first_id not in known
             ]
@@ -76,6 +77,11 @@ class EmbeddedEngine(MemoryTable):
         if drafts:
             self._append(owner, session_id, drafts, parts)
         return bool(drafts)
+
+    def _reader_of(self, part: ingest.Part) -> ingest.ReadDocument:
+        """Return how a part is read. Recognizing text takes long: it is done for resources, not within requests."""
+        is_resource = part.item is not None and part.item.extras.get("resource_id")
+        return self._read_resource if is_resource else self._read
 
     def _append(
         self, owner: Owner, session_id: str, drafts: Sequence[storage.Draft], described: Sequence[ingest.Part]
@@ -144,7 +150,7 @@ class EmbeddedEngine(MemoryTable):
         for part in ingest.parts_of(owner, session_id, [message]):
             try:
                 with reading_for(owner.user_pk):
-                    memories = ingest.rows_of(part, self._read, self._fetch)
+                    memories = ingest.rows_of(part, self._reader_of(part), self._fetch)
             except EngineRefused:
                 is_whole = False
                 continue

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from django.conf import settings
 from django.db import DatabaseError, connection, transaction
 
 from core.messages import Message as _
@@ -23,11 +24,13 @@ _MAX_COUNTED = 10_000
 def check(timeout_seconds: float) -> Health:
     """Return the state of the engine. Never raises.
 
-    `data` names the database. `data["index"]` and, if an endpoint is set, `data["embeddings"]`, `data["llm"]` and
-    `data["rerank"]` each have a `status`: "ok"; for the index "rebuilding" or "rebuild_needed"; for embeddings
-    "filling" or "reembed_needed"; for the LLM "reading"; for an endpoint "failing", with an `error`.
+    `data` names the database; `data["ocr"]["engine"]` recognizes text in pictures, or is "off". `data["index"]` and,
+    if an endpoint is set, `data["embeddings"]`, `data["llm"]` and `data["rerank"]` each have a `status`: "ok"; for the
+    index "rebuilding" or "rebuild_needed"; for embeddings "filling" or "reembed_needed"; for the LLM "reading"; for an
+    endpoint "failing", with an `error`.
     """
     data: dict[str, Any] = {"engine": "embedded", "status": "ok", "database": connection.vendor}
+    data["ocr"] = {"engine": settings.MEMORY_GATEWAY_OCR}
     try:
         with _statement_timeout(timeout_seconds):
             built_by, state = keyword.version(), "ok"

@@ -7,7 +7,7 @@ the category of a text; with one, the role is the category and `engines.embedded
 import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 
 from core import files
-from core.errors import EngineRefused
+from core.errors import EngineRefused, Unreadable
 from core.messages import Message as _
 from documents.document import Document, split
 from engines.embedded import extraction_rules, llm
@@ -66,17 +66,23 @@ def rows_of(part: Part, read: ReadDocument, fetch: Fetch) -> list[Memory]:
         speaker = match[1] if match and is_named else name[:_MAX_SPEAKER_CHARS]
         category = by_rule or message.category
         return [_row(part, 0, text=text, speaker=speaker, category=category, payload=message.envelope)]
-    # Images and audio contain no text to read, so they are not fetched.
+    # Pictures and sound at an address are known by their names only, so they are not fetched.
     if item.type in {"image", "audio"} and item.file is None:
         return [_media(part, item)]
     with _local(item) if item.file else fetch(item) as fetched:
-        return [_media(part, fetched)] if fetched.type in {"image", "audio"} else _passages(part, fetched, read)
+        if fetched.type not in {"image", "audio"}:
+            return _passages(part, fetched, read)
+        media = [_media(part, fetched)]
+        if fetched.type == "image":
+            with suppress(Unreadable):  # a picture is remembered by name and description in any case
+                media += _passages(part, fetched, read, first=1)
+        return media
 
 
 @contextmanager
 def _local(item: ContentItem) -> Iterator[ContentItem]:
-    """Yield the item with a file that the reader can open; nothing reads an image or a sound."""
-    if item.file is None or item.type in {"image", "audio"}:
+    """Yield the item with a file that the reader can open; nothing reads a sound."""
+    if item.file is None or item.type == "audio":
         yield item
         return
     with files.local_copy(item.file) as path:
@@ -137,11 +143,13 @@ def _media(part: Part, item: ContentItem) -> Memory:
     return _row(part, 0, text=text or item.type, chunk_index=0, payload=payload)
 
 
-def _passages(part: Part, item: ContentItem, read: ReadDocument) -> list[Memory]:
+def _passages(part: Part, item: ContentItem, read: ReadDocument, *, first: int = 0) -> list[Memory]:
+    """Return a memory for each passage of a file; `first` is the number of the first."""
     if item.file is None:
         return []
     rows = []
-    for number, passage in enumerate(split(read(item.file, item.mime_type or "application/octet-stream"))):
+    passages = split(read(item.file, item.mime_type or "application/octet-stream"))
+    for number, passage in enumerate(passages, start=first):
         payload = _payload(part, item) | {
             "page": passage.page,
             "heading": passage.heading,
@@ -149,7 +157,9 @@ def _passages(part: Part, item: ContentItem, read: ReadDocument) -> list[Memory]
             "start": passage.start,
             "end": passage.end,
         }
-        if passage.position == 0:
+        if passage.box:
+            payload["box"] = passage.box
+        if number == 0:
             payload["description"] = item.extras.get("description")
         rows.append(_row(part, number, text=passage.text, chunk_index=number, payload=payload))
     return rows

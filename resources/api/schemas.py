@@ -174,7 +174,8 @@ class ResourceItem(BaseModel):
         description="When the resource was moved to the trash; null if it was not.", examples=[None]
     )
     error_message: str | None = Field(
-        description="Why the ingestion failed; null unless `status` is `failed`.", examples=[None]
+        description="Why the ingestion failed, or what a PDF without readable text needs; null otherwise.",
+        examples=[None],
     )
     size_bytes: int | None = Field(description="The size in bytes; null if unknown.", examples=[59])
     sha256: str | None = Field(

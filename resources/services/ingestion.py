@@ -52,6 +52,10 @@ _REGISTER_AGAIN = _("Register it again with a new ingest_uri.")
 _FILE_LOST = _(
     "The memory engine failed during the extraction and lost the file. Delete the resource and upload it again."
 )
+_NEEDS_OCR = _(
+    "The document contains no text that can be read. If its pages are scanned, ask the operator to install "
+    "memory-gateway[ocr], which recognizes text in pictures. Then delete the file and upload it again."
+)
 
 
 def enqueue_ingestion(resource_id: str, user_pk: UUID, *, is_quick: bool = False) -> Future[None]:
@@ -146,8 +150,13 @@ def _add_and_flush(resource: Resource, work: _Work) -> Outcome:
         raise _LeaseLost
     flushed, failures = _call_with_retries(lambda: work.engine.flush(owner, session_id), work)
     if flushed.status == "no_extraction" and (was_flushed or failures):
-        return _outcome_after_failure(resource, work.clock(), can_add_again=can_add_again)
-    return _outcome(flushed)
+        outcome = _outcome_after_failure(resource, work.clock(), can_add_again=can_add_again)
+    else:
+        outcome = _outcome(flushed)
+    is_unread = outcome.status == Resource.Status.EMPTY and resource.content_type == "pdf"
+    if is_unread and not work.engine.is_external and settings.MEMORY_GATEWAY_OCR == "off":
+        return replace(outcome, error_message=_NEEDS_OCR)
+    return outcome
 
 
 def _describe(resource: Resource, engine: Engine) -> bool:

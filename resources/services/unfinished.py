@@ -8,6 +8,7 @@ from operator import or_
 from typing import NamedTuple
 from uuid import UUID
 
+from django.conf import settings
 from django.db.models import Q
 
 from core.leases import is_dead
@@ -50,8 +51,11 @@ def unfinished_ingestions(
     age = ("created_at", "resource_id")
     rows = queries.unfinished(of_user & wanted).annotate(turn=turn_of_user(*age)).order_by("turn", *age)
     found = rows.values_list("resource_id", "user_id", "origin", "mime_type")[:limit]
+    has_ocr = settings.MEMORY_GATEWAY_OCR != "off"
     return [
-        UnfinishedIngestion(resource_id, user_pk, origin == Resource.Origin.UPLOAD and not needs_parser(mime_type))
+        UnfinishedIngestion(
+            resource_id, user_pk, origin == Resource.Origin.UPLOAD and not needs_parser(mime_type, has_ocr=has_ocr)
+        )
         for resource_id, user_pk, origin, mime_type in found
     ]
 

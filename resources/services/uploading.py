@@ -60,7 +60,7 @@ def upload_as(owner: Owner, incoming: IncomingFile, metadata: Upload, *, actor: 
     resource = _get_or_create(actor, owner, incoming, metadata)
     if not (reopen(Resource.objects.filter(pk=resource.pk), timezone.now()) or resource.status in UNFINISHED_STATUSES):
         return resource
-    is_quick = not needs_parser(resource.mime_type)
+    is_quick = not needs_parser(resource.mime_type, has_ocr=settings.MEMORY_GATEWAY_OCR != "off")
     future = enqueue_ingestion(resource.resource_id, owner.user_pk, is_quick=is_quick)
     return wait_for_ingestion(resource.resource_id, future, metadata.wait_seconds)
 

@@ -110,6 +110,8 @@ def raw_of(owner: Owner, row: Row, score: float | None) -> dict[str, Any]:
     }
     if row.chunk_index is not None:
         shared |= {name: row.payload.get(name) for name in _PASSAGE_FIELDS}
+        if "box" in row.payload:  # of recognized text
+            shared["box"] = row.payload["box"]
     if row.memory_type == "unprocessed_message":
         return shared | _message(row)
     shared |= {name: row.payload[name] for name in _CALL_FIELDS if name in row.payload}

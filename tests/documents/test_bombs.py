@@ -12,8 +12,9 @@ import orjson
 import pytest
 
 from core.errors import Unreadable
+from documents.child import PROJECT, resident_bytes
 from documents.document import Limits, split
-from documents.reader import PROJECT, read_document, resident_bytes
+from documents.reader import read_document
 from tests.bombs import MAKERS, MIB
 
 pytestmark = pytest.mark.slow

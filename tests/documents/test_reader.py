@@ -18,8 +18,9 @@ import pytest
 
 from core.errors import EngineUnavailable, Unreadable
 from documents import mime_types as mt
+from documents.child import PROJECT
 from documents.document import DEFAULT_LIMITS, Block, Document, Limits
-from documents.reader import PROJECT, read_document
+from documents.reader import read_document
 from tests import bombs
 
 Read = Callable[..., Document]
@@ -288,7 +289,7 @@ def _is_running(pid: int) -> bool:
 _SANDBOXED = """
 import errno, os, socket, sys
 from documents.document import Limits
-from documents.reader_child import enter_sandbox
+from documents.sandbox import enter_sandbox
 enter_sandbox(os.getppid(), Limits())
 try:
     with open(sys.argv[1], "w") as file:

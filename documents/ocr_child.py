@@ -1,0 +1,173 @@
+"""Sandboxed process that recognizes the text of page images: `python -m documents.ocr_child JOB`.
+
+The file comes on standard input; JOB is JSON `{"mime": …, "engine": "rapidocr" or tesseract's path, "pages": numbers
+from 1 or null for all, "parent": pid, "limits": {…}}`. Standard output receives a newline when the sandbox is ready,
+then one JSON line per page: `{"page": n, "of": page count, "lines": [[text, [left, top, right, bottom]], …]}`, boxes as
+fractions of the page. `{"refused": [template, params]}` ends the output.
+"""
+
+import csv
+import io
+import os
+import subprocess  # nosec B404: tesseract, a program that the operator chose
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import orjson
+import pypdfium2
+from PIL import Image, ImageOps
+
+from documents import guards
+from documents import mime_types as mt
+from documents.decoding import clean
+from documents.document import Box, Limits
+from documents.guards import Refused
+from documents.sandbox import enter_sandbox
+
+Line = tuple[str, Box]
+Recognize = Callable[[Image.Image], Iterator[Line]]
+
+_FORMATS: Final = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "AVIF", "ICO")
+_MAX_PIXELS: Final = 64_000_000
+_MAX_SIDE: Final = 2_400
+"""The longest side that is recognized, in pixels: A4 at 200 dpi."""
+_DOTS_PER_POINT: Final = 200 / 72
+_MIN_CONTRAST: Final = 24
+"""The smallest difference of brightness between text and paper, of 255."""
+_LANGUAGES: Final = "eng+chi_sim"
+
+
+def main() -> None:
+    job = orjson.loads(sys.argv[1])
+    limits = Limits(**job["limits"])
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())  # nothing reads warnings of the libraries
+    enter_sandbox(job["parent"], limits)
+    _send(b"")  # later failures are caused by the document
+    try:
+        for page in recognize(sys.stdin.buffer.read(), job["mime"], job["pages"], job["engine"]):
+            _send(orjson.dumps(page))
+    except Refused as refusal:
+        _send(orjson.dumps({"refused": [refusal.message.template, refusal.message.params]}))
+    os._exit(0)
+
+
+def _send(line: bytes) -> None:
+    sys.stdout.buffer.write(line + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def recognize(data: bytes, mime: str, wanted: list[int] | None, engine: str) -> Iterator[dict[str, Any]]:
+    """Yield the text lines of the wanted pages. Raises: `Refused`."""
+    reader: Recognize | None = None
+    for number, count, image in (_pdf_pages if mime == mt.PDF else _frames)(data, wanted):
+        lines: list[Line] = []
+        if np.ptp(np.asarray(image.convert("L"))) >= _MIN_CONTRAST:
+            reader = reader or (_rapidocr() if engine == "rapidocr" else _tesseract(engine))
+            lines = [(text, box) for found, box in reader(image) if (text := clean(found).strip())]
+        yield {"page": number, "of": count, "lines": lines}
+
+
+def _pdf_pages(data: bytes, wanted: list[int] | None) -> Iterator[tuple[int, int, Image.Image]]:
+    try:
+        document = pypdfium2.PdfDocument(data)
+    except pypdfium2.PdfiumError as error:
+        raise Refused(guards.DAMAGED) from error
+    for number in wanted or range(1, len(document) + 1):
+        page = document[number - 1]
+        scale = min(_DOTS_PER_POINT, _MAX_SIDE / max(*page.get_size(), 1))
+        yield number, len(document), page.render(scale=scale).to_pil().convert("RGB")
+        page.close()
+
+
+def _frames(data: bytes, wanted: list[int] | None) -> Iterator[tuple[int, int, Image.Image]]:
+    """Yield the pages of a TIFF file, or the first frame of another image."""
+    try:
+        with Image.open(io.BytesIO(data), formats=_FORMATS) as image:
+            count = getattr(image, "n_frames", 1) if image.format == "TIFF" else 1
+            for number in wanted or range(1, count + 1):
+                image.seek(number - 1)
+                if image.width * image.height > _MAX_PIXELS:
+                    raise Refused(guards.TOO_LARGE)
+                image.draft("RGB", (_MAX_SIDE, _MAX_SIDE))  # a large JPEG is decoded at a fraction of its size
+                page = ImageOps.exif_transpose(image).convert("RGBA")
+                page = Image.alpha_composite(Image.new("RGBA", page.size, "white"), page).convert("RGB")
+                page.thumbnail((_MAX_SIDE, _MAX_SIDE))
+                yield number, count, page
+    except (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError) as error:
+        raise Refused(guards.DAMAGED) from error
+
+
+def _rapidocr() -> Recognize:
+    import rapidocr  # noqa: PLC0415  slow to load: not for tesseract or blank pages
+
+    models = Path(rapidocr.__file__).parent / "models"
+    # Named files are never downloaded: without them the engine does not start.
+    engine = rapidocr.RapidOCR(
+        params={
+            "Global.log_level": "critical",
+            "Global.use_cls": False,
+            "Global.max_side_len": _MAX_SIDE,
+            "EngineConfig.onnxruntime.intra_op_num_threads": 2,
+            "EngineConfig.onnxruntime.inter_op_num_threads": 1,
+            "Det.model_path": str(next(models.glob("*_det_*.onnx"))),
+            "Rec.model_path": str(next(models.glob("*_rec_*.onnx"))),
+        }
+    )
+
+    def read(image: Image.Image) -> Iterator[Line]:
+        found: Any = engine(np.asarray(image)[:, :, ::-1])
+        if found.txts is None or found.boxes is None:
+            return
+        for text, corners in zip(found.txts, found.boxes, strict=True):
+            (left, top), (right, bottom) = corners.min(axis=0), corners.max(axis=0)
+            yield text, _fractions(image, left, top, right, bottom)
+
+    return read
+
+
+def _tesseract(program: str) -> Recognize:
+    def read(image: Image.Image) -> Iterator[Line]:
+        picture = io.BytesIO()
+        image.save(picture, "PNG")
+        output = subprocess.run(  # noqa: S603  # nosec B603: the operator's program, constant arguments
+            [program, "stdin", "stdout", "-l", _LANGUAGES, "--dpi", "200", "tsv"],
+            input=picture.getvalue(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            check=True,
+        ).stdout.decode()
+        lines: dict[tuple[str, ...], list[dict[str, str]]] = {}
+        for word in csv.DictReader(io.StringIO(output), delimiter="\t", quoting=csv.QUOTE_NONE):
+            if (word["text"] or "").strip():
+                lines.setdefault((word["block_num"], word["par_num"], word["line_num"]), []).append(word)
+        for words in lines.values():
+            boxes = [[int(word[name]) for name in ("left", "top", "width", "height")] for word in words]
+            yield (
+                " ".join(word["text"] for word in words),
+                _fractions(
+                    image,
+                    min(left for left, _, _, _ in boxes),
+                    min(top for _, top, _, _ in boxes),
+                    max(left + width for left, _, width, _ in boxes),
+                    max(top + height for _, top, _, height in boxes),
+                ),
+            )
+
+    return read
+
+
+def _fractions(image: Image.Image, left: float, top: float, right: float, bottom: float) -> Box:
+    width, height = image.size
+    return (
+        *(round(min(max(float(left / width), 0), 1), 4), round(min(max(float(top / height), 0), 1), 4)),
+        *(round(min(max(float(right / width), 0), 1), 4), round(min(max(float(bottom / height), 0), 1), 4)),
+    )
+
+
+if __name__ == "__main__":
+    with suppress(BrokenPipeError):
+        main()
