@@ -4,6 +4,7 @@ A page that crashes the child, hangs or needs too much memory is skipped. Pages 
 the document is complete, so that the next attempt continues after them.
 """
 
+import base64
 import hashlib
 import importlib.util
 import os
@@ -12,11 +13,13 @@ import shutil
 import subprocess  # nosec B404: for its types
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final, Self
 
 import orjson
+from cryptography.fernet import Fernet, InvalidToken
 
 from core.concurrency import FairSemaphore
 from core.errors import EngineUnavailable, Unreadable
@@ -86,9 +89,13 @@ def recognize(path: Path, mime: str, pages: Sequence[int] | None, ocr: Ocr, user
 
 @dataclass(slots=True)
 class _Progress:
-    """The pages that were read. A page that failed has no lines."""
+    """The pages that were read. A page that failed has no lines.
+
+    `file` is encrypted with the document's own digest: once the document is erased, nobody can read what is left of it.
+    """
 
     file: Path
+    cipher: Fernet
     pages: dict[int, list[Line]]
     failed: set[int]
     count: int = 1
@@ -100,12 +107,14 @@ class _Progress:
             if time.time() - old.stat().st_mtime > _KEPT_SECONDS:
                 old.unlink(missing_ok=True)
         with path.open("rb") as source:
-            digest = hashlib.file_digest(source, "sha256").hexdigest()
-        progress = cls(ocr.folder / f"{digest}-{ocr.engine}.jsonl", {}, set())
+            digest = hashlib.file_digest(source, "sha256").digest()
+        name = hashlib.sha256(digest).hexdigest()
+        cipher = Fernet(base64.urlsafe_b64encode(digest))
+        progress = cls(ocr.folder / f"{name}-{ocr.engine}.jsonl", cipher, {}, set())
         if progress.file.exists():
             for line in progress.file.read_bytes().splitlines(keepends=True):
-                if line.endswith(b"\n"):  # the last one may be cut off
-                    progress.take(orjson.loads(line))
+                with suppress(InvalidToken):  # the last one may be cut off
+                    progress.take(orjson.loads(cipher.decrypt(line.rstrip(b"\n"))))
         return progress
 
     def take(self, answer: dict[str, Any]) -> None:
@@ -117,7 +126,7 @@ class _Progress:
     def add(self, answer: dict[str, Any]) -> None:
         self.take(answer)
         with self.file.open("ab") as file:
-            file.write(orjson.dumps(answer) + b"\n")
+            file.write(self.cipher.encrypt(orjson.dumps(answer)) + b"\n")
 
 
 def _read_pages(path: Path, mime: str, pages: Sequence[int] | None, ocr: Ocr, progress: _Progress) -> None:

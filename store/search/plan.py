@@ -1,6 +1,7 @@
 """Resolve the method that a request is answered with, and the vector of its query.
 
-Requests by `agentic` arrive here only without an LLM endpoint: with one, `engines.embedded.rated_search` sends `hybrid`.
+Requests by `agentic` arrive here only without an LLM endpoint; with one, `engines.embedded.rated_search` sends
+`hybrid`.
 """
 
 from collections.abc import Sequence

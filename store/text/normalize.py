@@ -35,7 +35,7 @@ _HAN = re.compile("[\u3400-\u9fff\U00020000-\U0003ffff]")
 
 
 def _simplified_characters() -> dict[int, str]:
-    """Return the simplified form of each traditional Chinese character, from OpenCC; the first one if it has several."""
+    """Return the simplified form of each traditional Chinese character, by OpenCC; the first if it has several."""
     table = resources.files("opencc").joinpath("dictionary/TSCharacters.txt").read_text(encoding="utf-8")
     pairs = (line.split("\t") for line in table.splitlines() if line)
     return {ord(traditional): simplified.split()[0] for traditional, simplified in pairs}
