@@ -22,6 +22,7 @@ from accounts import services as accounts
 from accounts.audit import Actor, record
 from accounts.models import MemoryUser, UserKey
 from core.errors import Conflict, InvalidInput
+from core.files import stored_files
 from core.ids import check_name, parse_session_id
 from core.leases import renewed
 from documents.sniff import content_type_of, extension_of
@@ -182,7 +183,7 @@ class _Import:
             place = _resource_path(user, row) if table == "user_resources" else _attachment_path(user, row, file)
         except Left:
             return row, None  # `add` names the reason
-        if not files.locate(place).exists() and not Resource.objects.filter(pk=_resource_id(row)).exists():
+        if not stored_files().exists(place) and not Resource.objects.filter(pk=_resource_id(row)).exists():
             with file.path.open("rb") as opened:
                 files.put(place, opened)
         return row, file
@@ -311,7 +312,7 @@ class _Import:
             source=Attachment.Source.MEMORY_ADD,
             type=content_type_of(row.text("mime_type", 127) or None, name),
             name=name,
-            internal_uri=files.locate(place).as_uri() if place else uri,
+            internal_uri=place or uri,
             sha256=file.sha256 if file else "",
         )
         attachment.created_at = row.time("created_at") or timezone.now()
