@@ -193,7 +193,8 @@ def _locked(task: _Task) -> PendingExtraction | None:
     """Lock the user and the extraction. Return None if it was deleted or another process has continued it."""
     if not MemoryUser.objects.select_for_update(no_key=True).filter(pk=task.owner.user_pk).exists():
         return None
-    mine = PendingExtraction.objects.filter(pk=task.pending.pk, lease_holder=task.pending.lease_holder)
+    seen = task.pending
+    mine = PendingExtraction.objects.filter(pk=seen.pk, lease_holder=seen.lease_holder, after_seq=seen.after_seq)
     return mine.select_for_update().first()
 
 

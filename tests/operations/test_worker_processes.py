@@ -202,7 +202,7 @@ def test_sigterm_gives_running_work_back(tmp_path: Path, workers: ExitStack) -> 
 
 def test_a_killed_workers_job_continues_once(tmp_path: Path, workers: ExitStack) -> None:
     with running_server(tmp_path, "--no-worker") as server:
-        assert server.manage("seed_memories", "6000", "--users", "3").returncode == 0
+        assert server.manage("seed_memories", "3000", "--users", "3").returncode == 0
         submitted = server.manage("shell", "--no-imports", "-c", _SUBMIT)
         assert submitted.returncode == 0, submitted.stderr
         job = json.loads(submitted.stdout.splitlines()[-1])
@@ -212,7 +212,9 @@ def test_a_killed_workers_job_continues_once(tmp_path: Path, workers: ExitStack)
         kill_as_if_elsewhere(server, first)
         assert server.rows(state)[0][0] == "running"
         start(workers, server)
-        assert eventually(lambda: server.rows(state) == [("done", job["total"])], RUNS_AGAIN_SECONDS)
+        is_left = "SELECT 1 FROM operations_job WHERE lease_holder = 'elsewhere:1:x'"
+        assert eventually(lambda: server.rows(is_left) == [], RUNS_AGAIN_SECONDS)
+        wait_until(lambda: server.rows(state) == [("done", job["total"])], 240)
         assert server.rows("SELECT count(*), count(DISTINCT memory_id) FROM memories_tombstone") == [
             (job["total"],) * 2
         ]
