@@ -45,7 +45,7 @@ class StoredFile(NamedTuple):
 
 
 class Files(Protocol):
-    """What a storage of files can do. Raises: `NoSpace`, `StorageUnavailable`."""
+    """A storage of files. Raises: `NoSpace`, `StorageUnavailable`."""
 
     def put(self, temporary: Path, key: str) -> None:
         """Store a finished temporary file under a key, durably. The temporary file may be gone afterwards."""

@@ -45,7 +45,7 @@ Paragraph = tuple[int | None, str, Box]
 
 @dataclass(frozen=True, slots=True)
 class Ocr:
-    """How text is recognized: by "rapidocr" or "tesseract". `folder` keeps the pages of unfinished documents."""
+    """The settings of text recognition: by "rapidocr" or "tesseract". `folder` keeps the pages of unfinished documents."""
 
     engine: str
     folder: Path
@@ -91,7 +91,7 @@ def recognize(path: Path, mime: str, pages: Sequence[int] | None, ocr: Ocr, user
 class _Progress:
     """The pages that were read. A page that failed has no lines.
 
-    `file` is encrypted with the document's own digest: once the document is erased, nobody can read what is left of it.
+    `file` is encrypted with the document's own digest, so without the document it cannot be read.
     """
 
     file: Path

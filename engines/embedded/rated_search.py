@@ -1,11 +1,11 @@
 """Search with ratings: by `agentic`, and by `hybrid` if a reranker is configured.
 
-For `agentic` a language model splits the query into parts. The hits of all parts are rated by the reranker, or by the
-language model without one.
+For `agentic` a language model splits the query into parts. The reranker rates the hits of all parts; without one, the
+language model does.
 
 The fused score of a memory is the mean of its best and its average score over the parts: a full answer to one part
-ranks with a partial answer to all. With ratings, the score is a quarter of that plus three quarters of the rating; the
-rating is 0 for hits that the model was not shown. All scores are between 0 and 1.
+ranks with a partial answer to all. With ratings, the score is a quarter of that plus three quarters of the rating; hits
+that were not shown have the rating 0. All scores are between 0 and 1.
 """
 
 from collections import defaultdict

@@ -14,7 +14,7 @@ _ALIKE: Final = """
 child kid children son daughter boy girl toddler|mother mom mum mama parent|father dad papa parent|grandmother grandma
 granny|grandfather grandpa granddad|brother sister sibling|husband wife spouse partner|boyfriend girlfriend partner|
 wedding marriage married marry engaged|divorce divorced breakup separated|baby newborn pregnant pregnancy birth|
-family relative|friend buddy pal mate|colleague coworker|boss manager supervisor|neighbor neighbour|
+family relative|friend buddy pal mate|colleague coworker|boss manager supervisor|
 job work career occupation profession employer|salary wage pay income|promotion promoted|fired dismissed quit resign|
 hire employ recruit|company business firm startup enterprise|shop store boutique|customer client buyer|
 meeting appointment|deadline due|invoice bill payment|contract agreement|school college university class course|

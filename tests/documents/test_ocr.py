@@ -194,13 +194,13 @@ def test_tesseract_is_an_alternative(tmp_path: Path, settings_of: ocr.Ocr) -> No
 
 def test_lines_become_paragraphs() -> None:
     lines = [
-        ("The agree-", (0.1, 0.10, 0.9, 0.12)),
-        ("ment ends", (0.1, 0.13, 0.8, 0.15)),
+        ("The con-", (0.1, 0.10, 0.9, 0.12)),
+        ("tract ends", (0.1, 0.13, 0.8, 0.15)),
         ("第一条：", (0.1, 0.30, 0.9, 0.32)),
         ("甲方", (0.1, 0.33, 0.9, 0.35)),
     ]
     assert list(ocr.paragraphs_of(lines)) == [
-        ("The agreement ends", (0.1, 0.10, 0.9, 0.15)),
+        ("The contract ends", (0.1, 0.10, 0.9, 0.15)),
         ("第一条：甲方", (0.1, 0.30, 0.9, 0.35)),
     ]
 
