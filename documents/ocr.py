@@ -45,7 +45,7 @@ Paragraph = tuple[int | None, str, Box]
 
 @dataclass(frozen=True, slots=True)
 class Ocr:
-    """The settings of text recognition: by "rapidocr" or "tesseract". `folder` keeps the pages of unfinished documents."""
+    """The settings of text recognition. `engine`: "rapidocr" or "tesseract". `folder` keeps unfinished documents."""
 
     engine: str
     folder: Path
