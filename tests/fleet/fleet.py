@@ -18,7 +18,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import boto3
+import psycopg
 from moto.server import ThreadedMotoServer
+from psycopg import sql
 
 from tests.server import RunningServer, RunningWorker, free_port, own_database, server_environment, wait_until
 
@@ -53,6 +55,7 @@ defaults
     retries 2
     option redispatch
     option forwardfor
+    http-error status 503 content-type text/plain string "No gateway answers." hdr Retry-After 2
 
 frontend gateway
     bind 127.0.0.1:{own_port}
@@ -99,14 +102,13 @@ class Fleet(RunningServer):
         direct = own_database(folder)
         self._bucket = f"fleet-{secrets.token_hex(4)}"  # stand-in stores of one process share their buckets
         self.balancer_port, self.pooler_port, self.redis_port = free_port(), free_port(), free_port()
-        self.object_store = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-        self.object_store.start()
-        host, port = self.object_store.get_host_and_port()
+        self._files_port = free_port()
+        self.object_store = self._start_files()
         common = server_environment(
             folder,
             direct,
             MEMORY_GATEWAY_STORAGE_URL=f"s3://{self._bucket}/fleet",
-            AWS_ENDPOINT_URL_S3=f"http://{host}:{port}",
+            AWS_ENDPOINT_URL_S3=f"http://127.0.0.1:{self._files_port}",
             AWS_ACCESS_KEY_ID="fleet",
             AWS_SECRET_ACCESS_KEY="fleet-secret",
             AWS_DEFAULT_REGION="us-east-1",
@@ -132,6 +134,32 @@ class Fleet(RunningServer):
             "pgbouncer": self._pooler(),
             "haproxy": self._balancer(),
         }
+
+    def _start_files(self) -> ThreadedMotoServer:
+        """Start the object store. Its objects are in this process and outlive it."""
+        server = ThreadedMotoServer(ip_address="127.0.0.1", port=self._files_port, verbose=False)
+        server.start()
+        return server
+
+    @contextlib.contextmanager
+    def away(self, kind: str) -> Iterator[None]:
+        """Let a service be away during the block: "database", "files" or the name of a program."""
+        if kind == "database":
+            name = urlsplit(self.env["DATABASE_URL"]).path.lstrip("/")
+            with psycopg.connect(self.env["DATABASE_URL"], dbname="postgres", autocommit=True) as admin:
+                database = sql.Identifier(name)
+                admin.execute(sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS false").format(database))
+                admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name])
+                yield
+                admin.execute(sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS true").format(database))
+        elif kind == "files":
+            self.object_store.stop()
+            yield
+            self.object_store = self._start_files()
+        else:
+            self.programs[kind].kill()
+            yield
+            self.programs[kind].start()
 
     def _redis(self) -> Program:
         options = ["--port", str(self.redis_port), "--bind", "127.0.0.1", "--save", "", "--dir", str(self.data_dir)]
