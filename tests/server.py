@@ -193,6 +193,7 @@ def server_environment(data_dir: Path, database_url: str, **env: str) -> dict[st
         "MEMORY_GATEWAY_STORAGE_DIR": str(data_dir / "storage"),
         "MEMORY_GATEWAY_PORT": str(free_port()),
         "MEMORY_GATEWAY_MIN_FREE_DISK_BYTES": "0",
+        "MEMORY_GATEWAY_OCR": "off",  # as without the extra
         **env,
     }
 

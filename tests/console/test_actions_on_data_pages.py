@@ -60,7 +60,7 @@ def test_a_file_is_uploaded_downloaded_reingested_and_deleted(panel: Panel, lang
     words = WORDS[lang]
     with panel.open(lang=lang) as (page, observed):
         upload(page, panel, f"仓库-{lang}.txt", f"The {lang} dock opens at seven.\n\n码头七点开门。")
-        expect(page.locator(".mg-note")).to_contain_text(words["uploaded"])
+        expect(page.locator(".mg-note.is-ok")).to_contain_text(words["uploaded"])
         expect(page.locator(".mg-badge.is-ok")).to_be_visible(timeout=30_000)  # the page reloads by itself
         assert f"The {lang} dock opens at seven." in page.inner_text(".mg-passages")
         with page.expect_download() as download:
