@@ -18,6 +18,7 @@ from core import files
 from core.errors import EngineRefused, Unreadable
 from core.messages import Message as _
 from documents.document import Document, split
+from documents.reader import is_picture
 from engines.embedded import extraction_rules, llm
 from engines.embedded.fetching import Fetch
 from store.models import Memory
@@ -73,7 +74,7 @@ def rows_of(part: Part, read: ReadDocument, fetch: Fetch) -> list[Memory]:
         if fetched.type not in {"image", "audio"}:
             return _passages(part, fetched, read)
         media = [_media(part, fetched)]
-        if fetched.type == "image":
+        if is_picture(fetched.mime_type):
             with suppress(Unreadable):  # a picture is remembered by name and description in any case
                 media += _passages(part, fetched, read, first=1)
         return media

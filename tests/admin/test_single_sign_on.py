@@ -16,12 +16,18 @@ from django.test import Client
 from accounts import oidc
 from accounts.models import AuditEvent, OperatorIdentity
 from tests import stub_oidc
+from tests.roles import create_roles
 from tests.stub_oidc import CLIENT_ID, CLIENT_SECRET, Provider
 
 pytestmark = pytest.mark.django_db
 START, CALLBACK = "/admin/memory/sign-in/", "/admin/memory/sign-in/callback/"
 ROLES = {"cn=mg": "Administrator", "support": "Viewer"}
 Lie = Callable[[Provider], Any]
+
+
+@pytest.fixture(autouse=True)
+def roles(db: Any) -> None:
+    create_roles()
 
 
 @pytest.fixture

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from django.apps import apps
 from django.contrib.auth.models import Group, User
-from django.db import connection
 from django.test import Client
 from django.urls import reverse
 
 from accounts.models import AuditEvent
 from tests.console import test_access, test_access_of_data_pages
+from tests.roles import create_roles
 
 ROLES = ("Viewer", "Editor", "Curator", "Privacy officer", "Administrator")
 PAGES = {name: permission for name, (_method, permission) in test_access_of_data_pages.PAGES.items()} | {
@@ -26,11 +23,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def roles(db: Any) -> None:
-    """Create the roles as the migration does; a test that empties the tables may have run before."""
-    editor = SimpleNamespace(connection=connection)
-    importlib.import_module("operations.migrations.0002_roles").create_roles(apps, editor)
-    importlib.import_module("webhooks.migrations.0002_role").extend_role(apps, editor)
-    importlib.import_module("memories.migrations.0003_role").extend_roles(apps, editor)
+    create_roles()
 
 
 def member(role: str, name: str = "ann") -> Client:

@@ -21,6 +21,7 @@ def test_a_fresh_database_is_healthy(engine: EmbeddedEngine, db: None) -> None:
         "status": "ok",
         "database": connection.vendor,
         "index": {"status": "ok", "tokenizer": TOKENIZER_VERSION, "built_by": None},
+        "ocr": {"engine": "off"},
     }
 
 
