@@ -290,7 +290,7 @@ def test_the_store_searches_by_words_prefix_and_filter(store: Any) -> None:
     store.put(("users", "anna"), "m", {"text": "Anna likes tea", "n": 9})
     assert {item.key for item in store.search(("users", "ann"), query="tea")} == {"m0", "m1", "m2", "m3"}
     assert all(item.score is not None for item in store.search(("users", "ann"), query="tea"))
-    assert store.search(("users",), query="coffee") == []
+    assert store.search(("users",), query="bicycle") == []
     assert {item.value["n"] for item in store.search(("users",))} == {0, 1, 2, 3, 9}
     assert {item.key for item in store.search(("users", "ann"), filter={"n": {"$gte": 1, "$lt": 3}})} == {"m1", "m2"}
     assert [item.key for item in store.search(("users",), filter={"n": 9})] == ["m"]
