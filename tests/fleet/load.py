@@ -117,8 +117,8 @@ class Load:
             self.answers[str(answer.status_code)] += 1
         if answer.ok:
             return answer
-        is_told_when = answer.status_code not in {429, 503} or "Retry-After" in answer.headers
-        if answer.status_code not in ALLOWED or not is_told_when:
+        has_remedy = answer.status_code not in {429, 503} or "Retry-After" in answer.headers
+        if answer.status_code not in ALLOWED or not has_remedy:
             self._note(f"{answer.request.method} {answer.request.path_url}: {answer.status_code} {answer.text[:300]}")
         return None
 
