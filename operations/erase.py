@@ -46,7 +46,7 @@ ERASED = "user.erase"
 _ERASED_PREFIX = "!"
 _LOGS = _("The request log contains the user id and paths until it is rotated.")
 _ENGINE_SECONDS = 20.0
-"""How long an erasure waits for the external engine; the worker sends the rest."""
+"""The seconds that an erasure waits for the external engine; the worker sends the rest."""
 _UPSTREAM = _("EverOS cannot delete data and keeps the data listed in `upstream`. No user of this gateway can read it.")
 _BACKUPS = _("Backups and archives that were made before still contain the user's data.")
 

@@ -15,6 +15,6 @@ def read(path: Path, mime_type: str) -> Document:
 
 
 def configured() -> ocr.Ocr | None:
-    """Return how text is recognized; None if it is not."""
+    """Return the settings of text recognition; None if it is off."""
     engine: str = settings.MEMORY_GATEWAY_OCR
     return None if engine == "off" else ocr.Ocr(engine, settings.MEMORY_GATEWAY_DB_PATH.parent / "ocr")

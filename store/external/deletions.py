@@ -19,7 +19,7 @@ from store.models import IS_JOURNAL_ENTRY, DeliveryState, Memory, PendingDeletio
 from store.types import Owner
 
 KEPT: Final = timedelta(days=1)
-"""How long an accepted deletion is kept."""
+"""The time for which an accepted deletion is kept."""
 _MARGIN: Final = timedelta(seconds=30)
 _KEY: Final = ("base_url", "owner_id", "app_id", "project_id", "engine_session_id", "memory_id")
 _RESET: Final = ("queued_at", "attempts", "retry_at", "accepted_at", "accepted_count")
