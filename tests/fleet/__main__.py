@@ -18,6 +18,6 @@ if __name__ == "__main__":
     if missing := missing_programs():
         sys.exit(f"These programs are missing: {', '.join(missing)}.")
     with tempfile.TemporaryDirectory() as folder, running_fleet(Path(folder)) as fleet:
-        sys.stdout.write(f"The fleet answers at {fleet.url} (panel: {fleet.url}/console/). End it with Ctrl-C.\n")
+        sys.stdout.write(f"The fleet answers at {fleet.url} (panel: {fleet.url}/admin/memory/). End it with Ctrl-C.\n")
         sys.stdout.flush()
         signal.sigwait({signal.SIGINT, signal.SIGTERM})
