@@ -15,7 +15,7 @@ import requests
 from mcp.client.client import Client
 
 from tests import node
-from tests.agents.mcp import test_client, test_typescript_client
+from tests.agents.mcp import test_client, test_inspector, test_typescript_client
 from tests.agents.mcp.conftest import Talk, User, approve, parameters_of
 from tests.agents.mcp.test_client import CONTRACT, TOOLS
 from tests.agents.mcp.test_http import ACCEPT, call
@@ -66,32 +66,47 @@ def test_the_typescript_client_connects_by_url_alone(user: User) -> None:
 
 @pytest.mark.slow
 def test_the_inspector_connects_by_url_alone(user: User, tmp_path: Path) -> None:
+    inspect = inspector_over_oauth(user, tmp_path)
+    stored = inspect("--method", "tools/call", "--tool-name", "memory_store", "--tool-arg", "text=爱丽丝对花生过敏")
+    assert stored["structuredContent"]["action"] == "created"
+
+
+@pytest.mark.torture
+def test_the_inspector_calls_every_tool_over_oauth(user: User, tmp_path: Path) -> None:
+    test_inspector.call_every_tool(inspector_over_oauth(user, tmp_path), user)
+
+
+def inspector_over_oauth(user: User, home: Path) -> test_inspector.Inspect:
+    """Return a function like `test_inspector.inspector`; the user approves whenever the inspector asks."""
     program = node.installed(Path(__file__).parent / "node") / "node_modules" / ".bin" / "mcp-inspector"
     callback = f"http://127.0.0.1:{free_port()}/oauth/callback"
     command = [str(program), "--cli", f"{user.server.url}/mcp", "--transport", "http", "--callback-url", callback]
-    env = {**os.environ, "HOME": str(tmp_path), "BROWSER": "true", "MCP_AUTO_OPEN_ENABLED": "true"}
-    call_options = ["--method", "tools/call", "--tool-name", "memory_store", "--tool-arg", "text=爱丽丝对花生过敏"]
-    with subprocess.Popen(
-        [*command, "--connect-timeout", "100000", *call_options],
-        env=env,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stderr is not None
-        killer = threading.Timer(120, process.kill)
-        killer.start()
-        said = ""
-        for line in process.stderr:
-            said += line
-            if found := re.search(r"http\S+/oauth/authorize\S+", line):
-                assert requests.get(approve(found[0], user.key), timeout=60).status_code == 200
-                break
-        output, rest = process.communicate()
-        killer.cancel()
-    assert process.returncode == 0, said + rest
-    assert json.loads(output)["structuredContent"]["action"] == "created"
+    env = {**os.environ, "HOME": str(home), "BROWSER": "true", "MCP_AUTO_OPEN_ENABLED": "true"}
+
+    def run(*options: str) -> dict[str, Any]:
+        with subprocess.Popen(
+            [*command, "--connect-timeout", test_inspector.CONNECT_MS, *options],
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process:
+            assert process.stderr is not None
+            killer = threading.Timer(120, process.kill)
+            killer.start()
+            said = ""
+            for line in process.stderr:
+                said += line
+                if found := re.search(r"http\S+/oauth/authorize\S+", line):
+                    assert requests.get(approve(found[0], user.key), timeout=60).status_code == 200
+                    break
+            output, rest = process.communicate()
+            killer.cancel()
+        assert process.returncode == 0, said + rest
+        return dict(json.loads(output))
+
+    return run
 
 
 def test_a_refusal_names_the_metadata(user: User) -> None:
