@@ -10,8 +10,9 @@ from django.http import QueryDict
 from core.errors import BadRequest
 from core.messages import Message as _
 from memories.services.decisions import Change
-from operations import bulk, import_from, jobs, operator_jobs
+from operations import bulk, jobs, operator_jobs
 from operations.bulk import Target
+from operations.importers import import_from
 
 _SALT: Final = "console.selecting"
 _UNDO_SALT: Final = "console.undo"

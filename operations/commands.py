@@ -24,6 +24,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from accounts import services
 from accounts.models import UserKey
 from core.errors import Conflict, GatewayError, NotFound
+from operations import jobs
+from operations.models import Job
 from resources.services import storage_binding
 
 Report = Callable[[str, int, int], None]
@@ -33,6 +35,7 @@ Raises: `Stopped`.
 """
 
 _LINE_EVERY_SECONDS = 5.0
+_POLL_SECONDS = 0.5
 
 
 def no_report(step: str, done: int, total: int) -> None:
@@ -169,3 +172,19 @@ class KeyCommand(OperationsCommand):
             shown = ", ".join(f"{key.pk} ({key.prefix}… {key.label})".replace(" )", ")") for key in keys)
             raise Conflict(f"Several active API keys match. Choose one with --key: {shown}")
         return keys[0]
+
+
+class JobCommand(OperationsCommand):
+    """A command that runs a job. A signal stops it after a step; the same command continues it."""
+
+    def run_job(self, job: Job) -> Job:
+        """Run a job, or wait for the process that does. Raises: `Conflict` if it fails, `Stopped`."""
+        done = jobs.run_now(job, should_end=self.stop.is_set)
+        while not done.is_over:
+            if self.stop.is_set():
+                raise Stopped
+            time.sleep(_POLL_SECONDS)
+            done = jobs.run_now(job, should_end=self.stop.is_set)
+        if done.status != Job.Status.DONE:
+            raise Conflict(str(done.error) or "The job was stopped.")
+        return done

@@ -20,7 +20,8 @@ from accounts.models import AuditEvent, MemoryUser
 from core import database_errors
 from core.files import stored_files
 from engines.registry import get_engine
-from operations import compaction, delivery_retry, erase, files, orphans, purge
+from operations import delivery_retry, erase, files
+from operations.cleanup import compaction, orphans, purge
 from operations.commands import Report, no_report
 from resources import quarantine, storage
 from resources.models import Resource

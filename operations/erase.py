@@ -26,7 +26,8 @@ from core.messages import Message as _
 from core.times import isoformat
 from engines.port import Engine
 from engines.registry import external_engine, get_engine
-from operations import compaction, engine_deletion, files, tables
+from operations import engine_deletion, files, tables
+from operations.cleanup import compaction
 from operations.commands import Report, no_report
 from operations.models import Job
 from store.external import deletions

@@ -39,7 +39,7 @@ class LeaseManager(models.Manager["Lease"]):
 
 
 class Lease(Leased):
-    """The lease of a periodic task or a move. Rows without a holder store times for `operations.purge`."""
+    """The lease of a periodic task or a move. Rows without a holder store times for `operations.cleanup.purge`."""
 
     name = models.CharField(_("name"), primary_key=True, max_length=64)
 

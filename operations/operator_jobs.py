@@ -12,11 +12,14 @@ from core.errors import NotFound
 from core.leases import renewed
 from core.messages import Message as _
 from memories.models import Tombstone
-from operations import import_from, jobs, purge, reingest
+from operations import jobs
+from operations.archives.export import export as write_archive
 from operations.bulk import Target, next_keys, selected
-from operations.export import export as write_archive
+from operations.cleanup import purge
+from operations.importers import import_from
 from operations.jobs import Handler, Run
 from operations.models import Job
+from operations.moves import reingest
 from operations.moves.plan import Target as MoveTarget
 from resources import storage
 from resources.models import IN_TRASH, Resource

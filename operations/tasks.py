@@ -13,8 +13,10 @@ from core import database_errors
 from core.tasks import Round, periodic
 from engines.registry import get_engine
 from memories.services import search_log
-from operations import bulk, engine_deletion, erase, import_from, import_gateway, jobs, operator_jobs, orphans, purge
+from operations import bulk, engine_deletion, erase, jobs, operator_jobs
+from operations.cleanup import orphans, purge
 from operations.delivery_retry import DeliveryRetry
+from operations.importers import import_from, import_gateway
 from resources.services import storage_binding
 from resources.tasks import MAINTENANCE
 from store import rollups

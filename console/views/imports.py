@@ -15,7 +15,7 @@ from console.forms import ImportForm
 from console.signed_values import read_import, sign_import
 from core.errors import GatewayError
 from core.localization import localized
-from operations import import_from
+from operations.importers import import_from
 from store import browse
 from store.browse import Selection
 

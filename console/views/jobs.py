@@ -23,8 +23,10 @@ from console.keyset import newest_first
 from console.views.bulk import PURGE, REREAD, undo_permission
 from core.rest import Forbidden
 from core.times import from_ms
-from operations import import_from, import_gateway, jobs, operator_jobs, reingest
+from operations import jobs, operator_jobs
+from operations.importers import import_from, import_gateway
 from operations.models import Job
+from operations.moves import reingest
 from store import categories
 
 KINDS: Final = {

@@ -26,7 +26,8 @@ from console.text import parts
 from console.views.memories import write_position
 from core.errors import GatewayError, NotFound
 from core.localization import localized
-from operations import operator_jobs, purge
+from operations import operator_jobs
+from operations.cleanup import purge
 from resources import services
 from resources.api.downloads import download
 from resources.models import Resource

@@ -26,7 +26,7 @@ from console.views.users import AUDIT
 from core.times import isoformat
 from engines.registry import get_engine
 from memories.services.decisions import EVENTS
-from operations import purge
+from operations.cleanup import purge
 from operations.models import Job, Lease
 from resources import storage
 from resources.models import Resource

@@ -32,7 +32,8 @@ from core.errors import BadRequest, Conflict, NotFound
 from core.localization import localized
 from memories.models import Tombstone
 from memories.services.decisions import restore_sessions
-from operations import bulk, jobs, operator_jobs, purge
+from operations import bulk, jobs, operator_jobs
+from operations.cleanup import purge
 from operations.models import Job
 from resources import services
 from resources.models import IN_TRASH, Resource

@@ -10,7 +10,7 @@ from accounts.audit import Actor
 from accounts.models import AuditEvent
 from core.errors import Conflict
 from memories.services import decisions
-from operations.purge import purge_memory
+from operations.cleanup.purge import purge_memory
 from store.models import Memory, Session
 from tests.conftest import Person
 from tests.memories.calls import NOON_MS, call, id_of, search, texts, upload

@@ -9,7 +9,7 @@ import pytest
 from django.db import connection, transaction
 
 from core.sql import temporary_data_on_disk
-from operations import compaction
+from operations.cleanup import compaction
 from store import rollups
 from store.index import rebuild
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import Conflict, InvalidInput, NoSpace
-from operations.archive import Reader, Writer
+from operations.archives.archive import Reader, Writer
 from operations.commands import no_report
 from tests.forked import PROJECT
 from tests.operations import edit_archive
@@ -23,7 +23,7 @@ _KILLED_WRITER = """
 import os, signal, sys
 from pathlib import Path
 import memory_gateway.django_setup
-from operations.archive import Writer
+from operations.archives.archive import Writer
 
 with Writer(Path(sys.argv[1]), "tests") as writer:
     writer.folder.mkdir()

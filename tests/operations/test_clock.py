@@ -13,7 +13,8 @@ from django.utils import timezone
 from accounts.audit import Actor
 from accounts.models import AuditEvent
 from core.tasks import Round
-from operations import jobs, operator_jobs, purge
+from operations import jobs, operator_jobs
+from operations.cleanup import purge
 from operations.doctor import Doctor
 from operations.models import Job
 from operations.tasks import clean_up, purge_trash

@@ -22,9 +22,9 @@ from engines.port import AddResult
 from engines.registry import get_engine
 from memories.services import decisions
 from memories.services.add import AddCommand, NewContentItem, NewMessage, add
-from operations import orphans, purge
+from operations.archives.export import export
+from operations.cleanup import orphans, purge
 from operations.delivery_retry import DeliveryRetry
-from operations.export import export
 from operations.models import Lease
 from resources.models import Attachment, Resource
 from store.models import Memory, Session

@@ -16,7 +16,9 @@ from django.utils import timezone
 from accounts.audit import Actor
 from core.tasks import Round
 from engines.registry import get_engine
-from operations import engine_deletion, erase, purge, reingest
+from operations import engine_deletion, erase
+from operations.cleanup import purge
+from operations.moves import reingest
 from operations.moves.plan import Target
 from store.models import Memory, PendingDeletion
 from store.types import Role

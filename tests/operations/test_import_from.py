@@ -18,11 +18,12 @@ from django.core.management import CommandError, call_command
 
 from accounts.audit import Actor
 from accounts.models import MemoryUser
-from operations import import_from, jobs, tables
-from operations.import_from import Request
+from operations import jobs, tables
+from operations.cleanup.purge import purge_trash
+from operations.importers import import_from
+from operations.importers.import_from import Request
+from operations.importers.sources import Found, Left, read
 from operations.models import Job
-from operations.purge import purge_trash
-from operations.sources import Found, Left, read
 from store.models import Memory, Session
 from tests import forked
 from tests.conftest import Person

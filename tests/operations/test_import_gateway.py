@@ -23,7 +23,8 @@ from accounts.models import AuditEvent, MemoryUser, UserKey
 from core.files import path_of
 from memories.models import Tombstone
 from memories.services import search as searches
-from operations import import_gateway, jobs, tables
+from operations import jobs, tables
+from operations.importers import import_gateway
 from operations.models import Job
 from resources import storage
 from resources.models import Attachment, Resource

@@ -15,7 +15,7 @@ from django.test import Client
 from accounts.models import MemoryUser
 from core.errors import InvalidInput
 from memories.models import Override, OverrideRevision, Tombstone
-from operations import old_archives
+from operations.archives import old_archives
 from profiles.models import ProfileMemory, ProfileRevision
 from resources.models import Attachment, Resource
 from store.external import journal

@@ -17,7 +17,7 @@ from django.utils import timezone
 from accounts.audit import Actor
 from core.tasks import Round
 from memories.models import Override, Tombstone
-from operations import orphans, purge
+from operations.cleanup import orphans, purge
 from operations.tasks import purge_trash
 from resources.models import Attachment, Resource
 from store.models import Memory, Session

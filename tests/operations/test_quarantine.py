@@ -17,10 +17,11 @@ from accounts.audit import Actor
 from accounts.models import AuditEvent
 from core.ids import new_resource_id
 from core.tasks import Round
-from operations import erase, operator_jobs, orphans
-from operations.backup import backup
+from operations import erase, operator_jobs
+from operations.archives.backup import backup
+from operations.archives.export import export
+from operations.cleanup import orphans
 from operations.doctor import Doctor
-from operations.export import export
 from operations.tasks import CLEAN_UP_EVERY, clean_up
 from resources import quarantine, queries
 from resources.models import Resource

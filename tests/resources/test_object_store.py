@@ -16,8 +16,9 @@ from accounts.audit import Actor
 from core import files
 from core.errors import StorageUnavailable
 from memory_gateway.health import problems
-from operations import backup, orphans
-from operations.archive import Reader
+from operations.archives import backup
+from operations.archives.archive import Reader
+from operations.cleanup import orphans
 from resources import quarantine, services
 from resources.models import Attachment, Resource
 from resources.services import storage_binding

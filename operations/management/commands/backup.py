@@ -3,7 +3,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from operations.backup import backup
+from operations.archives.backup import backup
 from operations.commands import Answer, OperationsCommand
 
 

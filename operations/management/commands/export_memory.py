@@ -5,9 +5,9 @@ from django.core.management.base import CommandParser
 
 from accounts.audit import Actor
 from accounts.services import find_user
+from operations.archives.export import export
+from operations.archives.markdown_export import export_markdown
 from operations.commands import Answer, OperationsCommand
-from operations.export import export
-from operations.markdown_export import export_markdown
 
 
 class Command(OperationsCommand):

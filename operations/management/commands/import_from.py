@@ -7,11 +7,11 @@ from accounts.audit import Actor
 from accounts.services import find_user
 from core.errors import InvalidInput
 from core.ids import check_name
-from operations import import_from, jobs
-from operations.commands import Answer
-from operations.import_from import Request
-from operations.job_commands import JobCommand
-from operations.sources import READERS
+from operations import jobs
+from operations.commands import Answer, JobCommand
+from operations.importers import import_from
+from operations.importers.import_from import Request
+from operations.importers.sources import READERS
 from store.types import Owner
 
 ACTOR: Final = Actor.command("import_from")

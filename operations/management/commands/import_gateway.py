@@ -5,9 +5,9 @@ from django.core.management.base import CommandParser
 
 from accounts.audit import Actor
 from core.errors import InvalidInput
-from operations import import_gateway, jobs
-from operations.commands import Answer
-from operations.job_commands import JobCommand
+from operations import jobs
+from operations.commands import Answer, JobCommand
+from operations.importers import import_gateway
 
 ACTOR: Final = Actor.command("import_gateway")
 

@@ -4,8 +4,8 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from accounts.audit import Actor
+from operations.archives.import_ import import_archive
 from operations.commands import Answer, OperationsCommand
-from operations.import_ import import_archive
 
 
 class Command(OperationsCommand):

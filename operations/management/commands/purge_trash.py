@@ -6,7 +6,7 @@ from django.core.management.base import CommandParser
 
 from accounts.audit import Actor
 from accounts.services import find_user
-from operations import compaction, purge
+from operations.cleanup import compaction, purge
 from operations.commands import Answer, OperationsCommand, whole_number
 
 

@@ -7,11 +7,11 @@ from django.core.management.base import CommandParser
 from accounts.audit import Actor
 from accounts.services import find_user
 from core.errors import InvalidInput, NotFound
-from operations import reingest
 from operations.commands import Answer, OperationsCommand
 from operations.models import UnmatchedDecision
+from operations.moves import reingest
 from operations.moves.plan import Plan, Target
-from operations.reingest import Outcome
+from operations.moves.reingest import Outcome
 from resources.models import Resource
 from store.models import Session
 

@@ -3,7 +3,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from operations.backup import restore
+from operations.archives.backup import restore
 from operations.commands import Answer, OperationsCommand
 from operations.doctor import Doctor, is_healthy, summary
 

@@ -17,7 +17,7 @@ from agents.tools import Caller
 from agents.tools.results import failed
 from core.errors import GatewayError
 from memories.services import decisions
-from operations import purge
+from operations.cleanup import purge
 from profiles import services as profiles
 from store.categories import CATEGORIES
 from store.models import Memory

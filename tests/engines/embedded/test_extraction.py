@@ -23,7 +23,7 @@ from engines.embedded.llm import client
 from memories.services import decisions
 from memories.services.decisions import OverrideValues
 from memories.services.lookup import MemoryRef
-from operations import purge
+from operations.cleanup import purge
 from store.models import Memory, PendingExtraction, Session
 from store.neighbors import context_windows
 from store.types import Hit, Owner, SearchRequest

@@ -20,9 +20,10 @@ from memories.services import decisions
 from memories.services.decisions import OverrideValues
 from memories.services.lookup import MemoryRef
 from memories.services.search import SearchCommand, search
-from operations import reingest, tables
+from operations import tables
+from operations.moves import reingest
 from operations.moves.plan import EngineName
-from operations.reingest import Outcome, Target
+from operations.moves.reingest import Outcome, Target
 from resources import storage
 from store.models import Memory
 from store.types import Owner

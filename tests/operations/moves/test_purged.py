@@ -12,7 +12,7 @@ from django.utils import timezone
 from engines.registry import get_engine
 from memories.services import decisions
 from memories.services.lookup import MemoryRef
-from operations import purge
+from operations.cleanup import purge
 from operations.moves.plan import EngineName
 from resources import services
 from store.external import journal

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from engines.registry import get_engine
-from operations import reingest
+from operations.moves import reingest
 from operations.moves.plan import Target
 from resources import services
 from resources.models import Resource

@@ -26,9 +26,9 @@ from memories.services import manual
 from memories.services.lookup import require_own_session
 from operations import jobs
 from operations.commands import Report, no_report
+from operations.importers.sources import READERS, Found, read
 from operations.jobs import Handler, Run
 from operations.models import Job
-from operations.sources import READERS, Found, read
 from resources.storage import create_temporary, full_disk_is_no_space, require_free, write_all
 from resources.storage import root as storage_root
 from store import storage

@@ -25,7 +25,7 @@ from core.errors import Conflict, DatabaseDamaged, InvalidInput, NoSpace, NotFou
 from core.files import stored_files
 from core.sql import consistent_read
 from operations import files
-from operations.archive import Reader, Writer
+from operations.archives.archive import Reader, Writer
 from operations.commands import Report, no_report
 from operations.models import Lease
 from resources import storage

@@ -31,7 +31,7 @@ from memories.models import Override, Tombstone
 from memories.services import decisions
 from operations import files, jobs, tables
 from operations.commands import Report, no_report
-from operations.gateway_source import TABLES, Left, Row, Source, StoredFile, open_source
+from operations.importers.gateway_source import TABLES, Left, Row, Source, StoredFile, open_source
 from operations.jobs import Handler, Run
 from operations.models import Job
 from resources import storage

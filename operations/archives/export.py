@@ -13,8 +13,8 @@ from core.errors import NotFound
 from core.messages import Message as _
 from core.sql import consistent_read
 from operations import files
-from operations import serialization as rows
-from operations.archive import Writer
+from operations.archives import serialization as rows
+from operations.archives.archive import Writer
 from operations.commands import Report, no_report
 from operations.tables import KEYS, PORTABLE, SESSIONS, Row, Table
 from store.external.engine_ids import unique_session_id

@@ -19,11 +19,13 @@ from core.ids import check_name
 from engines.registry import get_engine
 from memories.models import Tombstone
 from memories.services import decisions
-from operations import erase, files, old_archives, purge, tables
-from operations.archive import VERSION, Reader
+from operations import erase, files, tables
+from operations.archives import old_archives
+from operations.archives.archive import VERSION, Reader
+from operations.archives.export import FORMAT, MAX_NAMED_USERS
+from operations.archives.serialization import Loader
+from operations.cleanup import purge
 from operations.commands import Report, no_report
-from operations.export import FORMAT, MAX_NAMED_USERS
-from operations.serialization import Loader
 from operations.tables import KEYS, MEMORIES, PORTABLE, USER, Row, Table
 from resources.models import IN_TRASH, NOT_PURGED, Resource
 from resources.services import deletion

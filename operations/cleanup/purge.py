@@ -27,7 +27,8 @@ from engines.registry import get_engine
 from memories.models import Override, Tombstone
 from memories.queries import restorable
 from memories.services import lookup
-from operations import compaction, files
+from operations import files
+from operations.cleanup import compaction
 from operations.commands import Report, no_report
 from operations.models import Lease
 from operations.moves.messages import clear_source_messages

@@ -1,0 +1,1 @@
+"""Archives of users and backups: export, import, restore."""

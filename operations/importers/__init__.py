@@ -1,0 +1,1 @@
+"""Imports of memories from other products: plan, run, undo."""
