@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, Protocol, cast
+from urllib.parse import quote
 
 from django.conf import settings
 from django.core.files.storage import FileSystemStorage, storages
@@ -214,7 +215,7 @@ class LocalFiles(FileSystemStorage):
         yield path_of(key)
 
     def url(self, name: str | None) -> str:
-        return path_of(name or "").as_uri()
+        return f"file://{quote(os.fsencode(f'{settings.MEMORY_GATEWAY_STORAGE_DIR}/{name}'))}"
 
     def place_name(self) -> str:
         return str(root())

@@ -109,7 +109,9 @@ class Pool:
             timer.cancel()
             self._queue.release(job.caller)
         else:
-            self._outside -= Counter([job.caller])
+            self._outside[job.caller] -= 1
+            if not self._outside[job.caller]:
+                del self._outside[job.caller]
         self._begin()
         if job.future.cancelled():
             return
