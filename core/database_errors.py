@@ -16,7 +16,7 @@ from weakref import WeakSet
 
 from django.db.utils import DatabaseError, InterfaceError, OperationalError
 
-from core import disks
+from core import files
 from core.errors import DatabaseDamaged, DatabaseNotWritable, EngineUnavailable
 from core.messages import Message as _
 
@@ -84,7 +84,7 @@ def explain(error: BaseException) -> EngineUnavailable | None:
     if code & 0xFF in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB} or (is_read_only and is_damaged()):
         return DatabaseDamaged(DAMAGED)
     if is_read_only or code in _SQLITE_FULL or sqlstate == _SQLSTATE_FULL:
-        disks.note_failed_write()
+        files.note_failed_write()
         return DatabaseNotWritable(_READ_ONLY if is_read_only else _FULL)
     return None
 

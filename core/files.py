@@ -13,15 +13,16 @@ import re
 import secrets
 import shutil
 import time
+from collections import deque
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, Protocol, cast
+from urllib.parse import quote
 
 from django.conf import settings
 from django.core.files.storage import FileSystemStorage, storages
 
-from core import disks
 from core.errors import NoSpace
 from core.messages import Message as _
 
@@ -34,6 +35,9 @@ KEY = (
 )
 """A regular expression of keys."""
 _KEY = re.compile(KEY)
+_RECENT_SECONDS = 60
+_FULL_BELOW_BYTES = 2**20
+_failed_at: deque[float] = deque(maxlen=1)
 
 
 class StoredFile(NamedTuple):
@@ -214,7 +218,7 @@ class LocalFiles(FileSystemStorage):
         yield path_of(key)
 
     def url(self, name: str | None) -> str:
-        return path_of(name or "").as_uri()
+        return f"file://{quote(os.fsencode(f'{settings.MEMORY_GATEWAY_STORAGE_DIR}/{name}'))}"
 
     def place_name(self) -> str:
         return str(root())
@@ -247,11 +251,38 @@ def full_disk_is_no_space() -> Iterator[None]:
     except OSError as error:
         if error.errno not in {*NO_SPACE, errno.EROFS}:
             raise
-        disks.note_failed_write()
+        note_failed_write()
         if error.errno == errno.EROFS:
             message = _("The disk of the gateway is read-only, so nothing was stored. Try again later.")
             raise NoSpace(message) from None
         raise NoSpace(_("The disk of the gateway is full, so nothing was stored. Try again later.")) from None
+
+
+def note_failed_write() -> None:
+    """Record that a write to disk failed just now."""
+    _failed_at.append(time.monotonic())
+
+
+def has_write_failed_lately() -> bool:
+    """Return True if a write failed within the last minute, as under a quota that the free space does not show."""
+    return bool(_failed_at) and time.monotonic() - _failed_at[0] < _RECENT_SECONDS
+
+
+def disk_problem(folder: Path, name: str, floor_bytes: int) -> str:
+    """Return a sentence about the problem of a folder's disk, empty if none. `name` names the folder in it."""
+    while not folder.exists():
+        folder = folder.parent
+    status = os.statvfs(folder)
+    if status.f_flag & os.ST_RDONLY:
+        return f"The disk of the {name} is read-only, so nothing new is stored. Make it writable."
+    if status.f_bavail * status.f_frsize < _FULL_BELOW_BYTES:
+        return f"The disk of the {name} is full, so nothing new is stored. Free some space."
+    if status.f_bavail * status.f_frsize < floor_bytes:
+        return (
+            f"The disk of the {name} has less than {floor_bytes} bytes free (MEMORY_GATEWAY_MIN_FREE_DISK_BYTES), "
+            "so uploads are refused. Free some space."
+        )
+    return ""
 
 
 def require_free(size_bytes: int) -> None:

@@ -8,6 +8,7 @@ after the head has arrived.
 
 import gzip
 import http.client
+import math
 import socket
 import ssl
 import threading
@@ -58,6 +59,10 @@ def chunks(source: Readable, limit_bytes: int) -> Iterator[bytes]:
 
 CONNECT_SECONDS = 3.0
 MAX_HEAD_BYTES = 64 * 1024
+RECEIVED_BYTES = 32 * 1024
+"""The most bytes of one read from a socket: a search's answer arrives in one."""
+_LATE_SECONDS = 0.02
+"""The most by which a timeout may pass the deadline."""
 _MAX_RETRY_AFTER_SECONDS = 24 * 3600
 _MAX_LENGTH_DIGITS = 18
 _T = TypeVar("_T")
@@ -170,8 +175,13 @@ class _Socket(socket.socket):
             raise self.exchange.limit_error
         return count
 
+    def makefile(self, mode: str = "r", buffering: int | None = None, **options: Any) -> Any:
+        return super().makefile(mode, RECEIVED_BYTES, **options)  # type: ignore[call-overload]
+
     def _timed(self, operation: Callable[..., _T], *args: Any) -> _T:
-        self.settimeout(self.exchange.left_seconds())
+        left_seconds = self.exchange.left_seconds()
+        if (self.gettimeout() or math.inf) > left_seconds + _LATE_SECONDS:  # setting it each time is a system call
+            self.settimeout(left_seconds)
         try:
             return operation(*args)
         except TimeoutError:
@@ -326,7 +336,13 @@ class HttpClient:
         leave_share.get()()
         try:
             received = self._session.send(
-                request, stream=True, timeout=None, verify=True, cert=None, proxies={}, allow_redirects=False
+                request,
+                stream=True,
+                timeout=exchange.left_seconds(),
+                verify=True,
+                cert=None,
+                proxies={},
+                allow_redirects=False,
             )
         except HttpError as error:
             error.was_sent = exchange.was_sent

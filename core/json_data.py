@@ -1,7 +1,5 @@
 """Functions that walk plain JSON data of any shape, such as an engine's record of a memory."""
 
-import json
-from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -16,7 +14,7 @@ def without_base64(value: Any) -> Any:
 
     Such values are file contents. Data without them is returned uncopied; nothing is changed in place.
     """
-    # Every search result passes here, and serializing it costs less than walking its fields.
+    # Serializing the data costs less than walking its fields.
     return _without_base64(value) if _BASE64_FIELD in orjson.dumps(value).lower() else value
 
 
@@ -47,15 +45,3 @@ def path_of_nul(value: Any) -> tuple[str, ...] | None:
         if (path := path_of_nul(item)) is not None:
             return str(name), *path
     return None
-
-
-def repeated_key(data: bytes) -> str | None:
-    """Return a key that an object of the JSON document repeats: a parser would silently keep the last value."""
-    repeated: list[str] = []
-
-    def find(pairs: list[tuple[str, Any]]) -> None:
-        if len(dict(pairs)) < len(pairs):
-            repeated.append(Counter(name for name, _ in pairs).most_common(1)[0][0])
-
-    json.loads(data, object_pairs_hook=find, parse_int=str, parse_float=str)
-    return repeated[0] if repeated else None

@@ -2,8 +2,10 @@
 
 import codecs
 import contextlib
+import json
 import logging
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -24,7 +26,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from core import database_errors, errors
-from core.json_data import path_of_nul, repeated_key
+from core.json_data import path_of_nul
 from core.localization import localized
 from core.messages import Message
 from core.messages import Message as _
@@ -122,6 +124,18 @@ def _check_storable(data: bytes, value: Any) -> None:
         raise errors.InvalidInput.of_field(".".join(path) or "body", _("must not contain NUL characters (\\u0000)"))
     if (name := repeated_key(data)) is not None:
         raise errors.InvalidInput.of_field(name, _("is given twice: send it once"))
+
+
+def repeated_key(data: bytes) -> str | None:
+    """Return a key that an object of the JSON document repeats: a parser would silently keep the last value."""
+    repeated: list[str] = []
+
+    def find(pairs: list[tuple[str, Any]]) -> None:
+        if len(dict(pairs)) < len(pairs):
+            repeated.append(Counter(name for name, _ in pairs).most_common(1)[0][0])
+
+    json.loads(data, object_pairs_hook=find, parse_int=str, parse_float=str)
+    return repeated[0] if repeated else None
 
 
 class JsonRenderer(BaseRenderer):

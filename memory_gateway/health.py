@@ -20,7 +20,7 @@ from rest_framework.views import APIView
 
 from accounts.api import limits
 from accounts.api.openapi import success
-from core import database_errors, disks
+from core import database_errors, files
 from core.errors import StorageUnavailable
 from engines.port import Health
 from engines.registry import get_engine
@@ -100,11 +100,11 @@ def problems() -> Iterator[str]:
     if database_errors.is_damaged():
         yield database_errors.DAMAGED
     full = [
-        disks.problem_of(storage.root(), "storage folder", settings.MEMORY_GATEWAY_MIN_FREE_DISK_BYTES),
-        disks.problem_of(Path(settings.MEMORY_GATEWAY_DB_PATH).parent, "data folder", 0),
+        files.disk_problem(storage.root(), "storage folder", settings.MEMORY_GATEWAY_MIN_FREE_DISK_BYTES),
+        files.disk_problem(Path(settings.MEMORY_GATEWAY_DB_PATH).parent, "data folder", 0),
     ]
     yield from filter(None, full)
-    if disks.has_failed_lately() and not any(full):
+    if files.has_write_failed_lately() and not any(full):
         yield "A write to disk failed within the last minute: a quota or limit may be exhausted."
     if (counter := limits.shared_counter()) and not counter.answers():
         yield "Redis does not answer: each process counts requests alone."

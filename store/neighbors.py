@@ -50,7 +50,7 @@ def context_windows(owner: Owner, memory_ids: Collection[str], count: int) -> di
 
     One SQL statement, and one more per hundred memories.
     """
-    if not memory_ids or not count:
+    if not memory_ids:
         return {}
     owned = owner_values(owner)
     found: dict[str, ContextWindow] = {}

@@ -127,8 +127,8 @@ class SearchRequest:
 class Hit(NamedTuple):
     """A memory that was found. `score` is 0..1, comparable within one method; None if the engine gives none.
 
-    `raw` is the engine's record, in the format of EverOS for both engines. `legs` explains the hit: score and rank per
-    leg, and matched terms.
+    `raw` is the engine's record without file contents, in the format of EverOS for both engines. `legs` explains the
+    hit: score and rank per leg, and matched terms.
     """
 
     memory_id: str

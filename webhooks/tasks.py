@@ -4,10 +4,10 @@ from datetime import timedelta
 
 from core.events import changed
 from core.tasks import Round, periodic, task
-from webhooks.services import delivery, outbox
+from webhooks.services import delivery
 
 task("deliver_webhook", queue="webhooks", slots=4)(delivery.deliver)
-changed.connect(outbox.record_event)
+changed.connect(delivery.record_event)
 
 
 @periodic("deliver_webhooks", queue="webhooks", lease=timedelta(seconds=30))

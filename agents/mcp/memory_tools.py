@@ -6,8 +6,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from agents.mcp.openclaw_tools import MemoryId
 from agents.tools.arguments import DESCRIBED_CATEGORIES, CategoryName, StrictArguments, Text, Whole, check_text
-from agents.tools.caller import Caller
-from agents.tools.memory_ids import cleaned, get_memory, ref_of
+from agents.tools.caller import Caller, cleaned, get_memory, ref_of
 from agents.tools.recall import visible
 from agents.tools.results import Result, failed, framed, quoted, result, without_recalled_memories
 from agents.tools.store import refused_category

@@ -1,14 +1,22 @@
+"""The caller of a tool, and the memories that it names by id."""
+
 from dataclasses import dataclass
+from typing import Final
 
 from accounts.audit import Actor
-from core.errors import InvalidInput
+from core.errors import InvalidInput, NotFound
 from core.ids import check_name, check_session_id
+from core.messages import Message as _
+from engines.registry import get_engine
+from memories.services import lookup
+from memories.services.lookup import MemoryRef
 from memories.services.search_log import Interface
 from store.models import MANUAL_ORIGINS
-from store.types import Owner
+from store.types import Owner, StoredMemory
 
 DEFAULT_AGENT = "main"
 MAIN_SESSION = "main"
+_DELIMITERS: Final = " \t\r\n[]()\"'`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,3 +71,20 @@ def caller_for(
         return Caller(owner, agent_id, actor, checked, interface=interface)
     except ValueError as error:
         raise InvalidInput.of_field("sessionKey", str(error)) from None
+
+
+def cleaned(memory_id: str) -> str:
+    """Return the id without the brackets of a list, with which language models copy it."""
+    return memory_id.strip(_DELIMITERS).removeprefix("id:").strip()
+
+
+def ref_of(caller: Caller, memory_id: str) -> MemoryRef:
+    return MemoryRef(memory_id, app_id=caller.owner.app_id, project_id=caller.owner.project_id)
+
+
+def get_memory(caller: Caller, memory_id: str) -> StoredMemory:
+    """Return the memory, a deleted one too. Raises: `NotFound`, also for a memory of another agent."""
+    memory = lookup.get_memory(caller.owner.user_pk, ref_of(caller, memory_id), get_engine())
+    if not caller.may_see(origin=memory.origin, agent_id=memory.agent_id):
+        raise NotFound(_("There is no such memory."))
+    return memory

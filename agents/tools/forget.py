@@ -3,8 +3,7 @@
 from typing import Final
 
 from agents.tools.arguments import ForgetArguments
-from agents.tools.caller import Caller
-from agents.tools.memory_ids import cleaned, get_memory, ref_of
+from agents.tools.caller import Caller, cleaned, get_memory, ref_of
 from agents.tools.recall import find, listed
 from agents.tools.results import Result, failed, result
 from core.errors import NotFound

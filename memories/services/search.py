@@ -5,7 +5,7 @@
 3. `_query_engine` sends all requests in one call, and again with a larger `top_k` while deleted hits leave too few.
 4. `merge_scopes` drops hits outside their request and keeps each memory once, with its best score.
 5. `search` drops deleted hits and applies overrides, unless the engine did.
-6. `limit_per_scope` keeps at most `top_k` hits per scope; file contents are removed.
+6. `limit_per_scope` keeps at most `top_k` hits per scope.
 7. `attach` adds files and `context_windows` the neighbors.
 """
 
@@ -20,7 +20,6 @@ from typing import Any, Literal, NamedTuple, get_args
 from django.db.models import Q
 
 from core.ids import parse_session_id
-from core.json_data import without_base64
 from core.sql import search_lock_on_sqlite
 from engines.port import Engine
 from engines.registry import get_engine
@@ -97,7 +96,8 @@ def search(owner: Owner, command: SearchCommand, *, engine: Engine | None = None
     method that the engine lacks, and the engine's errors.
     """
     with search_lock_on_sqlite():
-        filters.parse(command.filters)  # refuses wrong filters even if no scope has sessions
+        if command.filters:
+            filters.parse(command.filters)  # refuses wrong filters even if no scope has sessions
         requests = scope_requests(owner, command)
         started = time.perf_counter()
         results, decisions = _query_engine(engine or get_engine(), owner, requests, command.top_k)
@@ -107,11 +107,10 @@ def search(owner: Owner, command: SearchCommand, *, engine: Engine | None = None
             live = [item for item in merged if not decisions.is_deleted(item.hit.memory_id, item.hit.session_id)]
             merged = [_apply_override(item, decisions.overrides.get(item.hit.memory_id)) for item in live]
         found = limit_per_scope(merged, command.top_k)
-        records = [item.hit.raw for item in found]
-        if (stripped := without_base64(records)) is not records:
-            found = [item._replace(hit=item.hit._replace(raw=raw)) for item, raw in zip(found, stripped, strict=True)]
         files = attach(owner, [item.hit for item in found])
-        neighbors = context_windows(owner, [item.hit.memory_id for item in found], command.context)
+        neighbors = (
+            context_windows(owner, [item.hit.memory_id for item in found], command.context) if command.context else {}
+        )
     reports = {scope: ScopeReport() for scope in SCOPES if scope in command.scopes}
     for scope, result in results.items():
         sessions = requests[scope].session_ids

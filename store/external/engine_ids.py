@@ -1,31 +1,26 @@
 """Ids of one user's sessions and agents in EverOS, where all users share one id space."""
 
 import hashlib
-from dataclasses import dataclass
 from uuid import UUID
 
 MAX_SESSION_ID_CHARS = 128
 
 
-@dataclass(frozen=True, slots=True)
 class AgentNames:
     """Agent ids with the user's key as a suffix, so that two users' agents `main` stay separate in EverOS.
 
     64 + 1 + 32 characters at most, below EverOS's limit of 128.
     """
 
-    user_pk: UUID
-
-    @property
-    def suffix(self) -> str:
-        return f"+{self.user_pk.hex}"
+    def __init__(self, user_pk: UUID) -> None:
+        self._suffix = f"+{user_pk.hex}"
 
     def engine_id(self, agent_id: str) -> str:
-        return f"{agent_id}{self.suffix}"
+        return f"{agent_id}{self._suffix}"
 
     def restore(self, text: str) -> str:
         """Return the text without the suffix, also where the agent id is the start of a longer id."""
-        return text.replace(self.suffix, "")
+        return text.replace(self._suffix, "")
 
 
 def is_kept_whole(session_id: str) -> bool:

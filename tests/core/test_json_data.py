@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.json_data import path_of_nul, repeated_key, without_base64
+from core.json_data import path_of_nul, without_base64
+from core.rest import repeated_key
 
 KEYS = st.sampled_from(["base64", "BASE64", "Base64", "base32", "text", "base64 "])
 DATA = st.recursive(

@@ -178,8 +178,6 @@ def test_a_file_whose_full_name_is_in_a_string_is_attached(alice: Person, name: 
         {"episode": "old-contract.pdf"},
         {"episode": "contract.pdf.zip"},
         {"contract.pdf": "only a key"},
-        {"content": [{"base64": "contract.pdf"}]},
-        {"content": [{"Base64": {"inner": "contract.pdf"}}]},
     ],
 )
 def test_a_file_whose_full_name_is_not_in_a_string_is_not_attached(alice: Person, raw: dict[str, Any]) -> None:
@@ -198,13 +196,6 @@ def test_files_of_other_sessions_and_users_are_not_attached(alice: Person, bob: 
     make_attachment(bob, "chat:c1", "contract.pdf")
     make_attachment(alice, "chat:c1", "contract.pdf", project_id="other")
     assert attached_names(alice, {"episode": "contract.pdf"}) == []
-
-
-def test_search_results_hold_no_file_contents(alice: Person) -> None:
-    raw = {"content": [{"type": "image", "base64": "QUJD", "name": "a.png"}], "BASE64": "QUJD", "tool_calls": None}
-    answer = run_search(alice, ScriptedEngine([hit("m", raw=raw)]), "all_user_memory")
-    (result,) = search_answer(answer, explain=False, context=0, raw=True)["results"]
-    assert result["raw"] == {"content": [{"type": "image", "name": "a.png"}], "tool_calls": None}
 
 
 def test_only_hits_of_resource_sessions_have_a_resource(alice: Person) -> None:

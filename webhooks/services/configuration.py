@@ -1,12 +1,14 @@
 """Create, change and delete webhooks, rotate their secrets, and test them."""
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 from typing import Final
 from uuid import UUID
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
@@ -17,13 +19,18 @@ from accounts.services import lock_caller
 from core.errors import Conflict, InvalidInput, NotFound
 from core.messages import Message as _
 from core.tasks import enqueue
-from core.url_policy import BadAddress
+from core.url_policy import AddressPolicy, BadAddress, Resolver, reachable_addresses, resolve
 from webhooks.models import TEST_EVENT, Webhook, WebhookDelivery
-from webhooks.services import addresses, signing
+from webhooks.services import signing
 
 MAX_WEBHOOKS: Final = 10
 DEFAULT_GRACE: Final = timedelta(days=1)
 MAX_GRACE: Final = timedelta(days=30)
+_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+_SECURE: Final = re.compile(r"https://", re.IGNORECASE)
+_SECURE_OR_LOCAL: Final = re.compile(
+    r"https://|http://(?:localhost|127\.0\.0\.1|\[::1\])(?::[0-9]*)?(?:[/?#]|$)", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +169,7 @@ def _require_enabled(webhook: Webhook) -> None:
 
 def _check(url: str) -> None:
     try:
-        addresses.reachable(url)
+        reachable(url)
     except BadAddress as error:
         raise InvalidInput.of_field("url", error.message) from None
 
@@ -176,3 +183,17 @@ def _record(principal: Principal, verb: str, webhook: Webhook) -> None:
         subject_id=str(webhook.pk),
         user_id=principal.user_id,
     )
+
+
+def reachable(url: str, *, resolver: Resolver = resolve) -> list[str]:
+    """Return the IP addresses that a webhook may be called at. Connect to these only.
+
+    The gateway calls them from inside the operator's network, so only `https://` at public addresses and at hosts that
+    the operator allows are called; the profile `local` also allows the machine itself. Raises: `BadAddress`.
+    """
+    policy = AddressPolicy.from_settings()
+    if not (_SECURE if settings.IS_PRODUCTION else _SECURE_OR_LOCAL).match(url):
+        raise BadAddress(_("must start with https://"))
+    if not settings.IS_PRODUCTION:
+        policy = replace(policy, allowed_hosts=policy.allowed_hosts | _LOOPBACK)
+    return reachable_addresses(url, policy, resolver=resolver)

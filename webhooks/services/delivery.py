@@ -1,4 +1,6 @@
-"""Deliver recorded events: number them, sign them, send them and retry them with backoff.
+"""Record events and deliver them: number them, sign them, send them and retry them with backoff.
+
+A delivery is recorded in the transaction of its change, so that neither exists without the other.
 
 A turn of a webhook sends its due deliveries in the order of their sequence. A failed delivery does not delay later
 ones: receivers order by `sequence`. The next try is written before a delivery is sent, so that one which a crash
@@ -9,9 +11,10 @@ import logging
 import random
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
@@ -28,7 +31,8 @@ from core.tasks import enqueue
 from core.times import isoformat
 from core.url_policy import BadAddress, base_and_path
 from webhooks.models import Webhook, WebhookDelivery
-from webhooks.services import addresses, signing
+from webhooks.services import signing
+from webhooks.services.configuration import reachable
 
 logger = logging.getLogger("memory_gateway.webhooks")
 
@@ -55,6 +59,17 @@ class Result:
     status_code: int | None
     error: str = ""
     retry_after: timedelta = timedelta(0)
+
+
+def record_event(*, event_type: str, user_pk: UUID, data: Mapping[str, Any], **_: object) -> None:
+    """Record a delivery for each of the user's webhooks that wants the event. One statement if there is none."""
+    enabled = Webhook.objects.filter(user_id=user_pk, is_enabled=True).order_by()
+    wanted = [pk for pk, events in enabled.values_list("pk", "events") if not events or event_type in events]
+    if wanted:
+        WebhookDelivery.objects.bulk_create(
+            WebhookDelivery(webhook_id=pk, user_id=user_pk, event_type=event_type, data=dict(data)) for pk in wanted
+        )
+        transaction.on_commit(partial(enqueue, "deliver_webhooks"))
 
 
 def start_due(now: datetime) -> None:
@@ -139,7 +154,7 @@ def _call(
     try:
         signed = signing.headers(_secrets(webhook, now), delivery.delivery_id, int(now.timestamp()), body)
         headers = {"Content-Type": "application/json", "Connection": "close", **signed}
-        found = addresses.reachable(webhook.url)
+        found = reachable(webhook.url)
         base_url, path = base_and_path(webhook.url)
         with (
             HttpClient(base_url, headers=headers, addresses=found, tls=tls) as http,

@@ -5,7 +5,6 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from core.json_data import without_base64
 from engines.everos.client import wire
 from engines.everos.client.queries import Tree, needs_gateway
 from store.external.engine_ids import AgentNames
@@ -90,8 +89,7 @@ def hits_of(
 
 def _hit(record: wire.AnyRecord, sent: _Json, rank: int, names: Names, *, is_bounded: bool) -> Hit:
     session_id = names.sessions[record.session_id] if record.session_id is not None else None
-    # Only unprocessed messages contain files.
-    raw: _Json = {**(without_base64(sent) if isinstance(record, wire.PendingMessage) else sent)}
+    raw = {**sent}
     score = record.score
     if score is not None:  # between 0 and 1 in the same order, comparable over several calls of one method
         score = max(score, 0.0)

@@ -18,6 +18,7 @@ from pydantic import (
 )
 
 from core.http_client import Response
+from core.json_data import without_base64
 from engines.everos.client.failures import invalid_response
 from store.types import MemoryType
 
@@ -204,7 +205,7 @@ AnyRecord = Episode | Profile | AgentCase | AgentSkill | PendingMessage
 
 
 class Records(_Wire):
-    """The five lists of a search answer, validated together."""
+    """The five lists of a search answer, validated together. File contents are left out."""
 
     episodes: list[Episode] = []
     profiles: list[Profile] = []
@@ -218,11 +219,11 @@ class Records(_Wire):
     @classmethod
     def _keep(cls, data: Any, check: ModelWrapValidatorHandler[Self]) -> Self:
         records = check(data)
-        records._data = data  # noqa: SLF001
+        records._data = without_base64(data)  # noqa: SLF001
         return records
 
     def all(self) -> Iterator[tuple[AnyRecord, _Json]]:
-        """Yield each record with the JSON that EverOS sent."""
+        """Yield each record with the JSON that EverOS sent, without file contents."""
         for name in ("episodes", "agent_cases", "agent_skills", "profiles", "unprocessed_messages"):
             yield from zip(getattr(self, name), self._data.get(name, ()), strict=True)
 

@@ -252,9 +252,11 @@ def test_raw_messages_do_not_reveal_files(
         "role": "user",
         "timestamp": 5000,
         "content": [{"type": "pdf", "base64": "c2VjcmV0", "ext": "pdf", "name": "contract.pdf"}],
+        "BASE64": {"inner": "c2VjcmV0"},
     }
     hit = next(hit for hit in search_hits(engine, alice, session_ids=("chat:1",)) if hit.memory_id == "m_chat:1_5_000")
     assert hit.text == "contract.pdf"
+    assert hit.raw["content"] == [{"type": "pdf", "ext": "pdf", "name": "contract.pdf"}]
     assert "c2VjcmV0" not in str(hit)
 
 
