@@ -19,7 +19,7 @@ from accounts.audit import record
 from console.filters import Filters
 from core.errors import GatewayError
 from core.request_context import request_id
-from core.rest import Forbidden
+from core.rest import Forbidden, problem_headers
 from store.types import StoredMemory
 
 View = Callable[..., HttpResponseBase]
@@ -139,4 +139,7 @@ def _error_page(request: HttpRequest, error: GatewayError) -> HttpResponse:
         "request_id": request_id.get(),
         "back": request.get_full_path() if is_get else next_address(request, _own_referer(request)),
     }
-    return render(request, "console/error.html", context, status=error.status)
+    page = render(request, "console/error.html", context, status=error.status)
+    for name, value in problem_headers(error).items():
+        page[name] = value
+    return page

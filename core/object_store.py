@@ -8,11 +8,12 @@ import io
 import logging
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 from urllib.parse import quote
 
+import boto3
 from boto3.exceptions import Boto3Error
 from boto3.s3.transfer import TransferConfig
 from botocore.config import Config
@@ -29,6 +30,7 @@ logger = logging.getLogger("memory_gateway.storage")
 AWAY: Final = _("The object store is unavailable. Try again later.")
 RETRY_AFTER_SECONDS: Final = 5
 _MISSING: Final = {"404", "NoSuchKey", "NotFound"}
+_UNREADABLE: Final = _MISSING | {"403", "AccessDenied", "InvalidObjectState", "NoSuchBucket"}
 _EXISTS: Final = {"412", "PreconditionFailed", "ConditionalRequestConflict"}
 # Parts of 8 MiB, two at a time, bound the memory of an upload.
 _TRANSFER: Final = TransferConfig(max_concurrency=2)
@@ -38,12 +40,12 @@ _PROBE: Final = Config(connect_timeout=0.5, read_timeout=0.5, retries={"mode": "
 
 
 @contextlib.contextmanager
-def _translated() -> Iterator[None]:
+def _translated(missing: Collection[str] = _MISSING) -> Iterator[None]:
     """Raise `FileNotFoundError` for a missing object, `StorageUnavailable` for every other failure of the store."""
     try:
         yield
     except ClientError as error:
-        if error.response.get("Error", {}).get("Code") in _MISSING:
+        if error.response.get("Error", {}).get("Code") in missing:
             raise FileNotFoundError("no such object") from None
         raise _unavailable(error) from error
     except (BotoCoreError, Boto3Error, OSError) as error:
@@ -163,6 +165,20 @@ class ObjectFiles(S3Storage):  # type: ignore[misc]  # django-storages has no ty
 
     def _name(self, key: str) -> str:
         return f"{self.location}/{key}" if self.location else key
+
+
+@contextlib.contextmanager
+def opened(bucket: str, key: str) -> Iterator[BinaryIO]:
+    """Open an object of another bucket for one pass. Raises: `FileNotFoundError`, `StorageUnavailable`.
+
+    An object that may not be read does not exist for the caller.
+    """
+    client = boto3.client("s3", config=_CALLS)
+    try:
+        with _translated(_UNREADABLE), contextlib.closing(client.get_object(Bucket=bucket, Key=key)["Body"]) as body:
+            yield body
+    finally:
+        client.close()
 
 
 class _Object(io.RawIOBase):

@@ -45,16 +45,18 @@ class BadAddress(MessageError):
 class AddressPolicy:
     """The operator's exceptions: `file_roots` are folders below which `file://` is allowed.
 
-    `allowed_hosts` are host names that are allowed even at private addresses.
+    `allowed_hosts` are host names that are allowed even at private addresses, `buckets` those that the gateway reads.
     """
 
     file_roots: tuple[Path, ...] = ()
     allowed_hosts: frozenset[str] = frozenset()
+    buckets: frozenset[str] = frozenset()
 
     @classmethod
     def from_settings(cls) -> Self:
         hosts = frozenset(_normal_host(host) for host in settings.MEMORY_GATEWAY_ALLOWED_PRIVATE_HOSTS)
-        return cls(file_roots=tuple(map(Path, settings.MEMORY_GATEWAY_FILE_URI_ROOTS)), allowed_hosts=hosts)
+        roots, buckets = settings.MEMORY_GATEWAY_FILE_URI_ROOTS, settings.MEMORY_GATEWAY_EXTERNAL_BUCKETS
+        return cls(tuple(map(Path, roots)), hosts, frozenset(buckets))
 
 
 def resolve(host: str, port: int) -> list[str]:
@@ -143,8 +145,32 @@ def is_file(uri: str) -> bool:
 
 
 def is_in_object_store(uri: str) -> bool:
-    """Return True for an address in an object store (minio, s3), which cannot be fetched."""
+    """Return True for an address in an object store (minio, s3)."""
     return urlsplit(uri).scheme.lower() in STORE_SCHEMES
+
+
+def is_allowed_bucket(uri: str) -> bool:
+    """Return True for an address in an object store that the gateway may read."""
+    return urlsplit(uri).netloc in settings.MEMORY_GATEWAY_EXTERNAL_BUCKETS
+
+
+def bucket_and_key(uri: str, policy: AddressPolicy) -> tuple[str, str]:
+    """Return the bucket and the key of an address in an object store.
+
+    Raises: `BadAddress` unless the operator allows the bucket.
+    """
+    parts = _split(uri)
+    bucket, key = parts.netloc, unquote(parts.path.removeprefix("/"))
+    if bucket not in policy.buckets:
+        raise BadAddress(
+            _(
+                "must be in a bucket that MEMORY_GATEWAY_EXTERNAL_BUCKETS names; give an https:// address of the file, "
+                "or ask the operator to add the bucket"
+            )
+        )
+    if not key or parts.query or parts.fragment:
+        raise BadAddress(_("must name an object as s3://bucket/key, with a percent-encoded key"))
+    return bucket, key
 
 
 def is_public(address: IPAddress) -> bool:

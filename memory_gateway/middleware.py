@@ -37,7 +37,14 @@ from core.errors import GatewayError
 from core.messages import Message as _
 from core.metrics import count_request
 from core.request_context import choose_request_id, request_id
-from core.rest import PROBLEM_CONTENT_TYPE, JsonRenderer, RequestTimeout, as_gateway_error, problem_http_response
+from core.rest import (
+    PROBLEM_CONTENT_TYPE,
+    JsonRenderer,
+    RequestTimeout,
+    as_gateway_error,
+    problem_headers,
+    problem_http_response,
+)
 from memory_gateway import request_log
 
 logger = logging.getLogger("memory_gateway.errors")
@@ -67,7 +74,15 @@ def is_api(path: str) -> bool:
 
 def error_page(request: HttpRequest, error: GatewayError) -> HttpResponse:
     """Return an error as a page, in the reader's language."""
-    return render(request, "error.html", {"error": error, "request_id": request_id.get()}, status=error.status)
+    page = render(request, "error.html", {"error": error, "request_id": request_id.get()}, status=error.status)
+    for name, value in problem_headers(error).items():
+        page[name] = value
+    return page
+
+
+def error_answer(request: HttpRequest, error: GatewayError) -> HttpResponse:
+    """Return an error as a problem document, or as a page for operators."""
+    return problem_http_response(error, request) if is_api(request.path) else error_page(request, error)
 
 
 class _PagesOnly(MiddlewareMixin):
@@ -85,16 +100,21 @@ class _PagesOnly(MiddlewareMixin):
 
 class SessionMiddleware(_PagesOnly, sessions.SessionMiddleware):
     def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
-        """Return the response even if the database cannot be written. The session then expires as if unused."""
+        """Return the response even if the database cannot be written. The session then expires as if unused.
+
+        While the database is away, a change of the session is refused: a sign-in would seem to have worked.
+        """
         try:
             return super().process_response(request, response)
         except (DatabaseError, SessionInterrupted) as error:
             # Django raises `SessionInterrupted` for any failed update, as if the session had been deleted.
             cause = error if isinstance(error, DatabaseError) else error.__context__ and error.__context__.__context__
-            if cause is None or database_errors.explain(cause) is None:
+            known = as_gateway_error(cause) if isinstance(cause, DatabaseError) else None
+            if cause is None or known is None:
                 raise
-            logger.warning("The session could not be saved", extra={"cause": cause})
-            return response
+            logger.warning("The session could not be saved: %s", cause, extra={"cause": cause})
+            is_lost = request.session.modified and response.status_code < 500 and not database_errors.explain(cause)
+            return error_answer(request, known) if is_lost else response
 
 
 class LocaleMiddleware(_PagesOnly, locale.LocaleMiddleware):
@@ -211,9 +231,7 @@ class RequestLog:
             )
         if isinstance(exception, DatabaseError) and (known := as_gateway_error(exception)):
             logger.warning("%s: %s", known.code, known.detail, exc_info=exception)
-            if is_api(request.path):
-                return problem_http_response(known, request)
-            return error_page(request, known)
+            return error_answer(request, known)
         return None
 
 

@@ -200,6 +200,15 @@ def require_no_overlap(roots: Sequence[Path], *, own: Sequence[Path]) -> None:
             )
 
 
+def require_foreign(buckets: Sequence[str], *, own: str) -> None:
+    """Check that the buckets which users may read by `s3://` do not include the one of the gateway's files."""
+    bucket = urlsplit(own).netloc
+    if bucket and bucket in buckets:
+        raise ImproperlyConfigured(
+            f"{PREFIX}EXTERNAL_BUCKETS must not contain the gateway's own bucket: users could read {bucket}."
+        )
+
+
 def require_private(path: Path) -> None:
     """Check that a file or folder is not accessible to all users of the machine."""
     if path.exists() and path.stat().st_mode & 0o007:

@@ -77,6 +77,7 @@ MEMORY_GATEWAY_ALLOWED_ORIGINS = env.words("ALLOWED_ORIGINS")
 MEMORY_GATEWAY_TRUSTED_PROXIES = env.networks("TRUSTED_PROXIES")
 MEMORY_GATEWAY_ALLOWED_PRIVATE_HOSTS = env.words("ALLOWED_PRIVATE_HOSTS")
 MEMORY_GATEWAY_FILE_URI_ROOTS = env.paths("FILE_URI_ROOTS")
+MEMORY_GATEWAY_EXTERNAL_BUCKETS = env.words("EXTERNAL_BUCKETS")
 MEMORY_GATEWAY_THREADS = env.integer("THREADS", 40, minimum=1, maximum=1000)
 MEMORY_GATEWAY_CONNECTIONS_PER_ADDRESS = env.integer("CONNECTIONS_PER_ADDRESS", 1000, minimum=1)
 MEMORY_GATEWAY_CPU_PINNING = env.boolean("CPU_PINNING", True)
@@ -116,6 +117,7 @@ safety.require_no_overlap(
     MEMORY_GATEWAY_FILE_URI_ROOTS,
     own=[path for path in (MEMORY_GATEWAY_STORAGE_DIR, _database_file, _local_secret, env.env_file) if path],
 )
+safety.require_foreign(MEMORY_GATEWAY_EXTERNAL_BUCKETS, own=MEMORY_GATEWAY_STORAGE_URL)
 safety.require_secrets(
     is_production=IS_PRODUCTION,
     secret_key=MEMORY_GATEWAY_SECRET_KEY,
@@ -144,6 +146,9 @@ safety.require_model("RERANK", MEMORY_GATEWAY_RERANK_BASE_URL, MEMORY_GATEWAY_RE
 safety.require_extra("redis", "limits", setting="MEMORY_GATEWAY_REDIS_URL", value=MEMORY_GATEWAY_REDIS_URL)
 safety.require_extra("s3", "storages", setting="MEMORY_GATEWAY_STORAGE_URL", value=MEMORY_GATEWAY_STORAGE_URL)
 safety.require_extra("s3", "boto3", setting="MEMORY_GATEWAY_STORAGE_URL", value=MEMORY_GATEWAY_STORAGE_URL)
+_external_buckets = ",".join(MEMORY_GATEWAY_EXTERNAL_BUCKETS)
+safety.require_extra("s3", "storages", setting="MEMORY_GATEWAY_EXTERNAL_BUCKETS", value=_external_buckets)
+safety.require_extra("s3", "boto3", setting="MEMORY_GATEWAY_EXTERNAL_BUCKETS", value=_external_buckets)
 # Its SDK reads this variable and the other standard ones itself.
 OTEL_EXPORTER_OTLP_ENDPOINT = os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT", "")
 safety.require_extra(

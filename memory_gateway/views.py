@@ -14,11 +14,11 @@ from django.utils.decorators import method_decorator
 from django.views.generic import TemplateView, View
 
 from console.views.dashboard import dashboard
-from core.errors import BadRequest, GatewayError, NotFound
+from core.errors import BadRequest, NotFound
 from core.messages import Message as _
 from core.request_context import request_id
-from core.rest import Forbidden, problem_http_response
-from memory_gateway.middleware import error_page, is_api
+from core.rest import Forbidden
+from memory_gateway.middleware import error_answer
 from memory_gateway.server.wsgi_bridge import InternalError
 
 OPENCLAW_HEADERS: Final = {
@@ -61,25 +61,25 @@ def openclaw_panel(request: HttpRequest, rest: str = "") -> HttpResponseBase:  #
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:  # noqa: ARG001 - Django names it
-    return _answer(
+    return error_answer(
         request, BadRequest(_("The request is malformed, or names a host that this gateway does not serve."))
     )
 
 
 def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:  # noqa: ARG001 - Django names it
-    return _answer(request, Forbidden(_("You do not have permission for this. Ask the operator.")))
+    return error_answer(request, Forbidden(_("You do not have permission for this. Ask the operator.")))
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:  # noqa: ARG001 - Django names it
     other = request.path.rstrip("/") if request.path.endswith("/") else f"{request.path}/"
     # Every address below /admin/ is valid: the Django admin answers it with 404.
     if other and not request.path.startswith("/admin/") and is_valid_path(other):
-        return _answer(request, NotFound(_("There is nothing at this address. Use %(path)s.", path=other)))
-    return _answer(request, NotFound(_("There is nothing at this address. Check the path.")))
+        return error_answer(request, NotFound(_("There is nothing at this address. Use %(path)s.", path=other)))
+    return error_answer(request, NotFound(_("There is nothing at this address. Check the path.")))
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    return _answer(
+    return error_answer(
         request,
         InternalError(
             _("The gateway failed. See its log for the request ID %(request_id)s.", request_id=request_id.get())
@@ -89,9 +89,3 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:  # noqa: ARG001 - Django passes it
     return render(request, "403_csrf.html", {"request_id": request_id.get()}, status=403)
-
-
-def _answer(request: HttpRequest, error: GatewayError) -> HttpResponse:
-    if is_api(request.path):
-        return problem_http_response(error, request)
-    return error_page(request, error)

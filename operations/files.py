@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Final
 from uuid import UUID
 
 from accounts.models import MemoryUser
@@ -14,6 +14,8 @@ from resources import quarantine
 from resources.models import NOT_PURGED, Attachment, Resource
 from store.external import journal
 
+ARCHIVES: Final = ".archives"
+"""The folder of exports and uploaded imports, by user. They are kept for a day."""
 MESSAGE_FILES = "/memory_attachments/"
 """A part of the key of every file that came in a message."""
 
@@ -73,6 +75,19 @@ def remove(key: str) -> None:
     stored_files().remove(_checked(key))
 
 
+def archive_key(user_pk: UUID, name: str) -> str:
+    """Return the key of an export or an uploaded import; an erasure of the user removes it."""
+    return f"{ARCHIVES}/{user_pk}/{name}"
+
+
+def remove_archives(before: float) -> int:
+    """Remove exports and uploaded imports of before a Unix time in seconds; return their number."""
+    old = [file.key for file in stored_files().walk(f"{ARCHIVES}/") if file.modified_at < before]
+    for key in old:
+        stored_files().remove(key)
+    return len(old)
+
+
 def remove_all(user: MemoryUser) -> list[int]:
     """Remove a user's whole folder and quarantine; return the sizes of the files in bytes."""
     sizes: list[int] = []
@@ -97,9 +112,9 @@ def on_disk_of(user_pk: UUID) -> list[str]:
     return [file.key for file in stored_files().walk(f"{user_pk}/") if is_key(file.key)]
 
 
-def _prefixes(user_pk: UUID) -> tuple[str, str]:
+def _prefixes(user_pk: UUID) -> tuple[str, ...]:
     quarantined = quarantine.folder_of(user_pk).relative_to(root()).as_posix()
-    return f"{user_pk}/", f"{quarantined}/"
+    return f"{user_pk}/", f"{quarantined}/", archive_key(user_pk, "")
 
 
 def _checked(key: str) -> str:

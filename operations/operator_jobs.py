@@ -1,27 +1,24 @@
 """Jobs of operators that cannot be undone: purge items in the trash, export a user, re-ingest sessions."""
 
-import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 from uuid import UUID
 
 from accounts.audit import Actor
 from core.errors import NotFound
+from core.files import INCOMING, root, stored_files
 from core.leases import renewed
 from core.messages import Message as _
 from memories.models import Tombstone
-from operations import jobs
+from operations import files, jobs
 from operations.archives.export import export as write_archive
 from operations.bulk import Target, next_keys, selected
 from operations.cleanup import purge
-from operations.importers import import_from
 from operations.jobs import Handler, Run
 from operations.models import Job
 from operations.moves import reingest
 from operations.moves.plan import Target as MoveTarget
-from resources import storage
 from resources.models import IN_TRASH, Resource
 from resources.services import storage_binding
 from store.models import Session
@@ -31,12 +28,6 @@ EXPORT: Final = "export"
 REREAD: Final = "reread"
 STEP: Final = 100
 ARCHIVE_LIFETIME: Final = timedelta(days=1)
-_FOLDER: Final = "exports"
-_UUID: Final = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-# Includes the partial archives of killed exports.
-_ARCHIVE: Final = re.compile(
-    rf"{_UUID}/(?:{_FOLDER}/\.?{_UUID}\.tar(?:\.mg-part)?|{import_from.UPLOADS}/{_UUID}\.(?:json|zip))"
-)
 
 
 def purge_memories(target: Target, *, actor: Actor) -> Job:
@@ -70,28 +61,23 @@ def reread_sessions(session_rows: Sequence[int], *, actor: Actor) -> Job:
     return jobs.submit(REREAD, {"sessions": sorted(session_rows)}, actor=actor, total=len(session_rows))
 
 
-def archive_of(job: Job) -> Path:
-    """Return the archive of an export. Raises: `NotFound` after it has expired."""
-    path = _archive_path(job)
-    if job.kind != EXPORT or not path.is_file():
-        raise NotFound(_("The archive has expired. Archives are kept for one day. Start a new export."))
-    return path
+def open_archive(job: Job) -> BinaryIO:
+    """Open the archive of an export. Raises: `NotFound` after it has expired, `StorageUnavailable`."""
+    try:
+        if job.kind == EXPORT:
+            return stored_files().open_key(_archive_key(job))
+    except FileNotFoundError:
+        pass
+    raise NotFound(_("The archive has expired. Archives are kept for one day. Start a new export."))
 
 
 def remove_old_archives(now: datetime) -> int:
     """Remove exports and uploaded imports older than a day; return their number."""
-    before = (now - ARCHIVE_LIFETIME).timestamp()
-    found = (path for folder in (_FOLDER, import_from.UPLOADS) for path in storage.root().glob(f"*/{folder}/*"))
-    ours = [path for path in found if _ARCHIVE.fullmatch(path.relative_to(storage.root()).as_posix())]
-    old = [path for path in ours if path.lstat().st_mtime < before]
-    for path in old:
-        path.unlink(missing_ok=True)
-    return len(old)
+    return files.remove_archives((now - ARCHIVE_LIFETIME).timestamp())
 
 
-def _archive_path(job: Job) -> Path:
-    """Return the path of an export: in the user's folder, so that an erasure removes it."""
-    return storage.root() / str(UUID(job.params["user_pk"])) / _FOLDER / f"{job.pk}.tar"
+def _archive_key(job: Job) -> str:
+    return files.archive_key(UUID(job.params["user_pk"]), f"{job.pk}.tar")
 
 
 def _run_purge(run: Run) -> dict[str, Any]:
@@ -145,12 +131,14 @@ def _finish_purge(job: Job) -> None:
 
 def _run_export(run: Run) -> dict[str, Any]:
     storage_binding.require()
-    path = _archive_path(run.job)
+    path = root() / INCOMING / f"{run.job.pk}.tar"
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
     with renewed(run.claimed(), jobs.LEASE):
         manifest = write_archive([UUID(run.params["user_pk"])], path, actor=run.actor)
-    size, rows = path.stat().st_size, sum(manifest.rows.values())
+        size, rows = path.stat().st_size, sum(manifest.rows.values())
+        stored_files().put(path, _archive_key(run.job))
+        path.unlink(missing_ok=True)
     return {"rows": rows, "files": manifest.files, "missing": len(manifest.missing), "bytes": size}
 
 

@@ -6,8 +6,10 @@ modules are imported in each process. This module itself imports little: the for
 
 from __future__ import annotations
 
+import ctypes
 import os
 import runpy
+import socket
 import subprocess
 import sys
 import tempfile
@@ -19,6 +21,10 @@ from pathlib import Path
 PROJECT = Path(__file__).resolve().parent.parent
 # `manage.py` sets it too late for a numpy that is imported already.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+HOST_NAME = "TEST_HOST_NAME"
+"""The variable of the environment that gives a process its own host name, as on another machine (Linux)."""
+_CLONE_NEWUTS, _CLONE_NEWUSER = 0x04000000, 0x10000000
 
 _FORKS = get_context("forkserver")
 _LIBRARIES = """
@@ -66,6 +72,10 @@ def _run(arguments: list[str], env: dict[str, str], stdout: Path, stderr: Path) 
     sys.stderr = open(2, "w", encoding="utf-8", closefd=False, buffering=1)  # noqa: SIM115
     os.environ.clear()
     os.environ.update(env)
+    if name := os.environ.pop(HOST_NAME, ""):
+        if ctypes.CDLL(None, use_errno=True).unshare(_CLONE_NEWUTS | (_CLONE_NEWUSER if os.geteuid() else 0)):
+            raise OSError(ctypes.get_errno(), "cannot have its own host name")
+        socket.sethostname(name)
     os.chdir(PROJECT)
     if arguments[0] == "-m":
         sys.argv = arguments[1:]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+import random
 import re
 import shutil
 import signal
@@ -175,9 +176,12 @@ def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """Return a free port below those of outgoing connections, which would take it before its server starts."""
+    while True:
+        port = random.SystemRandom().randrange(15_000, 32_000)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def server_environment(data_dir: Path, database_url: str, **env: str) -> dict[str, str]:

@@ -1466,7 +1466,7 @@ export interface components {
             source_uri: string;
             /**
              * Ingest Uri
-             * @description An address to read the file from once, such as a presigned `https://` one. It is not stored. Absent: `source_uri` is read. Required for `minio://` and `s3://`, which cannot be read.
+             * @description An address to read the file from once, such as a presigned `https://` one. It is not stored. Absent: `source_uri` is read. Required for `minio://` and `s3://` except in buckets that the operator allows.
              * @example https://files.example.com/u_123/delivery.txt
              */
             ingest_uri?: string | null;

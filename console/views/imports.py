@@ -14,6 +14,7 @@ from console.access import ADD, page, render
 from console.forms import ImportForm
 from console.signed_values import read_import, sign_import
 from core.errors import GatewayError
+from core.files import stored_files
 from core.localization import localized
 from operations.importers import import_from
 from store import browse
@@ -41,21 +42,21 @@ def upload(request: HttpRequest) -> HttpResponseBase:
     form = ImportForm(request.POST, request.FILES)
     if not form.is_valid():
         return _form(request, form, status=422)
-    values, path = form.cleaned_data, None
+    values, key = form.cleaned_data, ""
     try:
         is_archive = values["source"] != "mem0"
-        path = import_from.keep_upload(form.user_pk, values["file"].chunks(), is_archive=is_archive)
+        key = import_from.keep_upload(form.user_pk, values["file"].chunks(), is_archive=is_archive)
         wanted = import_from.Request(
             source=values["source"],
-            path=path,
+            key=key,
             owner=form.owner,
             of_user=values["of_user"] or None,
             category=values["category"],
         )
         planned = import_from.plan(wanted)
     except GatewayError as error:
-        if path is not None:
-            path.unlink(missing_ok=True)
+        if key:
+            stored_files().remove(key)
         form.add_error("file", localized(error.detail))
         return _form(request, form, status=error.status)
     total = planned.new + planned.duplicates

@@ -175,12 +175,12 @@ def stop(request: HttpRequest, job: str) -> HttpResponseBase:
 def download(request: HttpRequest, job: str) -> HttpResponseBase:
     """Send the archive of an export."""
     found = jobs.get(job)
-    path = operator_jobs.archive_of(found)
+    archive = operator_jobs.open_archive(found)
     user_id = MemoryUser.objects.filter(pk=found.params["user_pk"]).values_list("user_id", flat=True).first() or ""
     record(actor_of(request), "archive.download", subject_type="job", subject_id=str(found.pk), user_id=user_id)
     headers = {"X-Content-Type-Options": "nosniff", "Cache-Control": "private, no-store"}
     return FileResponse(
-        path.open("rb"),
+        archive,
         as_attachment=True,
         filename=f"export-{user_id or found.pk}.tar",
         content_type="application/x-tar",

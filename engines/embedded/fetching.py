@@ -20,6 +20,7 @@ from typing import BinaryIO, cast
 from urllib.parse import urlsplit
 
 from django.conf import settings
+from django.utils.module_loading import import_string
 
 from core.errors import EngineError, EngineUnavailable, Unreadable
 from core.http_client import (
@@ -42,6 +43,7 @@ from core.url_policy import (
     BadAddress,
     Resolver,
     base_and_path,
+    bucket_and_key,
     check_uri,
     file_path,
     is_file,
@@ -127,11 +129,9 @@ class Fetcher:
             if is_file(uri):
                 return _local_pieces(file_path(uri, policy), max_bytes)
             check_uri(uri, policy)
+            return _object_pieces(*bucket_and_key(uri, policy), Deadline.after(self._seconds), max_bytes)
         except BadAddress as error:
             raise Unreadable(_("The address %(cause)s.", cause=error.message)) from None
-        raise Unreadable(
-            _("Files at %(scheme)s:// addresses cannot be read. Give an https:// address of the file.", scheme=scheme)
-        )
 
 
 def _local_pieces(path: Path, max_bytes: int) -> Generator[bytes]:
@@ -154,6 +154,20 @@ def _open_regular_file(path: str, flags: int) -> int:
         return descriptor
     os.close(descriptor)
     raise Unreadable(_("The address does not point to a file."))
+
+
+def _object_pieces(bucket: str, key: str, deadline: Deadline, max_bytes: int) -> Generator[bytes]:
+    """Yield the bytes of an object in a bucket that the settings allow."""
+    try:
+        with import_string("core.object_store.opened")(bucket, key) as file:
+            for piece in chunks(file, max_bytes):
+                if deadline.left_seconds <= 0:
+                    raise EngineUnavailable(_("The address did not respond in time."))
+                yield piece
+    except FileNotFoundError:
+        raise Unreadable(_("The file does not exist, or the gateway may not read it.")) from None
+    except LimitExceeded:
+        raise _too_large(max_bytes) from None
 
 
 def _web_pieces(

@@ -36,8 +36,11 @@ def json_answer(scope: Scope, data: dict[str, Any]) -> Answer:
 def problem_answer(scope: Scope, error: GatewayError) -> Answer:
     data = problem(error)
     _log(scope, error.status, data)
-    more = [(name.lower().encode(), value.encode()) for name, value in problem_headers(error).items()]
-    return Answer(error.status, [*_headers(scope, PROBLEM_CONTENT_TYPE.encode()), *more], orjson.dumps(data))
+    return Answer(error.status, [*_headers(scope, PROBLEM_CONTENT_TYPE.encode()), *_more(error)], orjson.dumps(data))
+
+
+def _more(error: GatewayError) -> Headers:
+    return [(name.lower().encode(), value.encode()) for name, value in problem_headers(error).items()]
 
 
 def refusal_answer(scope: Scope, error: GatewayError) -> Answer:
@@ -53,7 +56,7 @@ def refusal_answer(scope: Scope, error: GatewayError) -> Answer:
     _log(scope, error.status, None)
     sent = [(name, value) for name, value in _headers(scope, b"text/html; charset=utf-8") if name != _POLICY]
     policy = b"default-src 'self'; base-uri 'none'; frame-ancestors 'none'"
-    return Answer(error.status, [*sent, (_POLICY, policy)], page.content)
+    return Answer(error.status, [*sent, *_more(error), (_POLICY, policy)], page.content)
 
 
 def body_answer(scope: Scope, status: int, content_type: bytes, body: bytes, *, user_id: str) -> Answer:

@@ -1,11 +1,11 @@
 """Import memories of other stores: a plan, a job that can be stopped, resumed and run again, and its undo."""
 
 import hashlib
-import os
 import sqlite3
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -19,36 +19,37 @@ from accounts.audit import Actor
 from accounts.models import MemoryUser
 from core.errors import InvalidInput, NotFound
 from core.events import publish
+from core.files import require_free, stored_files, temporary_file, write_all
 from core.ids import check_name
 from core.messages import Message as _
 from memories.models import Override
 from memories.services import manual
 from memories.services.lookup import require_own_session
-from operations import jobs
+from operations import files, jobs
 from operations.commands import Report, no_report
-from operations.importers.sources import READERS, Found, read
+from operations.importers.sources import READERS, Found, Left, read
 from operations.jobs import Handler, Run
 from operations.models import Job
-from resources.storage import create_temporary, full_disk_is_no_space, require_free, write_all
-from resources.storage import root as storage_root
 from store import storage
 from store.categories import CATEGORIES
 from store.models import DeliveryState, Memory, Session, owned_by
 from store.types import Owner
 
 KIND: Final = "import_from"
-UPLOADS: Final = "imports"
-"""The folder of uploaded sources in a user's folder."""
 _STEP_ROWS: Final = 500
 _NAMESPACE: Final = uuid.UUID("6d656d6f-7279-4761-8465-776179696d70")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A source, and whose memories it becomes. `category` is for memories that have none."""
+    """A source, and whose memories it becomes. `category` is for memories that have none.
+
+    An upload in the storage has a `key` instead of a `path`.
+    """
 
     source: str
-    path: Path
+    path: Path = Path()
+    key: str = ""
     owner: Owner
     of_user: str | None = None
     category: str = "user_memory_fact"
@@ -56,7 +57,8 @@ class Request:
     def as_json(self) -> dict[str, Any]:
         return {
             "source": self.source,
-            "path": str(self.path.absolute()),
+            "path": "" if self.key else str(self.path.absolute()),
+            "key": self.key,
             "user": str(self.owner.user_pk),
             "app_id": self.owner.app_id,
             "project_id": self.owner.project_id,
@@ -72,7 +74,7 @@ class Request:
             raise NotFound(_("There is no such user."))
         owner = Owner(user.pk, user.user_id, given["app_id"], given["project_id"])
         kept = {name: given[name] for name in ("source", "of_user", "category")}
-        return cls(path=Path(given["path"]), owner=owner, **kept)
+        return cls(path=Path(given["path"]), key=given.get("key", ""), owner=owner, **kept)
 
     @property
     def session_id(self) -> str:
@@ -80,10 +82,24 @@ class Request:
         return f"import_{self.source}"
 
     def memories(self) -> Iterator[tuple[str, Memory]]:
-        """Yield the sessions and memories of the source, not saved. Raises: as `sources.read`."""
-        for item in read(self.source, self.path, self.of_user):
+        """Yield the sessions and memories of the source, not saved. Raises: as `items`."""
+        for item in self.items():
             if isinstance(item, Found):
                 yield self._session_of(item), self._memory(item)
+
+    def items(self) -> Iterator[Found | Left]:
+        """Yield what the source has. Raises: as `sources.read` and `require_upload`."""
+        with ExitStack() as opened:
+            path = self.path
+            if self.key:
+                self.require_upload()
+                path = opened.enter_context(stored_files().local_copy(self.key))
+            yield from read(self.source, path, self.of_user)
+
+    def require_upload(self) -> None:
+        """Check that the upload exists. Raises: `NotFound` if it is older than a day, or used."""
+        if not stored_files().exists(self.key):
+            raise NotFound(_("The uploaded file has expired. Upload it again."))
 
     def _session_of(self, found: Found) -> str:
         try:
@@ -125,8 +141,7 @@ class Plan:
 
 def submit(request: Request, *, total: int, actor: Actor) -> Job:
     """Start a job that the worker runs. Raises: `NotFound` for an upload that is older than a day, or used."""
-    if not request.path.is_file():
-        raise NotFound(_("The uploaded file has expired. Upload it again."))
+    request.require_upload()
     return jobs.submit(KIND, request.as_json(), actor=actor, total=total)
 
 
@@ -140,7 +155,7 @@ def plan(request: Request, *, report: Report = no_report) -> Plan:
     if request.category not in CATEGORIES:
         raise InvalidInput.of_field("category", f"must be one of {', '.join(CATEGORIES)}")
     planned = Plan()
-    for item in read(request.source, request.path, request.of_user):
+    for item in request.items():
         if not isinstance(item, Found):
             planned.left[item.reason] += 1
     seen = sqlite3.connect("")  # a temporary file: a source may have more ids than memory has room for
@@ -160,21 +175,15 @@ def plan(request: Request, *, report: Report = no_report) -> Plan:
     return planned
 
 
-def keep_upload(user_pk: UUID, chunks: Iterable[bytes], *, is_archive: bool) -> Path:
-    """Store an uploaded source in the user's folder for a day, and return its path. Raises: `NoSpace`."""
-    path = storage_root() / str(user_pk) / UPLOADS / f"{uuid.uuid4()}{'.zip' if is_archive else '.json'}"
-    with full_disk_is_no_space():
-        descriptor, temporary = create_temporary()
-        try:
-            for chunk in chunks:
-                require_free(len(chunk))
-                write_all(descriptor, chunk)
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            temporary.rename(path)
-        finally:
-            os.close(descriptor)
-            temporary.unlink(missing_ok=True)
-    return path
+def keep_upload(user_pk: UUID, chunks: Iterable[bytes], *, is_archive: bool) -> str:
+    """Store an uploaded source for a day, and return its key. Raises: `NoSpace`, `StorageUnavailable`."""
+    key = files.archive_key(user_pk, f"{uuid.uuid4()}{'.zip' if is_archive else '.json'}")
+    with temporary_file() as (descriptor, temporary):
+        for chunk in chunks:
+            require_free(len(chunk))
+            write_all(descriptor, chunk)
+        stored_files().put(temporary, key)
+    return key
 
 
 def start(request: Request, *, total: int, actor: Actor) -> Job:
@@ -249,9 +258,8 @@ def _undo(run: Run, job: Job) -> dict[str, Any]:
 
 
 def _finish(job: Job) -> None:
-    path = Path(job.params["path"])
-    if path.parent == storage_root() / job.params["user"] / UPLOADS:
-        path.unlink(missing_ok=True)
+    if key := job.params.get("key"):
+        stored_files().remove(key)
     jobs.record_end(job, f"job.{KIND}", {**job.params, "count": job.cursor.get("added", 0)})
 
 

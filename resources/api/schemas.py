@@ -92,7 +92,7 @@ class ExternalBody(_Described):
     ingest_uri: Uri | None = Field(
         None,
         description="An address to read the file from once, such as a presigned `https://` one. It is not stored. "
-        "Absent: `source_uri` is read. Required for `minio://` and `s3://`, which cannot be read.",
+        "Absent: `source_uri` is read. Required for `minio://` and `s3://` except in buckets that the operator allows.",
         examples=["https://files.example.com/u_123/delivery.txt"],
     )
 

@@ -20,7 +20,7 @@ from core.messages import Message as _
 from core.messages import joined
 from core.tasks import enqueue
 from core.times import from_ms, to_ms
-from core.url_policy import is_in_object_store
+from core.url_policy import is_allowed_bucket, is_in_object_store
 from documents.mime_types import ContentType
 from engines.port import Engine, FlushResult, require_allowed_file
 from engines.registry import get_engine
@@ -123,7 +123,7 @@ def _run(resource: Resource, work: _Work) -> bool:
     except EngineError as error:
         level = logging.INFO if error.is_permanent else logging.WARNING
         logger.log(level, "The ingestion of %s failed: %s", resource.resource_id, error.detail, extra={"cause": error})
-        outcome = _outcome_of_error(resource, error, work.clock())
+        outcome = _outcome_of_error(resource, error, work)
         if _describe(resource, work.engine):
             outcome = replace(outcome, searchable_at=work.clock())
     except BaseException:
@@ -139,8 +139,8 @@ def _add_and_flush(resource: Resource, work: _Work) -> Outcome:
     """
     owner, session_id = resource.owner, resource.session_id
     was_flushed = resource.flush_sent_at is not None
-    can_be_read = work.ingest_uri is not None or _has_durable_source(resource)
-    can_add_again = not work.engine.is_external and can_be_read
+    is_readable = work.ingest_uri is not None or _has_durable_source(resource, work.engine)
+    can_add_again = not work.engine.is_external and is_readable
     if can_add_again or not was_flushed:
         # This engine says itself what it cannot read, and does not read pictures.
         durable_uri = None if work.engine.is_external else resource.source_uri or None
@@ -186,7 +186,7 @@ def message_of(resource: Resource, ingest_uri: str | None = None) -> Message:
     item = ContentItem(content_type, name=resource.filename, mime_type=resource.mime_type or None, extras=extras)
     if not is_external:
         item = replace(item, file=_stored_file(resource))
-    elif ingest_uri is None and not _has_durable_source(resource):
+    elif ingest_uri is None and is_in_object_store(resource.source_uri):
         raise Unreadable(_NEEDS_ADDRESS)
     else:
         item = replace(item, uri=resource.source_uri, ingest_uri=ingest_uri)
@@ -200,9 +200,11 @@ def _stored_file(resource: Resource) -> Path:
     return storage.resolve(resource.storage_path)
 
 
-def _has_durable_source(resource: Resource) -> bool:
-    """Return True if the file can be read without its one-time `ingest_uri`."""
-    return resource.origin == Resource.Origin.UPLOAD or not is_in_object_store(resource.source_uri)
+def _has_durable_source(resource: Resource, engine: Engine) -> bool:
+    """Return True if the file can be read without its one-time `ingest_uri`. EverOS reads no object store."""
+    if resource.origin == Resource.Origin.UPLOAD or not is_in_object_store(resource.source_uri):
+        return True
+    return not engine.is_external and is_allowed_bucket(resource.source_uri)
 
 
 def _call_with_retries(call: Callable[[], _Result], work: _Work) -> tuple[_Result, int]:
@@ -237,11 +239,12 @@ def _outcome_after_failure(resource: Resource, now: datetime, *, can_add_again: 
     return Outcome(Resource.Status.EMPTY) if can_add_again else _retried_failure(resource, _FILE_LOST, now)
 
 
-def _outcome_of_error(resource: Resource, error: EngineError, now: datetime) -> Outcome:
+def _outcome_of_error(resource: Resource, error: EngineError, work: _Work) -> Outcome:
     """Return the outcome of an error: a retry if the error is temporary, and the file was sent or is still readable."""
     was_sent = resource.flush_sent_at is not None
-    if not error.is_permanent and (was_sent or _has_durable_source(resource)):
-        return _retried_failure(resource, error.detail, now, timedelta(seconds=error.retry_after_seconds or 0))
+    if not error.is_permanent and (was_sent or _has_durable_source(resource, work.engine)):
+        at_least = timedelta(seconds=error.retry_after_seconds or 0)
+        return _retried_failure(resource, error.detail, work.clock(), at_least)
     is_external = resource.origin == Resource.Origin.EXTERNAL
     message = joined(" ", [error.detail, _REGISTER_AGAIN]) if is_external else error.detail
     return Outcome(Resource.Status.FAILED, message)

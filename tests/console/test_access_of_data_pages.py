@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
+from datetime import timedelta
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
 from accounts.audit import Actor
 from accounts.models import AuditEvent, MemoryUser
@@ -275,7 +277,7 @@ def test_downloading_an_archive_requires_the_export_permission(alice: Person, st
     assert AuditEvent.objects.filter(action="archive.download", user_id="alice").count() == 1
     page = operator_client("store.view_memory").get(reverse("console:job", args=[job.pk])).content.decode()
     assert "Download archive" not in page
-    operator_jobs.archive_of(job).unlink()
+    operator_jobs.remove_old_archives(timezone.now() + timedelta(days=2))
     assert client.get(url).status_code == 404
 
 

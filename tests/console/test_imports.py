@@ -52,7 +52,7 @@ def start(client: Client, planned: Any) -> Job:
 
 
 def uploads(storage: Path) -> list[Path]:
-    return list(storage.glob("*/imports/*"))
+    return list(storage.glob(".archives/*/*"))
 
 
 def test_mem0s_export_is_planned_imported_and_undone(admin_client: Client, alice: Person, storage: Path) -> None:

@@ -288,7 +288,9 @@ def test_the_policy_is_read_from_the_settings_in_every_profile(settings: Any, is
     settings.IS_PRODUCTION = is_production
     settings.MEMORY_GATEWAY_ALLOWED_PRIVATE_HOSTS = ["Minio.Internal."]
     settings.MEMORY_GATEWAY_FILE_URI_ROOTS = [Path("/srv/shared")]
-    assert AddressPolicy.from_settings() == AddressPolicy((Path("/srv/shared"),), frozenset({"minio.internal"}))
+    settings.MEMORY_GATEWAY_EXTERNAL_BUCKETS = ["documents"]
+    expected = AddressPolicy((Path("/srv/shared"),), frozenset({"minio.internal"}), frozenset({"documents"}))
+    assert AddressPolicy.from_settings() == expected
     settings.MEMORY_GATEWAY_FILE_URI_ROOTS = []
     assert AddressPolicy.from_settings().file_roots == ()
 

@@ -1,16 +1,20 @@
 """A fleet on loopback: HAProxy, three gateways, two workers, PostgreSQL behind PgBouncer, an S3 store and Redis.
 
-Needs a `DATABASE_URL` of PostgreSQL, and the programs `haproxy`, `pgbouncer` and `redis-server`.
+Needs `haproxy`, `pgbouncer` and `redis-server`, and a `DATABASE_URL` of PostgreSQL, or for a separate cluster the
+programs of PostgreSQL.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import logging
 import os
 import secrets
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -20,14 +24,18 @@ from urllib.parse import urlsplit
 import boto3
 import psycopg
 from moto.server import ThreadedMotoServer
-from psycopg import sql
 
+from tests.forked import HOST_NAME
 from tests.server import RunningServer, RunningWorker, free_port, own_database, server_environment, wait_until
+
+logging.getLogger("werkzeug").setLevel(logging.WARNING)  # of the object store, which writes a line for each call
 
 GATEWAYS = 3
 WORKERS = 2
 PROGRAMS = ("haproxy", "pgbouncer", "redis-server")
 START_SECONDS = 120.0
+AS_NOBODY = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"] if os.geteuid() == 0 else []
+"""PostgreSQL and PgBouncer refuse to run as root."""
 
 _PGBOUNCER = """
 [databases]
@@ -41,6 +49,8 @@ auth_type = any
 pool_mode = transaction
 max_client_conn = 1000
 default_pool_size = 20
+server_login_retry = 1
+query_wait_timeout = 10
 ignore_startup_parameters = extra_float_digits
 logfile = {folder}/pgbouncer.log
 pidfile = {folder}/pgbouncer.pid
@@ -81,10 +91,55 @@ class Program:
             self._process = subprocess.Popen(self._command, stdout=output, stderr=output, start_new_session=True)
 
     def kill(self) -> None:
+        self._end(signal.SIGKILL)
+
+    def _end(self, number: signal.Signals) -> None:
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
+                os.killpg(self._process.pid, number)
             self._process.wait()
+
+
+class Cluster(Program):
+    """A PostgreSQL server of one test, which `kill` stops as a crash would: the next start recovers from its log."""
+
+    def __init__(self, folder: Path) -> None:
+        self._port, data = free_port(), folder_of_nobody() / "postgres"
+        self.url = f"postgres://postgres@127.0.0.1:{self._port}/postgres"
+        create = [*AS_NOBODY, program("initdb"), "--username=postgres", "--auth=trust", "--encoding=UTF8", str(data)]
+        subprocess.run(create, check=True, stdout=subprocess.DEVNULL)
+        options = ["-p", str(self._port), "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="]
+        command = [*AS_NOBODY, program("postgres"), "-D", str(data), *options, "-c", "max_connections=200"]
+        super().__init__(command, folder)
+
+    def start(self) -> None:
+        super().start()
+        wait_until(self._answers, START_SECONDS)
+
+    def kill(self) -> None:
+        self._end(signal.SIGQUIT)
+
+    def _answers(self) -> bool:
+        try:
+            psycopg.connect(self.url, connect_timeout=5).close()
+        except psycopg.OperationalError:
+            return False
+        return True
+
+
+def program(name: str) -> str:
+    """Return the path of a program of PostgreSQL, which Debian keeps outside of `PATH`."""
+    folders = (str(folder) for folder in sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True))
+    return shutil.which(name) or shutil.which(name, path=os.pathsep.join(folders)) or name
+
+
+def folder_of_nobody() -> Path:
+    """Return a folder for programs that refuse to run as root. It is removed when the tests end."""
+    folder = Path(tempfile.mkdtemp(prefix="memory-gateway-fleet-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    if AS_NOBODY:
+        shutil.chown(folder, "nobody", "nogroup")
+    return folder
 
 
 class Gateway(RunningServer):
@@ -98,8 +153,8 @@ class Gateway(RunningServer):
 class Fleet(RunningServer):
     """All processes together, used like one server: `url` is the balancer's, `log` that of all gateways."""
 
-    def __init__(self, folder: Path, **env: str) -> None:
-        direct = own_database(folder)
+    def __init__(self, folder: Path, *, cluster: Cluster | None = None, **env: str) -> None:
+        direct = cluster.url if cluster else own_database(folder)
         self._bucket = f"fleet-{secrets.token_hex(4)}"  # stand-in stores of one process share their buckets
         self.balancer_port, self.pooler_port, self.redis_port = free_port(), free_port(), free_port()
         self._files_port = free_port()
@@ -129,7 +184,8 @@ class Fleet(RunningServer):
             for number in range(GATEWAYS)
         ]
         self.workers: list[RunningWorker] = []
-        self.programs = {
+        self.programs: dict[str, Program] = {"postgres": cluster} if cluster else {}
+        self.programs |= {
             "redis-server": self._redis(),
             "pgbouncer": self._pooler(),
             "haproxy": self._balancer(),
@@ -143,16 +199,8 @@ class Fleet(RunningServer):
 
     @contextlib.contextmanager
     def away(self, kind: str) -> Iterator[None]:
-        """Let a service be away during the block: "database", "files" or the name of a program."""
-        if kind == "database":
-            name = urlsplit(self.env["DATABASE_URL"]).path.lstrip("/")
-            with psycopg.connect(self.env["DATABASE_URL"], dbname="postgres", autocommit=True) as admin:
-                database = sql.Identifier(name)
-                admin.execute(sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS false").format(database))
-                admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name])
-                yield
-                admin.execute(sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS true").format(database))
-        elif kind == "files":
+        """Let a service be away during the block: "files" or the name of a program."""
+        if kind == "files":
             self.object_store.stop()
             yield
             self.object_store = self._start_files()
@@ -167,19 +215,13 @@ class Fleet(RunningServer):
 
     def _pooler(self) -> Program:
         url = urlsplit(self.env["DATABASE_URL"])
-        config = self.data_dir / "pgbouncer.ini"
+        folder = folder_of_nobody()
+        config = folder / "pgbouncer.ini"
         password = f" password={url.password}" if url.password else ""
         values = {"host": url.hostname, "port": url.port or 5432, "user": url.username, "password": password}
-        config.write_text(_PGBOUNCER.format(**values, own_port=self.pooler_port, folder=self.data_dir))
-        command = ["pgbouncer", str(config)]
-        if os.geteuid() == 0:  # it refuses to run as root
-            command = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", *command]
-            for folder in (self.data_dir, config):
-                shutil.chown(folder, "nobody", "nogroup")
-            for parent in self.data_dir.parents:
-                if parent.owner() == "root" and parent.stat().st_mode & 0o077 == 0:
-                    parent.chmod(0o711)
-        return Program(command, self.data_dir)
+        config.write_text(_PGBOUNCER.format(**values, own_port=self.pooler_port, folder=folder))
+        config.chmod(0o644)
+        return Program([*AS_NOBODY, "pgbouncer", str(config)], self.data_dir)
 
     def _balancer(self) -> Program:
         config = self.data_dir / "haproxy.cfg"
@@ -211,11 +253,14 @@ class Fleet(RunningServer):
 
     def start(self) -> None:
         self._client.create_bucket(Bucket=self._bucket)
-        for program in self.programs.values():
-            program.start()
+        for one in self.programs.values():
+            one.start()
+        if "postgres" in self.programs:
+            migrated = self.manage("migrate", "--verbosity", "0", "--skip-checks")
+            assert migrated.returncode == 0, migrated.stderr
         for gateway in self.gateways:
             gateway.start()
-        self.workers = [RunningWorker(self) for _ in range(WORKERS)]
+        self.workers = [self._worker(number) for number in range(WORKERS)]
         for worker in self.workers:
             worker.wait_until_running()
         wait_until(lambda: all(self.answers() for _ in self.gateways), START_SECONDS)
@@ -223,21 +268,25 @@ class Fleet(RunningServer):
     def restart_worker(self, number: int) -> None:
         """Replace a worker by a new one."""
         self.workers[number].kill()
-        self.workers[number] = RunningWorker(self)
+        self.workers[number] = self._worker(number)
+
+    def _worker(self, number: int) -> RunningWorker:
+        """Start a worker with its own host name: others cannot know that it has ended, and wait for its leases."""
+        return RunningWorker(self, **{HOST_NAME: f"worker-{number}-{secrets.token_hex(2)}"})
 
     def kill(self) -> None:
-        for one in [*self.workers, *self.gateways, *self.programs.values()]:
+        for one in [*self.workers, *self.gateways, *reversed(self.programs.values())]:
             with contextlib.suppress(AssertionError):
                 one.kill()
         self.object_store.stop()
 
 
 @contextlib.contextmanager
-def running_fleet(folder: Path, **env: str) -> Iterator[Fleet]:
-    """A fleet that answers; ended and cleared away afterwards."""
+def running_fleet(folder: Path, *, has_own_cluster: bool = False, **env: str) -> Iterator[Fleet]:
+    """A fleet that answers, if wanted with its own PostgreSQL; ended and cleared away afterwards."""
     data_dir = folder / "fleet"
     data_dir.mkdir(parents=True)
-    fleet = Fleet(data_dir, **env)
+    fleet = Fleet(data_dir, cluster=Cluster(data_dir) if has_own_cluster else None, **env)
     try:
         fleet.start()
         yield fleet
@@ -245,8 +294,8 @@ def running_fleet(folder: Path, **env: str) -> Iterator[Fleet]:
         fleet.kill()
 
 
-def missing_programs() -> list[str]:
-    return [name for name in PROGRAMS if shutil.which(name) is None]
+def missing_programs(*more: str) -> list[str]:
+    return [name for name in (*PROGRAMS, *more) if shutil.which(program(name)) is None]
 
 
 def wait_until_healthy(fleet: Fleet, seconds: float) -> float:

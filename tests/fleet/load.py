@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import secrets
 import threading
 import time
@@ -17,14 +18,19 @@ from tests.resources.people import RemotePerson
 
 ALLOWED = {429, 502, 503, 504}
 """Statuses that clients may get while something is away. 429 and 503 must say when to call again."""
+STILL_RUNNING = 409
+"""The status of a repeated call whose first attempt has not ended, or ended with its process less than 30 s ago."""
 FIRST_MS = 1_781_172_177_000
 CALL_SECONDS = 60.0
+REPEATS = 100
+PAGES = ("", "list/", "resources/", "users/", "jobs/", "trash/")
 
 
 class Load:
-    """One thread for each user. `stored` are markers of acknowledged texts, `deleted` those of acknowledged deletions.
+    """One thread for each user, and one for an operator who reads the panel.
 
-    A call without an answer proves nothing: its marker is in neither. `violations` is empty if all promises were kept.
+    `stored` are markers of acknowledged texts, `deleted` those of acknowledged deletions. A writing call is repeated
+    with its `Idempotency-Key` until it is acknowledged. `violations` is empty if all promises were kept.
     """
 
     def __init__(self, fleet: Fleet, users: int, seed: int) -> None:
@@ -32,6 +38,7 @@ class Load:
         self.deleted: dict[str, RemotePerson] = {}
         self.violations: list[str] = []
         self.answers: Counter[str] = Counter()
+        self._fleet = fleet
         self._is_ending = threading.Event()
         self._lock = threading.Lock()
         people = [RemotePerson.create(fleet, f"user{number}") for number in range(users)]
@@ -39,6 +46,7 @@ class Load:
             threading.Thread(target=self._run, args=(person, random.Random(seed + number)), daemon=True)
             for number, person in enumerate(people)
         ]
+        self._threads.append(threading.Thread(target=self._read_panel, args=(signed_in(fleet),), daemon=True))
 
     def start(self) -> None:
         for thread in self._threads:
@@ -48,6 +56,7 @@ class Load:
         self._is_ending.set()
         for thread in self._threads:
             thread.join(2 * CALL_SECONDS)
+            assert not thread.is_alive()
 
     def _run(self, person: RemotePerson, rng: random.Random) -> None:
         files: dict[str, str] = {}  # id of the resource by marker
@@ -63,11 +72,19 @@ class Load:
                 self._search_deleted(person, rng)
             time.sleep(0.05)
 
+    def _read_panel(self, operator: requests.Session) -> None:
+        while not self._is_ending.is_set():
+            for page in PAGES:
+                url = f"{self._fleet.url}/admin/memory/{page}"
+                answer = self._call(lambda url=url: operator.get(url, timeout=CALL_SECONDS, allow_redirects=False))
+                if answer is not None and answer.status_code != 200:
+                    self._note(f"{url}: {answer.status_code} {answer.headers.get('Location')}")
+                time.sleep(0.2)
+
     def _upload(self, person: RemotePerson, files: dict[str, str]) -> None:
         marker = f"upload{secrets.token_hex(8)}"
-        answer = self._call(
-            lambda: person.upload(f"{marker}.txt", f"The place of {marker}.".encode(), timeout=CALL_SECONDS)
-        )
+        data = f"The place of {marker}.".encode()
+        answer = self._written(lambda **key: person.upload(f"{marker}.txt", data, timeout=CALL_SECONDS, **key))
         if answer is not None:
             files[marker] = answer.json()["resource_id"]
             self.stored[marker] = person
@@ -76,9 +93,10 @@ class Load:
         marker = f"message{secrets.token_hex(8)}"
         message = {"sender_id": person.user_id, "role": "user", "timestamp": FIRST_MS, "content": f"I like {marker}."}
         session = {"session_id": f"chat:{marker}"}
-        if self._post(person, "/memories/add", {**session, "messages": [message]}) is not None:
+        add = {**session, "messages": [message]}
+        if self._written(lambda **key: self._post(person, "/memories/add", add, **key)) is not None:
             self.stored[marker] = person
-            self._post(person, "/memories/flush", session)
+            self._call(lambda: self._post(person, "/memories/flush", session))
 
     def _delete(self, person: RemotePerson, files: dict[str, str]) -> None:
         marker, resource_id = files.popitem()
@@ -98,15 +116,27 @@ class Load:
     def texts(self, person: RemotePerson, marker: str) -> list[str] | None:
         """Return the texts with a marker that a search finds; None if the call failed."""
         body = {"query": marker, "scope": ["all_user_memory"], "method": "keyword", "include_profile": False}
-        answer = self._post(person, "/memories/search", body)
+        answer = self._call(lambda: self._post(person, "/memories/search", body))
         return None if answer is None else [one["text"] for one in answer.json()["results"] if marker in one["text"]]
 
-    def _post(self, person: RemotePerson, path: str, body: dict[str, Any]) -> requests.Response | None:
+    @staticmethod
+    def _post(person: RemotePerson, path: str, body: dict[str, Any], **headers: str) -> requests.Response:
         url = f"{person.server.url}{path}"
-        return self._call(lambda: requests.post(url, json=body, headers=person.headers, timeout=CALL_SECONDS))
+        return requests.post(url, json=body, headers={**person.headers, **headers}, timeout=CALL_SECONDS)
 
-    def _call(self, send: Callable[[], requests.Response]) -> requests.Response | None:
-        """Return the answer of a call that was carried out, else None."""
+    def _written(self, send: Callable[..., requests.Response]) -> requests.Response | None:
+        """Repeat a writing call until it is acknowledged; return None if the load ends before."""
+        key = {"Idempotency-Key": secrets.token_hex(8)}
+        for _ in range(REPEATS):
+            answer = self._call(lambda: send(**key), STILL_RUNNING)
+            if answer is not None or self._is_ending.is_set():
+                return answer
+            time.sleep(0.5)
+        self._note(f"a write was not acknowledged in {REPEATS} attempts")
+        return None
+
+    def _call(self, send: Callable[[], requests.Response], *also: int) -> requests.Response | None:
+        """Return the answer of a call that was carried out, else None. `also` are further statuses that may be."""
         try:
             answer = send()
         except requests.RequestException as error:
@@ -118,10 +148,26 @@ class Load:
         if answer.ok:
             return answer
         has_remedy = answer.status_code not in {429, 503} or "Retry-After" in answer.headers
-        if answer.status_code not in ALLOWED or not has_remedy:
+        if answer.status_code not in ALLOWED.union(also) or not has_remedy:
             self._note(f"{answer.request.method} {answer.request.path_url}: {answer.status_code} {answer.text[:300]}")
         return None
 
     def _note(self, violation: str) -> None:
         with self._lock:
-            self.violations.append(violation)
+            self.violations.append(f"{time.strftime('%H:%M:%S')} {violation}")
+
+
+def signed_in(fleet: Fleet) -> requests.Session:
+    """Return the session of an operator of the panel."""
+    printed = fleet.manage("ensure_operator").stdout
+    username, password = re.findall(r"(?:user|password) +(\S+)", printed)[-2:]
+    session, url = requests.Session(), f"{fleet.url}/admin/login/"
+    session.get(url, timeout=CALL_SECONDS)
+    form = {
+        "username": username,
+        "password": password,
+        "csrfmiddlewaretoken": session.cookies["memory_gateway_csrftoken"],
+    }
+    answer = session.post(url, form, timeout=CALL_SECONDS, allow_redirects=False)
+    assert answer.status_code == 302, answer.text
+    return session

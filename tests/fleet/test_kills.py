@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import time
 from pathlib import Path
@@ -14,14 +13,52 @@ from tests.fleet.load import Load
 from tests.resources.people import RemotePerson
 from tests.server import wait_until
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not os.environ.get("DATABASE_URL", "").startswith("postgres"), reason="a fleet has PostgreSQL"),
-    pytest.mark.skipif(bool(missing_programs()), reason=f"missing programs: {missing_programs()}"),
-]
+MISSING = missing_programs("initdb", "postgres")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(MISSING), reason=f"missing programs: {MISSING}")]
 SEED = 7
 BACK_SECONDS = 10.0
 SETTLED_SECONDS = 180.0
+
+
+def test_a_few_kills_and_outages_lose_nothing(tmp_path: Path) -> None:
+    outages = {1: ("files", 1.0), 2: ("redis-server", 1.0), 3: ("postgres", 1.0)}
+    run(tmp_path, kills=4, users=2, outages=outages)
+
+
+@pytest.mark.torture
+def test_ten_minutes_of_kills_and_outages_lose_nothing(tmp_path: Path) -> None:
+    """A process is killed every 30 seconds."""
+    outages = {4: ("postgres", 5.0), 8: ("files", 30.0), 12: ("redis-server", 30.0), 16: ("postgres", 5.0)}
+    run(tmp_path, kills=20, users=4, outages=outages, every_seconds=30)
+
+
+@pytest.mark.torture
+def test_two_hundred_kills_lose_nothing(tmp_path: Path) -> None:
+    run(tmp_path, kills=200, users=4, outages={})
+
+
+def run(
+    folder: Path, *, kills: int, users: int, outages: dict[int, tuple[str, float]], every_seconds: float = 0
+) -> None:
+    """Put load on a fleet during the kills. `outages` are services and seconds by the number of the kill before."""
+    rng, back = random.Random(SEED), {}
+    with running_fleet(folder, has_own_cluster=True) as fleet:
+        probe, load = RemotePerson.create(fleet, "probe"), Load(fleet, users, SEED)
+        load.start()
+        for number in range(kills):
+            next_at = time.monotonic() + every_seconds
+            kill_one(fleet, rng)
+            if number in outages:
+                service, seconds = outages[number]
+                with fleet.away(service):
+                    time.sleep(seconds)
+                back[f"{service} after kill {number}"] = round(seconds_until_back(fleet, probe), 1)
+            time.sleep(max(0.0, next_at - time.monotonic()))
+        load.stop()
+        settle_and_check(fleet, load)
+        print(f"{len(load.stored)} stored, {len(load.deleted)} deleted, {dict(load.answers)}, back: {back}")  # noqa: T201
+    assert len(load.stored) > kills
+    assert max(back.values(), default=0) <= BACK_SECONDS, back
 
 
 def kill_one(fleet: Fleet, rng: random.Random) -> None:
@@ -36,7 +73,7 @@ def kill_one(fleet: Fleet, rng: random.Random) -> None:
 
 
 def seconds_until_back(fleet: Fleet, person: RemotePerson) -> float:
-    """Return the time until an upload is carried out again."""
+    """Return the time until an upload is accepted again."""
     began = time.monotonic()
 
     def is_back() -> bool:
@@ -52,45 +89,9 @@ def settle_and_check(fleet: Fleet, load: Load) -> None:
     pending = "SELECT count(*) FROM resources_resource WHERE status IN ('pending', 'ingesting')"
     wait_until(lambda: fleet.rows(pending) == [(0,)], SETTLED_SECONDS)
     assert not load.violations, load.violations[:20]
-    lost = [marker for marker, person in load.stored.items() if not load.texts(person, marker)]
-    doubled = [marker for marker, person in load.stored.items() if len(load.texts(person, marker) or ()) > 1]
-    again = [marker for marker, person in load.deleted.items() if load.texts(person, marker)]
+    found = {marker: load.texts(person, marker) for marker, person in (load.stored | load.deleted).items()}
+    assert None not in found.values()
+    lost = [marker for marker in load.stored if not found[marker]]
+    doubled = [marker for marker in load.stored if len(found[marker] or ()) > 1]
+    again = [marker for marker in load.deleted if found[marker]]
     assert (lost, doubled, again) == ([], [], []), fleet.log[-4000:]
-
-
-def report(load: Load, **figures: object) -> None:
-    print(f"{len(load.stored)} stored, {len(load.deleted)} deleted, answers {dict(load.answers)}, {figures}")  # noqa: T201
-
-
-def test_a_few_kills_lose_nothing(tmp_path: Path) -> None:
-    rng = random.Random(SEED)
-    with running_fleet(tmp_path) as fleet:
-        load = Load(fleet, users=2, seed=SEED)
-        load.start()
-        for _ in range(3):
-            kill_one(fleet, rng)
-        load.stop()
-        assert len(load.stored) > 5
-        settle_and_check(fleet, load)
-        report(load)
-
-
-@pytest.mark.torture
-def test_two_hundred_kills_and_outages_lose_nothing(tmp_path: Path) -> None:
-    rng = random.Random(SEED)
-    back: dict[str, float] = {}
-    with running_fleet(tmp_path) as fleet:
-        probe = RemotePerson.create(fleet, "probe")
-        load = Load(fleet, users=4, seed=SEED)
-        load.start()
-        outages = {40: "database", 80: "files", 120: "redis-server", 160: "database"}
-        for number in range(200):
-            kill_one(fleet, rng)
-            if kind := outages.get(number):
-                with fleet.away(kind):
-                    time.sleep(5 if kind == "database" else 30)
-                back[f"{kind} after kill {number}"] = round(seconds_until_back(fleet, probe), 1)
-        load.stop()
-        settle_and_check(fleet, load)
-        report(load, back=back)
-    assert max(back.values()) <= BACK_SECONDS, back

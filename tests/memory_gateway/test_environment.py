@@ -132,6 +132,14 @@ UNSAFE_ANYWHERE = {
     "a missing file of settings": ({"MEMORY_GATEWAY_ENV_FILE": "/nowhere/.env"}, "which is not a file"),
     "a forgetful database": ({"DATABASE_URL": "sqlite://:memory:"}, "lost at exit"),
     "a storage folder open by address": ({"MEMORY_GATEWAY_FILE_URI_ROOTS": "/srv, /"}, "must not overlap"),
+    "an open bucket of the gateway's files": (
+        {
+            "MEMORY_GATEWAY_EXTERNAL_BUCKETS": "a, files",
+            "MEMORY_GATEWAY_STORAGE_DIR": "",
+            "MEMORY_GATEWAY_STORAGE_URL": "s3://files/gateway",
+        },
+        "users could read files.",
+    ),
     "a folder and a bucket": (
         {"MEMORY_GATEWAY_STORAGE_DIR": "/srv/files", "MEMORY_GATEWAY_STORAGE_URL": "s3://files/gateway"},
         "Set MEMORY_GATEWAY_STORAGE_DIR or MEMORY_GATEWAY_STORAGE_URL, not both.",

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
-from django.db import connection
-from django.test import Client
+from django.contrib.sessions.backends.db import SessionStore
+from django.db import OperationalError, connection
+from django.http import HttpRequest, HttpResponse
+from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 from django.utils import translation
 
 from core.errors import TooLarge
-from memory_gateway.middleware import DATA_POLICY
+from memory_gateway.middleware import DATA_POLICY, SessionMiddleware
 from memory_gateway.server.responses import refusal_answer
 from tests.conftest import Person
 
@@ -57,6 +61,28 @@ def test_an_error_page_names_the_request_and_the_next_step(admin_client: Client,
         assert 'href="/admin/memory/"' in page.content.decode()
         assert "console/panel.css" in page.content.decode()
     assert 'href="/admin/login/"' in forged.content.decode()
+
+
+class AwaySession(SessionStore):
+    """A session whose database does not answer."""
+
+    def save(self, must_create: bool = False) -> None:
+        raise OperationalError("server closed the connection")
+
+
+@pytest.mark.parametrize(("path", "is_page"), [("/admin/memory/", True), ("/metrics", False)])
+def test_a_change_of_a_session_that_cannot_be_saved_says_when_to_repeat(path: str, is_page: bool) -> None:
+    def answer(request: HttpRequest, *, is_changed: bool) -> HttpResponse:
+        request.session = AwaySession("k" * 32)
+        request.session._session_cache = {"who": "ann"}
+        request.session.modified = is_changed
+        return HttpResponse("as ever")
+
+    request = RequestFactory().get(path)
+    refused = SessionMiddleware(partial(answer, is_changed=True))(request)
+    assert (refused.status_code, refused["Retry-After"]) == (503, "1")
+    assert refused["Content-Type"].startswith("text/html") == is_page
+    assert SessionMiddleware(partial(answer, is_changed=False))(request).content == b"as ever"
 
 
 def test_an_upload_over_the_limit_is_a_page_for_operators_and_a_problem_for_programs() -> None:

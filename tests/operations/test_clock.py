@@ -59,7 +59,7 @@ def test_a_clock_jump_removes_no_quarantined_files_archives_or_jobs(alice: Perso
     later = timezone.now() + 400 * DAY
     clean_up(Round(clock=lambda: later))
     assert len(in_quarantine(storage)) == 1
-    assert operator_jobs.archive_of(job).is_file()
+    operator_jobs.open_archive(job).close()
     assert Job.objects.filter(pk=job.pk).exists()
 
 

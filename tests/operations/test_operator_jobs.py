@@ -71,11 +71,13 @@ def test_deleted_sessions_are_purged_completely(alice: Person) -> None:
 def test_an_archive_is_private_and_erased_with_its_user(alice: Person, storage: Path) -> None:
     remember(alice.owner)
     done = run(operator_jobs.export_user(alice.user_pk, actor=ACTOR))
-    path = operator_jobs.archive_of(done)
+    path = storage / f".archives/{alice.user_pk}/{done.pk}.tar"
     assert done.result["rows"] > 2
-    with tarfile.open(path) as opened:
+    assert done.result["bytes"] == path.stat().st_size
+    with operator_jobs.open_archive(done) as archive, tarfile.open(fileobj=archive) as opened:
         assert "manifest.json" in opened.getnames()
     assert path.stat().st_mode & 0o077 == 0
+    assert [one for one in storage.rglob("*.tar*") if one != path] == []
     erase.erase(alice.user_pk, actor=ACTOR)
     assert not path.exists()
 
@@ -85,7 +87,7 @@ def test_an_archive_is_removed_after_a_day(alice: Person, storage: Path) -> None
     assert operator_jobs.remove_old_archives(timezone.now() + timedelta(hours=23)) == 0
     assert operator_jobs.remove_old_archives(timezone.now() + timedelta(hours=25)) == 1
     with pytest.raises(NotFound):
-        operator_jobs.archive_of(done)
+        operator_jobs.open_archive(done)
 
 
 def test_memories_without_a_file_are_not_reread(alice: Person) -> None:

@@ -203,7 +203,7 @@ def test_files_of_an_erased_user_are_removed_immediately(alice: Person, storage:
 
 
 def test_only_archives_of_the_gateway_are_removed(alice: Person, storage: Path) -> None:
-    archive = write_old_file(storage / str(alice.user_pk) / "exports" / f"{uuid4()}.tar")
+    archive = write_old_file(storage / ".archives" / str(alice.user_pk) / f"{uuid4()}.tar")
     foreign = write_old_file(storage / "photos" / "exports" / "holiday.tar")
     later = datetime.now(tz=timezone.get_current_timezone()) + timedelta(days=2)
     assert operator_jobs.remove_old_archives(later) == 1

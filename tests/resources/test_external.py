@@ -31,6 +31,7 @@ from store.models import Memory
 from tests.conftest import Person
 from tests.core.test_url_policy import HOSTILE, listener
 from tests.fake_engine import RecordingEngine
+from tests.object_store import Bucket
 from tests.resources.forms import upload
 from tests.resources.queueing import ingesting_by
 from tests.stub_upstream import Fault, StubUpstream
@@ -398,10 +399,25 @@ def test_an_object_store_address_fails_with_a_remedy(alice: Person, uri: str) ->
     item = registered(alice, source_uri=uri)
     assert item["status"] == "failed"
     assert item["error_message"] == (
-        f"Files at {uri.partition(':')[0]}:// addresses cannot be read. Give an https:// address of the file. "
-        "Register it again with a new ingest_uri."
+        "The address must be in a bucket that MEMORY_GATEWAY_EXTERNAL_BUCKETS names; give an https:// address of the "
+        "file, or ask the operator to add the bucket. Register it again with a new ingest_uri."
     )
     assert Resource.objects.get().retry_at is None
+
+
+def test_a_file_in_an_allowed_bucket_is_read_and_retried_while_the_store_is_away(
+    alice: Person, bucket: Bucket, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.MEMORY_GATEWAY_EXTERNAL_BUCKETS = ["beaver-user-files"]
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:1")
+    item = registered(alice, source_uri=SOURCE)
+    assert item["status"] == "failed"
+    assert Resource.objects.get().retry_at is not None
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", bucket.endpoint)
+    bucket.client.create_bucket(Bucket="beaver-user-files")
+    bucket.client.put_object(Bucket="beaver-user-files", Key=SOURCE.split("/", 3)[3], Body=b"Pay within 30 days.")
+    assert ingest(Resource.objects.get().resource_id).status == "extracted"
+    assert Memory.objects.get().text == "Pay within 30 days."
 
 
 def test_the_same_digest_in_the_same_scope_is_the_same_resource(alice: Person, web: WebServer) -> None:

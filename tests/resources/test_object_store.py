@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import random
+import tarfile
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.core.management import call_command
+from django.test import Client
+from django.urls import reverse
 from django.utils import timezone
 
 from accounts.audit import Actor
 from core import files
-from core.errors import StorageUnavailable
+from core.errors import NotFound, StorageUnavailable
 from memory_gateway.health import problems
+from operations import jobs, operator_jobs
 from operations.archives import backup
 from operations.archives.archive import Reader
 from operations.cleanup import orphans
+from operations.importers import import_from
 from resources import quarantine, services
 from resources.models import Attachment, Resource
 from resources.services import storage_binding
@@ -179,6 +185,47 @@ def test_an_archive_of_a_bucket_is_imported_into_a_folder(
     stored = Path(settings.MEMORY_GATEWAY_STORAGE_DIR) / Resource.objects.get().storage_path
     assert stored.read_bytes() == TEXT
     assert Attachment.objects.get().internal_uri == resource.storage_path
+
+
+def test_the_panels_archives_are_in_the_bucket_for_all_gateways(
+    alice: Person, bucket: Bucket, storage: Path, admin_client: Client
+) -> None:
+    uploaded(alice)
+    job = jobs.run_now(operator_jobs.export_user(alice.user_pk, actor=ACTOR))
+    key = f".archives/{alice.user_pk}/{job.pk}.tar"
+    assert key in bucket.objects()
+    assert temporary_files(storage) == []
+    answer: Any = admin_client.get(reverse("console:job-download", args=[job.pk]))
+    content = b"".join(answer.streaming_content)
+    assert len(content) == job.result["bytes"] == int(answer["Content-Length"])
+    with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+        assert "manifest.json" in archive.getnames()
+    assert operator_jobs.remove_old_archives(timezone.now() + timedelta(hours=23)) == 0
+    assert operator_jobs.remove_old_archives(timezone.now() + timedelta(hours=25)) == 1
+    assert key not in bucket.objects()
+
+
+def test_a_source_uploaded_to_one_gateway_is_imported_by_any_worker(
+    alice: Person, bucket: Bucket, storage: Path
+) -> None:
+    key = import_from.keep_upload(alice.user_pk, [b'[{"memory": ', b'"Tea"}]'], is_archive=False)
+    assert bucket.objects() == [key]
+    request = import_from.Request(source="mem0", key=key, owner=alice.owner)
+    assert import_from.plan(request).new == 1
+    done = jobs.run_now(import_from.submit(request, total=1, actor=ACTOR))
+    assert done.result == {"made": 1, "left": 0}
+    assert bucket.objects() == []
+    assert temporary_files(storage) == []
+    with pytest.raises(NotFound, match="Upload it again"):
+        import_from.plan(request)
+
+
+def test_an_erasure_removes_archives_from_the_bucket(alice: Person, bucket: Bucket) -> None:
+    jobs.run_now(operator_jobs.export_user(alice.user_pk, actor=ACTOR))
+    import_from.keep_upload(alice.user_pk, [b"[]"], is_archive=False)
+    assert len(bucket.objects()) == 2
+    erase_user(alice)
+    assert bucket.objects() == []
 
 
 def erase_user(person: Person) -> None:

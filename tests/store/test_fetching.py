@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import gzip
 import os
@@ -15,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -30,6 +32,7 @@ from resources import storage as files
 from store.models import Memory
 from store.types import ContentItem, Message
 from tests.conftest import Person
+from tests.object_store import wrong_answers
 from tests.store.conftest import NOON_MS, search, text_message, texts
 from tests.web import Answer, WebServer, dripping, page, raw, web_server
 
@@ -352,11 +355,70 @@ def test_a_file_of_an_unexpected_type_is_rejected(web: WebServer, name: str, mim
     assert words in error.detail
 
 
-@pytest.mark.parametrize("uri", ["minio://b/k", "s3://b/k", "S3://b/k"])
-def test_an_object_store_uri_needs_an_https_address(uri: str) -> None:
+SHARED = "shared-documents"
+
+
+@pytest.fixture
+def shared(s3_server: str, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The client of a store with a bucket that the operator allows."""
+    values = {"ENDPOINT_URL_S3": s3_server, "ACCESS_KEY_ID": "test", "SECRET_ACCESS_KEY": "test"}
+    for name, value in values.items():
+        monkeypatch.setenv(f"AWS_{name}", value)
+    settings.MEMORY_GATEWAY_EXTERNAL_BUCKETS = [SHARED]
+    with contextlib.closing(boto3.client("s3", region_name="us-east-1")) as client:
+        client.create_bucket(Bucket=SHARED)
+        client.create_bucket(Bucket="private")
+        client.put_object(Bucket="private", Key="a.txt", Body=TEXT)
+        yield client
+
+
+@pytest.mark.parametrize("scheme", ["s3", "minio", "S3"])
+def test_an_object_in_an_allowed_bucket_is_read(shared: Any, scheme: str) -> None:
+    shared.put_object(Bucket=SHARED, Key="合同/a b?.txt", Body=TEXT)
+    assert fetched(f"{scheme}://{SHARED}/%E5%90%88%E5%90%8C/a%20b%3F.txt") == TEXT
+
+
+@pytest.mark.parametrize(
+    "uri", ["minio://private/a.txt", "s3://private/a.txt", f"s3://{SHARED}.example/a.txt", "s3://b/k"]
+)
+def test_an_object_in_another_bucket_is_refused_with_the_setting_that_allows_it(shared: Any, uri: str) -> None:
     error = refused(uri + SECRET)
     assert isinstance(error, Unreadable)
-    assert "Give an https:// address of the file" in error.detail
+    assert "must be in a bucket that MEMORY_GATEWAY_EXTERNAL_BUCKETS names" in error.detail
+
+
+@pytest.mark.parametrize("path", ["", "/", "/a.txt?versionId=1", "/a.txt#1"])
+def test_an_address_in_an_allowed_bucket_names_one_object(shared: Any, path: str) -> None:
+    assert "must name an object" in refused(f"s3://{SHARED}{path}").detail
+
+
+def test_a_missing_object_and_a_missing_bucket_are_permanent_errors(shared: Any, settings: Any) -> None:
+    settings.MEMORY_GATEWAY_EXTERNAL_BUCKETS = [SHARED, "nothing"]
+    for uri in (f"s3://{SHARED}/../private/a.txt", f"s3://{SHARED}/none.txt", "s3://nothing/a.txt"):
+        error = refused(uri)
+        assert isinstance(error, Unreadable)
+        assert "does not exist, or the gateway may not read it" in error.detail
+
+
+def test_an_object_larger_than_an_upload_may_be_is_refused(shared: Any) -> None:
+    shared.put_object(Bucket=SHARED, Key="a.txt", Body=b"x" * 100_001)
+    assert "larger than the limit of 100000 bytes" in refused(f"s3://{SHARED}/a.txt").detail
+
+
+def test_an_object_must_arrive_in_time(shared: Any) -> None:
+    shared.put_object(Bucket=SHARED, Key="a.txt", Body=TEXT)
+    error = refused(f"s3://{SHARED}/a.txt", Fetcher(seconds=0))
+    assert isinstance(error, EngineUnavailable)
+    assert "did not respond in time" in error.detail
+
+
+@pytest.mark.parametrize("kind", ["slow_down", "drop", "short"])
+def test_a_failing_object_store_is_a_temporary_error(shared: Any, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with wrong_answers(kind) as endpoint:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_S3", endpoint)
+        error = refused(f"s3://{SHARED}/a.txt")
+    assert isinstance(error, EngineUnavailable)
+    assert "object store is unavailable" in error.detail
 
 
 @pytest.mark.parametrize("uri", ["gopher://x/a", "ftp://x/a", "data:text/plain,a", "http://a@x/", "http://", ""])
