@@ -56,6 +56,7 @@ FILE_TYPES: Final = {
     "audio": _("Audio"),
     "text": _("Text"),
 }
+NO_WORDS: Final = _("The search text contains no words. Enter at least one word.")
 _ALL: Final = _("all")
 _FIRST_DAY, _LAST_DAY = date(2000, 1, 1), date(2100, 12, 31)
 
@@ -334,7 +335,7 @@ class ListFilters(MemoryFilters):
     def conflicts(self, now: datetime, user_pk: UUID | None) -> list[str]:
         found = super().conflicts(now, user_pk)
         if self.data["q"] and not self.words:
-            found.append(gettext("The search text contains no words. Enter at least one word."))
+            found.append(str(NO_WORDS))
         return found
 
     @property
@@ -443,29 +444,63 @@ class TranscriptFilters(Filters):
 
 
 class TrashFilters(Filters):
-    """The filters of hidden memories: those deleted by a person, or those hidden by the gateway."""
+    """The filters of memories that people deleted. The times are those of the deletion."""
 
-    kind = _choice("", [("aside", "aside")])
-    user = _search_field(_("User"), 64)
-    after = PositionField()
-    before = PositionField()
+    kind = _choice("", [])
+    q = _search_field(_("Search text"), 2000)
+    user = _text(_("User"))
+    actor = _text(_("Deleted by"), 150)
+    since = TimeField(label=_("From"))
+    until = TimeField(label=_("To"), is_end=True)
+    after: forms.Field = PositionField()
+    before: forms.Field = PositionField()
+    narrowing = ("q", "user", "actor", "since", "until")
+    drop_down = ("user", "actor", "since", "until")
 
     def clear(self) -> str:
-        return self.first_page(user="")
+        return type(self)(self.path, {"kind": self.data["kind"]}).url()
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.parameters(kind="")
+
+    def selection(self, user_pk: UUID | None) -> Selection:
+        since, until = self.cleaned_data["since"], self.cleaned_data["until"]
+        return Selection(
+            user_pk=user_pk,
+            words=required_tokens(self.data["q"]),
+            in_trash=True,
+            hidden_by="gateway" if self.data["kind"] else "user",
+            hidden_since_ms=None if since is None else to_ms(since),
+            hidden_until_ms=None if until is None else to_ms(until),
+        )
+
+
+class AutoHiddenFilters(TrashFilters):
+    """The filters of memories that the gateway hid."""
+
+    kind = _choice("", [("aside", "aside")])
+    actor = None
+    narrowing = ("q", "user", "since", "until")
+    drop_down = ("user", "since", "until")
 
 
 class SessionTrashFilters(TrashFilters):
     """The filters of deleted sessions."""
 
     kind = _choice("", [("sessions", "sessions")])
-    after = CursorField()  # type: ignore[assignment]
-    before = CursorField()  # type: ignore[assignment]
+    q = _search_field(_("Session ID"), 128)
+    after = CursorField()
+    before = CursorField()
 
 
-class ResourceTrashFilters(SessionTrashFilters):
+class ResourceTrashFilters(AutoHiddenFilters):
     """The filters of deleted resources."""
 
     kind = _choice("", [("resources", "resources")])
+    q = _search_field(_("File name"), 255)
+    after = CursorField()
+    before = CursorField()
 
 
 class JobFilters(Filters):

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 from django.conf import settings
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import reverse
@@ -126,9 +127,9 @@ def write_position(position: Position) -> str:
     return f"{position.created_at_ms}.{position.row}"
 
 
-def count_up_to(selection: Selection, limit: int) -> tuple[int, str]:
+def count_up_to(selection: Selection, limit: int, *, among: QuerySet[Any] | None = None) -> tuple[int, str]:
     """Return the number of matches, at most `limit`, and its text: `limit` has a plus sign."""
-    total = browse.count(selection, at_most=limit)
+    total = browse.count(selection, at_most=limit, among=among)
     return total, f"{total:,}+" if total == limit else f"{total:,}"
 
 
