@@ -158,13 +158,16 @@ class Filters(PanelForm):
     """
 
     data: dict[str, str]
+    start = forms.IntegerField(min_value=0, max_value=10**9, required=False)  # the number of rows before the page
     use_required_attribute = False
     narrowing: ClassVar[tuple[str, ...]] = ()
     drop_down: ClassVar[tuple[str, ...]] = ()
+    _FIRST_PAGE: ClassVar[Mapping[str, str]] = dict.fromkeys(("after", "before", "at", "start"), "")
 
     def __init__(self, path: str, query: Mapping[str, str]) -> None:
         self.path = path
-        self.defaults = {self.add_prefix(name): field.initial or "" for name, field in self.base_fields.items()}
+        in_order = sorted(self.base_fields.items(), key=lambda pair: pair[0] == "start")  # the last in addresses
+        self.defaults = {self.add_prefix(name): field.initial or "" for name, field in in_order}
         super().__init__({name: query.get(name, "").strip() or default for name, default in self.defaults.items()},
                          auto_id="f-%s")  # fmt: skip
         self.problems = [f"{self.fields[name].label or name}: {error}" for name in self.errors
@@ -188,7 +191,23 @@ class Filters(PanelForm):
         return f"{self.path}?{query}" if query else self.path
 
     def first_page(self, **changes: str) -> str:
-        return self.url(**{"after": "", "before": "", "at": "", **changes})
+        return self.url(**{**self._FIRST_PAGE, **changes})
+
+    def unpaged(self) -> dict[str, str]:
+        """Return the parameters of the address without the position of the page."""
+        return self.parameters(**self._FIRST_PAGE)
+
+    @property
+    def rows_before(self) -> int | None:
+        """Return the number of rows before the page, None if it is unknown: after a jump to a day."""
+        is_first = not any(self.data.get(name) for name in ("after", "before", "at"))
+        found: int | None = 0 if is_first else self.cleaned_data["start"]
+        return found
+
+    def further_page(self, rows: int, **cursor: str) -> str:
+        """Return the address of the page after (or with a negative number before) so many rows."""
+        before = self.rows_before
+        return self.first_page(start="" if before is None else str(max(0, before + rows)), **cursor)
 
     def clear(self) -> str:
         """Return the address without filters."""
@@ -365,10 +384,6 @@ class ListFilters(MemoryFilters):
         start = timezone.make_aware(datetime.combine(values["at"], time()))
         return {"after": Position(to_ms(start if self.oldest_first else start + timedelta(days=1)), 0), "before": None}
 
-    def jump_parameters(self) -> dict[str, str]:
-        """Return the other parameters of the form that jumps to a day."""
-        return self.parameters(after="", before="", at="")
-
 
 class LabFilters(Filters):
     """The parameters of a search. Without a ticked scope, all scopes are searched."""
@@ -386,7 +401,13 @@ class LabFilters(Filters):
     current_chat = forms.BooleanField(required=False)
     resources = forms.BooleanField(required=False)
     all_user_memory = forms.BooleanField(required=False)
-    drop_down = ("user", "conversation", "agent", "reader", "method", "top_k", "radius", "app", "project")
+    drop_down = ("conversation", "agent", "reader", "method", "top_k", "radius", "app", "project")
+
+    @property
+    def has_options(self) -> bool:
+        """Return True if a value differs from its default, besides those of the query and the user."""
+        others = self.parameters(q="", user="", **dict.fromkeys(SCOPES, ""))
+        return bool(others) or self.scopes() != list(SCOPES)
 
     def scopes(self) -> list[Scope]:
         return [scope for scope in SCOPES if self.cleaned_data[scope]] or list(SCOPES)

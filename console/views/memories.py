@@ -45,7 +45,7 @@ def memories(request: HttpRequest) -> HttpResponseBase:
         "filters": filters,
         "is_off": not switches.get(filters.data["tab"], True),
         # Pages of memories get the list's filters, to lead back to it and to the next memory.
-        "list_query": urlencode({"tab": filters.data["tab"], **filters.parameters(after="", before="", at="")}),
+        "list_query": urlencode({"tab": filters.data["tab"], **filters.unpaged()}),
     }
     counts: dict[str, int] = {}
     if not conflicts:
@@ -73,7 +73,6 @@ def _rows(filters: ListFilters, selection: Selection) -> dict[str, Any]:
         "total": total,
         "written_total": written,
         "summary": ngettext("%(count)s match", "%(count)s matches", total) % {"count": written},
-        "span": _("%(here)s of %(total)s on this page") % {"here": len(found.memories), "total": written},
         **page_links(filters, found, oldest_first=filters.oldest_first),
     }
 
@@ -117,9 +116,10 @@ def _memory_items(stored: Iterable[StoredMemory], words: Collection[str]) -> lis
 def page_links(filters: Filters, found: BrowsePage | TurnPage, *, oldest_first: bool = False) -> dict[str, str]:
     """Return the addresses of the previous and the next page."""
     previous, following = (found.older, found.newer) if oldest_first else (found.newer, found.older)
+    shown = len(found.memories) if isinstance(found, BrowsePage) else len(found.turns)
     return {
-        "previous": filters.first_page(before=write_position(previous)) if previous else "",
-        "following": filters.first_page(after=write_position(following)) if following else "",
+        "previous": filters.further_page(-ROWS, before=write_position(previous)) if previous else "",
+        "following": filters.further_page(shown, after=write_position(following)) if following else "",
     }
 
 

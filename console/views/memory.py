@@ -134,7 +134,7 @@ def _place(request: HttpRequest, found: StoredMemory) -> dict[str, str]:
     if filters.conflicts(now, user_pk):
         return {}
     selection, here = filters.selection(now, user_pk), Position(found.created_at_ms, found.row)
-    query = urlencode({"tab": filters.data["tab"], **filters.parameters(after="", before="", at="")})
+    query = urlencode({"tab": filters.data["tab"], **filters.unpaged()})
 
     def address(memories: Sequence[StoredMemory]) -> str:
         return f"{reverse('console:memory', args=[memories[0].row])}?{query}" if memories else ""

@@ -43,6 +43,19 @@ def test_changing_a_filter_returns_to_the_first_page() -> None:
     assert filters.ranges()[1]["url"] == "/list/?range=24h&user=u"
 
 
+def test_pages_know_their_rows_except_after_a_jump() -> None:
+    first = list_filters("user=u")
+    assert first.rows_before == 0
+    assert first.further_page(50, after="5.6") == "/list/?user=u&after=5.6&start=50"
+    second = list_filters("user=u&after=5.6&start=50")
+    assert second.rows_before == 50
+    assert second.further_page(-50, before="4.2") == "/list/?user=u&before=4.2&start=0"
+    assert second.unpaged() == {"user": "u"}
+    for unknown in ("at=2026-11-01", "after=5.6", "before=5.6&start=x"):
+        assert list_filters(unknown).rows_before is None
+        assert list_filters(unknown).further_page(50, after="5.6") == "/list/?after=5.6"
+
+
 def test_times_are_in_the_operators_time_zone_and_an_end_day_is_included() -> None:
     with timezone.override("Asia/Shanghai"):
         selection = list_filters("from=2026-11-19&to=2026-11-20").selection(NOW, None)
