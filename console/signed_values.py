@@ -42,7 +42,7 @@ def undo_address(kind: str, changes: Sequence[Change]) -> str:
 
 
 def read_undo(sealed: str) -> tuple[str, list[Change]]:
-    """Return the kind and the changes of a decision. Raises: `BadRequest` for a text that is not from `undo_address`."""
+    """Return the kind and the changes of a decision. Raises: `BadRequest` for another text."""
     try:
         kind, changes = signing.loads(sealed, salt=_UNDO_SALT, max_age=jobs.KEPT)
     except signing.BadSignature:
