@@ -376,13 +376,13 @@ class ListFilters(MemoryFilters):
             words=self.words,
         )
 
-    def bounds(self) -> dict[str, Position | None]:
-        """Return the position after or before which the page is, also for a day to jump to."""
+    def bounds(self) -> tuple[Position | None, Position | None]:
+        """Return the position after which the page is and that before which it is, also for a day to jump to."""
         values = self.cleaned_data
         if values["at"] is None:
-            return {"after": values["after"], "before": values["before"]}
+            return values["after"], values["before"]
         start = timezone.make_aware(datetime.combine(values["at"], time()))
-        return {"after": Position(to_ms(start if self.oldest_first else start + timedelta(days=1)), 0), "before": None}
+        return Position(to_ms(start if self.oldest_first else start + timedelta(days=1)), 0), None
 
 
 class LabFilters(Filters):
@@ -464,19 +464,18 @@ class TranscriptFilters(Filters):
         super().__init__(path, {"app": "default", "project": "default", **{name: query[name] for name in query}})
 
 
-class TrashFilters(Filters):
-    """The filters of memories that people deleted. The times are those of the deletion."""
+class TrashTabFilters(Filters):
+    """The filters of a tab of the trash. The times are those of the deletion."""
 
     kind = _choice("", [])
     q = _search_field(_("Search text"), 2000)
     user = _text(_("User"))
-    actor = _text(_("Deleted by"), 150)
     since = TimeField(label=_("From"))
     until = TimeField(label=_("To"), is_end=True)
     after: forms.Field = PositionField()
     before: forms.Field = PositionField()
-    narrowing = ("q", "user", "actor", "since", "until")
-    drop_down = ("user", "actor", "since", "until")
+    narrowing: ClassVar[tuple[str, ...]] = ("q", "user", "since", "until")
+    drop_down: ClassVar[tuple[str, ...]] = ("user", "since", "until")
 
     def clear(self) -> str:
         return type(self)(self.path, {"kind": self.data["kind"]}).url()
@@ -497,13 +496,18 @@ class TrashFilters(Filters):
         )
 
 
-class AutoHiddenFilters(TrashFilters):
+class TrashFilters(TrashTabFilters):
+    """The filters of memories that people deleted."""
+
+    actor = _text(_("Deleted by"), 150)
+    narrowing = ("q", "user", "actor", "since", "until")
+    drop_down = ("user", "actor", "since", "until")
+
+
+class AutoHiddenFilters(TrashTabFilters):
     """The filters of memories that the gateway hid."""
 
     kind = _choice("", [("aside", "aside")])
-    actor = None
-    narrowing = ("q", "user", "since", "until")
-    drop_down = ("user", "since", "until")
 
 
 class SessionTrashFilters(TrashFilters):
@@ -515,7 +519,7 @@ class SessionTrashFilters(TrashFilters):
     before = CursorField()
 
 
-class ResourceTrashFilters(AutoHiddenFilters):
+class ResourceTrashFilters(TrashTabFilters):
     """The filters of deleted resources."""
 
     kind = _choice("", [("resources", "resources")])

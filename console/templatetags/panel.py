@@ -77,6 +77,7 @@ _SUBJECTS: Final = {
     "resource": gettext_lazy("resource"),
     "profile": gettext_lazy("profile"),
     "job": gettext_lazy("job"),
+    "search": gettext_lazy("search"),
     "webhook": gettext_lazy("webhook"),
     "connection": gettext_lazy("connection"),
     "archive": pgettext_lazy("line of the audit trail", "archive"),

@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from django.http import HttpRequest
@@ -126,11 +127,11 @@ def _results(filters: LabFilters, owner: Owner) -> dict[str, Any]:
 
 def _term_counts(owner: Owner, query: str) -> dict[str, Any]:
     """Return how many memories of the owner contain each term of a query without results, and their number in all."""
-    scope = {"user_pk": owner.user_pk, "app_id": owner.app_id, "project_id": owner.project_id}
+    every = Selection(user_pk=owner.user_pk, app_id=owner.app_id, project_id=owner.project_id)
     terms = required_tokens(query)[:_COUNTED_TERMS]
     return {
-        "counts": [(term, browse.count(Selection(**scope, words=(term,)), at_most=_MAX_COUNTED)) for term in terms],
-        "total": browse.count(Selection(**scope)),
+        "counts": [(term, browse.count(replace(every, words=(term,)), at_most=_MAX_COUNTED)) for term in terms],
+        "total": browse.count(every),
     }
 
 

@@ -65,7 +65,8 @@ def memories(request: HttpRequest) -> HttpResponseBase:
 
 
 def _rows(filters: ListFilters, selection: Selection) -> dict[str, Any]:
-    found = browse.page(selection, **filters.bounds(), limit=ROWS, oldest_first=filters.oldest_first)
+    after, before = filters.bounds()
+    found = browse.page(selection, after=after, before=before, limit=ROWS, oldest_first=filters.oldest_first)
     total, written = count_up_to(selection, MAX_COUNTED)
     return {
         "rows": _memory_items(found.memories, selection.words),
@@ -78,7 +79,8 @@ def _rows(filters: ListFilters, selection: Selection) -> dict[str, Any]:
 
 
 def _turns(filters: ListFilters, selection: Selection) -> dict[str, Any]:
-    found = browse.turn_page(selection, **filters.bounds(), limit=TURNS, oldest_first=filters.oldest_first)
+    after, before = filters.bounds()
+    found = browse.turn_page(selection, after=after, before=before, limit=TURNS, oldest_first=filters.oldest_first)
     read = [memory for turn in found.turns for memory in turn.memories]
     items = {item.memory.row: item for item in _memory_items(read, selection.words)}
     total, written = count_up_to(selection, MAX_COUNTED)

@@ -25,6 +25,7 @@ from console.filters import (
     ResourceTrashFilters,
     SessionTrashFilters,
     TrashFilters,
+    TrashTabFilters,
 )
 from console.forms import unknown_user
 from console.hidden import hidden_reasons, tombstones_of
@@ -50,7 +51,7 @@ from store.types import Owner
 RECENT: Final = 5
 MAX_COUNTED: Final = 5_000
 _Deleted = TypeVar("_Deleted", bound=Model)
-_FILTERS: Final[dict[str, type[TrashFilters]]] = {
+_FILTERS: Final[dict[str, type[TrashTabFilters]]] = {
     "sessions": SessionTrashFilters,
     "resources": ResourceTrashFilters,
     "aside": AutoHiddenFilters,
@@ -183,7 +184,7 @@ def _deleted_resources() -> QuerySet[Resource]:
     return Resource.objects.filter(IN_TRASH).select_related("user")
 
 
-def _memories(filters: TrashFilters, user_pk: UUID | None, retention: timedelta | None) -> dict[str, Any]:
+def _memories(filters: TrashTabFilters, user_pk: UUID | None, retention: timedelta | None) -> dict[str, Any]:
     """Return deleted memories, or those hidden by the gateway, which can only be restored with their source."""
     selection, values = filters.selection(user_pk), filters.cleaned_data
     if values["q"] and not selection.words:
@@ -236,7 +237,7 @@ def _sessions(filters: SessionTrashFilters, user_pk: UUID | None, retention: tim
 
 
 def _filtered(
-    deleted: QuerySet[_Deleted], filters: TrashFilters, user_pk: UUID | None, *, text: str, time: str
+    deleted: QuerySet[_Deleted], filters: TrashTabFilters, user_pk: UUID | None, *, text: str, time: str
 ) -> QuerySet[_Deleted]:
     """Return the deleted items that match the filters. `text` and `time` are the columns to compare."""
     values = filters.cleaned_data
@@ -289,7 +290,7 @@ def _recent() -> list[dict[str, Any]]:
     ]
 
 
-def _tabs(filters: TrashFilters, *, may_view_files: bool) -> list[dict[str, Any]]:
+def _tabs(filters: TrashTabFilters, *, may_view_files: bool) -> list[dict[str, Any]]:
     kinds = [("", _("Memories")), ("sessions", pgettext("list", "Sessions")), ("aside", _("Auto-hidden"))]
     if may_view_files:
         kinds.insert(2, ("resources", _("Resources")))

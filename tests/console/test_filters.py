@@ -71,8 +71,8 @@ def test_explicit_times_take_precedence_over_a_range() -> None:
 
 
 def test_a_jump_to_a_day_starts_at_its_first_row() -> None:
-    assert list_filters("at=2026-11-18").bounds()["after"] == Position(to_ms(datetime(2026, 11, 19, tzinfo=UTC)), 0)
-    oldest_first = list_filters("at=2026-11-18&sort=oldest").bounds()["after"]
+    assert list_filters("at=2026-11-18").bounds()[0] == Position(to_ms(datetime(2026, 11, 19, tzinfo=UTC)), 0)
+    oldest_first = list_filters("at=2026-11-18&sort=oldest").bounds()[0]
     assert oldest_first == Position(to_ms(datetime(2026, 11, 18, tzinfo=UTC)), 0)
 
 
