@@ -105,7 +105,9 @@ class CredentialAdmin(ReadOnlyAdmin):
             revoke(row)
             messages.success(request, success)
             return redirect(self.home(row)[0])
-        return self.page(request, "admin/accounts/form.html", row=row, form=forms.Form(), original=row, **context)
+        hint = _("Requests with it fail at once. This cannot be undone.")
+        return self.page(request, "admin/accounts/form.html", row=row, form=forms.Form(), original=row, hint=hint,
+                         is_dangerous=True, **context)  # fmt: skip
 
     def page(self, request: HttpRequest, template: str, title: Any, row: Any = None, **context: Any) -> HttpResponse:
         """Render a page in the panel's frame."""

@@ -56,6 +56,7 @@ FILE_TYPES: Final = {
     "audio": _("Audio"),
     "text": _("Text"),
 }
+NO_WORDS: Final = _("The search text contains no words. Enter at least one word.")
 _ALL: Final = _("all")
 _FIRST_DAY, _LAST_DAY = date(2000, 1, 1), date(2100, 12, 31)
 
@@ -157,13 +158,16 @@ class Filters(PanelForm):
     """
 
     data: dict[str, str]
+    start = forms.IntegerField(min_value=0, max_value=10**9, required=False)  # the number of rows before the page
     use_required_attribute = False
     narrowing: ClassVar[tuple[str, ...]] = ()
     drop_down: ClassVar[tuple[str, ...]] = ()
+    _FIRST_PAGE: ClassVar[Mapping[str, str]] = dict.fromkeys(("after", "before", "at", "start"), "")
 
     def __init__(self, path: str, query: Mapping[str, str]) -> None:
         self.path = path
-        self.defaults = {self.add_prefix(name): field.initial or "" for name, field in self.base_fields.items()}
+        in_order = sorted(self.base_fields.items(), key=lambda pair: pair[0] == "start")  # the last in addresses
+        self.defaults = {self.add_prefix(name): field.initial or "" for name, field in in_order}
         super().__init__({name: query.get(name, "").strip() or default for name, default in self.defaults.items()},
                          auto_id="f-%s")  # fmt: skip
         self.problems = [f"{self.fields[name].label or name}: {error}" for name in self.errors
@@ -187,7 +191,23 @@ class Filters(PanelForm):
         return f"{self.path}?{query}" if query else self.path
 
     def first_page(self, **changes: str) -> str:
-        return self.url(**{"after": "", "before": "", "at": "", **changes})
+        return self.url(**{**self._FIRST_PAGE, **changes})
+
+    def unpaged(self) -> dict[str, str]:
+        """Return the parameters of the address without the position of the page."""
+        return self.parameters(**self._FIRST_PAGE)
+
+    @property
+    def rows_before(self) -> int | None:
+        """Return the number of rows before the page, None if it is unknown: after a jump to a day."""
+        is_first = not any(self.data.get(name) for name in ("after", "before", "at"))
+        found: int | None = 0 if is_first else self.cleaned_data["start"]
+        return found
+
+    def further_page(self, rows: int, **cursor: str) -> str:
+        """Return the address of the page after (or with a negative number before) so many rows."""
+        before = self.rows_before
+        return self.first_page(start="" if before is None else str(max(0, before + rows)), **cursor)
 
     def clear(self) -> str:
         """Return the address without filters."""
@@ -334,7 +354,7 @@ class ListFilters(MemoryFilters):
     def conflicts(self, now: datetime, user_pk: UUID | None) -> list[str]:
         found = super().conflicts(now, user_pk)
         if self.data["q"] and not self.words:
-            found.append(gettext("The search text contains no words. Enter at least one word."))
+            found.append(str(NO_WORDS))
         return found
 
     @property
@@ -356,17 +376,13 @@ class ListFilters(MemoryFilters):
             words=self.words,
         )
 
-    def bounds(self) -> dict[str, Position | None]:
-        """Return the position after or before which the page is, also for a day to jump to."""
+    def bounds(self) -> tuple[Position | None, Position | None]:
+        """Return the position after which the page is and that before which it is, also for a day to jump to."""
         values = self.cleaned_data
         if values["at"] is None:
-            return {"after": values["after"], "before": values["before"]}
+            return values["after"], values["before"]
         start = timezone.make_aware(datetime.combine(values["at"], time()))
-        return {"after": Position(to_ms(start if self.oldest_first else start + timedelta(days=1)), 0), "before": None}
-
-    def jump_parameters(self) -> dict[str, str]:
-        """Return the other parameters of the form that jumps to a day."""
-        return self.parameters(after="", before="", at="")
+        return Position(to_ms(start if self.oldest_first else start + timedelta(days=1)), 0), None
 
 
 class LabFilters(Filters):
@@ -385,7 +401,13 @@ class LabFilters(Filters):
     current_chat = forms.BooleanField(required=False)
     resources = forms.BooleanField(required=False)
     all_user_memory = forms.BooleanField(required=False)
-    drop_down = ("user", "conversation", "agent", "reader", "method", "top_k", "radius", "app", "project")
+    drop_down = ("conversation", "agent", "reader", "method", "top_k", "radius", "app", "project")
+
+    @property
+    def has_options(self) -> bool:
+        """Return True if a value differs from its default, besides those of the query and the user."""
+        others = self.parameters(q="", user="", **dict.fromkeys(SCOPES, ""))
+        return bool(others) or self.scopes() != list(SCOPES)
 
     def scopes(self) -> list[Scope]:
         return [scope for scope in SCOPES if self.cleaned_data[scope]] or list(SCOPES)
@@ -442,30 +464,68 @@ class TranscriptFilters(Filters):
         super().__init__(path, {"app": "default", "project": "default", **{name: query[name] for name in query}})
 
 
-class TrashFilters(Filters):
-    """The filters of hidden memories: those deleted by a person, or those hidden by the gateway."""
+class TrashTabFilters(Filters):
+    """The filters of a tab of the trash. The times are those of the deletion."""
 
-    kind = _choice("", [("aside", "aside")])
-    user = _search_field(_("User"), 64)
-    after = PositionField()
-    before = PositionField()
+    kind = _choice("", [])
+    q = _search_field(_("Search text"), 2000)
+    user = _text(_("User"))
+    since = TimeField(label=_("From"))
+    until = TimeField(label=_("To"), is_end=True)
+    after: forms.Field = PositionField()
+    before: forms.Field = PositionField()
+    narrowing: ClassVar[tuple[str, ...]] = ("q", "user", "since", "until")
+    drop_down: ClassVar[tuple[str, ...]] = ("user", "since", "until")
 
     def clear(self) -> str:
-        return self.first_page(user="")
+        return type(self)(self.path, {"kind": self.data["kind"]}).url()
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.parameters(kind="")
+
+    def selection(self, user_pk: UUID | None) -> Selection:
+        since, until = self.cleaned_data["since"], self.cleaned_data["until"]
+        return Selection(
+            user_pk=user_pk,
+            words=required_tokens(self.data["q"]),
+            in_trash=True,
+            hidden_by="gateway" if self.data["kind"] else "user",
+            hidden_since_ms=None if since is None else to_ms(since),
+            hidden_until_ms=None if until is None else to_ms(until),
+        )
+
+
+class TrashFilters(TrashTabFilters):
+    """The filters of memories that people deleted."""
+
+    actor = _text(_("Deleted by"), 150)
+    narrowing = ("q", "user", "actor", "since", "until")
+    drop_down = ("user", "actor", "since", "until")
+
+
+class AutoHiddenFilters(TrashTabFilters):
+    """The filters of memories that the gateway hid."""
+
+    kind = _choice("", [("aside", "aside")])
 
 
 class SessionTrashFilters(TrashFilters):
     """The filters of deleted sessions."""
 
     kind = _choice("", [("sessions", "sessions")])
-    after = CursorField()  # type: ignore[assignment]
-    before = CursorField()  # type: ignore[assignment]
+    q = _search_field(_("Session ID"), 128)
+    after = CursorField()
+    before = CursorField()
 
 
-class ResourceTrashFilters(SessionTrashFilters):
+class ResourceTrashFilters(TrashTabFilters):
     """The filters of deleted resources."""
 
     kind = _choice("", [("resources", "resources")])
+    q = _search_field(_("File name"), 255)
+    after = CursorField()
+    before = CursorField()
 
 
 class JobFilters(Filters):

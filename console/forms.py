@@ -185,6 +185,7 @@ class EditForm(PanelForm):
     text = TextField(label=_("Text"), max_length=MAX_EDIT_CHARS)
     category = forms.ChoiceField(label=_("Category"), required=False)
     importance = forms.FloatField(label=_("Importance (0–1)"), required=False, min_value=0, max_value=1)
+    reason = forms.CharField(label=_("Reason (optional)"), max_length=200, required=False)
     etag = forms.CharField(max_length=64, widget=forms.HiddenInput)
 
     def __init__(self, data: Any = None, *, memory: StoredMemory, **kwargs: Any) -> None:

@@ -42,8 +42,8 @@ def newest_first(rows: QuerySet[_Row], filters: Filters, *, time: str = "") -> P
     has_newer, has_older = (has_more, True) if is_backwards else (after is not None, has_more)
     return Page(
         page,
-        filters.first_page(before=_encode_cursor(page[0], time)) if page and has_newer else "",
-        filters.first_page(after=_encode_cursor(page[-1], time)) if page and has_older else "",
+        filters.further_page(-ROWS, before=_encode_cursor(page[0], time)) if page and has_newer else "",
+        filters.further_page(len(page), after=_encode_cursor(page[-1], time)) if page and has_older else "",
     )
 
 

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from django.db.models import Count, Max, Q, QuerySet, Sum
 
-from accounts.models import MemoryUser, UserKey
+from accounts.models import AuditEvent, MemoryUser, UserKey
 from core.ids import parse_session_id
 from core.json_data import without_base64
 from documents.guards import DAMAGED, ENCRYPTED
@@ -61,6 +61,20 @@ def edited(rows: Collection[int]) -> set[int]:
 def originals(override_ids: Iterable[str]) -> dict[str, str]:
     """Return the original texts by the ids of their overrides."""
     return dict(Override.objects.filter(pk__in=list(override_ids)).values_list("override_id", "original_text"))
+
+
+def original_text(row: int) -> str | None:
+    """Return the engine's text of an edited memory, None for others."""
+    active = Override.objects.filter(row=row, undone_at__isnull=True)
+    return active.values_list("original_text", flat=True).first()
+
+
+def addition(memory: StoredMemory) -> AuditEvent | None:
+    """Return the event of adding a memory by hand or by a tool, which names the actor."""
+    if memory.origin not in {Memory.Origin.PANEL, Memory.Origin.TOOL}:
+        return None
+    events = AuditEvent.objects.filter(user_id=memory.owner.user_id, action="memory.add", subject_id=memory.memory_id)
+    return events.order_by("at").first()
 
 
 def source_files(memories: Iterable[StoredMemory]) -> dict[str, SourceFile]:

@@ -6,6 +6,8 @@ from typing import Any, Final
 
 from django.core import signing
 from django.http import QueryDict
+from django.urls import reverse
+from django.utils.http import urlencode
 
 from core.errors import BadRequest
 from core.messages import Message as _
@@ -34,13 +36,14 @@ def read_target(sealed: str) -> Target:
         raise BadRequest(_("The selection is not valid. Select the rows in the list again.")) from None
 
 
-def sign_undo(kind: str, changes: Sequence[Change]) -> str:
-    """Return the changes of a decision as text for the address that undoes them."""
-    return signing.dumps([kind, changes], salt=_UNDO_SALT, compress=True)
+def undo_address(kind: str, changes: Sequence[Change]) -> str:
+    """Return the address to which the notice of a decision posts to undo its changes; empty without changes."""
+    signed = signing.dumps([kind, changes], salt=_UNDO_SALT, compress=True)
+    return f"{reverse('console:undo')}?{urlencode({'changes': signed})}" if changes else ""
 
 
 def read_undo(sealed: str) -> tuple[str, list[Change]]:
-    """Return the kind and the changes of a decision. Raises: `BadRequest` for a text that is not from `sign_undo`."""
+    """Return the kind and the changes of a decision. Raises: `BadRequest` for another text."""
     try:
         kind, changes = signing.loads(sealed, salt=_UNDO_SALT, max_age=jobs.KEPT)
     except signing.BadSignature:

@@ -17,7 +17,7 @@ def new_override_id() -> str:
 
 
 class Decision(Owned):
-    """A decision about a user's memory, with its actor. It is active until `undone_at`."""
+    """A decision about a user's memory, with its actor. It is active until `undone_at`, when `undone_by` ended it."""
 
     session_id = models.CharField(_("session ID"), max_length=128, blank=True)
     # Purging a memory deletes its decisions too, above all the texts of overrides.
@@ -28,6 +28,8 @@ class Decision(Owned):
     actor = models.CharField(_("actor"), max_length=150, blank=True)
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
     undone_at = models.DateTimeField(_("undone at"), null=True, blank=True)
+    undone_by_kind = models.CharField(_("undone by, type"), max_length=16, blank=True, default="", db_default="")
+    undone_by = models.CharField(_("undone by"), max_length=150, blank=True, default="", db_default="")
 
     class Meta:
         abstract = True
@@ -108,6 +110,7 @@ class OverrideRevision(models.Model):
     text = models.TextField(_("text"))
     category = models.CharField(_("category"), max_length=40, blank=True)
     importance = models.FloatField(_("importance"), null=True, blank=True)
+    reason = models.CharField(_("reason"), max_length=200, blank=True, default="", db_default="")
     actor_kind = models.CharField(_("actor type"), max_length=16, blank=True)
     actor = models.CharField(_("actor"), max_length=150, blank=True)
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)

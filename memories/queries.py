@@ -138,7 +138,7 @@ def history(owner: Owner, memory_id: str) -> list[Event]:
         override__memory_id=memory_id,
     )
     events: list[Event] = []
-    undone: dict[str, datetime] = {}
+    undone: dict[str, Event] = {}
     for revision in revisions.order_by("created_at", "number"):
         override = revision.override
         values = {
@@ -146,18 +146,23 @@ def history(owner: Owner, memory_id: str) -> list[Event]:
             "text": revision.text,
             "category": revision.category,
             "importance": revision.importance,
+            **({"reason": revision.reason} if revision.reason else {}),
         }
         action = "override" if revision.number else "original"
         events.append(Event(revision.created_at, action, revision.actor_kind, values, revision.actor))
         if override.undone_at is not None:
-            undone[override.override_id] = override.undone_at
-    events += [Event(at, "override_undo", "", {"override_id": override_id}) for override_id, at in undone.items()]
+            ended = {"override_id": override.override_id}
+            undone[override.override_id] = Event(
+                override.undone_at, "override_undo", override.undone_by_kind, ended, override.undone_by
+            )
+    events += undone.values()
     for tombstone in Tombstone.objects.filter(owned_by(owner), memory_id=memory_id):
         values = {"tombstone_id": tombstone.tombstone_id}
         deleted = {**values, "reason": tombstone.reason}
         events.append(Event(tombstone.created_at, "delete", tombstone.actor_kind, deleted, tombstone.actor))
         if tombstone.undone_at is not None:
-            events.append(Event(tombstone.undone_at, "restore", "", values))
+            restored_by = tombstone.undone_by_kind, tombstone.undone_by
+            events.append(Event(tombstone.undone_at, "restore", restored_by[0], values, restored_by[1]))
     return sorted(events, key=lambda event: event.at)
 
 

@@ -10,7 +10,7 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularJSONAPIView
 
 from memory_gateway.health import HealthView
 from memory_gateway.metrics import metrics
-from memory_gateway.views import DocsView, HomeView, openclaw_panel
+from memory_gateway.views import DocsView, HomeView, no_page_of_row, openclaw_panel
 
 
 def _schema(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
@@ -39,6 +39,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("plugins/memory/", openclaw_panel),
     path("plugins/memory/<path:rest>", openclaw_panel),
     path("admin/memory/", include("console.urls")),
+    path("admin/r/<path:path>", admin.site.admin_view(no_page_of_row)),  # Django's view fails for an id that is no UUID
     path("admin/", admin.site.urls),
 ]
 

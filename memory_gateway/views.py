@@ -5,7 +5,7 @@ from typing import Any, Final
 from csp.constants import SELF
 from csp.decorators import csp_update
 from django.contrib import admin
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import is_valid_path
@@ -58,6 +58,11 @@ def openclaw_panel(request: HttpRequest, rest: str = "") -> HttpResponseBase:  #
     for name, value in OPENCLAW_HEADERS.items():
         response[name] = value
     return response
+
+
+def no_page_of_row(request: HttpRequest, path: str) -> HttpResponseBase:  # noqa: ARG001 - the pattern names it
+    """Answer 404 where Django's admin would redirect to a row's page on the site: no row has one."""
+    raise Http404
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:  # noqa: ARG001 - Django names it

@@ -10,7 +10,7 @@ from django.db.backends.utils import CursorWrapper
 from core import sql
 from store.index import keyword
 from store.index.keyword import Entry
-from store.models import Memory, owned_by, owner_values
+from store.models import IndexStatistics, Memory, owned_by, owner_values
 from store.types import Owner
 
 _SESSION_STATE = """
@@ -72,6 +72,7 @@ def remove(owner: Owner, memories: Sequence[Memory]) -> None:
         locked = list(Memory.objects.select_for_update().filter(owned_by(owner), pk__in=[one.pk for one in memories]))
         keyword.remove(owner, {memory.pk: prepared.entry_of(memory) for memory in locked if memory.is_indexed})
         Memory.objects.filter(owned_by(owner), pk__in=[memory.pk for memory in locked]).delete()
+        IndexStatistics.objects.filter(owned_by(owner), documents=0, tokens=0).delete()
 
 
 def _new_memories(drafts: Sequence[Draft], existing: set[str], occupied: set[int]) -> tuple[list[Memory], list[Entry]]:

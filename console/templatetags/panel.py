@@ -1,20 +1,22 @@
 """Template tags and filters of the panel: icons, numbers, times and labels."""
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
 from django import template
+from django.apps import apps
 from django.conf import settings
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext_lazy, pgettext_lazy
+from django.utils.translation import gettext, gettext_lazy, pgettext_lazy
 
 from accounts import oidc
 from console import navigation
 from console.audit_labels import ACTIONS
+from console.filters import Filters
 from console.text import language_of, mark, parts
 from core.localization import localized
 from core.times import from_ms
@@ -75,6 +77,7 @@ _SUBJECTS: Final = {
     "resource": gettext_lazy("resource"),
     "profile": gettext_lazy("profile"),
     "job": gettext_lazy("job"),
+    "search": gettext_lazy("search"),
     "webhook": gettext_lazy("webhook"),
     "connection": gettext_lazy("connection"),
     "archive": pgettext_lazy("line of the audit trail", "archive"),
@@ -110,6 +113,18 @@ def marked(text: str, words: Collection[str]) -> SafeString:
 def number(value: float | None) -> str:
     """Return a number with thousands separators, the same in both languages."""
     return "" if value is None else f"{value:,}"
+
+
+@register.simple_tag
+def row_range(filters: Filters, rows: Sequence[object], total: int | str) -> str:
+    """Return which rows of a list the page shows, of how many."""
+    values = {"here": f"{len(rows):,}", "total": f"{total:,}" if isinstance(total, int) else total}
+    before = filters.rows_before
+    if before is None:
+        return gettext("%(here)s of %(total)s on this page") % values
+    return gettext("%(first)s–%(last)s of %(total)s") % {
+        **values, "first": f"{before + 1:,}", "last": f"{before + len(rows):,}"
+    }  # fmt: skip
 
 
 @register.filter
@@ -177,13 +192,23 @@ def is_findable(subject_type: str) -> bool:
 
 @register.filter
 def action_label(action: str) -> str:
+    """Return the label of an action. Reads in the Django admin are named after the model."""
+    name, _dot, verb = action.rpartition(".")
+    if action not in ACTIONS and verb in {"list", "view"} and (model := _model_label(name)):
+        return gettext("Viewed %(name)s") % {"name": model}
     return str(ACTIONS.get(action, action))
 
 
 @register.filter
 def subject(subject_type: str) -> str:
     """Return the label of a type of subject, or an unknown type itself."""
-    return str(_SUBJECTS.get(subject_type, subject_type))
+    return str(_SUBJECTS.get(subject_type, "")) or _model_label(subject_type) or subject_type
+
+
+def _model_label(name: str) -> str:
+    """Return the label of the model with this name, empty if there is none."""
+    labels = (model._meta.verbose_name for model in apps.get_models() if model._meta.model_name == name)  # noqa: SLF001
+    return str(next(labels, ""))
 
 
 @register.filter

@@ -20,7 +20,7 @@ from accounts.audit import record
 from console.access import CHANGE, DELETE, EXPORT, VIEW, next_address, page, render, require
 from console.forms import ReasonForm
 from console.queries import as_json
-from console.signed_values import read_undo, sign_target, sign_undo, target_of
+from console.signed_values import read_undo, sign_target, target_of, undo_address
 from core.errors import BadRequest
 from operations import bulk as services
 from operations import jobs, operator_jobs
@@ -210,7 +210,7 @@ def _execute(request: HttpRequest, verb: str, target: Target, back: str) -> Http
     if verb in _SUCCESS_MESSAGES and target.rows is not None and len(target.rows) <= AT_ONCE:
         changes = services.decide(verb, target.rows, params, actor=actor)
         count = len(changes)
-        undo_url = f"{reverse('console:undo')}?{urlencode({'changes': sign_undo(verb, changes)})}" if changes else ""
+        undo_url = undo_address(verb, changes)
     else:
         if verb == "purge":
             job = operator_jobs.purge_memories(target, actor=actor)

@@ -99,6 +99,8 @@ _CONDITIONS: Final[Mapping[str, tuple[Any, Callable[[Any], Any]]]] = {
     "until_ms": (gettext_lazy("To"), _moment),
     "in_trash": (gettext_lazy("In trash"), lambda _: gettext_lazy("yes")),
     "hidden_by": (gettext_lazy("Hidden by"), lambda side: _HIDDEN_BY.get(side, side)),
+    "hidden_since_ms": (gettext_lazy("Deleted from"), _moment),
+    "hidden_until_ms": (gettext_lazy("Deleted until"), _moment),
 }
 
 

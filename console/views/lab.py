@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from django.http import HttpRequest
@@ -22,10 +23,11 @@ from engines.registry import get_engine
 from memories.services.search import SCOPES, find_hidden_hits, search
 from store import browse
 from store.browse import Selection
-from store.text.tokens import query_tokens
+from store.text.tokens import query_tokens, required_tokens
 from store.types import Hit, Owner
 
 _SHOWN_CHARS: Final = 600
+_COUNTED_TERMS, _MAX_COUNTED = 12, 1_000
 _LEG_LABELS: Final = {
     "keyword": gettext_lazy("keyword"),
     "vector": gettext_lazy("vector"),
@@ -49,6 +51,7 @@ def lab(request: HttpRequest) -> HttpResponseBase:
         "title": _("Search lab"),
         "filters": filters,
         "scopes": [(scope, scope in scopes) for scope in SCOPES],
+        "has_options": filters.has_options,
         "options": browse.facets(Selection(), limit=100),
     }
     status = 200
@@ -118,6 +121,17 @@ def _results(filters: LabFilters, owner: Owner) -> dict[str, Any]:
         ],
         "degraded": sorted({localized(report.degraded) for report in answer.scopes.values() if report.degraded}),
         "tokens": query_tokens(filters.cleaned_data["q"]),
+        **({} if hits else _term_counts(owner, filters.cleaned_data["q"])),
+    }
+
+
+def _term_counts(owner: Owner, query: str) -> dict[str, Any]:
+    """Return how many memories of the owner contain each term of a query without results, and their number in all."""
+    every = Selection(user_pk=owner.user_pk, app_id=owner.app_id, project_id=owner.project_id)
+    terms = required_tokens(query)[:_COUNTED_TERMS]
+    return {
+        "counts": [(term, browse.count(replace(every, words=(term,)), at_most=_MAX_COUNTED)) for term in terms],
+        "total": browse.count(every),
     }
 
 

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 from django.conf import settings
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import reverse
@@ -44,7 +45,7 @@ def memories(request: HttpRequest) -> HttpResponseBase:
         "filters": filters,
         "is_off": not switches.get(filters.data["tab"], True),
         # Pages of memories get the list's filters, to lead back to it and to the next memory.
-        "list_query": urlencode({"tab": filters.data["tab"], **filters.parameters(after="", before="", at="")}),
+        "list_query": urlencode({"tab": filters.data["tab"], **filters.unpaged()}),
     }
     counts: dict[str, int] = {}
     if not conflicts:
@@ -64,7 +65,8 @@ def memories(request: HttpRequest) -> HttpResponseBase:
 
 
 def _rows(filters: ListFilters, selection: Selection) -> dict[str, Any]:
-    found = browse.page(selection, **filters.bounds(), limit=ROWS, oldest_first=filters.oldest_first)
+    after, before = filters.bounds()
+    found = browse.page(selection, after=after, before=before, limit=ROWS, oldest_first=filters.oldest_first)
     total, written = count_up_to(selection, MAX_COUNTED)
     return {
         "rows": _memory_items(found.memories, selection.words),
@@ -72,13 +74,13 @@ def _rows(filters: ListFilters, selection: Selection) -> dict[str, Any]:
         "total": total,
         "written_total": written,
         "summary": ngettext("%(count)s match", "%(count)s matches", total) % {"count": written},
-        "span": _("%(here)s of %(total)s on this page") % {"here": len(found.memories), "total": written},
         **page_links(filters, found, oldest_first=filters.oldest_first),
     }
 
 
 def _turns(filters: ListFilters, selection: Selection) -> dict[str, Any]:
-    found = browse.turn_page(selection, **filters.bounds(), limit=TURNS, oldest_first=filters.oldest_first)
+    after, before = filters.bounds()
+    found = browse.turn_page(selection, after=after, before=before, limit=TURNS, oldest_first=filters.oldest_first)
     read = [memory for turn in found.turns for memory in turn.memories]
     items = {item.memory.row: item for item in _memory_items(read, selection.words)}
     total, written = count_up_to(selection, MAX_COUNTED)
@@ -116,9 +118,10 @@ def _memory_items(stored: Iterable[StoredMemory], words: Collection[str]) -> lis
 def page_links(filters: Filters, found: BrowsePage | TurnPage, *, oldest_first: bool = False) -> dict[str, str]:
     """Return the addresses of the previous and the next page."""
     previous, following = (found.older, found.newer) if oldest_first else (found.newer, found.older)
+    shown = len(found.memories) if isinstance(found, BrowsePage) else len(found.turns)
     return {
-        "previous": filters.first_page(before=write_position(previous)) if previous else "",
-        "following": filters.first_page(after=write_position(following)) if following else "",
+        "previous": filters.further_page(-ROWS, before=write_position(previous)) if previous else "",
+        "following": filters.further_page(shown, after=write_position(following)) if following else "",
     }
 
 
@@ -126,9 +129,9 @@ def write_position(position: Position) -> str:
     return f"{position.created_at_ms}.{position.row}"
 
 
-def count_up_to(selection: Selection, limit: int) -> tuple[int, str]:
+def count_up_to(selection: Selection, limit: int, *, among: QuerySet[Any] | None = None) -> tuple[int, str]:
     """Return the number of matches, at most `limit`, and its text: `limit` has a plus sign."""
-    total = browse.count(selection, at_most=limit)
+    total = browse.count(selection, at_most=limit, among=among)
     return total, f"{total:,}+" if total == limit else f"{total:,}"
 
 

@@ -22,6 +22,7 @@ from console.access import CHANGE, DELETE, VIEW, next_address, page, record_view
 from console.filters import ORIGINS, ListFilters
 from console.forms import EditForm, ReasonForm
 from console.hidden import hidden_reasons
+from console.signed_values import undo_address
 from console.templatetags.panel import marked
 from console.text import compare, memory_item, parts
 from console.views.memories import write_position
@@ -32,7 +33,7 @@ from memories.services.lookup import MemoryRef
 from resources.queries import attachments_of
 from store import browse
 from store.text.tokens import required_tokens
-from store.types import Position, StoredMemory
+from store.types import Position, StoredMemory, Wording
 
 MAX_RELATED: Final = 20
 
@@ -78,8 +79,7 @@ def change(request: HttpRequest, row: int) -> HttpResponseBase:
         lookup.lock_user(found.owner.user_pk)
         found = browse.get(row)
         if form.cleaned_data["etag"] == etag_of(found):
-            decisions.override(found.owner.user_pk, _ref(found), form.correction(), actor=actor_of(request))
-            messages.success(request, _("Saved. Agents now read the new text."))
+            messages.success(request, _("Saved. Agents now read the new text."), extra_tags=_save(request, found, form))
             return redirect("console:memory", row=row)
     # The page shows both texts. Saving again overwrites, because its form has the new `etag`.
     saved, submitted = compare(found.text, form.cleaned_data["text"])
@@ -134,7 +134,7 @@ def _place(request: HttpRequest, found: StoredMemory) -> dict[str, str]:
     if filters.conflicts(now, user_pk):
         return {}
     selection, here = filters.selection(now, user_pk), Position(found.created_at_ms, found.row)
-    query = urlencode({"tab": filters.data["tab"], **filters.parameters(after="", before="", at="")})
+    query = urlencode({"tab": filters.data["tab"], **filters.unpaged()})
 
     def address(memories: Sequence[StoredMemory]) -> str:
         return f"{reverse('console:memory', args=[memories[0].row])}?{query}" if memories else ""
@@ -176,6 +176,7 @@ def _page(found: StoredMemory, events: list[Event]) -> dict[str, Any]:
         "attachments": files.get(session_id, ()),
         "raw": _indented(found),
         "origin": ORIGINS.get(found.origin, found.origin),
+        "added": queries.addition(found),
         "session_url": f"{reverse('console:transcript', args=[found.owner.user_pk])}?{urlencode(session)}",
         "is_hidden": found.hidden_at is not None or found.is_session_hidden,
         "hidden_reason": hidden_reasons([found]).get(found.row),
@@ -196,8 +197,19 @@ def _indented(found: StoredMemory) -> str:
     return orjson.dumps(queries.as_json(found), option=orjson.OPT_INDENT_2).decode()
 
 
+def _save(request: HttpRequest, found: StoredMemory, form: EditForm) -> str:
+    """Save an edit. Return the address that undoes it, empty if nothing changed."""
+    values, reason = form.correction(), form.cleaned_data["reason"]
+    current = decisions.override(found.owner.user_pk, _ref(found), values, reason=reason, actor=actor_of(request))
+    if values.applied_to(found) == Wording(found.text, found.category, found.importance):
+        return ""
+    changes = [[found.row, current.pk, current.revisions.count() - 1]]
+    return undo_address("categorize", changes)
+
+
 def _form(request: HttpRequest, found: StoredMemory, form: EditForm, *, status: int = 200) -> HttpResponse:
-    context = {"title": _("Edit memory"), "memory": found, "form": form}
+    original = queries.original_text(found.row)
+    context = {"title": _("Edit memory"), "memory": found, "form": form, "original": original}
     return render(request, "console/memory_edit.html", context, status=status)
 
 

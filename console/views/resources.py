@@ -154,16 +154,16 @@ def upload(request: HttpRequest) -> HttpResponseBase:
             reason = "; ".join(localized(item.message) for item in error.errors) or localized(error.detail)
             form.add_error("file", f"{file.name}: {reason}")
             status = error.status
-    if request.headers.get("Accept") == "application/json":
-        urls = [reverse("console:resource", args=[one.pk]) for one in uploaded]
-        errors = [error for field in form.errors.values() for error in field]
-        return JsonResponse({"urls": urls, "errors": errors}, status=status if errors else 200)
-    if uploaded:
+    is_json = request.headers.get("Accept") == "application/json"
+    if uploaded and (not is_json or request.POST.get("leave")):  # the notice is shown on the next page
         count = len(uploaded)
         message = ngettext(
             "%(count)s file uploaded. Ingestion has started.", "%(count)s files uploaded. Ingestion has started.", count
         )
         messages.success(request, message % {"count": count})
+    if is_json:
+        urls = [reverse("console:resource", args=[one.pk]) for one in uploaded]
+        return JsonResponse({"urls": urls, "errors": form.errors}, status=status if form.errors else 200)
     if form.errors:
         return _upload_form(request, form, status=status)
     if len(uploaded) == 1:

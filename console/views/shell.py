@@ -2,7 +2,9 @@
 
 import re
 from contextlib import suppress
-from typing import Final, NamedTuple
+from textwrap import shorten
+from typing import Any, Final, NamedTuple
+from uuid import UUID
 
 from django.contrib import admin
 from django.core.exceptions import ValidationError
@@ -12,7 +14,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.http import urlencode
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_lazy
 from django.views.decorators.http import require_POST
 from django.views.i18n import set_language
 
@@ -21,16 +23,31 @@ from accounts.admin_base import actor_of
 from accounts.audit import record
 from accounts.models import UserKey
 from console import navigation, queries
-from console.access import VIEW, page, render
+from console.access import ADD, VIEW, page, render
 from console.filters import ALL_TAB
-from console.views.resources import VIEW_FILES
-from console.views.users import VIEW_USERS
+from console.views.jobs import KINDS
+from console.views.resources import ADD_FILES, VIEW_FILES
+from console.views.users import ADD_USERS, AUDIT, VIEW_USERS
 from operations.models import Job
 from resources.models import Resource
+from store import browse
+from store.browse import Selection
 from store.models import Memory, Session
 from store.table import visible
+from store.text.tokens import required_tokens
 
 RESULTS: Final = 6
+_JOB_START: Final = re.compile("[0-9a-f-]{4,36}", re.IGNORECASE)
+# The label, page and permission of each action.
+_ACTIONS: Final = (
+    (gettext_lazy("Add memory"), "console:add", ADD),
+    (gettext_lazy("Upload files"), "console:resource-upload", ADD_FILES),
+    (gettext_lazy("Import memories"), "console:import", ADD),
+    (gettext_lazy("Add user"), "admin:accounts_memoryuser_add", ADD_USERS),
+    (gettext_lazy("Create API key"), "admin:accounts_userkey_add", "accounts.add_userkey"),
+    (gettext_lazy("Export audit trail"), "console:audit-export", AUDIT),
+    (gettext_lazy("Change password"), "admin:password_change", ""),
+)
 _UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
@@ -57,26 +74,36 @@ language = admin.site.admin_view(require_POST(set_language))
 
 @page(VIEW)
 def find(request: HttpRequest) -> HttpResponseBase:
-    """Redirect to the page of the object with this id; else show what has a name like it; else search for the text."""
+    """Redirect to the page of the object with this id; else show what has a name like it; else search for the text.
+
+    With `part=1`, return only the results, for the palette. Without a query, these are all pages and actions.
+    """
     query = request.GET.get("q", "").strip().replace("\x00", "")
-    if not query:
+    is_part = request.GET.get("part") == "1"
+    if not (query or is_part):
         return redirect("console:memories")
     if query.startswith("uk_"):  # a pasted key must not stand in the page and in further addresses
         query = query[: services.SHOWN_KEY_CHARS]
-    page_url = _page_of_id(request, query)
+    page_url = _page_of_id(request, query) if query else None
     search_url = _list(tab=ALL_TAB, q=query)
-    if page_url is not None:
+    context: dict[str, Any] = {"query": query, "search_url": search_url}
+    if page_url is not None and not is_part:
         return redirect(page_url)
-    context = {"query": query, "search_url": search_url}
-    if _UUID.fullmatch(query):
+    if page_url is not None:
+        groups = [_Group(gettext("ID"), "page", [_Result(page_url, query)])]
+    elif _UUID.fullmatch(query):
         return render(request, "console/unknown_id.html", {"title": gettext("ID not found"), **context})
-    groups = _similar(request, query)
-    if not groups:
+    else:
+        groups = _similar(request, query)
+    if not (groups or is_part):
         return redirect(search_url)
-    user_ids = {result.user_id for group in groups for result in group.results}
-    detail = {"q_chars": len(query), "users": sorted(user_ids - {""})}
-    record(actor_of(request), "panel.find", subject_type="user", subject_id="", detail=detail)
-    return render(request, "console/find.html", {"title": gettext("Find"), "groups": groups, **context})
+    memories = _memories(query) if query else None
+    groups += [memories] if memories and memories.results else []
+    if user_ids := {result.user_id for group in groups for result in group.results} - {""}:
+        detail = {"q_chars": len(query), "users": sorted(user_ids)}
+        record(actor_of(request), "panel.find", subject_type="user", subject_id="", detail=detail)
+    template = "console/parts/results.html" if is_part else "console/find.html"
+    return render(request, template, {"title": gettext("Find"), "groups": groups, **context})
 
 
 def _page_of_id(request: HttpRequest, query: str) -> str | None:
@@ -102,7 +129,9 @@ def _page_of_id(request: HttpRequest, query: str) -> str | None:
 def _similar(request: HttpRequest, query: str) -> list[_Group]:
     """Return what has a name like the query and may be opened by the operator."""
     may = request.user.has_perm
-    groups = [_pages(request, query)]
+    groups = [_pages(request, query), _actions(request, query)]
+    if not query:
+        return groups
     if may(VIEW_USERS):
         groups.append(_users(query))
         if may("accounts.view_userkey") and query.startswith("uk_"):
@@ -110,13 +139,25 @@ def _similar(request: HttpRequest, query: str) -> list[_Group]:
     groups.append(_sessions(query))
     if may(VIEW_FILES):
         groups.append(_files(query))
+    groups.append(_jobs(query))
     return [group for group in groups if group.results]
 
 
 def _pages(request: HttpRequest, query: str) -> _Group:
     items = [item for section in navigation.sections(request) for item in section["items"]]
-    named = [item for item in items if str(item["label"]).casefold().startswith(query.casefold())]
+    named = [item for item in items if _has_word(item["label"], query)]
     return _Group(gettext("Pages"), "page", [_Result(item["url"], item["label"]) for item in named])
+
+
+def _actions(request: HttpRequest, query: str) -> _Group:
+    named = [(page, str(label)) for label, page, permission in _ACTIONS
+             if _has_word(label, query) and (not permission or request.user.has_perm(permission))]  # fmt: skip
+    return _Group(gettext("Actions"), "add", [_Result(reverse(page), label) for page, label in named])
+
+
+def _has_word(label: object, query: str) -> bool:
+    """Return True if the label, or a word in it, begins with the query."""
+    return f" {label}".casefold().find(f" {query}".casefold()) >= 0
 
 
 def _users(query: str) -> _Group:
@@ -146,6 +187,31 @@ def _files(query: str) -> _Group:
     rows = files.values_list("pk", "filename", "user__user_id")[:RESULTS]
     results = [_Result(reverse("console:resource", args=[pk]), name, user) for pk, name, user in rows]
     return _Group(gettext("Resources"), "file", results, f"{reverse('console:resources')}?{urlencode({'q': query})}")
+
+
+def _jobs(query: str) -> _Group:
+    """Return the last jobs of kinds with such a name, or with an id that begins like this."""
+    conditions = Q(kind__in=[kind for kind, label in KINDS.items() if _has_word(label, query)])
+    if _JOB_START.fullmatch(query):
+        digits = query.replace("-", "")
+        conditions |= Q(pk__range=(UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))))
+    jobs = Job.objects.filter(conditions).order_by("-created_at")[:RESULTS]
+    results = [
+        _Result(reverse("console:job", args=[job.pk]), f"{KINDS.get(job.kind, job.kind)} · {str(job.pk)[:8]}")
+        for job in jobs
+    ]
+    return _Group(gettext("Jobs"), "clock", results, reverse("console:jobs"))
+
+
+def _memories(query: str) -> _Group:
+    """Return the latest memories of all users that contain the words."""
+    words = required_tokens(query)
+    found = browse.page(Selection(words=words), limit=RESULTS).memories if words else ()
+    results = [
+        _Result(reverse("console:memory", args=[one.row]), shorten(one.text, 100, placeholder="…"), one.owner.user_id)
+        for one in found
+    ]
+    return _Group(gettext("Memories"), "message", results, _list(tab=ALL_TAB, q=query))
 
 
 def _list(**parameters: str) -> str:

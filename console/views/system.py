@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Iterator
 from typing import Any, Final
 
+import orjson
 from django.conf import settings
 from django.db.models import Count, Min, Q, QuerySet
 from django.http import HttpRequest, StreamingHttpResponse
@@ -66,22 +67,34 @@ def audit(request: HttpRequest) -> HttpResponseBase:
 
 @page(AUDIT)
 def audit_export(request: HttpRequest) -> HttpResponseBase:
-    """Send all events that match the filters as CSV, newest first."""
+    """Send all events that match the filters, newest first, as CSV or with `format=json` as JSON lines."""
     filters = AuditFilters(reverse("console:audit"), request.GET)
     events = _events(filters, _audit_tab(filters)).order_by("-pk")
     record(
         actor_of(request), "audit.export", subject_type="audit", subject_id="", detail={"filter": filters.parameters()}
     )
-    headers = {"Content-Disposition": 'attachment; filename="audit.csv"'}
-    return StreamingHttpResponse(_csv_lines(events), content_type="text/csv; charset=utf-8", headers=headers)
+    is_json = request.GET.get("format") == "json"
+    kind, name = ("application/x-ndjson", "audit.jsonl") if is_json else ("text/csv; charset=utf-8", "audit.csv")
+    lines: Iterator[str | bytes] = _json_lines(events) if is_json else _csv_lines(events)
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return StreamingHttpResponse(lines, content_type=kind, headers=headers)
+
+
+def _exported(events: QuerySet[AuditEvent]) -> Iterator[dict[str, Any]]:
+    for event in events.iterator(chunk_size=500):
+        yield {**{name: getattr(event, name) for name in EXPORTED}, "at": isoformat(event.at)}
+
+
+def _json_lines(events: QuerySet[AuditEvent]) -> Iterator[bytes]:
+    for values in _exported(events):
+        yield orjson.dumps(values, option=orjson.OPT_APPEND_NEWLINE)
 
 
 def _csv_lines(events: QuerySet[AuditEvent]) -> Iterator[str]:
     writer = csv.writer(_Echo())
     yield writer.writerow(EXPORTED)
-    for event in events.iterator(chunk_size=500):
-        values = {**{name: getattr(event, name) for name in EXPORTED}, "at": isoformat(event.at)}
-        values["detail"] = json.dumps(event.detail, ensure_ascii=False) if event.detail else ""
+    for values in _exported(events):
+        values["detail"] = json.dumps(values["detail"], ensure_ascii=False) if values["detail"] else ""
         yield writer.writerow([_without_formula(str(value)) for value in values.values()])
 
 

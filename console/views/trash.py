@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from django.contrib import messages
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
@@ -18,7 +18,15 @@ from django.utils.translation import ngettext, pgettext
 from accounts.admin_base import actor_of
 from console import queries
 from console.access import DELETE, VIEW, next_address, page, record_list, render, require
-from console.filters import FILE_TYPES, ResourceTrashFilters, SessionTrashFilters, TrashFilters
+from console.filters import (
+    FILE_TYPES,
+    NO_WORDS,
+    AutoHiddenFilters,
+    ResourceTrashFilters,
+    SessionTrashFilters,
+    TrashFilters,
+    TrashTabFilters,
+)
 from console.forms import unknown_user
 from console.hidden import hidden_reasons, tombstones_of
 from console.keyset import ROWS, newest_first
@@ -38,13 +46,17 @@ from operations.models import Job
 from resources import services
 from resources.models import IN_TRASH, Resource
 from store import browse
-from store.browse import Selection
 from store.models import Memory
 from store.types import Owner
 
 RECENT: Final = 5
 MAX_COUNTED: Final = 5_000
-_FILTERS: Final = {"sessions": SessionTrashFilters, "resources": ResourceTrashFilters}
+_Deleted = TypeVar("_Deleted", bound=Model)
+_FILTERS: Final[dict[str, type[TrashTabFilters]]] = {
+    "sessions": SessionTrashFilters,
+    "resources": ResourceTrashFilters,
+    "aside": AutoHiddenFilters,
+}
 
 
 @page(VIEW)
@@ -72,8 +84,7 @@ def trash(request: HttpRequest) -> HttpResponseBase:
     else:
         context |= _memories(filters, user_pk, retention)
     record_list(request, "trash.view", filters, context.pop("users", ()))
-    is_start = not (user_id or filters.data["after"] or filters.data["before"])
-    return render(request, "console/trash.html", {**context, "recent": _recent() if is_start else []})
+    return render(request, "console/trash.html", {**context, "recent": _recent() if filters.is_empty else []})
 
 
 @page(DELETE, "POST")
@@ -155,9 +166,7 @@ def _restore_resources(request: HttpRequest, found: Sequence[Resource]) -> None:
 
 
 def _resources(filters: ResourceTrashFilters, user_pk: UUID | None, retention: timedelta | None) -> dict[str, Any]:
-    deleted = _deleted_resources()
-    if user_pk is not None:
-        deleted = deleted.filter(user_id=user_pk)
+    deleted = _filtered(_deleted_resources(), filters, user_pk, text="filename", time="deleted_at")
     found = newest_first(deleted, filters, time="deleted_at")
     numbers = _memory_counts(found.rows)
     return {
@@ -176,38 +185,45 @@ def _deleted_resources() -> QuerySet[Resource]:
     return Resource.objects.filter(IN_TRASH).select_related("user")
 
 
-def _memories(filters: TrashFilters, user_pk: UUID | None, retention: timedelta | None) -> dict[str, Any]:
+def _memories(filters: TrashTabFilters, user_pk: UUID | None, retention: timedelta | None) -> dict[str, Any]:
     """Return deleted memories, or those hidden by the gateway, which can only be restored with their source."""
-    is_auto_hidden = filters.data["kind"] == "aside"
-    selection = Selection(user_pk=user_pk, in_trash=True, hidden_by="gateway" if is_auto_hidden else "user")
-    values = filters.cleaned_data
-    found = browse.page(selection, after=values["after"], before=values["before"], limit=ROWS)
-    total, written = count_up_to(selection, MAX_COUNTED)
+    selection, values = filters.selection(user_pk), filters.cleaned_data
+    if values["q"] and not selection.words:
+        filters.problems.append(str(NO_WORDS))
+        return {}
+    actor = values.get("actor")
+    among = Tombstone.objects.filter(undone_at__isnull=True, actor=actor).values("row") if actor else None
+    found = browse.page(selection, after=values["after"], before=values["before"], limit=ROWS, among=among)
+    total, written = count_up_to(selection, MAX_COUNTED, among=among)
     context: dict[str, Any] = {
         "total": total,
         "written_total": written,
         "users": [memory.owner.user_id for memory in found.memories],
         **page_links(filters, found),
     }
-    if is_auto_hidden:
+    if isinstance(filters, AutoHiddenFilters):
         reasons = hidden_reasons(found.memories)
         return {
             **context,
-            "hidden": [{"item": memory_item(one), "hidden_reason": reasons[one.row]} for one in found.memories],
+            "hidden": [
+                {"item": memory_item(one, words=selection.words), "hidden_reason": reasons[one.row]}
+                for one in found.memories
+            ],
         }
     deleted = tombstones_of([memory.row for memory in found.memories])
     rows = []
     for memory in found.memories:
         tombstone = deleted.get(memory.row)
         deleted_at = tombstone.created_at if tombstone else None
-        rows.append({"item": memory_item(memory), "tombstone": tombstone, **_days_left(deleted_at, retention)})
-    return {**context, "rows": rows, "target": sign_target(bulk.freeze(selection))}
+        item = memory_item(memory, words=selection.words)
+        rows.append({"item": item, "tombstone": tombstone, **_days_left(deleted_at, retention)})
+    # A selection by filter has no operator: only ticked rows can be changed then.
+    target = "" if actor else sign_target(bulk.freeze(selection))
+    return {**context, "rows": rows, "target": target}
 
 
 def _sessions(filters: SessionTrashFilters, user_pk: UUID | None, retention: timedelta | None) -> dict[str, Any]:
-    deleted = _deleted_sessions()
-    if user_pk is not None:
-        deleted = deleted.filter(user_id=user_pk)
+    deleted = _filtered(_deleted_sessions(), filters, user_pk, text="session_id", time="created_at")
     found = newest_first(deleted, filters, time="created_at")
     numbers = _memory_counts(found.rows)
     return {
@@ -219,6 +235,21 @@ def _sessions(filters: SessionTrashFilters, user_pk: UUID | None, retention: tim
         "previous": found.previous,
         "following": found.following,
     }
+
+
+def _filtered(
+    deleted: QuerySet[_Deleted], filters: TrashTabFilters, user_pk: UUID | None, *, text: str, time: str
+) -> QuerySet[_Deleted]:
+    """Return the deleted items that match the filters. `text` and `time` are the columns to compare."""
+    values = filters.cleaned_data
+    conditions = {
+        "user_id": user_pk,
+        f"{text}__icontains": values["q"],
+        "actor": values.get("actor"),
+        f"{time}__gte": values["since"],
+        f"{time}__lt": values["until"],
+    }
+    return deleted.filter(**{name: value for name, value in conditions.items() if value})
 
 
 def _deleted_sessions() -> QuerySet[Tombstone]:
@@ -260,7 +291,7 @@ def _recent() -> list[dict[str, Any]]:
     ]
 
 
-def _tabs(filters: TrashFilters, *, may_view_files: bool) -> list[dict[str, Any]]:
+def _tabs(filters: TrashTabFilters, *, may_view_files: bool) -> list[dict[str, Any]]:
     kinds = [("", _("Memories")), ("sessions", pgettext("list", "Sessions")), ("aside", _("Auto-hidden"))]
     if may_view_files:
         kinds.insert(2, ("resources", _("Resources")))

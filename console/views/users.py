@@ -30,6 +30,7 @@ from console.views.person import timeline
 from core.errors import NotFound
 from memories.services.decisions import delete_session
 from operations import erase, operator_jobs
+from operations.bulk import AT_ONCE
 from profiles.diff import Difference, differences
 from profiles.documents import Document
 from profiles.labels import Language
@@ -93,7 +94,7 @@ def users(request: HttpRequest) -> HttpResponseBase:
         "total": services.active_users().filter(user_id__startswith=values["q"]).count(),
         "orders": {name: filters.first_page(sort=name, q="") for name in ("", "memories", "used")},
         "first": filters.first_page() if values["after"] else "",
-        "following": filters.url(after=rows[-1].user_id) if len(found) > ROWS else "",
+        "following": filters.further_page(len(rows), after=rows[-1].user_id) if len(found) > ROWS else "",
     }
     detail = {"filter": filters.parameters()}
     record(actor_of(request), "user.list", subject_type="user", subject_id="", detail=detail)
@@ -180,7 +181,7 @@ def receipt(request: HttpRequest) -> HttpResponseBase:
 
 @page(DELETE, "POST")
 def remove_session(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    """Move a session with its memories to the trash."""
+    """Move a session with its memories to the trash, one with many memories after a preview."""
     row = request.POST.get("session", "")
     known = _sessions_of(pk).select_related("user")
     found = known.filter(pk=int(row)).first() if row.isdecimal() and len(row) < 19 else None
@@ -188,13 +189,17 @@ def remove_session(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         raise NotFound(_("There is no such session."))
     owner = Owner(pk, found.user.user_id, found.app_id, found.project_id)
     count = queries.memories_of_sessions([found.pk]).get(found.pk, 0)
+    back = next_address(request, reverse("console:user", args=[pk]))
+    if count > AT_ONCE and not request.POST.get("confirmed"):
+        context = {"title": _("Move this session to the trash?"), "person": found.user, "session": found}
+        return render(request, "console/session_delete.html", {**context, "count": count, "back": back})
     tombstone = delete_session(owner, found.session_id, actor=actor_of(request))
     message = ngettext(
         "Session with %(count)s memory moved to trash.", "Session with %(count)s memories moved to trash.", count
     )
     undo = restore_url("console:trash-sessions", tombstone.pk)
     messages.success(request, message % {"count": f"{count:,}"}, extra_tags=undo)
-    return redirect(next_address(request, reverse("console:user", args=[pk])))
+    return redirect(back)
 
 
 @page("accounts.revoke_userkey", "POST")

@@ -90,7 +90,13 @@ def restore(user_pk: UUID, ref: MemoryRef, *, actor: Actor, engine: Engine | Non
 
 
 def override(
-    user_pk: UUID, ref: MemoryRef, values: OverrideValues, *, actor: Actor, engine: Engine | None = None
+    user_pk: UUID,
+    ref: MemoryRef,
+    values: OverrideValues,
+    *,
+    reason: str = "",
+    actor: Actor,
+    engine: Engine | None = None,
 ) -> Override:
     """Override parts of a memory. An active override gets another revision.
 
@@ -99,7 +105,7 @@ def override(
     with _locked_memory(user_pk, ref, actor, engine) as (decider, memory):
         lookup.require_active(memory)
         lookup.require_flushed(memory, decider.engine)
-        [(_, current, _)] = decider.override([(memory, values.applied_to(memory))])
+        [(_, current, _)] = decider.override([(memory, values.applied_to(memory))], reason)
         return current
 
 
@@ -432,8 +438,8 @@ class _Decider:
         """End tombstones, except those of purged sessions. Return the ended ones."""
         ended = [active[name] for name in _hide(self.owner, kind, list(active), None, self.engine)]
         for one in ended:
-            one.undone_at = timezone.now()
-        Tombstone.objects.bulk_update(ended, ["undone_at"])
+            one.undone_at, one.undone_by_kind, one.undone_by = timezone.now(), self.actor.kind, self.actor.name
+        Tombstone.objects.bulk_update(ended, ["undone_at", "undone_by_kind", "undone_by"])
         self._record("restore", ended)
         return ended
 
@@ -443,7 +449,9 @@ class _Decider:
         found = Override.objects.filter(owned_by(self.owner), memory_id__in=ids, undone_at__isnull=True)
         return {one.memory_id: (one, one.count - 1) for one in found.annotate(count=Count("revisions"))}
 
-    def override(self, wanted: Sequence[tuple[StoredMemory, Wording]]) -> list[tuple[StoredMemory, Override, int]]:
+    def override(
+        self, wanted: Sequence[tuple[StoredMemory, Wording]], reason: str = ""
+    ) -> list[tuple[StoredMemory, Override, int]]:
         """Apply wordings as the next revisions. Return each memory's override and the number of its last revision."""
         active = self.overrides([memory for memory, _ in wanted])
         overridden: list[tuple[StoredMemory, Override, int]] = []
@@ -461,7 +469,7 @@ class _Decider:
             else:
                 edited.append(current)
             current.text, current.updated_at = wording.text, timezone.now()
-            by = {"actor_kind": self.actor.kind, "actor": self.actor.name}
+            by = {"actor_kind": self.actor.kind, "actor": self.actor.name, "reason": reason}
             revisions.append(OverrideRevision(override=current, number=number + 1, **wording._asdict(), **by))
             wordings[memory.memory_id] = wording
             overridden.append((memory, current, number + 1))
@@ -476,7 +484,8 @@ class _Decider:
         """End overrides and restore the original texts."""
         for one in overrides:
             one.undone_at = one.updated_at = timezone.now()
-        Override.objects.bulk_update(overrides, ["undone_at", "updated_at"])
+            one.undone_by_kind, one.undone_by = self.actor.kind, self.actor.name
+        Override.objects.bulk_update(overrides, ["undone_at", "updated_at", "undone_by_kind", "undone_by"])
         first = OverrideRevision.objects.filter(override__in=overrides, number=0)
         originals = {one.override_id: _wording(one) for one in first}
         self._replace({one.memory_id: originals[one.pk] for one in overrides})

@@ -54,7 +54,7 @@
       const n = boxes.filter((b) => b.checked).length;
       if (head) { head.checked = n > 0 && n === boxes.length; head.indeterminate = n > 0 && n < boxes.length; }
       if (matching && n < boxes.length) matching.checked = false;
-      if (matchingLabel) matchingLabel.hidden = n < boxes.length || n === 0;
+      if (matchingLabel) matchingLabel.classList.toggle('is-on', n > 0 && n === boxes.length);
       const isAll = matching && matching.checked;
       one('[data-n]', bar).textContent = (isAll ? Number(form.dataset.total) : n).toLocaleString('en');
       bar.classList.toggle('is-on', n > 0);
@@ -73,11 +73,9 @@
       update();
     });
     if (head) {
-      head.parentElement.hidden = false;
       head.addEventListener('change', () => { boxes.forEach((b) => { b.checked = head.checked; }); update(); });
     }
     all('[data-group]', form).forEach((g) => {
-      g.parentElement.hidden = false;
       g.addEventListener('change', () => {
         all('input[name="id"]', g.closest('.mg-batch')).forEach((b) => { b.checked = g.checked; });
         update();
@@ -130,17 +128,37 @@
 
   // Copy buttons, hidden without this script
   all('[data-copy]').forEach((b) => {
-    b.hidden = false;
     b.addEventListener('click', async () => {
       await navigator.clipboard.writeText(one('#' + b.dataset.copy).textContent);
       b.textContent = b.dataset.done;
     });
   });
 
-  // Several files are sent one by one, two at a time, each with its own progress. Without script they are one form.
+  // Files are sent one by one, two at a time, each with its own progress, and then show their state until they are
+  // searchable. A single file leads to its page. Without script they are one form.
   const upload = one('form[data-upload]');
   if (upload) {
     const input = one('input[type=file]', upload), list = one('[data-files]', upload), button = one('.is-main', upload);
+    const search = one('[data-search]', upload), pending = new Map();
+    const complain = (field, text) => {
+      const error = one(`#${field.id}_error`) ?? field.insertAdjacentElement('afterend', document.createElement('p'));
+      error.id = `${field.id}_error`;
+      error.className = 'mg-err';
+      error.textContent = text;
+      error.hidden = !text;
+      field.setAttribute('aria-invalid', Boolean(text));
+      field.setAttribute('aria-describedby', error.id);
+      if (text) field.focus();
+    };
+    const watch = async () => {
+      for (const [url, state] of [...pending].slice(0, 4)) {
+        const answer = await fetch(`${url}?part=1`);
+        if (!answer.ok) { pending.delete(url); continue; }
+        state.innerHTML = await answer.text();  // the badge that the server renders
+        if (answer.headers.has('HX-Refresh')) pending.delete(url);
+      }
+      if (pending.size) setTimeout(watch, 1000);
+    };
     const lineOf = (file) => {
       const line = document.createElement('li'), name = document.createElement('bdi'), state = document.createElement('span');
       name.textContent = file.name;
@@ -150,6 +168,7 @@
       return (text, url) => {
         state.textContent = text;
         if (!url) return;
+        pending.set(url, state);
         const link = document.createElement('a');
         link.href = url;
         name.replaceWith(link);
@@ -159,31 +178,44 @@
     const send = (file, show) => new Promise((done) => {
       const request = new XMLHttpRequest(), data = new FormData(upload);
       data.set('file', file);
+      if (input.files.length === 1) data.set('leave', '1');
       request.open('POST', location.href);
       request.setRequestHeader('Accept', 'application/json');
       request.responseType = 'json';
       request.upload.addEventListener('progress', (e) => show(`${Math.floor((100 * e.loaded) / e.total)} %`));
       request.addEventListener('loadend', () => {
-        const {urls = [], errors = [], detail} = request.response ?? {};
-        show(urls.length ? upload.dataset.sent : errors.join(' ') || detail || upload.dataset.failed, urls[0]);
-        done();
+        const {urls = [], errors = {}, detail} = request.response ?? {};
+        const {file: ofFile = [], ...others} = errors;
+        Object.entries(others).forEach(([name, texts]) => complain(one(`[name=${name}]`, upload), texts.join(' ')));
+        const text = [...ofFile, ...Object.values(others).flat()].join(' ');
+        show(urls.length ? upload.dataset.sent : text || detail || upload.dataset.failed, urls[0]);
+        done(urls[0]);
       });
       request.send(data);
     });
     upload.addEventListener('submit', async (e) => {
-      if (input.files.length < 2) return;
+      if (!input.files.length) return;
       e.preventDefault();
+      const isSingle = input.files.length === 1;
       button.disabled = true;
       list.replaceChildren();
+      all('.mg-err', upload).forEach((error) => complain(error.previousElementSibling, ''));
       const queue = [...input.files].map((file) => [file, lineOf(file)]);
+      let last = null;
       const work = async () => {
         for (let next = queue.shift(); next; next = queue.shift()) {
           const [file, show] = next;
           if (file.size > Number(upload.dataset.max)) show(upload.dataset.large);
-          else await send(file, show);
+          else last = (await send(file, show)) ?? last;
         }
       };
       await Promise.all([work(), work()]);
+      if (last && isSingle) { location.assign(last); return; }
+      if (last && search) {
+        search.href = `${search.dataset.search}?${new URLSearchParams({user: one('[name=user]', upload).value, resources: 1})}`;
+        search.hidden = false;
+      }
+      watch();
       input.value = '';
       button.disabled = false;
       sent.delete(upload);
@@ -193,6 +225,39 @@
       e.preventDefault();
       if (e.dataTransfer.files.length) input.files = e.dataTransfer.files;
     });
+  }
+
+  // Palette: Ctrl K or ⌘K opens Find over the page. The arrow keys move in its results, Enter opens the first
+  const palette = one('#mg-palette');
+  if (palette) {
+    const input = one('input', palette), results = one('#mg-results'), links = () => all('li a', results);
+    const load = async () => {
+      const q = input.value.trim(), answer = await fetch(`${input.form.action}?${new URLSearchParams({part: 1, q})}`);
+      if (answer.ok && q === input.value.trim()) results.innerHTML = await answer.text();
+    };
+    let waiting;
+    input.addEventListener('input', () => { clearTimeout(waiting); waiting = setTimeout(load, 200); });
+    document.addEventListener('keydown', (e) => {
+      if (!(e.ctrlKey || e.metaKey) || e.key.toLowerCase() !== 'k') return;
+      e.preventDefault();
+      if (palette.open) { palette.close(); return; }
+      palette.showModal();
+      input.select();
+      load();
+    });
+    input.form.addEventListener('submit', (e) => {
+      if (one('[data-found]', results)?.dataset.found !== input.value.trim() || !links().length) return;
+      e.preventDefault();
+      links()[0].click();
+    });
+    palette.addEventListener('keydown', (e) => {
+      const by = {ArrowDown: 1, ArrowUp: -1}[e.key];
+      if (!by) return;
+      e.preventDefault();
+      const to = [input, ...links()];
+      to[Math.min(to.length - 1, Math.max(0, to.indexOf(document.activeElement) + by))].focus();
+    });
+    palette.addEventListener('click', (e) => { if (e.target === palette) palette.close(); });
   }
 
   // Keyboard shortcuts. They can be disabled (WCAG 2.1.4); the setting is stored in this browser
@@ -212,7 +277,7 @@
   };
   document.addEventListener('keydown', (e) => {
     if (e.ctrlKey || e.metaKey || e.altKey || e.target.matches('input:not([type=checkbox]), textarea, select') || !keysOn()) return;
-    if (dialog && dialog.open) return;
+    if (one('dialog[open]')) return;
     const row = document.activeElement.closest('[data-row]');
     if (e.key === '/') { const find = one('[data-find]'); if (find) { e.preventDefault(); find.focus(); } }
     else if (e.key === '?' && dialog) dialog.showModal();

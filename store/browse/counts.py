@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from uuid import UUID
 
+from django.db.models import QuerySet
+
 from accounts.models import MemoryUser
 from store.browse import rollup_queries, words
 from store.browse.rollup_queries import ALL_TIME_MS, Tally
@@ -63,18 +65,19 @@ class Dashboard:
     unique_sessions: int
 
 
-def count(selection: Selection, *, at_most: int | None = None) -> int:
+def count(selection: Selection, *, at_most: int | None = None, among: QuerySet[Any] | None = None) -> int:
     """Return how many memories are selected.
 
     The rollups are summed if they cover all conditions; else the rows are counted, up to `at_most` unless the selection
-    has words that few memories contain.
+    has words that few memories contain. `among` restricts them to the row ids that this query yields.
     """
-    if rollup_queries.is_rolled_up(selection):
+    if among is None and rollup_queries.is_rolled_up(selection):
         return sum(row.memories for row in rollup_queries.tally(selection, ALL_TIME_MS))
-    if selection.words and words.are_in_few(selection.words, words.COUNTED):
-        return rows_of(selection, begins_with_words=True).count()
-    rows = rows_of(selection, begins_with_words=False)
-    return (rows if at_most is None else rows[:at_most]).count()
+    begins_with_words = bool(selection.words) and words.are_in_few(selection.words, words.COUNTED)
+    rows = rows_of(selection, begins_with_words=begins_with_words)
+    if among is not None:
+        rows = rows.filter(pk__in=among)
+    return (rows if at_most is None or begins_with_words else rows[:at_most]).count()
 
 
 def facets(selection: Selection, *, limit: int = 200) -> Facets:

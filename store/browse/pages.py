@@ -58,9 +58,14 @@ def page(
     before: Position | None = None,
     limit: int = 50,
     oldest_first: bool = False,
+    among: QuerySet[Any] | None = None,
 ) -> BrowsePage:
-    """Return the memories after `after`, or those before `before`, in display order. Two SQL statements."""
-    keys, newer, older = _window(_parts(selection), after, before, limit, oldest_first=oldest_first)
+    """Return the memories after `after`, or those before `before`, in display order. Two SQL statements.
+
+    `among` restricts them to the row ids that this query yields.
+    """
+    parts = [part if among is None else part.filter(pk__in=among) for part in _parts(selection)]
+    keys, newer, older = _window(parts, after, before, limit, oldest_first=oldest_first)
     return BrowsePage(tuple(get_many([key.row for key in keys])), newer, older)
 
 

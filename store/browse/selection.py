@@ -8,6 +8,7 @@ from uuid import UUID
 from django.db.models import F, Q, QuerySet, Value
 from django.db.models.functions import Coalesce
 
+from core.times import from_ms
 from store.browse import words
 from store.categories import TABS
 from store.models import Memory
@@ -24,7 +25,7 @@ class Selection:
     Times are Unix milliseconds: `since_ms` ≤ time < `until_ms`; both bounds of importance are inclusive. It is for
     operators: without `user_pk` it spans all users. `in_trash` selects hidden memories whose session is not hidden:
     those that a user deleted (`hidden_by` user), or that the gateway hid, as superseded or with their source.
-    `words` are tokens; a memory must contain all of them.
+    `words` are tokens; a memory must contain all of them. `hidden_since_ms` ≤ time of hiding < `hidden_until_ms`.
     """
 
     user_pk: UUID | None = None
@@ -43,6 +44,8 @@ class Selection:
     until_ms: int | None = None
     in_trash: bool = False
     hidden_by: Literal["user", "gateway"] | None = None
+    hidden_since_ms: int | None = None
+    hidden_until_ms: int | None = None
 
     def wanted_categories(self) -> tuple[str, ...] | None:
         """Return the categories that both `tab` and `categories` allow; None for any."""
@@ -124,6 +127,8 @@ def _shown(selection: Selection, *, begins_with_words: bool = False) -> QuerySet
         importance__lte=selection.importance_max,
         created_at_ms__gte=selection.since_ms,
         created_at_ms__lt=selection.until_ms,
+        hidden_at__gte=None if selection.hidden_since_ms is None else from_ms(selection.hidden_since_ms),
+        hidden_at__lt=None if selection.hidden_until_ms is None else from_ms(selection.hidden_until_ms),
     )
     by = {"user": ~_HIDDEN_BY_GATEWAY, "gateway": _HIDDEN_BY_GATEWAY, None: Q()}[selection.hidden_by]
     shown = visible(Memory.objects.filter(by, **state, **bounds)).order_by()

@@ -24,6 +24,7 @@ from operations import bulk, jobs, operator_jobs
 from operations.models import Job
 from resources.models import Resource
 from store import browse
+from store.models import Session
 from tests.conftest import Person
 from tests.console import test_access
 from tests.console.people import remember
@@ -243,6 +244,18 @@ def test_a_session_is_moved_to_the_trash(admin_client: Client, alice: Person, bo
     assert admin_client.get(undo).status_code == 405
     admin_client.post(undo)
     assert not browse.get(memory.row).is_session_hidden
+
+
+@pytest.mark.django_db
+def test_a_session_with_many_memories_is_moved_after_a_preview(admin_client: Client, alice: Person) -> None:
+    memories = [remember(alice.owner, session_id="chat:long") for _ in range(26)]
+    url = reverse("console:user-session", args=[alice.user_pk])
+    given = {"session": str(Session.objects.get(session_id="chat:long").pk), "next": "/admin/memory/list/"}
+    preview = admin_client.post(url, given).content.decode()
+    assert "the session and its 26 memories" in preview
+    assert not browse.get(memories[0].row).is_session_hidden
+    assert admin_client.post(url, {**given, "confirmed": "1"}).headers["Location"] == "/admin/memory/list/"
+    assert browse.get(memories[0].row).is_session_hidden
 
 
 @pytest.mark.django_db

@@ -216,6 +216,25 @@ def test_keyboard_shortcuts_work_and_can_be_disabled(panel: Panel) -> None:
         assert page.evaluate("document.activeElement.id") != "mg-find"
 
 
+def test_the_palette_finds_and_opens_by_keys(panel: Panel) -> None:
+    with panel.open("jobs/") as (page, observed):
+        page.keyboard.press("Control+k")
+        expect(page.locator("#mg-results")).to_contain_text("Dashboard")
+        page.keyboard.type("maria.kel")
+        expect(page.locator("#mg-results li").first).to_contain_text("maria.keller")
+        page.keyboard.press("ArrowDown")
+        assert page.evaluate("document.activeElement.textContent") == "maria.keller"
+        page.keyboard.press("ArrowUp")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/users/*/")
+        page.keyboard.press("Meta+k")
+        assert page.is_visible("#mg-palette")
+        assert axe.violations(page) == []
+        page.keyboard.press("Escape")
+        assert not page.is_visible("#mg-palette")
+        assert observed.errors == []
+
+
 def test_pagination_goes_both_ways_and_jumps_to_a_day(panel: Panel) -> None:
     with panel.open("list/?user=maria.keller") as (page, _observed):
         first = page.locator(".mg-c-main a").first.inner_text()
@@ -297,9 +316,11 @@ def test_the_lab_explains_scores_and_errors(panel: Panel) -> None:
         assert "PostgreSQL" in [mark.inner_text() for mark in page.locator(".mg-text mark").all()]
         assert "rank 1" in page.inner_text(".mg-tree >> nth=0")
         assert page.inner_text(".mg-table tbody tr >> nth=2 >> td >> nth=0") == "2"  # and the number
+        page.click(".mg-options summary")
         page.select_option("#f-method", "vector")
         page.click(".mg-form .is-main")
         assert "needs a model that is not configured" in page.inner_text(".mg-note")
+        assert page.is_visible("#f-method")  # options stay open while one is set
         assert all("422" in error for error in observed.errors)
 
 

@@ -86,11 +86,16 @@ def test_upload_errors_are_shown_at_their_fields(panel: Panel) -> None:
         page.set_input_files("#file", {"name": "x.pdf", "mimeType": "application/pdf", "buffer": b"MZ\x90\x00 no pdf"})
         page.fill("#user", "maria.keller")
         page.click(".mg-form .is-main")
-        assert page.inner_text("#file_error").strip()
+        expect(page.locator("[data-files] li")).to_contain_text("x.pdf: ")
         page.set_input_files("#file", {"name": "x.txt", "mimeType": "text/plain", "buffer": b"Tea at four."})
         page.fill("#user", "no.such.user")
         page.click(".mg-form .is-main")
-        assert "There is no user no.such.user" in page.inner_text("#user_error")
+        expect(page.locator("#user_error")).to_contain_text("There is no user no.such.user")
+        page.fill("#user", "maria.keller")
+        page.set_input_files("#file", {"name": "x.txt", "mimeType": "text/plain", "buffer": b"Tea at four."})
+        page.click(".mg-form .is-main")
+        page.wait_for_url(re.compile(r"/resources/r_[0-9a-f]{32}/$"))
+        assert "1 file uploaded" in page.inner_text(".mg-note.is-ok")
 
 
 def test_a_hundred_files_are_uploaded_by_one_drop(panel: Panel) -> None:
@@ -114,6 +119,8 @@ def test_a_hundred_files_are_uploaded_by_one_drop(panel: Panel) -> None:
         assert failed.count() == 2
         assert "too large" in failed.nth(0).inner_text()
         assert failed.nth(1).inner_text().startswith("program.pdf program.pdf: ")
+        expect(page.locator("[data-files] .mg-badge.is-ok")).to_have_count(100, timeout=60_000)
+        assert page.get_attribute("[data-search]", "href") == "/admin/memory/search/?user=harbor&resources=1"
         page.click("[data-files] a >> nth=7")
         assert page.inner_text("h1").startswith("drop-7")
         assert [error for error in observed.errors if "422" not in error and "415" not in error] == []

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
+from html import unescape
 from itertools import chain
 from typing import Any
 
@@ -65,6 +67,13 @@ def test_events_are_labeled_and_grouped_by_day(admin_client: Client) -> None:
     assert '<th role="rowheader" scope="rowgroup" colspan="5">2026-01-02</th>' in page
 
 
+def test_reads_in_the_django_admin_are_named_after_the_model(admin_client: Client, alice: Person) -> None:
+    admin_client.get(f"/admin/profiles/profilememory/of/{alice.user_pk}/user/")
+    page = admin_client.get(f"{AUDIT}?tab=read").content.decode()
+    assert ">Viewed profile</a>" in page
+    assert "profilememory</span>" not in page
+
+
 def test_the_overview_of_a_user_shows_changes_only(admin_client: Client, alice: Person) -> None:
     page = admin_client.get(f"/admin/memory/users/{alice.user_pk}/").content.decode()
     assert "<li>Deleted memories<br>" in page
@@ -78,6 +87,17 @@ def test_the_export_has_the_events_of_the_filter_and_no_formulas(admin_client: C
     assert (rows[0]["actor"], rows[0]["detail"]) == ("'=1+1", '{"n": "茶"}')
     changes = [row["action"] for row in exported(admin_client, "")][::-1]
     assert changes == [*ACTIONS_BY_KIND["change"], "memory.delete", "audit.export", "audit.export"]
+
+
+def test_the_export_as_json_has_the_same_events(admin_client: Client) -> None:
+    record(Actor.operator("=1+1"), "memory.delete", subject_type="memory", subject_id="a", detail={"n": "茶"})
+    page = admin_client.get(AUDIT, {"action": "memory.delete"}).content.decode()
+    answer = admin_client.get(unescape(re.findall(r'href="([^"]+format=json)"', page)[0]))
+    assert answer.headers["Content-Disposition"] == 'attachment; filename="audit.jsonl"'
+    lines = [json.loads(line) for line in b"".join(answer.streaming_content).splitlines()]  # type: ignore[attr-defined]
+    assert [line["subject_id"] for line in lines] == ["a", "of memory.delete"]
+    assert (lines[0]["actor"], lines[0]["detail"]) == ("=1+1", {"n": "茶"})
+    assert lines[0].keys() == exported(admin_client, "")[0].keys()
 
 
 def test_every_label_is_of_an_action_that_is_recorded() -> None:

@@ -43,6 +43,19 @@ def test_changing_a_filter_returns_to_the_first_page() -> None:
     assert filters.ranges()[1]["url"] == "/list/?range=24h&user=u"
 
 
+def test_pages_know_their_rows_except_after_a_jump() -> None:
+    first = list_filters("user=u")
+    assert first.rows_before == 0
+    assert first.further_page(50, after="5.6") == "/list/?user=u&after=5.6&start=50"
+    second = list_filters("user=u&after=5.6&start=50")
+    assert second.rows_before == 50
+    assert second.further_page(-50, before="4.2") == "/list/?user=u&before=4.2&start=0"
+    assert second.unpaged() == {"user": "u"}
+    for unknown in ("at=2026-11-01", "after=5.6", "before=5.6&start=x"):
+        assert list_filters(unknown).rows_before is None
+        assert list_filters(unknown).further_page(50, after="5.6") == "/list/?after=5.6"
+
+
 def test_times_are_in_the_operators_time_zone_and_an_end_day_is_included() -> None:
     with timezone.override("Asia/Shanghai"):
         selection = list_filters("from=2026-11-19&to=2026-11-20").selection(NOW, None)
@@ -58,8 +71,8 @@ def test_explicit_times_take_precedence_over_a_range() -> None:
 
 
 def test_a_jump_to_a_day_starts_at_its_first_row() -> None:
-    assert list_filters("at=2026-11-18").bounds()["after"] == Position(to_ms(datetime(2026, 11, 19, tzinfo=UTC)), 0)
-    oldest_first = list_filters("at=2026-11-18&sort=oldest").bounds()["after"]
+    assert list_filters("at=2026-11-18").bounds()[0] == Position(to_ms(datetime(2026, 11, 19, tzinfo=UTC)), 0)
+    oldest_first = list_filters("at=2026-11-18&sort=oldest").bounds()[0]
     assert oldest_first == Position(to_ms(datetime(2026, 11, 18, tzinfo=UTC)), 0)
 
 

@@ -37,7 +37,7 @@ def add_rows(path: str, alice: Person, numbers: range) -> None:
 
 def rows_and_links(client: Client, path: str) -> tuple[list[str], dict[str, str]]:
     page = client.get(path).content.decode()
-    query = path.partition("memory/")[2].partition("&after")[0].partition("&before")[0]
+    query = re.split("&(after|before|start)", path.partition("memory/")[2])[0]
     pattern = next(pattern for name, pattern in _ROW_IDS.items() if query.startswith(name.rstrip("/")))
     addresses = {name: found[1].replace("&amp;", "&") for name, link in _LINKS.items() if (found := link.search(page))}
     return pattern.findall(page), addresses

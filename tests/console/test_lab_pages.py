@@ -1,4 +1,4 @@
-"""The search lab names the page on which a hit stands."""
+"""The search lab names the page on which a hit stands, and says why nothing is found."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from documents import mime_types as mt
 from engines.embedded.engine import EmbeddedEngine
 from tests import bombs
 from tests.conftest import Person
+from tests.console.people import remember
 from tests.store.conftest import file_message
 
 pytestmark = pytest.mark.django_db
@@ -23,3 +24,15 @@ def test_a_hit_in_a_document_has_its_page(admin_client: Client, alice: Person, t
     EmbeddedEngine().add(alice.owner, "chat:c1", [file_message(path, kind="pdf", mime_type=mt.PDF)])
     page = admin_client.get(reverse("console:lab"), {"user": alice.user_id, "q": "boiler"}).content.decode()
     assert "<span>page 3</span>" in page
+
+
+def test_a_search_without_results_counts_the_memories_with_each_term(admin_client: Client, alice: Person) -> None:
+    remember(alice.owner, "The parcels came.", category="full_context_user")
+    remember(alice.owner, "Tea at four.")
+    query = {"user": alice.user_id, "q": "parcel warehouse", "current_chat": "1", "conversation": "none"}
+    answer = admin_client.get(reverse("console:lab"), query)
+    assert (answer.context["counts"], answer.context["total"]) == ([("parcel", 1), ("warehous", 0)], 2)
+    page = answer.content.decode()
+    assert "Terms in the 2 memories of this user" in page
+    assert 'class="mg-down">0</dd>' in page
+    assert "counts" not in admin_client.get(reverse("console:lab"), {"user": alice.user_id, "q": "parcel"}).context

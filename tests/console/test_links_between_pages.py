@@ -10,6 +10,7 @@ from django.test import Client
 from accounts.audit import Actor, record
 from accounts.models import AuditEvent, MemoryUser
 from console.queries import MAX_CAUSES
+from operations import bulk
 from resources.models import Attachment, Resource
 from tests.conftest import Person
 from tests.console.people import remember
@@ -20,6 +21,22 @@ ACTOR = Actor.operator("op")
 def content(client: Client, path: str) -> str:
     page = client.get(f"/admin/memory/{path}").content.decode()
     return page[page.index('id="content"') :]
+
+
+@pytest.mark.django_db
+def test_find_shows_jobs_and_at_last_memories(admin_client: Client, alice: Person) -> None:
+    memory = remember(alice.owner, "She moved to Trieste.")
+    job = bulk.start("delete", bulk.of_rows([remember(alice.owner).row]), {}, actor=ACTOR)
+    for query in ("move", str(job.pk)[:8]):
+        page = content(admin_client, f"find/?q={query}")
+        assert f'<a href="/admin/memory/jobs/{job.pk}/">' in page
+    page = content(admin_client, "find/?q=move")
+    assert page.index("Jobs</h2>") < page.index("Memories</h2>") < page.index("She moved to Trieste.")
+    part = admin_client.get("/admin/memory/find/?part=1&q=Trieste").content.decode()
+    assert f'href="/admin/memory/m/{memory.row}/"><bdi>She moved to Trieste.</bdi>' in part
+    assert "<html" not in part
+    assert "Pages</h2>" in admin_client.get("/admin/memory/find/?part=1").content.decode()
+    assert "No matches" in admin_client.get("/admin/memory/find/?part=1&q=zzz").content.decode()
 
 
 @pytest.mark.django_db
@@ -118,6 +135,9 @@ def test_a_part_of_a_name_finds_users_keys_sessions_files_and_pages(
     assert f'<a href="/admin/memory/users/{bob.user_pk}/"><bdi>{bob.user_key[:7]}…</bdi></a>' in page
     assert bob.user_key[7:] not in page
     assert '<a href="/admin/memory/trash/"><bdi>Trash</bdi></a>' in content(admin_client, "find/?q=tra")
+    assert '<a href="/admin/memory/resources/upload/"><bdi>Upload files</bdi></a>' in content(
+        admin_client, "find/?q=fil"
+    )
     MemoryUser.objects.filter(pk=alice.user_pk).update(user_id="!erasing")
     assert "!erasing" not in content(admin_client, "find/?q=ALI")
 
@@ -154,6 +174,6 @@ def test_an_empty_trash_of_one_user_links_to_the_trash_of_all_users(
     admin_client: Client, alice: Person, kind: str, query: str
 ) -> None:
     page = content(admin_client, f"trash/?kind={kind}&user=alice")
-    assert "No items of alice" in page
+    assert "No matches" in page
     assert "The trash is empty" not in page
-    assert page.count(f'href="/admin/memory/trash/{query}">Clear filters') == 2
+    assert page.count(f'href="/admin/memory/trash/{query}">Clear filters') == 3

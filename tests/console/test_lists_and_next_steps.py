@@ -10,11 +10,15 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
+from accounts.audit import Actor
 from accounts.models import UserKey
 from documents.guards import ENCRYPTED
+from memories.services import decisions
+from memories.services.manual import add_by_hand
 from operations import jobs
 from operations.models import Job
 from resources.models import Resource
+from store import browse
 from tests.conftest import Person
 from tests.console.people import remember
 from tests.console.test_access import operator_client
@@ -153,3 +157,39 @@ def test_the_numbers_of_the_dashboard_lead_to_their_rows(admin_client: Client, a
     assert f'href="{ROOT}/list/?range=2y&amp;tab=all" aria-label="Memories written: 1"' in page
     assert 'href="#h-top-2" aria-label="Sessions: 1"' in page
     assert "stored in all" not in content(admin_client, "?range=2y&agent=coder")
+
+
+def edit(client: Client, row: int, text: str, **fields: str) -> str:
+    """Edit a memory. Return the page that follows."""
+    address = f"{ROOT}/m/{row}/edit/"
+    etag = re.findall(r'name="etag" value="([^"]+)"', client.get(address).content.decode())[-1]
+    given = {"text": text, "category": "user_memory_fact", "importance": "0.5", "etag": etag, **fields}
+    return client.post(address, given, follow=True).content.decode()
+
+
+def test_an_edit_is_undone_to_the_text_before_it(admin_client: Client, alice: Person) -> None:
+    row = remember(alice.owner, "Tea at four.").row
+    edit(admin_client, row, "Tea at five.", reason="It moved")
+    page = edit(admin_client, row, "Tea at six.")
+    [undo] = links(page, r'action="(/admin/memory/undo/[^"]+)"')
+    admin_client.post(undo)
+    assert browse.get(row).text == "Tea at five."
+    assert "/undo/" not in edit(admin_client, row, "Tea at five.")
+
+
+def test_the_history_names_everybody_and_every_reason(admin_client: Client, alice: Person) -> None:
+    added = add_by_hand(alice.owner, category="user_memory_fact", text="Tea.", agent_id="", origin="panel",
+                        actor=Actor.operator("olga"))  # fmt: skip
+    page = edit(admin_client, added.row, "Green tea.", reason="She said so")
+    assert "“She said so”" in page
+    assert "Original text" in admin_client.get(f"{ROOT}/m/{added.row}/edit/").content.decode()
+    admin_client.post(f"{ROOT}/m/{added.row}/revert/")
+    decisions.delete_many([added.row], actor=Actor.operator("ben"))
+    decisions.restore_many([added.row], actor=Actor.operator("zoe"))
+    page = content(admin_client, f"m/{added.row}/")
+    history = re.sub(r"<[^>]+>|\s+", " ", page[page.index('id="h-hist"') :])
+    for action, name in (
+        ("Restored from trash", "zoe"), ("Moved to trash", "ben"), ("Original text restored", "admin"),
+        ("Edited", "admin"), ("Written", "olga"),
+    ):  # fmt: skip
+        assert re.search(rf"{action} +{name} ·", history), (action, history)

@@ -31,8 +31,8 @@ def test_the_history_lists_every_decision(alice: Person) -> None:
         {"action": "override", "by": "key", "text": "blue", "importance": 0.5, **ours},
         {"action": "override", "by": "key", "text": "green", "importance": 0.5, **ours},
         {"action": "delete", "by": "key", "tombstone_id": tombstone_id, "reason": "wrong"},
-        {"action": "restore", "by": "", "tombstone_id": tombstone_id},
-        {"action": "override_undo", "by": "", "override_id": override_id},
+        {"action": "restore", "by": "key", "tombstone_id": tombstone_id},
+        {"action": "override_undo", "by": "key", "override_id": override_id},
     ]
 
 

@@ -24,7 +24,7 @@ from operations.importers import import_from
 from operations.importers.import_from import Request
 from operations.importers.sources import Found, Left, read
 from operations.models import Job
-from store.models import Memory, Session
+from store.models import IndexStatistics, Memory, Session
 from tests import forked
 from tests.conftest import Person
 from tests.memories.calls import call, say
@@ -164,6 +164,13 @@ def test_an_undo_leaves_the_database_as_it_was(alice: Person, mem0: str) -> None
     with pytest.raises(CommandError, match="already undone"):
         run("import_from", "--undo", job)
     assert run("import_from", "mem0", mem0, "--user", "alice", "--apply")["made"] == 2
+
+
+def test_an_undo_for_a_user_without_memories_leaves_no_statistics(alice: Person, mem0: str) -> None:
+    job = run("import_from", "mem0", mem0, "--user", "alice", "--apply")["job"]
+    assert IndexStatistics.objects.filter(user=alice.user_pk).exists()
+    run("import_from", "--undo", job)
+    assert not IndexStatistics.objects.filter(user=alice.user_pk).exists()
 
 
 def test_an_undo_keeps_what_the_user_edited(alice: Person, mem0: str) -> None:
