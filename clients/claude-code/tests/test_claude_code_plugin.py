@@ -6,10 +6,12 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import time
 import tomllib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
@@ -254,6 +256,18 @@ def test_a_gateway_that_hangs_costs_two_seconds_and_no_turn(ann: Person, server:
         os.killpg(server.pid, signal.SIGCONT)
     session.turn("She sells maps.")
     assert ann.texts()[2:] == ["Where does my sister work?", "Where?", "She sells maps.", "Understood."]
+
+
+def test_an_answer_that_stops_halfway_costs_two_seconds(ann: Person) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor() as pool:
+        ann.env["MEMORY_GATEWAY_BASE_URL"] = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        accepted = pool.submit(listener.accept)
+        began = time.monotonic()
+        running = pool.submit(ann.session().prompt, "Where does my sister work?")
+        with accepted.result(timeout=30)[0] as connection:
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}")
+            assert running.result(timeout=30) == ""
+    assert time.monotonic() - began < BUDGET_SECONDS + 1.0
 
 
 def test_two_keys_never_see_each_other(ann: Person, bob: Person) -> None:
