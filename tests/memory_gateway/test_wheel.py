@@ -34,9 +34,10 @@ def env(tmp_path: Path) -> dict[str, str]:
     kept = {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith(("MEMORY_GATEWAY_", "DATABASE_", "DJANGO_"))
+        if not name.startswith(("MEMORY_GATEWAY_", "DATABASE_"))
     }
-    return {**kept, "PYTHONPATH": str(tmp_path / "site"), "XDG_DATA_HOME": str(tmp_path / "share")}
+    of_another_project = {"DJANGO_SETTINGS_MODULE": "shop.settings"}
+    return {**kept, **of_another_project, "PYTHONPATH": str(tmp_path / "site"), "XDG_DATA_HOME": str(tmp_path / "share")}
 
 
 def command(*arguments: str) -> list[str]:
