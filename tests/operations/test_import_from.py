@@ -300,7 +300,7 @@ def test_a_path_that_is_none_is_refused(alice: Person, tmp_path: Path, mem0: str
 
 def test_a_markdown_export_comes_back_with_every_field(alice: Person, bob: Person, mem0: str, tmp_path: Path) -> None:
     run("import_from", "mem0", mem0, "--user", "alice", "--apply")
-    Memory.objects.filter(agent_id="coder").update(text="Lives\n<!-- /memory -->\n# in Oslo.")
+    Memory.objects.filter(agent_id="coder").update(text="Lives\n<!-- /memory -->\n# in Oslo.", importance=0.9)
     say(alice, "chat:c_1", "I have a cat.")
     exported = tmp_path / "exported"
     assert run("export_memory", str(exported), "--user", "alice", "--markdown")["memories"] == 3
@@ -310,17 +310,29 @@ def test_a_markdown_export_comes_back_with_every_field(alice: Person, bob: Perso
     assert len(items) == 3
     done = run("import_from", "markdown", str(exported), "--user", "bob", "--apply")
     assert (done["made"], done["left"]) == (3, {})
-    names = ("memory_id", "text", "created_at_ms", "agent_id")
+    names = ("memory_id", "text", "created_at_ms", "agent_id", "category", "importance")
     fields = [
         list(Memory.objects.filter(user_id=one.user_pk).order_by("pk").values_list(*names)) for one in (alice, bob)
     ]
     assert sorted(fields[0]) == sorted(fields[1])
+    cat = Memory.objects.get(user_id=bob.user_pk, text="I have a cat.")
+    assert cat.payload["session_id"] == "chat:c_1"
     again = run("import_from", "markdown", str(exported), "--user", "alice", "--apply")
     assert (again["made"], again["duplicates"]) == (0, 3)
     second = tmp_path / "second"
     run("export_memory", str(second), "--user", "bob", "--markdown")
     days = sorted(file.name for file in (exported / "alice").iterdir())
     assert sorted(file.name for file in (second / "bob").iterdir()) == days
+
+
+@pytest.mark.parametrize(
+    ("importance", "stored"), [("NaN", 0.0), ("7", 1.0), ("null", None), ("1" + "0" * 400, ""), ('"high"', "")]
+)
+def test_an_importance_out_of_range_is_fitted_or_left(importance: str, stored: object, tmp_path: Path) -> None:
+    head = f'{{"id": "m", "created_at": "2026-01-02", "category": "user_memory_fact", "importance": {importance}}}'
+    folder = write(tmp_path / "notes", {"a.md": f"<!-- memory {head} -->\nTea.\n<!-- /memory -->\n"})
+    [item] = read("markdown", Path(folder), None)
+    assert item == Left("a damaged marker") if stored == "" else isinstance(item, Found) and item.importance == stored
 
 
 def large_export(path: Path, count: int, text_chars: int) -> None:
