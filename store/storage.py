@@ -65,14 +65,14 @@ def insert(owner: Owner, memories: Sequence[Memory], entries: Sequence[Entry]) -
 
 
 def remove(owner: Owner, memories: Sequence[Memory]) -> None:
-    """Delete memories of an owner with their index entries, in a separate transaction."""
+    """Delete memories of an owner with their index entries, and an emptied index, in a separate transaction."""
     prepared = keyword.Prepared(memories)
     with transaction.atomic():
         # Read again under the lock: another process may have deleted or changed some of them.
         locked = list(Memory.objects.select_for_update().filter(owned_by(owner), pk__in=[one.pk for one in memories]))
         keyword.remove(owner, {memory.pk: prepared.entry_of(memory) for memory in locked if memory.is_indexed})
         Memory.objects.filter(owned_by(owner), pk__in=[memory.pk for memory in locked]).delete()
-        IndexStatistics.objects.filter(owned_by(owner), documents=0, tokens=0).delete()
+        IndexStatistics.objects.filter(owned_by(owner), documents=0).delete()
 
 
 def _new_memories(drafts: Sequence[Draft], existing: set[str], occupied: set[int]) -> tuple[list[Memory], list[Entry]]:

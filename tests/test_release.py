@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import resource
 import shutil
 import subprocess
 import tarfile
@@ -184,13 +185,17 @@ def test_npm_packs_what_a_package_needs(folder: str) -> None:
 
 @pytest.mark.torture
 def test_the_wheels_work_in_an_empty_environment(tmp_path: Path) -> None:
-    """`pip install *.whl` without the lock: top-level names, start, and the first memory found within a minute."""
+    """`pip install *.whl` without the lock: top-level names, and the first memory within a minute of a processor.
+
+    A processor's time is the same on a busy machine.
+    """
     for package, project in (
         (release.PACKAGE, release.PROJECT),
         (release.CLIENT, release.PROJECT / "clients" / "python"),
     ):
         release.build_wheel(project, tmp_path, package)
     environment = tmp_path / "environment"
+    before = children_seconds()
     venv.create(environment, with_pip=True)
     wheels = sorted(tmp_path.glob("*.whl"))
     assert len(wheels) == 2
@@ -199,4 +204,10 @@ def test_the_wheels_work_in_an_empty_environment(tmp_path: Path) -> None:
     own = [metadata.Distribution.at(path) for path in (environment / "lib").rglob("memory_gateway*.dist-info")]
     tops = {Path(str(file)).parts[0] for one in own for file in one.files or () if ".." not in str(file)}
     assert {name for name in tops if not name.endswith(".dist-info")} == {release.PACKAGE, release.CLIENT}
-    assert release.first_memory_seconds(environment) < 60
+    release.first_memory_seconds(environment)
+    assert children_seconds() - before < 60
+
+
+def children_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime

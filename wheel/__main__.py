@@ -13,7 +13,7 @@ def main() -> int:
     data_folder = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
     os.environ.setdefault("MEMORY_GATEWAY_HOME", str(Path(data_folder, "memory-gateway").expanduser()))
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # requests already run in threads
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memory_gateway.settings")
+    os.environ["DJANGO_SETTINGS_MODULE"] = "memory_gateway.settings"  # the shell may have that of another project
     sys.path.insert(0, str(Path(__file__).resolve().parent))
     from memory_gateway import commandline  # noqa: PLC0415 - found on the path set above
 

@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
 import { Gateway, sessionKey } from "./gateway.js";
+import { request } from "./request.js";
 import { readSettings } from "./settings.js";
 import { readTranscript, textOfLast, turnsAfter } from "./claude_transcript.js";
 import { hasForgotten, recalledBlock, rowsOf, withoutRecalled } from "./transcript.js";
@@ -37,7 +38,7 @@ const PROFILE_TOKENS = 800;
 export async function main(input) {
   const { settings, problems } = readSettings(process.env);
   if (problems.length) throw new Error(problems.join(" "));
-  const gateway = new Gateway(settings.url);
+  const gateway = new Gateway(settings.url, request);
   /** @type {Call} */
   const call = (path, options) =>
     gateway.call(path, { user: settings.user, ms: Math.max(1, Math.floor(BUDGET_MS - performance.now())), ...options });

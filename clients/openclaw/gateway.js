@@ -7,6 +7,7 @@
  *   url: string, users: Record<string, User>, autoRecall: boolean, autoCapture: boolean, fullContextMemory: boolean,
  *   selfImprovingMemory: boolean, flushEachTurn: boolean, recallLimit: number
  * }} Config
+ * @typedef {Pick<Response, "status" | "statusText" | "ok" | "json">} Answer
  */
 
 export const RECALL_MS = 2_000;
@@ -81,9 +82,13 @@ export class Refused extends Error {
 export class Gateway {
   #pausedUntil = 0;
 
-  /** @param {string} url */
-  constructor(url) {
+  /**
+   * @param {string} url
+   * @param {(url: string, options: any) => Promise<Answer>} request
+   */
+  constructor(url, request = fetch) {
     this.url = url.replace(/\/+$/, "");
+    this.request = request;
   }
 
   /** Whether the gateway was unavailable a short time ago. */
@@ -102,7 +107,7 @@ export class Gateway {
   async call(path, { user, body, ms = CALL_MS } = {}) {
     let response, answer;
     try {
-      response = await fetch(this.url + path, {
+      response = await this.request(this.url + path, {
         method: body ? "POST" : "GET",
         headers: {
           ...(body && { "Content-Type": "application/json" }),

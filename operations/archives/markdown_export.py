@@ -60,6 +60,7 @@ def _entry(memory: Memory) -> str:
         "id": memory.memory_id,
         "created_at": isoformat(from_ms(memory.created_at_ms)),
         "category": memory.category,
+        "importance": memory.importance,
         "agent_id": memory.agent_id,
         "session_id": memory.session.session_id if memory.session else "",
     }

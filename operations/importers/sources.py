@@ -207,9 +207,11 @@ def _exported(found: re.Match[str], saved_at_ms: int) -> Found | Left:
                 category=str(head["category"]),
                 agent_id=str(head.get("agent_id", "")),
                 memory_id=memory_id,
+                importance=_importance(head.get("importance")),
+                details={"session_id": str(head["session_id"])} if head.get("session_id") else {},
             )
         )
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return Left("a damaged marker")
 
 
@@ -320,7 +322,6 @@ def _lance_items(row: Mapping[str, Any]) -> Iterator[Found | Left]:
     """Yield the memory of a row; a long text becomes several."""
     text, row_id = str(row.get("text") or ""), str(row.get("id") or "")
     category = str(row.get("category") or "")
-    importance = row.get("importance")
     found = Found(
         source_id=row_id,
         text=text,
@@ -330,7 +331,7 @@ def _lance_items(row: Mapping[str, Any]) -> Iterator[Found | Left]:
         memory_id=row_id if _UUID.fullmatch(row_id) else "",
         session_id=str(row.get("sessionId") or ""),
         batch_id=str(row.get("batchId") or "")[:64],
-        importance=min(max(float(importance), 0.0), 1.0) if importance is not None else None,
+        importance=_importance(row.get("importance")),
         details={name: row[name] for name in ("category", "seqInBatch", "chunkIndex") if row.get(name)},
     )
     if not text.strip():
@@ -354,6 +355,10 @@ def _checked(found: Found) -> Found | Left:
     if not text or "\x00" in text:
         return Left("without text")
     return Left("too long") if len(text) > MAX_TEXT_CHARS else found
+
+
+def _importance(value: Any) -> float | None:
+    return None if value is None else min(1.0, max(0.0, float(value)))  # 0 for NaN
 
 
 def _time(text: str, otherwise: int) -> int:

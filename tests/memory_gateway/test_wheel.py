@@ -31,11 +31,8 @@ def env(tmp_path: Path) -> dict[str, str]:
         (package / name).symlink_to(PROJECT / name)
     for source, target in WHEEL["force-include"].items():
         (package / target).write_bytes((PROJECT / source).read_bytes())
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("MEMORY_GATEWAY_", "DATABASE_", "DJANGO_"))
-    }
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("MEMORY_GATEWAY_", "DATABASE_"))}
+    kept["DJANGO_SETTINGS_MODULE"] = "of_another_project.settings"
     return {**kept, "PYTHONPATH": str(tmp_path / "site"), "XDG_DATA_HOME": str(tmp_path / "share")}
 
 

@@ -24,7 +24,8 @@ from operations.importers import import_from
 from operations.importers.import_from import Request
 from operations.importers.sources import Found, Left, read
 from operations.models import Job
-from store.models import IndexStatistics, Memory, Session
+from store.models import HourCount, IndexStatistics, Memory, Session, SessionCount
+from store.rollups import settle
 from tests import forked
 from tests.conftest import Person
 from tests.memories.calls import call, say
@@ -125,6 +126,12 @@ def state(person: Person) -> dict[str, Any]:
     }
 
 
+def counts() -> list[Any]:
+    """The rows that hold counts of memories."""
+    settle()
+    return [[*model.objects.order_by("pk").values_list()] for model in (HourCount, SessionCount)]
+
+
 def test_a_plan_counts_and_writes_nothing(alice: Person, mem0: str) -> None:
     before = state(alice)
     planned = run("import_from", "mem0", mem0, "--user", "alice")
@@ -153,13 +160,15 @@ def test_memories_arrive_with_their_fields_once(alice: Person, mem0: str) -> Non
     assert Memory.objects.count() == 2
 
 
-def test_an_undo_leaves_the_database_as_it_was(alice: Person, mem0: str) -> None:
-    say(alice, "chat:c_1", "I have a cat.")
-    before = state(alice)
+@pytest.mark.parametrize("said", [[], ["I have a cat."]])
+def test_an_undo_leaves_the_database_as_it_was(alice: Person, mem0: str, said: list[str]) -> None:
+    if said:
+        say(alice, "chat:c_1", *said)
+    before = state(alice), counts()
     job = run("import_from", "mem0", mem0, "--user", "alice", "--apply")["job"]
-    assert state(alice) != before
+    assert (state(alice), counts()) != before
     assert run("import_from", "--undo", job) == {"undone": 2, "left": 0}
-    assert state(alice) == before
+    assert (state(alice), counts()) == before
     assert search_texts(alice, "tea") == []
     with pytest.raises(CommandError, match="already undone"):
         run("import_from", "--undo", job)
@@ -299,7 +308,7 @@ def test_a_path_that_is_none_is_refused(alice: Person, tmp_path: Path, mem0: str
 
 def test_a_markdown_export_comes_back_with_every_field(alice: Person, bob: Person, mem0: str, tmp_path: Path) -> None:
     run("import_from", "mem0", mem0, "--user", "alice", "--apply")
-    Memory.objects.filter(agent_id="coder").update(text="Lives\n<!-- /memory -->\n# in Oslo.")
+    Memory.objects.filter(agent_id="coder").update(text="Lives\n<!-- /memory -->\n# in Oslo.", importance=0.9)
     say(alice, "chat:c_1", "I have a cat.")
     exported = tmp_path / "exported"
     assert run("export_memory", str(exported), "--user", "alice", "--markdown")["memories"] == 3
@@ -309,17 +318,29 @@ def test_a_markdown_export_comes_back_with_every_field(alice: Person, bob: Perso
     assert len(items) == 3
     done = run("import_from", "markdown", str(exported), "--user", "bob", "--apply")
     assert (done["made"], done["left"]) == (3, {})
-    names = ("memory_id", "text", "created_at_ms", "agent_id")
+    names = ("memory_id", "text", "created_at_ms", "agent_id", "category", "importance")
     fields = [
         list(Memory.objects.filter(user_id=one.user_pk).order_by("pk").values_list(*names)) for one in (alice, bob)
     ]
     assert sorted(fields[0]) == sorted(fields[1])
+    cat = Memory.objects.get(user_id=bob.user_pk, text="I have a cat.")
+    assert cat.payload["session_id"] == "chat:c_1"
     again = run("import_from", "markdown", str(exported), "--user", "alice", "--apply")
     assert (again["made"], again["duplicates"]) == (0, 3)
     second = tmp_path / "second"
     run("export_memory", str(second), "--user", "bob", "--markdown")
     days = sorted(file.name for file in (exported / "alice").iterdir())
     assert sorted(file.name for file in (second / "bob").iterdir()) == days
+
+
+@pytest.mark.parametrize(
+    ("importance", "stored"), [("NaN", 0.0), ("7", 1.0), ("null", None), ("1" + "0" * 400, ""), ('"high"', "")]
+)
+def test_an_importance_out_of_range_is_fitted_or_left(importance: str, stored: object, tmp_path: Path) -> None:
+    head = f'{{"id": "m", "created_at": "2026-01-02", "category": "user_memory_fact", "importance": {importance}}}'
+    folder = write(tmp_path / "notes", {"a.md": f"<!-- memory {head} -->\nTea.\n<!-- /memory -->\n"})
+    [item] = read("markdown", Path(folder), None)
+    assert item == Left("a damaged marker") if stored == "" else isinstance(item, Found) and item.importance == stored
 
 
 def large_export(path: Path, count: int, text_chars: int) -> None:

@@ -93,7 +93,7 @@ class Person:
         """Say something and return the agent's reply, once the turn is captured."""
         reply = self._rig.stand_ins.say(self.sender, text)
         if not text.startswith(("/", "CALL memory_forget")):
-            wait_until(lambda: any(text == memory["text"] for memory in self.memories()))
+            wait_until(lambda: any(text == memory["text"] for memory in self.memories(limit=10)))
         return reply
 
     def prompt(self, text: str) -> str:
@@ -101,9 +101,10 @@ class Person:
         self.say(text)
         return self._rig.stand_ins.prompts[-1]
 
-    def memories(self) -> list[dict[str, Any]]:
+    def memories(self, limit: int = 100) -> list[dict[str, Any]]:
+        """The latest memories, newest first."""
         headers = {"Authorization": f"Bearer {self._rig.keys[self.sender]}"}
-        answer = requests.get(f"{self._rig.server.url}/memories?limit=100", headers=headers, timeout=30)
+        answer = requests.get(f"{self._rig.server.url}/memories?limit={limit}", headers=headers, timeout=30)
         found: list[dict[str, Any]] = answer.json()["memories"]
         return found
 

@@ -257,6 +257,21 @@ def built(operation_id: str) -> Call[Any]:
     return call
 
 
+@pytest.mark.parametrize("client", ["python", "typescript"])
+def test_the_readme_lists_every_method(client: str) -> None:
+    page = (PROJECT / "clients" / client / "README.md").read_text(encoding="utf-8")
+    listed = {
+        f"{group}.{snake(method)}"
+        for group, methods in re.findall(r"^\| `client\.(\w+)` \| (.+) \|$", page, re.MULTILINE)
+        for method in re.findall(r"`(\w+)`", methods)
+    }
+    assert listed == {name for name, _ in OPERATIONS.values() if "." in name}
+
+
+def snake(name: str) -> str:
+    return re.sub("[A-Z]", lambda found: f"_{found[0].lower()}", name)
+
+
 def test_the_client_has_the_version_of_the_gateway() -> None:
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert memory_gateway_client.__version__ == project["version"]
