@@ -10,9 +10,10 @@ from datetime import datetime
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Count, Max, Min, Q
+from django.db.models import Max, Min
 from django.utils import timezone
 
+from core.model_calls import backlog
 from store import sessions, storage
 from store.models import Memory, PendingExtraction, owned_by, owner_columns
 from store.types import Owner
@@ -135,7 +136,4 @@ def forget_sessions(owner: Owner, session_ids: Collection[str]) -> None:
 
 def extraction_backlog() -> dict[str, int]:
     """Return how many extractions are `pending`, and how many were `given_up`."""
-    is_given_up = Q(given_up_at__isnull=False)
-    return PendingExtraction.objects.aggregate(
-        pending=Count("pk", filter=~is_given_up), given_up=Count("pk", filter=is_given_up)
-    )
+    return backlog(PendingExtraction.objects.all())
