@@ -80,6 +80,11 @@ def is_picture(mime: str | None) -> bool:
     return mime is not None and mime.startswith("image/") and mime != mt.SVG
 
 
+def is_sound(mime: str | None) -> bool:
+    """Return True for the type of a recording, which may be transcribed."""
+    return mime is not None and mime.startswith("audio/")
+
+
 def _read(path: Path, mime: str, limits: Limits, ocr: text_recognition.Ocr | None) -> Document:
     if ocr and is_picture(mime) and path.stat().st_size:
         found = text_recognition.recognize(path, mime, None, ocr, _user.get())

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from core.model_calls import backlog
 from store import sessions, storage
-from store.models import Memory, PendingExtraction, owned_by, owner_columns
+from store.models import Memory, PendingExtraction, PendingMedia, owned_by, owner_columns
 from store.types import Owner
 
 _Reason = Memory.HiddenReason
@@ -39,24 +39,25 @@ def apply_visibility(owner: Owner, memory_ids: Collection[str], at: datetime | N
         hidden_sources = set(still_hidden.values_list("memory_id", flat=True))
         shown = [memory.pk for memory in hidden if hidden_sources.isdisjoint(memory.sources)]
         Memory.objects.filter(pk__in=shown).update(hidden_at=None, hidden_reason="")
-    replace_profile(owner)
+    if any(memory.chunk_index is None for memory in candidates):
+        replace_profile(owner)
 
 
 def apply_edits(owner: Owner, memory_ids: Collection[str]) -> None:
     """Remove a profile that may be derived from memories that their user just edited."""
-    if _derived_in_sessions_of(owner, memory_ids):
+    if any(memory.chunk_index is None for memory in _derived_in_sessions_of(owner, memory_ids)):
         replace_profile(owner)
 
 
 def extract_again(owner: Owner, memory: Memory) -> None:
     """Hide what a model derived from a memory that its user just edited, and queue the new text for extraction.
 
-    Derived memories that the user edited stay.
+    Derived memories that the user edited stay, and what a model said about a file, whose name alone was edited.
     """
     stale = [
         derived
         for derived in _derived_in_sessions_of(owner, [memory.memory_id])
-        if memory.memory_id in derived.sources and not derived.is_edited
+        if memory.memory_id in derived.sources and derived.chunk_index is None and not derived.is_edited
         and (derived.hidden_at is None or derived.hidden_reason == _Reason.WITH_SOURCE)
     ]  # fmt: skip
     if not stale:
@@ -98,6 +99,7 @@ def queue_profile(owner: Owner) -> None:
 
 def purge(owner: Owner, memory_id: str) -> None:
     """Purge the memories derived from a memory. Call before that memory is purged, inside its transaction."""
+    PendingMedia.objects.filter(memory__in=Memory.objects.filter(owned_by(owner), memory_id=memory_id)).delete()
     derived = [one for one in _derived_in_sessions_of(owner, [memory_id]) if memory_id in one.sources]
     if derived:
         storage.remove(owner, derived)
@@ -126,7 +128,7 @@ def forget_sessions(owner: Owner, session_ids: Collection[str]) -> None:
     A profile that is being written waits for the lock, and then finds the sessions deleted.
     """
     derived = Memory.objects.filter(
-        owned_by(owner), session__session_id__in=session_ids, origin=Memory.Origin.EXTRACTED
+        owned_by(owner), session__session_id__in=session_ids, origin=Memory.Origin.EXTRACTED, chunk_index=None
     )
     if derived.exists():
         with transaction.atomic():

@@ -86,7 +86,7 @@ def queue_missing(user_pk: UUID | None = None) -> None:
         session__deleted_at=None,
     ).exclude(Q(batch_id="") | Q(session__kind__in=_SKIPPED_KINDS))
     missing = flushed.filter(
-        ~Exists(Memory.objects.filter(origin=Memory.Origin.EXTRACTED, **batch)),
+        ~Exists(Memory.objects.filter(origin=Memory.Origin.EXTRACTED, chunk_index=None, **batch)),
         ~Exists(Memory.objects.filter(session=OuterRef("session"), delivery_state=DeliveryState.PURGED)),
         ~Exists(PendingExtraction.objects.filter(**batch)),
     )

@@ -70,7 +70,7 @@ def _known(owner: Owner, messages: Sequence[Memory]) -> list[Memory]:
     text = "\n".join(row.text[:MAX_MESSAGE_CHARS] for row in messages)
     [best] = rank(owner, [SearchRequest(text, method="keyword", top_k=MAX_TOP_K)])
     memories = Memory.objects.filter(
-        owned_by(owner), _IN_LIVE_SESSION, origin__in=_KNOWN_ORIGINS, hidden_at=None
+        owned_by(owner), _IN_LIVE_SESSION, origin__in=_KNOWN_ORIGINS, chunk_index=None, hidden_at=None
     ).exclude(memory_type=Memory.Type.PROFILE)
     by_pk = {row.pk: row for row in memories.filter(pk__in=[pk for pk, _score in best])}
     ranked = {pk: by_pk[pk] for pk, _score in best if pk in by_pk}
