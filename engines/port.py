@@ -34,6 +34,8 @@ from store.types import (
 )
 
 FlushStatus = Literal["extracted", "no_extraction"]
+MODEL_ENDPOINTS = ("embeddings", "llm", "vision", "transcription", "rerank")
+"""The parts of the embedded engine's report about endpoints of models."""
 HEALTH_TIMEOUT_SECONDS = 2.0
 """The timeout of health checks by background tasks."""
 

@@ -11,14 +11,13 @@ from django.db.models import QuerySet
 from core.messages import Message as _
 from core.model_calls import backlog
 from engines.embedded import llm, media, media_models, reranker
-from engines.port import Health
+from engines.port import MODEL_ENDPOINTS, Health
 from store.index import keyword
 from store.models import Memory, PendingEmbedding, PendingExtraction, PendingMedia
 from store.text.tokens import TOKENIZER_VERSION
 from store.vectors import spaces
 from store.vectors.client import Model, client, wanted_model
 
-ENDPOINTS = ("embeddings", "llm", "vision", "transcription", "rerank")
 _MAX_COUNTED = 10_000
 """The most pending vectors that are counted, to keep the check fast."""
 
@@ -53,7 +52,7 @@ def check(timeout_seconds: float) -> Health:
         return Health(
             "unavailable", None, data | {"status": "unavailable"}, error=_("The memory database does not respond.")
         )
-    is_failing = any(data.get(name, {}).get("status") == "failing" for name in ENDPOINTS)
+    is_failing = any(data.get(name, {}).get("status") == "failing" for name in MODEL_ENDPOINTS)
     if data["index"]["status"] == "rebuild_needed" or is_failing:
         data["status"] = "degraded"
     return Health("ok", None, data)
