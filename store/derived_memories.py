@@ -15,7 +15,8 @@ from django.utils import timezone
 
 from core.model_calls import backlog
 from store import sessions, storage
-from store.models import Memory, PendingExtraction, PendingMedia, owned_by, owner_columns
+from store.categories import tab_of
+from store.models import MANUAL_ORIGINS, Memory, PendingExtraction, PendingMedia, owned_by, owner_columns
 from store.types import Owner
 
 _Reason = Memory.HiddenReason
@@ -115,11 +116,33 @@ def hide(memories: Sequence[Memory], reason: Memory.HiddenReason, at: datetime) 
     Memory.objects.filter(pk__in=[one.pk for one in memories]).update(hidden_at=at, hidden_reason=reason)
 
 
+def queue_comparison(memory: Memory) -> None:
+    """Queue a memory that an operator or a tool wrote, about the user or an agent, for a comparison with older ones."""
+    if settings.MEMORY_GATEWAY_LLM_BASE_URL and tab_of(memory.category) in {"user", "self"}:
+        columns = ("user_id", "app_id", "project_id", "session_id")
+        PendingExtraction.objects.create(memory=memory, **{name: getattr(memory, name) for name in columns})
+
+
+def can_be_superseded(memory: Memory) -> bool:
+    """Return True for a memory that an operator, a tool or a model wrote; False for a model's that its user edited."""
+    return memory.origin in MANUAL_ORIGINS or (memory.origin == Memory.Origin.EXTRACTED and not memory.is_edited)
+
+
 def supersede(memories: Sequence[Memory], newer: Memory, at: datetime) -> None:
-    """Hide derived memories that a newer one replaces."""
+    """Hide memories that a newer one replaces."""
     Memory.objects.filter(pk__in=[one.pk for one in memories]).update(
         hidden_at=at, hidden_reason=_Reason.SUPERSEDED, superseded_by=newer.memory_id
     )
+
+
+def restore_superseded(owner: Owner, memory_id: str) -> None:
+    """Show a superseded memory again, and unlink it from the newer one."""
+    memory = Memory.objects.get(owned_by(owner), memory_id=memory_id)
+    for newer in Memory.objects.filter(owned_by(owner), memory_id=memory.superseded_by):
+        newer.supersedes = [one for one in newer.supersedes if one != memory_id]
+        newer.save(update_fields=["supersedes"])
+    Memory.objects.filter(pk=memory.pk).update(hidden_at=None, hidden_reason="", superseded_by="")
+    apply_edits(owner, [memory_id])
 
 
 def forget_sessions(owner: Owner, session_ids: Collection[str]) -> None:

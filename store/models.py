@@ -494,6 +494,7 @@ class PendingEmbedding(Claimable):
 class PendingExtraction(Owned, PendingCall):
     """Messages of a session that are pending for extraction; without a session, a user's profile to write again.
 
+    With a `memory`, which an operator or a tool wrote, that memory is compared with older ones instead.
     `after_seq` is the last message that was extracted, `until_seq` the last to extract (None: the end of the batch).
     """
 
@@ -501,6 +502,7 @@ class PendingExtraction(Owned, PendingCall):
     batch_id = models.CharField(_("batch ID"), max_length=64, blank=True)
     after_seq = models.IntegerField(_("after seq"), default=-1)
     until_seq = models.IntegerField(_("until seq"), null=True)
+    memory = models.ForeignKey(Memory, models.CASCADE, verbose_name=_("memory"), null=True, related_name="+")
 
     class Meta:
         verbose_name = _("pending extraction")

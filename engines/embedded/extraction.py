@@ -26,7 +26,8 @@ from core.database_errors import database_errors
 from core.leases import claimed
 from core.model_calls import call, in_parallel, is_due
 from core.model_endpoint import EndpointError
-from engines.embedded import extraction_rows, extraction_rules, extraction_windows, llm
+from engines.embedded import comparison, extraction_rows, extraction_rules, extraction_windows, llm
+from engines.embedded.comparison import Compared, Comparison, compare
 from engines.embedded.extraction_prompts import Described, Extracted, describe, extract
 from engines.embedded.extraction_windows import Window
 from store import sessions
@@ -45,18 +46,19 @@ _HARMLESS_LINES: Final = (
     {"message": 1, "role": "user", "speaker": "ann", "at": "2026-01-01T12:00+00:00", "text": "I live in Oslo."},
 )
 _SKIPPED_KINDS: Final = frozenset({Session.Kind.RESOURCE, Session.Kind.MEMORY_EDIT})
-_Answer = Extracted | Described | EndpointError
+_Answer = Extracted | Described | Compared | EndpointError
 
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """A prepared call of the model for a pending extraction: of a window, or of the facts for a profile."""
+    """A prepared call of the model: for a window of messages, the facts of a profile, or a comparison of memories."""
 
     pending: PendingExtraction
     owner: Owner
-    ask: Callable[[], Extracted | Described]
+    ask: Callable[[], Extracted | Described | Compared]
     window: Window | None = None
     facts: Sequence[Memory] = ()
+    comparison: Comparison | None = None
 
 
 def queue_batch(session: Session, batch_id: str) -> None:
@@ -140,13 +142,19 @@ def _due(now: datetime) -> QuerySet[PendingExtraction]:
     due = PendingExtraction.objects.filter(is_due(now))
     owners = due.order_by().values("user", "app_id", "project_id")
     firsts = owners.annotate(first=Coalesce(Min("pk", filter=Q(session__isnull=False)), Min("pk"))).values("first")
-    return due.filter(pk__in=firsts).select_related("session", "user").order_by(IsNull(F("session"), True), "pk")
+    return (
+        due.filter(pk__in=firsts).select_related("session", "user", "memory").order_by(IsNull(F("session"), True), "pk")
+    )
 
 
 def _task(pending: PendingExtraction, seconds: float) -> _Task | None:
     """Return the next call of an extraction; if no messages are left, delete the extraction and return None."""
     owner = Owner(pending.user_id, pending.user.user_id, pending.app_id, pending.project_id)
-    if pending.session is None:
+    if pending.memory is not None:
+        if found := comparison.comparison_of(owner, pending.memory):
+            lines = list(found.lines())
+            return _Task(pending, owner, lambda: compare(llm.client(), lines, seconds), comparison=found)
+    elif pending.session is None:
         facts = extraction_rows.facts_of(owner)
         if facts:
             lines = list(extraction_rows.lines_of(facts))
@@ -177,8 +185,15 @@ def _locked(task: _Task) -> PendingExtraction | None:
     return mine.select_for_update().first()
 
 
-def _write(pending: PendingExtraction, task: _Task, answer: Extracted | Described, now: datetime) -> None:
+def _write(pending: PendingExtraction, task: _Task, answer: Extracted | Described | Compared, now: datetime) -> None:
     """Write an answer. If messages or memories that the model was shown have changed, the extraction stays pending."""
+    if isinstance(answer, Compared):
+        superseded = comparison.write(task.owner, task.comparison, answer, now) if task.comparison else []
+        if superseded is not None:
+            pending.delete()
+            if any(row.origin == Memory.Origin.EXTRACTED for row in superseded):
+                queue_profile(task.owner)
+        return
     if isinstance(answer, Described):
         if extraction_rows.write_profile(task.owner, task.facts, answer, now) is not None:
             pending.delete()

@@ -58,11 +58,9 @@ def pending_of(path: Path, mime_type: str | None) -> PendingMedia | None:
     """Return the unsaved row for a stored file, without its memory; None if no configured model reads its type."""
     kind = _Kind.VISION if is_picture(mime_type) else _Kind.TRANSCRIPTION if is_sound(mime_type) else None
     key = files.key_of(path)
-    return (
-        PendingMedia(kind=kind, file_key=key, mime_type=mime_type)
-        if key and kind in media_models.configured()
-        else None
-    )
+    if key is None or kind not in media_models.configured():
+        return None
+    return PendingMedia(kind=kind, file_key=key, mime_type=mime_type or "")
 
 
 def queue(session: Session, path: Path, mime_type: str | None) -> bool:
