@@ -201,6 +201,14 @@ class Memory(Model):
     deleted_at: datetime | None
 
 
+class RestoredMemory(Model):
+    """A memory that was restored. `tombstone_id` is None if a newer memory had superseded it."""
+
+    memory_id: str
+    tombstone_id: str | None
+    status: str
+
+
 class SenderDeletion(Model):
     """The number of a sender's memories that were moved to the trash."""
 
