@@ -244,7 +244,7 @@ class PlaceOut(BaseModel):
 
     page: int | None = Field(description="The page, counted from 1.", examples=[3])
     heading: str | None = Field(description="The heading above it.", examples=["Payment"])
-    box: tuple[float, float, float, float] | None = Field(
+    box: Annotated[list[float], Field(min_length=4, max_length=4)] | None = Field(
         description="Left, top, right and bottom of recognized text, as fractions of the page or picture.",
         examples=[None],
     )
