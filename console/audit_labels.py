@@ -60,6 +60,7 @@ ACTIONS: Final[Mapping[str, Promise]] = {
     "resource.delete": _("Deleted a resource"),
     "resource.download": _("Downloaded a resource"),
     "resource.list": _("Listed resources"),
+    "resource.page": _("Viewed a page of a resource"),
     "resource.purge": _("Purged a resource"),
     "resource.register": _("Registered a resource"),
     "resource.restore": _("Restored a resource"),

@@ -29,6 +29,11 @@ class HiddenReason:
         """Return True if the gateway hid it, False if a person did."""
         return self.kind not in {"deleted", "resource", "session"}
 
+    @property
+    def can_be_restored(self) -> bool:
+        """Return True if the memory itself can be restored, False if only its source, session or resource can."""
+        return self.kind in {"deleted", "superseded"}
+
 
 def hidden_reasons(memories: Collection[StoredMemory]) -> dict[int, HiddenReason]:
     """Return the reasons by row, for hidden memories only. At most three statements."""

@@ -69,11 +69,14 @@ class Pause:
 
 
 class Endpoint:
-    """An endpoint shared by all threads of the process, one per address. `name` is its name in messages."""
+    """An endpoint shared by all threads of the process, one per address.
 
-    def __init__(self, base_url: str, api_key: str, name: str) -> None:
+    `name` is its name in messages, `content_type` that of the bodies of all calls.
+    """
+
+    def __init__(self, base_url: str, api_key: str, name: str, *, content_type: str = "application/json") -> None:
         self.name = name
-        headers = {"Content-Type": "application/json", "Accept": "application/json", "Accept-Encoding": "identity"}
+        headers = {"Content-Type": content_type, "Accept": "application/json", "Accept-Encoding": "identity"}
         if api_key:
             headers["Authorization"] = f"Bearer {api_key}"
         self._http = HttpClient(base_url, headers=headers, pool_size=CONNECTIONS)
@@ -85,8 +88,8 @@ class Endpoint:
             logger.warning("%s is available again.", self.name)
         self.pause.end()
 
-    def post(self, path: str, body: Mapping[str, Any], deadline: Deadline) -> Any:
-        """Send a JSON body and return the JSON of the response.
+    def post(self, path: str, body: Mapping[str, Any] | bytes, deadline: Deadline) -> Any:
+        """Send a body, a mapping as JSON, and return the JSON of the response.
 
         Raises: `EndpointError`, at once during a pause.
         """
@@ -95,7 +98,7 @@ class Endpoint:
                 _("%(said)s It is retried later.", said=self.pause.error), retry_after_seconds=int(left_seconds) + 1
             )
         try:
-            return self._exchange(path, orjson.dumps(body), deadline)
+            return self._exchange(path, body if isinstance(body, bytes) else orjson.dumps(body), deadline)
         except EndpointError as error:
             if not error.is_refusal:
                 self.pause.begin(error)

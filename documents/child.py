@@ -1,10 +1,11 @@
-"""Start and watch the processes that read documents (`reader_child`, `ocr_child`)."""
+"""Start and watch the processes that read documents (`reader_child`, `ocr_child`, `page_child`)."""
 
 import contextlib
 import os
 import signal
 import subprocess  # nosec B404: the children are our own modules
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -13,12 +14,14 @@ from typing import IO, Any, Final
 import orjson
 
 from core import cpu_affinity
-from core.errors import EngineUnavailable
+from core.errors import EngineUnavailable, Unreadable
 from core.messages import Message as _
-from documents.document import Limits
+from documents.document import MIB, Limits
+from documents.guards import DAMAGED
 
 PROJECT: Final = Path(__file__).resolve().parents[1]
 NOT_STARTED: Final = _("The document reader process could not be started.")
+_POLL_SECONDS: Final = 0.02
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 _ENVIRONMENT: Final = {
     "TOKIO_WORKER_THREADS": "2",
@@ -66,3 +69,39 @@ def resident_bytes(pid: int) -> int:
         return int(Path(f"/proc/{pid}/statm").read_bytes().split()[1]) * _PAGE_BYTES
     except (OSError, IndexError):
         return 0
+
+
+def answer_of(process: subprocess.Popen[bytes], limits: Limits) -> dict[str, Any]:
+    """Return the child's result.
+
+    Raises: Unreadable if the child failed on the document or exceeded time, memory or size, EngineUnavailable if it did
+    not start.
+    """
+    max_bytes = limits.text_bytes * 2 + limits.blocks * 32  # JSON escapes quotes and newlines
+    too_slow = _("Reading the document took longer than %(number)s seconds.", number=f"{limits.seconds:g}")
+    too_large = _("Reading the document needed more than %(number)s MB of memory.", number=limits.memory_bytes // MIB)
+    deadline = time.monotonic() + limits.seconds
+    while True:
+        try:
+            output, errors = process.communicate(timeout=_POLL_SECONDS)
+            break
+        except subprocess.TimeoutExpired as timeout:
+            if len(timeout.stdout or b"") + len(timeout.stderr or b"") > max_bytes:
+                raise Unreadable(_("The document has too much text: send it in smaller parts.")) from None
+            if time.monotonic() > deadline:
+                raise Unreadable(too_slow) from None
+            if resident_bytes(process.pid) > limits.memory_bytes:
+                raise Unreadable(too_large) from None
+    if not output:
+        raise EngineUnavailable(NOT_STARTED)
+    try:
+        answer: dict[str, Any] = orjson.loads(output)
+    except orjson.JSONDecodeError as error:
+        seconds = f"{limits.page_seconds:g}"
+        too_slow_page = _("Reading the document took longer than %(number)s seconds a page.", number=seconds)
+        # This process sent no SIGKILL yet, so it came from the kernel's out-of-memory killer.
+        reasons = {-signal.SIGXCPU: too_slow, -signal.SIGALRM: too_slow_page, -signal.SIGKILL: too_large}
+        if b"memory allocation of" in errors or b"MemoryError" in errors:
+            raise Unreadable(too_large) from error
+        raise Unreadable(reasons.get(process.returncode, DAMAGED)) from error
+    return answer

@@ -18,24 +18,18 @@ from typing import Any, Final
 
 import numpy as np
 import orjson
-import pypdfium2
-from PIL import Image, ImageOps
+from PIL import Image
 
-from documents import guards
 from documents import mime_types as mt
 from documents.decoding import clean
 from documents.document import Box, Limits
 from documents.guards import Refused
+from documents.page_images import MAX_SIDE, frames, pdf_pages
 from documents.sandbox import enter_sandbox
 
 Line = tuple[str, Box]
 Recognize = Callable[[Image.Image], Iterator[Line]]
 
-_FORMATS: Final = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "AVIF", "ICO")
-_MAX_PIXELS: Final = 64_000_000
-_MAX_SIDE: Final = 2_400
-"""The longest side that is recognized, in pixels: A4 at 200 dpi."""
-_DOTS_PER_POINT: Final = 200 / 72
 _MIN_CONTRAST: Final = 24
 """The smallest difference of brightness between text and paper, of 255."""
 _LANGUAGES: Final = "eng+chi_sim"
@@ -63,42 +57,12 @@ def _send(line: bytes) -> None:
 def recognize(data: bytes, mime: str, wanted: list[int] | None, engine: str) -> Iterator[dict[str, Any]]:
     """Yield the text lines of the wanted pages. Raises: `Refused`."""
     reader: Recognize | None = None
-    for number, count, image in (_pdf_pages if mime == mt.PDF else _frames)(data, wanted):
+    for number, count, image in (pdf_pages if mime == mt.PDF else frames)(data, wanted):
         lines: list[Line] = []
         if np.ptp(np.asarray(image.convert("L"))) >= _MIN_CONTRAST:
             reader = reader or (_rapidocr() if engine == "rapidocr" else _tesseract(engine))
             lines = [(text, box) for found, box in reader(image) if (text := clean(found).strip())]
         yield {"page": number, "of": count, "lines": lines}
-
-
-def _pdf_pages(data: bytes, wanted: list[int] | None) -> Iterator[tuple[int, int, Image.Image]]:
-    try:
-        document = pypdfium2.PdfDocument(data)
-    except pypdfium2.PdfiumError as error:
-        raise Refused(guards.DAMAGED) from error
-    for number in wanted or range(1, len(document) + 1):
-        page = document[number - 1]
-        scale = min(_DOTS_PER_POINT, _MAX_SIDE / max(*page.get_size(), 1))
-        yield number, len(document), page.render(scale=scale).to_pil().convert("RGB")
-        page.close()
-
-
-def _frames(data: bytes, wanted: list[int] | None) -> Iterator[tuple[int, int, Image.Image]]:
-    """Yield the pages of a TIFF file, or the first frame of another image."""
-    try:
-        with Image.open(io.BytesIO(data), formats=_FORMATS) as image:
-            count = getattr(image, "n_frames", 1) if image.format == "TIFF" else 1
-            for number in wanted or range(1, count + 1):
-                image.seek(number - 1)
-                if image.width * image.height > _MAX_PIXELS:
-                    raise Refused(guards.TOO_LARGE)
-                image.draft("RGB", (_MAX_SIDE, _MAX_SIDE))  # a large JPEG is decoded at a fraction of its size
-                page = ImageOps.exif_transpose(image).convert("RGBA")
-                page = Image.alpha_composite(Image.new("RGBA", page.size, "white"), page).convert("RGB")
-                page.thumbnail((_MAX_SIDE, _MAX_SIDE))
-                yield number, count, page
-    except (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError) as error:
-        raise Refused(guards.DAMAGED) from error
 
 
 def _rapidocr() -> Recognize:
@@ -110,7 +74,7 @@ def _rapidocr() -> Recognize:
         params={
             "Global.log_level": "critical",
             "Global.use_cls": False,
-            "Global.max_side_len": _MAX_SIDE,
+            "Global.max_side_len": MAX_SIDE,
             "EngineConfig.onnxruntime.intra_op_num_threads": 2,
             "EngineConfig.onnxruntime.inter_op_num_threads": 1,
             "Det.model_path": str(next(models.glob("*_det_*.onnx"))),

@@ -8,15 +8,10 @@ dense text about 6 ms.
 import contextlib
 import itertools
 import re
-import signal
-import subprocess  # nosec B404: the child is our own module
-import time
 from collections.abc import Hashable, Iterable, Iterator
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, Final
-
-import orjson
+from typing import Final
 
 from core import cpu_affinity
 from core.concurrency import FairSemaphore
@@ -25,10 +20,9 @@ from core.messages import Message
 from core.messages import Message as _
 from documents import mime_types as mt
 from documents import ocr as text_recognition
-from documents.child import NOT_STARTED, resident_bytes, started
+from documents.child import answer_of, started
 from documents.decoding import decode
-from documents.document import DEFAULT_LIMITS, MIB, Block, BlockKind, Document, Limits
-from documents.guards import DAMAGED
+from documents.document import DEFAULT_LIMITS, Block, BlockKind, Document, Limits
 
 HEADING_CHARACTERS: Final = 200
 """The longest heading that is stored with each passage; longer ones are cut, but not in the text."""
@@ -37,7 +31,6 @@ MAX_CHILDREN: Final = min(max(2, cpu_affinity.available_cpus()), 4)
 """The most concurrent children: one per CPU core up to four, because each may use half a gigabyte of memory."""
 _slots: Final = FairSemaphore(MAX_CHILDREN)
 _user: Final[ContextVar[Hashable]] = ContextVar("user", default=None)
-_POLL_SECONDS: Final = 0.02
 _MARKDOWN_HEADING: Final = re.compile(r"#{1,6}\s+(.+?)\s*#*", re.DOTALL)
 
 
@@ -80,6 +73,11 @@ def is_picture(mime: str | None) -> bool:
     return mime is not None and mime.startswith("image/") and mime != mt.SVG
 
 
+def is_sound(mime: str | None) -> bool:
+    """Return True for the type of a recording, which may be transcribed."""
+    return mime is not None and mime.startswith("audio/")
+
+
 def _read(path: Path, mime: str, limits: Limits, ocr: text_recognition.Ocr | None) -> Document:
     if ocr and is_picture(mime) and path.stat().st_size:
         found = text_recognition.recognize(path, mime, None, ocr, _user.get())
@@ -93,7 +91,7 @@ def _read(path: Path, mime: str, limits: Limits, ocr: text_recognition.Ocr | Non
             path.open("rb") as file,
             started("documents.reader_child", file, job, limits) as process,
         ):
-            answer = _answer_of(process, limits)
+            answer = answer_of(process, limits)
         if refusal := answer.get("refused"):
             template, params = refusal
             raise Unreadable(Message(template, **params))
@@ -167,39 +165,3 @@ def _blocks(rows: Iterable[tuple[str, int | None, str]]) -> Iterator[Block]:
 
 
 _KINDS: Final[dict[str, BlockKind]] = {"heading": "heading", "table": "table"}
-
-
-def _answer_of(process: subprocess.Popen[bytes], limits: Limits) -> dict[str, Any]:
-    """Return the child's result.
-
-    Raises: Unreadable if the child failed on the document or exceeded time, memory or size, EngineUnavailable if it did
-    not start.
-    """
-    max_bytes = limits.text_bytes * 2 + limits.blocks * 32  # JSON escapes quotes and newlines
-    too_slow = _("Reading the document took longer than %(number)s seconds.", number=f"{limits.seconds:g}")
-    too_large = _("Reading the document needed more than %(number)s MB of memory.", number=limits.memory_bytes // MIB)
-    deadline = time.monotonic() + limits.seconds
-    while True:
-        try:
-            output, errors = process.communicate(timeout=_POLL_SECONDS)
-            break
-        except subprocess.TimeoutExpired as timeout:
-            if len(timeout.stdout or b"") + len(timeout.stderr or b"") > max_bytes:
-                raise Unreadable(_("The document has too much text: send it in smaller parts.")) from None
-            if time.monotonic() > deadline:
-                raise Unreadable(too_slow) from None
-            if resident_bytes(process.pid) > limits.memory_bytes:
-                raise Unreadable(too_large) from None
-    if not output:
-        raise EngineUnavailable(NOT_STARTED)
-    try:
-        answer: dict[str, Any] = orjson.loads(output)
-    except orjson.JSONDecodeError as error:
-        seconds = f"{limits.page_seconds:g}"
-        too_slow_page = _("Reading the document took longer than %(number)s seconds a page.", number=seconds)
-        # This process sent no SIGKILL yet, so it came from the kernel's out-of-memory killer.
-        reasons = {-signal.SIGXCPU: too_slow, -signal.SIGALRM: too_slow_page, -signal.SIGKILL: too_large}
-        if b"memory allocation of" in errors or b"MemoryError" in errors:
-            raise Unreadable(too_large) from error
-        raise Unreadable(reasons.get(process.returncode, DAMAGED)) from error
-    return answer

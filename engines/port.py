@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import wraps
+from pathlib import Path
 from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar
 from uuid import UUID
 
@@ -18,7 +19,7 @@ from core.errors import GatewayError, Unreadable
 from core.messages import Message as _
 from core.metrics import count_engine_call
 from core.url_policy import AddressPolicy, BadAddress, file_path, is_file
-from store.models import Memory, PendingDeletion, Session
+from store.models import Memory, PendingDeletion, PendingMedia, Session
 from store.storage import Draft
 from store.types import (
     ContentItem,
@@ -33,6 +34,8 @@ from store.types import (
 )
 
 FlushStatus = Literal["extracted", "no_extraction"]
+MODEL_ENDPOINTS = ("embeddings", "llm", "vision", "transcription", "rerank")
+"""The parts of the embedded engine's report about endpoints of models."""
 HEALTH_TIMEOUT_SECONDS = 2.0
 """The timeout of health checks by background tasks."""
 
@@ -195,6 +198,20 @@ class LocalEngine(Engine, Protocol):
         self, seconds: float, *, clock: Callable[[], datetime] = ..., should_end: Callable[[], bool] = ...
     ) -> int:
         """Extract pending messages for about `seconds`. Return how many answers of the model were used."""
+
+    def queue_media(self, session: Session, path: Path, mime_type: str | None) -> bool:
+        """Queue the picture or recording of a resource's session for a model; False if none is configured or needed."""
+
+    def read_media(
+        self,
+        kind: PendingMedia.Kind,
+        seconds: float,
+        *,
+        clock: Callable[[], datetime] = ...,
+        should_end: Callable[[], bool] = ...,
+        calls: int = ...,
+    ) -> int:
+        """Have a model read pending files for about `seconds`. Return how many of its answers were used."""
 
 
 def require_allowed_file(item: ContentItem) -> None:

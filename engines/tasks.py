@@ -1,4 +1,4 @@
-"""Background tasks of the embedded engine: compute missing vectors, extract memories with a language model."""
+"""Background tasks of the embedded engine: vectors, and memories that models derive from messages and files."""
 
 from datetime import timedelta
 from typing import Final
@@ -7,6 +7,7 @@ from django.conf import settings
 
 from core.tasks import Round, periodic
 from engines.registry import get_engine, local_engine
+from store.models import PendingMedia
 from store.vectors import fill
 from store.vectors.client import wanted_model
 
@@ -19,6 +20,14 @@ def _uses_embeddings() -> bool:
 
 def _uses_extraction() -> bool:
     return bool(settings.MEMORY_GATEWAY_LLM_BASE_URL) and not get_engine().is_external
+
+
+def _uses_vision() -> bool:
+    return bool(settings.MEMORY_GATEWAY_VISION_BASE_URL) and not get_engine().is_external
+
+
+def _uses_transcription() -> bool:
+    return bool(settings.MEMORY_GATEWAY_TRANSCRIPTION_BASE_URL) and not get_engine().is_external
 
 
 @periodic("find_missing_vectors", queue="embeddings", every=timedelta(days=1), when=_uses_embeddings, lease=LEASE)
@@ -47,5 +56,25 @@ def extract(run: Round) -> int:
     """
     engine, total, calls = local_engine(), 0, {"calls": run.concurrency} if run.concurrency else {}
     while count := engine.extract(60.0, clock=run.clock, should_end=run.should_end, **calls):
+        total += count
+    return total
+
+
+@periodic("describe_pictures", queue="extraction", when=_uses_vision)
+def describe_pictures(run: Round) -> int:
+    """Have the vision model describe pictures until none is due or the endpoint fails; return their number."""
+    return _read_media(PendingMedia.Kind.VISION, run)
+
+
+@periodic("transcribe", queue="extraction", when=_uses_transcription)
+def transcribe(run: Round) -> int:
+    """Have recordings transcribed until none is due or the endpoint fails; return their number."""
+    return _read_media(PendingMedia.Kind.TRANSCRIPTION, run)
+
+
+def _read_media(kind: PendingMedia.Kind, run: Round) -> int:
+    """Read pending files of a kind. No lease, because each file is claimed."""
+    engine, total, calls = local_engine(), 0, {"calls": run.concurrency} if run.concurrency else {}
+    while count := engine.read_media(kind, 60.0, clock=run.clock, should_end=run.should_end, **calls):
         total += count
     return total

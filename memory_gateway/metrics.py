@@ -23,7 +23,7 @@ from core.rest import problem_http_response
 from operations.models import Job
 from resources.models import Resource
 from store.index import keyword
-from store.models import Memory, PendingEmbedding, PendingExtraction
+from store.models import Memory, PendingEmbedding, PendingExtraction, PendingMedia
 from webhooks.models import WebhookDelivery
 
 _UNFINISHED = (Resource.Status.PENDING, Resource.Status.INGESTING, Resource.Status.FAILED)
@@ -67,8 +67,15 @@ class _Backlog(Collector):
         )
         yield GaugeMetricFamily("memory_gateway_extractions_pending", "Pending extractions.", extractions["pending"])
         yield GaugeMetricFamily("memory_gateway_extractions_given_up", "Extractions given up.", extractions["given_up"])
+        media = PendingMedia.objects.aggregate(
+            pending=Count("pk", filter=is_pending),
+            given_up=Count("pk", filter=~is_pending),
+            oldest=Min("created_at", filter=is_pending),
+        )
+        yield GaugeMetricFamily("memory_gateway_media_pending", "Files pending for a model.", media["pending"])
+        yield GaugeMetricFamily("memory_gateway_media_given_up", "Files given up by a model.", media["given_up"])
         ages = GaugeMetricFamily("memory_gateway_pending_oldest_seconds", "Age of the oldest one.", labels=["queue"])
-        for queue, read in (("extraction", extractions), ("jobs", jobs), ("webhooks", webhooks)):
+        for queue, read in (("extraction", extractions), ("media", media), ("jobs", jobs), ("webhooks", webhooks)):
             ages.add_metric([queue], (now - read["oldest"]).total_seconds() if read["oldest"] else 0)
         yield ages
 

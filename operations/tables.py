@@ -28,6 +28,7 @@ from store.models import (
     Memory,
     PendingEmbedding,
     PendingExtraction,
+    PendingMedia,
     Session,
     VectorPage,
 )
@@ -162,6 +163,7 @@ LOCAL: tuple[Table, ...] = (
     Table(name="pending_embeddings", model=PendingEmbedding, user="memory__user"),
     Table(name="vector_pages", model=VectorPage),
     Table(name="pending_extractions", model=PendingExtraction),
+    Table(name="pending_media", model=PendingMedia, user="memory__user"),
     Table(name="rpc_tokens", model=RpcToken),
     Table(name="oauth_tokens", model=OAuthToken, user="connection__user"),
     Table(name="oauth_connections", model=OAuthConnection),

@@ -14,6 +14,7 @@ from store.models import (
     PendingDeletion,
     PendingEmbedding,
     PendingExtraction,
+    PendingMedia,
     Session,
     SessionCount,
     VectorPage,
@@ -98,6 +99,14 @@ class PendingExtractionAdmin(ReadOnlyAdmin):
     list_select_related = ("user", "session")
     search_fields = ("user__user_id__exact", "session__session_id__exact")
     search_help_text = _("Exact user ID or session ID.")
+
+
+@admin.register(PendingMedia)
+class PendingMediaAdmin(ReadOnlyAdmin):
+    list_display = ("memory", "kind", "created_at", "attempts", "retry_at", "given_up_at", "last_error")
+    list_filter = ("kind", ("given_up_at", admin.EmptyFieldListFilter))
+    list_select_related = ("memory",)
+    search_fields = ("memory__memory_id__exact",)
 
 
 @admin.register(HourCount)

@@ -10,11 +10,13 @@ from datetime import datetime
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Count, Max, Min, Q
+from django.db.models import Max, Min
 from django.utils import timezone
 
+from core.model_calls import backlog
 from store import sessions, storage
-from store.models import Memory, PendingExtraction, owned_by, owner_columns
+from store.categories import tab_of
+from store.models import MANUAL_ORIGINS, Memory, PendingExtraction, PendingMedia, owned_by, owner_columns
 from store.types import Owner
 
 _Reason = Memory.HiddenReason
@@ -38,24 +40,25 @@ def apply_visibility(owner: Owner, memory_ids: Collection[str], at: datetime | N
         hidden_sources = set(still_hidden.values_list("memory_id", flat=True))
         shown = [memory.pk for memory in hidden if hidden_sources.isdisjoint(memory.sources)]
         Memory.objects.filter(pk__in=shown).update(hidden_at=None, hidden_reason="")
-    replace_profile(owner)
+    if any(memory.chunk_index is None for memory in candidates):
+        replace_profile(owner)
 
 
 def apply_edits(owner: Owner, memory_ids: Collection[str]) -> None:
     """Remove a profile that may be derived from memories that their user just edited."""
-    if _derived_in_sessions_of(owner, memory_ids):
+    if any(memory.chunk_index is None for memory in _derived_in_sessions_of(owner, memory_ids)):
         replace_profile(owner)
 
 
 def extract_again(owner: Owner, memory: Memory) -> None:
     """Hide what a model derived from a memory that its user just edited, and queue the new text for extraction.
 
-    Derived memories that the user edited stay.
+    Derived memories that the user edited stay, and what a model said about a file, whose name alone was edited.
     """
     stale = [
         derived
         for derived in _derived_in_sessions_of(owner, [memory.memory_id])
-        if memory.memory_id in derived.sources and not derived.is_edited
+        if memory.memory_id in derived.sources and derived.chunk_index is None and not derived.is_edited
         and (derived.hidden_at is None or derived.hidden_reason == _Reason.WITH_SOURCE)
     ]  # fmt: skip
     if not stale:
@@ -97,6 +100,7 @@ def queue_profile(owner: Owner) -> None:
 
 def purge(owner: Owner, memory_id: str) -> None:
     """Purge the memories derived from a memory. Call before that memory is purged, inside its transaction."""
+    PendingMedia.objects.filter(memory__in=Memory.objects.filter(owned_by(owner), memory_id=memory_id)).delete()
     derived = [one for one in _derived_in_sessions_of(owner, [memory_id]) if memory_id in one.sources]
     if derived:
         storage.remove(owner, derived)
@@ -112,11 +116,33 @@ def hide(memories: Sequence[Memory], reason: Memory.HiddenReason, at: datetime) 
     Memory.objects.filter(pk__in=[one.pk for one in memories]).update(hidden_at=at, hidden_reason=reason)
 
 
+def queue_comparison(memory: Memory) -> None:
+    """Queue a memory that an operator or a tool wrote, about the user or an agent, for a comparison with older ones."""
+    if settings.MEMORY_GATEWAY_LLM_BASE_URL and tab_of(memory.category) in {"user", "self"}:
+        columns = ("user_id", "app_id", "project_id", "session_id")
+        PendingExtraction.objects.create(memory=memory, **{name: getattr(memory, name) for name in columns})
+
+
+def can_be_superseded(memory: Memory) -> bool:
+    """Return True for a memory that an operator, a tool or a model wrote; False for a model's that its user edited."""
+    return memory.origin in MANUAL_ORIGINS or (memory.origin == Memory.Origin.EXTRACTED and not memory.is_edited)
+
+
 def supersede(memories: Sequence[Memory], newer: Memory, at: datetime) -> None:
-    """Hide derived memories that a newer one replaces."""
+    """Hide memories that a newer one replaces."""
     Memory.objects.filter(pk__in=[one.pk for one in memories]).update(
         hidden_at=at, hidden_reason=_Reason.SUPERSEDED, superseded_by=newer.memory_id
     )
+
+
+def restore_superseded(owner: Owner, memory_id: str) -> None:
+    """Show a superseded memory again, and unlink it from the newer one."""
+    memory = Memory.objects.get(owned_by(owner), memory_id=memory_id)
+    for newer in Memory.objects.filter(owned_by(owner), memory_id=memory.superseded_by):
+        newer.supersedes = [one for one in newer.supersedes if one != memory_id]
+        newer.save(update_fields=["supersedes"])
+    Memory.objects.filter(pk=memory.pk).update(hidden_at=None, hidden_reason="", superseded_by="")
+    apply_edits(owner, [memory_id])
 
 
 def forget_sessions(owner: Owner, session_ids: Collection[str]) -> None:
@@ -125,7 +151,7 @@ def forget_sessions(owner: Owner, session_ids: Collection[str]) -> None:
     A profile that is being written waits for the lock, and then finds the sessions deleted.
     """
     derived = Memory.objects.filter(
-        owned_by(owner), session__session_id__in=session_ids, origin=Memory.Origin.EXTRACTED
+        owned_by(owner), session__session_id__in=session_ids, origin=Memory.Origin.EXTRACTED, chunk_index=None
     )
     if derived.exists():
         with transaction.atomic():
@@ -135,7 +161,4 @@ def forget_sessions(owner: Owner, session_ids: Collection[str]) -> None:
 
 def extraction_backlog() -> dict[str, int]:
     """Return how many extractions are `pending`, and how many were `given_up`."""
-    is_given_up = Q(given_up_at__isnull=False)
-    return PendingExtraction.objects.aggregate(
-        pending=Count("pk", filter=~is_given_up), given_up=Count("pk", filter=is_given_up)
-    )
+    return backlog(PendingExtraction.objects.all())

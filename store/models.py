@@ -8,6 +8,7 @@ from django.utils.translation import gettext_lazy as _
 from accounts.models import MemoryUser
 from core.leases import Claimable
 from core.localization import MessageField
+from core.model_calls import PendingCall
 from core.sql import uuid_value
 from store.types import Owner
 
@@ -490,23 +491,18 @@ class PendingEmbedding(Claimable):
         return str(self.memory_id)
 
 
-class PendingExtraction(Owned, Claimable):
+class PendingExtraction(Owned, PendingCall):
     """Messages of a session that are pending for extraction; without a session, a user's profile to write again.
 
+    With a `memory`, which an operator or a tool wrote, that memory is compared with older ones instead.
     `after_seq` is the last message that was extracted, `until_seq` the last to extract (None: the end of the batch).
-    `attempts` counts failures of the endpoint, `refusals` its refusals of the text; after `given_up_at`, no retries.
     """
 
     session = models.ForeignKey(Session, models.CASCADE, verbose_name=_("session"), null=True, related_name="+")
     batch_id = models.CharField(_("batch ID"), max_length=64, blank=True)
     after_seq = models.IntegerField(_("after seq"), default=-1)
     until_seq = models.IntegerField(_("until seq"), null=True)
-    attempts = models.IntegerField(_("attempts"), default=0)
-    refusals = models.IntegerField(_("refusals"), default=0)
-    retry_at = models.DateTimeField(_("retry at"), null=True)
-    last_error = MessageField(_("last error"), blank=True)
-    given_up_at = models.DateTimeField(_("given up at"), null=True)
-    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
+    memory = models.ForeignKey(Memory, models.CASCADE, verbose_name=_("memory"), null=True, related_name="+")
 
     class Meta:
         verbose_name = _("pending extraction")
@@ -526,6 +522,34 @@ class PendingExtraction(Owned, Claimable):
 
     def __str__(self) -> str:
         return f"{self.user_id} {self.session_id} {self.batch_id}"
+
+
+class PendingMedia(PendingCall):
+    """A picture that a model has to describe, or a recording that it has to transcribe.
+
+    `memory` is the memory of the file's name, `file_key` the key of the stored file.
+    """
+
+    class Kind(TextChoices):
+        VISION = "vision", _("Vision")
+        TRANSCRIPTION = "transcription", _("Transcription")
+
+    memory = models.OneToOneField(Memory, models.CASCADE, verbose_name=_("memory"), primary_key=True, related_name="+")
+    kind = models.CharField(_("kind"), max_length=13, choices=Kind)
+    file_key = models.CharField(_("file key"), max_length=255)
+    mime_type = models.CharField(_("MIME type"), max_length=127)
+
+    class Meta:
+        verbose_name = _("pending media")
+        verbose_name_plural = _("pending media")
+        ordering = ("memory",)
+        indexes = [
+            models.Index(fields=["kind", "memory"], condition=Q(given_up_at__isnull=True), name="media_pending"),
+            models.Index(fields=["lease_holder"], condition=~Q(lease_holder=""), name="media_leased"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.memory_id}"
 
 
 # Counts of live memories: written by the triggers of `store.rollups`, read by `store.browse`.

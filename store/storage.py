@@ -10,7 +10,7 @@ from django.db.backends.utils import CursorWrapper
 from core import sql
 from store.index import keyword
 from store.index.keyword import Entry
-from store.models import IndexStatistics, Memory, owned_by, owner_values
+from store.models import IndexStatistics, Memory, PendingMedia, owned_by, owner_values
 from store.types import Owner
 
 _SESSION_STATE = """
@@ -26,16 +26,17 @@ _SESSION_STATE = """
 class Draft:
     """Memories that are stored together or not at all, with index entries computed before the transaction.
 
-    If `first_id` exists already, the draft was stored before.
+    If `first_id` exists already, the draft was stored before. `media` becomes pending with the first memory.
     """
 
     first_id: str
     memories: Sequence[Memory]
     entries: Sequence[Entry]
+    media: PendingMedia | None = None
 
     @classmethod
-    def of(cls, first_id: str, memories: Sequence[Memory]) -> Self:
-        return cls(first_id, memories, [keyword.entry_of(memory) for memory in memories])
+    def of(cls, first_id: str, memories: Sequence[Memory], media: PendingMedia | None = None) -> Self:
+        return cls(first_id, memories, [keyword.entry_of(memory) for memory in memories], media)
 
 
 def known(owner: Owner, memory_ids: Iterable[str]) -> set[str]:
@@ -52,10 +53,16 @@ def append(cursor: CursorWrapper, owner: Owner, session: int, drafts: Sequence[D
     if not drafts:
         return
     seq, existing, occupied = _session_state(cursor, owner, session, drafts)
-    memories, entries = _new_memories(drafts, existing, occupied)
+    new = _new_drafts(drafts, existing)
+    entries = [entry for draft in new for entry in _with_free_time(draft, occupied)]
+    memories = [memory for draft in new for memory in draft.memories]
     for number, memory in enumerate(memories, start=seq):
         memory.session_id, memory.seq = session, number
     _insert(cursor, owner, memories, entries)
+    for draft in new:
+        if draft.media is not None:
+            draft.media.memory = draft.memories[0]
+            draft.media.save(force_insert=True)
 
 
 def insert(owner: Owner, memories: Sequence[Memory], entries: Sequence[Entry]) -> None:
@@ -75,17 +82,13 @@ def remove(owner: Owner, memories: Sequence[Memory]) -> None:
         IndexStatistics.objects.filter(owned_by(owner), documents=0).delete()
 
 
-def _new_memories(drafts: Sequence[Draft], existing: set[str], occupied: set[int]) -> tuple[list[Memory], list[Entry]]:
-    """Return the memories and entries of new drafts, each draft at a free time."""
-    entries: list[Entry] = []
-    memories: list[Memory] = []
+def _new_drafts(drafts: Sequence[Draft], existing: set[str]) -> list[Draft]:
+    """Return the drafts with memories that do not exist yet, each once."""
+    new: dict[str, Draft] = {}
     for draft in drafts:
-        if draft.first_id in existing or not draft.memories:
-            continue
-        existing.add(draft.first_id)
-        entries += _with_free_time(draft, occupied)
-        memories += draft.memories
-    return memories, entries
+        if draft.first_id not in existing and draft.memories:
+            new.setdefault(draft.first_id, draft)
+    return list(new.values())
 
 
 def _insert(cursor: CursorWrapper, owner: Owner, memories: Sequence[Memory], entries: Sequence[Entry]) -> None:

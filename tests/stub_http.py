@@ -31,7 +31,9 @@ class _Handler(BaseHTTPRequestHandler):
     server: _Server
 
     def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.headers["Content-Type"] == "application/json":
+            body = json.loads(body)
         status, raw = self.server.respond(self.path, dict(self.headers), body)
         if isinstance(status, int):
             self._send(status, raw)
@@ -131,8 +133,8 @@ class _Server(ThreadingHTTPServer):
 
 @contextmanager
 def answering_posts(port: int, respond: Respond, is_failing: Callable[[], bool]) -> Iterator[None]:
-    """Answers each POST with what `respond` makes of its path, headers and JSON body: a status and bytes, or the name
-    of a fault of `WIRE` and what it does its harm to. Slow answers go on once `is_failing` ends."""
+    """Answers each POST with what `respond` makes of its path, headers and body (JSON is parsed): a status and bytes,
+    or the name of a fault of `WIRE` and what it does its harm to. Slow answers go on once `is_failing` ends."""
     server = _Server(port, respond, is_failing)
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
     try:

@@ -286,7 +286,7 @@ export interface paths {
         put?: never;
         /**
          * Restore a memory
-         * @description Restore a memory from the trash.
+         * @description Restore a memory from the trash, or one that a newer memory superseded.
          */
         post: operations["restore_memory"];
         delete?: never;
@@ -2738,6 +2738,42 @@ export interface components {
             meta?: components["schemas"]["EntryMeta"];
         };
         /**
+         * PlaceOut
+         * @description Where a passage stands in its file.
+         */
+        PlaceOut: {
+            /**
+             * Page
+             * @description The page, counted from 1.
+             * @example 3
+             */
+            page: number | null;
+            /**
+             * Heading
+             * @description The heading above it.
+             * @example Payment
+             */
+            heading: string | null;
+            /**
+             * Box
+             * @description Left, top, right and bottom of recognized text, as fractions of the page or picture.
+             * @example null
+             */
+            box: number[] | null;
+            /**
+             * Second
+             * @description Its first second in a recording.
+             * @example null
+             */
+            second: number | null;
+            /**
+             * Until Second
+             * @description Its last second in a recording.
+             * @example null
+             */
+            until_second: number | null;
+        };
+        /**
          * Preferences
          * @description The ways in which the user wants to be treated.
          */
@@ -3108,6 +3144,30 @@ export interface components {
              * @description The caller's user id. Required with `user_key` only.
              */
             user_id?: string | null;
+        };
+        /**
+         * Restored
+         * @description A restored memory.
+         */
+        Restored: {
+            /**
+             * Memory Id
+             * @description The id of the memory.
+             * @example 613144a3-5245-5052-80e6-47a15e6817f1
+             */
+            memory_id: string;
+            /**
+             * Tombstone Id
+             * @description The deletion that was undone; null if a newer memory had superseded this one.
+             */
+            tombstone_id: string | null;
+            /**
+             * Status
+             * @description `deleted`, or `restored` after a restoration.
+             * @example restored
+             * @constant
+             */
+            status: "restored";
         };
         /**
          * Revision
@@ -3647,6 +3707,11 @@ export interface components {
              * @description The files that the memory mentions or comes from.
              */
             attachments: components["schemas"]["AttachmentOut"][];
+            /**
+             * @description Where it stands in its file; null for other memories, and of files that EverOS read.
+             * @example null
+             */
+            place: components["schemas"]["PlaceOut"] | null;
             /**
              * Raw
              * @description The engine's own record, without file contents. Its fields depend on the engine. Empty if the request has `raw` false.
@@ -5567,7 +5632,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The deletion that was undone. */
+            /** @description The memory that was restored. */
             200: {
                 headers: {
                     /** @description The result is that of an earlier request with this `Idempotency-Key`. */
@@ -5575,7 +5640,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Deleted"];
+                    "application/json": components["schemas"]["Restored"];
                 };
             };
             400: components["responses"]["400"];

@@ -20,7 +20,9 @@ from console.filters import Filters
 from console.text import language_of, mark, parts
 from core.localization import localized
 from core.times import from_ms
+from documents import rendering
 from store import categories
+from store.types import StoredMemory
 
 ICONS: Final = {
     "add": "M12 5v14M5 12h14",
@@ -158,6 +160,26 @@ def clock(value: int | datetime) -> SafeString:
     """Return a time, or Unix milliseconds, as the time of day, to the second."""
     when = timezone.localtime(value if isinstance(value, datetime) else from_ms(value))
     return format_html('<time datetime="{}">{}</time>', when.isoformat(timespec="seconds"), f"{when:%H:%M:%S}")
+
+
+@register.filter
+def place(payload: Mapping[str, Any]) -> str:
+    """Return where a passage stands in its file: its page, its time in a recording, its heading."""
+    parts = []
+    if payload.get("page"):
+        parts.append(gettext("page %(page)s") % {"page": payload["page"]})
+    if isinstance(second := payload.get("second"), int | float):
+        minutes, rest = divmod(int(second), 60)
+        time = f"{minutes // 60}:{minutes % 60:02}:{rest:02}" if minutes >= 60 else f"{minutes}:{rest:02}"
+        parts.append(gettext("at %(time)s") % {"time": time})
+    return " · ".join([*parts, *filter(None, [payload.get("heading")])])
+
+
+@register.filter
+def has_place(memory: StoredMemory) -> bool:
+    """Return True if the page or picture that a passage comes from can be shown."""
+    payload = memory.payload
+    return bool(payload.get("resource_id")) and rendering.can_draw(payload.get("mime_type"), payload.get("page"))
 
 
 @register.filter

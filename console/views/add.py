@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 
 from accounts.admin_base import actor_of
 from console import queries
-from console.access import ADD, VIEW, page, record_view, render
+from console.access import ADD, page, render
 from console.forms import MAX_TEXT_CHARS, AddForm
 from memories.services.manual import add_by_hand
 from memories.services.search import SearchCommand, search
@@ -23,7 +23,8 @@ from store.types import Owner, StoredMemory
 @page(ADD, "GET", "POST")
 def add(request: HttpRequest) -> HttpResponseBase:
     if request.method != "POST":
-        return _form(request, AddForm(initial=_initial(request)))
+        names = ("user", "agent", "category", "app", "project")
+        return _form(request, AddForm(initial={name: request.GET.get(name, "") for name in names}))
     form = AddForm(request.POST)
     if not form.is_valid():
         return _form(request, form, status=422)
@@ -41,18 +42,6 @@ def add(request: HttpRequest) -> HttpResponseBase:
     )
     messages.success(request, _("Memory added. Agents can find it now."))
     return redirect("console:memory", row=added.row)
-
-
-def _initial(request: HttpRequest) -> dict[str, str]:
-    """Return the initial values of the form. The parameter `like` is the row of a memory to add again."""
-    row = request.GET.get("like", "")
-    if row.isdecimal() and len(row) < 19 and request.user.has_perm(VIEW):
-        found = browse.get(int(row))
-        record_view(request, found)
-        owner = found.owner
-        where = {"user": owner.user_id, "app": owner.app_id, "project": owner.project_id, "agent": found.agent_id}
-        return {**where, "category": found.category, "text": found.text}
-    return {name: request.GET.get(name, "") for name in ("user", "agent", "category", "app", "project")}
 
 
 def _duplicate(owner: Owner, text: str) -> StoredMemory | None:

@@ -24,6 +24,7 @@ from console.views.resources import VIEW_FILES
 from console.views.searches import VIEW_SEARCHES
 from console.views.start import first_steps
 from core.times import to_ms
+from engines.port import MODEL_ENDPOINTS
 from engines.registry import get_engine
 from memories.services import search_log
 from resources.models import Resource
@@ -305,7 +306,7 @@ def _health(filters: DashboardFilters, user_pk: UUID | None) -> dict[str, Any]:
     return {
         "health": health,
         "index": parts.get("index", {}).get("status", ""),
-        "failing": [error for part in ("embeddings", "llm") if (error := parts.get(part, {}).get("error"))],
+        "failing": [error for part in MODEL_ENDPOINTS if (error := parts.get(part, {}).get("error"))],
         "capabilities": engine.capabilities(),
         "states": [(label, states[name], name) for name, label in Resource.Status.choices if states.get(name)],
         "failures": queries.failures_waiting(),

@@ -168,6 +168,9 @@ def health(request: HttpRequest) -> HttpResponseBase:
             for name, reported, label in (
                 ("EMBEDDING", "embeddings", _("Embedding model")),
                 ("LLM", "llm", _("Language model")),
+                ("VISION", "vision", _("Vision model")),
+                ("TRANSCRIPTION", "transcription", _("Transcription model")),
+                ("RERANK", "rerank", _("Reranker")),
             )
         ],
         "backlog": {

@@ -12,12 +12,12 @@ from core.errors import EngineRefused
 from core.events import publish
 from core.times import to_ms
 from documents.reader import read_document, reading_for
-from engines.embedded import extraction, health, ingest, llm, rated_search, reading
+from engines.embedded import extraction, health, ingest, llm, media, rated_search, reading
 from engines.embedded.fetching import Fetch, Fetcher
 from engines.port import AddResult, FlushResult, Replay, engine_call
 from store import derived_memories, sessions, storage
 from store.index import keyword
-from store.models import Memory, Session, owned_by
+from store.models import Memory, PendingMedia, Session, owned_by
 from store.search.search import search
 from store.table import MemoryTable
 from store.types import Message, Owner, SearchRequest, SearchResult
@@ -61,7 +61,9 @@ class EmbeddedEngine(MemoryTable):
         known = storage.known(owner, [first_id for first_id, part in parts.items() if part.item is not None])
         with reading_for(owner.user_pk):
             drafts = [
-                storage.Draft.of(first_id, ingest.rows_of(part, self._reader_of(part), self._fetch))
+                storage.Draft.of(
+                    first_id, ingest.rows_of(part, self._reader_of(part), self._fetch), ingest.media_of(part)
+                )
                 for first_id, part in parts.items()
                 if first_id not in known
             ]
@@ -159,7 +161,7 @@ class EmbeddedEngine(MemoryTable):
                 memory.batch_id = batch_id
                 if batch_id:
                     memory.memory_type = Memory.Type.EPISODE
-            drafts.append(storage.Draft.of(part.first_id, memories))
+            drafts.append(storage.Draft.of(part.first_id, memories, ingest.media_of(part)))
         return Replay(batch_id, tuple(drafts), is_whole)
 
     def save_replays(self, owner: Owner, session: Session, replays: Iterable[Replay]) -> None:
@@ -176,7 +178,19 @@ class EmbeddedEngine(MemoryTable):
 
     queue_extraction = staticmethod(extraction.queue_missing)
     extract = staticmethod(extraction.run)
+    queue_media = staticmethod(media.queue)
     health = staticmethod(health.check)
+
+    def read_media(
+        self,
+        kind: PendingMedia.Kind,
+        seconds: float,
+        *,
+        clock: Callable[[], datetime] = timezone.now,
+        should_end: Callable[[], bool] = lambda: False,
+        calls: int = media.MAX_CALLS,
+    ) -> int:
+        return media.run(kind, seconds, clock=clock, should_end=should_end, calls=calls)
 
     def capabilities(self) -> Mapping[str, bool]:
         """Return the available methods. Without an embedding endpoint, `hybrid` searches by keyword and reports it."""

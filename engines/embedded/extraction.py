@@ -6,11 +6,11 @@ window that the model refuses is given up after a few tries, and the rules choos
 """
 
 import logging
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 from uuid import UUID
 
@@ -24,8 +24,10 @@ from django.utils import timezone
 from accounts.models import MemoryUser
 from core.database_errors import database_errors
 from core.leases import claimed
+from core.model_calls import call, in_parallel, is_due
 from core.model_endpoint import EndpointError
-from engines.embedded import extraction_rows, extraction_rules, extraction_windows, llm
+from engines.embedded import comparison, extraction_rows, extraction_rules, extraction_windows, llm
+from engines.embedded.comparison import Compared, Comparison, compare
 from engines.embedded.extraction_prompts import Described, Extracted, describe, extract
 from engines.embedded.extraction_windows import Window
 from store import sessions
@@ -39,28 +41,24 @@ CALL_SECONDS: Final = 90.0
 MAX_CALLS: Final = 4
 """The calls that a process makes at once, unless `run` gets another number."""
 LEASE: Final = timedelta(seconds=30)
-MAX_REFUSALS: Final = 5
-MAX_ATTEMPTS: Final = 200
-_POLL_SECONDS: Final = 0.2
-_MIN_WAIT: Final = timedelta(seconds=5)
-_MAX_WAIT: Final = timedelta(hours=1)
 _HARMLESS_LINES: Final = (
     {"person": "ann"},
     {"message": 1, "role": "user", "speaker": "ann", "at": "2026-01-01T12:00+00:00", "text": "I live in Oslo."},
 )
 _SKIPPED_KINDS: Final = frozenset({Session.Kind.RESOURCE, Session.Kind.MEMORY_EDIT})
-_Answer = Extracted | Described | EndpointError
+_Answer = Extracted | Described | Compared | EndpointError
 
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """A prepared call of the model for a pending extraction: of a window, or of the facts for a profile."""
+    """A prepared call of the model: for a window of messages, the facts of a profile, or a comparison of memories."""
 
     pending: PendingExtraction
     owner: Owner
-    ask: Callable[[], Extracted | Described]
+    ask: Callable[[], Extracted | Described | Compared]
     window: Window | None = None
     facts: Sequence[Memory] = ()
+    comparison: Comparison | None = None
 
 
 def queue_batch(session: Session, batch_id: str) -> None:
@@ -90,7 +88,7 @@ def queue_missing(user_pk: UUID | None = None) -> None:
         session__deleted_at=None,
     ).exclude(Q(batch_id="") | Q(session__kind__in=_SKIPPED_KINDS))
     missing = flushed.filter(
-        ~Exists(Memory.objects.filter(origin=Memory.Origin.EXTRACTED, **batch)),
+        ~Exists(Memory.objects.filter(origin=Memory.Origin.EXTRACTED, chunk_index=None, **batch)),
         ~Exists(Memory.objects.filter(session=OuterRef("session"), delivery_state=DeliveryState.PURGED)),
         ~Exists(PendingExtraction.objects.filter(**batch)),
     )
@@ -122,12 +120,13 @@ def run(
             if not due or should_end():
                 break
             tasks = [task for pending in due if (task := _task(pending, call_seconds)) is not None]
-            for task, answer in _answers(tasks, call_seconds, should_end):
+            for place, answer in in_parallel([partial(_call, task, call_seconds) for task in tasks], should_end):
+                task = tasks[place]
                 with transaction.atomic():
                     pending = _locked(task)
                     if isinstance(answer, EndpointError):
                         if pending is not None:
-                            _schedule_retry(pending, task.window, answer, clock())
+                            _note_failure(pending, task.window, answer, clock())
                         continue
                     done += 1
                     if pending is not None:
@@ -140,16 +139,22 @@ def _due(now: datetime) -> QuerySet[PendingExtraction]:
 
     An owner of whom another process has one is left to it.
     """
-    due = PendingExtraction.objects.filter(Q(retry_at=None) | Q(retry_at__lte=now), given_up_at=None)
+    due = PendingExtraction.objects.filter(is_due(now))
     owners = due.order_by().values("user", "app_id", "project_id")
     firsts = owners.annotate(first=Coalesce(Min("pk", filter=Q(session__isnull=False)), Min("pk"))).values("first")
-    return due.filter(pk__in=firsts).select_related("session", "user").order_by(IsNull(F("session"), True), "pk")
+    return (
+        due.filter(pk__in=firsts).select_related("session", "user", "memory").order_by(IsNull(F("session"), True), "pk")
+    )
 
 
 def _task(pending: PendingExtraction, seconds: float) -> _Task | None:
     """Return the next call of an extraction; if no messages are left, delete the extraction and return None."""
     owner = Owner(pending.user_id, pending.user.user_id, pending.app_id, pending.project_id)
-    if pending.session is None:
+    if pending.memory is not None:
+        if found := comparison.comparison_of(owner, pending.memory):
+            lines = list(found.lines())
+            return _Task(pending, owner, lambda: compare(llm.client(), lines, seconds), comparison=found)
+    elif pending.session is None:
         facts = extraction_rows.facts_of(owner)
         if facts:
             lines = list(extraction_rows.lines_of(facts))
@@ -162,31 +167,13 @@ def _task(pending: PendingExtraction, seconds: float) -> _Task | None:
     return None
 
 
-def _answers(tasks: Sequence[_Task], seconds: float, should_end: Callable[[], bool]) -> Iterator[tuple[_Task, _Answer]]:
-    """Make all calls in parallel. The threads only call the model, and do not keep the process from ending."""
-    answers: dict[int, _Answer] = {}
-
-    def ask(place: int) -> None:
-        try:
-            answers[place] = tasks[place].ask()
-        except EndpointError as error:
-            decisive = error
-            if error.is_refusal and tasks[place].pending.refusals + 1 >= MAX_REFUSALS:
-                try:  # if the model refuses even a harmless message, the endpoint fails, not the text
-                    extract(llm.client(), _HARMLESS_LINES, seconds, of_agents=False)
-                except EndpointError as failure:
-                    decisive = EndpointError(failure.detail)
-                    llm.client().endpoint.pause.begin(decisive)
-            answers[place] = decisive
-
-    threads = [threading.Thread(target=ask, args=(place,), name="llm", daemon=True) for place in range(len(tasks))]
-    for thread in threads:
-        thread.start()
-    for place, thread in enumerate(threads):
-        while thread.is_alive() and not should_end():
-            thread.join(_POLL_SECONDS)
-        if place in answers:
-            yield tasks[place], answers[place]
+def _call(task: _Task, seconds: float) -> _Answer:
+    return call(
+        task.pending,
+        task.ask,
+        llm.client().endpoint,
+        lambda: extract(llm.client(), _HARMLESS_LINES, seconds, of_agents=False),
+    )
 
 
 def _locked(task: _Task) -> PendingExtraction | None:
@@ -198,8 +185,15 @@ def _locked(task: _Task) -> PendingExtraction | None:
     return mine.select_for_update().first()
 
 
-def _write(pending: PendingExtraction, task: _Task, answer: Extracted | Described, now: datetime) -> None:
+def _write(pending: PendingExtraction, task: _Task, answer: Extracted | Described | Compared, now: datetime) -> None:
     """Write an answer. If messages or memories that the model was shown have changed, the extraction stays pending."""
+    if isinstance(answer, Compared):
+        superseded = comparison.write(task.owner, task.comparison, answer, now) if task.comparison else []
+        if superseded is not None:
+            pending.delete()
+            if any(row.origin == Memory.Origin.EXTRACTED for row in superseded):
+                queue_profile(task.owner)
+        return
     if isinstance(answer, Described):
         if extraction_rows.write_profile(task.owner, task.facts, answer, now) is not None:
             pending.delete()
@@ -218,14 +212,10 @@ def _write(pending: PendingExtraction, task: _Task, answer: Extracted | Describe
         pending.save()
 
 
-def _schedule_retry(pending: PendingExtraction, window: Window | None, error: EndpointError, now: datetime) -> None:
+def _note_failure(pending: PendingExtraction, window: Window | None, error: EndpointError, now: datetime) -> None:
     """Schedule another try. After the last try give up the window and continue after it."""
-    pending.attempts += 1
-    pending.refusals += error.is_refusal
-    wait = min(_MIN_WAIT * 2 ** min(pending.attempts - 1, 20), _MAX_WAIT)
-    pending.retry_at, pending.last_error = now + wait, error.detail
-    if pending.refusals >= MAX_REFUSALS or pending.attempts >= MAX_ATTEMPTS:
-        pending.given_up_at = now
+    pending.note_failure(error, now)
+    if pending.given_up_at is not None:
         logger.warning("An extraction was given up: %s", error.detail)
         if window is not None:  # give up this window only: queue the rest, categorize its messages by rules
             last = window.messages[-1].seq

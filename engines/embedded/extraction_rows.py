@@ -21,7 +21,7 @@ from engines.embedded.extraction_prompts import CATEGORY_OF, MAX_REPLACED, Descr
 from engines.embedded.extraction_windows import Window, role_of
 from store import storage
 from store.categories import TABS
-from store.derived_memories import supersede
+from store.derived_memories import can_be_superseded, supersede
 from store.index import keyword
 from store.models import Memory, Session, owned_by
 from store.text.normalize import fold
@@ -96,11 +96,16 @@ def _statements(owner: Owner, window: Window, extracted: Extracted) -> Iterator[
         agent = "" if of_user else _agent(window, sources) or ""
         category, importance = CATEGORY_OF[statement.kind], statement.importance
         row = _row(owner, sources, "episode", statement.text, agent=agent, importance=importance, category=category)
-        # A statement may replace known memories of its kind that a model wrote and no user edited.
+        # A statement may replace known memories of its kind.
         numbers = (number for number in dict.fromkeys(statement.replaces) if 1 <= number <= len(window.known))
         named = (window.known[number - 1] for number in numbers)
-        ours = (one for one in named if one.origin == Memory.Origin.EXTRACTED and not one.is_edited)
+        ours = (one for one in named if can_be_superseded(one) and _is_read_by(one, agent))
         yield _Draft(row, [one for one in ours if one.category.startswith(category.partition("_")[0])])
+
+
+def _is_read_by(known: Memory, agent: str) -> bool:
+    """Return False for a memory that an operator or a tool wrote for other agents than `agent` (empty: all agents)."""
+    return known.origin == Memory.Origin.EXTRACTED or not agent or known.agent_id == agent
 
 
 def _sources(window: Window, numbers: Iterable[int]) -> list[Memory]:

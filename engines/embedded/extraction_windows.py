@@ -19,7 +19,7 @@ MAX_CALL_CHARS: Final = 250
 """The tool calls of a message that the model reads, and of each its arguments: together a message's text again."""
 CONTEXT_MESSAGES: Final = 4
 MAX_KNOWN: Final = 30
-_KNOWN_ORIGINS: Final = (Memory.Origin.EXTRACTED, Memory.Origin.TOOL, Memory.Origin.PANEL)
+KNOWN_ORIGINS: Final = (Memory.Origin.EXTRACTED, Memory.Origin.TOOL, Memory.Origin.PANEL)
 _IN_LIVE_SESSION: Final = Q(session__hidden_at=None, session__deleted_at=None)
 
 IS_MESSAGE: Final = Q(origin=Memory.Origin.EMBEDDED, chunk_index=None, hidden_at=None)
@@ -70,7 +70,7 @@ def _known(owner: Owner, messages: Sequence[Memory]) -> list[Memory]:
     text = "\n".join(row.text[:MAX_MESSAGE_CHARS] for row in messages)
     [best] = rank(owner, [SearchRequest(text, method="keyword", top_k=MAX_TOP_K)])
     memories = Memory.objects.filter(
-        owned_by(owner), _IN_LIVE_SESSION, origin__in=_KNOWN_ORIGINS, hidden_at=None
+        owned_by(owner), _IN_LIVE_SESSION, origin__in=KNOWN_ORIGINS, chunk_index=None, hidden_at=None
     ).exclude(memory_type=Memory.Type.PROFILE)
     by_pk = {row.pk: row for row in memories.filter(pk__in=[pk for pk, _score in best])}
     ranked = {pk: by_pk[pk] for pk, _score in best if pk in by_pk}

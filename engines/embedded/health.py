@@ -6,13 +6,14 @@ from typing import Any
 
 from django.conf import settings
 from django.db import DatabaseError, connection, transaction
+from django.db.models import QuerySet
 
 from core.messages import Message as _
-from engines.embedded import llm, reranker
-from engines.port import Health
-from store.derived_memories import extraction_backlog
+from core.model_calls import backlog
+from engines.embedded import llm, media, media_models, reranker
+from engines.port import MODEL_ENDPOINTS, Health
 from store.index import keyword
-from store.models import Memory, PendingEmbedding, PendingExtraction
+from store.models import Memory, PendingEmbedding, PendingExtraction, PendingMedia
 from store.text.tokens import TOKENIZER_VERSION
 from store.vectors import spaces
 from store.vectors.client import Model, client, wanted_model
@@ -25,9 +26,9 @@ def check(timeout_seconds: float) -> Health:
     """Return the state of the engine. Never raises.
 
     `data` names the database; `data["ocr"]["engine"]` recognizes text in pictures, or is "off". `data["index"]` and,
-    if an endpoint is set, `data["embeddings"]`, `data["llm"]` and `data["rerank"]` each have a `status`: "ok"; for the
-    index "rebuilding" or "rebuild_needed"; for embeddings "filling" or "reembed_needed"; for the LLM "reading"; for an
-    endpoint "failing", with an `error`.
+    if an endpoint is set, `data["embeddings"]`, `llm`, `vision`, `transcription` and `rerank` each have a `status`:
+    "ok"; for the index "rebuilding" or "rebuild_needed"; for embeddings "filling" or "reembed_needed"; for models that
+    read messages or files "reading"; for an endpoint "failing", with an `error`.
     """
     data: dict[str, Any] = {"engine": "embedded", "status": "ok", "database": connection.vendor}
     data["ocr"] = {"engine": settings.MEMORY_GATEWAY_OCR}
@@ -43,13 +44,15 @@ def check(timeout_seconds: float) -> Health:
                 data["embeddings"] = _embedding_state(wanted)
             if llm.is_set():
                 data["llm"] = _llm_state()
+            for kind, reader in media_models.configured().items():
+                data[kind] = _media_state(kind, reader)
             if reranker.is_set():
                 data["rerank"] = _rerank_state()
     except DatabaseError:
         return Health(
             "unavailable", None, data | {"status": "unavailable"}, error=_("The memory database does not respond.")
         )
-    is_failing = any(data.get(name, {}).get("status") == "failing" for name in ("embeddings", "llm", "rerank"))
+    is_failing = any(data.get(name, {}).get("status") == "failing" for name in MODEL_ENDPOINTS)
     if data["index"]["status"] == "rebuild_needed" or is_failing:
         data["status"] = "degraded"
     return Health("ok", None, data)
@@ -72,11 +75,19 @@ def _embedding_state(wanted: Model) -> dict[str, Any]:
 
 
 def _llm_state() -> dict[str, Any]:
-    backlog = extraction_backlog()
-    failed = PendingExtraction.objects.filter(given_up_at__isnull=True).exclude(last_error="").order_by("-pk")
-    error = llm.client().endpoint.pause.recent_error() or failed.values_list("last_error", flat=True).first()
-    status = "failing" if error else "reading" if backlog["pending"] else "ok"
-    state: dict[str, Any] = {"status": status, "model": llm.client().model, **backlog}
+    return _reader_state(llm.client(), PendingExtraction.objects.all())
+
+
+def _media_state(kind: str, reader: media_models.Model) -> dict[str, Any]:
+    return _reader_state(reader, PendingMedia.objects.filter(media.IS_LIVE, kind=kind))
+
+
+def _reader_state(reader: llm.ChatClient | media_models.Model, pending: QuerySet[Any]) -> dict[str, Any]:
+    counts = backlog(pending)
+    failed = pending.filter(given_up_at__isnull=True).exclude(last_error="").order_by("-pk")
+    error = reader.endpoint.pause.recent_error() or failed.values_list("last_error", flat=True).first()
+    status = "failing" if error else "reading" if counts["pending"] else "ok"
+    state: dict[str, Any] = {"status": status, "model": reader.model, **counts}
     return state | {"error": error} if error else state
 
 

@@ -19,9 +19,9 @@ from core.errors import EngineRefused, Unreadable
 from core.messages import Message as _
 from documents.document import Document, split
 from documents.reader import is_picture
-from engines.embedded import extraction_rules, llm
+from engines.embedded import extraction_rules, llm, media
 from engines.embedded.fetching import Fetch
-from store.models import Memory
+from store.models import Memory, PendingMedia
 from store.types import ContentItem, Message, Owner
 
 ReadDocument = Callable[[Path, str], Document]
@@ -73,11 +73,17 @@ def rows_of(part: Part, read: ReadDocument, fetch: Fetch) -> list[Memory]:
     with _local(item) if item.file else fetch(item) as fetched:
         if fetched.type not in {"image", "audio"}:
             return _passages(part, fetched, read)
-        media = [_media(part, fetched)]
+        rows = [_media(part, fetched)]
         if is_picture(fetched.mime_type):
             with suppress(Unreadable):  # a picture is remembered by name and description in any case
-                media += _passages(part, fetched, read, first=1)
-        return media
+                rows += _passages(part, fetched, read, first=1)
+        return rows
+
+
+def media_of(part: Part) -> PendingMedia | None:
+    """Return the unsaved row of a stored picture or recording that a model has to read."""
+    item = part.item
+    return media.pending_of(item.file, item.mime_type) if item and item.file else None
 
 
 @contextmanager

@@ -53,19 +53,30 @@ class InvalidAnswer(EndpointError):
 class ChatClient:
     """A client of one endpoint and model. Thread-safe."""
 
-    def __init__(self, base_url: str, api_key: str, model: str) -> None:
+    def __init__(self, base_url: str, api_key: str, model: str, name: str) -> None:
         self.model = model
-        self.endpoint = Endpoint(base_url, api_key, _("The language model endpoint"))
+        self.endpoint = Endpoint(base_url, api_key, name)
 
-    def ask(self, task: str, lines: Iterable[Mapping[str, Any]], shape: type[_Shape], seconds: float) -> _Shape:
-        """Return the model's answer to `task` for the data `lines`.
+    def ask(
+        self,
+        task: str,
+        lines: Iterable[Mapping[str, Any]],
+        shape: type[_Shape],
+        seconds: float,
+        *,
+        picture_url: str | None = None,
+    ) -> _Shape:
+        """Return the model's answer to `task` for the data `lines` and a picture, given as a `data:` address.
 
         The request has only parameters that all endpoints accept: some refuse a temperature, some a response format.
         Raises: `EndpointError` after `seconds` at most, `InvalidAnswer`.
         """
         plain = [orjson.dumps({name: _sanitize(value) for name, value in line.items()}).decode() for line in lines]
         data = "\n".join([START, *plain, END])
-        messages = [{"role": "system", "content": task}, {"role": "user", "content": data}]
+        content: Any = data
+        if picture_url is not None:
+            content = [{"type": "text", "text": data}, {"type": "image_url", "image_url": {"url": picture_url}}]
+        messages = [{"role": "system", "content": task}, {"role": "user", "content": content}]
         body = {"model": self.model, "messages": messages, "stream": False}
         answer = self.endpoint.post("/chat/completions", body, Deadline.after(seconds))
         try:
@@ -101,7 +112,7 @@ def client() -> ChatClient:
 
 @cache
 def _client(base_url: str, api_key: str, model: str) -> ChatClient:
-    return ChatClient(base_url, api_key, model)
+    return ChatClient(base_url, api_key, model, _("The language model endpoint"))
 
 
 def _sanitize(value: Any) -> Any:

@@ -41,6 +41,7 @@ def _result(found: ScopedHit, explain: bool, with_context: bool, with_raw: bool)
         "attachments": [
             {"type": row.type, "name": row.name, "internal_uri": row.internal_uri} for row in found.attachments
         ],
+        "place": _place(hit.raw),
         "raw": hit.raw if with_raw else {},
     }
     if explain:
@@ -49,6 +50,12 @@ def _result(found: ScopedHit, explain: bool, with_context: bool, with_raw: bool)
         before, after = found.context or ((), ())  # none without a session, or if EverOS alone holds the memory
         result["context"] = {"before": [_neighbor(one) for one in before], "after": [_neighbor(one) for one in after]}
     return result
+
+
+def _place(raw: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return where a passage stands in its file; None for other memories."""
+    place = {name: raw.get(name) for name in ("page", "heading", "box", "second", "until_second")}
+    return place if any(value is not None for value in place.values()) else None
 
 
 def _neighbor(neighbor: Neighbor) -> dict[str, Any]:

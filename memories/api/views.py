@@ -174,17 +174,18 @@ class MemoryViewSet(ViewSet):
         parameters=[_MEMORY_ID],
         request=request_body(schemas.MemoryBody),
         responses={
-            200: success(schemas.Deleted, "The deletion that was undone.", status="restored"),
+            200: success(schemas.Restored, "The memory that was restored.", status="restored"),
             **problems(404, 409, 422),
         },
     )
     @idempotent(in_transaction=True)
     def restore(self, request: Request, memory_id: str) -> Response:
-        """Restore a memory from the trash."""
+        """Restore a memory from the trash, or one that a newer memory superseded."""
         body = parse(schemas.MemoryBody, request.data)
         principal = caller(request)
         tombstone = decisions.restore(principal.user_pk, body.memory_ref(memory_id), actor=Actor.key(principal))
-        return Response({"memory_id": memory_id, "tombstone_id": tombstone.tombstone_id, "status": "restored"})
+        tombstone_id = tombstone and tombstone.tombstone_id
+        return Response({"memory_id": memory_id, "tombstone_id": tombstone_id, "status": "restored"})
 
     @extend_schema(
         operation_id="list_trash",

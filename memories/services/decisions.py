@@ -2,6 +2,7 @@
 
 - A deletion is a tombstone, which only a restore ends. Deleting again replaces actor and reason.
 - Memories that the gateway hid can be deleted, and stay so when their source is restored.
+- Superseded memories can be restored.
 - Restoring a session restores neither memories deleted one by one, nor its resource.
 - Only live memories can be overridden.
 - A message that EverOS has not flushed is an error; bulk calls skip it.
@@ -32,7 +33,7 @@ from memories.models import Override, OverrideRevision, Tombstone
 from memories.services import lookup
 from memories.services.lookup import MemoryRef, require_own_session
 from resources.queries import sessions_in_trash
-from store import browse
+from store import browse, derived_memories
 from store.models import DeliveryState, Memory, Session, owned_by
 from store.table import visible
 from store.types import Owner, StoredMemory, Wording
@@ -80,9 +81,15 @@ def delete(user_pk: UUID, ref: MemoryRef, *, reason: str = "", actor: Actor, eng
         return decider.create_tombstones("memory", {memory.memory_id: memory}, reason)[0][memory.memory_id]
 
 
-def restore(user_pk: UUID, ref: MemoryRef, *, actor: Actor, engine: Engine | None = None) -> Tombstone:
-    """Restore a memory from the trash. Raises: `NotFound`, also if only its session was deleted."""
+def restore(user_pk: UUID, ref: MemoryRef, *, actor: Actor, engine: Engine | None = None) -> Tombstone | None:
+    """Restore a memory from the trash, or one that a newer memory superseded, which has no tombstone.
+
+    Raises: `NotFound`, also if only its session was deleted.
+    """
     with _locked_memory(user_pk, ref, actor, engine) as (decider, memory):
+        if memory.hidden_reason == Memory.HiddenReason.SUPERSEDED:
+            decider.restore_superseded(memory)
+            return None
         ended = decider.lift_tombstones("memory", _active_tombstones(memory.owner, "memory", [memory.memory_id]))
         if not ended:
             raise NotFound(_("The memory is not in the trash."))
@@ -490,6 +497,14 @@ class _Decider:
         originals = {one.override_id: _wording(one) for one in first}
         self._replace({one.memory_id: originals[one.pk] for one in overrides})
         self._record("override_undo", overrides)
+
+    def restore_superseded(self, memory: StoredMemory) -> None:
+        """Show a memory again that a newer one superseded."""
+        derived_memories.restore_superseded(self.owner, memory.memory_id)
+        detail = {"superseded_by": memory.superseded_by}
+        subject = {"subject_type": "memory", "subject_id": memory.memory_id, "user_id": self.owner.user_id}
+        record(self.actor, "memory.restore", **subject, detail=detail)
+        publish("memory.restored", self.owner.user_pk, **self.owner.scope, memory_ids=[memory.memory_id])
 
     def _replace(self, wordings: Mapping[str, Wording]) -> None:
         if wordings:

@@ -15,9 +15,11 @@ from core.events import publish
 from core.ids import check_name
 from core.messages import Message as _
 from core.times import to_ms
+from engines.registry import get_engine
 from memories.services.lookup import require_own_session
 from store import browse, sessions, storage
 from store.categories import CATEGORIES
+from store.derived_memories import queue_comparison
 from store.index.keyword import entry_of
 from store.models import Memory
 from store.types import Owner, StoredMemory
@@ -38,6 +40,8 @@ def add_by_hand(
     actor: Actor,
 ) -> StoredMemory:
     """Store a text as a memory. Searches find it at once, under any engine.
+
+    With a language model, the embedded engine compares it with older ones later, and supersedes those that it replaces.
 
     Raises: `InvalidInput` for an empty or too long text, an unknown category or an importance outside 0..1;
     `NotFound`, `Conflict` and `EngineRefused` for the session; `EngineUnavailable`.
@@ -65,6 +69,8 @@ def add_by_hand(
         last = session.memories.aggregate(last=Max("seq"))["last"]
         memory.session, memory.seq = session, 0 if last is None else last + 1
         storage.insert(owner, [memory], [entry])
+        if not get_engine().is_external:
+            queue_comparison(memory)
         record(
             actor,
             "memory.add",

@@ -80,7 +80,9 @@ def _file_of(session: Session, passages: Sequence[Memory]) -> ContentItem | None
     Files that a message only refers to have no digest: their addresses are untrusted and not read.
     """
     row = passages[0]
-    same = Memory.objects.filter(session=session, created_at_ms=row.created_at_ms)
+    same = Memory.objects.filter(session=session, created_at_ms=row.created_at_ms).exclude(
+        origin=Memory.Origin.EXTRACTED
+    )
     if same.filter(chunk_index__isnull=False).count() != len(passages):
         return None
     if same.filter(delivery_state=DeliveryState.PURGED).exists():

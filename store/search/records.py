@@ -97,6 +97,7 @@ RECORD_TYPE = "Conversation"
 """The type of every episode in EverOS, also of documents; `filters.type` compares it."""
 _CALL_FIELDS = ("sender_name", "tool_calls", "tool_call_id")
 _PASSAGE_FIELDS = ("filename", "title", "page", "heading", "position", "mime_type", "resource_id")
+_PLACE_FIELDS = ("box", "second", "until_second")
 
 
 def raw_of(owner: Owner, row: Row, score: float | None) -> dict[str, Any]:
@@ -110,8 +111,8 @@ def raw_of(owner: Owner, row: Row, score: float | None) -> dict[str, Any]:
     }
     if row.chunk_index is not None:
         shared |= {name: row.payload.get(name) for name in _PASSAGE_FIELDS}
-        if "box" in row.payload:  # of recognized text
-            shared["box"] = row.payload["box"]
+        # Of recognized text and of speech.
+        shared |= {name: row.payload[name] for name in _PLACE_FIELDS if name in row.payload}
     if row.memory_type == "unprocessed_message":
         return shared | _message(row)
     shared |= {name: row.payload[name] for name in _CALL_FIELDS if name in row.payload}

@@ -29,7 +29,6 @@ def pages(panel: Panel) -> dict[str, str]:
         "lab": "search/?q=PostgreSQL+region&user=lin.wei",
         "lab-hidden": "search/?q=deliveries+mondays&user=lin.wei",
         "lab-empty": "search/",
-        "add-again": f"add/?like={rows['superseded']}",
         "add": "add/?user=lin.wei",
         "missing": "m/999999/",
         "find": "find/?q=1",

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 
 import pytest
-from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.utils import timezone
 
 from accounts.audit import Actor
+from accounts.models import AuditEvent
 from console.hidden import hidden_reasons
 from memories.services import decisions
 from memories.services.decisions import OverrideValues
@@ -114,7 +114,7 @@ def test_memories_hidden_by_the_gateway_have_their_own_tab(admin_client: Client,
     assert "Deleted by hand." not in auto_hidden
     assert "The old fact." in auto_hidden
     assert f'href="/admin/memory/m/{newer.row}/">Open newer memory' in auto_hidden
-    assert f'href="/admin/memory/add/?like={old.row}"' in auto_hidden
+    assert f'action="/admin/memory/m/{old.row}/restore/"' in auto_hidden
     assert 'name="do"' not in auto_hidden
 
 
@@ -130,17 +130,17 @@ def test_selecting_all_of_the_trash_excludes_auto_hidden_memories(admin_client: 
 
 
 @pytest.mark.django_db
-def test_a_superseded_memory_can_be_added_again_but_not_restored(admin_client: Client, alice: Person) -> None:
+def test_a_superseded_memory_can_be_restored(admin_client: Client, alice: Person) -> None:
     newer = remember(alice.owner, "The new fact.")
     old = hide_memory(remember(alice.owner, "The old fact."), hidden_reason="superseded", superseded_by=newer.memory_id)
     page = admin_client.get(f"/admin/memory/m/{old.row}/").content.decode()
-    assert "/restore/" not in page
     assert f'href="/admin/memory/m/{newer.row}/" lang="en" dir="auto">The new fact.' in page
-    form = admin_client.get(f"/admin/memory/add/?like={old.row}").content.decode()
-    assert "The old fact.</textarea>" in form
-    data = {"user": "alice", "category": "user_memory_fact", "text": "The old fact."}
-    assert admin_client.post("/admin/memory/add/", data).status_code == 302
-    assert Memory.objects.filter(text="The old fact.", hidden_at=None, origin="panel").count() == 1
+    address = f"/admin/memory/m/{old.row}/restore/"
+    assert address in page
+    assert admin_client.post(address).status_code == 302
+    assert Memory.objects.filter(text="The old fact.", hidden_at=None, superseded_by="").count() == 1
+    [event] = AuditEvent.objects.filter(action="memory.restore")
+    assert (event.subject_id, event.detail) == (old.memory_id, {"superseded_by": newer.memory_id})
 
 
 @pytest.mark.django_db
@@ -162,16 +162,6 @@ def test_a_memory_links_to_its_sources_and_to_superseded_memories(admin_client: 
     page = admin_client.get(f"/admin/memory/m/{derived.row}/").content.decode()
     assert "I moved to Ulm." in page[page.index("Derived from") :]
     assert "Lives in Bonn." in page[page.index("Supersedes") :]
-
-
-@pytest.mark.django_db
-def test_adding_a_copy_requires_the_permission_to_read(alice: Person) -> None:
-    row = remember(alice.owner, "A secret.").row
-    writer = User.objects.create_user("writer", is_staff=True)
-    writer.user_permissions.set(Permission.objects.filter(codename="add_memory"))
-    client = Client()
-    client.force_login(writer)
-    assert "A secret." not in client.get(f"/admin/memory/add/?like={row}").content.decode()
 
 
 @pytest.mark.django_db

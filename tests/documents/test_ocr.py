@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import os
+import resource
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -203,6 +206,50 @@ def test_lines_become_paragraphs() -> None:
         ("The contract ends", (0.1, 0.10, 0.9, 0.15)),
         ("第一条：甲方", (0.1, 0.30, 0.9, 0.35)),
     ]
+
+
+def repeated_scan(pages: int) -> bytes:
+    """Return a PDF whose pages are the same image."""
+    output = io.BytesIO()
+    scans.page([ENGLISH[1]], 3).save(output, "JPEG", quality=60)
+    image = b"/Type/XObject/Subtype/Image/Width %d/Height %d/ColorSpace/DeviceGray/BitsPerComponent 8/Filter/DCTDecode"
+    kids = b" ".join(b"%d 0 R" % number for number in range(5, 5 + pages))
+    page = b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]/Resources<</XObject<</I 3 0 R>>>>/Contents 4 0 R>>"
+    return bombs.pdf(
+        [
+            b"<</Type/Catalog/Pages 2 0 R>>",
+            b"<</Type/Pages/Count %d/Kids[%b]>>" % (pages, kids),
+            bombs.stream(output.getvalue(), image % (scans.WIDTH, scans.HEIGHT)),
+            bombs.stream(b"595 0 0 842 0 0 cm /I Do"),
+            *[page] * pages,
+        ]
+    )
+
+
+@pytest.mark.torture
+@needs_font
+def test_bounds_hold_on_a_scan_of_2000_pages(tmp_path: Path, settings_of: ocr.Ocr) -> None:
+    path = written(tmp_path, repeated_scan(2_000))
+    hasty = replace(settings_of, limits=replace(settings_of.limits, seconds=120))
+    before, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.monotonic()
+    with pytest.raises(EngineUnavailable, match="will continue"):
+        read_document(path, mt.PDF, ocr=hasty)
+    assert time.monotonic() - began < 180
+    first = len(ocr._Progress.of(path, settings_of).pages)
+    assert first > 0
+    with pytest.raises(EngineUnavailable, match="will continue"):
+        read_document(path, mt.PDF, ocr=hasty)
+    second = ocr._Progress.of(path, settings_of).pages
+    print(f"pages in 120 s: {first}, then {len(second) - first}")  # noqa: T201
+    assert len(second) > first, "the second attempt continues after the first"
+    assert all("ninety days" in " ".join(text for text, _ in lines) for lines in second.values())
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100 * 1024, "kB of memory of this process"
+    limited = replace(settings_of, limits=replace(settings_of.limits, pdf_pages=len(second)))
+    document = read_document(path, mt.PDF, ocr=limited)
+    assert document.truncated
+    assert {block.page for block in document.blocks} == set(second)
+    with pytest.raises(Unreadable, match="too many pages"):
+        read_document(written(tmp_path, repeated_scan(2_001)), mt.PDF, ocr=limited)
 
 
 @pytest.mark.torture

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from django.test import Client
 from PIL import Image
 
+from core import tasks
 from documents import ocr
+from documents.reader import read_document
 from resources.models import Resource
+from store.models import Memory
 from tests import scans
-from tests.conftest import Person
+from tests.conftest import SHARED, Person
+from tests.documents.corpus import CORPUS, needs_corpus
 from tests.resources.forms import upload
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -48,6 +54,56 @@ def test_a_picture_is_found_by_its_name_and_by_its_text(alice: Person, settings:
     assert upload(alice, scans.png(image), "whiteboard.png").json()["status"] == "extracted"
     assert "4711" in found(alice, "locker combination")[0]["text"]
     assert any("whiteboard.png" in hit["text"] for hit in found(alice, "whiteboard"))
+
+
+def chinese_pages() -> list[str]:
+    """Return 20 paragraphs of the passages for development, which are not part of the project."""
+    lines = (SHARED / "eval" / "passages_zh_dev.jsonl").read_text("utf-8").splitlines()
+    texts = [json.loads(line)["text"] for line in lines[:400] if '"memory"' in line]
+    return [text[:350] for text in texts if len(text) > 350][:20]
+
+
+def english_pages() -> list[str]:
+    """Return 20 parts of a paper in the corpus."""
+    document = read_document(CORPUS / "pdf.js" / "tracemonkey_a11y.pdf", "application/pdf")
+    text = " ".join(block.text for block in document.blocks if block.kind == "paragraph" and len(block.text) > 300)
+    words = "".join(character if character.isascii() else " " for character in text).split()
+    return [" ".join(words[start : start + 120]) for start in range(0, 20 * 120, 120)]
+
+
+@pytest.mark.torture
+@needs_corpus
+@with_ocr
+@pytest.mark.parametrize("pages_of", [chinese_pages, english_pages])
+@pytest.mark.parametrize("kind", ["pdf", "pictures"])
+def test_scans_of_the_corpus_are_read_and_each_page_is_found(
+    alice: Person, settings: Any, tmp_path: Any, kind: str, pages_of: Callable[[], list[str]]
+) -> None:
+    """200 dpi with skew, perspective, shadow and noise: at most 3 % of the characters are wrong."""
+    settings.MEMORY_GATEWAY_OCR = "rapidocr"
+    settings.MEMORY_GATEWAY_DB_PATH = tmp_path / "data.sqlite3"
+    texts = pages_of() if kind == "pdf" else pages_of()[:5]
+    images = [scans.page([text], seed) for seed, text in enumerate(texts)]
+    if kind == "pdf":
+        upload(alice, scans.pdf(images), "scan.pdf")
+    else:
+        for number, image in enumerate(images, 1):
+            upload(alice, scans.png(image), f"picture{number}.png")
+    assert tasks.wait_until_idle(3600)
+    rows = Memory.objects.filter(user_id=alice.user_pk).order_by("pk")
+    read = dict.fromkeys(range(1, len(texts) + 1), "")
+    for row in rows:
+        if "page" in row.payload:
+            number = row.payload["page"] or int("".join(filter(str.isdigit, row.payload["filename"])))
+            read[number] += row.text
+    errors = [scans.character_error(text, read[number]) for number, text in enumerate(texts, 1)]
+    print(f"character error: mean {sum(errors) / len(errors):.2%}, worst page {max(errors):.2%}")  # noqa: T201
+    assert sum(errors) / len(errors) <= 0.03
+    for number, text in enumerate(texts, 1):
+        middle = len(text) // 2
+        best = found(alice, text[middle : middle + 60])[0]
+        assert best["place"]["page"] == (number if kind == "pdf" else None)
+        assert kind == "pdf" or best["raw"]["filename"] == f"picture{number}.png"
 
 
 def test_without_recognition_an_unread_pdf_names_the_extra(alice: Person) -> None:

@@ -146,12 +146,12 @@ class Memories(Group[S]):
         return call("DELETE", "/memories", parsed_as(models.SenderDeletion), body=body | self._scope)
 
     @Endpoint
-    def restore(self, memory_id: str, *, session_id: str | None = None) -> Call[models.MemoryDecision]:
-        """Restore a memory from the trash."""
+    def restore(self, memory_id: str, *, session_id: str | None = None) -> Call[models.RestoredMemory]:
+        """Restore a memory from the trash, or one that a newer memory superseded."""
         return call(
             "POST",
             "/memories/{memory_id}/restore",
-            parsed_as(models.MemoryDecision),
+            parsed_as(models.RestoredMemory),
             ids={"memory_id": memory_id},
             body={"session_id": session_id} | self._scope,
             is_keyed=True,

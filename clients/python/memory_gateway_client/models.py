@@ -201,6 +201,14 @@ class Memory(Model):
     deleted_at: datetime | None
 
 
+class RestoredMemory(Model):
+    """A memory that was restored. `tombstone_id` is None if a newer memory had superseded it."""
+
+    memory_id: str
+    tombstone_id: str | None
+    status: str
+
+
 class SenderDeletion(Model):
     """The number of a sender's memories that were moved to the trash."""
 
@@ -261,6 +269,16 @@ class Explanation(Model):
     override_id: str | None
 
 
+class Place(Model):
+    """Where a passage stands in its file: page, place on the page as fractions, or seconds of a recording."""
+
+    page: int | None
+    heading: str | None
+    box: list[float] | None
+    second: float | None
+    until_second: float | None
+
+
 class SearchResult(Model):
     """A memory that a search found. Scores compare within one answer only."""
 
@@ -273,6 +291,7 @@ class SearchResult(Model):
     resource_id: str | None
     resource_uri: str | None
     attachments: list[Attachment]
+    place: Place | None
     raw: dict[str, Any]
     explain: Explanation | None = None
     context: Context | None = None

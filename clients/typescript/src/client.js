@@ -182,7 +182,7 @@ export class Memories extends Group {
    *
    * @param {string} memoryId
    * @param {Fields<"MemoryBodyRequest">} [options]
-   * @returns {Promise<Schemas["Deleted"]>}
+   * @returns {Promise<Schemas["Restored"]>}
    */
   restore(memoryId, options) {
     const body = { ...this._scope, ...options };

@@ -200,6 +200,16 @@ class Deleted(BaseModel):
     status: Literal["deleted", "restored"] = Field(description=_DECIDED, examples=["deleted"])
 
 
+class Restored(BaseModel):
+    """A restored memory."""
+
+    memory_id: MemoryId
+    tombstone_id: TombstoneId | None = Field(
+        description="The deletion that was undone; null if a newer memory had superseded this one."
+    )
+    status: Literal["restored"] = Field(description=_DECIDED, examples=["restored"])
+
+
 class SenderDeleted(BaseModel):
     """A deletion of the messages of a sender."""
 

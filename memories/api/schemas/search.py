@@ -239,6 +239,19 @@ class NeighborOut(BaseModel):
     timestamp_ms: int = Field(description="When it was sent, in Unix milliseconds.")
 
 
+class PlaceOut(BaseModel):
+    """Where a passage stands in its file."""
+
+    page: int | None = Field(description="The page, counted from 1.", examples=[3])
+    heading: str | None = Field(description="The heading above it.", examples=["Payment"])
+    box: Annotated[list[float], Field(min_length=4, max_length=4)] | None = Field(
+        description="Left, top, right and bottom of recognized text, as fractions of the page or picture.",
+        examples=[None],
+    )
+    second: float | None = Field(description="Its first second in a recording.", examples=[None])
+    until_second: float | None = Field(description="Its last second in a recording.", examples=[None])
+
+
 class ContextOut(BaseModel):
     """The memories around a result, oldest first, without deleted ones."""
 
@@ -272,6 +285,10 @@ class SearchResultOut(BaseModel):
         examples=["resource://u_123/r_9f2c41d07b8e4a6f93d1c5e2a7b40868"],
     )
     attachments: list[AttachmentOut] = Field(description="The files that the memory mentions or comes from.")
+    place: PlaceOut | None = Field(
+        description="Where it stands in its file; null for other memories, and of files that EverOS read.",
+        examples=[None],
+    )
     raw: dict[str, Any] = Field(
         description="The engine's own record, without file contents. Its fields depend on the engine. Empty if the "
         "request has `raw` false.",

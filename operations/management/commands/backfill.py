@@ -14,9 +14,10 @@ from core.errors import EngineError, InvalidInput
 from engines.port import ExternalEngine
 from engines.registry import external_engine, local_engine
 from operations.commands import Answer, OperationsCommand, Report
+from resources import storage
 from resources.models import Attachment, Resource
 from store import derived_memories, rollups
-from store.models import PendingEmbedding, Session
+from store.models import PendingEmbedding, PendingMedia, Session, owned_by
 from store.types import Owner
 from store.vectors import fill
 from store.vectors.client import wanted_model
@@ -115,6 +116,35 @@ def extractions(user_pk: UUID | None, report: Report) -> Counts:
     return {"answers": processed, "failed": backlog["pending"] + backlog["given_up"]}
 
 
+def media(user_pk: UUID | None, report: Report) -> Counts:
+    """Have models read pictures and recordings that they have not read, and those given up.
+
+    Raises: `InvalidInput` without an endpoint.
+    """
+    kinds = [kind for kind in PendingMedia.Kind if getattr(settings, f"MEMORY_GATEWAY_{kind.upper()}_BASE_URL")]
+    if not kinds:
+        raise InvalidInput(
+            "No endpoint is configured. Set MEMORY_GATEWAY_VISION_BASE_URL or MEMORY_GATEWAY_TRANSCRIPTION_BASE_URL."
+        )
+    engine = local_engine()
+    found = _filter_user(Resource.objects.filter(content_type__in=["image", "audio"], deleted_at__isnull=True), user_pk)
+    found = found.exclude(storage_path="").select_related("user").order_by("pk")
+    total, last, done, queued = found.count(), "", 0, 0
+    while batch := list(found.filter(pk__gt=last)[:_BATCH]):
+        for resource in batch:
+            session = Session.objects.filter(owned_by(resource.owner), session_id=resource.session_id).first()
+            if session is not None:
+                queued += engine.queue_media(session, storage.resolve(resource.storage_path), resource.mime_type)
+        done, last = done + len(batch), batch[-1].pk
+        report("Queuing files", done, total)
+    read = 0
+    for kind in kinds:
+        while count := engine.read_media(kind, _SECONDS):
+            read += count
+            report("Reading files", read, max(queued, read))
+    return {"files": read, "failed": PendingMedia.objects.filter(kind__in=kinds).count()}
+
+
 KINDS: Final[Mapping[str, Callable[[UUID | None, Report], Counts]]] = {
     "attachments": attachments,
     "sessions": sessions,
@@ -122,6 +152,7 @@ KINDS: Final[Mapping[str, Callable[[UUID | None, Report], Counts]]] = {
     "rollups": recount,
     "embeddings": embeddings,
     "extractions": extractions,
+    "media": media,
 }
 
 
@@ -155,7 +186,7 @@ def _attachment(resource: Resource) -> Attachment:
 class Command(OperationsCommand):
     help = (
         "Create missing data: attachments of older files, sessions and memories from EverOS, dashboard counts, "
-        "vectors, or memories extracted by a language model. Can be repeated."
+        "vectors, or memories that models derive from messages, pictures and recordings. Can be repeated."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from accounts.audit import Actor
 from core.errors import EngineUnavailable
+from core.model_calls import MAX_REFUSALS
 from core.tasks import Round
 from engines import tasks
 from engines.embedded import extraction
@@ -591,7 +592,7 @@ def test_a_text_that_the_model_cannot_process_is_given_up(engine: EmbeddedEngine
         run_extractions(later=day * LATER)
     assert derived_texts(alice) == ["Alice lives in Oslo."]
     [given_up] = PendingExtraction.objects.all()
-    assert (given_up.refusals, given_up.given_up_at is not None) == (extraction.MAX_REFUSALS, True)
+    assert (given_up.refusals, given_up.given_up_at is not None) == (MAX_REFUSALS, True)
     assert engine.health(2).data["llm"] == {"status": "ok", "model": "stub", "pending": 0, "given_up": 1}
 
 
