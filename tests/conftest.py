@@ -32,32 +32,47 @@ settings.load_profile("any machine")
 
 # The longest files. Workers begin with them, so that they finish at about the same time.
 LONGEST = (
-    "console/test_every_page.py",
-    "operations/test_outages.py",
-    "memory_gateway/test_serve.py",
-    "console/test_actions.py",
-    "operations/test_wrong_storage.py",
-    "memory_gateway/test_http_protocol.py",
-    "console/test_actions_on_data_pages.py",
-    "agents/rpc/test_connection_limits.py",
-    "documents/test_bombs.py",
-    "operations/test_backup.py",
-    "resources/test_document_corpus.py",
-    "trust/test_killed_workers.py",
-    "operations/moves/test_to_upstream.py",
-    "agents/rpc/test_frame_fuzzing.py",
-    "operations/moves/test_kills.py",
-    "trust/test_web_pages.py",
-    "admin/test_browser.py",
-    "console/test_injection.py",
-    "trust/test_disks.py",
-    "store/test_vectors.py",
-    "agents/mcp/test_inspector.py",
-    "store/test_browse.py",
-    "store/test_browse_words.py",
-    "operations/test_kills.py",
-    "trust/test_damaged_database.py",
-    "agents/mcp/test_client.py",
+    "clients/claude-code/tests/test_claude_code_plugin.py",
+    "clients/python/tests/test_adapters.py",
+    "tests/memory_gateway/test_wheel.py",
+    "tests/console/test_every_page.py",
+    "tests/fleet/test_smoke.py",
+    "tests/operations/test_outages.py",
+    "tests/operations/moves/test_kills.py",
+    "tests/memory_gateway/test_serve.py",
+    "tests/operations/test_wrong_storage.py",
+    "tests/console/test_actions_on_data_pages.py",
+    "tests/console/test_actions.py",
+    "tests/documents/test_ocr.py",
+    "tests/operations/test_worker_processes.py",
+    "tests/agents/rpc/test_connection_limits.py",
+    "tests/memory_gateway/test_http_protocol.py",
+    "tests/operations/test_backup.py",
+    "tests/resources/test_document_corpus.py",
+    "tests/documents/test_bombs.py",
+    "tests/resources/test_object_store.py",
+    "tests/operations/test_export_import.py",
+    "clients/typescript/tests/test_typescript_client.py",
+    "tests/admin/test_pages.py",
+    "tests/resources/test_scans.py",
+    "tests/skill/test_on_a_gateway.py",
+    "tests/console/test_tasks.py",
+    "tests/console/test_operators.py",
+    "tests/trust/test_killed_workers.py",
+    "tests/console/test_injection.py",
+    "tests/trust/test_web_pages.py",
+    "tests/admin/test_browser.py",
+    "tests/agents/mcp/test_inspector.py",
+    "tests/agents/mcp/test_client.py",
+    "tests/operations/test_import_gateway.py",
+    "tests/operations/moves/test_to_upstream.py",
+    "tests/agents/rpc/test_frame_fuzzing.py",
+    "tests/trust/test_disks.py",
+    "tests/trust/test_damaged_database.py",
+    "tests/store/test_vectors.py",
+    "tests/store/test_browse.py",
+    "tests/store/test_browse_words.py",
+    "tests/operations/test_kills.py",
 )
 
 TESTS = Path(__file__).resolve().parent
@@ -66,7 +81,7 @@ SHARED = TESTS.parent.parent / "shared"
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    places = {(TESTS / name).resolve(): place for place, name in enumerate(LONGEST)}
+    places = {TESTS.parent / name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.path, len(places)))
 
 

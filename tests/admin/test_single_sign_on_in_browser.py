@@ -15,6 +15,7 @@ from tests.stub_oidc import CLIENT_ID, CLIENT_SECRET
 pytestmark = pytest.mark.browser
 
 
+@pytest.mark.slow
 def test_sign_in_and_sign_out(tmp_path: Path) -> None:
     with stub_oidc.running() as provider:
         provider.person["groups"] = ["support"]

@@ -98,6 +98,7 @@ def test_upload_errors_are_shown_at_their_fields(panel: Panel) -> None:
         assert "1 file uploaded" in page.inner_text(".mg-note.is-ok")
 
 
+@pytest.mark.slow
 def test_a_hundred_files_are_uploaded_by_one_drop(panel: Panel) -> None:
     files = [(f"drop-{number}.txt", f"Note {number} on the harbor.") for number in range(100)]
     files += [("large.txt", "x" * (25 * 2**20 + 1)), ("program.pdf", "MZ\0 no pdf")]

@@ -15,7 +15,7 @@ from tests.console.panel import NARROW, WIDE, Panel
 pytestmark = pytest.mark.browser
 
 LOOKS = [
-    pytest.param("en", "light", WIDE, axe.RULES, id="en-light-wide"),
+    pytest.param("en", "light", WIDE, axe.RULES, id="en-light-wide", marks=pytest.mark.slow),
     pytest.param("zh", "dark", NARROW, axe.RULES_OF_LOOKS, id="zh-dark-narrow", marks=pytest.mark.slow),
 ]
 # All rules on every page × language × theme × width.

@@ -89,6 +89,7 @@ def test_an_absent_redis_delays_one_request_only(redis: RedisServer) -> None:
     assert not counter.answers()
 
 
+@pytest.mark.slow
 def test_gateways_share_a_limit_and_go_on_without_redis(redis: RedisServer, tmp_path: Path) -> None:
     folder = tmp_path / "gateway"
     folder.mkdir()

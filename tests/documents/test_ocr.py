@@ -55,6 +55,7 @@ def pages_of(document: Document) -> dict[int | None, str]:
 
 
 @needs_font
+@pytest.mark.slow
 def test_scanned_pages_are_read_with_page_and_box(tmp_path: Path, settings_of: ocr.Ocr) -> None:
     images = [scans.page(CHINESE, 1), scans.page(ENGLISH, 2)]
     document = read_document(written(tmp_path, scans.pdf(images)), mt.PDF, ocr=settings_of)

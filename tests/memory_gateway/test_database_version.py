@@ -35,6 +35,7 @@ def _make_database(path: Path, table: str, apps: list[str]) -> None:
     ],
     ids=["before the apps were renamed", "before the delivery state had a column"],
 )
+@pytest.mark.slow
 def test_an_older_database_is_refused_and_not_changed(
     command: str, table: str, apps: list[str], difference: str, tmp_path: Path
 ) -> None:

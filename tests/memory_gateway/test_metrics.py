@@ -127,6 +127,7 @@ def test_a_look_takes_six_statements(scrape: Any, django_assert_num_queries: Any
         scrape()
 
 
+@pytest.mark.slow
 def test_several_processes_count_together(tmp_path: Path) -> None:
     with running_server(tmp_path, "--workers", "2", MEMORY_GATEWAY_METRICS_TOKEN=TOKEN) as server:
         for _ in range(10):

@@ -121,6 +121,7 @@ def test_other_disk_errors_are_raised_unchanged(tmp_path: Path) -> None:
     assert names(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_a_restore_removes_the_copy_of_an_interrupted_one(tmp_path: Path) -> None:
     (source := tmp_path / "made").mkdir()
     archive = tmp_path / "backup.tar"

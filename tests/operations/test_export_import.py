@@ -136,6 +136,7 @@ def test_exported_keys_are_not_plaintext(alice: Person, tmp_path: Path) -> None:
     assert b"uk_" in data  # the first characters, to tell keys apart
 
 
+@pytest.mark.slow
 def test_archives_do_not_depend_on_the_database(alice: Person, bob: Person, storage: Path, tmp_path: Path) -> None:
     """Export from the test database into a SQLite file and back."""
     create_sample_data(alice)

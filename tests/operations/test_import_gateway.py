@@ -336,6 +336,7 @@ def test_a_hostile_database_is_refused(original: OriginalGateway, tmp_path: Path
         run(str(view))
 
 
+@pytest.mark.slow
 def test_an_interrupted_import_continues(tmp_path: Path) -> None:
     gateway = OriginalGateway(tmp_path / "original")
     gateway.insert("users", *((f"u{number}", f"uk_{number:043d}", AT) for number in range(120)))

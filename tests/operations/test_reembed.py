@@ -138,6 +138,7 @@ def test_a_batch_that_another_process_has_is_left_to_it(
     assert Embedding.objects.count() == 2
 
 
+@pytest.mark.slow
 def test_a_running_gateway_computes_vectors_in_the_background(tmp_path: Path) -> None:
     """Messages added during an outage of the endpoint are found by meaning soon after it ends."""
     with running_embeddings() as stub:

@@ -34,6 +34,7 @@ def found(person: Person, query: str) -> list[dict[str, Any]]:
 
 
 @with_ocr
+@pytest.mark.slow
 def test_a_scanned_page_is_found_with_its_page_and_place(alice: Person, settings: Any, tmp_path: Any) -> None:
     settings.MEMORY_GATEWAY_OCR = "rapidocr"
     settings.MEMORY_GATEWAY_DB_PATH = tmp_path / "data.sqlite3"

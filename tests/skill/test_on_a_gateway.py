@@ -167,6 +167,7 @@ def saved_key(path: Path) -> str:
     return path.read_text(encoding="ascii").strip()
 
 
+@pytest.mark.slow
 def test_a_rotated_key_is_in_its_file_before_the_old_one_ends(server: RunningServer, tmp_path: Path) -> None:
     agent = Agent(server, "saver")
     path = tmp_path / "key"
@@ -192,6 +193,7 @@ def test_other_new_keys_are_saved_too(server: RunningServer, tmp_path: Path) -> 
         assert agent.run("list-keys", **environ).returncode == 0
 
 
+@pytest.mark.slow
 def test_a_file_that_cannot_be_written_leaves_the_old_key(server: RunningServer, tmp_path: Path) -> None:
     agent = Agent(server, "careful")
     (tmp_path / "folder").mkdir()

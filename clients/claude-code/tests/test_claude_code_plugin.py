@@ -218,6 +218,7 @@ def test_tools_are_captured_if_asked_for_except_those_of_the_memory(ann: Person)
 
 
 @pytest.mark.parametrize("turns", [12, pytest.param(1000, marks=pytest.mark.torture)])
+@pytest.mark.slow
 def test_nothing_recalled_is_captured_again(ann: Person, turns: int) -> None:
     """The model quotes what was added to its prompt in each reply. On a busy machine a hook may run out of time."""
     session = ann.session()
@@ -247,6 +248,7 @@ def test_without_a_gateway_nothing_is_added(ann: Person) -> None:
     assert session.start() == session.turn("Hello.") == ""
 
 
+@pytest.mark.slow
 def test_a_gateway_that_hangs_costs_two_seconds_and_no_turn(ann: Person, server: RunningServer) -> None:
     session = ann.session()
     session.turn("My sister lives in Oslo.")
@@ -359,6 +361,7 @@ def test_a_checkout_without_symbolic_links_is_named(ann: Person, tmp_path: Path,
     assert done.stderr.startswith("memory-gateway: missing links: ")
 
 
+@pytest.mark.slow
 def test_the_types_are_strict() -> None:
     packages = installed(PROJECT / "clients" / "typescript") / "node_modules"
     command = [str(packages / ".bin" / "tsc"), "--typeRoots", str(packages / "@types")]

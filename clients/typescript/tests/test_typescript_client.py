@@ -268,6 +268,7 @@ def test_the_types_are_current(package: Path, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_types_are_strict(package: Path) -> None:
     done = run_tool(package, "tsc")
     assert done.returncode == 0, done.stdout
@@ -290,6 +291,7 @@ export const status: number = new NotFound(404, "not_found", "No.").status;
 """
 
 
+@pytest.mark.slow
 def test_the_package_has_what_it_needs_and_resolves(package: Path, tmp_path: Path) -> None:
     done = subprocess.run(
         ["npm", "pack", "--silent", "--pack-destination", str(tmp_path)],

@@ -108,6 +108,7 @@ def check_restart(client: Node) -> None:
         assert client.kinds(unwanted) == []
 
 
+@pytest.mark.slow
 def test_the_client_calls_every_method_and_survives_a_restart(packages: Path, tmp_path: Path) -> None:
     settings = {"DJANGO_SETTINGS_MODULE": "tests.agents.rpc.slow_ticks", "MEMORY_GATEWAY_RPC_TOKEN": TOKEN}
     with contextlib.ExitStack() as stack:

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
 import requests
 
 from tests.server import running_server
@@ -25,6 +26,7 @@ def answer(lines: list[dict[str, Any]]) -> dict[str, Any]:
     return {"memories": [{"kind": "preference", "text": "Ann prefers tea.", "importance": 0.8, "messages": [1]}]}
 
 
+@pytest.mark.slow
 def test_memories_are_extracted_after_a_flush_and_found_by_agentic_search(tmp_path: Path) -> None:
     with running_llm() as llm:
         llm.extract, llm.failure = answer, 500
