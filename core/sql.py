@@ -38,8 +38,8 @@ def rows(statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
 
 
 def slots(values: Sized) -> str:
-    """Return the placeholders of `IN (…)` for the values."""
-    return ", ".join(["%s"] * len(values))
+    """Return the placeholders of `IN (…)` for the values; NULL, which nothing equals, for none."""
+    return ", ".join(["%s"] * len(values)) or "NULL"
 
 
 def uuid_value(key: UUID) -> UUID | str:

@@ -11,7 +11,7 @@ from core.ids import parse_session_id
 from memories.models import Override, OverrideRevision, Tombstone
 from store.models import Memory, Session, owned_by, owner_values
 from store.table import visible
-from store.types import Hit, Owner, StoredMemory
+from store.types import Owner, StoredMemory
 
 # Each part uses a separate index, so the cost does not grow with the deletions of the owner. The `CROSS JOIN` begins
 # with the sessions; otherwise SQLite would use the index of memories for them and read all deleted ones.
@@ -66,12 +66,6 @@ class Decisions(NamedTuple):
     def is_deleted(self, memory_id: str, session_id: str | None) -> bool:
         """Return True if the memory is deleted, by itself or with its session."""
         return memory_id in self.memories or session_id in self.sessions
-
-    def live(self, hits: Sequence[Hit]) -> Sequence[Hit]:
-        """Return the hits that are not deleted."""
-        if not self.memories and not self.sessions:
-            return hits
-        return [hit for hit in hits if not self.is_deleted(hit.memory_id, hit.session_id)]
 
 
 _NOTHING: Final = Decisions(frozenset(), frozenset(), {})

@@ -93,7 +93,8 @@ def make(
         try:
             incoming.write(text.encode())
             incoming.finish()
-            resources.upload(principal, incoming, Upload(title=name.rpartition(".")[0], wait_seconds=wait_seconds))
+            metadata = Upload(title=name.rpartition(".")[0], wait_seconds=wait_seconds)
+            resources.upload(owner, incoming, metadata, actor=Actor.key(principal))
         finally:
             incoming.close()
     if is_new:

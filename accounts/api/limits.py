@@ -77,21 +77,20 @@ def authenticate(address: str, key: str, user_id: str | None = None) -> Principa
         limits.users.note(name, principal.user_pk)
         return principal
 
-    return _within_limits(address, name, look_up)
+    return _within_limits(limits, address, name, look_up)
 
 
 def authenticate_token(address: str, token: str, resource: str) -> oauth.Access:
     """Return `oauth.authenticate` within the limits. Raises: as `_within_limits`."""
-    return _within_limits(address, services.digest_of(token), lambda: oauth.authenticate(token, resource))
+    return _within_limits(current(), address, services.digest_of(token), lambda: oauth.authenticate(token, resource))
 
 
-def _within_limits(address: str, name: Hashable, look_up: Callable[[], _Found]) -> _Found:
+def _within_limits(limits: Limits, address: str, name: Hashable, look_up: Callable[[], _Found]) -> _Found:
     """Look a credential up by its digest `name`.
 
     Raises: `Unauthenticated`; `TooManyRequests` for a valid credential beyond its limit, and for an invalid one if its
     address has sent too many invalid ones.
     """
-    limits = current()
     wait = limits.per_key.wait_seconds(name)  # without SQL: only valid credentials have a bucket
     if not wait:
         try:

@@ -256,13 +256,11 @@ def _store_upload(request: HttpRequest, form: UploadForm, file: Any) -> Resource
             incoming.write(chunk)
         incoming.finish()
         metadata = Upload(
-            app_id=values["app"],
-            project_id=values["project"],
             title=values["title"] or None,
             description=values["description"] or None,
             wait_seconds=0.0,
         )
-        return services.upload_as(form.owner, incoming, metadata, actor=actor_of(request))
+        return services.upload(form.owner, incoming, metadata, actor=actor_of(request))
     finally:
         incoming.close()
 

@@ -118,8 +118,8 @@ def search(owner: Owner, command: SearchCommand, *, engine: Engine | None = None
             asked=requests[scope].top_k,
             sessions=None if sessions is None else len(sessions),
             found=len(result.hits),
-            hidden=len(result.hits) - len(decisions.live(result.hits)),
-            replaced=len([hit for hit in result.hits if hit.memory_id in decisions.overrides]),
+            hidden=sum(decisions.is_deleted(hit.memory_id, hit.session_id) for hit in result.hits),
+            replaced=sum(hit.memory_id in decisions.overrides for hit in result.hits),
             degraded=result.degraded,
             exhausted=_is_short(result, decisions, command.top_k),
             ms=took_ms,
@@ -182,7 +182,8 @@ def _is_short(result: SearchResult, decisions: Decisions, limit: int) -> bool:
     """Return True if fewer than `limit` hits are live and the engine may have more."""
     if result.stopped_at is None:
         return False
-    return len([hit for hit in decisions.live(result.hits) if hit.memory_type not in UNCOUNTED_TYPES]) < limit
+    live = [hit for hit in result.hits if not decisions.is_deleted(hit.memory_id, hit.session_id)]
+    return sum(hit.memory_type not in UNCOUNTED_TYPES for hit in live) < limit
 
 
 def _decisions(owner: Owner, hits: Sequence[Hit]) -> Decisions:

@@ -23,6 +23,7 @@ from resources.api import schemas
 from resources.api.downloads import download
 from resources.api.multipart import FILE_FIELD, UploadParser
 from resources.models import Resource
+from store.types import Owner
 
 _PREFER = OpenApiParameter(
     "Prefer",
@@ -76,14 +77,15 @@ class ResourceViewSet(ViewSet):
         if not isinstance(incoming, services.IncomingFile):
             raise InvalidInput.of_field(FILE_FIELD, _("is required"))
         is_async = _wants_async(request)
+        principal = caller(request)
+        owner = Owner(principal.user_pk, principal.user_id, fields.app_id, fields.project_id)
         metadata = services.Upload(
-            app_id=fields.app_id,
-            project_id=fields.project_id,
             title=fields.title or None,
             description=fields.description or None,
             wait_seconds=0.0 if is_async else None,
         )
-        return _accepted(services.upload(caller(request), incoming, metadata), is_async=is_async)
+        resource = services.upload(owner, incoming, metadata, actor=Actor.key(principal))
+        return _accepted(resource, is_async=is_async)
 
     @extend_schema(
         operation_id="list_resources",

@@ -6,7 +6,7 @@ from resources.services.deletion import delete_as, finish_deletion, purge, resto
 from resources.services.external import Registration, register
 from resources.services.ingestion import ingest
 from resources.services.receiving import IncomingFile
-from resources.services.uploading import Upload, upload, upload_as
+from resources.services.uploading import Upload, upload
 
 __all__ = [
     "IncomingFile",
@@ -22,5 +22,4 @@ __all__ = [
     "restore_as",
     "retry",
     "upload",
-    "upload_as",
 ]

@@ -11,7 +11,6 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from accounts.audit import Actor, record
-from accounts.models import Principal
 from accounts.services import lock_caller
 from core.errors import Conflict, NoSpace, Unauthenticated
 from core.events import publish
@@ -37,26 +36,18 @@ UNFINISHED_STATUSES = {Resource.Status.PENDING, Resource.Status.INGESTING}
 class Upload:
     """A caller's description of an upload. `wait_seconds` is the longest wait for its ingestion (None: the setting)."""
 
-    app_id: str = "default"
-    project_id: str = "default"
     title: str | None = None
     description: str | None = None
     wait_seconds: float | None = None
 
 
-def upload(principal: Principal, incoming: IncomingFile, metadata: Upload) -> Resource:
-    """Store a received file and ingest it; return the row when the ingestion ends or the wait is over.
+def upload(owner: Owner, incoming: IncomingFile, metadata: Upload, *, actor: Actor) -> Resource:
+    """Store a received file in the owner's scope and ingest it; return the row when that ends or the wait is over.
 
     The same bytes in the same scope are the same resource: an existing one is returned, and ingested again if it
     failed. Raises: `NoSpace` for quotas and a full disk, `StorageUnavailable`, `Conflict` if its session is in the
     trash, `Unauthenticated` for a user who was erased meanwhile.
     """
-    owner = Owner(principal.user_pk, principal.user_id, metadata.app_id, metadata.project_id)
-    return upload_as(owner, incoming, metadata, actor=Actor.key(principal))
-
-
-def upload_as(owner: Owner, incoming: IncomingFile, metadata: Upload, *, actor: Actor) -> Resource:
-    """Upload a file for a user, in the scope of `owner`."""
     resource = _get_or_create(actor, owner, incoming, metadata)
     if not (reopen(Resource.objects.filter(pk=resource.pk), timezone.now()) or resource.status in UNFINISHED_STATUSES):
         return resource

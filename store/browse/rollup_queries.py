@@ -220,7 +220,7 @@ def _categories(selection: Selection, name: str = "category") -> Sql:
     wanted = selection.wanted_categories()
     if wanted is None:
         return Sql("", [])
-    return Sql(f"{name} IN ({sql.slots(wanted) or 'NULL'})", list(wanted))
+    return Sql(f"{name} IN ({sql.slots(wanted)})", list(wanted))
 
 
 def _words(selection: Selection) -> Sql:

@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -43,15 +43,18 @@ class Score(NamedTuple):
 
 
 class QueryTerms(NamedTuple):
-    """The distinct tokens of a query, and those of words related to it (`store.text.related`)."""
+    """The distinct tokens of a query, and those of words related to it (`store.text.related`).
+
+    `looked_up` are all tokens to look up: the query's own, related ones, and the sign that marks questions.
+    """
 
     own: Sequence[str]
-    related: Sequence[str] = ()
+    related: Sequence[str]
+    looked_up: Sequence[str]
 
-    @property
-    def looked_up(self) -> list[str]:
-        """All tokens to look up: the query's own, related ones, and the sign that marks questions."""
-        return list(dict.fromkeys((*self.own, *self.related, QUESTION_SIGN)))
+    @classmethod
+    def of(cls, own: Sequence[str], related: Sequence[str] = ()) -> Self:
+        return cls(own, related, tuple(dict.fromkeys((*own, *related, QUESTION_SIGN))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +173,8 @@ def score_keywords(snapshot: Snapshot, terms: QueryTerms, postings: Postings, na
     sign = terms.looked_up.index(QUESTION_SIGN)
     questions[_of_terms(postings, sign, sign + 1).documents] = True
     turns, weights = ConversationTurns(facts, questions), _weights(snapshot, terms, postings)
-    evidence = _evidence(snapshot, own, weights)
+    # Summed in the order of the query's terms: float sums depend on the order, and databases return terms in any.
+    evidence = np.bincount(own.documents, _bm25(snapshot, own, weights), len(facts)).astype(np.float64, copy=False)
     related = _best(snapshot, _of_terms(postings, len(terms.own), len(terms.own) + len(terms.related)), weights)
     evidence += related
     found = np.flatnonzero((evidence > 0) | turns.neighbor_mask(_match_enough_words(terms.own, own, len(facts))))
@@ -295,13 +299,6 @@ def _weights(snapshot: Snapshot, terms: QueryTerms, postings: Postings) -> Reals
     highest = (1 + SPEAKER_WEIGHT) * (K1 + 1 + WINDOW_WEIGHT) + _NEIGHBOR_WEIGHTS * (K1 + 1)
     scaled: Reals = weights / (highest * (weights[:own].sum() + weights[own:].max(initial=0.0) or 1.0))
     return scaled
-
-
-def _evidence(snapshot: Snapshot, postings: Postings, weights: Reals) -> Reals:
-    """Return the BM25 score of every document."""
-    # Summed in the order of the query's terms: float sums depend on the order, and databases return terms in any.
-    scores = _bm25(snapshot, postings, weights)
-    return np.bincount(postings.documents, scores, len(snapshot.facts)).astype(np.float64, copy=False)
 
 
 def _best(snapshot: Snapshot, postings: Postings, weights: Reals) -> Reals:

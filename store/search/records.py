@@ -57,7 +57,7 @@ def rows(owner: Owner, pks: Collection[int], *, with_hidden: bool = False, space
     """
     if not pks:
         return {}
-    return _fetch(owner, f"m.id IN ({_slots(pks)})", pks, with_hidden=with_hidden, space=space)
+    return _fetch(owner, f"m.id IN ({sql.slots(pks)})", pks, with_hidden=with_hidden, space=space)
 
 
 def rows_and_overridden(
@@ -69,8 +69,8 @@ def rows_and_overridden(
     """
     if not pks and not memory_ids:
         return {}
-    overridden = _OVERRIDDEN.format(plus=_PLUS[connection.vendor], slots=_slots(memory_ids))
-    which = f"(m.id IN ({_slots(pks)}) OR ({overridden}))"
+    overridden = _OVERRIDDEN.format(plus=_PLUS[connection.vendor], slots=sql.slots(memory_ids))
+    which = f"(m.id IN ({sql.slots(pks)}) OR ({overridden}))"
     return _fetch(owner, which, [*pks, *memory_ids], with_hidden=with_hidden)
 
 
@@ -87,10 +87,6 @@ def _fetch(
     found = sql.rows(statement, [*([] if space is None else [space]), *owner_values(owner), *values])
     rows = (Row(*map(orjson.loads, row[:3]), *row[3:]) for row in found)
     return {row.pk: row for row in rows}
-
-
-def _slots(values: Collection[int | str]) -> str:
-    return sql.slots(values) or "NULL"
 
 
 RECORD_TYPE = "Conversation"

@@ -14,7 +14,7 @@ from store.search import ranking, records, snapshot
 from store.search.candidates import candidate_mask, sessions_of
 from store.search.plan import SearchPlan, plan_for, space_for
 from store.search.ranking import Flags, KeywordScores, QueryTerms, Score
-from store.search.snapshot import Numbers, Postings, Reals, Snapshot
+from store.search.snapshot import Numbers, Postings, Reals, Snapshot, places_of
 from store.text.related import related_tokens
 from store.text.tokens import query_tokens
 from store.types import Hit, Owner, SearchRequest, SearchResult
@@ -70,9 +70,7 @@ def rank(owner: Owner, requests: Sequence[SearchRequest]) -> list[list[Ranked]]:
 def terms_of(query: str, *, with_related: bool) -> QueryTerms:
     """Return the terms of a query: its tokens, and those of related words."""
     own = query_tokens(query)[:MAX_TERMS]
-    if not with_related:
-        return QueryTerms(own)
-    return QueryTerms(own, related_tokens(own)[:MAX_RELATED_TERMS])
+    return QueryTerms.of(own, related_tokens(own)[:MAX_RELATED_TERMS] if with_related else ())
 
 
 def hits_of(owner: Owner, ranked: Iterable[Ranked], rows: Mapping[int, records.Row]) -> Iterable[Hit]:
@@ -150,7 +148,7 @@ class _Ranker:
         """Rank the candidates of `vector` by the exact vectors in `rows`; return those of other methods unchanged."""
         if plan.method != "vector" or plan.vector is None or not ranked:
             return ranked
-        near = self._snapshot.places_of(np.array([pk for pk, _ in ranked], np.int64))
+        near = places_of(self._snapshot.pks, np.array([pk for pk, _ in ranked], np.int64))
         vectors = [row.vector if (row := rows.get(pk)) else None for pk, _ in ranked]
         cosines = np.zeros(len(self._snapshot.facts))
         cosines[near] = pages.exact(vectors, [score.total for _, score in ranked], plan.vector).clip(0.0, 1.0)
@@ -194,8 +192,8 @@ class _Ranker:
     def _keywords_of(self, query: str, terms: QueryTerms) -> KeywordScores:
         """Score one query. `terms` are those of the query, a part of the terms of the snapshot's postings."""
         postings = self._snapshot.postings
-        if len(looked_up := terms.looked_up) < len(self._all_terms):
-            numbers = {term: number for number, term in enumerate(looked_up)}
+        if len(terms.looked_up) < len(self._all_terms):
+            numbers = {term: number for number, term in enumerate(terms.looked_up)}
             own_terms = np.array([numbers.get(term, -1) for term in self._all_terms])[postings.terms]
             order = np.flatnonzero(own_terms >= 0)
             order = order[np.argsort(own_terms[order], kind="stable")]

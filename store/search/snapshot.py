@@ -84,13 +84,9 @@ class Snapshot:
     vectors: Sequence[tuple[bytes, bytes]] = ()
     profiles: Sequence[int] = ()
 
-    def places_of(self, pks: Numbers) -> Numbers:
-        """Return the documents with these row ids, -1 for a memory that is not live."""
-        return places_of(self.pks, pks)
-
 
 def places_of(known: Numbers, wanted: Numbers) -> Numbers:
-    """Return the position of each wanted number in a sorted array, -1 for none."""
+    """Return the position of each wanted number in a sorted array, -1 for none: of row ids in `Snapshot.pks`."""
     if not len(known):
         return np.full(len(wanted), -1, np.int64)
     places = np.searchsorted(known, wanted)

@@ -13,7 +13,7 @@ from django.db import connection
 
 from store.index.pages import PAGE_ROWS
 from store.models import owner_values
-from store.search.snapshot import Reals, Snapshot
+from store.search.snapshot import Reals, Snapshot, places_of
 from store.types import Owner
 from store.vectors.client import Vectors
 
@@ -89,7 +89,7 @@ def similarities(snapshot: Snapshot, query: Vectors) -> Reals:
     if len(rows) == len(found) and (rows["pk"] == snapshot.pks).all():
         found[:] = cosines
         return found
-    places = snapshot.places_of(rows["pk"])
+    places = places_of(snapshot.pks, rows["pk"])
     is_live = places >= 0
     found[places[is_live]] = cosines[is_live]
     return found

@@ -68,7 +68,7 @@ def test_an_upload_after_the_erasure_leaves_no_file(alice: Person, storage: Path
     erase_user(alice)
     file = incoming("The walnut safe opens with 4711.")
     with pytest.raises(Unauthenticated):
-        upload(principal(alice), file, Upload())
+        upload(alice.owner, file, Upload(), actor=ACTOR)
     file.close()
     assert files_below(storage) == []
 
@@ -77,7 +77,7 @@ def test_an_upload_during_the_erasure_leaves_neither_row_nor_file(alice: Person,
     MemoryUser.objects.filter(pk=alice.user_pk).update(user_id=f"!{alice.user_pk.hex}")  # as an erasure begins
     file = incoming("The walnut safe opens with 4711.")
     with pytest.raises(Unauthenticated):
-        upload(principal(alice), file, Upload())
+        upload(alice.owner, file, Upload(), actor=ACTOR)
     file.close()
     assert (files_below(storage), Resource.objects.count()) == ([], 0)
 

@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 from django.db import connection
 
+from accounts.audit import Actor
 from resources.models import Resource
 from resources.services import IncomingFile, Upload, upload
 from tests.conftest import Person
 from tests.resources.queueing import ingesting_by
-from tests.resources.test_delete import principal
 
 pytestmark = pytest.mark.django_db(transaction=True)
+ACTOR = Actor.command("tests")
 
 
 def incoming(text: str) -> IncomingFile:
@@ -30,7 +31,7 @@ def test_it_waits_no_longer_than_the_setting(alice: Person, settings: Any) -> No
     release = threading.Event()
     started_at = time.monotonic()
     with ingesting_by(lambda **_: release.wait(10)):
-        resource = upload(principal(alice), incoming("Slow."), Upload())
+        resource = upload(alice.owner, incoming("Slow."), Upload(), actor=ACTOR)
         assert 0.2 <= time.monotonic() - started_at < 5
         assert resource.status == "pending"
         release.set()
@@ -47,7 +48,7 @@ def test_it_waits_for_an_ingestion_in_another_process(alice: Person) -> None:
     other = threading.Thread(target=other_process)
     other.start()
     with ingesting_by(lambda **_: None):  # another process has claimed the resource
-        resource = upload(principal(alice), incoming("Elsewhere."), Upload(wait_seconds=10))
+        resource = upload(alice.owner, incoming("Elsewhere."), Upload(wait_seconds=10), actor=ACTOR)
     assert resource.status == "extracted"
     other.join()
 
@@ -60,8 +61,8 @@ def test_a_duplicate_of_an_unfinished_resource_waits_for_its_ingestion(alice: Pe
         Resource.objects.filter(pk=resource_id).update(status="extracted")
 
     with ingesting_by(work):
-        first = upload(principal(alice), incoming("Same."), Upload(wait_seconds=0))
+        first = upload(alice.owner, incoming("Same."), Upload(wait_seconds=0), actor=ACTOR)
         assert first.status == "pending"
         threading.Timer(0.1, release.set).start()
-        second = upload(principal(alice), incoming("Same."), Upload(wait_seconds=10))
+        second = upload(alice.owner, incoming("Same."), Upload(wait_seconds=10), actor=ACTOR)
         assert (second.resource_id, second.status) == (first.resource_id, "extracted")

@@ -91,7 +91,7 @@ def scores(
     limit: int = 100,
 ) -> dict[int, dict[str, Any]]:
     """Return the keyword leg of each document by its row id, best first."""
-    all_terms = QueryTerms(terms, related)
+    all_terms = QueryTerms.of(terms, related)
     data = snapshot(all_terms.looked_up, documents, count=count, tokens=tokens)
     scored = ranking.score_keywords(data, all_terms, data.postings, ranking.speakers_named(text, data))
     chosen = ranking.best(data.facts, np.flatnonzero(scored.totals > 0), scored.totals, limit)
@@ -229,7 +229,7 @@ def test_two_words_find_their_neighbors(query: str) -> None:
 def test_fused_totals_are_the_sum_of_their_parts() -> None:
     """The first two documents contain one term each; a neighbor of the second contains the other term."""
     documents = [Document(1, "a"), Document(2, "a", place=1), Document(3, "b", place=2), Document(4, "")]
-    terms = QueryTerms(["a", "b"])
+    terms = QueryTerms.of(["a", "b"])
     data = snapshot(terms.looked_up, documents, count=20, tokens=200)
     keywords = ranking.score_keywords(data, terms, data.postings, ranking.speakers_named("a b", data))
     cosines = np.array([0.2, 0.5, np.nan, 0.6])
