@@ -14,6 +14,7 @@ from django.utils import timezone
 from accounts import services as accounts
 from accounts.audit import Actor
 from accounts.models import MemoryUser
+from core import sql
 from core.times import to_ms
 from operations.commands import Answer, OperationsCommand, Report, whole_number
 from store import rollups, storage
@@ -54,7 +55,7 @@ def make(number: int, users: int, *, days: int, seed: int, is_indexed: bool, rep
     now = timezone.now()
     first, last = to_ms(now - timedelta(days=days)), to_ms(now)
     conversations = zip(sorted(chance.randrange(first, last) for _ in lengths), lengths, strict=True)
-    done = 0
+    done = analyzed = 0
     while batch := list(islice(conversations, _SESSIONS_PER_TRANSACTION)):
         with transaction.atomic():
             drafts = [(chance.choice(owners), at, length) for at, length in batch]
@@ -68,6 +69,9 @@ def make(number: int, users: int, *, days: int, seed: int, is_indexed: bool, rep
             else:
                 Memory.objects.bulk_create(memory for memories in groups.values() for memory in memories)
         rollups.settle()
+        if done >= 2 * analyzed:
+            sql.analyze([Memory, Session])
+            analyzed = done
         report("Creating memories", done, number)
     return done
 
