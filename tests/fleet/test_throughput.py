@@ -22,7 +22,7 @@ pytestmark = [
     pytest.mark.torture,
     pytest.mark.skipif(not os.environ.get("DATABASE_URL", "").startswith("postgres"), reason="a fleet has PostgreSQL"),
 ]
-MEMORIES, USERS = 16_000, 400
+MEMORIES, USERS = 16_000, 100
 CALL_SECONDS = 0.5
 WORKERS = 4
 WINDOW_SECONDS = 10.0
@@ -119,11 +119,11 @@ def test_two_gateways_search_as_cheaply_as_one(server: RunningServer, tmp_path: 
 def cost_ms(gateways: list[RunningServer], people: list[RemotePerson]) -> float:
     """Return the processor time of one of many searches by these users, two at a time."""
 
-    def search(number: int) -> int:
+    def search(number: int) -> bool:
         person = people[number % len(people)]
         body = {"query": "the budget of the garden", "scope": ["all_user_memory"], "method": "keyword"}
         answer = requests.post(f"{person.server.url}/memories/search", json=body, headers=person.headers, timeout=30)
-        return len(answer.json()["results"])
+        return answer.ok
 
     before = sum(map(cpu_seconds, gateways))
     with ThreadPoolExecutor(2) as callers:
