@@ -80,8 +80,8 @@ class Files(Protocol):
     def place_name(self) -> str:
         """Return the name of the storage for operators."""
 
-    def read_small(self, key: str) -> bytes | None:
-        """Return the first 100 bytes of a file; None if it does not exist."""
+    def read_small(self, key: str, *, is_quick: bool = False) -> bytes | None:
+        """Return the first 100 bytes of a file; None if it does not exist. `is_quick`: within a second, or fail."""
 
     def write_small(self, key: str, data: bytes, *, replace: bool) -> None:
         """Write a file atomically. Without `replace` the first writer wins."""
@@ -223,7 +223,7 @@ class LocalFiles(FileSystemStorage):
     def place_name(self) -> str:
         return str(root())
 
-    def read_small(self, key: str) -> bytes | None:
+    def read_small(self, key: str, *, is_quick: bool = False) -> bytes | None:
         try:
             descriptor = os.open(path_of(key), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except (FileNotFoundError, NotADirectoryError):

@@ -138,10 +138,11 @@ class ObjectFiles(S3Storage):  # type: ignore[misc]  # django-storages has no ty
     def place_name(self) -> str:
         return str(settings.MEMORY_GATEWAY_STORAGE_URL)
 
-    def read_small(self, key: str) -> bytes | None:
+    def read_small(self, key: str, *, is_quick: bool = False) -> bytes | None:
         try:
             with _translated():
-                answer = self._prober.get_object(Bucket=self.bucket_name, Key=self._name(key))
+                client = self._prober if is_quick else self.client
+                answer = client.get_object(Bucket=self.bucket_name, Key=self._name(key))
                 return bytes(answer["Body"].read(100))
         except FileNotFoundError:
             return None

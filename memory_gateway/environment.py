@@ -29,6 +29,7 @@ _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off"}
 # Settings of the command-line client, which may be set in the shell that starts the gateway.
 _CLIENT_VARIABLES = {PREFIX + name for name in ("BASE_URL", "USER_ID", "USER_KEY")}
+_IS_OF_AWS = re.compile(r"AWS_[A-Z0-9_]+").fullmatch
 _ENV_LINE = re.compile(r"\s*(#.*)?|(export )?[A-Za-z_0-9]+=.*")
 
 
@@ -58,7 +59,10 @@ class Environment:
         if named and not env_file.is_file():
             raise ImproperlyConfigured(f"{PREFIX}ENV_FILE is {env_file}, which is not a file.")
         is_read = named != "" and env_file.is_file()
-        environment = cls({**(_read_env_file(env_file) if is_read else {}), **os.environ}, base_dir)
+        values = _read_env_file(env_file) if is_read else {}
+        for name in filter(_IS_OF_AWS, values):  # its SDK reads them from the process
+            os.environ.setdefault(name, values[name])
+        environment = cls({**values, **os.environ}, base_dir)
         environment.names.update({PREFIX + "ENV_FILE", PREFIX + "HOME", *_CLIENT_VARIABLES})
         environment.env_file = env_file if is_read else None
         return environment

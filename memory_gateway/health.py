@@ -109,7 +109,7 @@ def problems() -> Iterator[str]:
     if (counter := limits.shared_counter()) and not counter.answers():
         yield "Redis does not answer: each process counts requests alone."
     try:
-        if storage_binding.is_changed():
+        if storage_binding.is_changed(is_quick=True):
             yield storage_binding.CHANGED
     except StorageUnavailable:
         yield "The object store does not answer: files can be neither stored nor read."

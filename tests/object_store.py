@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -57,7 +58,7 @@ class Bucket:
 
 
 class WrongAnswers(BaseHTTPRequestHandler):
-    """Answers all requests in one wrong way: `slow_down`, `drop`, `short` or `corrupt`."""
+    """Answers all requests in one wrong way: `slow_down`, `drop`, `short`, `corrupt`, or after a second: `late`."""
 
     kind: ClassVar[str] = "slow_down"
     calls: ClassVar[list[str]] = []
@@ -68,6 +69,8 @@ class WrongAnswers(BaseHTTPRequestHandler):
         self.close_connection = True
         if self.kind == "drop":
             return
+        if self.kind == "late":
+            time.sleep(1)
         if self.kind == "slow_down":
             body = b"<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"
             self._head(503, len(body))

@@ -20,7 +20,7 @@ from functools import cache
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import psycopg
 import requests
@@ -125,6 +125,12 @@ class RunningServer:
             return
         with contextlib.closing(sqlite3.connect(self.env["MEMORY_GATEWAY_DB_PATH"], timeout=30)) as file, file:
             file.execute(statement)
+
+    def stored_file(self, internal_uri: str) -> bytes:
+        """Return the content of a stored file, given by the address that searches show."""
+        parts = urlsplit(internal_uri)
+        assert parts.scheme == "file"
+        return Path(unquote(parts.path)).read_bytes()
 
     def rss_bytes(self) -> Memory:
         """Resident memory of the server's main process, from /proc (Linux)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -55,6 +56,7 @@ class StubEmbeddings:
     def __init__(self, *, dimensions: int = 64, knows_chinese: bool = False) -> None:
         self.dimensions = dimensions
         self.knows_chinese = knows_chinese
+        self.delay_seconds = 0.0
         self.failure: int | str | None = None
         self.failures: Callable[[], int | str | None] | None = None
         self.refused = ""
@@ -96,6 +98,7 @@ def running_embeddings(**options: Any) -> Iterator[StubEmbeddings]:
     stub = StubEmbeddings(**options)
 
     def respond(path: str, _headers: Mapping[str, str], body: Any) -> tuple[int | str, bytes]:
+        time.sleep(stub.delay_seconds)
         stub.bodies.append(body)
         stub.paths.add(path)
         return _answer(stub, body["input"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -43,6 +44,7 @@ class StubLlm:
     """
 
     def __init__(self) -> None:
+        self.delay_seconds = 0.0
         self.failure: int | str | None = None
         self.failures: Callable[[], int | str | None] | None = None
         self.failing: Callable[[str], bool] = lambda _: True
@@ -99,6 +101,7 @@ def running_llm() -> Iterator[StubLlm]:
         stub.bodies.append(body)
         stub.paths.add(path)
         stub.headers.append(dict(headers))
+        time.sleep(stub.delay_seconds)
         return stub.answer(body) if path == "/v1/chat/completions" else (404, b"{}")
 
     with answering_posts(stub.port, respond, lambda: bool(stub.failure or stub.failures)):

@@ -102,10 +102,10 @@ def may_remove_files() -> bool:
     return True
 
 
-def is_changed() -> bool:
-    """Return True if the database is bound to another folder."""
+def is_changed(*, is_quick: bool = False) -> bool:
+    """Return True if the database is bound to another folder. `is_quick`: within a second, or fail."""
     bound_id = database_id()
-    return bound_id is not None and storage_id() != bound_id
+    return bound_id is not None and storage_id(is_quick=is_quick) != bound_id
 
 
 def is_bound() -> bool:
@@ -118,10 +118,10 @@ def database_id() -> UUID | None:
     return StorageIdentity.objects.values_list("uuid", flat=True).first()
 
 
-def storage_id() -> UUID | None:
+def storage_id(*, is_quick: bool = False) -> UUID | None:
     """Return the storage folder's id; None if the file is missing or holds no id."""
     try:
-        return UUID((files.stored_files().read_small(FILE) or b"").decode("ascii").strip())
+        return UUID((files.stored_files().read_small(FILE, is_quick=is_quick) or b"").decode("ascii").strip())
     except ValueError:
         return None
 

@@ -57,6 +57,7 @@ def _environment(files: Path, base_url: str | None) -> dict[str, str]:
         "MEMORY_GATEWAY_MAX_UPLOAD_BYTES": str(MAX_UPLOAD_BYTES),
         "MEMORY_GATEWAY_ALLOWED_PRIVATE_HOSTS": "127.0.0.1",
         "MEMORY_GATEWAY_FILE_URI_ROOTS": str(files),
+        "MEMORY_GATEWAY_LOG_BODIES": "true",
     }
 
 

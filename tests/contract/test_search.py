@@ -50,7 +50,7 @@ def test_the_main_job_answers_as_documented(alice: Caller, gateway: Gateway, con
     assert (found["resource_id"], found["resource_uri"]) == (answer["resource_id"], answer["uri"])
     [attachment] = found["attachments"]
     assert (attachment["type"], attachment["name"]) == ("text", "contract.txt")
-    assert attachment["internal_uri"].startswith("file://")
+    assert "30 天内" in gateway.server.stored_file(attachment["internal_uri"]).decode()
     assert (found["raw"]["id"], found["raw"]["session_id"]) == (found["id"], found["session_id"])
     assert "30 天内" in found["raw"]["episode"]
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
+import boto3
+import jsonschema
 import pytest
 import yaml
 
@@ -18,9 +24,18 @@ COMPOSE: dict[str, Any] = yaml.safe_load((PROJECT / "compose.yaml").read_text(en
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 
 
+def test_it_agrees_with_the_schema_of_compose() -> None:
+    """The schema is that of https://github.com/compose-spec/compose-spec (Apache License 2.0)."""
+    schema = json.loads(Path(__file__).with_name("compose-spec.json").read_text(encoding="utf-8"))
+    validator = jsonschema.Draft7Validator(schema)
+    assert [error.message for error in validator.iter_errors(COMPOSE)] == []
+    assert list(validator.iter_errors(COMPOSE | {"services": {"gateway": {"port": 80}}}))
+
+
 def test_every_setting_exists() -> None:
     for service in ("gateway", "prepare", "worker"):
-        assert {*SERVICES[service]["environment"]} <= settings.env.names
+        named = {name for name in SERVICES[service]["environment"] if not name.startswith("AWS_")}
+        assert named <= settings.env.names | {"TMPDIR"}
 
 
 def test_the_gateways_trust_the_network_of_the_proxy_only() -> None:
@@ -76,7 +91,22 @@ def test_secrets_are_made_once(tmp_path: Path) -> None:
     assert made == create()
     password = (tmp_path / "postgres_password").read_text(encoding="ascii")
     assert made["DATABASE_URL"] == f"postgres://memory:{password}@postgres:5432/memory"
-    secrets = [made["MEMORY_GATEWAY_SECRET_KEY"], made["MEMORY_GATEWAY_PROVISIONING_TOKEN"], password]
-    assert len({*secrets}) == 3
+    [identity] = json.loads((tmp_path / "s3.json").read_text(encoding="ascii"))["identities"]
+    [credentials] = identity["credentials"]
+    key = made["AWS_SECRET_ACCESS_KEY"]
+    assert credentials == {"accessKey": made["AWS_ACCESS_KEY_ID"], "secretKey": key}
+    secrets = [made["MEMORY_GATEWAY_SECRET_KEY"], made["MEMORY_GATEWAY_PROVISIONING_TOKEN"], password, key]
+    assert len({*secrets}) == 4
     assert all(re.fullmatch(r"[0-9a-f]{64}", secret) for secret in secrets)
     assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
+
+
+def test_the_bucket_is_created_once(s3_server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = {"ENDPOINT_URL_S3": s3_server, "ACCESS_KEY_ID": "test", "SECRET_ACCESS_KEY": "test", "REGION": "us-east-1"}
+    for name, value in names.items():
+        monkeypatch.setenv(f"AWS_{name}", value)
+    for _ in range(2):
+        subprocess.run([sys.executable, PROJECT / "deploy" / "create_bucket.py"], check=True)
+    bucket = urlsplit(SERVICES["gateway"]["environment"]["MEMORY_GATEWAY_STORAGE_URL"]).netloc
+    with contextlib.closing(boto3.client("s3")) as client:
+        client.delete_bucket(Bucket=bucket)

@@ -19,7 +19,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import boto3
 import psycopg
@@ -170,8 +170,7 @@ class Fleet(RunningServer):
             MEMORY_GATEWAY_REDIS_URL=f"redis://127.0.0.1:{self.redis_port}/0",
             MEMORY_GATEWAY_SECRET_KEY="of-the-fleet-" * 6,
             MEMORY_GATEWAY_TRUSTED_PROXIES="127.0.0.1",
-            MEMORY_GATEWAY_LOG_BODIES="false",  # as in production
-            **env,
+            **{"MEMORY_GATEWAY_LOG_BODIES": "false", **env},  # as in production
         )
         del common["MEMORY_GATEWAY_STORAGE_DIR"]
         super().__init__(folder, common | {"MEMORY_GATEWAY_PORT": str(self.balancer_port)})
@@ -246,6 +245,11 @@ class Fleet(RunningServer):
         client = self._client
         keys = [item["Key"] for item in client.list_objects_v2(Bucket=self._bucket).get("Contents", ())]
         return {key: client.get_object(Bucket=self._bucket, Key=key)["Body"].read() for key in keys}
+
+    def stored_file(self, internal_uri: str) -> bytes:
+        parts = urlsplit(internal_uri)
+        assert (parts.scheme, parts.netloc) == ("s3", self._bucket)
+        return self.objects()[unquote(parts.path.removeprefix("/"))]
 
     @property
     def log(self) -> str:

@@ -1,4 +1,4 @@
-"""Users who upload, add, search and delete against a fleet, and who remember what was acknowledged."""
+"""Users who upload, add, search and delete, and who remember what was acknowledged."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Any
 
 import requests
 
-from tests.fleet.fleet import Fleet
 from tests.resources.people import RemotePerson
+from tests.server import RunningServer
 
 ALLOWED = {429, 502, 503, 504}
 """Statuses that clients may get while something is away. 429 and 503 must say when to call again."""
@@ -33,20 +33,21 @@ class Load:
     with its `Idempotency-Key` until it is acknowledged. `violations` is empty if all promises were kept.
     """
 
-    def __init__(self, fleet: Fleet, users: int, seed: int) -> None:
+    def __init__(self, server: RunningServer, users: int, seed: int) -> None:
         self.stored: dict[str, RemotePerson] = {}
         self.deleted: dict[str, RemotePerson] = {}
         self.violations: list[str] = []
         self.answers: Counter[str] = Counter()
-        self._fleet = fleet
+        self.longest_seconds = 0.0
+        self._server = server
         self._is_ending = threading.Event()
         self._lock = threading.Lock()
-        people = [RemotePerson.create(fleet, f"user{number}") for number in range(users)]
+        people = [RemotePerson.create(server, f"user{number}") for number in range(users)]
         self._threads = [
             threading.Thread(target=self._run, args=(person, random.Random(seed + number)), daemon=True)
             for number, person in enumerate(people)
         ]
-        self._threads.append(threading.Thread(target=self._read_panel, args=(signed_in(fleet),), daemon=True))
+        self._threads.append(threading.Thread(target=self._read_panel, args=(signed_in(server),), daemon=True))
 
     def start(self) -> None:
         for thread in self._threads:
@@ -75,7 +76,7 @@ class Load:
     def _read_panel(self, operator: requests.Session) -> None:
         while not self._is_ending.is_set():
             for page in PAGES:
-                url = f"{self._fleet.url}/admin/memory/{page}"
+                url = f"{self._server.url}/admin/memory/{page}"
                 answer = self._call(lambda url=url: operator.get(url, timeout=CALL_SECONDS, allow_redirects=False))
                 if answer is not None and answer.status_code != 200:
                     self._note(f"{url}: {answer.status_code} {answer.headers.get('Location')}")
@@ -137,6 +138,7 @@ class Load:
 
     def _call(self, send: Callable[[], requests.Response], *also: int) -> requests.Response | None:
         """Return the answer of a call that was carried out, else None. `also` are further statuses that may be."""
+        began = time.monotonic()
         try:
             answer = send()
         except requests.RequestException as error:
@@ -145,6 +147,7 @@ class Load:
             return None
         with self._lock:
             self.answers[str(answer.status_code)] += 1
+            self.longest_seconds = max(self.longest_seconds, time.monotonic() - began)
         if answer.ok:
             return answer
         has_remedy = answer.status_code not in {429, 503} or "Retry-After" in answer.headers
@@ -157,11 +160,11 @@ class Load:
             self.violations.append(f"{time.strftime('%H:%M:%S')} {violation}")
 
 
-def signed_in(fleet: Fleet) -> requests.Session:
+def signed_in(server: RunningServer) -> requests.Session:
     """Return the session of an operator of the panel."""
-    printed = fleet.manage("ensure_operator").stdout
+    printed = server.manage("ensure_operator").stdout
     username, password = re.findall(r"(?:user|password) +(\S+)", printed)[-2:]
-    session, url = requests.Session(), f"{fleet.url}/admin/login/"
+    session, url = requests.Session(), f"{server.url}/admin/login/"
     session.get(url, timeout=CALL_SECONDS)
     form = {
         "username": username,

@@ -25,7 +25,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    with running_fleet(tmp_path_factory.mktemp("fleet")) as running:
+    with running_fleet(tmp_path_factory.mktemp("fleet"), MEMORY_GATEWAY_ALLOWED_PRIVATE_HOSTS="127.0.0.1") as running:
         yield running
 
 

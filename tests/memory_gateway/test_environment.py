@@ -245,6 +245,16 @@ def test_the_file_of_settings_stays_out_of_the_environment_of_child_processes(
     assert "MEMORY_GATEWAY_PORT" not in os.environ
 
 
+def test_the_sdk_of_aws_finds_its_variables_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / ".env").write_text("AWS_REGION=eu-west-1\nAWS_ACCESS_KEY_ID=of-the-file\n")
+    monkeypatch.setenv("MEMORY_GATEWAY_ENV_FILE", str(tmp_path / ".env"))
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "of-the-process")
+    monkeypatch.setenv("AWS_REGION", "")
+    monkeypatch.delenv("AWS_REGION")
+    Environment.load(tmp_path)
+    assert (os.environ["AWS_REGION"], os.environ["AWS_ACCESS_KEY_ID"]) == ("eu-west-1", "of-the-process")
+
+
 @pytest.mark.parametrize(
     "line", ["MEMORY_GATEWAY_PROFILE = production", "MEMORY_GATEWAY_PROFILE: production", "production"]
 )

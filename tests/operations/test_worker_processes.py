@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import signal
 import sys
 import threading
@@ -17,7 +18,7 @@ import pytest
 import requests
 
 from tests.resources.people import RemotePerson, eventually
-from tests.server import RunningServer, RunningWorker, running_server, wait_until
+from tests.server import RunningServer, RunningWorker, free_port, running_server, wait_until
 from tests.stub_embeddings import running_embeddings
 from tests.stub_llm import StubLlm, running_llm
 from tests.web import WebServer, page, web_server
@@ -105,6 +106,19 @@ def test_a_worker_is_notified_through_the_database(tmp_path: Path, workers: Exit
             alice.upload(f"{number}.txt", f"Note {number}.".encode())
             took.append(time.monotonic() - began)
         assert min(took) < 0.5  # a round is two seconds
+
+
+def test_a_worker_answers_prometheus_with_what_it_did(tmp_path: Path, workers: ExitStack) -> None:
+    address, token = f"127.0.0.1:{free_port()}", secrets.token_hex(32)
+    with running_server(tmp_path, "--no-worker", MEMORY_GATEWAY_METRICS_TOKEN=token) as server:
+        assert "must be HOST:PORT" in server.manage("worker", "--metrics", "9464").stderr
+        start(workers, server, "--metrics", address)
+        RemotePerson.create(server, "alice").upload("a.txt", b"The zebra lives in Oslo.")
+        for wrong in ({}, {"Authorization": "Bearer nothing"}):
+            assert requests.get(f"http://{address}/metrics", headers=wrong, timeout=10).status_code == 401
+        found = requests.get(f"http://{address}/metrics", headers={"Authorization": f"Bearer {token}"}, timeout=10)
+    assert 'memory_gateway_ingestion_seconds_count{status="extracted"} 1.0' in found.text
+    assert 'memory_gateway_engine_calls_total{call="add"' in found.text
 
 
 def test_a_worker_works_on_its_queues_only(tmp_path: Path, workers: ExitStack) -> None:

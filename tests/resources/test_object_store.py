@@ -244,6 +244,14 @@ def test_a_backup_of_a_bucket_has_its_files(alice: Person, tmp_path: Path, stora
 # --- an object store that fails --------------------------------------------------------------------------------------
 
 
+def test_only_the_health_check_gives_a_late_store_up(bucket: Bucket) -> None:
+    with wrong_answers("late") as endpoint:
+        bucket.use(endpoint)
+        with pytest.raises(StorageUnavailable):
+            storage_binding.is_changed(is_quick=True)
+        assert storage_binding.is_changed()  # it answers something else than the id
+
+
 @pytest.mark.parametrize("kind", ["away", "slow_down", "drop"])
 def test_an_upload_without_the_store_is_503_and_leaves_nothing(
     alice: Person, bucket: Bucket, storage: Path, kind: str

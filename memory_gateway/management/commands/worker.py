@@ -14,6 +14,7 @@ from core import tasks, tracing
 from core.errors import GatewayError
 from core.leases import release_all
 from memories.services import search_log
+from memory_gateway import worker_metrics
 from memory_gateway.server.serving import require_database, require_shared_database
 from operations import worker
 from operations.commands import stop_on_signals, whole_number
@@ -40,13 +41,20 @@ class Command(BaseCommand):
             metavar="NAME,…",
             help="the queues to work on (default: %(default)s)",
         )
+        parser.add_argument(
+            "--metrics",
+            default="",
+            metavar="HOST:PORT",
+            help="answer Prometheus at this address, with MEMORY_GATEWAY_METRICS_TOKEN as its bearer",
+        )
 
-    def handle(self, *args: Any, concurrency: int, queues: str, **options: Any) -> None:
+    def handle(self, *args: Any, concurrency: int, queues: str, metrics: str, **options: Any) -> None:
         chosen = {name for name in queues.split(",") if name}
         if not chosen or not chosen <= set(tasks.QUEUES):
             raise CommandError(f"--queues must name one or more of {', '.join(tasks.QUEUES)}.")
         require_shared_database("worker")
         require_database()
+        _serve_metrics(metrics)
         tasks.limit_to(chosen, concurrency)
         telemetry = None
         if settings.OTEL_EXPORTER_OTLP_ENDPOINT:
@@ -74,3 +82,18 @@ class Command(BaseCommand):
         self.stdout.write("The worker has ended." if has_ended else f"{released} tasks were given back.")
         sys.stdout.flush()
         os._exit(0)  # threads that are still running must not keep the process alive
+
+
+def _serve_metrics(address: str) -> None:
+    """Answer Prometheus if an address is given. Raises: `CommandError`."""
+    if not address:
+        return
+    host, _colon, port = address.rpartition(":")
+    if not host or not port.isdecimal():
+        raise CommandError(f"--metrics must be HOST:PORT, such as 127.0.0.1:9464, not {address}.")
+    if not settings.MEMORY_GATEWAY_METRICS_TOKEN:
+        raise CommandError("--metrics needs MEMORY_GATEWAY_METRICS_TOKEN, which Prometheus sends as its bearer.")
+    try:
+        worker_metrics.serve(host.strip("[]"), int(port))
+    except (OSError, OverflowError) as error:
+        raise CommandError(f"Cannot listen on {address}: {error}") from None

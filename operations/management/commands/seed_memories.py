@@ -14,16 +14,16 @@ from django.utils import timezone
 from accounts import services as accounts
 from accounts.audit import Actor
 from accounts.models import MemoryUser
+from core import sql
 from core.times import to_ms
 from operations.commands import Answer, OperationsCommand, Report, whole_number
 from store import rollups, storage
-from store.index.keyword import entry_of
 from store.models import Memory, Session
 from store.types import Owner
 
 ACTOR: Final = Actor.command("seed_memories")
 AGENTS: Final = ("main", "coder", "planner", "travel")
-_SESSIONS_PER_TRANSACTION: Final = 50
+_SESSIONS_PER_TRANSACTION: Final = 200
 _LEARNED: Final = (
     "user_memory_fact", "user_memory_preference", "user_memory_decision", "self_improving_learnings",
     "self_improving_errors", "self_improving_feature_requests",
@@ -55,12 +55,23 @@ def make(number: int, users: int, *, days: int, seed: int, is_indexed: bool, rep
     now = timezone.now()
     first, last = to_ms(now - timedelta(days=days)), to_ms(now)
     conversations = zip(sorted(chance.randrange(first, last) for _ in lengths), lengths, strict=True)
-    done = 0
+    done = analyzed = 0
     while batch := list(islice(conversations, _SESSIONS_PER_TRANSACTION)):
         with transaction.atomic():
-            for at, length in batch:
-                done += _write(chance, chance.choice(owners), at, length, is_indexed=is_indexed)
+            drafts = [(chance.choice(owners), at, length) for at, length in batch]
+            sessions = Session.objects.bulk_create(_session(chance, owner) for owner, _at, _length in drafts)
+            groups: dict[Owner, list[Memory]] = {}
+            for session, (owner, at, length) in zip(sessions, drafts, strict=True):
+                groups.setdefault(owner, []).extend(_conversation(chance, session, owner, at, length))
+                done += length
+            if is_indexed:
+                storage.insert_groups(list(groups.items()))
+            else:
+                Memory.objects.bulk_create(memory for memories in groups.values() for memory in memories)
         rollups.settle()
+        if done >= 2 * analyzed:
+            sql.analyze([Memory, Session])
+            analyzed = done
         report("Creating memories", done, number)
     return done
 
@@ -72,15 +83,19 @@ def _owner(number: int) -> Owner:
     return Owner(pk, user_id)
 
 
-def _write(chance: random.Random, owner: Owner, at_ms: int, length: int, *, is_indexed: bool) -> int:
+def _session(chance: random.Random, owner: Owner) -> Session:
     name = f"chat:{uuid.UUID(int=chance.getrandbits(128))}"
-    session = Session.objects.create(
+    return Session(
         user_id=owner.user_pk,
         session_id=name,
         engine_session_id=name,
         kind=Session.Kind.CHAT,
         flushed_at=timezone.now(),
     )
+
+
+def _conversation(chance: random.Random, session: Session, owner: Owner, at_ms: int, length: int) -> list[Memory]:
+    """Return the memories of a session, not saved."""
     agent, batch_id = chance.choice(AGENTS), uuid.UUID(int=chance.getrandbits(128)).hex
     memories = []
     for seq in range(length):
@@ -106,11 +121,7 @@ def _write(chance: random.Random, owner: Owner, at_ms: int, length: int, *, is_i
             origin=Memory.Origin.TOOL if is_learned else Memory.Origin.EMBEDDED,
         )
         memories.append(memory)
-    if is_indexed:
-        storage.insert(owner, memories, [entry_of(memory) for memory in memories])
-    else:
-        Memory.objects.bulk_create(memories)
-    return length
+    return memories
 
 
 def _sentence(chance: random.Random) -> str:

@@ -1,0 +1,39 @@
+"""Operations of migrations that run while processes of the version before read and write."""
+
+from typing import Any
+
+from django.contrib.postgres.operations import AddIndexConcurrently
+from django.db import router
+from django.db.migrations.operations import AddIndex
+
+
+class AddIndexOnline(AddIndexConcurrently):
+    """Add an index without blocking writers: on PostgreSQL concurrently, which needs a migration with `atomic = False`.
+
+    The build waits for open transactions as long as they take, because nothing waits for it. An invalid index that an
+    interrupted build left is built again.
+    """
+
+    def database_forwards(self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any) -> None:
+        connection = schema_editor.connection
+        if connection.vendor != "postgresql":
+            AddIndex.database_forwards(self, app_label, schema_editor, from_state, to_state)
+            return
+        if not router.allow_migrate_model(connection.alias, to_state.apps.get_model(app_label, self.model_name)):
+            return
+        with connection.cursor() as cursor:
+            cursor.execute("SHOW lock_timeout")
+            (timeout,) = cursor.fetchone()
+            cursor.execute("SET lock_timeout = 0")
+            cursor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {connection.ops.quote_name(self.index.name)}")
+        try:
+            super().database_forwards(app_label, schema_editor, from_state, to_state)
+        finally:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT set_config('lock_timeout', %s, false)", [timeout])
+
+    def database_backwards(self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any) -> None:
+        if schema_editor.connection.vendor == "postgresql":
+            super().database_backwards(app_label, schema_editor, from_state, to_state)
+        else:
+            AddIndex.database_backwards(self, app_label, schema_editor, from_state, to_state)
