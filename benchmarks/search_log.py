@@ -31,7 +31,7 @@ def main() -> None:
     owners = [Owner(user.pk, user.user_id) for user in MemoryUser.objects.filter(user_id__startswith="many-")[:100]]
     texts = list(Memory.objects.order_by("-pk").values_list("text", flat=True)[:1000])
     chance = random.Random(9)
-    shares, without, with_log = [], [], []
+    shares, without, with_log, writes = [], [], [], []
     for number in range(BLOCKS):
         asked = [
             (
@@ -49,7 +49,9 @@ def main() -> None:
                 else:
                     search(owner, command)
             if is_logged:
+                began_to_write = time.process_time()
                 write()
+                writes.append((time.process_time() - began_to_write) / SEARCHES)
             took[is_logged] = (time.perf_counter() - began[0]) / SEARCHES, (time.process_time() - began[1]) / SEARCHES
         with_log.append(took[True])
         without.append(took[False])
@@ -62,6 +64,8 @@ def main() -> None:
             f"{connection.vendor} {name:8} without {medians[0]:.3f} ms, with {medians[1]:.3f} ms, "
             f"{median(row[column] for row in shares):+.1%}"
         )
+    share = median(write / plain[1] for write, plain in zip(writes, without, strict=True))
+    print(f"{connection.vendor} writing a search: {median(writes) * 1e6:.0f} µs of CPU time, {share:.1%} of a search")
 
 
 if __name__ == "__main__":

@@ -409,6 +409,11 @@ class LabFilters(Filters):
         others = self.parameters(q="", user="", **dict.fromkeys(SCOPES, ""))
         return bool(others) or self.scopes() != list(SCOPES)
 
+    def complain_about_user(self, problem: str) -> None:
+        """Report a problem and put the focus into the field of the user."""
+        self.problems.append(problem)
+        self.fields["user"].widget.attrs |= {"aria-invalid": "true", "autofocus": True}
+
     def scopes(self) -> list[Scope]:
         return [scope for scope in SCOPES if self.cleaned_data[scope]] or list(SCOPES)
 

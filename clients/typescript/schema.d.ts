@@ -1651,7 +1651,7 @@ export interface components {
             importance?: number | null;
             /**
              * Reason
-             * @description The reason of the deletion; may be empty.
+             * @description The reason of the deletion or edit; may be empty.
              * @example outdated
              */
             reason?: string | null;

@@ -8,6 +8,7 @@ from typing import Any, Final
 from django import template
 from django.apps import apps
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
@@ -273,4 +274,8 @@ register.filter("kind", categories.tab_of)  # the tab of a category gives its co
 
 @register.simple_tag
 def sign_in_methods() -> dict[str, bool]:
-    return {"oidc": oidc.is_on(), "password": settings.MEMORY_GATEWAY_PASSWORD_SIGN_IN}
+    return {
+        "oidc": oidc.is_on(),
+        "password": settings.MEMORY_GATEWAY_PASSWORD_SIGN_IN,
+        "has_operators": User.objects.filter(is_staff=True).exists(),
+    }

@@ -59,7 +59,7 @@ def lab(request: HttpRequest) -> HttpResponseBase:
     if values["q"] and values["user"]:
         pk = queries.user_pk(values["user"])
         if pk is None:
-            filters.problems.append(unknown_user(values["user"]))
+            filters.complain_about_user(unknown_user(values["user"]))
         else:
             record_list(request, "lab.search", filters, [values["user"]])
             try:
@@ -70,7 +70,7 @@ def lab(request: HttpRequest) -> HttpResponseBase:
                 filters.problems.append(localized(error.detail))
                 status = error.status
     elif values["q"]:
-        filters.problems.append(_("Choose a user to search."))
+        filters.complain_about_user(_("Choose a user to search."))
     return render(request, "console/lab.html", context, status=status)
 
 

@@ -6,7 +6,6 @@ from textwrap import shorten
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from django.contrib import admin
 from django.core.exceptions import ValidationError
 from django.db.models import Q
 from django.http import HttpRequest
@@ -68,8 +67,8 @@ class _Group(NamedTuple):
     more_url: str = ""
 
 
-# Django stores the language in a cookie, which its middleware reads.
-language = admin.site.admin_view(require_POST(set_language))
+# Django stores the language in a cookie, which its middleware reads. The sign-in page has the button too.
+language = require_POST(set_language)
 
 
 @page(VIEW)

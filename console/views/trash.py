@@ -137,7 +137,7 @@ def _restore_or_purge(
     require(request, PURGE)
     if not request.POST.get("confirmed"):
         numbers = _memory_counts(found)
-        context = {"title": title, "found": found, "back": back, "numbers": numbers, "total": sum(numbers.values())}
+        context = {"title": title, "found": found, "back": back, "numbers": numbers}
         return render(request, f"console/trash_{kind}.html", context)
     return redirect("console:job", job=start_purge([one.pk for one in found], actor=actor_of(request)).pk)
 

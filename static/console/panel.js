@@ -117,7 +117,7 @@
 
   // Forms whose unsaved changes the browser protects when the page is left
   for (const form of all('form[data-guard]')) {
-    let isChanged = false;
+    let isChanged = form.dataset.guard === 'changed';
     form.addEventListener('input', () => { isChanged = true; });
     form.addEventListener('submit', () => { isChanged = false; });
     window.addEventListener('beforeunload', (e) => { if (isChanged) e.preventDefault(); });

@@ -102,7 +102,7 @@ def test_an_operator_creates_rotates_and_revokes_a_key(
         assert page.inner_text("#secret").startswith("uk_")
         leave_key_page(page)
         page.click("main >> text=Revoke >> nth=0")
-        page.click("main button.is-main")
+        page.click("main button.is-danger-main")
         page.wait_for_selector("text=Requests with it now fail")
         assert_no_errors(observed, server)
 

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.contrib.sessions.models import Session
 from django.db import connection
 from django.test import Client
@@ -174,3 +175,14 @@ def test_concurrent_attempts_are_counted() -> None:
     with ThreadPoolExecutor(8) as pool:
         allowed = sum(pool.map(guess, range(24)))
     assert allowed == sign_in.FAILURES_PER_NAME
+
+
+@pytest.mark.django_db
+def test_the_sign_in_page_changes_its_language_and_helps_at_the_first_start_only(client: Client) -> None:
+    assert "createsuperuser" in client.get("/admin/login/").content.decode()
+    User.objects.create_user("ana", is_staff=True)
+    answer = client.post("/admin/memory/language/", {"language": "zh-hans", "next": "/admin/login/"})
+    assert answer.headers["Location"] == "/admin/login/"
+    page = client.get("/admin/login/").content.decode()
+    assert "登录" in page
+    assert "createsuperuser" not in page

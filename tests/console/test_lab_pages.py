@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -36,3 +37,9 @@ def test_a_search_without_results_counts_the_memories_with_each_term(admin_clien
     assert "Terms in the 2 memories of this user" in page
     assert 'class="mg-down">0</dd>' in page
     assert "counts" not in admin_client.get(reverse("console:lab"), {"user": alice.user_id, "q": "parcel"}).context
+
+
+@pytest.mark.parametrize("user", ["", "nobody"])
+def test_a_missing_user_is_asked_for_in_its_field(admin_client: Client, user: str) -> None:
+    page = admin_client.get(reverse("console:lab"), {"user": user, "q": "boiler"}).content.decode()
+    assert re.search(r'<input[^>]* name="user"[^>]* aria-invalid="true" autofocus', page)

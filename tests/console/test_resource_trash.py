@@ -74,7 +74,7 @@ def test_files_are_purged_after_a_preview(admin_client: Client, alice: Person, s
     remover = operator_client("resources.delete_resource", "resources.view_resource")
     assert remover.post(reverse("console:trash-resources"), purge).status_code == 403
     preview = admin_client.post(reverse("console:trash-resources"), purge).content.decode()
-    assert "Purge 2 resources with 2 memories" in preview
+    assert "Purge 2 resources<" in preview
     assert len(files_below(storage)) == 2
     admin_client.post(reverse("console:trash-resources"), {**purge, "confirmed": "1"})
     call(alice, "post", f"/resources/{second}/restore")  # before the worker begins

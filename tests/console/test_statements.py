@@ -19,7 +19,7 @@ PAGES = {
     "list/?tab=full": 18,
     "list/?tab=all&user=alice&importance_min=0.1": 18,
     "m/{row}/": 12,
-    "m/{row}/edit/": 8,
+    "m/{row}/edit/": 9,
     "add/": 11,
     "search/?q=tea&user=alice": 24,
 }

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Callable, Iterator
 
 import pytest
+import requests
 from playwright.sync_api import Page, expect
 
 from tests.console.panel import Panel
@@ -66,8 +68,8 @@ def correct_a_memory_and_undo(on: Clicks) -> None:
     on.page.fill("#text", "Show all prices with tax.")
     on.click(".mg-form .is-main")
     on.expect_text("Saved.", ".mg-note")
-    on.click("form[action$='/revert/'] button")
-    on.expect_text("Original text restored", ".mg-note")
+    on.click(".mg-note form button")
+    on.expect_text("Undone.", ".mg-note")
 
 
 def delete_all_that_words_match(on: Clicks) -> None:
@@ -156,10 +158,42 @@ def read_a_conversation(on: Clicks) -> None:
     on.expect_text("Note 59 of the planning round")
 
 
-def preview_an_erasure(on: Clicks) -> None:
-    on.find("lin.wei")
+def erase_a_user_and_keep_the_receipt(on: Clicks) -> None:
+    requests.post(f"{on.panel.server.url}/users", json={"user_id": "leaver"}, timeout=10).raise_for_status()
+    on.find("leaver")
     on.click("a:has-text('Preview erasure')")
-    on.expect_text("Erase lin.wei?", "h1")
+    on.page.fill("#confirm", "leaver")
+    on.click("main button.is-danger-main")
+    on.expect_text("leaver erased")
+    with on.page.expect_download() as download:
+        on.click("main form button")
+    assert json.loads(download.value.path().read_bytes())["user_id"] == "leaver"
+
+
+def delete_by_filter_and_undo(on: Clicks) -> None:
+    on.page.goto(on.panel.address("list/?user=maria.keller&category=user_memory_decision"))
+    on.click("[data-all]")
+    on.click("button[value=delete]")
+    on.expect_text("to trash", ".mg-note")
+    on.click(".mg-note form button")
+    on.expect_text("Undone.", ".mg-note")
+
+
+def restore_a_deleted_memory_by_words(on: Clicks) -> None:
+    on.go("Trash")
+    on.page.fill("#f-q", "old price list 2")
+    on.page.keyboard.press("Enter")
+    on.click("[name=id]")
+    on.click("button[value=restore]")
+    on.expect_text("1 memory restored.", ".mg-note")
+
+
+def open_a_user_by_keys(on: Clicks) -> None:
+    on.page.keyboard.press("Control+k")
+    on.page.keyboard.type("maria.k")
+    expect(on.page.locator("#mg-results li").first).to_contain_text("maria.keller")
+    on.page.keyboard.press("Enter")
+    on.expect_text("maria.keller", "h1")
 
 
 def see_health(on: Clicks) -> None:
@@ -175,6 +209,12 @@ def see_jobs(on: Clicks) -> None:
 def see_the_trash(on: Clicks) -> None:
     on.go("Trash")
     on.expect_text("Recent bulk deletions")
+
+
+def change_the_theme(on: Clicks) -> None:
+    before = on.page.get_attribute("html", "data-theme")
+    on.click(".theme-toggle")
+    assert on.page.get_attribute("html", "data-theme") != before
 
 
 def change_the_language(on: Clicks) -> None:
@@ -198,10 +238,14 @@ TASKS: tuple[Callable[[Clicks], None], ...] = (
     rotate_a_key,
     read_a_conversation,
     change_a_profile,
-    preview_an_erasure,
+    erase_a_user_and_keep_the_receipt,
+    delete_by_filter_and_undo,
+    restore_a_deleted_memory_by_words,
+    open_a_user_by_keys,
     see_health,
     see_jobs,
     see_the_trash,
+    change_the_theme,
     change_the_language,
 )
 

@@ -270,7 +270,9 @@ class HistoryEvent(BaseModel):
     text: str | None = Field(None, description="The text from then on.")
     category: str | None = Field(None, description="The category from then on.")
     importance: float | None = Field(None, description="The importance from then on.")
-    reason: str | None = Field(None, description="The reason of the deletion; may be empty.", examples=["outdated"])
+    reason: str | None = Field(
+        None, description="The reason of the deletion or edit; may be empty.", examples=["outdated"]
+    )
     superseded_by: str | None = Field(None, description="The id of the newer derived memory that replaced this one.")
 
 
