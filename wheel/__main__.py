@@ -17,9 +17,11 @@ def main() -> int:
     sys.path.insert(0, str(Path(__file__).resolve().parent))
     from memory_gateway import commandline  # noqa: PLC0415 - found on the path set above
 
-    is_command = sys.argv[1:2] == ["manage"]
-    name = "memory-gateway manage" if is_command else "memory-gateway"
-    return commandline.main([name, *(sys.argv[2:] if is_command else ["start", *sys.argv[1:]])])
+    match sys.argv[1:]:
+        case ["manage", *arguments]:
+            return commandline.main(["memory-gateway manage", *arguments])
+        case ["start", *arguments] | [*arguments]:
+            return commandline.main(["memory-gateway", "start", *arguments])
 
 
 if __name__ == "__main__":

@@ -18,8 +18,8 @@ from tests.server import free_port, wait_until
 
 pytestmark = pytest.mark.slow
 
-BUILD = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"]
-WHEEL = BUILD["targets"]["wheel"]
+SETTINGS = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))
+WHEEL = SETTINGS["tool"]["hatch"]["build"]["targets"]["wheel"]
 
 
 @pytest.fixture
@@ -72,3 +72,9 @@ def test_it_starts_on_an_empty_home_and_runs_commands_there(tmp_path: Path, env:
     )
     assert doctor.returncode == 0, doctor.stderr
     assert str(home) in doctor.stdout
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["start", "--version"]])
+def test_it_says_its_version(tmp_path: Path, env: dict[str, str], arguments: list[str]) -> None:
+    said = subprocess.run(command(*arguments), cwd=tmp_path, env=env, capture_output=True, text=True, check=True)
+    assert said.stdout == f"{SETTINGS['project']['version']}\n"

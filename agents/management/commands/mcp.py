@@ -1,6 +1,8 @@
 """Serve one user's memories to an MCP client over stdin and stdout."""
 
 import asyncio
+import os
+import sys
 from typing import Any
 
 import anyio
@@ -24,6 +26,7 @@ LOG_SECONDS = 2
 
 
 class Command(BaseCommand):
+    requires_system_checks = ()  # `start` makes them; a client starts this for each of its sessions
     help = "Serve one user's memories over MCP on stdin and stdout."
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -43,6 +46,8 @@ class Command(BaseCommand):
         workers = Workers(THREADS)
         try:
             asyncio.run(_serve(workers))
+        except* BrokenPipeError:  # the client is gone
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is buffered is flushed at the exit
         finally:
             workers.close()
             search_log.write()

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.conf import settings
 from django.core.management import call_command
 from django.db import connections
 
@@ -10,6 +11,10 @@ from memory_gateway.management.commands import serve
 
 class Command(serve.Command):
     help = "Migrate the database, rebuild the index if needed, create an operator if there is none, and serve."
+
+    def get_version(self) -> str:
+        """Return the gateway's version, where Django's commands return that of Django."""
+        return str(settings.SPECTACULAR_SETTINGS["VERSION"])
 
     def handle(self, *args: Any, **options: Any) -> None:
         call_command("migrate", verbosity=0)

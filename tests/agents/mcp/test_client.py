@@ -289,6 +289,21 @@ def test_over_stdio_every_line_is_answered(user: User) -> None:
     assert codes == {(0, None), (5, -32600), (None, -32700), (None, -32600), (6, None)}
 
 
+@pytest.mark.slow
+def test_a_client_that_is_gone_is_no_failure(user: User) -> None:
+    command = [sys.executable, "manage.py", "mcp", "--user", user.user_id]
+    with subprocess.Popen(
+        command, cwd=PROJECT, env=user.server.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        process.stdin.write(INITIALIZE + b"\n")
+        process.stdin.close()
+        assert (process.wait(60), process.stderr.read()) == (0, b"")
+
+
 def test_a_small_budget_does_not_deny_what_is_known(user: User) -> None:
     async def talk(client: Client) -> str:
         [message] = (await client.get_prompt("router_profile", {"max_tokens": "5"})).messages
