@@ -2739,7 +2739,7 @@ export interface components {
         };
         /**
          * PlaceOut
-         * @description Where a passage stands in its file.
+         * @description The place of a passage in its file.
          */
         PlaceOut: {
             /**

@@ -173,7 +173,9 @@ def place(payload: Mapping[str, Any]) -> str:
         minutes, rest = divmod(int(second), 60)
         time = f"{minutes // 60}:{minutes % 60:02}:{rest:02}" if minutes >= 60 else f"{minutes}:{rest:02}"
         parts.append(gettext("at %(time)s") % {"time": time})
-    return " · ".join([*parts, *filter(None, [payload.get("heading")])])
+    if payload.get("heading"):
+        parts.append(str(payload["heading"]))
+    return " · ".join(parts)
 
 
 @register.filter

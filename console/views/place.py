@@ -1,4 +1,4 @@
-"""Where a passage stands: the page of its file as an image, with the passage marked."""
+"""The place of a passage: the page of its file as an image, with the passage marked."""
 
 from typing import Final
 

@@ -26,7 +26,7 @@ _MAX_CHARS: Final = 2000
 _TASK: Final = (
     "You keep a person's memory. The first line of the data is a new memory, each other line an older one, with its "
     "number. Say how the new one relates to each: same (both state the same, perhaps in other words), newer (the older "
-    "one is no longer true because of the new one), different (both can be true). If in doubt, say different. "
+    "one is no longer true because of the new one), different (both can be true). If you are not sure, say different. "
     'The answer\'s form: {"relations": [{"number": 1, "relation": "different"}]}. '
 ) + RULE
 

@@ -2,7 +2,6 @@
 
 - A deletion is a tombstone, which only a restore ends. Deleting again replaces actor and reason.
 - Memories that the gateway hid can be deleted, and stay so when their source is restored.
-- Superseded memories can be restored.
 - Restoring a session restores neither memories deleted one by one, nor its resource.
 - Only live memories can be overridden.
 - A message that EverOS has not flushed is an error; bulk calls skip it.

@@ -25,6 +25,7 @@ def pages(panel: Panel) -> dict[str, str]:
         "memory-trashed": f"m/{rows['trashed']}/",
         "memory-superseded": f"m/{rows['superseded']}/",
         "memory-hostile": f"m/{rows['hostile_last']}/",
+        "memory-place": f"m/{rows['passage']}/place/",
         "memory-edit": f"m/{rows['edited']}/edit/",
         "lab": "search/?q=PostgreSQL+region&user=lin.wei",
         "lab-hidden": "search/?q=deliveries+mondays&user=lin.wei",

@@ -22,6 +22,7 @@ from django.utils import timezone  # noqa: E402
 from accounts import services  # noqa: E402
 from accounts.audit import Actor  # noqa: E402
 from accounts.models import MemoryUser  # noqa: E402
+from core.files import stored_files, temporary_file, write_all  # noqa: E402
 from core.ids import new_resource_id, resource_session_id  # noqa: E402
 from core.times import to_ms  # noqa: E402
 from documents.guards import ENCRYPTED  # noqa: E402
@@ -35,6 +36,7 @@ from store.models import Memory  # noqa: E402
 from store.types import ContentItem, Message, Owner  # noqa: E402
 from tests.console.payloads import PASSWORD, PAYLOADS  # noqa: E402
 from tests.console.seed_more import seed_data_pages  # noqa: E402
+from tests.forked import PROJECT  # noqa: E402
 
 ACTOR = Actor.operator("chen.yu")
 NOW = datetime.now(UTC)
@@ -111,7 +113,7 @@ def main() -> None:
     add_turns(wei)
     add_turns(maria)
     rows |= add_decisions(wei, rows["preference"])
-    add_files(wei)
+    rows |= add_files(wei)
     add_files(maria)
     rows |= add_hostile_data()
     outdated = [
@@ -211,7 +213,7 @@ def add_decisions(owner: Owner, row: int) -> dict[str, int]:
     return {"edited": row, "trashed": deleted, "superseded": superseded}
 
 
-def add_files(owner: Owner) -> None:
+def add_files(owner: Owner) -> dict[str, int]:
     """Add one file of each state and one in the trash, and a passage of the extracted one."""
     for state in ("extracted", "failed", "ingesting", "empty", "deleted"):
         resource_id = new_resource_id()
@@ -231,6 +233,17 @@ def add_files(owner: Owner) -> None:
                                       type="pdf", name=resource.filename, internal_uri=resource.uri)  # fmt: skip
             remember(owner, session_id, "第 3.2 节：收货由仓库负责人签收。", NOW, chunk_index=0,
                      payload={"page": 7, "heading": "3.2", "filename": resource.filename})  # fmt: skip
+            resource.storage_path = f"{owner.user_pk}/{resource_id}/content.pdf"
+            resource.save()
+            with temporary_file() as (descriptor, temporary):
+                write_all(descriptor, (PROJECT / "docs" / "examples" / "rental-agreement.pdf").read_bytes())
+                stored_files().put(temporary, resource.storage_path)
+            passage = remember(
+                owner, session_id, "Cats and small animals may be kept without asking.", NOW, chunk_index=1,
+                payload={"page": 2, "heading": "3. Pets", "filename": resource.filename, "resource_id": resource_id,
+                         "mime_type": "application/pdf"},
+            )  # fmt: skip
+    return {"passage": passage}
 
 
 def add_hostile_data() -> dict[str, int]:

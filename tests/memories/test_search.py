@@ -30,6 +30,7 @@ def test_an_uploaded_text_is_found_as_documented(alice: Person, storage: Any) ->
         "resource_id",
         "resource_uri",
         "attachments",
+        "place",
         "raw",
     }
     assert "thirty days" in first["text"]

@@ -82,6 +82,17 @@ UNSAFE_PRODUCTION = {
         {"MEMORY_GATEWAY_BACKEND_BASE_URL": "https://a:b@everos.internal"},
         "not contain a user name or pass",
     ),
+    "plain vision model": (
+        {"MEMORY_GATEWAY_VISION_BASE_URL": "http://models.internal/v1", "MEMORY_GATEWAY_VISION_MODEL": "m"},
+        "VISION_BASE_URL must use https",
+    ),
+    "plain transcription model": (
+        {
+            "MEMORY_GATEWAY_TRANSCRIPTION_BASE_URL": "http://models.internal/v1",
+            "MEMORY_GATEWAY_TRANSCRIPTION_MODEL": "m",
+        },
+        "TRANSCRIPTION_BASE_URL must use https",
+    ),
     "plain database": ({"DATABASE_URL": "postgres://a:b@db.internal:5432/memory"}, "sslmode=require"),
     "plain Redis": ({"MEMORY_GATEWAY_REDIS_URL": "redis://redis.internal:6379"}, "REDIS_URL must use rediss"),
     "plain provider": (

@@ -6,6 +6,7 @@ import base64
 import json
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,6 +30,7 @@ from resources.models import Resource
 from resources.services import deletion
 from store.models import Memory, PendingMedia, Session
 from tests.conftest import Person, make_person
+from tests.object_store import Bucket
 from tests.resources.forms import upload
 from tests.store.index_state import assert_consistent
 from tests.store.test_failures import Crash, failing_at_statement
@@ -106,6 +108,24 @@ def test_a_recording_is_found_at_its_second(alice: Person, models: StubMedia) ->
     assert models.recordings == [recording()]
     expected = {"model": "stub-transcription", "response_format": "verbose_json", "file": "recording.wav"}
     assert models.fields == [expected]
+
+
+def test_a_file_in_a_bucket_is_read(alice: Person, models: StubMedia, bucket: Bucket) -> None:
+    upload(alice, photo(), "garden.png")
+    assert read() == 1
+    assert models.pictures == [photo()]
+    assert len(found(alice, "bicycle")) == 1
+
+
+def test_a_missing_file_stays_pending(alice: Person, models: StubMedia, storage: Path) -> None:
+    upload(alice, photo(), "garden.png")
+    [path] = storage.rglob("content.png")
+    path.rename(storage / "away")
+    assert read() == 0
+    assert models.calls == 0
+    assert "cannot be read" in health()["vision"]["error"]
+    (storage / "away").rename(path)
+    assert read(days=1) == 1
 
 
 def test_a_file_of_a_message_is_read_after_its_flush(alice: Person, models: StubMedia) -> None:
@@ -341,6 +361,7 @@ def test_a_deletion_during_the_call_holds(alice: Person, models: StubMedia) -> N
 
     def delete_first(body: Any) -> Any:
         Session.objects.update(hidden_at=timezone.now())
+        connection.close()  # of the stub's thread
         return describe(body)
 
     models._describe = delete_first  # type: ignore[method-assign]
@@ -397,6 +418,7 @@ def test_a_lost_lease_writes_nothing(alice: Person, models: StubMedia) -> None:
 
     def lose_lease(body: Any) -> Any:
         PendingMedia.objects.update(lease_holder="elsewhere:1:x", leased_until=timezone.now() + DAY)
+        connection.close()
         return describe(body)
 
     models._describe = lose_lease  # type: ignore[method-assign]

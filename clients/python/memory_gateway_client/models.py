@@ -270,7 +270,7 @@ class Explanation(Model):
 
 
 class Place(Model):
-    """Where a passage stands in its file: page, place on the page as fractions, or seconds of a recording."""
+    """The place of a passage in its file: page, box on the page as fractions, or seconds of a recording."""
 
     page: int | None
     heading: str | None

@@ -240,7 +240,7 @@ class NeighborOut(BaseModel):
 
 
 class PlaceOut(BaseModel):
-    """Where a passage stands in its file."""
+    """The place of a passage in its file."""
 
     page: int | None = Field(description="The page, counted from 1.", examples=[3])
     heading: str | None = Field(description="The heading above it.", examples=["Payment"])

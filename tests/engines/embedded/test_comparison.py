@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
 
 from accounts.audit import Actor
@@ -145,6 +146,7 @@ def test_a_change_during_the_call_is_compared_again(transactional_db: None, llm:
 
     def edit_first(lines: list[Line]) -> Any:
         Memory.objects.filter(pk=old.pk).update(text="Alice lives in Stavanger.")
+        connection.close()  # of the stub's thread
         return related((1, "newer"))(lines)
 
     llm.extract = edit_first
