@@ -8,7 +8,6 @@ after the head has arrived.
 
 import gzip
 import http.client
-import math
 import socket
 import ssl
 import threading
@@ -19,7 +18,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cache
-from http.cookiejar import DefaultCookiePolicy
 from typing import Any, Protocol, Self, TypeVar, cast
 
 import requests
@@ -59,10 +57,6 @@ def chunks(source: Readable, limit_bytes: int) -> Iterator[bytes]:
 
 CONNECT_SECONDS = 3.0
 MAX_HEAD_BYTES = 64 * 1024
-RECEIVED_BYTES = 32 * 1024
-"""The most bytes of one read from a socket: a search's answer arrives in one."""
-_LATE_SECONDS = 0.02
-"""The most by which a timeout may pass the deadline."""
 _MAX_RETRY_AFTER_SECONDS = 24 * 3600
 _MAX_LENGTH_DIGITS = 18
 _T = TypeVar("_T")
@@ -175,13 +169,8 @@ class _Socket(socket.socket):
             raise self.exchange.limit_error
         return count
 
-    def makefile(self, mode: str = "r", buffering: int | None = None, **options: Any) -> Any:
-        return super().makefile(mode, RECEIVED_BYTES, **options)  # type: ignore[call-overload]
-
     def _timed(self, operation: Callable[..., _T], *args: Any) -> _T:
-        left_seconds = self.exchange.left_seconds()
-        if (self.gettimeout() or math.inf) > left_seconds + _LATE_SECONDS:  # setting it each time is a system call
-            self.settimeout(left_seconds)
+        self.settimeout(self.exchange.left_seconds())
         try:
             return operation(*args)
         except TimeoutError:
@@ -275,11 +264,6 @@ class _Adapter(HTTPAdapter):
         """Add nothing to the context: it already holds the authorities and requires a certificate."""
 
 
-class _Session(requests.Session):
-    def get_redirect_target(self, resp: requests.Response) -> None:
-        """Return None for every response: `requests` would read the whole body of a redirect."""
-
-
 class HttpClient:
     """A client of one server, shared by threads. It keeps up to `pool_size` connections open.
 
@@ -307,17 +291,14 @@ class HttpClient:
         if base_url.lower().startswith("https:"):
             tls = tls or trusted_authorities()
             tls.sslsocket_class = _TlsSocket
-        self._session = _Session()
-        self._session.trust_env = False
-        self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
-        for prefix in ("http://", "https://"):
-            self._session.mount(prefix, _Adapter(pool_size, tls))
+        # Without the session of `requests`, which follows redirects, keeps cookies and reads the environment.
+        self._adapter = _Adapter(pool_size, tls)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._session.close()
+        self._adapter.close()
 
     def send(self, method: str, path: str, body: bytes | Body | None, deadline: Deadline) -> "Response":
         """Send a request and return the response with its body unread. Use it in a `with` block.
@@ -335,15 +316,7 @@ class HttpClient:
         _current.exchange = exchange = _Exchange(deadline, self._addresses)
         leave_share.get()()
         try:
-            received = self._session.send(
-                request,
-                stream=True,
-                timeout=exchange.left_seconds(),
-                verify=True,
-                cert=None,
-                proxies={},
-                allow_redirects=False,
-            )
+            received = self._adapter.send(request, stream=True)
         except HttpError as error:
             error.was_sent = exchange.was_sent
             raise

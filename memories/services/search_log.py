@@ -37,7 +37,7 @@ _COLUMNS: Final = (
     "user_id", "app_id", "project_id", "at", "interface", "agent_id", "scopes", "conversation_id", "method", "top_k",
     "radius", "has_filters", "hits", "ms", "query_chars", "query", "request_id",
 )  # fmt: skip
-# Plain SQL: a row takes 20 µs of CPU time with it and 85 µs with `bulk_create`.
+# Plain SQL: a row takes 20 µs of CPU time with it and 85 µs with `bulk_create`, which would be over 3 % of a search.
 _INSERT: Final = f"INSERT INTO memories_loggedsearch ({', '.join(_COLUMNS)}) VALUES ({slots(_COLUMNS)})"
 _ADD_COUNTS: Final = """
 INSERT INTO memories_searchcount (hour, duration, searches, without_hits) VALUES (%s, %s, %s, %s)

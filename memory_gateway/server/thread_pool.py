@@ -1,7 +1,7 @@
 """A thread pool for blocking work of an event loop, shared fairly by callers.
 
-The caller is told from the request before authentication, so that one cannot occupy all threads. This is not verified:
-requests with forged or ever new keys fail quickly at authentication.
+`client_key` names the probable caller of a request before authentication, so that one caller cannot occupy all threads.
+The name is not verified: requests with forged or ever new keys fail quickly at authentication.
 """
 
 import asyncio
