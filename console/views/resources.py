@@ -118,6 +118,7 @@ def resource(request: HttpRequest, resource_id: str) -> HttpResponseBase:
         "count": _memory_counts([found])[found.pk],
         "can_download": bool(found.storage_path) and found.deleted_at is None,
         "is_pending": found.status in PENDING,
+        "needs_other_file": found.status == Resource.Status.FAILED and found.error_message in queries.LASTING_CAUSES,
     }
     return render(request, "console/resource.html", context)
 

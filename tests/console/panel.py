@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ class Panel:
     server: RunningServer
     browser: Browser
     rows: dict[str, Any]
-    _cookies: dict[str, Any] = field(default_factory=dict)
+    _cookies: Any = None
 
     def address(self, path: str) -> str:
         """Return the address for a path below `/admin/memory/`."""
@@ -43,7 +43,6 @@ class Panel:
         lang: str = "en",
         theme: str = "light",
         size: dict[str, int] | None = None,
-        operator: str = "chen.yu",
         script: bool = True,
     ) -> Iterator[tuple[Page, Observed]]:
         """Open a page of a signed-in operator in its own context, with the time zone of Shanghai."""
@@ -51,7 +50,7 @@ class Panel:
         context = self.browser.new_context(
             locale=LOCALES[lang],
             timezone_id="Asia/Shanghai",
-            storage_state=self._signed_in(operator),
+            storage_state=self._signed_in(),
             viewport={"width": size["width"], "height": size["height"]},
             java_script_enabled=script,
         )
@@ -65,18 +64,18 @@ class Panel:
         finally:
             context.close()
 
-    def _signed_in(self, operator: str) -> Any:
-        if operator not in self._cookies:
+    def _signed_in(self) -> Any:
+        if not self._cookies:
             context = self.browser.new_context(timezone_id="Asia/Shanghai")
             page = context.new_page()
             page.goto(f"{self.server.url}/admin/login/?next=/admin/memory/")
-            page.fill("#id_username", operator)
+            page.fill("#id_username", "chen.yu")
             page.fill("#id_password", PASSWORD)
             page.click("input[type=submit]")
             page.wait_for_url("**/admin/memory/")
-            self._cookies[operator] = context.storage_state()
+            self._cookies = context.storage_state()
             context.close()
-        return self._cookies[operator]
+        return self._cookies
 
 
 @contextlib.contextmanager

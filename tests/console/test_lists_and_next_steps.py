@@ -69,6 +69,11 @@ def test_files_that_a_retry_cannot_help_are_not_retried(admin_client: Client, al
     page = content(admin_client, "resources/")
     assert "Retry the 1 that can succeed" in page
     assert page.count("Upload a corrected file") == 1
+    failed = Resource.objects.order_by("session_id")
+    encrypted, other = (content(admin_client, f"resources/{one.pk}/") for one in failed)
+    assert f'href="{ROOT}/resources/upload/?user=alice&amp;app=default&amp;project=default"' in encrypted
+    assert "Try again" not in encrypted
+    assert "Try again" in other
     admin_client.post(f"{ROOT}/resources/retry/", {"cause": "all"})
     assert list(Resource.objects.filter(status="failed").values_list("session_id", flat=True)) == ["s0"]
     assert "that can succeed" not in content(admin_client, "resources/")
