@@ -198,7 +198,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, page_url: str) -> Iterator[
 
 
 def test_it_works_from_node(server: RunningServer) -> None:
-    run_node("--test", "tests/live.test.js", MEMORY_GATEWAY_BASE_URL=server.url)
+    run_node("--test", "tests/live.js", MEMORY_GATEWAY_BASE_URL=server.url)
 
 
 def example(server: RunningServer, user_id: str) -> tuple[str, list[str]]:
