@@ -22,9 +22,20 @@ _MAX_PARTS: Final = 200
 _CELLS: Final = """
     SELECT * FROM (WITH piece (length, since, until, at_ms) AS (VALUES {pieces})
     SELECT {at_ms} AS at_ms, {names}, sum(memories) AS memories, sum(low), sum(mid), sum(high), sum(weight)
-    FROM piece CROSS JOIN store_hourcount
-    WHERE span = piece.length AND start >= piece.since AND start < piece.until AND {conditions} GROUP BY {group}) cells
+    FROM piece CROSS JOIN {counts} GROUP BY {group}) cells
 """
+_COUNTS: Final = {
+    "sqlite": """
+        store_hourcount WHERE span = piece.length AND start >= piece.since AND start < piece.until AND {conditions}
+    """,
+    # OFFSET keeps the subquery apart: joined, PostgreSQL reads the counts of all users instead of an index by piece.
+    "postgresql": """
+        LATERAL (
+            SELECT * FROM store_hourcount
+            WHERE span = piece.length AND start >= piece.since AND start < piece.until AND {conditions} OFFSET 0
+        ) counts
+    """,
+}
 # Times are literals: if they came from a join, SQLite would build a temporary index for the statement.
 _ROWS: Final = """
     SELECT {at_ms} AS at_ms, {names}, count(*) AS memories, sum(low), sum(mid), sum(high), sum(weight)
@@ -160,7 +171,8 @@ def _counts(
     if cells := [f"({span}, {since}, {until}, {at})" for span, since, until, at in found if span]:
         at_ms = f"CAST(start AS bigint) * {DAY * HOUR_MS}" if by_day else "piece.at_ms"
         conditions = _cell_conditions(selection, by_owner=by_owner)
-        text = _CELLS.format(at_ms=at_ms, names=names, pieces=", ".join(cells), conditions=conditions.text, group=group)
+        counts = _COUNTS[connection.vendor].format(conditions=conditions.text)
+        text = _CELLS.format(at_ms=at_ms, names=names, pieces=", ".join(cells), counts=counts, group=group)
         parts.append(Sql(text, conditions.values))
     conditions = row_conditions(selection)
     names = names.replace("origin", "'' AS origin")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import re
 import secrets
 import threading
 import time
@@ -13,6 +12,7 @@ from typing import Any
 
 import requests
 
+from tests import forked
 from tests.resources.people import RemotePerson
 from tests.server import RunningServer
 
@@ -161,9 +161,11 @@ class Load:
 
 
 def signed_in(server: RunningServer) -> requests.Session:
-    """Return the session of an operator of the panel."""
-    printed = server.manage("ensure_operator").stdout
-    username, password = re.findall(r"(?:user|password) +(\S+)", printed)[-2:]
+    """Return the session of a new operator of the panel."""
+    username, password = f"operator-{secrets.token_hex(4)}", secrets.token_hex(16)
+    create = ["manage.py", "createsuperuser", "--noinput", f"--username={username}", "--email=operator@example.org"]
+    created = forked.run(create, server.env | {"DJANGO_SUPERUSER_PASSWORD": password})
+    assert created.returncode == 0, created.stderr
     session, url = requests.Session(), f"{server.url}/admin/login/"
     session.get(url, timeout=CALL_SECONDS)
     form = {

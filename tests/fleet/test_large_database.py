@@ -1,7 +1,8 @@
 """PostgreSQL with 100,000 memories and with 500,000 or more: the work for a user does not grow with the others.
 
-`LARGE_MEMORIES` is the number of memories, 5,000,000 for the whole promise, with 100 for each user. `LARGE_DATABASES`
-names two databases that `seed_memories` filled before, separated by a comma: the smaller one first.
+`LARGE_MEMORIES=100000,5000000` is the whole promise: the numbers of memories, with 100 for each user. `LARGE_DATABASES`
+names two databases that `seed_memories` filled before, separated by a comma, the smaller one first;
+`LARGE_SECRET_KEY` is then the secret key with which it ran.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ pytestmark = [
     pytest.mark.torture,
     pytest.mark.skipif(not os.environ.get("DATABASE_URL", "").startswith("postgres"), reason="SQLite has one machine"),
 ]
-FEW, MANY = 100_000, int(os.environ.get("LARGE_MEMORIES", "500000"))
+FEW, MANY = map(int, os.environ.get("LARGE_MEMORIES", "100000,500000").split(","))
 OF_USER = 100
 MAX_RATIO, MAX_PAGE_MS = 1.2, 300.0
 ROUNDS = 101
@@ -47,7 +48,9 @@ def installations(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[In
         started = []
         for number, url in zip((FEW, MANY), filled if len(filled) == 2 else ("", ""), strict=True):
             folder = tmp_path_factory.mktemp(str(number))
-            server = RunningServer(folder, server_environment(folder, url or own_database(folder)))
+            secret = os.environ.get("LARGE_SECRET_KEY", "of-the-test-" * 6)
+            env = server_environment(folder, url or own_database(folder), MEMORY_GATEWAY_SECRET_KEY=secret)
+            server = RunningServer(folder, env)
             if not url:
                 managed(server, "seed_memories", str(number), "--users", str(number // OF_USER))
             else:
