@@ -26,7 +26,7 @@ _HEADERS: Final = {
 }
 
 
-@page(VIEW_FILES)
+@page(VIEW)
 def place(request: HttpRequest, row: int) -> HttpResponseBase:
     found, resource = _found(request, row)
     record_view(request, found)
@@ -34,7 +34,7 @@ def place(request: HttpRequest, row: int) -> HttpResponseBase:
     return render(request, "console/place.html", context)
 
 
-@page(VIEW_FILES)
+@page(VIEW)
 def image(request: HttpRequest, row: int) -> HttpResponseBase:
     """Send the page as an image. A document that cannot be drawn has none."""
     found, resource = _found(request, row)
@@ -55,13 +55,17 @@ def image(request: HttpRequest, row: int) -> HttpResponseBase:
 
 
 def _found(request: HttpRequest, row: int) -> tuple[StoredMemory, Resource]:
-    """Return a memory and its file. Raises: `NotFound`, also for a file that is deleted or cannot be drawn."""
-    require(request, VIEW)
+    """Return a memory and its file.
+
+    Raises: `NotFound`, also for a file that is deleted or cannot be drawn, `Forbidden` for operators who may not view
+    files.
+    """
     found = browse.get(row)
     live = Resource.objects.select_related("user").filter(user_id=found.owner.user_pk, deleted_at__isnull=True)
     resource = live.filter(pk=found.payload.get("resource_id"), session_id=found.session_id).first()
     if resource is None or not resource.storage_path or found.is_session_hidden:
         raise NotFound(_("There is no stored file of this memory."))
+    require(request, VIEW_FILES)
     if not rendering.can_draw(resource.mime_type, found.payload.get("page")):
         raise NotFound(_("Pages of this file cannot be shown."))
     return found, resource

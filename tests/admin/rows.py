@@ -41,6 +41,7 @@ from store.models import (
     PendingDeletion,
     PendingEmbedding,
     PendingExtraction,
+    PendingMedia,
     Session,
     SessionCount,
     VectorPage,
@@ -169,6 +170,12 @@ def pending_extraction(number: int) -> PendingExtraction:
     parent = session(number)
     return PendingExtraction.objects.create(
         user=parent.user, app_id="default", project_id="default", session=parent, last_error=MARKUP
+    )
+
+
+def pending_media(number: int) -> PendingMedia:
+    return PendingMedia.objects.create(
+        memory=memory(number), kind="vision", file_key=MARKUP, mime_type=MARKUP, last_error=MARKUP
     )
 
 
@@ -317,6 +324,7 @@ MAKERS: dict[type[Model], Callable[[int], Any]] = {
     VectorPage: vector_page,
     PendingEmbedding: pending_embedding,
     PendingExtraction: pending_extraction,
+    PendingMedia: pending_media,
     LeftUpstream: left_upstream,
     PendingDeletion: pending_deletion,
     Resource: resource,

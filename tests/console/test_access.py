@@ -29,6 +29,8 @@ PAGES = {
     "memory": ("get", VIEW),
     "memory-text": ("get", VIEW),
     "memory-raw": ("get", VIEW),
+    "memory-place": ("get", VIEW),
+    "memory-place-image": ("get", VIEW),
     "memory-edit": ("get", CHANGE),
     "memory-revert": ("post", CHANGE),
     "memory-delete": ("post", DELETE),

@@ -12,12 +12,10 @@ from PIL import Image
 
 from core import tasks
 from documents import ocr
-from documents.reader import read_document
 from resources.models import Resource
 from store.models import Memory
 from tests import scans
 from tests.conftest import SHARED, Person
-from tests.documents.corpus import CORPUS, needs_corpus
 from tests.resources.forms import upload
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -65,24 +63,26 @@ def chinese_pages() -> list[str]:
 
 
 def english_pages() -> list[str]:
-    """Return 20 parts of a paper in the corpus."""
-    document = read_document(CORPUS / "pdf.js" / "tracemonkey_a11y.pdf", "application/pdf")
-    text = " ".join(block.text for block in document.blocks if block.kind == "paragraph" and len(block.text) > 300)
+    """Return 20 parts of the conversations for development, which are not part of the project."""
+    samples = json.loads((SHARED / "eval" / "conversations_dev.json").read_text("utf-8"))
+    sessions = [turns for turns in samples[0]["conversation"].values() if isinstance(turns, list)]
+    text = " ".join(turn["text"] for turns in sessions for turn in turns)
     words = "".join(character if character.isascii() else " " for character in text).split()
     return [" ".join(words[start : start + 120]) for start in range(0, 20 * 120, 120)]
 
 
 @pytest.mark.torture
-@needs_corpus
+@pytest.mark.skipif(not (SHARED / "eval").exists(), reason="the texts (../shared/eval) are not on this machine")
 @with_ocr
 @pytest.mark.parametrize("pages_of", [chinese_pages, english_pages])
 @pytest.mark.parametrize("kind", ["pdf", "pictures"])
-def test_scans_of_the_corpus_are_read_and_each_page_is_found(
+def test_scans_of_real_texts_are_read_and_each_page_is_found(
     alice: Person, settings: Any, tmp_path: Any, kind: str, pages_of: Callable[[], list[str]]
 ) -> None:
     """200 dpi with skew, perspective, shadow and noise: at most 3 % of the characters are wrong."""
     settings.MEMORY_GATEWAY_OCR = "rapidocr"
     settings.MEMORY_GATEWAY_DB_PATH = tmp_path / "data.sqlite3"
+    assert all(pages_of())
     texts = pages_of() if kind == "pdf" else pages_of()[:5]
     images = [scans.page([text], seed) for seed, text in enumerate(texts)]
     if kind == "pdf":
