@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from accounts.models import AuditEvent, MemoryUser
 from core import database_errors
-from core.files import stored_files
+from core.files import old_temporaries, root, stored_files
 from engines.registry import get_engine
 from operations import delivery_retry, erase, files
 from operations.cleanup import compaction, orphans, purge
@@ -171,10 +171,8 @@ def _files(doctor: Doctor) -> _Found:
     if missing:
         yield "problem", f"{len(missing):,} files are missing: {', '.join(missing[:_SHOWN])}."
     before = time.time() - doctor.min_age.total_seconds()
-    partial, found = storage.old_temporaries(before), orphans.find(before)
-    young = (
-        len(storage.old_temporaries(_FUTURE)) - len(partial) + len(orphans.find(_FUTURE).folders) - len(found.folders)
-    )
+    partial, found = old_temporaries(before), orphans.find(before)
+    young = len(old_temporaries(_FUTURE)) - len(partial) + len(orphans.find(_FUTURE).folders) - len(found.folders)
     if young:
         yield "ok", f"{young:,} recent files have no row yet; they may still be uploading."
     if not partial and not found.folders:
@@ -270,7 +268,7 @@ def _clock(_doctor: Doctor) -> _Found:
 
 
 def _disk(_doctor: Doctor) -> _Found:
-    places = (storage.root(), Path(settings.MEMORY_GATEWAY_DB_PATH).parent)
+    places = (root(), Path(settings.MEMORY_GATEWAY_DB_PATH).parent)
     for folder in {next(path for path in (place, *place.parents) if path.exists()) for place in places}:
         free = shutil.disk_usage(folder).free
         is_low = free < max(settings.MEMORY_GATEWAY_MIN_FREE_DISK_BYTES, 1)

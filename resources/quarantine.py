@@ -13,6 +13,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from core import files
+from core.files import MESSAGE_FILES, entries, root
 from resources import storage
 from resources.storage import StoredFolder
 
@@ -43,7 +44,7 @@ def move(folder: StoredFolder, now: datetime) -> Path:
         folder.path.rename(target)
     for key in folder.keys:
         name = Path(key).name
-        files.stored_files().move(key, (target / name).relative_to(storage.root()).as_posix())
+        files.stored_files().move(key, (target / name).relative_to(root()).as_posix())
     logger.warning("Moved %s to %s: no row references it", folder.path, target)
     return target
 
@@ -59,12 +60,12 @@ def batches() -> Iterator[Batch]:
 def _batch_folders() -> Iterator[Path]:
     """Yield the paths `{storage}/.quarantine/{user}/{time}`."""
     if files.is_local():
-        for user_folder in storage.entries(storage.root() / FOLDER):
-            yield from storage.entries(user_folder)
+        for user_folder in entries(root() / FOLDER):
+            yield from entries(user_folder)
         return
     keys = (Path(file.key) for file in files.stored_files().walk(f"{FOLDER}/"))
     found = {Path(*key.parts[:3]) for key in keys if len(key.parts) > 3}
-    yield from (storage.root() / folder for folder in sorted(found))
+    yield from (root() / folder for folder in sorted(found))
 
 
 def remove(folder: StoredFolder) -> None:
@@ -79,11 +80,11 @@ def remove(folder: StoredFolder) -> None:
 def remove_empty(batch: Batch) -> None:
     """Remove those folders of a batch that are empty."""
     with contextlib.suppress(OSError):
-        (batch.path / storage.MESSAGE_FILES).rmdir()
+        (batch.path / MESSAGE_FILES).rmdir()
     with contextlib.suppress(OSError):
         batch.path.rmdir()
         batch.path.parent.rmdir()
 
 
 def folder_of(user_pk: UUID) -> Path:
-    return storage.root() / FOLDER / str(user_pk)
+    return root() / FOLDER / str(user_pk)

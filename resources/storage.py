@@ -12,35 +12,7 @@ from typing import BinaryIO, NamedTuple
 from uuid import UUID
 
 from core import files
-from core.files import (
-    INCOMING,
-    MESSAGE_FILES,
-    NO_SPACE,
-    create_temporary,
-    entries,
-    full_disk_is_no_space,
-    keep_names,
-    modified_before,
-    old_temporaries,
-    require_free,
-    root,
-    stored_files,
-    write_all,
-)
-
-__all__ = [
-    "INCOMING",
-    "MESSAGE_FILES",
-    "NO_SPACE",
-    "create_temporary",
-    "entries",
-    "full_disk_is_no_space",
-    "keep_names",
-    "old_temporaries",
-    "require_free",
-    "root",
-    "write_all",
-]
+from core.files import MESSAGE_FILES, entries, modified_before, old_temporaries, root, stored_files
 
 _USER_FOLDER = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")

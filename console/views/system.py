@@ -24,12 +24,12 @@ from console.access import VIEW, page, render
 from console.filters import AuditFilters
 from console.keyset import newest_first
 from console.views.users import AUDIT
+from core.files import root
 from core.times import isoformat
 from engines.registry import get_engine
 from memories.services.decisions import EVENTS
 from operations.cleanup import purge
 from operations.models import Job, Lease
-from resources import storage
 from resources.models import Resource
 from resources.tasks import MAINTENANCE
 from store.index import rebuild, words
@@ -137,7 +137,7 @@ def health(request: HttpRequest) -> HttpResponseBase:
     answer = engine.health(ENGINE_SECONDS)
     # Which parts are reported depends on the engine.
     parts = {name: part for name, part in answer.data.items() if isinstance(part, dict)}
-    root = storage.root()
+    root = root()
     while not root.exists():
         root = root.parent
     usage = shutil.disk_usage(root)

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import IO, Any, Self, cast
 
 from core.errors import Conflict, InvalidInput, NoSpace, NotFound
+from core.files import NO_SPACE
 from core.json_data import holds_nul
 from operations.commands import Report
-from resources.storage import NO_SPACE
 
 VERSION = 2
 _MANIFEST, _DIGEST = "manifest.json", "manifest.sha256"

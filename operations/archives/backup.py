@@ -22,7 +22,7 @@ from django.utils import timezone
 from accounts.models import MemoryUser
 from core import database_errors
 from core.errors import Conflict, DatabaseDamaged, InvalidInput, NoSpace, NotFound
-from core.files import stored_files
+from core.files import create_temporary, full_disk_is_no_space, require_free, stored_files
 from core.sql import consistent_read
 from operations import files
 from operations.archives.archive import Reader, Writer
@@ -82,7 +82,7 @@ def restore(archive: Path, *, report: Report = no_report) -> Backup:
         _require_unused({name.removeprefix("files/") for name in names})
         # If the restore is killed, the folder has no id, so another restore or the next start can bind it.
         storage_binding.forget_storage_id()
-        storage.require_free(sum(source.files[name]["size"] for name in names))
+        require_free(sum(source.files[name]["size"] for name in names))
         for number, name in enumerate(names, 1):
             report("Restoring files", number, len(names))
             with source.open(name) as file:
@@ -186,9 +186,9 @@ def _load(dump: IO[bytes]) -> None:
         copy = database.with_name(f".{database.name}.restoring")
         descriptor = os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
     else:
-        descriptor, copy = storage.create_temporary()
+        descriptor, copy = create_temporary()
     try:
-        with storage.full_disk_is_no_space(), os.fdopen(descriptor, "wb") as target:
+        with full_disk_is_no_space(), os.fdopen(descriptor, "wb") as target:
             shutil.copyfileobj(dump, target)
             target.flush()
             os.fsync(target.fileno())

@@ -14,7 +14,7 @@ from django.db import DataError, IntegrityError, transaction
 from accounts.audit import Actor, record
 from accounts.models import MemoryUser, UserKey
 from core.errors import Conflict, InvalidInput
-from core.files import is_key
+from core.files import is_key, require_free
 from core.ids import check_name
 from engines.registry import get_engine
 from memories.models import Tombstone
@@ -29,7 +29,6 @@ from operations.commands import Report, no_report
 from operations.tables import KEYS, MEMORIES, PORTABLE, USER, Row, Table
 from resources.models import IN_TRASH, NOT_PURGED, Resource
 from resources.services import deletion
-from resources.storage import require_free
 from store import storage
 from store.index import keyword
 from store.models import Memory, Session

@@ -22,7 +22,7 @@ from accounts import services as accounts
 from accounts.audit import Actor, record
 from accounts.models import MemoryUser, UserKey
 from core.errors import Conflict, InvalidInput
-from core.files import stored_files
+from core.files import MESSAGE_FILES, stored_files
 from core.ids import check_name, parse_session_id
 from core.leases import renewed
 from documents.sniff import content_type_of, extension_of
@@ -404,7 +404,7 @@ def _resource_path(user: MemoryUser, row: Row) -> str:
 def _attachment_path(user: MemoryUser, row: Row, file: StoredFile) -> str:
     suffix = Path(row.text("name", 255) or row.text("filename", 255)).suffix.lower()
     extension = suffix if _EXTENSION.fullmatch(suffix) else ""
-    return f"{user.pk}/{storage.MESSAGE_FILES}/{file.sha256}/content{extension}"
+    return f"{user.pk}/{MESSAGE_FILES}/{file.sha256}/content{extension}"
 
 
 def _undo(run: Run, job: Job) -> dict[str, Any]:

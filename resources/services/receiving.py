@@ -8,11 +8,10 @@ import unicodedata
 from django.conf import settings
 
 from core.errors import TooLarge, UnsupportedType
-from core.files import stored_files
+from core.files import create_temporary, full_disk_is_no_space, require_free, stored_files, write_all
 from core.messages import Message as _
 from documents import mime_types
 from documents.sniff import TypeMismatch, extension_of, sniff
-from resources import storage
 
 HEAD_BYTES = 8192
 # Clients send these if they do not know the type.
@@ -36,21 +35,21 @@ class IncomingFile:
         self._hash = hashlib.sha256()
         self._head = b""
         self._is_open = True
-        with storage.full_disk_is_no_space():
-            storage.require_free(expected_bytes)
-            self._descriptor, self._path = storage.create_temporary()
+        with full_disk_is_no_space():
+            require_free(expected_bytes)
+            self._descriptor, self._path = create_temporary()
 
     def write(self, chunk: bytes) -> None:
         self.size_bytes += len(chunk)
         require_size(self.size_bytes)
-        storage.require_free(len(chunk))
+        require_free(len(chunk))
         if len(self._head) < HEAD_BYTES:
             self._head += chunk[: HEAD_BYTES - len(self._head)]
             if len(self._head) == HEAD_BYTES:
                 self._check_type()  # refuses a wrong type before the rest has arrived
         self._hash.update(chunk)
-        with storage.full_disk_is_no_space():
-            storage.write_all(self._descriptor, chunk)
+        with full_disk_is_no_space():
+            write_all(self._descriptor, chunk)
 
     def finish(self) -> None:
         """Write the file to disk durably and set the results."""
@@ -58,7 +57,7 @@ class IncomingFile:
             self._check_type()
         self.filename = clean_filename(self._given_name, self.mime_type)
         self.sha256 = self._hash.hexdigest()
-        with storage.full_disk_is_no_space():
+        with full_disk_is_no_space():
             os.fsync(self._descriptor)
         self._close_descriptor()
 

@@ -18,6 +18,7 @@ from django.db import connection, transaction
 from accounts.audit import Actor, record
 from core import files
 from core.errors import Conflict, StorageUnavailable
+from core.files import MESSAGE_FILES, root
 from core.messages import Message as _
 from core.rate_limit import Recent
 from resources import storage
@@ -171,7 +172,7 @@ def refusal() -> str:
     )
     if folder_id is not None:
         return f"The storage folder {folder} belongs to another database, not to {database}. {remedy}"
-    if files.stored_files().exists(FILE) or (files.is_local() and os.path.lexists(storage.root() / FILE)):
+    if files.stored_files().exists(FILE) or (files.is_local() and os.path.lexists(root() / FILE)):
         return f"The file {FILE} in {folder} contains no ID to compare with that of the database {database}. {remedy}"
     found = survey()
     if found.is_match:
@@ -199,13 +200,13 @@ def _needed() -> Iterator[str]:
     attached = Attachment.objects.filter(source=Attachment.Source.MEMORY_ADD).exclude(sha256="")
     rows = attached.order_by().values_list("user_id", "sha256", "internal_uri").distinct()
     for user_pk, sha256, uri in rows.iterator():
-        if f"/{storage.MESSAGE_FILES}/{sha256}/" in uri:
-            yield f"{user_pk}/{storage.MESSAGE_FILES}/{sha256}"
+        if f"/{MESSAGE_FILES}/{sha256}/" in uri:
+            yield f"{user_pk}/{MESSAGE_FILES}/{sha256}"
     for user_pk in journal.users_with_unconfirmed():
         for message in journal.unconfirmed_messages(user_pk):
             for item in message.content:
                 if item.file:
-                    yield f"{user_pk}/{storage.MESSAGE_FILES}/{item.file.parent.name}"
+                    yield f"{user_pk}/{MESSAGE_FILES}/{item.file.parent.name}"
 
 
 def _write(identity: UUID, *, replace: bool) -> None:

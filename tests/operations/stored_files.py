@@ -8,6 +8,7 @@ from pathlib import Path
 
 from accounts.audit import Actor
 from accounts.services import create_user
+from core.files import root
 from core.ids import new_resource_id
 from resources import storage
 from resources.models import Resource
@@ -35,7 +36,7 @@ def create_stored_files(user_id: str = "alice", files: int = 150) -> None:
                 status=Resource.Status.EXTRACTED,
             )
         )
-        write_old_file(storage.root() / path)
+        write_old_file(root() / path)
     Resource.objects.bulk_create(resources)
     storage_binding.bind()
 

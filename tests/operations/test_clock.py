@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from accounts.audit import Actor
 from accounts.models import AuditEvent
+from core.files import create_temporary, old_temporaries
 from core.tasks import Round
 from operations import jobs, operator_jobs
 from operations.cleanup import purge
@@ -74,11 +75,11 @@ def test_a_clock_that_goes_back_delays_the_purge_too(alice: Person, storage: Pat
 
 
 def test_open_temporary_files_are_not_removed_after_a_clock_jump(alice: Person) -> None:
-    descriptor, path = files.create_temporary()
+    descriptor, path = create_temporary()
     try:
         hours_ago = time.time() - 7200  # the clock jumped two hours forward
         os.utime(path, (hours_ago, hours_ago))
         assert files.remove_old_temporaries(time.time() - 3600) == 0
-        assert files.old_temporaries(time.time() + 60) == [path]
+        assert old_temporaries(time.time() + 60) == [path]
     finally:
         os.close(descriptor)

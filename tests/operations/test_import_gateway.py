@@ -20,13 +20,12 @@ from django.test import Client
 
 from accounts.audit import Actor
 from accounts.models import AuditEvent, MemoryUser, UserKey
-from core.files import path_of
+from core.files import path_of, root
 from memories.models import Tombstone
 from memories.services import search as searches
 from operations import jobs, tables
 from operations.importers import import_gateway
 from operations.models import Job
-from resources import storage
 from resources.models import Attachment, Resource
 from store.models import Memory, Session
 from tests import forked
@@ -91,7 +90,7 @@ def everos(settings: Any) -> Iterator[StubUpstream]:
 
 
 def stored_files() -> list[Path]:
-    return [path for path in storage.root().rglob("content*") if path.is_file()]
+    return [path for path in root().rglob("content*") if path.is_file()]
 
 
 def dump() -> dict[str, list[str]]:

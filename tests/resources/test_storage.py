@@ -13,7 +13,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from core.errors import NoSpace
-from core.files import stored_files
+from core.files import create_temporary, full_disk_is_no_space, stored_files
 from core.ids import new_resource_id
 from memories.services import files as message_files
 from resources import storage as files
@@ -60,7 +60,7 @@ def storage_root(settings: object, tmp_path: Path) -> Path:
 
 
 def test_only_the_owner_account_can_access_files_and_folders(storage_root: Path) -> None:
-    descriptor, path = files.create_temporary()
+    descriptor, path = create_temporary()
     os.close(descriptor)
     target = files.storage_path(uuid.uuid4(), new_resource_id(), ".txt")
     stored_files().put(path, target)
@@ -91,10 +91,10 @@ def test_a_user_folder_that_is_a_symbolic_link_is_ignored(
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
 def test_a_full_disk_raises_no_space(code: int) -> None:
-    with pytest.raises(NoSpace, match="full"), files.full_disk_is_no_space():
+    with pytest.raises(NoSpace, match="full"), full_disk_is_no_space():
         raise OSError(code, os.strerror(code))
 
 
 def test_other_disk_errors_propagate() -> None:
-    with pytest.raises(PermissionError), files.full_disk_is_no_space():
+    with pytest.raises(PermissionError), full_disk_is_no_space():
         raise PermissionError(errno.EACCES, "no")

@@ -24,6 +24,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from core.errors import EngineError, EngineUnavailable, Unreadable
+from core.files import INCOMING, root
 from core.url_policy import Resolver
 from engines.embedded import fetching
 from engines.embedded.engine import EmbeddedEngine
@@ -72,7 +73,7 @@ def refused(uri: str, fetch: Fetcher | None = None, **item: Any) -> EngineError:
     shown = "".join(traceback.format_exception(caught.value)) + repr(caught.value) + caught.value.detail
     assert "s3cr3t" not in shown
     assert "X-Amz" not in shown
-    assert list((files.root() / files.INCOMING).glob("*")) == []
+    assert list((root() / INCOMING).glob("*")) == []
     return caught.value
 
 
@@ -92,11 +93,11 @@ def test_the_file_is_stored_where_the_worker_removes_old_temporaries(web: WebSer
     web.pages["/a"] = page(TEXT)
     with Fetcher()(ContentItem("doc", uri=web.url("/a"), name="a.txt")) as found:
         assert found.file is not None
-        assert found.file.parent == storage / files.INCOMING
+        assert found.file.parent == storage / INCOMING
         os.utime(found.file, (0, 0))
         assert files.remove_old_temporaries(1.0) == 1
         found.file.touch()  # the context manager removes it
-    assert fetching.INCOMING == files.INCOMING
+    assert fetching.INCOMING == INCOMING
 
 
 def test_a_signed_address_is_sent_unchanged(web: WebServer) -> None:

@@ -14,6 +14,7 @@ from django.core.management import call_command
 
 from accounts.audit import Actor
 from accounts.models import MemoryUser
+from core.files import root
 from engines.port import Engine
 from engines.registry import get_engine
 from memories.services import decisions
@@ -24,7 +25,6 @@ from operations import tables
 from operations.moves import reingest
 from operations.moves.plan import EngineName
 from operations.moves.reingest import Outcome, Target
-from resources import storage
 from store.models import Memory
 from store.types import Owner
 from tests.conftest import Person
@@ -83,7 +83,7 @@ class TwoEngineGateway:
         user = MemoryUser.objects.get(pk=self.person.user_pk)
         tables.remove_rows(user)
         tables.remove_user(user)
-        shutil.rmtree(storage.root(), ignore_errors=True)
+        shutil.rmtree(root(), ignore_errors=True)
         call_command("import_memory", str(archive), stdout=StringIO(), stderr=StringIO())
 
 
