@@ -27,10 +27,10 @@ from core.request_context import choose_request_id, request_id
 from core.tasks import limit_to
 from memories.services import search_log
 from memory_gateway.health import HealthMonitor, health_document, monitor
+from memory_gateway.server.client_key import client_key
 from memory_gateway.server.mcp_endpoint import McpEndpoint
 from memory_gateway.server.request_body import Receive, Scope, Send
 from memory_gateway.server.responses import json_answer, problem_answer, refusal_answer
-from memory_gateway.server.thread_pool import client_key
 from memory_gateway.server.wsgi_bridge import Answer, WSGIBridge
 from operations import worker
 from resources.services.storage_binding import StorageMismatch

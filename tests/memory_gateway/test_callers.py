@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from memory_gateway.server.thread_pool import client_key
+from memory_gateway.server.client_key import client_key
 from tests.conftest import Person
 
 KEY = "uk_" + "k" * 43

@@ -238,8 +238,8 @@ def test_bodies_stay_out_where_the_operator_says_so(client: Client, lines: Lines
 
 
 def test_static_files_and_operators_pages_are_no_api_requests(db: Any, client: Client, lines: Lines) -> None:
-    client.get("/static/docs/page.css").close()
     client.get("/admin/login/")
+    client.get("/static/docs/page.css").close()  # which closes the connection to the database too
     assert lines.texts == []
 
 

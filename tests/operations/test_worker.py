@@ -218,6 +218,8 @@ def test_every_app_has_its_tasks_registered() -> None:
         "find_missing_vectors": ["find_missing_vectors"],
         "embed": ["embed"],
         "extract": ["extract"],
+        "describe_pictures": ["describe_pictures"],
+        "transcribe": ["transcribe"],
         "ingest_pending": ["ingest_pending"],
         "maintenance": ["finish_deletions", "clean_up", "purge_trash", "index_words"],
         "retry_deliveries": ["retry_deliveries"],
