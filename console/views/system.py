@@ -24,7 +24,7 @@ from console.access import VIEW, page, render
 from console.filters import AuditFilters
 from console.keyset import newest_first
 from console.views.users import AUDIT
-from core.files import root
+from core import files
 from core.times import isoformat
 from engines.registry import get_engine
 from memories.services.decisions import EVENTS
@@ -137,10 +137,10 @@ def health(request: HttpRequest) -> HttpResponseBase:
     answer = engine.health(ENGINE_SECONDS)
     # Which parts are reported depends on the engine.
     parts = {name: part for name, part in answer.data.items() if isinstance(part, dict)}
-    root = root()
-    while not root.exists():
-        root = root.parent
-    usage = shutil.disk_usage(root)
+    folder = files.root()
+    while not folder.exists():
+        folder = folder.parent
+    usage = shutil.disk_usage(folder)
     floor: int = settings.MEMORY_GATEWAY_MIN_FREE_DISK_BYTES
     status = Resource.Status
     unfinished = Resource.objects.filter(
