@@ -1,8 +1,9 @@
 """CPU affinity of this process (Linux only).
 
 The GIL lets one thread compute at a time, and a request hands it over dozens of times. A handover to a thread on
-another core has to wake that core and fill its cache, which cost a third of the CPU time at eight concurrent requests.
-On two cores that other programs kept busy, a pinned process answered 40 % fewer requests, with the same CPU time each.
+another core has to wake that core and fill its cache: unpinned, eight concurrent requests took a third more CPU time,
+and a quarter fewer were answered (`python -m benchmarks http`, two idle cores). On two cores that other programs kept
+busy, a pinned process answered 40 % fewer requests, with the same CPU time each.
 """
 
 import os
