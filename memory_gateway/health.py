@@ -22,7 +22,6 @@ from accounts.api import limits
 from accounts.api.openapi import success
 from core import database_errors, files
 from core.errors import StorageUnavailable
-from core.files import root
 from engines.port import Health
 from engines.registry import get_engine
 from resources.services import storage_binding
@@ -100,7 +99,7 @@ def problems() -> Iterator[str]:
     if database_errors.is_damaged():
         yield database_errors.DAMAGED
     full = [
-        files.disk_problem(root(), "storage folder", settings.MEMORY_GATEWAY_MIN_FREE_DISK_BYTES),
+        files.disk_problem(files.root(), "storage folder", settings.MEMORY_GATEWAY_MIN_FREE_DISK_BYTES),
         files.disk_problem(Path(settings.MEMORY_GATEWAY_DB_PATH).parent, "data folder", 0),
     ]
     yield from filter(None, full)

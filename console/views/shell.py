@@ -90,7 +90,7 @@ def find(request: HttpRequest) -> HttpResponseBase:
         return redirect(page_url)
     if page_url is not None:
         groups = [_Group(gettext("ID"), "page", [_Result(page_url, query)])]
-    elif _UUID.fullmatch(query):
+    elif _UUID.fullmatch(query) and not is_part:
         return render(request, "console/unknown_id.html", {"title": gettext("ID not found"), **context})
     else:
         groups = _similar(request, query)
@@ -156,7 +156,7 @@ def _actions(request: HttpRequest, query: str) -> _Group:
 
 def _has_word(label: object, query: str) -> bool:
     """Return True if the label, or a word in it, begins with the query."""
-    return f" {label}".casefold().find(f" {query}".casefold()) >= 0
+    return f" {query}".casefold() in f" {label}".casefold()
 
 
 def _users(query: str) -> _Group:

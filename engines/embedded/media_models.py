@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, NamedTuple
 
 from django.conf import settings
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
+from urllib3.filepost import encode_multipart_formdata
 
 from core.http_client import Deadline
 from core.messages import Message as _
@@ -145,14 +146,9 @@ class TranscriptionModel:
     def _form(self, data: bytes, mime_type: str) -> bytes:
         # The file's own name is not sent: endpoints need only its ending.
         ending = mt.EXTENSIONS.get(mime_type, (".bin",))[0]
-        fields = {"model": self.model, "response_format": "verbose_json"}
-        parts = [f'--{self._boundary}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'
-                 for name, value in fields.items()]  # fmt: skip
-        parts.append(
-            f'--{self._boundary}\r\nContent-Disposition: form-data; name="file"; filename="recording{ending}"\r\n'
-            f"Content-Type: {mime_type}\r\n\r\n"
-        )
-        return "".join(parts).encode() + data + f"\r\n--{self._boundary}--\r\n".encode()
+        recording = (f"recording{ending}", data, mime_type)
+        fields: dict[str, Any] = {"model": self.model, "response_format": "verbose_json", "file": recording}
+        return encode_multipart_formdata(fields, self._boundary)[0]
 
 
 def _pieces(text: str) -> list[str]:

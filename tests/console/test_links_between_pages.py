@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from uuid import uuid4
 
 import pytest
 from django.test import Client
@@ -37,6 +38,9 @@ def test_find_shows_jobs_and_at_last_memories(admin_client: Client, alice: Perso
     assert "<html" not in part
     assert "Pages</h2>" in admin_client.get("/admin/memory/find/?part=1").content.decode()
     assert "No matches" in admin_client.get("/admin/memory/find/?part=1&q=zzz").content.decode()
+    unknown = admin_client.get(f"/admin/memory/find/?part=1&q={uuid4()}").content.decode()
+    assert "No matches" in unknown
+    assert "<html" not in unknown
 
 
 @pytest.mark.django_db
