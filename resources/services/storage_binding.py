@@ -19,6 +19,7 @@ from accounts.audit import Actor, record
 from core import files
 from core.errors import Conflict, StorageUnavailable
 from core.files import MESSAGE_FILES, root
+from core.messages import MANAGE
 from core.messages import Message as _
 from core.rate_limit import Recent
 from resources import storage
@@ -168,7 +169,7 @@ def refusal() -> str:
     remedy = (
         "Set the storage (MEMORY_GATEWAY_STORAGE_DIR or MEMORY_GATEWAY_STORAGE_URL) and the database "
         "(MEMORY_GATEWAY_DB_PATH or DATABASE_URL) to a matching "
-        "pair, or run `python manage.py adopt_storage` to bind these two."
+        f"pair, or run `{MANAGE} adopt_storage` to bind these two."
     )
     if folder_id is not None:
         return f"The storage folder {folder} belongs to another database, not to {database}. {remedy}"
