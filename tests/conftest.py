@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -77,6 +78,17 @@ LONGEST = (
 
 TESTS = Path(__file__).resolve().parent
 SHARED = TESTS.parent.parent / "shared"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect no garbage among thousands of tests, which all stay: that takes a quarter of the time."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(trylast=True)
