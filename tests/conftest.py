@@ -74,6 +74,15 @@ LONGEST = (
     "tests/store/test_browse.py",
     "tests/store/test_browse_words.py",
     "tests/operations/test_kills.py",
+    "tests/test_documentation.py",
+    "tests/profiles/test_browser.py",
+    "clients/openclaw/tests/test_hooks.py",
+    "tests/profiles/test_admin.py",
+    "tests/resources/test_media.py",
+    "tests/engines/embedded/test_extraction.py",
+    "tests/engines/embedded/test_rated_search.py",
+    "tests/core/test_http_client.py",
+    "tests/webhooks/test_api.py",
 )
 
 TESTS = Path(__file__).resolve().parent
