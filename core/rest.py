@@ -25,11 +25,12 @@ from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from core import database_errors, errors
+from core import errors
 from core.json_data import path_of_nul
 from core.localization import localized
 from core.messages import Message
 from core.messages import Message as _
+from core.persistence import database_errors
 
 logger = logging.getLogger("memory_gateway.errors")
 

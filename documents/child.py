@@ -13,8 +13,8 @@ from typing import IO, Any, Final
 
 import orjson
 
-from core import cpu_affinity
 from core.errors import EngineUnavailable, Unreadable
+from core.limits import cpu_affinity
 from core.messages import Message as _
 from documents.document import MIB, Limits
 from documents.guards import DAMAGED

@@ -21,8 +21,8 @@ from typing import IO, Any, Final, Self
 import orjson
 from cryptography.fernet import Fernet, InvalidToken
 
-from core.concurrency import FairSemaphore
 from core.errors import EngineUnavailable, Unreadable
+from core.limits.concurrency import FairSemaphore
 from core.messages import Message
 from core.messages import Message as _
 from documents import child

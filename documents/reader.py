@@ -13,9 +13,9 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Final
 
-from core import cpu_affinity
-from core.concurrency import FairSemaphore
 from core.errors import EngineUnavailable, Unreadable
+from core.limits import cpu_affinity
+from core.limits.concurrency import FairSemaphore
 from core.messages import Message
 from core.messages import Message as _
 from documents import mime_types as mt

@@ -6,8 +6,8 @@ from collections.abc import Hashable
 from pathlib import Path
 from typing import Final
 
-from core.concurrency import FairSemaphore
 from core.errors import EngineUnavailable, Unreadable
+from core.limits.concurrency import FairSemaphore
 from core.messages import Message
 from core.messages import Message as _
 from documents import child

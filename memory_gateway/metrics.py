@@ -18,7 +18,7 @@ from accounts.api import limits
 from accounts.api.authentication import address_of
 from core.errors import TooManyRequests, Unauthenticated
 from core.messages import Message as _
-from core.metrics import REGISTRY
+from core.monitoring import REGISTRY
 from core.rest import problem_http_response
 from operations.models import Job
 from resources.models import Resource

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.utils.crypto import constant_time_compare
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
-from core.metrics import REGISTRY
+from core.monitoring import REGISTRY
 
 
 class _Server(ThreadingMixIn, WSGIServer):

@@ -14,8 +14,8 @@ from console.access import ADD, page, render
 from console.forms import ImportForm
 from console.signed_values import read_import, sign_import
 from core.errors import GatewayError
-from core.files import stored_files
 from core.localization import localized
+from core.persistence.files import stored_files
 from operations.importers import import_from
 from store import browse
 from store.browse import Selection

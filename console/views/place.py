@@ -10,8 +10,8 @@ from accounts.admin_base import actor_of
 from accounts.audit import record
 from console.access import VIEW, page, record_view, render, require
 from console.views.resources import VIEW_FILES
-from core import files
 from core.errors import NotFound
+from core.persistence import files
 from documents import rendering
 from resources.models import Resource
 from store import browse

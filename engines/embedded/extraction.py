@@ -22,10 +22,10 @@ from django.db.models.lookups import IsNull
 from django.utils import timezone
 
 from accounts.models import MemoryUser
-from core.database_errors import database_errors
-from core.leases import claimed
-from core.model_calls import call, in_parallel, is_due
-from core.model_endpoint import EndpointError
+from core.background.leases import claimed
+from core.background.model_calls import call, in_parallel, is_due
+from core.network.model_endpoint import EndpointError
+from core.persistence.database_errors import database_errors
 from engines.embedded import comparison, extraction_rows, extraction_rules, extraction_windows, llm
 from engines.embedded.comparison import Compared, Comparison, compare
 from engines.embedded.extraction_prompts import Described, Extracted, describe, extract

@@ -14,9 +14,9 @@ from typing import Any
 
 import orjson
 
-from core import files
 from core.errors import EngineRefused, Unreadable
 from core.messages import Message as _
+from core.persistence import files
 from documents.document import Document, split
 from documents.reader import is_picture
 from engines.embedded import extraction_rules, llm, media

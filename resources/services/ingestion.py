@@ -14,13 +14,13 @@ from uuid import UUID
 from django.conf import settings
 from django.utils import timezone
 
+from core.background.leases import renewed
+from core.background.tasks import enqueue
 from core.errors import EngineError, EngineUnavailable, Unreadable
-from core.leases import renewed
 from core.messages import Message as _
 from core.messages import joined
-from core.tasks import enqueue
+from core.network.url_policy import is_allowed_bucket, is_in_object_store
 from core.times import from_ms, to_ms
-from core.url_policy import is_allowed_bucket, is_in_object_store
 from documents.mime_types import ContentType
 from engines.port import Engine, FlushResult, require_allowed_file
 from engines.registry import get_engine

@@ -8,8 +8,8 @@ import unicodedata
 from django.conf import settings
 
 from core.errors import TooLarge, UnsupportedType
-from core.files import create_temporary, full_disk_is_no_space, require_free, stored_files, write_all
 from core.messages import Message as _
+from core.persistence.files import create_temporary, full_disk_is_no_space, require_free, stored_files, write_all
 from documents import mime_types
 from documents.sniff import TypeMismatch, extension_of, sniff
 

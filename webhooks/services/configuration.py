@@ -16,10 +16,10 @@ from django.utils import timezone
 from accounts.audit import Actor, record
 from accounts.models import Principal
 from accounts.services import lock_caller
+from core.background.tasks import enqueue
 from core.errors import Conflict, InvalidInput, NotFound
 from core.messages import Message as _
-from core.tasks import enqueue
-from core.url_policy import AddressPolicy, BadAddress, Resolver, reachable_addresses, resolve
+from core.network.url_policy import AddressPolicy, BadAddress, Resolver, reachable_addresses, resolve
 from webhooks.models import TEST_EVENT, Webhook, WebhookDelivery
 from webhooks.services import signing
 

@@ -10,9 +10,10 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connections
 from django.utils.module_loading import import_string
 
-from core import tasks, tracing
+from core import monitoring
+from core.background import tasks
+from core.background.leases import release_all
 from core.errors import GatewayError
-from core.leases import release_all
 from memories.services import search_log
 from memory_gateway import worker_metrics
 from memory_gateway.server.serving import require_database, require_shared_database
@@ -59,7 +60,7 @@ class Command(BaseCommand):
         telemetry = None
         if settings.OTEL_EXPORTER_OTLP_ENDPOINT:
             telemetry = import_string("memory_gateway.telemetry.Telemetry")()
-            tracing.start(telemetry)
+            monitoring.start(telemetry)
         with stop_on_signals() as stop:
             try:
                 worker.start(concurrency)
