@@ -1,4 +1,4 @@
-"""What is measured: metrics for Prometheus, and traces and metrics for OpenTelemetry.
+"""Measurements: metrics for Prometheus, and traces and metrics for OpenTelemetry.
 
 Nothing goes to OpenTelemetry until `start` is called, which needs the extra `otel`. Spans contain no values: routes,
 statements with placeholders, task names.

@@ -53,6 +53,19 @@ def get(user_pk: UUID, webhook_id: UUID) -> Webhook:
     return webhook
 
 
+def deliveries_page(
+    webhook_pk: UUID, status: str | None, before: int | None, limit: int
+) -> tuple[list[WebhookDelivery], int | None]:
+    """Return a page of deliveries, newest first, and the row that ends it if more follow."""
+    found = WebhookDelivery.objects.filter(webhook_id=webhook_pk).order_by("-pk")
+    if status is not None:
+        found = found.filter(status=status)
+    if before is not None:
+        found = found.filter(pk__lt=before)
+    rows = list(found[: limit + 1])
+    return rows[:limit], rows[limit - 1].pk if len(rows) > limit else None
+
+
 def create(principal: Principal, url: str, events: Sequence[str] = ()) -> NewSecret:
     """Create a webhook of the caller.
 

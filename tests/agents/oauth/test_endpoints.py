@@ -17,7 +17,7 @@ from accounts import oauth, services
 from accounts.api import limits
 from accounts.audit import Actor
 from accounts.models import AuditEvent, OAuthClient, OAuthConnection, OAuthToken
-from agents.oauth.addresses import challenge
+from agents.oauth.views import challenge
 from core.background.tasks import Round
 from core.errors import Unauthenticated
 from operations import erase, tables
