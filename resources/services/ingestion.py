@@ -7,7 +7,6 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import TypeVar
 from uuid import UUID
 
@@ -185,19 +184,15 @@ def message_of(resource: Resource, ingest_uri: str | None = None) -> Message:
     content_type: ContentType = resource.content_type  # type: ignore[assignment]
     item = ContentItem(content_type, name=resource.filename, mime_type=resource.mime_type or None, extras=extras)
     if not is_external:
-        item = replace(item, file=_stored_file(resource))
+        if not storage.exists(resource.storage_path):
+            raise Unreadable(_("The stored file is missing. Upload it again."))
+        item = replace(item, file=storage.resolve(resource.storage_path))
     elif ingest_uri is None and is_in_object_store(resource.source_uri):
         raise Unreadable(_NEEDS_ADDRESS)
     else:
         item = replace(item, uri=resource.source_uri, ingest_uri=ingest_uri)
         require_allowed_file(item)
     return Message(resource.user.user_id, "user", to_ms(resource.created_at), (item,))
-
-
-def _stored_file(resource: Resource) -> Path:
-    if not storage.exists(resource.storage_path):
-        raise Unreadable(_("The stored file is missing. Upload it again."))
-    return storage.resolve(resource.storage_path)
 
 
 def _has_durable_source(resource: Resource, engine: Engine) -> bool:
