@@ -18,9 +18,8 @@ from django.db.models import QuerySet, Sum
 from django.utils import timezone
 
 from accounts.models import MemoryUser
-from core.redaction import redact_text
-from core.request_context import request_id
-from core.sql import moment_value, slots, uuid_value
+from core.logs import redact_text, request_id
+from core.persistence.sql import moment_value, slots, uuid_value
 from memories.models import LoggedSearch, SearchCount
 from memories.services.search import SCOPES, SearchAnswer, SearchCommand, search
 from store.types import UNCOUNTED_TYPES, Owner
