@@ -8,7 +8,6 @@ names two databases that `seed_memories` filled before, separated by a comma, th
 from __future__ import annotations
 
 import os
-import random
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import NamedTuple
@@ -30,6 +29,10 @@ OF_USER = 100
 MAX_RATIO, MAX_PAGE_MS = 1.2, 300.0
 ROUNDS = 101
 KNOWN_USERS = 20
+TYPICAL_USERS = f"""
+    SELECT max(u.user_id) FROM store_memory m JOIN accounts_memoryuser u ON u.id = m.user_id
+    GROUP BY m.user_id HAVING count(*) BETWEEN {OF_USER} - 5 AND {OF_USER} + 5 LIMIT {KNOWN_USERS}
+"""
 NOON = 1_781_172_177_000
 
 
@@ -57,8 +60,7 @@ def installations(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[In
                 managed(server, "adopt_storage", "--yes")
             server.start()
             stack.callback(server.kill)
-            names = [f"many-{place:05}" for place in random.Random(7).sample(range(number // OF_USER), KNOWN_USERS)]
-            people = [RemotePerson.create(server, name) for name in names]
+            people = [RemotePerson.create(server, name) for (name,) in server.rows(TYPICAL_USERS)]
             started.append(Installation(server, people, signed_in(server)))
         yield started[0], started[1]
 
