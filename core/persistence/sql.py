@@ -161,14 +161,14 @@ def insert(cursor: CursorWrapper, rows: Sequence[Model]) -> None:
             row.pk, row._state.adding, row._state.db = key, False, connection.alias  # noqa: SLF001  as the ORM does
 
 
-def analyze(models: Sequence[type[Model]]) -> None:
+def analyze() -> None:
     """Let PostgreSQL plan for the rows that a bulk load has written: its own round may come minutes later.
 
     Meanwhile triggers would scan whole indexes for each row, with plans made for an empty table.
     """
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
-            cursor.execute(f"ANALYZE {', '.join(model._meta.db_table for model in models)}")  # noqa: SLF001
+            cursor.execute("ANALYZE")
 
 
 def copy(cursor: CursorWrapper, table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:

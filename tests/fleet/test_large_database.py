@@ -58,6 +58,8 @@ def installations(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[In
                 managed(server, "seed_memories", str(number), "--users", str(number // OF_USER))
             else:
                 managed(server, "adopt_storage", "--yes")
+            # docs/operate/scaling.md; the planner expects a search of many memories to be worth a compilation
+            server.write(f"ALTER DATABASE {server.env['DATABASE_URL'].rpartition('/')[2]} SET jit = off")
             server.start()
             stack.callback(server.kill)
             people = [RemotePerson.create(server, name) for (name,) in server.rows(TYPICAL_USERS)]

@@ -70,9 +70,10 @@ def make(number: int, users: int, *, days: int, seed: int, is_indexed: bool, rep
                 Memory.objects.bulk_create(memory for memories in groups.values() for memory in memories)
         rollups.settle()
         if done >= 2 * analyzed:
-            sql.analyze([Memory, Session])
+            sql.analyze()
             analyzed = done
         report("Creating memories", done, number)
+    sql.analyze()
     return done
 
 
