@@ -18,7 +18,7 @@ from accounts.audit import record
 from accounts.models import MemoryUser
 from console import queries
 from console.access import ADD, CHANGE, DELETE, EXPORT, VIEW, page, render, require
-from console.filters import ORIGINS, TAB_LABELS, JobFilters
+from console.filters import ORIGINS, TAB_LABELS, PagedFilters
 from console.keyset import newest_first
 from console.views.bulk import PURGE, REREAD, undo_permission
 from core.rest import Forbidden
@@ -118,7 +118,7 @@ def describe_selection(selection: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 @page(VIEW)
 def all_jobs(request: HttpRequest) -> HttpResponseBase:
-    filters = JobFilters(reverse("console:jobs"), request.GET)
+    filters = PagedFilters(reverse("console:jobs"), request.GET)
     found = newest_first(Job.objects.all(), filters, time="created_at")
     context = {"title": _("Jobs"), "filters": filters, "kinds": KINDS, **found._asdict()}
     return render(request, "console/jobs.html", context)
