@@ -16,7 +16,6 @@ from agents.rpc.params import Params, flag, moment_ms, text, whole
 from agents.tools import DEFAULT_AGENT
 from core.errors import NotFound
 from core.ids import check_name
-from engines.registry import get_engine
 from memories.services import decisions, lookup
 from memories.services.manual import MAX_TEXT_CHARS, add_by_hand
 from store import browse
@@ -135,7 +134,7 @@ def delete(principal: TokenPrincipal, params: Params) -> dict[str, Any]:
     active = filter(lookup.is_active, found)
     matching = [memory for memory in active if (shown_agent(memory), memory.memory_id) in wanted]
     for memory in matching:
-        lookup.require_flushed(memory, get_engine())
+        lookup.require_flushed(memory)
     decisions.delete_many([memory.row for memory in matching], reason="openclaw", actor=principal.actor)
     return {"deleted": len(matching)}
 

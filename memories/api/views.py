@@ -86,7 +86,7 @@ class MemoryViewSet(ViewSet):
     def retrieve(self, request: Request, memory_id: str) -> Response:
         """Get a memory, also a deleted one, with the history of its overrides and deletions."""
         query = parse_query(schemas.MemoryQuery, request)
-        stored = lookup.get_memory(caller(request).user_pk, query.memory_ref(memory_id), get_engine())
+        stored = lookup.get_memory(caller(request).user_pk, query.memory_ref(memory_id))
         overrides = queries.override_ids(stored.owner, [stored.memory_id])
         events = [*queries.history(stored.owner, stored.memory_id), *queries.superseded(stored)]
         return Response(
