@@ -16,7 +16,7 @@ from django.utils import timezone
 from accounts.audit import Actor, record
 from accounts.models import MemoryUser, OAuthConnection, Principal, RpcToken, UserKey
 from core import crypto, database_errors, sql
-from core.errors import Conflict, InvalidInput, NotFound, Unauthenticated
+from core.errors import Conflict, InvalidInput, Unauthenticated, existing
 from core.ids import check_name
 from core.messages import Message as _
 
@@ -90,10 +90,7 @@ def find_user(user_id: str) -> MemoryUser:
 
     Raises: `NotFound`.
     """
-    user = MemoryUser.objects.filter(user_id=user_id).first()
-    if user is None:
-        raise NotFound(_("There is no such user."))
-    return user
+    return existing(MemoryUser.objects.filter(user_id=user_id), _("There is no such user."))
 
 
 def issue_key(user_pk: UUID, *, label: str = "", expires_at: datetime | None = None, actor: Actor) -> IssuedKey:
@@ -268,17 +265,11 @@ def lock_caller(user_pk: UUID, user_id: str, *, no_key: bool = False) -> MemoryU
 
 def _lock(user_pk: UUID) -> MemoryUser:
     """Return the user's row, locked, to serialize operations that count or change the user's keys."""
-    user = MemoryUser.objects.select_for_update().filter(pk=user_pk).first()
-    if user is None:
-        raise NotFound(_("There is no such user."))
-    return user
+    return existing(MemoryUser.objects.select_for_update().filter(pk=user_pk), _("There is no such user."))
 
 
 def _key_of(user: MemoryUser, key_id: UUID) -> UserKey:
-    key = UserKey.objects.filter(pk=key_id, user=user).first()
-    if key is None:
-        raise NotFound(_("There is no such API key."))
-    return key
+    return existing(UserKey.objects.filter(pk=key_id, user=user), _("There is no such API key."))
 
 
 def _live_keys(user: MemoryUser) -> QuerySet[UserKey]:

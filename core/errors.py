@@ -13,10 +13,15 @@ GatewayError
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self, TypeVar
 
 from core.messages import Message, joined
 from core.messages import Message as _
+
+if TYPE_CHECKING:
+    from django.db.models import Model, QuerySet
+
+T = TypeVar("T", bound="Model")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +69,14 @@ class Unauthenticated(GatewayError):
 
 class NotFound(GatewayError):
     status, code, title = 404, "not_found", _("Not found")
+
+
+def existing(rows: "QuerySet[T]", message: str) -> T:
+    """Return the first row of a query. Raises: `NotFound` with the message if there is none."""
+    row = rows.first()
+    if row is None:
+        raise NotFound(message)
+    return row
 
 
 class Conflict(GatewayError):

@@ -21,7 +21,8 @@ from django.utils import timezone
 
 from accounts.audit import Actor, record
 from accounts.models import AuditEvent, MemoryUser, RpcToken, UserKey
-from core.errors import EngineError, NotFound
+from accounts.services import find_user
+from core.errors import EngineError, NotFound, existing
 from core.messages import Message as _
 from core.times import isoformat
 from engines.port import Engine
@@ -54,9 +55,7 @@ _BACKUPS = _("Backups and archives that were made before still contain the user'
 
 def plan(user_pk: UUID) -> dict[str, int]:
     """Return how many rows of each table, and files, would be removed. Raises: `NotFound`."""
-    user = MemoryUser.objects.filter(pk=user_pk).first()
-    if user is None:
-        raise NotFound(_("There is no such user."))
+    user = existing(MemoryUser.objects.filter(pk=user_pk), _("There is no such user."))
     return {**tables.counts(user), "files": files.count_of(user_pk)}
 
 
@@ -138,10 +137,7 @@ def find(user_id: str) -> UUID:
         # Require a marked user: an imported archive may contain such an event about any user.
         if MemoryUser.objects.filter(pk=event.subject_id, user_id__startswith=_ERASED_PREFIX).exists():
             return UUID(event.subject_id)
-    user = MemoryUser.objects.filter(user_id=user_id).first()
-    if user is None:
-        raise NotFound(_("There is no such user."))
-    return user.pk
+    return find_user(user_id).pk
 
 
 def erased(user_pks: Collection[UUID]) -> set[UUID]:
@@ -173,9 +169,7 @@ def _begin(user_pk: UUID, actor: Actor) -> tuple[MemoryUser, AuditEvent]:
     Return the user with their former id, and the audit event with the counts of their rows.
     """
     with transaction.atomic():
-        user = MemoryUser.objects.select_for_update().filter(pk=user_pk).first()
-        if user is None:
-            raise NotFound(_("There is no such user."))
+        user = existing(MemoryUser.objects.select_for_update().filter(pk=user_pk), _("There is no such user."))
         if user.user_id.startswith(_ERASED_PREFIX):
             event = _events().filter(subject_id=str(user_pk)).latest("pk")
             user.user_id = event.user_id

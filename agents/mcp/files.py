@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import mcp_types as types
 
-from core.errors import NotFound, TooLarge
+from core.errors import NotFound, TooLarge, existing
 from core.times import isoformat
 from documents.decoding import decode
 from resources import queries, storage
@@ -59,10 +59,7 @@ def as_mcp(resource: Resource) -> types.Resource:
 def find(owner: Owner, resource_id: str) -> Resource:
     """Return the owner's resource. Raises: `NotFound`."""
     own = queries.live_resource(owner.user_pk, resource_id).filter(app_id=owner.app_id, project_id=owner.project_id)
-    resource = own.first()
-    if resource is None:
-        raise NotFound("There is no such resource.")
-    return resource
+    return existing(own, "There is no such resource.")
 
 
 def contents(owner: Owner, uri: str) -> types.TextResourceContents | types.BlobResourceContents:

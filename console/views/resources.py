@@ -24,7 +24,7 @@ from console.forms import UploadForm
 from console.keyset import ROWS, newest_first
 from console.text import parts
 from console.views.memories import write_position
-from core.errors import GatewayError, NotFound
+from core.errors import GatewayError, NotFound, existing
 from core.localization import localized
 from operations import operator_jobs
 from operations.cleanup import purge
@@ -239,10 +239,10 @@ def _memory_counts(rows: list[Resource]) -> dict[str, int]:
 
 
 def _get(resource_id: str) -> Resource:
-    found = Resource.objects.select_related("user").filter(pk__in=queries.without_nul([resource_id])).first()
-    if found is None:
-        raise NotFound(_("There is no such resource."))
-    return found
+    return existing(
+        Resource.objects.select_related("user").filter(pk__in=queries.without_nul([resource_id])),
+        _("There is no such resource."),
+    )
 
 
 def _record(request: HttpRequest, action: str, found: Resource) -> None:

@@ -27,7 +27,7 @@ from console.keyset import ROWS, newest_first
 from console.signed_values import read_receipt, sign_receipt
 from console.text import memory_item
 from console.views.person import timeline
-from core.errors import NotFound
+from core.errors import NotFound, existing
 from memories.services.decisions import delete_session
 from operations import erase, operator_jobs
 from operations.bulk import AT_ONCE
@@ -216,10 +216,7 @@ def _labeled(counts: Mapping[str, int]) -> list[tuple[Promise, int]]:
 
 
 def _get(pk: UUID) -> MemoryUser:
-    found = services.active_users().filter(pk=pk).first()
-    if found is None:
-        raise NotFound(_("There is no such user."))
-    return found
+    return existing(services.active_users().filter(pk=pk), _("There is no such user."))
 
 
 def _overview(request: HttpRequest, found: MemoryUser) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from accounts.audit import record
 from console.access import page, record_list, render
 from console.filters import DeliveryFilters, WebhookFilters
 from console.keyset import newest_first
-from core.errors import NotFound
+from core.errors import existing
 from webhooks import queries
 from webhooks.models import Webhook, WebhookDelivery
 from webhooks.services import configuration
@@ -42,9 +42,7 @@ def webhooks(request: HttpRequest) -> HttpResponseBase:
 
 @page(VIEW_WEBHOOKS)
 def webhook(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    found = Webhook.objects.select_related("user").filter(pk=pk).first()
-    if found is None:
-        raise NotFound(_("There is no such webhook."))
+    found = existing(Webhook.objects.select_related("user").filter(pk=pk), _("There is no such webhook."))
     filters = DeliveryFilters(reverse("console:webhook", args=[pk]), request.GET)
     deliveries = WebhookDelivery.objects.filter(webhook=found)
     state = filters.cleaned_data["state"]

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from accounts.audit import Actor, record
 from accounts.services import lock_caller
-from core.errors import Conflict, EngineError, NotFound, StorageUnavailable
+from core.errors import Conflict, EngineError, NotFound, StorageUnavailable, existing
 from core.events import publish
 from core.messages import Message as _
 from core.tasks import enqueue
@@ -69,9 +69,7 @@ def restore_as(user_pk: UUID, user_id: str, resource_id: str, *, actor: Actor) -
     with transaction.atomic():
         lock_caller(user_pk, user_id, no_key=True)
         found = queries.deleted_resource(user_pk, resource_id).select_for_update(of=("self",), no_key=True)
-        resource = found.first()
-        if resource is None:
-            raise NotFound(_("There is no such resource in the trash."))
+        resource = existing(found, _("There is no such resource in the trash."))
         _require_no_other(resource)
         _show_session(resource)
         resource.status, resource.former_status = Resource.Status(resource.former_status), ""

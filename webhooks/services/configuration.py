@@ -16,7 +16,7 @@ from django.utils import timezone
 from accounts.audit import Actor, record
 from accounts.models import Principal
 from accounts.services import lock_caller
-from core.errors import Conflict, InvalidInput, NotFound
+from core.errors import Conflict, InvalidInput, existing
 from core.messages import Message as _
 from core.tasks import enqueue
 from core.url_policy import AddressPolicy, BadAddress, Resolver, reachable_addresses, resolve
@@ -47,10 +47,7 @@ def of_user(user_pk: UUID) -> QuerySet[Webhook]:
 
 def get(user_pk: UUID, webhook_id: UUID) -> Webhook:
     """Return a user's webhook. Raises: `NotFound`."""
-    webhook = of_user(user_pk).filter(pk=webhook_id).first()
-    if webhook is None:
-        raise _unknown()
-    return webhook
+    return _existing(of_user(user_pk), webhook_id)
 
 
 def create(principal: Principal, url: str, events: Sequence[str] = ()) -> NewSecret:
@@ -132,9 +129,9 @@ def send_again(webhook_id: UUID, delivery_id: str, *, actor: Actor) -> WebhookDe
     """Send a delivery of any user again, with its retries. Raises: `NotFound`, `Conflict` for a disabled webhook."""
     with transaction.atomic():
         found = WebhookDelivery.objects.select_for_update(of=("self",)).select_related("webhook", "user")
-        delivery = found.filter(webhook_id=webhook_id, delivery_id=delivery_id).first()
-        if delivery is None:
-            raise NotFound(_("There is no such delivery."))
+        delivery = existing(
+            found.filter(webhook_id=webhook_id, delivery_id=delivery_id), _("There is no such delivery.")
+        )
         _require_enabled(delivery.webhook)
         delivery.status, delivery.attempts = WebhookDelivery.Status.PENDING, 0
         delivery.next_try_at = timezone.now()
@@ -152,14 +149,11 @@ def send_again(webhook_id: UUID, delivery_id: str, *, actor: Actor) -> WebhookDe
 
 
 def _locked(principal: Principal, webhook_id: UUID) -> Webhook:
-    webhook = of_user(principal.user_pk).select_for_update(no_key=True).filter(pk=webhook_id).first()
-    if webhook is None:
-        raise _unknown()
-    return webhook
+    return _existing(of_user(principal.user_pk).select_for_update(no_key=True), webhook_id)
 
 
-def _unknown() -> NotFound:
-    return NotFound(_("There is no such webhook."))
+def _existing(webhooks: QuerySet[Webhook], webhook_id: UUID) -> Webhook:
+    return existing(webhooks.filter(pk=webhook_id), _("There is no such webhook."))
 
 
 def _require_enabled(webhook: Webhook) -> None:
