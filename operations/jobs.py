@@ -115,6 +115,13 @@ def submit(kind: str, params: Mapping[str, Any], *, actor: Actor, total: int = 0
     return job
 
 
+def interrupted_or_new(kind: str, params: Mapping[str, Any], *, actor: Actor, total: int) -> Job:
+    """Return the interrupted job with these parameters, else a new one, for `run_now`."""
+    pending = Job.objects.filter(_IS_PENDING, kind=kind)
+    interrupted = next((job for job in pending if job.params == params), None)
+    return interrupted or submit(kind, params, actor=actor, total=total, is_for_worker=False)
+
+
 def get(job_id: UUID | str) -> Job:
     """Return a job. Raises: `NotFound`."""
     try:

@@ -81,9 +81,7 @@ def plan(path: Path, storage_dir: Path, *, actor: Actor, report: Report = no_rep
 def start(path: Path, storage_dir: Path, *, total: int, actor: Actor) -> Job:
     """Return the job of the import: the interrupted one, else a new one. `jobs.run_now` runs it."""
     params = {"path": str(path.absolute()), "storage": str(storage_dir.absolute())}
-    pending = Job.objects.filter(kind=KIND, status__in=[Job.Status.QUEUED, Job.Status.RUNNING])
-    interrupted = next((job for job in pending if job.params == params), None)
-    return interrupted or jobs.submit(KIND, params, actor=actor, total=total, is_for_worker=False)
+    return jobs.interrupted_or_new(KIND, params, actor=actor, total=total)
 
 
 def _run(run: Run) -> dict[str, Any]:
