@@ -75,13 +75,13 @@ def create_user(user_id: str, *, actor: Actor, must_be_new: bool = False) -> Iss
     with transaction.atomic():
         user, is_new = MemoryUser.objects.get_or_create(user_id=user_id)
         if is_new:
-            record(actor, "user.create", subject_type="user", subject_id=str(user.pk), user_id=user_id)
+            record(actor, "user.create", str(user.pk), user_id=user_id)
         elif must_be_new:
             raise Conflict(_("A user with this ID already exists."))
         key = _live_keys(_lock(user.pk)).select_related("user").order_by("-created_at").first()
         if key is None:
             return _issue(user, label="", expires_at=None, actor=actor)
-        record(actor, "key.reveal", subject_type="key", subject_id=str(key.pk), user_id=user_id)
+        record(actor, "key.reveal", str(key.pk), user_id=user_id)
         return IssuedKey(key, _plaintext(key))
 
 
@@ -158,7 +158,7 @@ def rotate_key(user_pk: UUID, key_id: UUID, *, grace: timedelta = DEFAULT_GRACE,
         old.save(update_fields=["expires_at"])
         issued = _issue(user, label=old.label, expires_at=None, actor=actor)
         detail = {"new_key": str(issued.key.pk), "grace_seconds": int(grace.total_seconds())}
-        record(actor, "key.rotate", subject_type="key", subject_id=str(old.pk), user_id=user.user_id, detail=detail)
+        record(actor, "key.rotate", str(old.pk), user_id=user.user_id, detail=detail)
         return Rotation(old, issued)
 
 
@@ -176,7 +176,7 @@ def revoke_key(user_pk: UUID, key_id: UUID, *, actor: Actor, may_be_last: bool =
             raise Conflict(_("This is your last active API key. Create another one first, or rotate this one."))
         key.revoked_at = timezone.now()
         key.save(update_fields=["revoked_at"])
-        record(actor, "key.revoke", subject_type="key", subject_id=str(key.pk), user_id=user.user_id)
+        record(actor, "key.revoke", str(key.pk), user_id=user.user_id)
         return key
 
 
@@ -320,7 +320,7 @@ def _save_key(user: MemoryUser, plaintext: str, *, label: str, expires_at: datet
         ciphertext=crypto.encrypt(plaintext, purpose=_PURPOSE),
         expires_at=expires_at,
     )
-    record(actor, "key.issue", subject_type="key", subject_id=str(key.pk), user_id=user.user_id)
+    record(actor, "key.issue", str(key.pk), user_id=user.user_id)
     return key
 
 

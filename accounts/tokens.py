@@ -173,4 +173,4 @@ def is_live_token() -> Q:
 
 def _record(actor: Actor, action: str, token: RpcToken, **detail: str) -> None:
     user_id = token.user.user_id if token.user else ""
-    record(actor, action, subject_type="token", subject_id=str(token.pk), user_id=user_id, detail=detail)
+    record(actor, action, str(token.pk), user_id=user_id, detail=detail)

@@ -176,8 +176,7 @@ def _begin(user_pk: UUID, actor: Actor) -> tuple[MemoryUser, AuditEvent]:
             return user, event
         detail = {"removed": tables.counts(user), "upstream": _data_in_everos(user)}
         deletions.queue_user(user.pk, user.user_id)
-        name = {"subject_type": "user", "subject_id": str(user_pk), "user_id": user.user_id}
-        record(actor, BEGUN, **name, detail=detail)
+        record(actor, BEGUN, str(user_pk), user_id=user.user_id, detail=detail)
         keys = [*user.keys.values_list("pk", flat=True), *user.rpc_tokens.values_list("pk", flat=True), user.pk]
         LogEntry.objects.filter(Q(object_id__in=[str(key) for key in keys]) | Q(object_repr=user.user_id)).delete()
         for job in Job.objects.filter(params__target__has_key="rows"):  # before the rows are removed
@@ -224,7 +223,7 @@ def _finish(user: MemoryUser, event: AuditEvent) -> None:
         for other in _mentioning(AuditEvent.objects.all(), ("detail",), user).iterator():
             AuditEvent.objects.filter(pk=other.pk).update(detail=_without(other.detail, {user.user_id, str(user.pk)}))
         actor, detail = Actor(event.actor_kind, event.actor), {"rows": sum(event.detail["removed"].values())}
-        record(actor, ERASED, subject_type="user", subject_id=str(user.pk), detail=detail)
+        record(actor, ERASED, str(user.pk), detail=detail)
 
 
 def _mentioning(rows: QuerySet[_Row], columns: Sequence[str], user: MemoryUser) -> QuerySet[_Row]:

@@ -242,7 +242,7 @@ def _finish_undo(job: Job) -> None:
 def record_end(job: Job, action: str, detail: Mapping[str, Any], *, subject_id: str = "") -> None:
     """Record the end of a job with its status; the subject is the job itself unless another one is given."""
     subject, actor = subject_id or str(job.pk), Actor(job.actor_kind, job.actor)
-    record(actor, action, subject_type="job", subject_id=subject, detail={**detail, "status": job.status})
+    record(actor, action, subject, detail={**detail, "status": job.status})
 
 
 KINDS[UNDO] = Handler(_undo, finish=_finish_undo)

@@ -279,8 +279,7 @@ def _save(
     record(
         actor,
         f"profile.{action}",
-        subject_type="profile",
-        subject_id=row.memory_type,
+        row.memory_type,
         user_id=user.user_id,
         detail={"version": row.version, **detail, **({"agent_id": agent_id} if agent_id else {})},
     )

@@ -111,7 +111,7 @@ def list_memories(principal: TokenPrincipal, params: Params) -> dict[str, Any]:
     if principal.operator is not None and users:
         only_user = users[0] if len(users) == 1 else ""
         detail = {"users": users}
-        record(principal.actor, "memory.list", subject_type="memory", subject_id="", user_id=only_user, detail=detail)
+        record(principal.actor, "memory.list", user_id=only_user, detail=detail)
     items = [_item(memory) for memory in memories]
     return {"items": items, "total": browse.count(selection), "page": number, "pageSize": size}
 

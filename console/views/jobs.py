@@ -168,7 +168,7 @@ def stop(request: HttpRequest, job: str) -> HttpResponseBase:
         raise Forbidden(_("This job cannot be stopped."))
     require(request, permission)
     jobs.stop(job)
-    record(actor_of(request), "job.stop", subject_type="job", subject_id=str(found.pk))
+    record(actor_of(request), "job.stop", str(found.pk))
     messages.info(request, _("The job stops after the current step. Completed steps are kept."))
     return redirect("console:job", job=found.pk)
 
@@ -179,7 +179,7 @@ def download(request: HttpRequest, job: str) -> HttpResponseBase:
     found = jobs.get(job)
     archive = operator_jobs.open_archive(found)
     user_id = MemoryUser.objects.filter(pk=found.params["user_pk"]).values_list("user_id", flat=True).first() or ""
-    record(actor_of(request), "archive.download", subject_type="job", subject_id=str(found.pk), user_id=user_id)
+    record(actor_of(request), "archive.download", str(found.pk), subject_type="job", user_id=user_id)
     headers = {"X-Content-Type-Options": "nosniff", "Cache-Control": "private, no-store"}
     return FileResponse(
         archive,

@@ -61,7 +61,7 @@ def lab(request: HttpRequest) -> HttpResponseBase:
         if pk is None:
             filters.complain_about_user(unknown_user(values["user"]))
         else:
-            record_list(request, "lab.search", filters, [values["user"]])
+            record_list(request, "lab.search", filters, [values["user"]], subject_type="memory")
             try:
                 owner = Owner(pk, values["user"], values["app"] or "default", values["project"] or "default")
                 context |= _results(filters, owner)

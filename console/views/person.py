@@ -55,9 +55,7 @@ def transcript(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         _("There is no such session."),
     )
     user = session.user
-    record(
-        actor_of(request), "session.view", subject_type="session", subject_id=session.session_id, user_id=user.user_id
-    )
+    record(actor_of(request), "session.view", session.session_id, user_id=user.user_id)
     found = browse.page(
         Selection(user_pk=pk, **scope),
         after=values["after"],

@@ -60,7 +60,7 @@ def resources(request: HttpRequest) -> HttpResponseBase:
         rows = rows.filter(deleted_at__isnull=True)
     found = newest_first(rows, filters, time="created_at")
     owners = (row.user.user_id for row in found.rows)
-    record_list(request, "resource.list", filters, owners, subject_type="resource")
+    record_list(request, "resource.list", filters, owners)
     live = sum(number for name, number in by_state.items() if name != Resource.Status.DELETED)
     states = [("", _("All"), live)]
     states += [(name, str(label), by_state.get(name, 0)) for name, label in Resource.Status.choices]
@@ -246,7 +246,7 @@ def _get(resource_id: str) -> Resource:
 
 
 def _record(request: HttpRequest, action: str, found: Resource) -> None:
-    record(actor_of(request), action, subject_type="resource", subject_id=found.pk, user_id=found.user.user_id)
+    record(actor_of(request), action, found.pk, user_id=found.user.user_id)
 
 
 def _store_upload(request: HttpRequest, form: UploadForm, file: Any) -> Resource:

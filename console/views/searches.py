@@ -41,7 +41,7 @@ def searches(request: HttpRequest) -> HttpResponseBase:
         filters.problems.append(unknown_user(values["user"]))
         found = found.none()
     shown = newest_first(found, filters, time="at")
-    record_list(request, "search.list", filters, (one.user.user_id for one in shown.rows), subject_type="search")
+    record_list(request, "search.list", filters, (one.user.user_id for one in shown.rows))
     # The words of a search tell as much as the memories that it found.
     has_words = request.user.has_perm(VIEW)
     context = {

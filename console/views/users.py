@@ -97,7 +97,7 @@ def users(request: HttpRequest) -> HttpResponseBase:
         "following": filters.further_page(len(rows), after=rows[-1].user_id) if len(found) > ROWS else "",
     }
     detail = {"filter": filters.parameters()}
-    record(actor_of(request), "user.list", subject_type="user", subject_id="", detail=detail)
+    record(actor_of(request), "user.list", detail=detail)
     return render(request, "console/users.html", context)
 
 
@@ -106,14 +106,7 @@ def user(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     found = _get(pk)
     filters = UserPageFilters(reverse("console:user", args=[pk]), request.GET)
     view = filters.data["view"]
-    record(
-        actor_of(request),
-        "user.view",
-        subject_type="user",
-        subject_id=str(pk),
-        user_id=found.user_id,
-        detail={"view": view},
-    )
+    record(actor_of(request), "user.view", str(pk), user_id=found.user_id, detail={"view": view})
     context: dict[str, Any] = {"title": found.user_id, "person": found, "filters": filters}
     if view == "sessions" and request.user.has_perm(VIEW):
         sessions = newest_first(_sessions_of(found.pk), filters, time="created_at")

@@ -29,7 +29,7 @@ def webhooks(request: HttpRequest) -> HttpResponseBase:
     if user_id := filters.cleaned_data["user"]:
         found = found.filter(user__user_id=user_id)
     shown = newest_first(found, filters, time="created_at")
-    record_list(request, "webhook.list", filters, (one.user.user_id for one in shown.rows), subject_type="webhook")
+    record_list(request, "webhook.list", filters, (one.user.user_id for one in shown.rows))
     counts = queries.undelivered_counts([one.pk for one in shown.rows])
     context = {
         "title": _("Webhooks"),
@@ -49,7 +49,7 @@ def webhook(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     if state:
         deliveries = deliveries.filter(status=state)
     user_id = found.user.user_id
-    record(actor_of(request), "webhook.view", subject_type="webhook", subject_id=str(pk), user_id=user_id)
+    record(actor_of(request), "webhook.view", str(pk), user_id=user_id)
     states = [("", _("All")), *((name, str(label)) for name, label in WebhookDelivery.Status.choices)]
     context = {
         "title": _("Webhook"),

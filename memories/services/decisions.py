@@ -476,8 +476,7 @@ class _Decider:
         """Show a memory again that a newer one superseded."""
         derived_memories.restore_superseded(self.owner, memory.memory_id)
         detail = {"superseded_by": memory.superseded_by}
-        subject = {"subject_type": "memory", "subject_id": memory.memory_id, "user_id": self.owner.user_id}
-        record(self.actor, "memory.restore", **subject, detail=detail)
+        record(self.actor, "memory.restore", memory.memory_id, user_id=self.owner.user_id, detail=detail)
         publish("memory.restored", self.owner.user_pk, **self.owner.scope, memory_ids=[memory.memory_id])
 
     def _replace(self, wordings: Mapping[str, Wording]) -> None:
@@ -506,7 +505,6 @@ class _Decider:
                 detail["tombstone_id" if isinstance(part[0], Tombstone) else "override_id"] = part[0].pk
             else:
                 detail[f"{kind}_ids"] = ids
-            subject = {"subject_type": kind, "subject_id": subject_id, "user_id": self.owner.user_id}
             action = f"{kind}.{verb}"
-            record(self.actor, action, **subject, detail=detail)
+            record(self.actor, action, subject_id, user_id=self.owner.user_id, detail=detail)
             publish(EVENTS[action], self.owner.user_pk, **self.owner.scope, **{f"{kind}_ids": ids})

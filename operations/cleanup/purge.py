@@ -223,8 +223,7 @@ def _record(actor: Actor, subject: str, tombstone: Tombstone) -> None:
     record(
         actor,
         f"{subject}.purge",
-        subject_type=subject,
-        subject_id=tombstone.memory_id or tombstone.session_id,
+        tombstone.memory_id or tombstone.session_id,
         user_id=tombstone.user.user_id,
         detail={"tombstone_id": tombstone.tombstone_id},
     )

@@ -203,7 +203,7 @@ class _Import:
         user, is_new = MemoryUser.objects.get_or_create(user_id=user_id)
         if is_new:
             MemoryUser.objects.filter(pk=user.pk).update(created_at=created_at)
-            record(self._actor, "user.create", subject_type="user", subject_id=str(user.pk), user_id=user_id)
+            record(self._actor, "user.create", str(user.pk), user_id=user_id)
             changes.append(["user", str(user.pk)])
         try:
             key = accounts.import_key(user, row.text("user_key"), created_at=created_at, actor=self._actor)

@@ -207,8 +207,7 @@ def _end(work: _Run, verified: Verified) -> Outcome:
         record(
             Actor(job.actor_kind, job.actor),
             "job.move",
-            subject_type="job",
-            subject_id=str(job.pk),
+            str(job.pk),
             detail={"into": work.into, **counts, "failures": len(work.failures)},
         )
     return Outcome(job, counts, work.failures, verified)

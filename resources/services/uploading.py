@@ -111,7 +111,7 @@ def _create(actor: Actor, owner: Owner, incoming: IncomingFile, metadata: Upload
             resource.save(force_insert=True)
             resource.attach(Attachment.Source.UPLOAD, resource.storage_path)
             subject = resource.resource_id
-            record(actor, "resource.upload", subject_type="resource", subject_id=subject, user_id=owner.user_id)
+            record(actor, "resource.upload", subject, user_id=owner.user_id)
             publish("resource.created", owner.user_pk, **resource.event_data)
     except (IntegrityError, NoSpace, Unauthenticated):
         # After any other failure the row may exist. If it does not, the worker removes the file.

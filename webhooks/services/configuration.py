@@ -139,8 +139,7 @@ def send_again(webhook_id: UUID, delivery_id: str, *, actor: Actor) -> WebhookDe
         record(
             actor,
             "webhook.send_again",
-            subject_type="webhook",
-            subject_id=str(delivery.webhook_id),
+            str(delivery.webhook_id),
             user_id=delivery.user.user_id,
             detail={"delivery_id": delivery_id},
         )
@@ -170,13 +169,7 @@ def _check(url: str) -> None:
 
 def _record(principal: Principal, verb: str, webhook: Webhook) -> None:
     """Write an audit event. The URL is left out, because it may contain a secret."""
-    record(
-        Actor.key(principal),
-        f"webhook.{verb}",
-        subject_type="webhook",
-        subject_id=str(webhook.pk),
-        user_id=principal.user_id,
-    )
+    record(Actor.key(principal), f"webhook.{verb}", str(webhook.pk), user_id=principal.user_id)
 
 
 def reachable(url: str, *, resolver: Resolver = resolve) -> list[str]:
