@@ -13,15 +13,12 @@ GatewayError
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Self, TypeVar
+from typing import ClassVar, Protocol, Self, TypeVar
 
 from core.messages import Message, joined
 from core.messages import Message as _
 
-if TYPE_CHECKING:
-    from django.db.models import Model, QuerySet
-
-T = TypeVar("T", bound="Model")
+_Row_co = TypeVar("_Row_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +68,13 @@ class NotFound(GatewayError):
     status, code, title = 404, "not_found", _("Not found")
 
 
-def existing(rows: "QuerySet[T]", message: str) -> T:
+class Rows(Protocol[_Row_co]):
+    """A query."""
+
+    def first(self) -> _Row_co | None: ...
+
+
+def existing(rows: Rows[_Row_co], message: str) -> _Row_co:
     """Return the first row of a query. Raises: `NotFound` with the message if there is none."""
     row = rows.first()
     if row is None:
