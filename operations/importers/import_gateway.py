@@ -235,8 +235,7 @@ class _Import:
         resource = Resource(
             resource_id=resource_id,
             user=user,
-            app_id=owner.app_id,
-            project_id=owner.project_id,
+            **owner.scope,
             session_id=row.session(),
             origin=Resource.Origin.UPLOAD if is_upload else Resource.Origin.EXTERNAL,
             filename=filename,

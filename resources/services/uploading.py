@@ -125,8 +125,7 @@ def _new_resource(owner: Owner, incoming: IncomingFile, metadata: Upload) -> Res
     return Resource(
         resource_id=resource_id,
         user_id=owner.user_pk,
-        app_id=owner.app_id,
-        project_id=owner.project_id,
+        **owner.scope,
         session_id=resource_session_id(owner.user_id, resource_id),
         filename=incoming.filename,
         title=metadata.title,
