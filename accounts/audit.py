@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from accounts.models import AuditEvent, Principal
-from core.request_context import request_id
+from core.logs import request_id
 
 # The kind of an event follows from the verb of its action. Exports are changes: they take data out.
 _KINDS: Final = {

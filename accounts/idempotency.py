@@ -17,8 +17,8 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from accounts.models import IdempotencyKey, Principal
+from core.background.leases import new_holder, renewed
 from core.errors import Conflict, InvalidInput
-from core.leases import new_holder, renewed
 from core.messages import Message as _
 
 HEADER: Final = "Idempotency-Key"

@@ -25,8 +25,8 @@ from accounts import operators
 from accounts.audit import Actor, record
 from accounts.models import OperatorIdentity
 from core.errors import GatewayError
-from core.http_client import Deadline, HttpClient, HttpError
 from core.messages import Message as _
+from core.network.http_client import Deadline, HttpClient, HttpError
 from core.rest import Forbidden
 
 logger = logging.getLogger("memory_gateway.sign_in")

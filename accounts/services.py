@@ -15,10 +15,11 @@ from django.utils import timezone
 
 from accounts.audit import Actor, record
 from accounts.models import MemoryUser, OAuthConnection, Principal, RpcToken, UserKey
-from core import crypto, database_errors, sql
+from core import crypto
 from core.errors import Conflict, InvalidInput, Unauthenticated, existing
 from core.ids import check_name
 from core.messages import Message as _
+from core.persistence import database_errors, sql
 
 logger = logging.getLogger("memory_gateway.accounts")
 

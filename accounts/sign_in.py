@@ -11,8 +11,8 @@ from django.utils import timezone
 from accounts.audit import Actor, record
 from accounts.models import SignInThrottle
 from core.errors import TooManyRequests
+from core.limits.rate_limit import network_of
 from core.messages import Message as _
-from core.rate_limit import network_of
 
 FAILURES_PER_NAME = 5
 FAILURES_PER_NETWORK = 50

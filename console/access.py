@@ -18,7 +18,7 @@ from accounts.admin_base import actor_of
 from accounts.audit import record
 from console.filters import Filters
 from core.errors import GatewayError
-from core.request_context import request_id
+from core.logs import request_id
 from core.rest import Forbidden, problem_headers
 from store.types import StoredMemory
 

@@ -1,10 +1,15 @@
-"""Translation of messages into the reader's language, and the model field that stores them."""
+"""Translation of messages into the reader's language, the language of a request, and the model field of messages."""
 
+import contextlib
 import json
 from typing import Any
 
+from django.conf import settings
 from django.db import models
+from django.http import HttpRequest
 from django.utils.translation import gettext
+from django.utils.translation.trans_real import get_supported_language_variant, parse_accept_lang_header
+from rest_framework.request import Request
 
 from core.messages import Message
 
@@ -16,6 +21,18 @@ def localized(text: str) -> str:
     if not params:
         return translated
     return translated % {name: localized(value) if isinstance(value, str) else value for name, value in params.items()}
+
+
+def language_of(request: HttpRequest | Request) -> str:
+    """Return the language that `Accept-Language` prefers, by default English. The panel's cookie does not count."""
+    for code, _quality in parse_accept_lang_header(request.META.get("HTTP_ACCEPT_LANGUAGE", "")):
+        with contextlib.suppress(LookupError):
+            return get_supported_language_variant(code)
+    return settings.LANGUAGE_CODE
+
+
+def language_headers(language: str) -> dict[str, str]:
+    return {"Content-Language": language, "Vary": "Accept-Language"}
 
 
 class MessageField(models.TextField):  # type: ignore[type-arg]  # Django cannot subscript it at run time

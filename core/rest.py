@@ -1,7 +1,6 @@
 """Common parts of all REST endpoints: parsing by pydantic, rendering by orjson, RFC 9457 errors."""
 
 import codecs
-import contextlib
 import json
 import logging
 import re
@@ -10,14 +9,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import orjson
-from django.conf import settings
 from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
 from django.db import DatabaseError, InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.request import RawPostDataException, UnreadablePostError
 from django.utils import translation
 from django.utils.translation import gettext_noop
-from django.utils.translation.trans_real import get_supported_language_variant, parse_accept_lang_header
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from rest_framework import exceptions
 from rest_framework.parsers import BaseParser
@@ -25,11 +22,12 @@ from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from core import database_errors, errors
+from core import errors
 from core.json_data import path_of_nul
-from core.localization import localized
+from core.localization import language_headers, language_of, localized
 from core.messages import Message
 from core.messages import Message as _
+from core.persistence import database_errors
 
 logger = logging.getLogger("memory_gateway.errors")
 
@@ -245,18 +243,6 @@ def problem_headers(error: errors.GatewayError) -> dict[str, str]:
     if error.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
     return headers
-
-
-def language_of(request: HttpRequest | Request) -> str:
-    """Return the language that `Accept-Language` prefers, by default English. The panel's cookie does not count."""
-    for code, _quality in parse_accept_lang_header(request.META.get("HTTP_ACCEPT_LANGUAGE", "")):
-        with contextlib.suppress(LookupError):
-            return get_supported_language_variant(code)
-    return settings.LANGUAGE_CODE
-
-
-def language_headers(language: str) -> dict[str, str]:
-    return {"Content-Language": language, "Vary": "Accept-Language"}
 
 
 def _localized_problem(error: errors.GatewayError, request: HttpRequest) -> tuple[dict[str, Any], dict[str, str]]:

@@ -13,8 +13,9 @@ from typing import IO, Any, Final
 
 import orjson
 
-from core import cpu_affinity
 from core.errors import EngineUnavailable, Unreadable
+from core.limits import cpu_affinity
+from core.messages import Message
 from core.messages import Message as _
 from documents.document import MIB, Limits
 from documents.guards import DAMAGED
@@ -71,11 +72,20 @@ def resident_bytes(pid: int) -> int:
         return 0
 
 
+def parsed(output: bytes) -> dict[str, Any]:
+    """Return an answer of a child. Raises: `Unreadable` if the child refused the document."""
+    answer: dict[str, Any] = orjson.loads(output)
+    if refusal := answer.get("refused"):
+        template, params = refusal
+        raise Unreadable(Message(template, **params))
+    return answer
+
+
 def answer_of(process: subprocess.Popen[bytes], limits: Limits) -> dict[str, Any]:
     """Return the child's result.
 
-    Raises: Unreadable if the child failed on the document or exceeded time, memory or size, EngineUnavailable if it did
-    not start.
+    Raises: Unreadable if the child refused the document, failed on it or exceeded time, memory or size,
+    EngineUnavailable if it did not start.
     """
     max_bytes = limits.text_bytes * 2 + limits.blocks * 32  # JSON escapes quotes and newlines
     too_slow = _("Reading the document took longer than %(number)s seconds.", number=f"{limits.seconds:g}")
@@ -95,7 +105,7 @@ def answer_of(process: subprocess.Popen[bytes], limits: Limits) -> dict[str, Any
     if not output:
         raise EngineUnavailable(NOT_STARTED)
     try:
-        answer: dict[str, Any] = orjson.loads(output)
+        return parsed(output)
     except orjson.JSONDecodeError as error:
         seconds = f"{limits.page_seconds:g}"
         too_slow_page = _("Reading the document took longer than %(number)s seconds a page.", number=seconds)
@@ -104,4 +114,3 @@ def answer_of(process: subprocess.Popen[bytes], limits: Limits) -> dict[str, Any
         if b"memory allocation of" in errors or b"MemoryError" in errors:
             raise Unreadable(too_large) from error
         raise Unreadable(reasons.get(process.returncode, DAMAGED)) from error
-    return answer

@@ -21,9 +21,8 @@ from typing import IO, Any, Final, Self
 import orjson
 from cryptography.fernet import Fernet, InvalidToken
 
-from core.concurrency import FairSemaphore
-from core.errors import EngineUnavailable, Unreadable
-from core.messages import Message
+from core.errors import EngineUnavailable
+from core.limits.concurrency import FairSemaphore
 from core.messages import Message as _
 from documents import child
 from documents.document import MIB, Box, Limits, union
@@ -159,11 +158,7 @@ def _answers(path: Path, mime: str, pages: list[int], ocr: Ocr, deadline: float)
             if not is_ready:
                 is_ready = True
                 continue
-            answer: dict[str, Any] = orjson.loads(line)
-            if refusal := answer.get("refused"):
-                template, params = refusal
-                raise Unreadable(Message(template, **params))
-            yield answer
+            yield child.parsed(line)
         if not is_ready:
             raise EngineUnavailable(child.NOT_STARTED)
 

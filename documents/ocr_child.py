@@ -1,31 +1,25 @@
 """Sandboxed process that recognizes the text of page images: `python -m documents.ocr_child JOB`.
 
 The file comes on standard input; JOB is JSON `{"mime": …, "engine": "rapidocr" or tesseract's path, "pages": numbers
-from 1 or null for all, "parent": pid, "limits": {…}}`. Standard output receives a newline when the sandbox is ready,
-then one JSON line per page: `{"page": n, "of": page count, "lines": [[text, [left, top, right, bottom]], …]}`, boxes as
-fractions of the page. `{"refused": [template, params]}` ends the output.
+from 1 or null for all, "parent": pid, "limits": {…}}`. There is one answer per page: `{"page": n, "of": page count,
+"lines": [[text, [left, top, right, bottom]], …]}`, boxes as fractions of the page.
 """
 
 import csv
 import io
-import os
 import subprocess  # nosec B404: tesseract, a program that the operator chose
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-import orjson
 from PIL import Image
 
 from documents import mime_types as mt
 from documents.decoding import clean
-from documents.document import Box, Limits
-from documents.guards import Refused
+from documents.document import Box
 from documents.page_images import MAX_SIDE, frames, pdf_pages
-from documents.sandbox import enter_sandbox
+from documents.sandbox import discard_warnings, run
 
 Line = tuple[str, Box]
 Recognize = Callable[[Image.Image], Iterator[Line]]
@@ -33,25 +27,6 @@ Recognize = Callable[[Image.Image], Iterator[Line]]
 _MIN_CONTRAST: Final = 24
 """The smallest difference of brightness between text and paper, of 255."""
 _LANGUAGES: Final = "eng+chi_sim"
-
-
-def main() -> None:
-    job = orjson.loads(sys.argv[1])
-    limits = Limits(**job["limits"])
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())  # nothing reads warnings of the libraries
-    enter_sandbox(job["parent"], limits)
-    _send(b"")  # later failures are caused by the document
-    try:
-        for page in recognize(sys.stdin.buffer.read(), job["mime"], job["pages"], job["engine"]):
-            _send(orjson.dumps(page))
-    except Refused as refusal:
-        _send(orjson.dumps({"refused": [refusal.message.template, refusal.message.params]}))
-    os._exit(0)
-
-
-def _send(line: bytes) -> None:
-    sys.stdout.buffer.write(line + b"\n")
-    sys.stdout.buffer.flush()
 
 
 def recognize(data: bytes, mime: str, wanted: list[int] | None, engine: str) -> Iterator[dict[str, Any]]:
@@ -133,5 +108,5 @@ def _fractions(image: Image.Image, left: float, top: float, right: float, bottom
 
 
 if __name__ == "__main__":
-    with suppress(BrokenPipeError):
-        main()
+    discard_warnings()
+    run(lambda data, job, _limits: recognize(data, job["mime"], job["pages"], job["engine"]))

@@ -1,59 +1,80 @@
 """Sandboxed process that draws a page with a passage marked: `python -m documents.page_child JOB`.
 
 The file comes on standard input; JOB is JSON `{"mime": …, "page": number from 1, "box": place or null, "text": the
-passage, "parent": pid, "limits": {…}}`. Standard output receives a newline when the sandbox is ready, then JSON:
-`{"image": JPEG in base64}` or `{"refused": [template, params]}`.
+passage, "parent": pid, "limits": {…}}`. The answer is `{"image": JPEG in base64}`.
 """
 
 import base64
 import io
-import os
-import sys
-from contextlib import suppress
 from typing import Final
 
-import orjson
 from PIL import Image, ImageDraw
 
 from documents import mime_types as mt
 from documents import page_images
-from documents.document import Box, Limits
-from documents.guards import Refused
-from documents.sandbox import enter_sandbox
+from documents.document import Box
+from documents.sandbox import discard_warnings, run
 
 _MAX_SIDE: Final = 1_600
 _MARK: Final = (255, 196, 0, 80)
 _LINE: Final = (190, 60, 0, 255)
 _MARGIN: Final = 4
+_MIN_LETTERS: Final = 8
+_ENDS: Final = 40
 
 
-def main() -> None:
-    job = orjson.loads(sys.argv[1])
-    limits = Limits(**job["limits"])
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())  # nothing reads warnings of the libraries
-    enter_sandbox(job["parent"], limits)
-    _send(b"\n")  # later failures are caused by the document
-    try:
-        image = draw(sys.stdin.buffer.read(), job["mime"], job["page"], job["box"], job["text"])
-        _send(orjson.dumps({"image": base64.b64encode(image).decode()}))
-    except Refused as refusal:
-        _send(orjson.dumps({"refused": [refusal.message.template, refusal.message.params]}))
-    os._exit(0)
-
-
-def _send(data: bytes) -> None:
-    sys.stdout.buffer.write(data)
-    sys.stdout.buffer.flush()
-
-
-def draw(data: bytes, mime: str, number: int, box: Box | None, text: str) -> bytes:
-    """Return a page as JPEG, with the box marked, or without one the lines of the text. Raises: `Refused`."""
+def draw(data: bytes, mime: str, number: int, box: Box | None, text: str) -> dict[str, str]:
+    """Draw a page with the box marked, or without one the lines of the text. Raises: `Refused`."""
     pages = page_images.pdf_pages if mime == mt.PDF else page_images.frames
     image = next(pages(data, [number], _MAX_SIDE))[2]
-    boxes = [box] if box else page_images.boxes_of(data, number, text) if mime == mt.PDF else []
+    boxes = [box] if box else _boxes_of(data, number, text) if mime == mt.PDF else []
     output = io.BytesIO()
     _marked(image, boxes).save(output, "JPEG", quality=85)
-    return output.getvalue()
+    return {"image": base64.b64encode(output.getvalue()).decode()}
+
+
+def _boxes_of(data: bytes, number: int, text: str) -> list[Box]:
+    """Return the lines that a text takes on a PDF page; none if it is not there once, or the page is turned.
+
+    Raises: `Refused`.
+    """
+    page = page_images.page_of(page_images.opened(data), number)
+    left, bottom, right, top = page.get_bbox()
+    if page.get_rotation() or right <= left or top <= bottom:
+        return []
+    found = page.get_textpage()
+    written = found.get_text_range()
+    places = [place for place, character in enumerate(written) if character.isalnum()]
+    span = _span(_letters(written), _letters(text))
+    if span is None:
+        return []
+    first, last = places[span[0]], places[span[1] - 1]
+    rectangles = [found.get_rect(one) for one in range(found.count_rects(first, last + 1 - first))]
+    width, height = right - left, top - bottom
+    return [
+        (_share(x0 - left, width), _share(top - y1, height), _share(x1 - left, width), _share(top - y0, height))
+        for x0, y0, x1, y1 in rectangles
+    ]
+
+
+def _letters(text: str) -> str:
+    return "".join(character.casefold()[:1] for character in text if character.isalnum())
+
+
+def _span(letters: str, wanted: str) -> tuple[int, int] | None:
+    """Return where a text begins and ends among the letters of a page, also if only its ends are as written there."""
+    for head, tail in ((wanted, wanted), (wanted[:_ENDS], wanted[-_ENDS:])):
+        if len(head) < _MIN_LETTERS or letters.count(head) != 1:
+            continue
+        start = letters.index(head)
+        end = letters.find(tail, start) + len(tail)
+        if len(tail) <= end <= start + 2 * len(wanted):
+            return start, end
+    return None
+
+
+def _share(part: float, whole: float) -> float:
+    return min(max(part / whole, 0.0), 1.0)
 
 
 def _marked(image: Image.Image, boxes: list[Box]) -> Image.Image:
@@ -66,5 +87,5 @@ def _marked(image: Image.Image, boxes: list[Box]) -> Image.Image:
 
 
 if __name__ == "__main__":
-    with suppress(BrokenPipeError):
-        main()
+    discard_warnings()
+    run(lambda data, job, _limits: [draw(data, job["mime"], job["page"], job["box"], job["text"])])

@@ -13,10 +13,9 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Final
 
-from core import cpu_affinity
-from core.concurrency import FairSemaphore
 from core.errors import EngineUnavailable, Unreadable
-from core.messages import Message
+from core.limits import cpu_affinity
+from core.limits.concurrency import FairSemaphore
 from core.messages import Message as _
 from documents import mime_types as mt
 from documents import ocr as text_recognition
@@ -92,9 +91,6 @@ def _read(path: Path, mime: str, limits: Limits, ocr: text_recognition.Ocr | Non
             started("documents.reader_child", file, job, limits) as process,
         ):
             answer = answer_of(process, limits)
-        if refusal := answer.get("refused"):
-            template, params = refusal
-            raise Unreadable(Message(template, **params))
         document = Document(tuple(_blocks(answer["rows"])), truncated=answer["truncated"])
         return _with_scanned_pages(document, path, answer["pages"], ocr) if ocr and mime == mt.PDF else document
     if mime.startswith("text/") or mime in mt.INLINE_TEXTS:

@@ -1,18 +1,15 @@
 """Sandboxed process that parses one document: `python -m documents.reader_child JOB`.
 
 The document comes on standard input, so the process needs no path; JOB is JSON `{"mime": …, "parent": pid, "limits":
-{…}}`. Standard output receives a newline when the sandbox is ready, then JSON: `{"rows": [[kind, page, text], …],
-"truncated": bool, "pages": number of a PDF's pages}` or `{"refused": [template, params]}`. This module loads neither
-Django nor the gateway's settings.
+{…}}`. The answer is `{"rows": [[kind, page, text], …], "truncated": bool, "pages": number of a PDF's pages}`. This
+module loads neither Django nor the gateway's settings.
 """
 
 import asyncio
 import contextlib
 import math
-import os
 import re
 import signal
-import sys
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
@@ -27,7 +24,7 @@ from documents import mime_types as mt
 from documents.decoding import clean, decode
 from documents.document import Limits
 from documents.guards import Refused
-from documents.sandbox import enter_sandbox
+from documents.sandbox import run
 
 Row = tuple[str, int | None, str]
 """Kind ("heading", "table", "item" of a list or "paragraph"), page from 1, text."""
@@ -39,21 +36,6 @@ _SHEETS: Final = frozenset({mt.XLS, mt.XLSX, mt.ODS})
 _CHARSET: Final = re.compile(rb"<meta[^>]+charset\s*=\s*[\"']?\s*([\w:.-]{1,40})", re.IGNORECASE)
 _IMAGE: Final = re.compile(r"!\[([^\]\n]*)\]\([^)\s]*\)")
 _COMMENT_MARK: Final = re.compile(r"\[cmt:\d+\]")
-
-
-def main() -> None:
-    job = orjson.loads(sys.argv[1])
-    limits = Limits(**job["limits"])
-    enter_sandbox(job["parent"], limits)
-    sys.stdout.buffer.write(b"\n")  # later failures are caused by the document
-    sys.stdout.buffer.flush()
-    try:
-        answer = read(sys.stdin.buffer.read(), job["mime"], limits)
-    except Refused as refusal:
-        answer = {"refused": [refusal.message.template, refusal.message.params]}
-    sys.stdout.buffer.write(orjson.dumps(answer))
-    sys.stdout.buffer.flush()
-    os._exit(0)  # do not wait for the parser's threads
 
 
 def read(data: bytes, mime: str, limits: Limits) -> dict[str, Any]:
@@ -193,4 +175,4 @@ def _of_markdown(content: str) -> Iterator[Row]:
 
 
 if __name__ == "__main__":
-    main()
+    run(lambda data, job, limits: [read(data, job["mime"], limits)])

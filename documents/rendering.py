@@ -6,9 +6,8 @@ from collections.abc import Hashable
 from pathlib import Path
 from typing import Final
 
-from core.concurrency import FairSemaphore
 from core.errors import EngineUnavailable, Unreadable
-from core.messages import Message
+from core.limits.concurrency import FairSemaphore
 from core.messages import Message as _
 from documents import child
 from documents import mime_types as mt
@@ -57,7 +56,4 @@ def draw_page(
         raise Unreadable(_("The stored file is missing. Upload it again.")) from error
     except OSError as error:
         raise EngineUnavailable(_("The document could not be read. Try again later.")) from error
-    if refusal := answer.get("refused"):
-        template, params = refusal
-        raise Unreadable(Message(template, **params))
     return base64.b64decode(answer["image"])

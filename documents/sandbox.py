@@ -1,14 +1,19 @@
-"""Limits and lost rights of the processes that parse documents."""
+"""The processes that parse documents: their job and answers, limits and lost rights."""
 
 import ctypes
 import os
 import resource
 import signal
 import sys
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, NoReturn
+
+import orjson
 
 from documents.document import MIB, Limits
+from documents.guards import Refused
 
 _PR_SET_PDEATHSIG: Final = 1
 _PR_SET_NO_NEW_PRIVS: Final = 38
@@ -17,6 +22,35 @@ _CLONE_NEWNET: Final = 0x40000000
 _MEMORY_RESERVE: Final = 256 * MIB
 """Memory that may be reserved in addition to the limit, which the parent checks against resident memory only."""
 _OPEN_FILES: Final = 64
+
+
+def run(read: Callable[[bytes, dict[str, Any], Limits], Iterable[dict[str, Any]]]) -> NoReturn:
+    """Read the file of standard input by the job of the first argument, in the sandbox, and end this process.
+
+    Standard output gets a newline when the sandbox is ready, because later failures are caused by the document; then
+    each answer as a line of JSON, or `{"refused": [template, params]}`.
+    """
+    job = orjson.loads(sys.argv[1])
+    limits = Limits(**job["limits"])
+    enter_sandbox(job["parent"], limits)
+    with suppress(BrokenPipeError):
+        _send(b"")
+        try:
+            for answer in read(sys.stdin.buffer.read(), job, limits):
+                _send(orjson.dumps(answer))
+        except Refused as refusal:
+            _send(orjson.dumps({"refused": [refusal.message.template, refusal.message.params]}))
+    os._exit(0)  # do not wait for the parser's threads
+
+
+def discard_warnings() -> None:
+    """Discard what libraries write to standard error, where nothing reads it."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+
+
+def _send(line: bytes) -> None:
+    sys.stdout.buffer.write(line + b"\n")
+    sys.stdout.buffer.flush()
 
 
 def enter_sandbox(parent: int, limits: Limits) -> None:

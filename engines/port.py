@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar
 from uuid import UUID
 
-from core import tracing
-from core.database_errors import database_errors
+from core import monitoring
 from core.errors import GatewayError, Unreadable
 from core.messages import Message as _
-from core.metrics import count_engine_call
-from core.url_policy import AddressPolicy, BadAddress, file_path, is_file
+from core.network.url_policy import AddressPolicy, BadAddress, file_path, is_file
+from core.persistence.database_errors import database_errors
 from store.models import Memory, PendingDeletion, PendingMedia, Session
 from store.storage import Draft
 from store.types import (
@@ -247,7 +246,7 @@ def engine_call(method: Callable[Concatenate[_Engine, _P], _R]) -> Callable[Conc
     def measured(self: _Engine, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
         started_at, outcome = time.perf_counter(), "ok"
         try:
-            with tracing.span(f"{self.label} {call}"), database_errors():
+            with monitoring.span(f"{self.label} {call}"), database_errors():
                 return method(self, *args, **kwargs)
         except GatewayError as error:
             outcome = error.code
@@ -256,6 +255,6 @@ def engine_call(method: Callable[Concatenate[_Engine, _P], _R]) -> Callable[Conc
             outcome = "error"
             raise
         finally:
-            count_engine_call(self.label, call, outcome, time.perf_counter() - started_at)
+            monitoring.count_engine_call(self.label, call, outcome, time.perf_counter() - started_at)
 
     return measured

@@ -6,7 +6,7 @@ from typing import Final
 
 from django.conf import settings
 
-from core.tasks import Round, periodic
+from core.background.tasks import Round, periodic
 from engines.registry import get_engine, local_engine
 from store.models import PendingMedia
 from store.vectors import fill

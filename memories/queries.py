@@ -6,8 +6,8 @@ from typing import Any, Final, NamedTuple
 
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
-from core import sql
 from core.ids import parse_session_id
+from core.persistence import sql
 from memories.models import Override, OverrideRevision, Tombstone
 from store.models import Memory, Session, owned_by, owner_values
 from store.table import visible

@@ -1,6 +1,6 @@
 """The background task that writes the log of searches."""
 
-from core.tasks import Round, periodic
+from core.background.tasks import Round, periodic
 from memories.services import search_log
 
 

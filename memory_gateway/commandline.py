@@ -9,7 +9,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management import execute_from_command_line
 from django.db import DataError, Error, IntegrityError, connection
 
-from core import database_errors
+from core.persistence import database_errors
 
 _EXIT_FAILED = 2
 _LACKS_TABLES = re.compile(r"no such (table|column)|(relation|column) .* does not exist")

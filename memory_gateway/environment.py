@@ -253,7 +253,7 @@ def local_secret(path: Path) -> str:
 def file_storage(url: str) -> dict[str, Any]:
     """Return the storage of files for Django's `STORAGES`: the bucket of `s3://bucket/prefix`, or the local folder."""
     if not url:
-        return {"BACKEND": "core.files.LocalFiles"}
+        return {"BACKEND": "core.persistence.files.LocalFiles"}
     parts = urlsplit(url)
     options = {"bucket_name": parts.netloc, "location": parts.path.strip("/")}
-    return {"BACKEND": "core.object_store.ObjectFiles", "OPTIONS": options}
+    return {"BACKEND": "core.persistence.object_store.ObjectFiles", "OPTIONS": options}

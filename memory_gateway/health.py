@@ -20,8 +20,8 @@ from rest_framework.views import APIView
 
 from accounts.api import limits
 from accounts.api.openapi import success
-from core import database_errors, files
 from core.errors import StorageUnavailable
+from core.persistence import database_errors, files
 from engines.port import Health
 from engines.registry import get_engine
 from resources.services import storage_binding

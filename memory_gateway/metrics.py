@@ -1,7 +1,14 @@
-"""Prometheus metrics (`GET /metrics`): for operators, or with `MEMORY_GATEWAY_METRICS_TOKEN` as a bearer token."""
+"""Prometheus metrics (`GET /metrics`): for operators, or with `MEMORY_GATEWAY_METRICS_TOKEN` as a bearer token.
+
+A worker has no other HTTP server: `manage.py worker --metrics HOST:PORT` starts `serve_worker`.
+"""
 
 import os
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterable, Iterator
+from socketserver import ThreadingMixIn
+from typing import Any
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from django.conf import settings
 from django.db.models import Case, Count, F, Min, Q, Value, When
@@ -18,7 +25,7 @@ from accounts.api import limits
 from accounts.api.authentication import address_of
 from core.errors import TooManyRequests, Unauthenticated
 from core.messages import Message as _
-from core.metrics import REGISTRY
+from core.monitoring import REGISTRY
 from core.rest import problem_http_response
 from operations.models import Job
 from resources.models import Resource
@@ -99,12 +106,46 @@ def _require_allowed(request: HttpRequest) -> None:
 
     Raises: `Unauthenticated`; `TooManyRequests` if the address sent too many wrong tokens.
     """
-    token: str = settings.MEMORY_GATEWAY_METRICS_TOKEN
-    kind, _space, given = request.headers.get("Authorization", "").partition(" ")
-    if given and kind.lower() == "bearer":
-        if token and constant_time_compare(given, token):
+    if given := _bearer(request.headers.get("Authorization", "")):
+        if _is_token(given):
             return
         limits.count_failure(address_of(request))
     elif request.user.is_authenticated and request.user.is_active and request.user.is_staff:
         return
     raise Unauthenticated(_("Sign in as an operator, or send the metrics token as a bearer token."))
+
+
+def _bearer(header: str) -> str:
+    kind, _space, given = header.partition(" ")
+    return given if kind.lower() == "bearer" else ""
+
+
+def _is_token(given: str) -> bool:
+    token: str = settings.MEMORY_GATEWAY_METRICS_TOKEN
+    return bool(token) and constant_time_compare(given, token)
+
+
+class _Server(ThreadingMixIn, WSGIServer):
+    daemon_threads = True
+
+
+class _Silent(WSGIRequestHandler):
+    timeout = 10  # seconds that a connection may be idle
+
+    def log_message(self, *_arguments: Any) -> None: ...
+
+
+def serve_worker(host: str, port: int) -> None:
+    """Answer Prometheus in a thread, until the process ends. Raises: `OSError` if the address is not available."""
+    server = make_server(host, port, _answer, server_class=_Server, handler_class=_Silent)
+    threading.Thread(target=server.serve_forever, name="metrics", daemon=True).start()
+
+
+def _answer(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+    """Return the metrics of this process, to callers with the metrics token."""
+    if not _is_token(_bearer(environ.get("HTTP_AUTHORIZATION", ""))):
+        start_response("401 Unauthorized", [("WWW-Authenticate", "Bearer"), ("Content-Length", "0")])
+        return [b""]
+    body = generate_latest(REGISTRY)
+    start_response("200 OK", [("Content-Type", CONTENT_TYPE_LATEST), ("Content-Length", str(len(body)))])
+    return [body]

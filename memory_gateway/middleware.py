@@ -32,11 +32,11 @@ from django.utils.deprecation import MiddlewareMixin
 from rest_framework.response import Response
 
 from accounts.models import Principal
-from core import database_errors, tracing
+from core import monitoring
 from core.errors import GatewayError
+from core.logs import choose_request_id, request_id
 from core.messages import Message as _
-from core.metrics import count_request
-from core.request_context import choose_request_id, request_id
+from core.persistence import database_errors
 from core.rest import (
     PROBLEM_CONTENT_TYPE,
     JsonRenderer,
@@ -191,8 +191,8 @@ class RequestLog:
             # Counted under the route pattern, because the number of different paths is unbounded.
             route = f"/{found.route}" if found else "none"
             method_label = method if method in _METHODS else "other"
-            count_request(method_label, route, response.status_code, seconds)
-            tracing.annotate(
+            monitoring.count_request(method_label, route, response.status_code, seconds)
+            monitoring.annotate(
                 f"{method_label} {route}", {"http.route": route, "http.response.status_code": response.status_code}
             )
             if is_api(request.path):

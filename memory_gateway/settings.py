@@ -5,7 +5,7 @@ from pathlib import Path
 
 from csp.constants import NONE, SELF
 
-from core import database_errors
+from core.persistence import database_errors
 from memory_gateway import environment, safety
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -253,8 +253,8 @@ TEMPLATES = [
 if _is_sqlite:
     # Immediate transactions and WAL: with Django's defaults concurrent writers fail with "database is locked".
     # Temporary data is kept in memory: an insert whose triggers change many pages would create a rollback file
-    # (whole-table statements use `core.sql.temporary_data_on_disk`). Reads use mmap, up to SQLite's limit (2 GB),
-    # instead of a system call per page. After a checkpoint the write-ahead log shrinks to 64 MiB.
+    # (whole-table statements use `temporary_data_on_disk` of `core.persistence.sql`). Reads use mmap, up to SQLite's
+    # limit (2 GB), instead of a system call per page. After a checkpoint the write-ahead log shrinks to 64 MiB.
     _database["OPTIONS"] = {
         "factory": database_errors.Connection,
         "transaction_mode": "IMMEDIATE",
@@ -367,9 +367,9 @@ LOGGING = {
     "filters": {
         # Django logs each 5xx response, which is already in the request log. Only its tracebacks are logged here.
         "tracebacks": {"()": "django.utils.log.CallbackFilter", "callback": lambda record: record.exc_info},
-        "lasting_errors": {"()": "core.database_errors.PersistentErrorFilter"},
-        "redact": {"()": "core.redaction.RedactingFilter"},
-        "request_id": {"()": "core.request_context.RequestIdFilter"},
+        "lasting_errors": {"()": "core.persistence.database_errors.PersistentErrorFilter"},
+        "redact": {"()": "core.logs.RedactingFilter"},
+        "request_id": {"()": "core.logs.RequestIdFilter"},
     },
     "formatters": {
         "line": {"format": "{asctime} {levelname} {name} [{request_id}] {message}", "style": "{"},

@@ -19,14 +19,14 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import Link, Span, SpanKind, StatusCode, get_current_span
 
-from core import tracing
+from core import monitoring
 
 NAME = "memory-gateway"
 _MAX_STATEMENT_CHARS = 1000
 
 
 class Telemetry:
-    """Implements `core.tracing.Tracer`. Spans and metrics are sent in batches by threads of the SDK."""
+    """Implements `core.monitoring.Tracer`. Spans and metrics are sent in batches by threads of the SDK."""
 
     def __init__(self) -> None:
         resource = Resource({SERVICE_NAME: NAME}).merge(OTELResourceDetector().detect())
@@ -39,7 +39,7 @@ class Telemetry:
         self._histogram = cast(Callable[[str], Histogram], cache(lambda name: meter.create_histogram(name, unit="s")))
 
     @contextmanager
-    def span(self, name: str, attributes: tracing.Attributes, link: object) -> Iterator[None]:
+    def span(self, name: str, attributes: monitoring.Attributes, link: object) -> Iterator[None]:
         links = [Link(link.get_span_context())] if isinstance(link, Span) else []
         # The SDK would record the messages of errors, which may contain private text.
         with self._tracer.start_as_current_span(
@@ -60,7 +60,7 @@ class Telemetry:
         ):
             yield
 
-    def annotate(self, name: str, attributes: tracing.Attributes) -> None:
+    def annotate(self, name: str, attributes: monitoring.Attributes) -> None:
         span = get_current_span()
         span.update_name(name)
         span.set_attributes(attributes)
@@ -68,7 +68,7 @@ class Telemetry:
     def current(self) -> Span:
         return get_current_span()
 
-    def record_seconds(self, name: str, seconds: float, attributes: tracing.Attributes) -> None:
+    def record_seconds(self, name: str, seconds: float, attributes: monitoring.Attributes) -> None:
         self._histogram(name).record(seconds, attributes)
 
     def stop(self, timeout_seconds: float) -> None:
@@ -88,5 +88,5 @@ def _traced_statement(execute: Callable[..., Any], sql: str, params: Any, many: 
     """Run a statement in a span that shows its text, which has placeholders instead of values."""
     text = " ".join(sql.split())
     attributes = {"db.system.name": context["connection"].vendor, "db.query.text": text[:_MAX_STATEMENT_CHARS]}
-    with tracing.span(text.partition(" ")[0], attributes):
+    with monitoring.span(text.partition(" ")[0], attributes):
         return execute(sql, params, many, context)

@@ -15,8 +15,8 @@ from django.views.generic import TemplateView, View
 
 from console.views.dashboard import dashboard
 from core.errors import BadRequest, NotFound
+from core.logs import request_id
 from core.messages import Message as _
-from core.request_context import request_id
 from core.rest import Forbidden
 from memory_gateway.middleware import error_answer
 from memory_gateway.server.wsgi_bridge import InternalError

@@ -14,9 +14,9 @@ from uuid import UUID
 
 from django.conf import settings
 
-from core import files
+from core.background.tasks import Round
 from core.errors import EngineRefused, EngineUnavailable
-from core.tasks import Round
+from core.persistence import files
 from engines.port import HEALTH_TIMEOUT_SECONDS, ExternalEngine
 from engines.registry import external_engine
 from operations.models import Lease

@@ -17,8 +17,8 @@ from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
 
 from accounts.models import AuditEvent, MemoryUser
-from core import database_errors
-from core.files import old_temporaries, root, stored_files
+from core.persistence import database_errors
+from core.persistence.files import old_temporaries, root, stored_files
 from engines.registry import get_engine
 from operations import delivery_retry, erase, files
 from operations.cleanup import compaction, orphans, purge

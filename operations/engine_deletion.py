@@ -13,8 +13,8 @@ from uuid import UUID
 
 from django.utils import timezone
 
+from core.background.tasks import Round
 from core.errors import EngineError
-from core.tasks import Round
 from engines.port import HEALTH_TIMEOUT_SECONDS, ExternalEngine
 from engines.registry import external_engine
 from operations.models import Lease

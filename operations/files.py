@@ -10,7 +10,7 @@ from typing import IO, Final
 from uuid import UUID
 
 from accounts.models import MemoryUser
-from core.files import is_key, is_local, key_of, root, stored_files, temporary_file
+from core.persistence.files import is_key, is_local, key_of, root, stored_files, temporary_file
 from resources import quarantine
 from resources.models import NOT_PURGED, Attachment, Resource
 from store.external import journal

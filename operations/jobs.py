@@ -19,10 +19,10 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from accounts.audit import Actor, record
+from core.background.leases import is_free, new_holder
+from core.background.tasks import enqueue
 from core.errors import Conflict, GatewayError, NotFound
-from core.leases import is_free, new_holder
 from core.messages import Message as _
-from core.tasks import enqueue
 from operations.models import Job, JobStep
 
 logger = logging.getLogger("memory_gateway.jobs")

@@ -9,7 +9,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from accounts.models import MemoryUser
-from core.leases import Leased, is_free, new_holder, renewed
+from core.background.leases import Leased, is_free, new_holder, renewed
 from core.localization import MessageField
 
 

@@ -5,10 +5,10 @@ from typing import Any, BinaryIO, Final
 from uuid import UUID
 
 from accounts.audit import Actor
+from core.background.leases import renewed
 from core.errors import NotFound
-from core.files import INCOMING, root, stored_files
-from core.leases import renewed
 from core.messages import Message as _
+from core.persistence.files import INCOMING, root, stored_files
 from memories.models import Tombstone
 from operations import files, jobs
 from operations.archives.export import export as write_archive

@@ -15,7 +15,7 @@ from django.db.models import Model, QuerySet
 
 from accounts.models import AuditEvent, IdempotencyKey, MemoryUser, OAuthConnection, OAuthToken, RpcToken, UserKey
 from core.errors import InvalidInput
-from core.files import KEY
+from core.persistence.files import KEY
 from memories.models import LoggedSearch, Override, OverrideRevision, Tombstone
 from operations.models import UnmatchedDecision
 from profiles.models import ProfileMemory, ProfileRevision

@@ -9,8 +9,8 @@ from django.db import DatabaseError, connection
 
 from accounts import idempotency, oauth
 from accounts.audit import Actor
-from core import database_errors
-from core.tasks import Round, periodic
+from core.background.tasks import Round, periodic
+from core.persistence import database_errors
 from engines.registry import get_engine
 from memories.services import search_log
 from operations import bulk, engine_deletion, erase, files, jobs, operator_jobs

@@ -14,8 +14,8 @@ from datetime import datetime
 from django.db import Error, close_old_connections, connection, connections
 from django.utils import timezone
 
-from core.leases import new_holder, renewed
-from core.tasks import CHANNEL, Round, Series, all_series, runs, wake
+from core.background.leases import new_holder, renewed
+from core.background.tasks import CHANNEL, Round, Series, all_series, runs, wake
 from operations.models import Lease
 from resources.services import storage_binding
 

@@ -8,8 +8,8 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from accounts.models import MemoryUser
+from core.background.leases import Leased
 from core.ids import new_resource_id, resource_uri
-from core.leases import Leased
 from core.localization import MessageField
 from store.types import Owner
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 from uuid import UUID
 
-from core import files
-from core.files import MESSAGE_FILES, entries, root
+from core.persistence import files
+from core.persistence.files import MESSAGE_FILES, entries, root
 from resources import storage
 from resources.storage import StoredFolder
 

@@ -10,9 +10,10 @@ from uuid import UUID
 
 from django.db.models import Count, Q, QuerySet, Sum
 
-from core import files, pagination, sql
+from core import pagination
 from core.errors import NotFound, existing
 from core.messages import Message as _
+from core.persistence import files, sql
 from resources import storage
 from resources.models import IN_TRASH, NOT_PURGED, Resource
 from store.models import Memory, owned_by, owner_values

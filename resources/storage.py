@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 from uuid import UUID
 
-from core import files
-from core.files import MESSAGE_FILES, entries, modified_before, old_temporaries, root, stored_files
+from core.persistence import files
+from core.persistence.files import MESSAGE_FILES, entries, modified_before, old_temporaries, root, stored_files
 
 _USER_FOLDER = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")

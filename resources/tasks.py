@@ -4,7 +4,7 @@ from concurrent.futures import Future
 from datetime import datetime, timedelta
 from typing import Final
 
-from core.tasks import Round, Series, periodic, task
+from core.background.tasks import Round, Series, periodic, task
 from documents.reader import MAX_CHILDREN
 from engines.port import HEALTH_TIMEOUT_SECONDS, Engine
 from engines.registry import get_engine

@@ -13,7 +13,7 @@ from django.db import transaction
 from django.db.models import Max, Min
 from django.utils import timezone
 
-from core.model_calls import backlog
+from core.background.model_calls import backlog
 from store import sessions, storage
 from store.categories import tab_of
 from store.models import MANUAL_ORIGINS, Memory, PendingExtraction, PendingMedia, owned_by, owner_columns

@@ -6,10 +6,10 @@ from django.db.models import Q, TextChoices
 from django.utils.translation import gettext_lazy as _
 
 from accounts.models import MemoryUser
-from core.leases import Claimable
+from core.background.leases import Claimable
+from core.background.model_calls import PendingCall
 from core.localization import MessageField
-from core.model_calls import PendingCall
-from core.sql import uuid_value
+from core.persistence.sql import uuid_value
 from store.types import Owner
 
 

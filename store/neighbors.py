@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 from django.db import connection
 
-from core.sql import slots
+from core.persistence.sql import slots
 from store.models import is_settled_sql, owner_values
 from store.types import Owner
 

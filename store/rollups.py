@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from django.db import connection, transaction
 
-from core.sql import temporary_data_on_disk
+from core.persistence.sql import temporary_data_on_disk
 from store.models import HourCount, is_settled_sql
 
 # The only view that reads `store_memory`, with the conditions of `store.table.visible`. Importance is summed in

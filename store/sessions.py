@@ -11,7 +11,7 @@ from accounts.models import MemoryUser
 from core.errors import EngineRefused
 from core.ids import parse_session_id
 from core.messages import Message as _
-from core.sql import moment_value
+from core.persistence.sql import moment_value
 from store.models import Session, owned_by, owner_columns, owner_values
 from store.types import Owner
 

@@ -7,7 +7,7 @@ from typing import Self
 from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 
-from core import sql
+from core.persistence import sql
 from store.index import keyword
 from store.index.keyword import Entry
 from store.models import IndexStatistics, Memory, PendingMedia, owned_by, owner_values

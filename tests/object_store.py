@@ -42,7 +42,7 @@ class Bucket:
         self._settings.MEMORY_GATEWAY_STORAGE_URL = f"s3://{BUCKET}/{PREFIX}"
         options = {"bucket_name": BUCKET, "location": PREFIX, "endpoint_url": endpoint}
         static = self._settings.STORAGES["staticfiles"]
-        default = {"BACKEND": "core.object_store.ObjectFiles", "OPTIONS": options}
+        default = {"BACKEND": "core.persistence.object_store.ObjectFiles", "OPTIONS": options}
         self._settings.STORAGES = {"default": default, "staticfiles": static}
 
     def objects(self, *, with_id: bool = False) -> list[str]:

@@ -212,7 +212,7 @@ def codes(kind: type[GatewayError] = GatewayError) -> set[str]:
 
 
 def test_the_guide_lists_every_error_code() -> None:
-    for name in ("memory_gateway.server.asgi", "engines.everos.client.failures", "core.model_endpoint"):
+    for name in ("memory_gateway.server.asgi", "engines.everos.client.failures", "core.network.model_endpoint"):
         importlib.import_module(name)  # as a server has
     section = text_of(DOCS / "use" / "api.md").split("\n## Errors\n")[1]
     listed = [
@@ -228,7 +228,7 @@ def test_the_guide_lists_every_error_code() -> None:
 def test_every_metric_that_the_page_names_exists() -> None:
     section = text_of(DOCS / "operate" / "deployment.md").split("## Monitoring")[1]
     named = {name.removeprefix("memory_gateway_") for name in re.findall(r"`(memory_gateway_[a-z_]+)", section)}
-    code = text_of(PROJECT / "memory_gateway" / "metrics.py") + text_of(PROJECT / "core" / "metrics.py")
+    code = text_of(PROJECT / "memory_gateway" / "metrics.py") + text_of(PROJECT / "core" / "monitoring.py")
     assert {name for name in named if name.removesuffix("_total") not in code} == set()
 
 

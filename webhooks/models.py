@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.models import MemoryUser
 from core.localization import MessageField
-from core.url_policy import MAX_URI_CHARS
+from core.network.url_policy import MAX_URI_CHARS
 
 TEST_EVENT: Final = "webhook.test"
 

@@ -2,8 +2,8 @@
 
 from datetime import timedelta
 
+from core.background.tasks import Round, periodic, task
 from core.events import changed
-from core.tasks import Round, periodic, task
 from webhooks.services import delivery
 
 task("deliver_webhook", queue="webhooks", slots=4)(delivery.deliver)

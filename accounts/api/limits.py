@@ -16,8 +16,8 @@ from django.utils.module_loading import import_string
 from accounts import oauth, services
 from accounts.models import Principal
 from core.errors import TooManyRequests, Unauthenticated
+from core.limits.rate_limit import Recent, TokenBuckets, network_of
 from core.messages import Message as _
-from core.rate_limit import Recent, TokenBuckets, network_of
 
 _USER_CACHE_SECONDS = 600.0
 _Found = TypeVar("_Found")
@@ -61,7 +61,7 @@ def shared_counter() -> Any:
     Raises: `ImportError` without the extra `redis`.
     """
     url = settings.MEMORY_GATEWAY_REDIS_URL
-    return import_string("core.shared_limits.RedisCounter")(url) if url else None
+    return import_string("core.limits.shared_limits.RedisCounter")(url) if url else None
 
 
 def authenticate(address: str, key: str, user_id: str | None = None) -> Principal:

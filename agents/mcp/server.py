@@ -28,9 +28,9 @@ from agents.mcp import catalog, files
 from agents.tools import Caller
 from agents.tools.arguments import Arguments, read
 from agents.tools.results import Result, failed, without_frame
-from core import database_errors
 from core.errors import GatewayError, NotFound
 from core.ids import has_surrogates
+from core.persistence import database_errors
 from core.rest import Forbidden
 from profiles.labels import Language
 from profiles.prompts import ROUTER, WORKER, AgentType

@@ -25,8 +25,7 @@ from accounts.audit import Actor
 from accounts.forms import CredentialForm
 from accounts.models import OAuthClient
 from accounts.services import active_users
-from agents.oauth import addresses
-from agents.oauth.views import endpoint, is_resource, issuer_of
+from agents.oauth.views import MCP, endpoint, is_resource, issuer_of
 from core.errors import GatewayError, existing
 from core.localization import localized
 from core.messages import Message as _
@@ -176,7 +175,7 @@ def _read(request: HttpRequest) -> Wanted:
         raise _refused(wanted, "invalid_request", ", ".join(repeated))
     if not scopes:
         raise _refused(wanted, "invalid_scope", "scope")
-    if not all(is_resource(one, wanted.issuer + addresses.MCP) for one in params.getlist("resource")):
+    if not all(is_resource(one, wanted.issuer + MCP) for one in params.getlist("resource")):
         raise _refused(wanted, "invalid_target", "resource")
     return wanted
 
@@ -189,7 +188,7 @@ def _refused(wanted: Wanted, code: str, names: str) -> Refused:
 def _approve(request: HttpRequest, wanted: Wanted, data: dict[str, Any]) -> str:
     """Connect the application and return the code. Raises: `Unauthenticated`, `TooManyRequests`, `NotFound`."""
     scopes = tuple(scope for scope in wanted.scopes if scope != oauth.WRITE or data["may_write"])
-    resource = wanted.issuer + addresses.MCP
+    resource = wanted.issuer + MCP
     approval = oauth.Approval(wanted.client.pk, wanted.redirect_uri, wanted.code_challenge, resource, scopes)
     if data.get("user_id"):
         user = existing(active_users().filter(user_id=data["user_id"]), _("There is no such user."))

@@ -1,8 +1,11 @@
-"""OAuth over HTTP: metadata, registration, tokens and revocation. `consent` has the page."""
+"""OAuth over HTTP: metadata, registration, tokens and revocation. `consent` has the page.
+
+The addresses follow the host of the request, which the caller has checked.
+"""
 
 import functools
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Final
 
 from asgiref.sync import async_to_sync
 from django.conf import settings
@@ -18,9 +21,14 @@ from starlette.responses import Response
 from accounts import oauth
 from accounts.api import limits
 from accounts.api.authentication import address_of
-from agents.oauth import addresses, provider
+from agents.oauth import provider
 from core.errors import TooManyRequests
 
+AUTHORIZE, TOKEN, REGISTER, REVOKE = (f"/oauth/{name}" for name in ("authorize", "token", "register", "revoke"))
+RESOURCE_METADATA: Final = "/.well-known/oauth-protected-resource"
+SERVER_METADATA: Final = "/.well-known/oauth-authorization-server"
+MCP: Final = "/mcp"
+_DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
 FORM = "application/x-www-form-urlencoded"
 View = Callable[..., HttpResponseBase]
 
@@ -41,8 +49,22 @@ def endpoint(view: View) -> View:
     return wrapped
 
 
+def origin_of(scheme: str, host: str) -> str:
+    """Return scheme and host, the identifier of the authorization server, without a default port."""
+    return f"{scheme}://{host.lower().removesuffix(_DEFAULT_PORTS[scheme])}"
+
+
+def challenge(scheme: str, host: str, *, is_invalid: bool) -> str:
+    """Return the `WWW-Authenticate` of a 401 of `/mcp` (RFC 9728); `is_invalid` if the request had a token."""
+    if not settings.MEMORY_GATEWAY_OAUTH:
+        return "Bearer"
+    metadata = f'resource_metadata="{origin_of(scheme, host)}{RESOURCE_METADATA}{MCP}"'
+    problem = 'error="invalid_token", ' if is_invalid else ""
+    return f'Bearer {problem}{metadata}, scope="{" ".join(oauth.SCOPES)}"'
+
+
 def issuer_of(request: HttpRequest) -> str:
-    return addresses.origin_of(request.scheme or "http", request.get_host())
+    return origin_of(request.scheme or "http", request.get_host())
 
 
 @endpoint
@@ -53,7 +75,7 @@ def resource_metadata(request: HttpRequest) -> HttpResponse:
     return _document(
         ProtectedResourceMetadata.model_validate(
             {
-                "resource": issuer + addresses.MCP,
+                "resource": issuer + MCP,
                 "authorization_servers": [issuer],
                 "scopes_supported": oauth.SCOPES,
                 "resource_name": "Memory Gateway",
@@ -71,10 +93,10 @@ def server_metadata(request: HttpRequest) -> HttpResponse:
         OAuthMetadata.model_validate(
             {
                 "issuer": issuer,
-                "authorization_endpoint": issuer + addresses.AUTHORIZE,
-                "token_endpoint": issuer + addresses.TOKEN,
-                "registration_endpoint": issuer + addresses.REGISTER,
-                "revocation_endpoint": issuer + addresses.REVOKE,
+                "authorization_endpoint": issuer + AUTHORIZE,
+                "token_endpoint": issuer + TOKEN,
+                "registration_endpoint": issuer + REGISTER,
+                "revocation_endpoint": issuer + REVOKE,
                 "scopes_supported": oauth.SCOPES,
                 "grant_types_supported": provider.GRANT_TYPES,
                 "token_endpoint_auth_methods_supported": ["none"],
@@ -103,7 +125,7 @@ def token(request: HttpRequest) -> HttpResponse:
     """Exchange a code or refresh token. Failures count as wrong keys of the address."""
     if request.content_type != FORM:
         return _error("invalid_request", f"The body must be {FORM}.")
-    own = issuer_of(request) + addresses.MCP
+    own = issuer_of(request) + MCP
     if not all(is_resource(one, own) for one in request.POST.getlist("resource")):
         return _error("invalid_target", f"Tokens are for {own} only.")
     answer = _handled(provider.token.handle, request)

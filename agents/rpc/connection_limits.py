@@ -5,7 +5,7 @@ from collections import Counter
 from typing import Final, Protocol
 
 from agents.rpc.failures import Failure, refused
-from core.rate_limit import TokenBuckets
+from core.limits.rate_limit import TokenBuckets
 
 MAX_MESSAGE_BYTES: Final = 25 * 2**20
 MAX_HANDSHAKE_BYTES: Final = 64 * 1024

@@ -30,9 +30,8 @@ from agents.rpc.failures import Failure, Refusal
 from agents.rpc.frames import BadFrame, NotJson, Request
 from agents.rpc.handshake import Peer, UpgradeInfo, connect, first_request, hello, token_ended
 from agents.rpc.origins import is_host_allowed, is_secure
-from core import tracing
-from core.redaction import redact_text
-from core.request_context import choose_request_id, request_id
+from core import monitoring
+from core.logs import choose_request_id, redact_text, request_id
 from core.times import isoformat
 
 logger = logging.getLogger("memory_gateway.rpc")
@@ -195,7 +194,7 @@ class RpcConsumer(AsyncConsumer):  # type: ignore[misc]
         try:
             request_id.set(choose_request_id(""))
             async with self._request_slots:
-                with tracing.span("WebSocket request"):
+                with monitoring.span("WebSocket request"):
                     frame = await _requests.run(lambda: _answer_to(peer, request, self._upgrade))
             await self._send(frame)
         except Refusal as refusal:

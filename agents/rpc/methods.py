@@ -18,8 +18,8 @@ from agents.rpc.frames import Request
 from agents.rpc.handshake import Peer
 from agents.rpc.params import Params, text
 from agents.tools.caller import caller_for
-from core import database_errors
 from core.errors import GatewayError
+from core.persistence import database_errors
 
 logger = logging.getLogger("memory_gateway.rpc")
 _SHOWN_CHARS = 100

@@ -9,8 +9,8 @@ from django.db import transaction
 from agents.tools.arguments import StoreArguments
 from agents.tools.caller import Caller
 from agents.tools.results import Result, failed, result, without_recalled_memories
-from core.database_errors import database_errors
 from core.errors import InvalidInput
+from core.persistence.database_errors import database_errors
 from memories.services import decisions, lookup
 from memories.services.lookup import MemoryRef
 from memories.services.manual import MAX_TEXT_CHARS, add_by_hand

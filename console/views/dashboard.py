@@ -1,15 +1,17 @@
-"""The dashboard: numbers of memories by time, category, user and agent, and the state of the gateway."""
+"""The dashboard: numbers of memories by time, category, user and agent, state of the gateway, and first steps."""
 
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from django.conf import settings
+from django.contrib import messages
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import urlencode
@@ -17,20 +19,26 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
+from accounts.admin_base import actor_of
+from accounts.models import MemoryUser
 from console import charts, queries
 from console.access import VIEW, page, record_list, render
 from console.filters import ALL_TAB, RANGES, TAB_LABELS, DashboardFilters
 from console.views.resources import VIEW_FILES
-from console.views.searches import VIEW_SEARCHES
-from console.views.start import first_steps
+from console.views.search import VIEW_SEARCHES
+from console.views.users import ADD_USERS
+from core.errors import Conflict
 from core.times import to_ms
 from engines.port import MODEL_ENDPOINTS
 from engines.registry import get_engine
 from memories.services import search_log
+from operations import demo
 from resources.models import Resource
 from store import browse, categories
 from store.browse import Count, Dashboard, Selection
 
+DEMO_USER: Final = "demo"
+DEMO_WAIT_SECONDS: Final = 5.0
 _HEALTH_SECONDS = 0.5
 _TITLES = {
     "user": gettext_lazy("User memories"),
@@ -311,3 +319,31 @@ def _health(filters: DashboardFilters, user_pk: UUID | None) -> dict[str, Any]:
         "states": [(label, states[name], name) for name, label in Resource.Status.choices if states.get(name)],
         "failures": queries.failures_waiting(),
     }
+
+
+def first_steps(request: HttpRequest) -> dict[str, Any]:
+    """Return the context of the checklist. One statement."""
+    base = f"{request.scheme}://{request.get_host()}"
+    key = '-H "Authorization: Bearer $KEY"'
+    body = '{"query": "What do I prefer?"}'
+    return {
+        "has_users": MemoryUser.objects.exists(),
+        "demo_user": DEMO_USER,
+        "commands": {
+            "curl": f"curl -sS {base}/memories/search {key} -H 'Content-Type: application/json' -d '{body}'",
+            "claude": f'claude mcp add --transport http memory {base}/mcp --header "Authorization: Bearer $KEY"',
+            "openclaw": "openclaw plugins install npm-pack:./memory-gateway-openclaw-0.1.0.tgz --force",
+        },
+        "mcp": f"{base}/mcp",
+    }
+
+
+@page(ADD_USERS, "POST")
+def demo_data(request: HttpRequest) -> HttpResponseBase:
+    """Create a user with demo data."""
+    if queries.user_pk(DEMO_USER) is not None:
+        raise Conflict(_("The user %(user)s exists already.") % {"user": DEMO_USER})
+    demo.make(DEMO_USER, actor=actor_of(request), wait_seconds=DEMO_WAIT_SECONDS)
+    text = _("The user %(user)s has demo data. Its files are searchable in a moment.")
+    messages.success(request, text % {"user": DEMO_USER})
+    return redirect("console:dashboard")

@@ -1,8 +1,9 @@
-"""The pages of background jobs: progress, result, selection, stop and undo."""
+"""The pages of background jobs: progress, result, selection, stop and undo; and those that plan and start an import."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from django.conf import settings
 from django.contrib import messages
 from django.http import FileResponse, HttpRequest
 from django.http.response import HttpResponseBase
@@ -19,15 +20,21 @@ from accounts.models import MemoryUser
 from console import queries
 from console.access import ADD, CHANGE, DELETE, EXPORT, VIEW, page, render, require
 from console.filters import ORIGINS, TAB_LABELS, PagedFilters
+from console.forms import ImportForm
 from console.keyset import newest_first
+from console.signed_values import read_import, sign_import
 from console.views.bulk import PURGE, REREAD, undo_permission
+from core.errors import GatewayError
+from core.localization import localized
+from core.persistence.files import stored_files
 from core.rest import Forbidden
 from core.times import from_ms
 from operations import jobs, operator_jobs
 from operations.importers import import_from, import_gateway
 from operations.models import Job
 from operations.moves import reingest
-from store import categories
+from store import browse, categories
+from store.browse import Selection
 
 KINDS: Final = {
     "delete": gettext_lazy("Move memories to trash"),
@@ -197,3 +204,72 @@ def _stop_permission(found: Job) -> str:
         if found.kind == jobs.UNDO
         else _STOP_PERMISSIONS.get(found.kind, "")
     )
+
+
+_IMPORT_REASONS: Final = {
+    "not a memory": gettext_lazy("not a memory"),
+    "without text": gettext_lazy("without text"),
+    "too long": gettext_lazy("too long"),
+    "of another user": gettext_lazy("of another user"),
+    "not a Markdown file of at most 16 MiB": gettext_lazy("not a Markdown file of at most 16 MiB"),
+    "a damaged marker": gettext_lazy("a damaged marker"),
+    "not an episode": gettext_lazy("not an episode"),
+    "a profile": gettext_lazy("a profile"),
+    "derived from episodes": gettext_lazy("derived from episodes"),
+    "superseded": gettext_lazy("superseded"),
+}
+
+
+@page(ADD, "GET", "POST")
+def upload_import(request: HttpRequest) -> HttpResponseBase:
+    """Receive a file and show what its import would do."""
+    if request.method != "POST":
+        return _import_form(request, ImportForm(initial={"user": request.GET.get("user", "")}))
+    form = ImportForm(request.POST, request.FILES)
+    if not form.is_valid():
+        return _import_form(request, form, status=422)
+    values, key = form.cleaned_data, ""
+    try:
+        is_archive = values["source"] != "mem0"
+        key = import_from.keep_upload(form.user_pk, values["file"].chunks(), is_archive=is_archive)
+        wanted = import_from.Request(
+            source=values["source"],
+            key=key,
+            owner=form.owner,
+            of_user=values["of_user"] or None,
+            category=values["category"],
+        )
+        planned = import_from.plan(wanted)
+    except GatewayError as error:
+        if key:
+            stored_files().remove(key)
+        form.add_error("file", localized(error.detail))
+        return _import_form(request, form, status=error.status)
+    total = planned.new + planned.duplicates
+    context: dict[str, Any] = {
+        "title": _("Import plan"),
+        "user": values["user"],
+        "file": values["file"].name,
+        "planned": planned,
+        "left": [(_IMPORT_REASONS.get(reason, reason), count) for reason, count in planned.left.most_common()],
+        "sealed": sign_import(wanted, total),
+    }
+    return render(request, "console/import_plan.html", context)
+
+
+@page(ADD, "POST")
+def start_import(request: HttpRequest) -> HttpResponseBase:
+    """Start the job of a plan."""
+    wanted, total = read_import(request.POST.get("plan", ""))
+    submitted = import_from.submit(wanted, total=total, actor=actor_of(request))
+    return redirect("console:job", job=submitted.pk)
+
+
+def _import_form(request: HttpRequest, form: ImportForm, *, status: int = 200) -> HttpResponseBase:
+    context = {
+        "title": _("Import memories"),
+        "form": form,
+        "options": browse.facets(Selection(), limit=100),
+        "max_bytes": settings.MEMORY_GATEWAY_MAX_UPLOAD_BYTES,
+    }
+    return render(request, "console/import.html", context, status=status)

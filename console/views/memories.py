@@ -1,28 +1,35 @@
-"""The lists of memories: one tab for each kind and one for all, with filters, search and pages."""
+"""The lists of memories, one tab for each kind and one for all, with filters, search and pages; and adding one."""
 
 from collections.abc import Collection, Iterable
 from typing import Any
 
 from django.conf import settings
+from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from accounts.admin_base import actor_of
 from console import queries
-from console.access import VIEW, page, record_list, render
+from console.access import ADD, VIEW, page, record_list, render
 from console.filters import ALL_TAB, TAB_LABELS, Filters, ListFilters
+from console.forms import MAX_TEXT_CHARS, AddForm
 from console.signed_values import sign_target
 from console.text import MemoryItem, memory_item
+from memories.services.manual import add_by_hand
+from memories.services.search import SearchCommand, search
 from operations import bulk
 from store import browse, categories
 from store.browse import BrowsePage, Selection, TurnPage
 from store.index import words as word_index
-from store.types import Position, StoredMemory
+from store.text.normalize import fold
+from store.types import Owner, Position, StoredMemory
 
 ROWS, TURNS = 50, 12
 MAX_COUNTED = 2_000
@@ -149,3 +156,49 @@ def _tabs(filters: ListFilters, counts: dict[str, int]) -> list[dict[str, Any]]:
         }
         for tab, label in TAB_LABELS.items()
     ]
+
+
+@page(ADD, "GET", "POST")
+def add(request: HttpRequest) -> HttpResponseBase:
+    if request.method != "POST":
+        names = ("user", "agent", "category", "app", "project")
+        return _add_form(request, AddForm(initial={name: request.GET.get(name, "") for name in names}))
+    form = AddForm(request.POST)
+    if not form.is_valid():
+        return _add_form(request, form, status=422)
+    values = form.cleaned_data
+    duplicate = None if values["again"] else _duplicate_of(form.owner, values["text"])
+    if duplicate is not None:
+        return _add_form(request, form, status=409, duplicate=duplicate)
+    added = add_by_hand(
+        form.owner,
+        category=values["category"],
+        text=values["text"],
+        agent_id=values["agent"],
+        origin="panel",
+        actor=actor_of(request),
+    )
+    messages.success(request, _("Memory added. Agents can find it now."))
+    return redirect("console:memory", row=added.row)
+
+
+def _duplicate_of(owner: Owner, text: str) -> StoredMemory | None:
+    """Return a memory with the same normalized text. Similar texts do not count: they may state different facts."""
+    command = SearchCommand(query=text, scopes=frozenset({"all_user_memory"}), method="keyword", include_profile=False)
+    hits = [found.hit for found in search(owner, command).results if fold(found.hit.text) == fold(text)]
+    rows = queries.stored_of((owner, hit.memory_id) for hit in hits)
+    return next(iter(rows.values()), None)
+
+
+def _add_form(
+    request: HttpRequest, form: AddForm, *, status: int = 200, duplicate: StoredMemory | None = None
+) -> HttpResponseBase:
+    context: dict[str, Any] = {
+        "title": _("Add memory"),
+        "form": form,
+        "duplicate": duplicate,
+        "max_chars": MAX_TEXT_CHARS,
+        "groups": [[(one, categories.label(one)) for one in names] for names in categories.TABS.values()],
+        "options": browse.facets(Selection(), limit=100),
+    }
+    return render(request, "console/add.html", context, status=status)

@@ -1,4 +1,4 @@
-"""The page of a memory with its text, history and source, and the pages to edit, delete and restore it."""
+"""The page of a memory with text, history and source; edit, deletion and restoring; its place in a file."""
 
 import hashlib
 from collections.abc import Sequence
@@ -17,8 +17,9 @@ from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 
 from accounts.admin_base import actor_of
+from accounts.audit import record
 from console import queries
-from console.access import CHANGE, DELETE, VIEW, next_address, page, record_view, render
+from console.access import CHANGE, DELETE, VIEW, next_address, page, record_view, render, require
 from console.filters import ORIGINS, ListFilters
 from console.forms import EditForm, ReasonForm
 from console.hidden import hidden_reasons
@@ -26,10 +27,15 @@ from console.signed_values import undo_address
 from console.templatetags.panel import marked
 from console.text import compare, memory_item, parts
 from console.views.memories import write_position
+from console.views.resources import VIEW_FILES
+from core.errors import NotFound
+from core.persistence import files
+from documents import rendering
 from engines.registry import get_engine
 from memories.queries import Event, history, superseded
 from memories.services import decisions, lookup
 from memories.services.lookup import MemoryRef
+from resources.models import Resource
 from resources.queries import attachments_of
 from store import browse
 from store.text.tokens import required_tokens
@@ -43,7 +49,7 @@ def memory(request: HttpRequest, row: int) -> HttpResponseBase:
     found = browse.get(row)
     events = [*history(found.owner, found.memory_id), *superseded(found)]
     record_view(request, found)
-    return render(request, "console/memory.html", {**_page(found, events), "place": _place(request, found)})
+    return render(request, "console/memory.html", {**_page(found, events), "place": _in_list(request, found)})
 
 
 @page(VIEW)
@@ -125,7 +131,7 @@ def etag_of(memory: StoredMemory) -> str:
     return hashlib.sha256(orjson.dumps([memory.text, memory.category, memory.importance])).hexdigest()[:32]
 
 
-def _place(request: HttpRequest, found: StoredMemory) -> dict[str, str]:
+def _in_list(request: HttpRequest, found: StoredMemory) -> dict[str, str]:
     """Return the address of the list from which the operator came, and of the memories next to this one in it."""
     if not request.GET:
         return {}
@@ -154,7 +160,7 @@ def _page(found: StoredMemory, events: list[Event]) -> dict[str, Any]:
     originals = [event.values["text"] for event in events if event.action == "original"]
     before = originals[-1] if is_edited and originals else None
     session_id = found.session_id or ""
-    files = attachments_of(found.owner, [session_id]) if session_id else {}
+    attached = attachments_of(found.owner, [session_id]) if session_id else {}
     # The address opens the transcript at this memory.
     position = write_position(Position(found.created_at_ms, found.row - 1))
     session = {
@@ -173,7 +179,7 @@ def _page(found: StoredMemory, events: list[Event]) -> dict[str, Any]:
         "events": events[::-1],
         "neighbors": queries.neighbors(found),
         "source": queries.source_files([found]).get(session_id),
-        "attachments": files.get(session_id, ()),
+        "attachments": attached.get(session_id, ()),
         "raw": _indented(found),
         "origin": ORIGINS.get(found.origin, found.origin),
         "added": queries.addition(found),
@@ -215,3 +221,56 @@ def _form(request: HttpRequest, found: StoredMemory, form: EditForm, *, status: 
 
 def _ref(found: StoredMemory) -> MemoryRef:
     return MemoryRef(found.memory_id, app_id=found.owner.app_id, project_id=found.owner.project_id)
+
+
+_IMAGE_HEADERS: Final = {
+    # Made from an uploaded file: it must never run as a page of this site, nor be kept by the browser.
+    "Content-Security-Policy": "sandbox; default-src 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "private, no-store",
+    "Content-Disposition": 'attachment; filename="page.jpg"',
+}
+
+
+@page(VIEW)
+def place(request: HttpRequest, row: int) -> HttpResponseBase:
+    found, resource = _passage(request, row)
+    record_view(request, found)
+    context = {"title": resource.filename or resource.pk, "memory": found, "resource": resource}
+    return render(request, "console/place.html", context)
+
+
+@page(VIEW)
+def place_image(request: HttpRequest, row: int) -> HttpResponseBase:
+    """Send the page as an image. A document that cannot be drawn has none."""
+    found, resource = _passage(request, row)
+    number = found.payload.get("page") or 1
+    detail = {"page": number}
+    record(actor_of(request), "resource.page", resource.pk, user_id=found.owner.user_id, detail=detail)
+    with files.local_copy(files.path_of(resource.storage_path)) as path:
+        drawn = rendering.draw_page(
+            path,
+            resource.mime_type or "",
+            number,
+            box=found.payload.get("box"),
+            text=found.original_text or found.text,
+            user=request.user.pk,
+        )
+    return HttpResponse(drawn, content_type="image/jpeg", headers=_IMAGE_HEADERS)
+
+
+def _passage(request: HttpRequest, row: int) -> tuple[StoredMemory, Resource]:
+    """Return a memory and its file.
+
+    Raises: `NotFound`, also for a file that is deleted or cannot be drawn, `Forbidden` for operators who may not view
+    files.
+    """
+    found = browse.get(row)
+    live = Resource.objects.select_related("user").filter(user_id=found.owner.user_pk, deleted_at__isnull=True)
+    resource = live.filter(pk=found.payload.get("resource_id"), session_id=found.session_id).first()
+    if resource is None or not resource.storage_path or found.is_session_hidden:
+        raise NotFound(_("There is no stored file of this memory."))
+    require(request, VIEW_FILES)
+    if not rendering.can_draw(resource.mime_type, found.payload.get("page")):
+        raise NotFound(_("Pages of this file cannot be shown."))
+    return found, resource

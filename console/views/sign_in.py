@@ -15,7 +15,7 @@ from django.views.decorators.http import require_GET
 
 from accounts import oidc
 from core.errors import GatewayError, NotFound
-from core.request_context import request_id
+from core.logs import request_id
 
 _SESSION_NAME = "oidc"
 _BACKEND = "django.contrib.auth.backends.ModelBackend"

@@ -24,7 +24,7 @@ from console.access import VIEW, page, render
 from console.filters import AuditFilters
 from console.keyset import newest_first
 from console.views.users import AUDIT
-from core import files
+from core.persistence import files
 from core.times import isoformat
 from engines.registry import get_engine
 from memories.services.decisions import EVENTS

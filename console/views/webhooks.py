@@ -1,8 +1,10 @@
 """The pages of webhooks: the list, and a webhook with its deliveries, which can be sent again."""
 
+from collections.abc import Collection
 from uuid import UUID
 
 from django.contrib import messages
+from django.db.models import Count
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
@@ -15,7 +17,6 @@ from console.access import page, record_list, render
 from console.filters import DeliveryFilters, WebhookFilters
 from console.keyset import newest_first
 from core.errors import existing
-from webhooks import queries
 from webhooks.models import Webhook, WebhookDelivery
 from webhooks.services import configuration
 
@@ -30,7 +31,7 @@ def webhooks(request: HttpRequest) -> HttpResponseBase:
         found = found.filter(user__user_id=user_id)
     shown = newest_first(found, filters, time="created_at")
     record_list(request, "webhook.list", filters, (one.user.user_id for one in shown.rows))
-    counts = queries.undelivered_counts([one.pk for one in shown.rows])
+    counts = _undelivered_counts([one.pk for one in shown.rows])
     context = {
         "title": _("Webhooks"),
         "filters": filters,
@@ -69,3 +70,14 @@ def send_again(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     configuration.send_again(pk, request.POST.get("delivery", ""), actor=actor_of(request))
     messages.success(request, _("The delivery is sent again."))
     return redirect("console:webhook", pk=pk)
+
+
+def _undelivered_counts(webhook_pks: Collection[UUID]) -> dict[UUID, dict[str, int]]:
+    """Return how many pending and failed deliveries these webhooks have, by status. One statement."""
+    undelivered = WebhookDelivery.objects.filter(webhook_id__in=webhook_pks).exclude(
+        status=WebhookDelivery.Status.DELIVERED
+    )
+    counts: dict[UUID, dict[str, int]] = {pk: {} for pk in webhook_pks}
+    for row in undelivered.order_by().values("webhook_id", "status").annotate(count=Count("pk")):
+        counts[row["webhook_id"]][row["status"]] = row["count"]
+    return counts

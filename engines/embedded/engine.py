@@ -12,7 +12,7 @@ from core.errors import EngineRefused
 from core.events import publish
 from core.times import to_ms
 from documents.reader import read_document, reading_for
-from engines.embedded import extraction, health, ingest, llm, media, rated_search, reading
+from engines.embedded import extraction, health, ingest, llm, media, rated_search
 from engines.embedded.fetching import Fetch, Fetcher
 from engines.port import AddResult, FlushResult, Replay, engine_call
 from store import derived_memories, sessions, storage
@@ -46,7 +46,7 @@ class EmbeddedEngine(MemoryTable):
         clock: Clock = timezone.now,
     ) -> None:
         self._read = read or read_document
-        self._read_resource = read or reading.read
+        self._read_resource = read or ingest.read_with_ocr
         self._fetch = fetch or Fetcher()
         self._clock = clock
 

@@ -22,10 +22,10 @@ from django.db.models.lookups import IsNull
 from django.utils import timezone
 
 from accounts.models import MemoryUser
-from core.database_errors import database_errors
-from core.leases import claimed
-from core.model_calls import call, in_parallel, is_due
-from core.model_endpoint import EndpointError
+from core.background.leases import claimed
+from core.background.model_calls import call, in_parallel, is_due
+from core.network.model_endpoint import EndpointError
+from core.persistence.database_errors import database_errors
 from engines.embedded import comparison, extraction_rows, extraction_rules, extraction_windows, llm
 from engines.embedded.comparison import Compared, Comparison, compare
 from engines.embedded.extraction_prompts import Described, Extracted, describe, extract
@@ -40,6 +40,8 @@ logger = logging.getLogger("memory_gateway.llm")
 CALL_SECONDS: Final = 90.0
 MAX_CALLS: Final = 4
 """The calls that a process makes at once, unless `run` gets another number."""
+MAX_OWNERS: Final = 1000
+"""The owners of whom all processes together take extractions at once."""
 LEASE: Final = timedelta(seconds=30)
 _HARMLESS_LINES: Final = (
     {"person": "ann"},
@@ -135,13 +137,18 @@ def run(
 def _due(now: datetime) -> QuerySet[PendingExtraction]:
     """Return the oldest due extraction of each owner, profiles last: each needs the memories of those before it.
 
-    An owner of whom another process has one is left to it.
+    An owner of whom another process has one is left to it. The owners are read first, since PostgreSQL has no
+    statistics of rows that were just queued, and would read all of them again for each one.
     """
     due = PendingExtraction.objects.filter(is_due(now))
     owners = due.order_by().values("user", "app_id", "project_id")
-    firsts = owners.annotate(first=Coalesce(Min("pk", filter=Q(session__isnull=False)), Min("pk"))).values("first")
+    of_session = Min("pk", filter=Q(session__isnull=False))
+    firsts = owners.annotate(of_session=of_session, first=Coalesce(of_session, Min("pk")))
+    oldest = firsts.order_by(F("of_session").asc(nulls_last=True), "first").values_list("first", flat=True)
     return (
-        due.filter(pk__in=firsts).select_related("session", "user", "memory").order_by(IsNull(F("session"), True), "pk")
+        due.filter(pk__in=list(oldest[:MAX_OWNERS]))
+        .select_related("session", "user", "memory")
+        .order_by(IsNull(F("session"), True), "pk")
     )
 
 

@@ -23,7 +23,8 @@ from django.conf import settings
 from django.utils.module_loading import import_string
 
 from core.errors import EngineError, EngineUnavailable, Unreadable
-from core.http_client import (
+from core.messages import Message as _
+from core.network.http_client import (
     CertificateRejected,
     Deadline,
     Disconnected,
@@ -36,8 +37,7 @@ from core.http_client import (
     Undecodable,
     chunks,
 )
-from core.messages import Message as _
-from core.url_policy import (
+from core.network.url_policy import (
     WEB_SCHEMES,
     AddressPolicy,
     BadAddress,
@@ -159,7 +159,7 @@ def _open_regular_file(path: str, flags: int) -> int:
 def _object_pieces(bucket: str, key: str, deadline: Deadline, max_bytes: int) -> Generator[bytes]:
     """Yield the bytes of an object in a bucket that the settings allow."""
     try:
-        with import_string("core.object_store.opened")(bucket, key) as file:
+        with import_string("core.persistence.object_store.opened")(bucket, key) as file:
             for piece in chunks(file, max_bytes):
                 if deadline.left_seconds <= 0:
                     raise EngineUnavailable(_("The address did not respond in time."))

@@ -8,8 +8,8 @@ from django.conf import settings
 from django.db import DatabaseError, connection, transaction
 from django.db.models import QuerySet
 
+from core.background.model_calls import backlog
 from core.messages import Message as _
-from core.model_calls import backlog
 from engines.embedded import llm, media, media_models, reranker
 from engines.port import MODEL_ENDPOINTS, Health
 from store.index import keyword

@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+from django.conf import settings
 
-from core import files
 from core.errors import EngineRefused, Unreadable
 from core.messages import Message as _
+from core.persistence import files
+from documents import ocr
 from documents.document import Document, split
-from documents.reader import is_picture
+from documents.reader import is_picture, read_document
 from engines.embedded import extraction_rules, llm, media
 from engines.embedded.fetching import Fetch
 from store.models import Memory, PendingMedia
@@ -44,6 +46,13 @@ class Part:
     message: Message
     text: str | None
     item: ContentItem | None
+
+
+def read_with_ocr(path: Path, mime_type: str) -> Document:
+    """Return the text of a file, recognized (OCR) if the settings say so. Raises: `Unreadable`, `EngineUnavailable`."""
+    engine: str = settings.MEMORY_GATEWAY_OCR
+    recognition = None if engine == "off" else ocr.Ocr(engine, settings.MEMORY_GATEWAY_DB_PATH.parent / "ocr")
+    return read_document(path, mime_type, ocr=recognition)
 
 
 def parts_of(owner: Owner, session_id: str, messages: Iterable[Message]) -> list[Part]:

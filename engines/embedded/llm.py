@@ -13,10 +13,10 @@ from django.conf import settings
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import from_json
 
-from core.http_client import Deadline
 from core.json_data import holds_nul
 from core.messages import Message as _
-from core.model_endpoint import Endpoint, EndpointError
+from core.network.http_client import Deadline
+from core.network.model_endpoint import Endpoint, EndpointError
 
 START: Final = "<<<DATA"
 END: Final = "DATA>>>"

@@ -19,13 +19,13 @@ from django.db.models import Min, Q, QuerySet
 from django.utils import timezone
 
 from accounts.models import MemoryUser
-from core import files
-from core.database_errors import database_errors
+from core.background.leases import claimed
+from core.background.model_calls import call, in_parallel, is_due
 from core.errors import StorageUnavailable
-from core.leases import claimed
 from core.messages import Message as _
-from core.model_calls import call, in_parallel, is_due
-from core.model_endpoint import EndpointError
+from core.network.model_endpoint import EndpointError
+from core.persistence import files
+from core.persistence.database_errors import database_errors
 from documents.reader import is_picture, is_sound
 from engines.embedded import media_models
 from engines.embedded.media_models import Model, Passage, TranscriptionModel

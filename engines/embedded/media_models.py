@@ -15,9 +15,9 @@ from django.conf import settings
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 from urllib3.filepost import encode_multipart_formdata
 
-from core.http_client import Deadline
 from core.messages import Message as _
-from core.model_endpoint import Endpoint
+from core.network.http_client import Deadline
+from core.network.model_endpoint import Endpoint
 from documents import mime_types as mt
 from documents.decoding import clean
 from documents.document import MAX_CHARACTERS, Block, Document, split

@@ -17,10 +17,10 @@ from typing import Annotated, Any, Final
 from django.utils import timezone
 from pydantic import AfterValidator, Field
 
-from core.concurrency import search_lock
+from core.limits.concurrency import search_lock
 from core.messages import Message as _
 from core.messages import joined
-from core.model_endpoint import EndpointError
+from core.network.model_endpoint import EndpointError
 from core.times import from_ms
 from engines.embedded import llm, reranker
 from engines.embedded.llm import RULE, Answer

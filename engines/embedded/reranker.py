@@ -7,9 +7,9 @@ from typing import Final
 
 from django.conf import settings
 
-from core.http_client import Deadline
 from core.messages import Message as _
-from core.model_endpoint import Endpoint
+from core.network.http_client import Deadline
+from core.network.model_endpoint import Endpoint
 
 SECONDS: Final = 5.0
 """The deadline of a call; after it a search keeps its own order."""

@@ -11,12 +11,12 @@ from functools import partial
 from django.db import transaction
 from django.utils import timezone
 
-from core import files
-from core.concurrency import Bulkhead, run_bounded, search_lock
-from core.database_errors import database_errors
 from core.errors import EngineError, EngineRefused, EngineUnavailable, OutcomeUnknown
-from core.http_client import Deadline
+from core.limits.concurrency import Bulkhead, run_bounded, search_lock
 from core.messages import Message as _
+from core.network.http_client import Deadline
+from core.persistence import files
+from core.persistence.database_errors import database_errors
 from engines.everos import flush as everos_flush
 from engines.everos import mirror
 from engines.everos import search as everos_search

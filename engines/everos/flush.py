@@ -13,8 +13,8 @@ from django.db import transaction
 
 from core.errors import EngineError, OutcomeUnknown
 from core.events import publish
-from core.http_client import Deadline
 from core.messages import Message as _
+from core.network.http_client import Deadline
 from core.times import to_ms
 from engines.everos import mirror
 from engines.everos.client.client import Client, FlushAnswer

@@ -11,8 +11,8 @@ from typing import Any
 from django.db import transaction
 from django.db.models import QuerySet
 
-from core.http_client import Deadline
 from core.ids import check_session_id, parse_session_id
+from core.network.http_client import Deadline
 from engines.everos.client import wire
 from engines.everos.client.client import Client
 from engines.everos.client.hits import Names, hits_of

@@ -11,9 +11,9 @@ from accounts.api.openapi import RequiredBodies, path_parameter, problems, query
 from accounts.api.schemas import ChatId
 from accounts.audit import Actor
 from core import pagination
-from core.localization import localized
+from core.localization import language_headers, language_of, localized
 from core.messages import Message as _
-from core.rest import MAX_JSON_BYTES, language_headers, language_of, parse, parse_query
+from core.rest import MAX_JSON_BYTES, parse, parse_query
 from engines.registry import get_engine
 from memories import queries
 from memories.api import rendering

@@ -21,7 +21,7 @@ from core.errors import (
     UnsupportedType,
 )
 from core.messages import Message as _
-from core.url_policy import AddressPolicy, BadAddress, check_uri
+from core.network.url_policy import AddressPolicy, BadAddress, check_uri
 from documents import mime_types
 from documents.mime_types import ContentType
 from documents.sniff import HEAD_BYTES, TypeMismatch, sniff

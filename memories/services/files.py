@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
 
-from core.files import MESSAGE_FILES, path_of, require_free, stored_files, temporary_file, write_all
 from core.messages import Message as _
+from core.persistence.files import MESSAGE_FILES, path_of, require_free, stored_files, temporary_file, write_all
 from resources.services import storage_binding
 
 _EXTENSION = re.compile(r"[a-z0-9]{1,8}")

@@ -9,11 +9,11 @@ from django.db.models import Max
 from django.utils import timezone
 
 from accounts.audit import Actor, record
-from core.database_errors import database_errors
 from core.errors import Conflict, InvalidInput
 from core.events import publish
 from core.ids import check_name
 from core.messages import Message as _
+from core.persistence.database_errors import database_errors
 from core.times import to_ms
 from engines.registry import get_engine
 from memories.services.lookup import require_own_session

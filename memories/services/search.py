@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple, get_args
 from django.db.models import Q
 
 from core.ids import parse_session_id
-from core.sql import search_lock_on_sqlite
+from core.persistence.sql import search_lock_on_sqlite
 from engines.port import Engine
 from engines.registry import get_engine
 from memories import queries

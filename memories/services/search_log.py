@@ -18,8 +18,7 @@ from django.db.models import QuerySet, Sum
 from django.utils import timezone
 
 from accounts.models import MemoryUser
-from core.redaction import redact_text
-from core.request_context import request_id
+from core.logs import redact_text, request_id
 from memories.models import LoggedSearch, SearchCount
 from memories.services.search import SCOPES, SearchAnswer, SearchCommand, search
 from store.models import owner_columns

@@ -21,10 +21,11 @@ from starlette.middleware.cors import CORSMiddleware
 from agents.rpc.connection_limits import ConnectionLimiter
 from agents.rpc.consumer import RpcConsumer, Timing
 from agents.rpc.origins import is_probe_host
-from core import cpu_affinity, tracing
+from core import monitoring
+from core.background.tasks import limit_to
 from core.errors import BadRequest, StorageUnavailable
-from core.request_context import choose_request_id, request_id
-from core.tasks import limit_to
+from core.limits import cpu_affinity
+from core.logs import choose_request_id, request_id
 from memories.services import search_log
 from memory_gateway.health import HealthMonitor, health_document, monitor
 from memory_gateway.server.client_key import client_key
@@ -92,11 +93,11 @@ class Router:
             await _send_answer(json_answer(scope, document), send)
             return
         carrier = {"traceparent": headers.get(b"traceparent", b"").decode("latin1")}
-        with tracing.request(scope["method"], carrier):
+        with monitoring.request(scope["method"], carrier):
             if scope["path"] in {"/mcp", "/mcp/"} and self._mcp is not None:
                 answer = await self._mcp.answer(scope, receive)
                 if answer is not None:
-                    tracing.annotate(f"{scope['method']} /mcp", {"http.response.status_code": answer.status})
+                    monitoring.annotate(f"{scope['method']} /mcp", {"http.response.status_code": answer.status})
                     await _send_answer(answer, send)
             else:
                 await self._http(scope, receive, send)
@@ -139,7 +140,7 @@ def _start_telemetry() -> Any:
     if not settings.OTEL_EXPORTER_OTLP_ENDPOINT:
         return None
     telemetry = import_string("memory_gateway.telemetry.Telemetry")()
-    tracing.start(telemetry)
+    monitoring.start(telemetry)
     return telemetry
 
 

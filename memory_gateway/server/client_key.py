@@ -7,7 +7,7 @@ import re
 from collections.abc import Hashable
 
 from accounts.api import limits
-from core.rate_limit import network_of
+from core.limits.rate_limit import network_of
 from memory_gateway.server.request_body import Scope
 
 _KEY = rb"(uk_[A-Za-z0-9_-]{22,128})"

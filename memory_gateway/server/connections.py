@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Protocol
 
-from core.rate_limit import network_of
+from core.limits.rate_limit import network_of
 
 logger = logging.getLogger("memory_gateway.server.connections")
 

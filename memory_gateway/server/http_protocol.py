@@ -12,8 +12,8 @@ import orjson
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from core.errors import BadRequest, GatewayError
+from core.logs import choose_request_id
 from core.messages import Message as _
-from core.request_context import choose_request_id
 from core.rest import PROBLEM_CONTENT_TYPE, problem
 from memory_gateway import request_log
 from memory_gateway.server.connections import ConnectionTable

@@ -22,7 +22,7 @@ from accounts.audit import Actor
 from accounts.oauth import SCOPES, WRITE, Access
 from accounts.services import OAUTH_PREFIX
 from agents.mcp.server import Workers, build, current, unreadable
-from agents.oauth.addresses import MCP, challenge, origin_of
+from agents.oauth.views import MCP, challenge, origin_of
 from agents.rpc.origins import is_host_allowed, is_origin_allowed, is_secure
 from agents.tools.caller import caller_for
 from core.errors import BadRequest, GatewayError, TooLarge, Unauthenticated

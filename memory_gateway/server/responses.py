@@ -10,7 +10,7 @@ from django.http import HttpRequest, parse_cookie
 from django.utils import translation
 
 from core.errors import GatewayError
-from core.request_context import request_id
+from core.logs import request_id
 from core.rest import PROBLEM_CONTENT_TYPE, problem, problem_headers
 from memory_gateway import request_log
 from memory_gateway.middleware import error_page, is_api

@@ -22,8 +22,8 @@ from uvicorn.supervisors.multiprocess import Multiprocess
 
 from accounts.oidc import require_roles
 from agents.rpc.connection_limits import MAX_MESSAGE_BYTES
-from core import database_errors
 from core.errors import GatewayError
+from core.persistence import database_errors
 from engines.registry import get_engine
 from memory_gateway.safety import require_known_migrations, require_no_reload, require_safe_local
 from memory_gateway.server.connections import FEW_CONNECTIONS, ConnectionTable, allowed_connections

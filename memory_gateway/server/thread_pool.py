@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
-from core.concurrency import FairQueue, leave_share
+from core.limits.concurrency import FairQueue, leave_share
 
 SLOW_SECONDS: Final = 0.1
 MAX_WAITING: Final = 7

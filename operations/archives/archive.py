@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import IO, Any, Self, cast
 
 from core.errors import Conflict, InvalidInput, NoSpace, NotFound
-from core.files import NO_SPACE
 from core.json_data import holds_nul
+from core.persistence.files import NO_SPACE
 from operations.commands import Report
 
 VERSION = 2

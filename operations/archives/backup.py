@@ -20,10 +20,10 @@ from django.db.backends.utils import CursorWrapper
 from django.utils import timezone
 
 from accounts.models import MemoryUser
-from core import database_errors
 from core.errors import Conflict, DatabaseDamaged, InvalidInput, NoSpace, NotFound
-from core.files import create_temporary, full_disk_is_no_space, require_free, stored_files
-from core.sql import consistent_read
+from core.persistence import database_errors
+from core.persistence.files import create_temporary, full_disk_is_no_space, require_free, stored_files
+from core.persistence.sql import consistent_read
 from operations import files
 from operations.archives.archive import Reader, Writer
 from operations.commands import Report, no_report

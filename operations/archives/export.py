@@ -11,7 +11,7 @@ from accounts.audit import Actor, record
 from accounts.models import MemoryUser
 from core.errors import NotFound
 from core.messages import Message as _
-from core.sql import consistent_read
+from core.persistence.sql import consistent_read
 from operations import files
 from operations.archives import serialization as rows
 from operations.archives.archive import Writer

@@ -14,8 +14,8 @@ from django.db import DataError, IntegrityError, transaction
 from accounts.audit import Actor, record
 from accounts.models import MemoryUser, UserKey
 from core.errors import Conflict, InvalidInput
-from core.files import is_key, require_free
 from core.ids import check_name
+from core.persistence.files import is_key, require_free
 from engines.registry import get_engine
 from memories.models import Tombstone
 from memories.services import decisions

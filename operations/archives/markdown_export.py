@@ -10,7 +10,7 @@ from uuid import UUID
 from accounts.audit import Actor, record
 from accounts.models import MemoryUser
 from core.errors import Conflict, NotFound
-from core.sql import consistent_read
+from core.persistence.sql import consistent_read
 from core.times import from_ms, isoformat
 from operations.commands import Report, no_report
 from store.models import IS_SETTLED, Memory

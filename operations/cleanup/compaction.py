@@ -5,7 +5,7 @@ from pathlib import Path
 from django.db import OperationalError, connection
 
 from core.messages import Message as _
-from core.sql import temporary_data_on_disk
+from core.persistence.sql import temporary_data_on_disk
 from store import rollups
 
 MAX_BYTES_AT_ONCE = 512 * 2**20

@@ -19,9 +19,9 @@ from accounts.audit import Actor
 from accounts.models import MemoryUser
 from core.errors import InvalidInput, NotFound, existing
 from core.events import publish
-from core.files import require_free, stored_files, temporary_file, write_all
 from core.ids import check_name
 from core.messages import Message as _
+from core.persistence.files import require_free, stored_files, temporary_file, write_all
 from memories.models import Override
 from memories.services import manual
 from memories.services.lookup import require_own_session

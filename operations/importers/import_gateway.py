@@ -21,10 +21,10 @@ from django.utils import timezone
 from accounts import services as accounts
 from accounts.audit import Actor, record
 from accounts.models import MemoryUser, UserKey
+from core.background.leases import renewed
 from core.errors import Conflict, InvalidInput
-from core.files import MESSAGE_FILES, stored_files
 from core.ids import check_name, parse_session_id
-from core.leases import renewed
+from core.persistence.files import MESSAGE_FILES, stored_files
 from documents.sniff import content_type_of, extension_of
 from engines.registry import get_engine
 from memories.models import Override, Tombstone

@@ -11,8 +11,8 @@ from typing import cast, get_args
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from core import files
 from core.errors import Unreadable
+from core.persistence import files
 from documents.mime_types import ContentType
 from engines.registry import local_engine
 from memories.models import Override

@@ -18,8 +18,8 @@ from django.utils import timezone
 
 from accounts.audit import Actor, record
 from core.errors import Conflict, EngineUnavailable, GatewayError, existing
+from core.limits.rate_limit import TokenBuckets
 from core.messages import Message as _
-from core.rate_limit import TokenBuckets
 from engines.registry import external_engine
 from operations.commands import Report, no_report
 from operations.models import Job, Lease, UnmatchedDecision

@@ -8,8 +8,8 @@ from pydantic import AfterValidator, BaseModel, Field, WithJsonSchema
 from accounts.api.schemas import AppId, AuthenticatedQuery, ProjectId, ScopedBody, Time, UserId
 from core.ids import Name
 from core.messages import Message as _
+from core.network.url_policy import MAX_URI_CHARS
 from core.rest import WHOLE, Problem
-from core.url_policy import MAX_URI_CHARS
 from documents.mime_types import ContentType
 
 MAX_TITLE_CHARS = 500

@@ -14,9 +14,9 @@ from accounts.api.openapi import NOT_MODIFIED, path_parameter, problems, query_p
 from accounts.api.schemas import AuthenticatedBody, AuthenticatedQuery
 from accounts.audit import Actor
 from core.errors import InvalidInput, UnsupportedType
-from core.localization import localized
+from core.localization import language_headers, language_of, localized
 from core.messages import Message as _
-from core.rest import JsonParser, language_headers, language_of, parse, parse_query
+from core.rest import JsonParser, parse, parse_query
 from core.times import isoformat
 from resources import queries, services
 from resources.api import schemas

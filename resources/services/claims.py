@@ -13,11 +13,11 @@ from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from accounts.audit import Actor, record
+from core.background.leases import new_holder
+from core.background.tasks import enqueue
 from core.crypto import Undecryptable, decrypt, encrypt
 from core.events import EventType, publish
-from core.leases import new_holder
-from core.metrics import INGESTION_SECONDS
-from core.tasks import enqueue
+from core.monitoring import INGESTION_SECONDS
 from resources.models import Resource
 from store.models import owned_by
 from store.types import Owner

@@ -16,10 +16,10 @@ from django.utils import timezone
 
 from accounts.audit import Actor, record
 from accounts.services import lock_caller
+from core.background.tasks import enqueue
 from core.errors import Conflict, EngineError, NotFound, StorageUnavailable, existing
 from core.events import publish
 from core.messages import Message as _
-from core.tasks import enqueue
 from engines.port import Engine
 from engines.registry import get_engine
 from resources import queries, storage

@@ -18,7 +18,7 @@ from accounts.services import lock_caller
 from core.errors import FieldError, InvalidInput
 from core.events import publish
 from core.ids import new_resource_id, resource_session_id
-from core.url_policy import AddressPolicy, BadAddress, check_uri
+from core.network.url_policy import AddressPolicy, BadAddress, check_uri
 from documents import mime_types
 from documents.mime_types import ContentType
 from documents.sniff import content_type_of

@@ -7,20 +7,19 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import TypeVar
 from uuid import UUID
 
 from django.conf import settings
 from django.utils import timezone
 
+from core.background.leases import renewed
+from core.background.tasks import enqueue
 from core.errors import EngineError, EngineUnavailable, Unreadable
-from core.leases import renewed
 from core.messages import Message as _
 from core.messages import joined
-from core.tasks import enqueue
+from core.network.url_policy import is_allowed_bucket, is_in_object_store
 from core.times import from_ms, to_ms
-from core.url_policy import is_allowed_bucket, is_in_object_store
 from documents.mime_types import ContentType
 from engines.port import Engine, FlushResult, require_allowed_file
 from engines.registry import get_engine
@@ -185,19 +184,15 @@ def message_of(resource: Resource, ingest_uri: str | None = None) -> Message:
     content_type: ContentType = resource.content_type  # type: ignore[assignment]
     item = ContentItem(content_type, name=resource.filename, mime_type=resource.mime_type or None, extras=extras)
     if not is_external:
-        item = replace(item, file=_stored_file(resource))
+        if not storage.exists(resource.storage_path):
+            raise Unreadable(_("The stored file is missing. Upload it again."))
+        item = replace(item, file=storage.resolve(resource.storage_path))
     elif ingest_uri is None and is_in_object_store(resource.source_uri):
         raise Unreadable(_NEEDS_ADDRESS)
     else:
         item = replace(item, uri=resource.source_uri, ingest_uri=ingest_uri)
         require_allowed_file(item)
     return Message(resource.user.user_id, "user", to_ms(resource.created_at), (item,))
-
-
-def _stored_file(resource: Resource) -> Path:
-    if not storage.exists(resource.storage_path):
-        raise Unreadable(_("The stored file is missing. Upload it again."))
-    return storage.resolve(resource.storage_path)
 
 
 def _has_durable_source(resource: Resource, engine: Engine) -> bool:

@@ -8,8 +8,8 @@ import unicodedata
 from django.conf import settings
 
 from core.errors import TooLarge, UnsupportedType
-from core.files import create_temporary, full_disk_is_no_space, require_free, stored_files, write_all
 from core.messages import Message as _
+from core.persistence.files import create_temporary, full_disk_is_no_space, require_free, write_all
 from documents import mime_types
 from documents.sniff import TypeMismatch, extension_of, sniff
 
@@ -19,7 +19,7 @@ _UNKNOWN_TYPES = {"", "application/octet-stream", "binary/octet-stream", "applic
 
 
 class IncomingFile:
-    """A file that is being received: `write()` each chunk, then `finish()`; `close()` removes it without `keep_as()`.
+    """A file that arrives at `path`: `write()` each chunk, then `finish()`; `close()` removes what is still there.
 
     After `finish()`: `size_bytes`, `sha256` (hex), `mime_type` (detected) and `filename` (cleaned). Raises: `TooLarge`
     413, `UnsupportedType` 415, `NoSpace` 507.
@@ -37,7 +37,7 @@ class IncomingFile:
         self._is_open = True
         with full_disk_is_no_space():
             require_free(expected_bytes)
-            self._descriptor, self._path = create_temporary()
+            self._descriptor, self.path = create_temporary()
 
     def write(self, chunk: bytes) -> None:
         self.size_bytes += len(chunk)
@@ -61,17 +61,9 @@ class IncomingFile:
             os.fsync(self._descriptor)
         self._close_descriptor()
 
-    def keep_as(self, path_below_root: str) -> None:
-        """Move the finished file to its place in the storage."""
-        stored_files().put(self._path, path_below_root)
-
-    def undo_keep(self, path_below_root: str) -> None:
-        """Undo `keep_as()`."""
-        stored_files().withdraw(self._path, path_below_root)
-
     def close(self) -> None:
         self._close_descriptor()
-        self._path.unlink(missing_ok=True)
+        self.path.unlink(missing_ok=True)
 
     def _check_type(self) -> None:
         """Set the MIME type by the first bytes.

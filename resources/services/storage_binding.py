@@ -16,11 +16,11 @@ from uuid import UUID
 from django.db import connection, transaction
 
 from accounts.audit import Actor, record
-from core import files
 from core.errors import Conflict, StorageUnavailable
-from core.files import MESSAGE_FILES, root
+from core.limits.rate_limit import Recent
 from core.messages import Message as _
-from core.rate_limit import Recent
+from core.persistence import files
+from core.persistence.files import MESSAGE_FILES, root
 from resources import storage
 from resources.models import NOT_PURGED, Attachment, Resource, StorageIdentity
 from store.external import journal

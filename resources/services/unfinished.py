@@ -11,8 +11,8 @@ from uuid import UUID
 from django.conf import settings
 from django.db.models import Q
 
-from core.leases import is_dead
-from core.sql import turn_of_user
+from core.background.leases import is_dead
+from core.persistence.sql import turn_of_user
 from documents.reader import needs_parser
 from resources import queries
 from resources.models import Resource

@@ -16,6 +16,7 @@ from core.errors import Conflict, NoSpace, Unauthenticated
 from core.events import publish
 from core.ids import new_resource_id, resource_session_id
 from core.messages import Message as _
+from core.persistence.files import stored_files
 from documents.reader import needs_parser
 from documents.sniff import content_type_of, extension_of
 from resources import queries, storage
@@ -78,7 +79,7 @@ def _get_or_create(actor: Actor, owner: Owner, incoming: IncomingFile, metadata:
         if (known := queries.same_content(owner, incoming.sha256)) is not None:
             require_not_in_trash(known)
             if not storage.exists(known.storage_path):
-                incoming.keep_as(known.storage_path)
+                stored_files().put(incoming.path, known.storage_path)
             return known
         try:
             return _create(actor, owner, incoming, metadata)
@@ -102,7 +103,7 @@ def require_not_in_trash(known: Resource) -> None:
 def _create(actor: Actor, owner: Owner, incoming: IncomingFile, metadata: Upload) -> Resource:
     resource = _new_resource(owner, incoming, metadata)
     require_quota(owner.user_pk, incoming.size_bytes)
-    incoming.keep_as(resource.storage_path)
+    stored_files().put(incoming.path, resource.storage_path)
     try:
         with transaction.atomic():
             # The lock serializes quota checks of one user's concurrent uploads.
@@ -115,7 +116,7 @@ def _create(actor: Actor, owner: Owner, incoming: IncomingFile, metadata: Upload
             publish("resource.created", owner.user_pk, **resource.event_data)
     except (IntegrityError, NoSpace, Unauthenticated):
         # After any other failure the row may exist. If it does not, the worker removes the file.
-        incoming.undo_keep(resource.storage_path)
+        stored_files().withdraw(incoming.path, resource.storage_path)
         raise
     return resource
 

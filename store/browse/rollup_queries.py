@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from django.db import connection
 
-from core import sql
+from core.persistence import sql
 from store.browse import words
 from store.browse.selection import Selection
 from store.rollups import ALL_TIME, DAY, EIGHT_DAYS, HOUR_MS, THIRTY_TWO_DAYS

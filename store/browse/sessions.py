@@ -7,7 +7,7 @@ of the period cuts are counted by their rows.
 from collections.abc import Sequence
 from typing import Any, Final
 
-from core import sql
+from core.persistence import sql
 from store.browse.rollup_queries import clip_edges, is_rolled_up, owner_conditions, row_conditions
 from store.browse.selection import Selection
 from store.models import Session

@@ -12,7 +12,7 @@ from django.db.models import BooleanField, F, Func, Q
 from django.db.models.expressions import RawSQL
 from django.db.models.sql.compiler import SQLCompiler
 
-from core.sql import rows
+from core.persistence.sql import rows
 
 LISTED: Final = 10_000
 """Words of up to so many memories are looked up for a page of a list, whose rows are then sorted."""

@@ -18,9 +18,9 @@ from django.db import connection, transaction
 from django.db.models import Exists, Max, Min, OuterRef, Q, QuerySet
 from django.utils import timezone
 
-from core import files, sql
 from core.errors import TimestampOutOfRange
 from core.messages import Message as _
+from core.persistence import files, sql
 from store.external import sessions as external_sessions
 from store.models import IS_JOURNAL_ENTRY, DeliveryState, Memory, Session
 from store.types import FILE_SPAN_MS, PARTICIPANT_CATEGORY, ContentItem, Message, Owner

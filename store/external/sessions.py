@@ -13,9 +13,9 @@ from typing import Final
 
 from django.db import connection
 
-from core import sql
 from core.errors import EngineRefused
 from core.messages import Message as _
+from core.persistence import sql
 from store import sessions
 from store.external.engine_ids import is_kept_whole, unique_session_id
 from store.index import keyword

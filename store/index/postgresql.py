@@ -13,12 +13,13 @@ from django.db.backends.utils import CursorWrapper
 
 JSON_LIST = "SELECT jsonb_array_elements_text(%s::jsonb)"
 """A subquery of the texts in one parameter, a JSON list."""
-# setweight and ts_filter keep only the requested lexemes, so a long document is not unpacked entirely.
+# setweight and ts_filter keep only the requested lexemes, so a long document is not unpacked entirely. The planner does
+# not see the query in a subquery. If it did, it would expect many rows for many rare lexemes, and scan the whole table.
 POSTINGS = """
     SELECT array_position(%s::text[], u.lexeme) - 1 AS number,
         ltrim(string_agg(repeat(',' || k.memory_id, u.positions[1]), '' ORDER BY k.memory_id), ',') AS docs
     FROM store_keywords k CROSS JOIN LATERAL unnest(ts_filter(setweight(k.tokens, 'A', %s::text[]), '{a}')) u
-    WHERE k.tokens @@ %s::tsquery
+    WHERE k.tokens @@ (SELECT %s::tsquery)
     GROUP BY u.lexeme
 """
 """The memories of each prefixed term, by its number in the list; each memory is repeated by the term's count."""

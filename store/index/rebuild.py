@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from django.db import connection, transaction
 
-from core.database_errors import database_errors
-from core.sql import temporary_data_on_disk
+from core.persistence.database_errors import database_errors
+from core.persistence.sql import temporary_data_on_disk
 from store.index import keyword, words
 from store.models import IS_SETTLED, IndexStatistics, IndexVersion, Memory
 from store.text.tokens import TOKENIZER_VERSION

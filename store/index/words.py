@@ -10,7 +10,7 @@ from typing import Final
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
-from core.sql import rows, slots
+from core.persistence.sql import rows, slots
 from store.models import is_settled_sql
 
 _ADD: Final = {

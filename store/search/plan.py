@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from core.concurrency import search_lock
 from core.errors import EngineUnavailable, InvalidInput
+from core.limits.concurrency import search_lock
 from core.messages import Message as _
 from store.types import Method, SearchRequest
 from store.vectors import spaces

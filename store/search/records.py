@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 from django.db import connection
 
-from core import sql
+from core.persistence import sql
 from store.models import owner_values
 from store.types import MemoryType, Owner
 

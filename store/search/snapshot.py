@@ -14,7 +14,7 @@ import numpy.typing as npt
 import orjson
 from django.db import connection
 
-from core import sql
+from core.persistence import sql
 from store.index import VENDORS
 from store.index.pages import FACTS, NAMED, Facts
 from store.models import owner_values

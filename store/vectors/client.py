@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 from django.conf import settings
 
-from core.http_client import Deadline
 from core.messages import Message as _
-from core.model_endpoint import Endpoint, EndpointError
+from core.network.http_client import Deadline
+from core.network.model_endpoint import Endpoint, EndpointError
 
 Vectors = npt.NDArray[np.float32]
 

@@ -17,8 +17,8 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from core.database_errors import database_errors
-from core.leases import claimed
+from core.background.leases import claimed
+from core.persistence.database_errors import database_errors
 from store.models import Embedding, EmbeddingSpace, IndexStatistics, Memory, PendingEmbedding, owned_by
 from store.types import Owner
 from store.vectors import pages, spaces

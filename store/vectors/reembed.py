@@ -11,7 +11,7 @@ from typing import Final
 from django.db import connection, transaction
 from django.db.models import Exists, OuterRef, QuerySet
 
-from core.database_errors import database_errors
+from core.persistence.database_errors import database_errors
 from store.models import Embedding, EmbeddingSpace, Memory
 from store.vectors import spaces as vectors_spaces
 from store.vectors.client import CALL_SECONDS, MAX_CHARS, MAX_INPUTS, EmbeddingClient, Model

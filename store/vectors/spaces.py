@@ -12,7 +12,7 @@ import numpy as np
 from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 
-from core.sql import rows, slots
+from core.persistence.sql import rows, slots
 from store.models import EmbeddingSpace
 from store.text.normalize import UNSPACED
 from store.vectors.client import EmbeddingClient, Model, Vectors

@@ -20,7 +20,7 @@ from django.utils import timezone
 from accounts import idempotency
 from accounts.audit import Actor
 from accounts.models import AuditEvent, IdempotencyKey
-from core import leases
+from core.background import leases
 from operations import erase
 from profiles.models import ProfileRevision
 from resources.models import Resource

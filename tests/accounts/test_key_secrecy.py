@@ -17,7 +17,7 @@ from django.test import Client
 
 from accounts import services
 from accounts.audit import Actor
-from core.redaction import RedactingFilter
+from core.logs import RedactingFilter
 from tests.conftest import Person
 from tests.server import running_server
 

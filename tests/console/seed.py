@@ -22,8 +22,8 @@ from django.utils import timezone  # noqa: E402
 from accounts import services  # noqa: E402
 from accounts.audit import Actor  # noqa: E402
 from accounts.models import MemoryUser  # noqa: E402
-from core.files import stored_files, temporary_file, write_all  # noqa: E402
 from core.ids import new_resource_id, resource_session_id  # noqa: E402
+from core.persistence.files import stored_files, temporary_file, write_all  # noqa: E402
 from core.times import to_ms  # noqa: E402
 from documents.guards import ENCRYPTED  # noqa: E402
 from engines.registry import get_engine  # noqa: E402

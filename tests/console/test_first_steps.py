@@ -10,7 +10,7 @@ from django.test import Client
 from django.urls import reverse
 
 from accounts.models import AuditEvent, MemoryUser
-from core import tasks
+from core.background import tasks
 from store.models import Memory
 from tests.conftest import Person
 from tests.console.people import remember

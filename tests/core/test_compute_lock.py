@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from django.db import connection
 
-from core.concurrency import ComputeLock, search_lock
-from core.sql import search_lock_on_sqlite
+from core.limits.concurrency import ComputeLock, search_lock
+from core.persistence.sql import search_lock_on_sqlite
 
 
 def max_concurrent(lock: ComputeLock, threads: int, *, release_while_working: bool) -> int:

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import pytest
 
-from core import cpu_affinity
+from core.limits import cpu_affinity
 from tests.forked import PROJECT
 from tests.server import RunningServer, running_server
 
@@ -41,8 +41,8 @@ def test_new_threads_inherit_the_pinned_core() -> None:
 
 
 def test_processes_are_pinned_to_different_cores_while_cores_are_free() -> None:
-    pin = "import os; from core import cpu_affinity; cpu_affinity.pin_to_free_cpu(); print(*os.sched_getaffinity(0))"
-    start = [sys.executable, "-c", f"{pin}; import sys; sys.stdout.flush(); sys.stdin.read()"]
+    pin = "import os, sys; from core.limits.cpu_affinity import pin_to_free_cpu; pin_to_free_cpu()"
+    start = [sys.executable, "-c", f"{pin}; print(*os.sched_getaffinity(0), flush=True); sys.stdin.read()"]
     core_count = len(os.sched_getaffinity(0))
     with ExitStack() as stack:
         children = [

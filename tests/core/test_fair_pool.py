@@ -8,7 +8,7 @@ from concurrent.futures import Future
 
 import pytest
 
-from core.concurrency import FairPool
+from core.limits.concurrency import FairPool
 
 ALICE, BOB = uuid.uuid4(), uuid.uuid4()
 SECONDS = 10

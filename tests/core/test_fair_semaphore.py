@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from core.concurrency import FairSemaphore
+from core.limits.concurrency import FairSemaphore
 
 SECONDS = 10
 

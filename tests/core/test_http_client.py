@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from core.http_client import (
+from core.network.http_client import (
     CHUNK_BYTES,
     CertificateRejected,
     Deadline,

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-from core.leases import is_dead, new_holder
+from core.background.leases import is_dead, new_holder
 
 
 def test_each_new_holder_is_different() -> None:

@@ -12,10 +12,11 @@ import pytest
 from django.test import Client
 from django.utils import translation
 
-from core import errors, http_client
+from core import errors
 from core.errors import FieldError, GatewayError, InvalidInput
 from core.localization import localized
 from core.messages import Message, MessageError, joined
+from core.network import http_client
 from documents.guards import DAMAGED
 from engines.everos.client import failures
 from operations.models import Job

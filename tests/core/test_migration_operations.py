@@ -6,7 +6,7 @@ import pytest
 from django.db import connection, migrations, models
 from django.db.migrations.loader import MigrationLoader
 
-from core.migration_operations import AddIndexOnline
+from core.persistence.migration_operations import AddIndexOnline
 
 ROLLING_SINCE = {
     ("accounts", "0005_operator_identity"),

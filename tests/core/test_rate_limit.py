@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.rate_limit import Recent, TokenBuckets, network_of
+from core.limits.rate_limit import Recent, TokenBuckets, network_of
 
 
 class Clock:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.redaction import _SECRET_VALUE, MAX_DEPTH, REDACTED, RedactingFilter, is_secret_name, redact, redact_text
+from core.logs import _SECRET_VALUE, MAX_DEPTH, REDACTED, RedactingFilter, is_secret_name, redact, redact_text
 
 SECRET_NAMES = [
     "ingest_uri",

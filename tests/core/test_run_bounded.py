@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from core.concurrency import run_bounded
+from core.limits.concurrency import run_bounded
 
 
 class SlowCall:

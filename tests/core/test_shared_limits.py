@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import requests
 
-from core.shared_limits import RETRY_SECONDS, RedisCounter
+from core.limits.shared_limits import RETRY_SECONDS, RedisCounter
 from tests.server import RunningServer, free_port, running_server, wait_until
 
 pytestmark = pytest.mark.skipif(not shutil.which("redis-server"), reason="needs redis-server")

@@ -1,4 +1,4 @@
-"""`core.sql` converts values as Django's ORM does."""
+"""`core.persistence.sql` converts values as Django's ORM does."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from core.sql import moment_value, rows
+from core.persistence.sql import moment_value, rows
 from store.models import Session
 from tests.conftest import Person
 

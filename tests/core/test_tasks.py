@@ -8,8 +8,8 @@ from datetime import timedelta
 
 import pytest
 
-from core import tasks
-from core.tasks import Round, Series, enqueue, periodic, task
+from core.background import tasks
+from core.background.tasks import Round, Series, enqueue, periodic, task
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from core.url_policy import (
+from core.network.url_policy import (
     AddressPolicy,
     BadAddress,
     Resolver,

@@ -11,7 +11,7 @@ import yaml
 from django.test import Client
 from prometheus_client.parser import text_string_to_metric_families
 
-from core import errors, metrics
+from core import errors, monitoring
 from tests.forked import PROJECT
 
 TOKEN = "metrics-token"
@@ -27,9 +27,9 @@ EXPRESSIONS = [
 def exported(settings: Any, db: None) -> dict[str, set[str]]:
     """The labels of each sample that `GET /metrics` shows, with one of each kind."""
     settings.MEMORY_GATEWAY_METRICS_TOKEN = TOKEN
-    metrics.count_request("GET", "/memories/search", 200, 0.1)
-    metrics.count_engine_call("embedded", "search", "ok", 0.1)
-    metrics.INGESTION_SECONDS.labels("extracted").observe(1)
+    monitoring.count_request("GET", "/memories/search", 200, 0.1)
+    monitoring.count_engine_call("embedded", "search", "ok", 0.1)
+    monitoring.INGESTION_SECONDS.labels("extracted").observe(1)
     text = Client().get("/metrics", headers={"Authorization": f"Bearer {TOKEN}"}).content.decode()
     samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
     return {sample.name: set(sample.labels) for sample in samples}

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from core.background.tasks import Round
 from core.errors import EngineRefused
-from core.tasks import Round
 from engines.registry import get_engine
 from operations.delivery_retry import DeliveryRetry
 from resources import services

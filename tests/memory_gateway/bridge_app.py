@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 
 from core.errors import GatewayError
-from core.request_context import request_id
+from core.logs import request_id
 from memory_gateway.server.request_body import BodyError, ClientTimeouts, Scope
 from memory_gateway.server.wsgi_bridge import Answer, WSGIBridge
 

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 
 import pytest
 
-from core.concurrency import leave_share
+from core.limits.concurrency import leave_share
 from memory_gateway.server import thread_pool
 from memory_gateway.server.thread_pool import MAX_WAITING, Pool
 

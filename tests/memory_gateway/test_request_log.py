@@ -15,7 +15,7 @@ from django.test import Client
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.redaction import redact
+from core.logs import redact
 from memory_gateway import request_log
 from tests.conftest import Person
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 
-from core.sql import temporary_data_on_disk
+from core.persistence.sql import temporary_data_on_disk
 from operations.cleanup import compaction
 from store import rollups
 from store.index import rebuild

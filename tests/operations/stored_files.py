@@ -8,8 +8,8 @@ from pathlib import Path
 
 from accounts.audit import Actor
 from accounts.services import create_user
-from core.files import root
 from core.ids import new_resource_id
+from core.persistence.files import root
 from resources import storage
 from resources.models import Resource
 from resources.services import storage_binding

@@ -12,8 +12,8 @@ from django.utils import timezone
 
 from accounts.audit import Actor
 from accounts.models import AuditEvent
-from core.files import create_temporary, old_temporaries
-from core.tasks import Round
+from core.background.tasks import Round
+from core.persistence.files import create_temporary, old_temporaries
 from operations import jobs, operator_jobs
 from operations.cleanup import purge
 from operations.doctor import Doctor

@@ -16,8 +16,8 @@ from django.utils import timezone
 
 from accounts.audit import Actor
 from accounts.models import MemoryUser
+from core.background.tasks import Round
 from core.errors import EngineRefused, NoSpace, OutcomeUnknown
-from core.tasks import Round
 from engines.port import AddResult
 from engines.registry import get_engine
 from memories.services import decisions

@@ -12,7 +12,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
 
-from core import tasks
+from core.background import tasks
 from memories.models import Override, Tombstone
 from resources.models import Resource
 from store.models import Memory

@@ -14,7 +14,7 @@ from django.db import IntegrityError
 from django.utils import timezone
 
 from accounts.audit import Actor
-from core.tasks import Round
+from core.background.tasks import Round
 from engines.registry import get_engine
 from operations import engine_deletion, erase
 from operations.cleanup import purge

@@ -20,7 +20,7 @@ from django.test import Client
 
 from accounts.audit import Actor
 from accounts.models import AuditEvent, MemoryUser, UserKey
-from core.files import path_of, root
+from core.persistence.files import path_of, root
 from memories.models import Tombstone
 from memories.services import search as searches
 from operations import jobs, tables

@@ -16,8 +16,8 @@ from django.core.management import CommandError, call_command
 from django.db import connections
 from django.utils import timezone
 
+from core.background.tasks import Round
 from core.errors import EngineUnavailable, OutcomeUnknown
-from core.tasks import Round
 from core.times import to_ms
 from engines.registry import get_engine
 from operations.delivery_retry import DeliveryRetry

@@ -11,8 +11,8 @@ import pytest
 from django.utils import timezone
 
 from accounts.audit import Actor
+from core.background.leases import new_holder
 from core.errors import Conflict, NotFound
-from core.leases import new_holder
 from operations import jobs, tasks
 from operations.jobs import Handler, Run
 from operations.models import Job, JobStep

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from core.leases import new_holder
+from core.background.leases import new_holder
 from operations.models import Lease
 
 pytestmark = pytest.mark.django_db

@@ -15,7 +15,7 @@ from django.db import connection
 from django.utils import timezone
 
 from accounts.audit import Actor
-from core.tasks import Round
+from core.background.tasks import Round
 from memories.models import Override, Tombstone
 from operations.cleanup import orphans, purge
 from operations.tasks import purge_trash

@@ -15,8 +15,8 @@ from django.utils import timezone
 
 from accounts.audit import Actor
 from accounts.models import AuditEvent
+from core.background.tasks import Round
 from core.ids import new_resource_id
-from core.tasks import Round
 from operations import erase, files
 from operations.archives.backup import backup
 from operations.archives.export import export

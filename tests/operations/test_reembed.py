@@ -15,7 +15,7 @@ import requests
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from core.tasks import Round
+from core.background.tasks import Round
 from engines import tasks
 from engines.embedded.engine import EmbeddedEngine
 from store.models import Embedding, EmbeddingSpace, PendingEmbedding, VectorPage

@@ -18,11 +18,11 @@ from django.db import connection, connections, transaction
 from django.utils import timezone
 
 from accounts.audit import Actor
-from core import tasks
+from core.background import tasks
+from core.background.leases import claimed, new_holder, release_all
+from core.background.tasks import Periodic, Round, Series, all_series, wait_until_idle
 from core.errors import EngineUnavailable
 from core.ids import new_resource_id
-from core.leases import claimed, new_holder, release_all
-from core.tasks import Periodic, Round, Series, all_series, wait_until_idle
 from operations import jobs, worker
 from operations.models import Job, Lease
 from operations.tasks import clean_up

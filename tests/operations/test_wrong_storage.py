@@ -174,7 +174,7 @@ def test_no_file_is_removed_from_a_folder_replaced_under_a_running_server(server
     folder.rename(server.data_dir / "moved")
     swapped.rename(folder)
     delete = "from resources.models import Resource; Resource.objects.all().delete()"
-    clean_up = "from core.tasks import Round; from operations.tasks import clean_up; clean_up(Round())"
+    clean_up = "from core.background.tasks import Round; from operations.tasks import clean_up; clean_up(Round())"
     done = server.manage("shell", "-v", "0", "-c", f"{delete}; {clean_up}")
     assert done.returncode == 0, done.stderr
     assert "No files are removed" in done.stderr

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from core import tasks
+from core.background import tasks
 
 
 @pytest.fixture(autouse=True)

@@ -9,6 +9,7 @@ from typing import Any
 from django.test import Client
 
 from accounts.models import MemoryUser
+from core.persistence.files import stored_files
 from resources import storage
 from resources.models import Resource
 from resources.services import IncomingFile
@@ -72,7 +73,7 @@ def stored_resource(person: Person, text: str = "The quarterly report.", **field
     )
     resource.session_id = f"resource:{person.user_id}:{resource.resource_id}"
     resource.storage_path = storage.storage_path(person.user_pk, resource.resource_id, ".txt")
-    incoming.keep_as(resource.storage_path)
+    stored_files().put(incoming.path, resource.storage_path)
     resource.save(force_insert=True)
     return resource
 

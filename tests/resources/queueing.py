@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from core import tasks
+from core.background import tasks
 
 NAMES = ("ingest_document", "ingest_text", "ingest_externally")
 

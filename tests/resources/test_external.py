@@ -21,9 +21,9 @@ from django.utils import timezone
 
 from accounts.audit import Actor
 from accounts.models import AuditEvent, Principal
-from core import tasks
+from core.background import tasks
+from core.background.leases import new_holder
 from core.errors import EngineUnavailable
-from core.leases import new_holder
 from resources.models import Attachment, Resource
 from resources.services import Registration, claims, ingest, purge, register
 from resources.services.unfinished import Kind, unfinished_ingestions

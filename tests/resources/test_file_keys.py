@@ -9,7 +9,7 @@ import pytest
 from django.apps import apps
 from django.db import connection
 
-from core import files
+from core.persistence import files
 from resources.models import Attachment
 from store.models import DeliveryState, Memory
 from tests.conftest import Person

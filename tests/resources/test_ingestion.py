@@ -15,8 +15,8 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
+from core.background.leases import new_holder, renewed
 from core.errors import EngineRefused, EngineUnavailable, Unreadable
-from core.leases import new_holder, renewed
 from resources.models import Resource
 from resources.services import ingest
 from resources.services.claims import LEASE, Outcome, claim, held, retry_delay, settle

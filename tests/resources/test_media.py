@@ -16,9 +16,9 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.audit import Actor
+from core.background.model_calls import MAX_REFUSALS
+from core.background.tasks import Round
 from core.errors import EngineUnavailable
-from core.model_calls import MAX_REFUSALS
-from core.tasks import Round
 from engines import tasks
 from engines.embedded import media, media_models
 from engines.registry import local_engine

@@ -17,8 +17,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.audit import Actor
-from core import files
 from core.errors import NotFound, StorageUnavailable
+from core.persistence import files
 from memory_gateway.health import problems
 from operations import jobs, operator_jobs
 from operations.archives import backup
@@ -180,7 +180,7 @@ def test_an_archive_of_a_bucket_is_imported_into_a_folder(
     call_command("export_memory", str(target), "--user", "alice")
     erase_user(alice)
     settings.MEMORY_GATEWAY_STORAGE_URL = ""
-    settings.STORAGES = {**settings.STORAGES, "default": {"BACKEND": "core.files.LocalFiles"}}
+    settings.STORAGES = {**settings.STORAGES, "default": {"BACKEND": "core.persistence.files.LocalFiles"}}
     storage_binding.adopt(ACTOR)
     call_command("import_memory", str(target), "--even-erased")
     stored = Path(settings.MEMORY_GATEWAY_STORAGE_DIR) / Resource.objects.get().storage_path

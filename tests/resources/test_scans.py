@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 from PIL import Image
 
-from core import tasks
+from core.background import tasks
 from documents import ocr
 from resources.models import Resource
 from store.models import Memory

@@ -13,8 +13,8 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from core.errors import NoSpace
-from core.files import create_temporary, full_disk_is_no_space, stored_files
 from core.ids import new_resource_id
+from core.persistence.files import create_temporary, full_disk_is_no_space, stored_files
 from memories.services import files as message_files
 from resources import storage as files
 from resources.services import IncomingFile

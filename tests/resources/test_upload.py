@@ -14,7 +14,7 @@ from django.db import connection
 from django.test import Client
 
 from accounts.models import AuditEvent
-from core import tasks
+from core.background import tasks
 from resources.api.multipart import MAX_PARTS
 from resources.models import Attachment, Resource
 from tests.conftest import Person

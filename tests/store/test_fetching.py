@@ -24,8 +24,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from core.errors import EngineError, EngineUnavailable, Unreadable
-from core.files import INCOMING, root
-from core.url_policy import Resolver
+from core.network.url_policy import Resolver
+from core.persistence.files import INCOMING, root
 from engines.embedded import fetching
 from engines.embedded.engine import EmbeddedEngine
 from engines.embedded.fetching import Fetcher

@@ -12,6 +12,7 @@ from django.test.utils import CaptureQueriesContext
 
 from core.errors import InvalidInput
 from engines.embedded.engine import EmbeddedEngine
+from store.index import postgresql
 from store.models import Memory, Session
 from store.search import records
 from store.types import Owner, SearchRequest
@@ -225,6 +226,20 @@ def test_reading_a_few_memories_does_not_scan_all_of_the_user(
         steps = [step for *_, step in cursor.fetchall() if " m " in step]
     assert steps
     assert all("(rowid=?)" in step or "(memory_id=?" in step for step in steps)
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no other plan for a full-text query")
+@pytest.mark.parametrize("words", [1, 60])
+def test_a_query_does_not_scan_the_memories_of_others(engine: EmbeddedEngine, alice: Person, words: int) -> None:
+    remember(engine, alice.owner, "word0")
+    with CaptureQueriesContext(connection) as captured, connection.cursor() as cursor:
+        postgresql.copy(cursor, (("others", -number, f"word{number % 90} day") for number in range(1, 5001)))
+        cursor.execute("ANALYZE store_keywords")
+        assert texts(search(engine, alice.owner, " ".join(f"word{number}" for number in range(words)))) == ["word0"]
+        [statement] = [query["sql"] for query in captured if "store_keywords k" in query["sql"]]
+        cursor.execute(f"EXPLAIN {statement}")
+        plan = "\n".join(line for (line,) in cursor.fetchall())
+    assert "store_keywords_tokens" in plan, plan
 
 
 def test_a_query_without_matches_costs_one_statement(

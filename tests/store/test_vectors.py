@@ -11,9 +11,9 @@ import pytest
 from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 
-from core.concurrency import search_lock
 from core.errors import EngineUnavailable
-from core.model_endpoint import Pause
+from core.limits.concurrency import search_lock
+from core.network.model_endpoint import Pause
 from engines.embedded.engine import EmbeddedEngine
 from store.index import rebuild
 from store.models import Embedding, EmbeddingSpace, IndexVersion, Memory, PendingEmbedding, VectorPage, owned_by

@@ -15,9 +15,9 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts.models import AuditEvent
-from core import tasks
+from core.background import tasks
+from core.background.tasks import Round
 from core.events import publish
-from core.tasks import Round
 from memory_gateway_client import verify_webhook
 from operations.tasks import clean_up
 from tests.conftest import Person

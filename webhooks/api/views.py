@@ -15,7 +15,6 @@ from core import pagination
 from core.localization import localized
 from core.rest import parse, parse_query
 from core.times import isoformat
-from webhooks import queries
 from webhooks.api import schemas
 from webhooks.models import Webhook, WebhookDelivery
 from webhooks.services import configuration
@@ -143,7 +142,7 @@ class DeliveryViewSet(ViewSet):
         query = parse_query(schemas.DeliveriesQuery, request)
         webhook = configuration.get(caller(request).user_pk, webhook_id)
         before = None if query.cursor is None else pagination.decode_numbers(query.cursor)[0]
-        page, following = queries.deliveries_page(webhook.pk, query.status, before, query.limit)
+        page, following = configuration.deliveries_page(webhook.pk, query.status, before, query.limit)
         with translation.override(translation.get_language_from_request(request)):
             deliveries = [_delivery(one) for one in page]
         next_cursor = None if following is None else pagination.encode(following, 0)

@@ -16,10 +16,10 @@ from django.utils import timezone
 from accounts.audit import Actor, record
 from accounts.models import Principal
 from accounts.services import lock_caller
+from core.background.tasks import enqueue
 from core.errors import Conflict, InvalidInput, existing
 from core.messages import Message as _
-from core.tasks import enqueue
-from core.url_policy import AddressPolicy, BadAddress, Resolver, reachable_addresses, resolve
+from core.network.url_policy import AddressPolicy, BadAddress, Resolver, reachable_addresses, resolve
 from webhooks.models import TEST_EVENT, Webhook, WebhookDelivery
 from webhooks.services import signing
 
@@ -48,6 +48,19 @@ def of_user(user_pk: UUID) -> QuerySet[Webhook]:
 def get(user_pk: UUID, webhook_id: UUID) -> Webhook:
     """Return a user's webhook. Raises: `NotFound`."""
     return _existing(of_user(user_pk), webhook_id)
+
+
+def deliveries_page(
+    webhook_pk: UUID, status: str | None, before: int | None, limit: int
+) -> tuple[list[WebhookDelivery], int | None]:
+    """Return a page of deliveries, newest first, and the row that ends it if more follow."""
+    found = WebhookDelivery.objects.filter(webhook_id=webhook_pk).order_by("-pk")
+    if status is not None:
+        found = found.filter(status=status)
+    if before is not None:
+        found = found.filter(pk__lt=before)
+    rows = list(found[: limit + 1])
+    return rows[:limit], rows[limit - 1].pk if len(rows) > limit else None
 
 
 def create(principal: Principal, url: str, events: Sequence[str] = ()) -> NewSecret:

@@ -24,12 +24,12 @@ from django.db.models import F
 from django.utils import timezone
 
 from accounts.audit import Actor, record
+from core.background.tasks import enqueue
 from core.crypto import Undecryptable
-from core.http_client import Deadline, HttpClient, HttpError
 from core.messages import Message as _
-from core.tasks import enqueue
+from core.network.http_client import Deadline, HttpClient, HttpError
+from core.network.url_policy import BadAddress, base_and_path
 from core.times import isoformat
-from core.url_policy import BadAddress, base_and_path
 from webhooks.models import Webhook, WebhookDelivery
 from webhooks.services import signing
 from webhooks.services.configuration import reachable

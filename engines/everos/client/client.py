@@ -13,10 +13,10 @@ from typing import Any, Literal, Self, TypeVar
 
 import orjson
 
-from core.concurrency import Bulkhead
 from core.errors import EngineError, EngineRefused, EngineUnavailable, OutcomeUnknown
-from core.http_client import Deadline, HttpClient, HttpError, TooLarge, Undecodable
+from core.limits.concurrency import Bulkhead
 from core.messages import Message as _
+from core.network.http_client import Deadline, HttpClient, HttpError, TooLarge, Undecodable
 from engines.everos.client import failures, wire
 from engines.everos.client.content import Body
 from engines.everos.client.resilience import Breaker, Retry

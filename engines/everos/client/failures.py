@@ -4,9 +4,9 @@ import logging
 import re
 
 from core.errors import EngineError, EngineRefused, EngineUnavailable, OutcomeUnknown
-from core.http_client import HttpError
+from core.logs import redact_text
 from core.messages import Message as _
-from core.redaction import redact_text
+from core.network.http_client import HttpError
 
 logger = logging.getLogger("memory_gateway.upstream")
 

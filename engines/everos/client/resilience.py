@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from core.errors import EngineUnavailable, OutcomeUnknown
-from core.http_client import Deadline
 from core.messages import Message as _
+from core.network.http_client import Deadline
 from engines.everos.client.failures import CircuitOpen, InvalidResponse, NoAnswer, NotReached, UpstreamFailed
 
 RETRY_AFTER_SECONDS = 5

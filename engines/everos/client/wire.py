@@ -17,8 +17,8 @@ from pydantic import (
     model_validator,
 )
 
-from core.http_client import Response
 from core.json_data import without_base64
+from core.network.http_client import Response
 from engines.everos.client.failures import invalid_response
 from store.types import MemoryType
 

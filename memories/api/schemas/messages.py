@@ -17,9 +17,9 @@ from pydantic import (
 from accounts.api.schemas import ChatId, ScopedBody, Time
 from core.ids import DisplayName, Name, SessionId
 from core.messages import Message as _
+from core.network.url_policy import MAX_URI_CHARS
 from core.rest import WHOLE, Body
 from core.times import as_ms
-from core.url_policy import MAX_URI_CHARS
 from documents.mime_types import ContentType
 from engines.port import FlushStatus
 from memories.services.add import MAX_NAME_CHARS, AddCommand, NewContentItem, NewMessage

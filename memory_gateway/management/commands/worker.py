@@ -10,11 +10,12 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connections
 from django.utils.module_loading import import_string
 
-from core import tasks, tracing
+from core import monitoring
+from core.background import tasks
+from core.background.leases import release_all
 from core.errors import GatewayError
-from core.leases import release_all
 from memories.services import search_log
-from memory_gateway import worker_metrics
+from memory_gateway.metrics import serve_worker
 from memory_gateway.server.serving import require_database, require_shared_database
 from operations import worker
 from operations.commands import stop_on_signals, whole_number
@@ -59,7 +60,7 @@ class Command(BaseCommand):
         telemetry = None
         if settings.OTEL_EXPORTER_OTLP_ENDPOINT:
             telemetry = import_string("memory_gateway.telemetry.Telemetry")()
-            tracing.start(telemetry)
+            monitoring.start(telemetry)
         with stop_on_signals() as stop:
             try:
                 worker.start(concurrency)
@@ -94,6 +95,6 @@ def _serve_metrics(address: str) -> None:
     if not settings.MEMORY_GATEWAY_METRICS_TOKEN:
         raise CommandError("--metrics needs MEMORY_GATEWAY_METRICS_TOKEN, which Prometheus sends as its bearer.")
     try:
-        worker_metrics.serve(host.strip("[]"), int(port))
+        serve_worker(host.strip("[]"), int(port))
     except (OSError, OverflowError) as error:
         raise CommandError(f"Cannot listen on {address}: {error}") from None

@@ -5,7 +5,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from accounts.audit import Actor
-from core.files import stored_files
+from core.persistence.files import stored_files
 from operations.commands import Answer, OperationsCommand
 from resources.services import storage_binding
 

@@ -7,7 +7,7 @@ from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
 from accounts.services import find_user
-from core.tasks import Round
+from core.background.tasks import Round
 from engines.port import Engine
 from engines.registry import external_engine
 from operations.commands import Answer, OperationsCommand

@@ -14,7 +14,7 @@ from django.utils import timezone
 from accounts import services as accounts
 from accounts.audit import Actor
 from accounts.models import MemoryUser
-from core import sql
+from core.persistence import sql
 from core.times import to_ms
 from operations.commands import Answer, OperationsCommand, Report, whole_number
 from store import rollups, storage

@@ -17,9 +17,9 @@ from accounts import oauth, services
 from accounts.api import limits
 from accounts.audit import Actor
 from accounts.models import AuditEvent, OAuthClient, OAuthConnection, OAuthToken
-from agents.oauth.addresses import challenge
+from agents.oauth.views import challenge
+from core.background.tasks import Round
 from core.errors import Unauthenticated
-from core.tasks import Round
 from operations import erase, tables
 from operations.tasks import clean_up
 from tests.agents.oauth.flow import ORIGIN, REDIRECT, RESOURCE, Application, register

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from core import files
 from core.errors import EngineRefused, EngineUnavailable, OutcomeUnknown
+from core.persistence import files
 from engines.everos.adapter import EverOSEngine
 from engines.everos.client.failures import CircuitOpen
 from store.external import journal

@@ -14,7 +14,7 @@ import pytest
 import responses
 
 from core.errors import EngineError, EngineRefused, EngineUnavailable, OutcomeUnknown
-from core.http_client import Deadline
+from core.network.http_client import Deadline
 from engines.everos.client.client import WRITES_AT_ONCE, Client
 from engines.everos.client.failures import CircuitOpen, InvalidResponse, NotReached
 from engines.everos.client.resilience import Retry

@@ -11,7 +11,7 @@ import pytest
 from django.utils import timezone
 
 from accounts.audit import Actor
-from core import tasks
+from core.background import tasks
 from resources.services import purge
 from resources.services.ingestion import enqueue_ingestion
 from store.external import journal

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from django.db import migrations, models
 
-from core.migration_operations import AddIndexOnline
+from core.persistence.migration_operations import AddIndexOnline
 from store import migrations as current
 
 LAST = max(path.stem for path in Path(current.__path__[0]).glob("0*.py"))

@@ -14,7 +14,7 @@ from django.core.management import call_command
 
 from accounts.audit import Actor
 from accounts.models import MemoryUser
-from core.files import root
+from core.persistence.files import root
 from engines.port import Engine
 from engines.registry import get_engine
 from memories.services import decisions

@@ -29,6 +29,7 @@ from accounts.audit import Actor
 from accounts.models import MemoryUser
 from accounts.services import create_user
 from core.errors import EngineUnavailable
+from core.persistence.files import stored_files
 from engines.registry import get_engine
 from memories.models import Override
 from memories.services import decisions
@@ -186,7 +187,7 @@ def _file(owner: Owner, number: int, seed: float) -> None:
     )
     resource.session_id = f"resource:{owner.user_id}:{resource.resource_id}"
     resource.storage_path = storage.storage_path(owner.user_pk, resource.resource_id, ".txt")
-    incoming.keep_as(resource.storage_path)
+    stored_files().put(incoming.path, resource.storage_path)
     resource.save(force_insert=True)
     _retry(_extract, resource.resource_id)
 

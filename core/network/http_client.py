@@ -27,7 +27,7 @@ from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError, InvalidHeader
 
-from core.concurrency import leave_share
+from core.limits.concurrency import leave_share
 from core.messages import Message as _
 from core.messages import MessageError
 

@@ -1,4 +1,4 @@
-"""The stored files: one storage of Django's API, a local folder or a bucket (`core.object_store`).
+"""The stored files: one storage of Django's API, a local folder or a bucket (`core.persistence.object_store`).
 
 A stored file has a key, `{user}/{resource_id}/content{.ext}` or `{user}/memory_attachments/{sha256}/content{.ext}`.
 Database rows hold keys. In memory a file is the path `root() / key`, which exists only in a local folder: open it with

@@ -12,7 +12,7 @@ from limits.strategies import SlidingWindowCounterRateLimiter
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from core.rate_limit import TokenBuckets
+from core.limits.rate_limit import TokenBuckets
 
 logger = logging.getLogger("memory_gateway.limits")
 

@@ -22,8 +22,8 @@ from django.conf import settings
 from storages.backends.s3 import S3Storage
 
 from core.errors import StorageUnavailable
-from core.files import StoredFile, create_temporary, full_disk_is_no_space, require_free
 from core.messages import Message as _
+from core.persistence.files import StoredFile, create_temporary, full_disk_is_no_space, require_free
 
 logger = logging.getLogger("memory_gateway.storage")
 
@@ -60,7 +60,7 @@ def _unavailable(error: Exception) -> StorageUnavailable:
 
 
 class ObjectFiles(S3Storage):  # type: ignore[misc]  # django-storages has no types
-    """Implements `core.files.Files`. Settings of the AWS SDK come from its usual environment variables."""
+    """Implements `core.persistence.files.Files`. Settings of the AWS SDK come from its usual environment variables."""
 
     def get_default_settings(self) -> dict[str, Any]:
         return {**super().get_default_settings(), "file_overwrite": True, "client_config": _CALLS}

@@ -26,7 +26,7 @@ from django.db.models import (
 )
 from django.db.models.functions import RowNumber
 
-from core.concurrency import search_lock
+from core.limits.concurrency import search_lock
 
 
 def rows(statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:

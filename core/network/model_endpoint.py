@@ -14,8 +14,8 @@ from typing import Any, Final
 import orjson
 
 from core.errors import GatewayError
-from core.http_client import Deadline, HttpClient, HttpError, TimedOut, TooLarge, Undecodable
 from core.messages import Message as _
+from core.network.http_client import Deadline, HttpClient, HttpError, TimedOut, TooLarge, Undecodable
 
 logger = logging.getLogger("memory_gateway.models")
 

@@ -16,9 +16,9 @@ from weakref import WeakSet
 
 from django.db.utils import DatabaseError, InterfaceError, OperationalError
 
-from core import files
 from core.errors import DatabaseDamaged, DatabaseNotWritable, EngineUnavailable
 from core.messages import Message as _
+from core.persistence import files
 
 DAMAGED: Final = _(
     "The database is damaged and accepts no more writes. The operator must stop the gateway and restore a "

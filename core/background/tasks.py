@@ -17,8 +17,8 @@ from typing import Final, Literal, NamedTuple, TypeVar, get_args
 from django.db import DatabaseError, connection, connections
 from django.utils import timezone
 
-from core import tracing
-from core.concurrency import FairPool
+from core import monitoring
+from core.limits.concurrency import FairPool
 
 logger = logging.getLogger("memory_gateway.worker")
 
@@ -135,7 +135,7 @@ def enqueue(name: str, user: Hashable = None, /, **ids: Hashable) -> Future[None
         _notify(str(queue))
     elif found:
         key = tuple(sorted(ids.items()))
-        return found.pool.submit(key, user, partial(_run, name, tracing.current(), found.work, ids))
+        return found.pool.submit(key, user, partial(_run, name, monitoring.current(), found.work, ids))
     else:
         _series_of[name].wake.set()
     future: Future[None] = Future()
@@ -162,7 +162,7 @@ def _notify(queue: str) -> None:
 
 def _run(name: str, caller: object, work: Callable[..., object], ids: Mapping[str, Hashable]) -> None:
     """Run a task in a span that is linked to the one in which it was enqueued."""
-    with tracing.span(f"task {name}", link=caller):
+    with monitoring.span(f"task {name}", link=caller):
         work(**ids)
 
 

@@ -9,9 +9,9 @@ from django.db import models
 from django.db.models import Count, Q, QuerySet
 from django.utils.translation import gettext_lazy as _
 
-from core.leases import Claimable
+from core.background.leases import Claimable
 from core.localization import MessageField
-from core.model_endpoint import Endpoint, EndpointError
+from core.network.model_endpoint import Endpoint, EndpointError
 
 MAX_REFUSALS: Final = 5
 MAX_ATTEMPTS: Final = 200

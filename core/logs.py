@@ -1,9 +1,11 @@
-"""Redaction of secrets in logs: in fields, inside strings and in addresses."""
+"""Log records: redaction of secrets in fields, inside strings and in addresses; the id of the current request."""
 
 import logging
 import math
+import random
 import re
 from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any
 
@@ -138,4 +140,25 @@ class RedactingFilter(logging.Filter):
             record.exc_text = logging.Formatter().formatException(record.exc_info)
         if record.exc_text:
             record.exc_text = redact_text(record.exc_text)
+        return True
+
+
+request_id: ContextVar[str] = ContextVar("request_id", default="")
+"""The id of the current request; empty outside requests, in commands and workers."""
+_SANE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+def choose_request_id(given: str) -> str:
+    """Return the caller's `X-Request-Id` if it is valid and no secret, else a new one.
+
+    The new id need not be unguessable, so the event loop does not wait for the system's random source.
+    """
+    return given if _SANE_ID.fullmatch(given) and redact_text(given) == given else f"{random.getrandbits(128):032x}"
+
+
+class RequestIdFilter(logging.Filter):
+    """A logging filter that adds the request id to each log record."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.request_id = request_id.get() or "-"
         return True
