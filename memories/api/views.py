@@ -68,14 +68,7 @@ class MemoryViewSet(ViewSet):
         """List the memories of a scope, without deleted ones."""
         query = parse_query(schemas.MemoryListQuery, request)
         owner = owner_of(caller(request), query.app_id, query.project_id)
-        page = get_engine().list(owner, query.request())
-        overrides = queries.override_ids(owner, [stored.memory_id for stored in page.memories])
-        return Response(
-            {
-                "memories": [rendering.memory(stored, overrides) for stored in page.memories],
-                "next_cursor": None if page.following is None else pagination.encode(*page.following),
-            }
-        )
+        return Response(rendering.memory_page(owner, get_engine().list(owner, query.request())))
 
     @extend_schema(
         operation_id="get_memory",
