@@ -15,6 +15,7 @@ from console import queries
 from console.text import language_of
 from core.ids import check_name
 from core.localization import localized
+from core.messages import MANAGE
 from memories.services.decisions import OverrideValues
 from store.categories import CATEGORIES, label
 from store.types import Owner, StoredMemory
@@ -175,7 +176,8 @@ class ImportForm(OwnerForm):
         file = self.cleaned_data["file"]
         most: int = settings.MEMORY_GATEWAY_MAX_UPLOAD_BYTES
         if file.size > most:
-            raise forms.ValidationError(gettext("The file is too large. Import it with manage.py import_from."))
+            message = gettext("The file is too large. Import it with %(manage)s import_from.")
+            raise forms.ValidationError(message % {"manage": MANAGE})
         return file
 
 

@@ -1,7 +1,13 @@
 """Translatable messages. Services write them in English; pages and REST errors translate them on rendering."""
 
 from collections.abc import Iterable
-from typing import Any, Self
+from pathlib import Path
+from typing import Any, Final, Self
+
+_IS_CHECKOUT: Final = Path(__file__).parents[1].joinpath("manage.py").is_file()
+
+MANAGE: Final = "python manage.py" if _IS_CHECKOUT else "memory-gateway manage"
+"""The command line that runs management commands here."""
 
 
 class Message(str):  # noqa: SLOT000  instances carry their template

@@ -9,6 +9,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management import execute_from_command_line
 from django.db import DataError, Error, IntegrityError, connection
 
+from core.messages import MANAGE
 from core.persistence import database_errors
 
 _EXIT_FAILED = 2
@@ -44,7 +45,7 @@ def _database_error(error: Error) -> str:
         return f"{connection.settings_dict['NAME']}: {refusal.detail}"
     message = str(error).strip().partition("\n")[0]
     if _LACKS_TABLES.search(message):
-        return f"The database schema is not up to date ({message}). Run `python manage.py migrate`."
+        return f"The database schema is not up to date ({message}). Run `{MANAGE} migrate`."
     if "database is locked" in message:
         return "The database is locked by another process. Try again."
     where = connection.settings_dict["NAME"]

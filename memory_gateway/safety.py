@@ -14,6 +14,8 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import connection
 from django.db.migrations.loader import MigrationLoader
 
+from core.messages import MANAGE
+
 PREFIX = "MEMORY_GATEWAY_"
 _MIN_SECRET_CHARS = 50
 _MIN_TOKEN_CHARS = 32
@@ -255,6 +257,6 @@ def require_known_migrations() -> None:
     if difference:
         raise ImproperlyConfigured(
             f"Another version of Memory Gateway created this database (it {difference}). Nothing was "
-            "changed. Run `manage.py export_memory --all --with-keys` with that version, then "
-            "`manage.py import_memory` into an empty database of this version."
+            f"changed. Run `{MANAGE} export_memory --all --with-keys` with that version, then "
+            f"`{MANAGE} import_memory` into an empty database of this version."
         )

@@ -17,6 +17,7 @@ from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
 
 from accounts.models import AuditEvent, MemoryUser
+from core.messages import MANAGE
 from core.persistence import database_errors
 from core.persistence.files import old_temporaries, root, stored_files
 from engines.registry import get_engine
@@ -90,7 +91,7 @@ def _settings(_doctor: Doctor) -> _Found:
 def _database(doctor: Doctor) -> _Found:
     executor = MigrationExecutor(connection)
     if executor.migration_plan(executor.loader.graph.leaf_nodes()):
-        yield "problem", "There are unapplied migrations. Run `manage.py migrate`."
+        yield "problem", f"There are unapplied migrations. Run `{MANAGE} migrate`."
     if connection.vendor == "sqlite":
         yield from _sqlite(doctor)
     else:
@@ -135,7 +136,7 @@ def _index(doctor: Doctor) -> _Found:
         yield "ok", f"The keyword index contains {Memory.objects.filter(is_indexed=True).count():,} memories."
         return
     if not doctor.fix:
-        yield "problem", f"{wrong} Run `manage.py doctor --fix` to rebuild it."
+        yield "problem", f"{wrong} Run `{MANAGE} doctor --fix` to rebuild it."
         return
     rebuild.empty()
     sum(rebuild.fill_words())
@@ -239,11 +240,11 @@ def _deliveries(_doctor: Doctor) -> _Found:
     files_failed = failed.count()
     unconfirmed = journal.count_given_up(timezone.now() - delivery_retry.RETRY_PERIOD)
     if files_failed:
-        yield "warning", f"{files_failed:,} files failed and are no longer retried. Run `manage.py ingest --failed`."
+        yield "warning", f"{files_failed:,} files failed and are no longer retried. Run `{MANAGE} ingest --failed`."
     if unconfirmed:
         yield (
             "warning",
-            f"{unconfirmed:,} messages have been unconfirmed for seven days. Run `manage.py ingest --failed`.",
+            f"{unconfirmed:,} messages have been unconfirmed for seven days. Run `{MANAGE} ingest --failed`.",
         )
     if not files_failed and not unconfirmed:
         yield "ok", "No files or messages need attention."

@@ -10,7 +10,6 @@ from threading import Thread
 from typing import Any, ClassVar
 
 import boto3
-from moto.server import ThreadedMotoServer
 
 BUCKET = "files"
 PREFIX = "gateway"
@@ -19,6 +18,8 @@ PREFIX = "gateway"
 @contextmanager
 def running() -> Iterator[str]:
     """Run an S3 server and yield its address."""
+    from moto.server import ThreadedMotoServer  # noqa: PLC0415  every test run imports this module
+
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
@@ -98,7 +99,7 @@ def wrong_answers(kind: str) -> Iterator[str]:
     """Run a server that gives wrong answers and yield its address."""
     handler = type("Handler", (WrongAnswers,), {"kind": kind, "calls": []})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = Thread(target=server.serve_forever)
+    thread = Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.server_port}"

@@ -6,16 +6,14 @@ from functools import cache
 from typing import Any
 
 from drf_spectacular.generators import SchemaGenerator
-from drf_spectacular.validation import validate_schema
 
 METHODS = ("get", "post", "put", "patch", "delete", "options", "head")
 
 
 @cache
 def schema() -> dict[str, Any]:
-    """The whole document, checked against the OpenAPI meta-schema."""
+    """The whole document."""
     document: dict[str, Any] = SchemaGenerator().get_schema(request=None, public=True)
-    validate_schema(document)  # type: ignore[no-untyped-call]
     return document
 
 

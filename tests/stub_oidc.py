@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, unquote_plus, urlencode, urlsplit
@@ -38,7 +39,7 @@ class Provider:
     discovery: dict[str, Any] = field(default_factory=dict)
     user_info: dict[str, Any] = field(default_factory=dict)
     algorithm: str = "RS256"
-    signing_key: Any = field(default_factory=new_key)
+    signing_key: Any = field(default_factory=cache(new_key))
     published_key: Any = None
     redirected: dict[str, str] = field(default_factory=dict)
     grants: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -132,7 +133,7 @@ def running() -> Iterator[Provider]:
     handler = type("Handler", (_Handler,), {"provider": provider})
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         provider.issuer = f"http://127.0.0.1:{server.server_address[1]}/realm"
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         try:
             yield provider

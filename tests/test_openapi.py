@@ -14,6 +14,7 @@ import pytest
 import schemathesis
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.wsgi import get_wsgi_application
+from drf_spectacular.validation import validate_schema
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis.errors import Unsatisfiable
 from schemathesis.config import ChecksConfig, GenerationConfig, ProjectConfig, ProjectsConfig, SchemathesisConfig
@@ -103,6 +104,7 @@ ENDING_KEYS = {
 
 def test_the_schema_is_valid_openapi_3_1() -> None:
     assert schema()["openapi"].startswith("3.1")
+    validate_schema(schema())  # type: ignore[no-untyped-call]
 
 
 def test_every_documented_endpoint_is_in_the_schema() -> None:

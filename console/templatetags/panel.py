@@ -20,6 +20,7 @@ from console.audit_labels import ACTIONS
 from console.filters import Filters
 from console.text import language_of, mark, parts
 from core.localization import localized
+from core.messages import MANAGE
 from core.times import from_ms
 from documents import rendering
 from store import categories
@@ -272,6 +273,12 @@ def value_of(mapping: Mapping[Any, Any], key: Any) -> Any:
 
 register.filter("lang", language_of)
 register.filter("kind", categories.tab_of)  # the tab of a category gives its color
+
+
+@register.simple_tag
+def manage(command: str) -> str:
+    """Return the command line of a management command."""
+    return f"{MANAGE} {command}"
 
 
 @register.simple_tag

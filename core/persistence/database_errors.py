@@ -17,6 +17,7 @@ from weakref import WeakSet
 from django.db.utils import DatabaseError, InterfaceError, OperationalError
 
 from core.errors import DatabaseDamaged, DatabaseNotWritable, EngineUnavailable
+from core.messages import MANAGE
 from core.messages import Message as _
 from core.persistence import files
 
@@ -24,7 +25,9 @@ DAMAGED: Final = _(
     "The database is damaged and accepts no more writes. The operator must stop the gateway and restore a "
     "backup: see docs/operate/backup.md."
 )
-_INDEX_DAMAGED: Final = _("The keyword index is damaged. The operator must run `manage.py doctor --fix`.")
+_INDEX_DAMAGED: Final = _(
+    "The keyword index is damaged. The operator must run `%(manage)s doctor --fix`.", manage=MANAGE
+)
 _FULL: Final = _("The disk of the database is full, and nothing was stored. The operator must free disk space.")
 _READ_ONLY: Final = _("The database is read-only, and nothing was stored. The operator must make its disk writable.")
 

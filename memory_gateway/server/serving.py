@@ -23,6 +23,7 @@ from uvicorn.supervisors.multiprocess import Multiprocess
 from accounts.oidc import require_roles
 from agents.rpc.connection_limits import MAX_MESSAGE_BYTES
 from core.errors import GatewayError
+from core.messages import MANAGE
 from core.persistence import database_errors
 from engines.registry import get_engine
 from memory_gateway.safety import require_known_migrations, require_no_reload, require_safe_local
@@ -82,7 +83,7 @@ def require_shared_database(command: str) -> None:
     if connection.vendor == "sqlite":
         raise CommandError(
             f"`{command}` needs PostgreSQL, because SQLite has one writing process. Set DATABASE_URL, or run "
-            "`python manage.py serve`, which does all work itself."
+            f"`{MANAGE} serve`, which does all work itself."
         )
 
 
@@ -93,7 +94,7 @@ def require_database() -> None:
         executor = MigrationExecutor(connection)
         require_known_migrations()
         if missing := executor.migration_plan(executor.loader.graph.leaf_nodes()):
-            raise CommandError(f"The database has {len(missing)} unapplied migrations. Run `python manage.py migrate`.")
+            raise CommandError(f"The database has {len(missing)} unapplied migrations. Run `{MANAGE} migrate`.")
         storage_binding.require()
         require_roles()
     except ImproperlyConfigured as error:
@@ -140,7 +141,7 @@ def banner(plan: Plan, port: int) -> str:
         f"  profile    {settings.MEMORY_GATEWAY_PROFILE}",
     ]
     if not plan.runs_tasks:
-        lines.append("  tasks      none; they wait for `manage.py worker`")
+        lines.append(f"  tasks      none; they wait for `{MANAGE} worker`")
     if plan.workers > 1:
         lines.append(f"  workers    {plan.workers}")
         if connection.vendor == "sqlite" and sqlite3.sqlite_version_info < _WAL_RESET_FIXED:

@@ -21,6 +21,7 @@ from django.utils import timezone
 
 from accounts.models import MemoryUser
 from core.errors import Conflict, DatabaseDamaged, InvalidInput, NoSpace, NotFound
+from core.messages import MANAGE
 from core.persistence import database_errors
 from core.persistence.files import create_temporary, full_disk_is_no_space, require_free, stored_files
 from core.persistence.sql import consistent_read
@@ -169,7 +170,7 @@ def _require_unused(archived: set[str]) -> None:
     if any(lease.is_held(now) for lease in Lease.objects.all()):
         raise Conflict("A server is using this database. Stop it first.")
     if MemoryUser.objects.exists():
-        raise Conflict("The database contains users. Restore into an empty one, created by `manage.py migrate`.")
+        raise Conflict(f"The database contains users. Restore into an empty one, created by `{MANAGE} migrate`.")
     storage_id = storage_binding.storage_id()
     stored = {f"{folder.user_pk}/{folder.path_below_user}" for folder in storage.stored_folders()}
     is_foreign = storage_id is not None and storage_id != storage_binding.database_id()
@@ -209,7 +210,7 @@ def _run_postgresql(tool: str, *arguments: str) -> None:
     found = shutil.which(tool)
     if found is None:
         raise NotFound(
-            f"{tool} is not installed. Install the PostgreSQL client, or use `manage.py export_memory --all`."
+            f"{tool} is not installed. Install the PostgreSQL client, or use `{MANAGE} export_memory --all`."
         )
     options = connection.settings_dict
     names = {"PGHOST": "HOST", "PGPORT": "PORT", "PGUSER": "USER", "PGPASSWORD": "PASSWORD", "PGDATABASE": "NAME"}

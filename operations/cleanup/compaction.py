@@ -4,6 +4,7 @@ from pathlib import Path
 
 from django.db import OperationalError, connection
 
+from core.messages import MANAGE
 from core.messages import Message as _
 from core.persistence.sql import temporary_data_on_disk
 from store import rollups
@@ -16,11 +17,13 @@ _POSTGRESQL = _(
 )
 _TOO_LARGE = _(
     "The database file is large and was not rewritten. Its free pages may contain deleted text until you "
-    "run `manage.py doctor --fix --compact`."
+    "run `%(manage)s doctor --fix --compact`.",
+    manage=MANAGE,
 )
 _BUSY = _(
     "The database was busy. Its write-ahead log or free pages may contain deleted text until you run "
-    "`manage.py doctor --fix --compact`."
+    "`%(manage)s doctor --fix --compact`.",
+    manage=MANAGE,
 )
 
 

@@ -15,6 +15,7 @@ from uuid import UUID
 from django.db import transaction
 
 from accounts.models import MemoryUser
+from core.messages import MANAGE
 from operations import erase
 from resources import quarantine, queries, storage
 from resources.models import Attachment
@@ -51,7 +52,7 @@ class Orphans:
         return (
             f"{len(moving):,} of {stored:,} stored files have no row, including all files of {len(whole):,} users "
             f"with more than {MAX_WHOLE_USER} files. Nothing was moved. Check that this is the right database. "
-            "To move the files anyway, run `manage.py doctor --fix --any-number`."
+            f"To move the files anyway, run `{MANAGE} doctor --fix --any-number`."
         )
 
 

@@ -16,8 +16,8 @@ from django.utils import timezone
 from core.background.leases import renewed
 from core.background.tasks import enqueue
 from core.errors import EngineError, EngineUnavailable, Unreadable
+from core.messages import MANAGE, joined
 from core.messages import Message as _
-from core.messages import joined
 from core.network.url_policy import is_allowed_bucket, is_in_object_store
 from core.times import from_ms, to_ms
 from documents.mime_types import ContentType
@@ -251,7 +251,8 @@ def _retried_failure(resource: Resource, message: str, now: datetime, at_least: 
     if now - since >= RETRIED_FOR:
         not_retried = _(
             "The ingestion failed %(number)s times and is not retried. Upload the file again, or ask the "
-            "operator to run `manage.py ingest --failed`.",
+            "operator to run `%(manage)s ingest --failed`.",
+            manage=MANAGE,
             number=resource.attempts,
         )
         return Outcome(Resource.Status.FAILED, joined(" ", [message, not_retried]))

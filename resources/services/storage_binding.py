@@ -18,6 +18,7 @@ from django.db import connection, transaction
 from accounts.audit import Actor, record
 from core.errors import Conflict, StorageUnavailable
 from core.limits.rate_limit import Recent
+from core.messages import MANAGE
 from core.messages import Message as _
 from core.persistence import files
 from core.persistence.files import MESSAGE_FILES, root
@@ -168,7 +169,7 @@ def refusal() -> str:
     remedy = (
         "Set the storage (MEMORY_GATEWAY_STORAGE_DIR or MEMORY_GATEWAY_STORAGE_URL) and the database "
         "(MEMORY_GATEWAY_DB_PATH or DATABASE_URL) to a matching "
-        "pair, or run `python manage.py adopt_storage` to bind these two."
+        f"pair, or run `{MANAGE} adopt_storage` to bind these two."
     )
     if folder_id is not None:
         return f"The storage folder {folder} belongs to another database, not to {database}. {remedy}"

@@ -16,6 +16,7 @@ from django.db.backends.utils import CursorWrapper
 from django.db.models import Q
 
 from core.errors import EngineUnavailable
+from core.messages import MANAGE
 from core.messages import Message as _
 from core.times import from_ms
 from documents.mime_types import search_words_of
@@ -157,7 +158,9 @@ def require_current_version() -> None:
     if built_by is None:
         IndexVersion.objects.create(tokenizer=TOKENIZER_VERSION)
     elif built_by != TOKENIZER_VERSION:
-        raise EngineUnavailable(_("The keyword index was built by another version. Run `manage.py rebuild_index`."))
+        raise EngineUnavailable(
+            _("The keyword index was built by another version. Run `%(manage)s rebuild_index`.", manage=MANAGE)
+        )
 
 
 def _batches(entries: Mapping[int, Entry]) -> Iterator[list[tuple[int, str]]]:

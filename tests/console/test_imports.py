@@ -184,4 +184,4 @@ def test_a_file_above_the_limit_is_refused(admin_client: Client, alice: Person, 
     settings.MEMORY_GATEWAY_MAX_UPLOAD_BYTES = 10
     answer = upload(admin_client, "mem0", b'[{"memory": "Tea"}]')
     assert answer.status_code == 422
-    assert "manage.py import_from" in answer.content.decode()
+    assert "python manage.py import_from" in answer.content.decode()

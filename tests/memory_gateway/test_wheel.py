@@ -78,3 +78,10 @@ def test_it_starts_on_an_empty_home_and_runs_commands_there(tmp_path: Path, env:
 def test_it_says_its_version(tmp_path: Path, env: dict[str, str], arguments: list[str]) -> None:
     said = subprocess.run(command(*arguments), cwd=tmp_path, env=env, capture_output=True, text=True, check=True)
     assert said.stdout == f"{SETTINGS['project']['version']}\n"
+
+
+def test_messages_name_the_command_of_the_wheel(tmp_path: Path, env: dict[str, str]) -> None:
+    refused = subprocess.run(
+        command("manage", "serve"), cwd=tmp_path, env=env, capture_output=True, text=True, check=False
+    )
+    assert refused.stderr.endswith("Run `memory-gateway manage migrate`.\n")

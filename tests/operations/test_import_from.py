@@ -12,7 +12,6 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-import lancedb
 import pytest
 from django.core.management import CommandError, call_command
 
@@ -426,6 +425,8 @@ def lance_row(number: int, **values: object) -> dict[str, Any]:
 
 
 def lance_folder(path: Path, *rows: dict[str, Any], table: str = "openclaw_memories_alibaba_local") -> str:
+    import lancedb  # noqa: PLC0415  it takes a second
+
     lancedb.connect(path).create_table(table, list(rows))
     return str(path)
 

@@ -80,7 +80,7 @@ def statuses(server: RunningServer) -> list[str]:
 def test_a_gateway_without_worker_leaves_all_work_to_workers(tmp_path: Path, workers: ExitStack) -> None:
     with running_server(tmp_path, "--no-worker") as server:
         alice = RemotePerson.create(server, "alice")
-        assert "none; they wait for `manage.py worker`" in server.log
+        assert "none; they wait for `python manage.py worker`" in server.log
         assert alice.upload("a.txt", b"The zebra lives in Oslo.", Prefer="respond-async").status_code == 202
         time.sleep(5)
         assert statuses(server) == ["pending"]

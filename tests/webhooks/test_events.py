@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.management import call_command
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from accounts.audit import Actor
 from core.events import publish
 from memories.services.manual import add_by_hand
+from operations.models import Job
 from store.models import Memory
 from tests.conftest import Person
 from tests.engines.everos.conftest import make_engine, message_of
@@ -60,6 +64,16 @@ def test_a_registered_file_is_created_once(alice: Person, receiver: Receiver) ->
     second = call(alice, "post", "/resources/external", **fields)
     assert first["resource_id"] == second["resource_id"]
     assert recorded() == [("resource.created", {**SCOPE, "resource_id": first["resource_id"]})]
+
+
+def test_an_import_and_its_undo(alice: Person, receiver: Receiver, tmp_path: Path) -> None:
+    create(alice, receiver)
+    source = tmp_path / "mem0.json"
+    source.write_text('[{"memory": "Tea."}]', encoding="utf-8")
+    call_command("import_from", "mem0", str(source), "--user", "alice", "--apply", stdout=StringIO())
+    data = {**SCOPE, "memory_ids": [id_of("Tea.")]}
+    call_command("import_from", "--undo", str(Job.objects.get().pk), stdout=StringIO())
+    assert recorded() == [("memory.added", data), ("memory.deleted", data)]
 
 
 def test_the_life_of_a_session_and_its_memory(alice: Person, receiver: Receiver) -> None:

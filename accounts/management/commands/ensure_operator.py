@@ -9,6 +9,7 @@ from django.db import IntegrityError, transaction
 
 from accounts.audit import Actor, record
 from accounts.operators import random_password
+from core.messages import MANAGE
 
 # The second name is for databases in which a user who is no superuser has the first.
 _NAMES = ("admin", "gateway-admin")
@@ -64,4 +65,4 @@ def ensure_operator(*, actor: Actor) -> tuple[str, str] | None:
         return username, password
     if User.objects.filter(is_superuser=True, is_active=True).exists():
         return None
-    raise RuntimeError("The user names admin and gateway-admin are taken. Run `manage.py createsuperuser`.")
+    raise RuntimeError(f"The user names admin and gateway-admin are taken. Run `{MANAGE} createsuperuser`.")

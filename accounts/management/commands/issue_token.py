@@ -7,6 +7,7 @@ from django.utils import timezone
 from accounts import services, tokens
 from accounts.audit import Actor
 from core.errors import GatewayError
+from core.messages import MANAGE
 
 
 class Command(BaseCommand):
@@ -35,7 +36,7 @@ class Command(BaseCommand):
         except GatewayError as error:
             raise CommandError(error.detail, returncode=2) from None
         self.stdout.write(issued.plaintext)
-        self.stderr.write(f"To revoke the token, run: manage.py revoke_token {issued.token.pk}")
+        self.stderr.write(f"To revoke the token, run: {MANAGE} revoke_token {issued.token.pk}")
 
 
 def _expiry(days: int | None) -> datetime | None:

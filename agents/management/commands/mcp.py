@@ -17,6 +17,7 @@ from accounts.services import find_user
 from agents.mcp.server import Workers, build, current, unreadable
 from agents.tools.caller import caller_for
 from core.errors import GatewayError
+from core.messages import MANAGE
 from memories.services import search_log
 from resources.services import storage_binding
 from store.types import Owner
@@ -41,7 +42,7 @@ class Command(BaseCommand):
         except GatewayError as error:
             raise CommandError(error.detail, returncode=2) from None
         except DatabaseError as error:
-            raise CommandError(f"The database cannot be used: {error}. Run `manage.py migrate`.") from None
+            raise CommandError(f"The database cannot be used: {error}. Run `{MANAGE} migrate`.") from None
         current.set(caller)
         workers = Workers(THREADS)
         try:

@@ -103,7 +103,7 @@ def running_stand_ins(port: int) -> Iterator[StandIns]:
 
     server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
     server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     try:
         yield stand_ins
     finally:

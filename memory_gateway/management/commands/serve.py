@@ -6,6 +6,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
 
+from core.messages import MANAGE
 from memory_gateway.server import serving
 
 
@@ -35,7 +36,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--no-worker",
             action="store_true",
-            help="run no background task; `manage.py worker` does (PostgreSQL)",
+            help=f"run no background task; `{MANAGE} worker` does (PostgreSQL)",
         )
 
     def handle(

@@ -131,7 +131,8 @@ class User:
 
 @pytest.fixture(scope="package")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    with running_server(tmp_path_factory.mktemp("mcp")) as running:
+    without_limits = "tests.agents.rpc.server_settings"  # the files of a worker share the server and its address
+    with running_server(tmp_path_factory.mktemp("mcp"), DJANGO_SETTINGS_MODULE=without_limits) as running:
         yield running
 
 
