@@ -57,7 +57,7 @@ class SignInThrottleAdmin(ReadOnlyAdmin):
 
     def log_deletions(self, request: HttpRequest, queryset: Any) -> Any:
         for row in queryset:
-            record(actor_of(request), "operator.unlock", subject_type="network", subject_id=row.network)
+            record(actor_of(request), "operator.unlock", row.network, subject_type="network")
         return super().log_deletions(request, queryset)
 
 
@@ -128,7 +128,7 @@ class _AuditedAdmin(BaseAdmin):
 
     def _record(self, request: HttpRequest, verb: str, obj: Model) -> None:
         kind = "operator" if isinstance(obj, User) else "operator_group"
-        record(actor_of(request), f"{kind}.{verb}", subject_type=kind, subject_id=str(obj))
+        record(actor_of(request), f"{kind}.{verb}", str(obj))
 
 
 class OperatorAdmin(_AuditedAdmin, OperatorBase):

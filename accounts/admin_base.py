@@ -64,7 +64,7 @@ class PersonalAdmin(ReadOnlyAdmin):
 
     def _record(self, request: HttpRequest, verb: str, **subject: Any) -> None:
         name = str(self.opts.model_name)
-        record(actor_of(request), f"{name}.{verb}", subject_type=name, **subject)
+        record(actor_of(request), f"{name}.{verb}", **subject)
 
 
 def actor_of(request: HttpRequest) -> Actor:

@@ -49,22 +49,24 @@ class Actor:
 def record(
     actor: Actor,
     action: str,
+    subject_id: str = "",
     *,
-    subject_type: str,
-    subject_id: str,
+    subject_type: str = "",
     user_id: str = "",
     detail: Mapping[str, Any] | None = None,
 ) -> None:
     """Record an event in the caller's transaction, so that both are committed or rolled back together.
 
-    `user_id` is the user whose data it concerns; `detail` is small plain JSON.
+    An action is named `subject.verb`; `subject_type` is needed only if its subject is of another type. `user_id` is the
+    user whose data it concerns; `detail` is small plain JSON.
     """
+    subject, _dot, verb = action.rpartition(".")
     AuditEvent.objects.create(
         actor_kind=actor.kind,
         actor=actor.name[:150],
         action=action,
-        kind=_KINDS.get(action.rpartition(".")[2], AuditEvent.Kind.CHANGE),
-        subject_type=subject_type,
+        kind=_KINDS.get(verb, AuditEvent.Kind.CHANGE),
+        subject_type=subject_type or subject,
         subject_id=subject_id[:256],
         user_id=user_id[:64],
         request_id=request_id.get()[:64],

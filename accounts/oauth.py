@@ -285,11 +285,4 @@ def _actor(connection_id: UUID) -> Actor:
 
 
 def _record(actor: Actor, action: str, connection: OAuthConnection, detail: dict[str, str]) -> None:
-    record(
-        actor,
-        action,
-        subject_type="connection",
-        subject_id=str(connection.pk),
-        user_id=connection.user.user_id,
-        detail=detail,
-    )
+    record(actor, action, str(connection.pk), user_id=connection.user.user_id, detail=detail)

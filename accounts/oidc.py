@@ -218,13 +218,12 @@ def _operator(claims: Mapping[str, Any]) -> User:
             record(
                 Actor.operator(operator.get_username()),
                 "operator.sign_in",
-                subject_type="operator",
-                subject_id=operator.get_username(),
+                operator.get_username(),
                 detail={"method": "oidc"},
             )
             return operator
         subject = operator.get_username() if operator else name
-        record(_ACTOR, "operator.refuse", subject_type="operator", subject_id=subject)
+        record(_ACTOR, "operator.refuse", subject)
     raise SignInFailed(reason)
 
 

@@ -90,4 +90,4 @@ def roles_of(operator: User) -> list[str]:
 
 
 def _record(actor: Actor, action: str, operator: User, detail: dict[str, object]) -> None:
-    record(actor, action, subject_type="operator", subject_id=operator.get_username(), detail=detail)
+    record(actor, action, operator.get_username(), detail=detail)

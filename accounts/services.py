@@ -16,7 +16,7 @@ from django.utils import timezone
 from accounts.audit import Actor, record
 from accounts.models import MemoryUser, OAuthConnection, Principal, RpcToken, UserKey
 from core import crypto
-from core.errors import Conflict, InvalidInput, NotFound, Unauthenticated
+from core.errors import Conflict, InvalidInput, Unauthenticated, existing
 from core.ids import check_name
 from core.messages import Message as _
 from core.persistence import database_errors, sql
@@ -76,13 +76,13 @@ def create_user(user_id: str, *, actor: Actor, must_be_new: bool = False) -> Iss
     with transaction.atomic():
         user, is_new = MemoryUser.objects.get_or_create(user_id=user_id)
         if is_new:
-            record(actor, "user.create", subject_type="user", subject_id=str(user.pk), user_id=user_id)
+            record(actor, "user.create", str(user.pk), user_id=user_id)
         elif must_be_new:
             raise Conflict(_("A user with this ID already exists."))
         key = _live_keys(_lock(user.pk)).select_related("user").order_by("-created_at").first()
         if key is None:
             return _issue(user, label="", expires_at=None, actor=actor)
-        record(actor, "key.reveal", subject_type="key", subject_id=str(key.pk), user_id=user_id)
+        record(actor, "key.reveal", str(key.pk), user_id=user_id)
         return IssuedKey(key, _plaintext(key))
 
 
@@ -91,10 +91,7 @@ def find_user(user_id: str) -> MemoryUser:
 
     Raises: `NotFound`.
     """
-    user = MemoryUser.objects.filter(user_id=user_id).first()
-    if user is None:
-        raise NotFound(_("There is no such user."))
-    return user
+    return existing(MemoryUser.objects.filter(user_id=user_id), _("There is no such user."))
 
 
 def issue_key(user_pk: UUID, *, label: str = "", expires_at: datetime | None = None, actor: Actor) -> IssuedKey:
@@ -162,7 +159,7 @@ def rotate_key(user_pk: UUID, key_id: UUID, *, grace: timedelta = DEFAULT_GRACE,
         old.save(update_fields=["expires_at"])
         issued = _issue(user, label=old.label, expires_at=None, actor=actor)
         detail = {"new_key": str(issued.key.pk), "grace_seconds": int(grace.total_seconds())}
-        record(actor, "key.rotate", subject_type="key", subject_id=str(old.pk), user_id=user.user_id, detail=detail)
+        record(actor, "key.rotate", str(old.pk), user_id=user.user_id, detail=detail)
         return Rotation(old, issued)
 
 
@@ -180,7 +177,7 @@ def revoke_key(user_pk: UUID, key_id: UUID, *, actor: Actor, may_be_last: bool =
             raise Conflict(_("This is your last active API key. Create another one first, or rotate this one."))
         key.revoked_at = timezone.now()
         key.save(update_fields=["revoked_at"])
-        record(actor, "key.revoke", subject_type="key", subject_id=str(key.pk), user_id=user.user_id)
+        record(actor, "key.revoke", str(key.pk), user_id=user.user_id)
         return key
 
 
@@ -269,17 +266,11 @@ def lock_caller(user_pk: UUID, user_id: str, *, no_key: bool = False) -> MemoryU
 
 def _lock(user_pk: UUID) -> MemoryUser:
     """Return the user's row, locked, to serialize operations that count or change the user's keys."""
-    user = MemoryUser.objects.select_for_update().filter(pk=user_pk).first()
-    if user is None:
-        raise NotFound(_("There is no such user."))
-    return user
+    return existing(MemoryUser.objects.select_for_update().filter(pk=user_pk), _("There is no such user."))
 
 
 def _key_of(user: MemoryUser, key_id: UUID) -> UserKey:
-    key = UserKey.objects.filter(pk=key_id, user=user).first()
-    if key is None:
-        raise NotFound(_("There is no such API key."))
-    return key
+    return existing(UserKey.objects.filter(pk=key_id, user=user), _("There is no such API key."))
 
 
 def _live_keys(user: MemoryUser) -> QuerySet[UserKey]:
@@ -330,7 +321,7 @@ def _save_key(user: MemoryUser, plaintext: str, *, label: str, expires_at: datet
         ciphertext=crypto.encrypt(plaintext, purpose=_PURPOSE),
         expires_at=expires_at,
     )
-    record(actor, "key.issue", subject_type="key", subject_id=str(key.pk), user_id=user.user_id)
+    record(actor, "key.issue", str(key.pk), user_id=user.user_id)
     return key
 
 

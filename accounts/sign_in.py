@@ -56,7 +56,7 @@ def succeed(username: str, address: str) -> None:
             of_network.locked_until = None
             of_network.save()
             of_name.delete()
-        record(Actor.operator(username), "operator.sign_in", subject_type="operator", subject_id=username)
+        record(Actor.operator(username), "operator.sign_in", username)
 
 
 def fail(username: str, address: str) -> None:
@@ -64,7 +64,7 @@ def fail(username: str, address: str) -> None:
     network = network_of(address)
     of_name = SignInThrottle.objects.filter(network=network, name_digest=_digest(username)).first()
     if of_name is not None and of_name.failures == FAILURES_PER_NAME:
-        record(Actor.system("sign-in"), "operator.lock_out", subject_type="network", subject_id=network)
+        record(Actor.system("sign-in"), "operator.lock_out", network, subject_type="network")
 
 
 def _row(network: str, name_digest: str, now: datetime) -> SignInThrottle:

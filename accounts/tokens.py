@@ -22,7 +22,7 @@ from django.utils import timezone
 from accounts.audit import Actor, record
 from accounts.models import AuditEvent, MemoryUser, RpcToken
 from accounts.services import check_expiry, check_label, digest_of, is_live_key, record_use
-from core.errors import InvalidInput, NotFound, Unauthenticated
+from core.errors import InvalidInput, Unauthenticated, existing
 from core.messages import Message as _
 
 READ: Final = "operator.read"
@@ -111,10 +111,7 @@ def find_operator(username: str) -> User:
 
     Raises: `NotFound`.
     """
-    operator = User.objects.filter(username=username).first()
-    if operator is None:
-        raise NotFound(_("There is no such operator."))
-    return operator
+    return existing(User.objects.filter(username=username), _("There is no such operator."))
 
 
 def revoke(token_id: UUID, *, actor: Actor) -> RpcToken:
@@ -123,9 +120,9 @@ def revoke(token_id: UUID, *, actor: Actor) -> RpcToken:
     Raises: `NotFound`.
     """
     with transaction.atomic():
-        token = RpcToken.objects.select_for_update(of=("self",)).filter(pk=token_id).first()
-        if token is None:
-            raise NotFound(_("There is no such token."))
+        token = existing(
+            RpcToken.objects.select_for_update(of=("self",)).filter(pk=token_id), _("There is no such token.")
+        )
         if token.revoked_at is None:
             token.revoked_at = timezone.now()
             token.save(update_fields=["revoked_at"])
@@ -176,4 +173,4 @@ def is_live_token() -> Q:
 
 def _record(actor: Actor, action: str, token: RpcToken, **detail: str) -> None:
     user_id = token.user.user_id if token.user else ""
-    record(actor, action, subject_type="token", subject_id=str(token.pk), user_id=user_id, detail=detail)
+    record(actor, action, str(token.pk), user_id=user_id, detail=detail)

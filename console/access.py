@@ -110,7 +110,7 @@ def restore_url(page: str, pk: str) -> str:
 
 
 def record_list(
-    request: HttpRequest, action: str, filters: Filters, user_ids: Iterable[str] = (), *, subject_type: str = "memory"
+    request: HttpRequest, action: str, filters: Filters, user_ids: Iterable[str] = (), *, subject_type: str = ""
 ) -> None:
     """Audit the read of a list, with its filters. Of a search query only the length is recorded."""
     users = sorted(set(user_ids))
@@ -122,13 +122,12 @@ def record_list(
     if users:
         detail["users"] = users[:100]
     user_id = users[0] if len(users) == 1 else ""
-    record(actor_of(request), action, subject_type=subject_type, subject_id="", user_id=user_id, detail=detail)
+    record(actor_of(request), action, subject_type=subject_type, user_id=user_id, detail=detail)
 
 
 def record_view(request: HttpRequest, memory: StoredMemory, detail: Mapping[str, Any] | None = None) -> None:
     """Audit the read of a memory."""
-    record(actor_of(request), "memory.view", subject_type="memory", subject_id=memory.memory_id,
-           user_id=memory.owner.user_id, detail=detail)  # fmt: skip
+    record(actor_of(request), "memory.view", memory.memory_id, user_id=memory.owner.user_id, detail=detail)
 
 
 def _error_page(request: HttpRequest, error: GatewayError) -> HttpResponse:

@@ -166,7 +166,8 @@ class Filters(PanelForm):
 
     def __init__(self, path: str, query: Mapping[str, str]) -> None:
         self.path = path
-        in_order = sorted(self.base_fields.items(), key=lambda pair: pair[0] == "start")  # the last in addresses
+        # In addresses the position of the page comes last.
+        in_order = sorted(self.base_fields.items(), key=lambda pair: (pair[0] in self._FIRST_PAGE, pair[0] == "start"))
         self.defaults = {self.add_prefix(name): field.initial or "" for name, field in in_order}
         super().__init__({name: query.get(name, "").strip() or default for name, default in self.defaults.items()},
                          auto_id="f-%s")  # fmt: skip
@@ -385,6 +386,13 @@ class ListFilters(MemoryFilters):
         return Position(to_ms(start if self.oldest_first else start + timedelta(days=1)), 0), None
 
 
+class PagedFilters(Filters):
+    """The position in a list, whose rows are sorted by time and key."""
+
+    after: forms.Field = CursorField()
+    before: forms.Field = CursorField()
+
+
 class LabFilters(Filters):
     """The parameters of a search. Without a ticked scope, all scopes are searched."""
 
@@ -431,14 +439,12 @@ class LabFilters(Filters):
         )
 
 
-class ResourceFilters(Filters):
+class ResourceFilters(PagedFilters):
     state = _choice(_("State"), Resource.Status.choices)
     q = _search_field(_("File name, user or ID"), 255)
     user = _text(_("User"), placeholder=_("User"))
     type = _choice(pgettext_lazy("of a file", "Type"), FILE_TYPES.items(), empty=_("All types"))
     cause = forms.RegexField(r"\A[0-9a-f]{16}\Z", required=False)
-    after = CursorField()
-    before = CursorField()
     narrowing = ("q", "user", "type")
 
 
@@ -450,10 +456,8 @@ class UserFilters(Filters):
     after = _text("", 64)
 
 
-class UserPageFilters(Filters):
+class UserPageFilters(PagedFilters):
     view = _choice("", [(view, view) for view in ("overview", "timeline", "sessions", "audit")], initial="overview")
-    after = CursorField()
-    before = CursorField()
 
 
 class TranscriptFilters(Filters):
@@ -515,30 +519,21 @@ class AutoHiddenFilters(TrashTabFilters):
     kind = _choice("", [("aside", "aside")])
 
 
-class SessionTrashFilters(TrashFilters):
+class SessionTrashFilters(PagedFilters, TrashFilters):
     """The filters of deleted sessions."""
 
     kind = _choice("", [("sessions", "sessions")])
     q = _search_field(_("Session ID"), 128)
-    after = CursorField()
-    before = CursorField()
 
 
-class ResourceTrashFilters(TrashTabFilters):
+class ResourceTrashFilters(PagedFilters, TrashTabFilters):
     """The filters of deleted resources."""
 
     kind = _choice("", [("resources", "resources")])
     q = _search_field(_("File name"), 255)
-    after = CursorField()
-    before = CursorField()
 
 
-class JobFilters(Filters):
-    after = CursorField()
-    before = CursorField()
-
-
-class SearchFilters(Filters):
+class SearchFilters(PagedFilters):
     """The filters of the log of searches."""
 
     user = _search_field(_("User"), 64)
@@ -547,28 +542,22 @@ class SearchFilters(Filters):
     hits = _choice(_("Hits"), [("none", _("no hits"))])
     since = TimeField(label=_("From"))
     until = TimeField(label=_("To"), is_end=True)
-    after = CursorField()
-    before = CursorField()
     narrowing = ("user", "agent", "interface", "hits", "since", "until")
     drop_down = ("agent", "interface", "hits", "since", "until")
 
 
-class WebhookFilters(Filters):
+class WebhookFilters(PagedFilters):
     user = _search_field(_("User"), 64)
-    after = CursorField()
-    before = CursorField()
     narrowing = ("user",)
 
 
-class DeliveryFilters(Filters):
+class DeliveryFilters(PagedFilters):
     """The filters of the deliveries of a webhook."""
 
     state = _choice(_("State"), WebhookDelivery.Status.choices)
-    after = CursorField()
-    before = CursorField()
 
 
-class AuditFilters(Filters):
+class AuditFilters(PagedFilters):
     tab = _choice("", [*AuditEvent.Kind.choices, ("all", _("All"))])
     user = _text(_("User"))
     kind = _choice(_("Actor type"), AuditEvent.ActorKind.choices)
@@ -577,7 +566,5 @@ class AuditFilters(Filters):
     subject = _text(_("Subject ID"), 256)
     since = TimeField(label=_("From"))
     until = TimeField(label=_("To"), is_end=True)
-    after = CursorField()
-    before = CursorField()
     narrowing = ("user", "kind", "actor", "action", "subject", "since", "until")
     drop_down = ("user", "kind", "actor", "subject", "since", "until")

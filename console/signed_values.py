@@ -12,7 +12,7 @@ from django.utils.http import urlencode
 from core.errors import BadRequest
 from core.messages import Message as _
 from memories.services.decisions import Change
-from operations import bulk, jobs, operator_jobs
+from operations import bulk, files, jobs
 from operations.bulk import Target
 from operations.importers import import_from
 
@@ -76,7 +76,7 @@ def read_import(sealed: str) -> tuple[import_from.Request, int]:
     Raises: `BadRequest` for a text that is not from `sign_import`, `NotFound` for a user who was erased.
     """
     try:
-        given, total = signing.loads(sealed, salt=_IMPORT_SALT, max_age=operator_jobs.ARCHIVE_LIFETIME)
+        given, total = signing.loads(sealed, salt=_IMPORT_SALT, max_age=files.ARCHIVE_LIFETIME)
     except signing.BadSignature:
         raise BadRequest(_("The plan is not valid or is older than a day. Upload the file again.")) from None
     return import_from.Request.from_json(given), total

@@ -13,10 +13,12 @@ GatewayError
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar, Protocol, Self, TypeVar
 
 from core.messages import Message, joined
 from core.messages import Message as _
+
+_Row_co = TypeVar("_Row_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,20 @@ class Unauthenticated(GatewayError):
 
 class NotFound(GatewayError):
     status, code, title = 404, "not_found", _("Not found")
+
+
+class Rows(Protocol[_Row_co]):
+    """A query."""
+
+    def first(self) -> _Row_co | None: ...
+
+
+def existing(rows: Rows[_Row_co], message: str) -> _Row_co:
+    """Return the first row of a query. Raises: `NotFound` with the message if there is none."""
+    row = rows.first()
+    if row is None:
+        raise NotFound(message)
+    return row
 
 
 class Conflict(GatewayError):

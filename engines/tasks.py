@@ -1,5 +1,6 @@
 """Background tasks of the embedded engine: vectors, and memories that models derive from messages and files."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Final
 
@@ -9,34 +10,22 @@ from core.background.tasks import Round, periodic
 from engines.registry import get_engine, local_engine
 from store.models import PendingMedia
 from store.vectors import fill
-from store.vectors.client import wanted_model
 
 LEASE: Final = timedelta(seconds=30)
 
 
-def _uses_embeddings() -> bool:
-    return wanted_model() is not None and not get_engine().is_external
+def _uses(endpoint: str) -> Callable[[], bool]:
+    """Return a function that is true if the settings name this endpoint, and the embedded engine is in use."""
+    return lambda: bool(getattr(settings, f"MEMORY_GATEWAY_{endpoint}_BASE_URL")) and not get_engine().is_external
 
 
-def _uses_extraction() -> bool:
-    return bool(settings.MEMORY_GATEWAY_LLM_BASE_URL) and not get_engine().is_external
-
-
-def _uses_vision() -> bool:
-    return bool(settings.MEMORY_GATEWAY_VISION_BASE_URL) and not get_engine().is_external
-
-
-def _uses_transcription() -> bool:
-    return bool(settings.MEMORY_GATEWAY_TRANSCRIPTION_BASE_URL) and not get_engine().is_external
-
-
-@periodic("find_missing_vectors", queue="embeddings", every=timedelta(days=1), when=_uses_embeddings, lease=LEASE)
+@periodic("find_missing_vectors", queue="embeddings", every=timedelta(days=1), when=_uses("EMBEDDING"), lease=LEASE)
 def find_missing_vectors(_run: Round) -> None:
     """Mark memories without a vector that are not pending: written without an endpoint, or missed by a race."""
     fill.mark_missing_pending()
 
 
-@periodic("embed", queue="embeddings", when=_uses_embeddings)
+@periodic("embed", queue="embeddings", when=_uses("EMBEDDING"))
 def embed(run: Round) -> int:
     """Embed until nothing is pending or the endpoint fails; return the number of memories.
 
@@ -48,7 +37,7 @@ def embed(run: Round) -> int:
     return total
 
 
-@periodic("extract", queue="extraction", when=_uses_extraction)
+@periodic("extract", queue="extraction", when=_uses("LLM"))
 def extract(run: Round) -> int:
     """Extract until nothing is due or the endpoint fails; return the number of calls whose answer was used.
 
@@ -60,13 +49,13 @@ def extract(run: Round) -> int:
     return total
 
 
-@periodic("describe_pictures", queue="extraction", when=_uses_vision)
+@periodic("describe_pictures", queue="extraction", when=_uses("VISION"))
 def describe_pictures(run: Round) -> int:
     """Have the vision model describe pictures until none is due or the endpoint fails; return their number."""
     return _read_media(PendingMedia.Kind.VISION, run)
 
 
-@periodic("transcribe", queue="extraction", when=_uses_transcription)
+@periodic("transcribe", queue="extraction", when=_uses("TRANSCRIPTION"))
 def transcribe(run: Round) -> int:
     """Have recordings transcribed until none is due or the endpoint fails; return their number."""
     return _read_media(PendingMedia.Kind.TRANSCRIPTION, run)

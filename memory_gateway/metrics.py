@@ -67,18 +67,15 @@ class _Backlog(Collector):
         count = PendingEmbedding.objects.count()
         yield GaugeMetricFamily("memory_gateway_embeddings_pending", "Memories without a vector.", count)
         is_pending = Q(given_up_at__isnull=True)
-        extractions = PendingExtraction.objects.aggregate(
-            pending=Count("pk", filter=is_pending),
-            given_up=Count("pk", filter=~is_pending),
-            oldest=Min("created_at", filter=is_pending),
-        )
+        backlog = {
+            "pending": Count("pk", filter=is_pending),
+            "given_up": Count("pk", filter=~is_pending),
+            "oldest": Min("created_at", filter=is_pending),
+        }
+        extractions = PendingExtraction.objects.aggregate(**backlog)
         yield GaugeMetricFamily("memory_gateway_extractions_pending", "Pending extractions.", extractions["pending"])
         yield GaugeMetricFamily("memory_gateway_extractions_given_up", "Extractions given up.", extractions["given_up"])
-        media = PendingMedia.objects.aggregate(
-            pending=Count("pk", filter=is_pending),
-            given_up=Count("pk", filter=~is_pending),
-            oldest=Min("created_at", filter=is_pending),
-        )
+        media = PendingMedia.objects.aggregate(**backlog)
         yield GaugeMetricFamily("memory_gateway_media_pending", "Files pending for a model.", media["pending"])
         yield GaugeMetricFamily("memory_gateway_media_given_up", "Files given up by a model.", media["given_up"])
         ages = GaugeMetricFamily("memory_gateway_pending_oldest_seconds", "Age of the oldest one.", labels=["queue"])

@@ -21,7 +21,8 @@ from django.utils import timezone
 
 from accounts.audit import Actor, record
 from accounts.models import AuditEvent, MemoryUser, RpcToken, UserKey
-from core.errors import EngineError, NotFound
+from accounts.services import find_user
+from core.errors import EngineError, NotFound, existing
 from core.messages import Message as _
 from core.times import isoformat
 from engines.port import Engine
@@ -54,9 +55,7 @@ _BACKUPS = _("Backups and archives that were made before still contain the user'
 
 def plan(user_pk: UUID) -> dict[str, int]:
     """Return how many rows of each table, and files, would be removed. Raises: `NotFound`."""
-    user = MemoryUser.objects.filter(pk=user_pk).first()
-    if user is None:
-        raise NotFound(_("There is no such user."))
+    user = existing(MemoryUser.objects.filter(pk=user_pk), _("There is no such user."))
     return {**tables.counts(user), "files": files.count_of(user_pk)}
 
 
@@ -138,10 +137,7 @@ def find(user_id: str) -> UUID:
         # Require a marked user: an imported archive may contain such an event about any user.
         if MemoryUser.objects.filter(pk=event.subject_id, user_id__startswith=_ERASED_PREFIX).exists():
             return UUID(event.subject_id)
-    user = MemoryUser.objects.filter(user_id=user_id).first()
-    if user is None:
-        raise NotFound(_("There is no such user."))
-    return user.pk
+    return find_user(user_id).pk
 
 
 def erased(user_pks: Collection[UUID]) -> set[UUID]:
@@ -173,17 +169,14 @@ def _begin(user_pk: UUID, actor: Actor) -> tuple[MemoryUser, AuditEvent]:
     Return the user with their former id, and the audit event with the counts of their rows.
     """
     with transaction.atomic():
-        user = MemoryUser.objects.select_for_update().filter(pk=user_pk).first()
-        if user is None:
-            raise NotFound(_("There is no such user."))
+        user = existing(MemoryUser.objects.select_for_update().filter(pk=user_pk), _("There is no such user."))
         if user.user_id.startswith(_ERASED_PREFIX):
             event = _events().filter(subject_id=str(user_pk)).latest("pk")
             user.user_id = event.user_id
             return user, event
         detail = {"removed": tables.counts(user), "upstream": _data_in_everos(user)}
         deletions.queue_user(user.pk, user.user_id)
-        name = {"subject_type": "user", "subject_id": str(user_pk), "user_id": user.user_id}
-        record(actor, BEGUN, **name, detail=detail)
+        record(actor, BEGUN, str(user_pk), user_id=user.user_id, detail=detail)
         keys = [*user.keys.values_list("pk", flat=True), *user.rpc_tokens.values_list("pk", flat=True), user.pk]
         LogEntry.objects.filter(Q(object_id__in=[str(key) for key in keys]) | Q(object_repr=user.user_id)).delete()
         for job in Job.objects.filter(params__target__has_key="rows"):  # before the rows are removed
@@ -230,7 +223,7 @@ def _finish(user: MemoryUser, event: AuditEvent) -> None:
         for other in _mentioning(AuditEvent.objects.all(), ("detail",), user).iterator():
             AuditEvent.objects.filter(pk=other.pk).update(detail=_without(other.detail, {user.user_id, str(user.pk)}))
         actor, detail = Actor(event.actor_kind, event.actor), {"rows": sum(event.detail["removed"].values())}
-        record(actor, ERASED, subject_type="user", subject_id=str(user.pk), detail=detail)
+        record(actor, ERASED, str(user.pk), detail=detail)
 
 
 def _mentioning(rows: QuerySet[_Row], columns: Sequence[str], user: MemoryUser) -> QuerySet[_Row]:

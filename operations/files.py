@@ -4,6 +4,7 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import IO, Final
 from uuid import UUID
@@ -15,7 +16,8 @@ from resources.models import NOT_PURGED, Attachment, Resource
 from store.external import journal
 
 ARCHIVES: Final = ".archives"
-"""The folder of exports and uploaded imports, by user. They are kept for a day."""
+"""The folder of exports and uploaded imports, by user."""
+ARCHIVE_LIFETIME: Final = timedelta(days=1)
 MESSAGE_FILES = "/memory_attachments/"
 """A part of the key of every file that came in a message."""
 
@@ -80,8 +82,9 @@ def archive_key(user_pk: UUID, name: str) -> str:
     return f"{ARCHIVES}/{user_pk}/{name}"
 
 
-def remove_archives(before: float) -> int:
-    """Remove exports and uploaded imports of before a Unix time in seconds; return their number."""
+def remove_old_archives(now: datetime) -> int:
+    """Remove exports and uploaded imports older than a day; return their number."""
+    before = (now - ARCHIVE_LIFETIME).timestamp()
     old = [file.key for file in stored_files().walk(f"{ARCHIVES}/") if file.modified_at < before]
     for key in old:
         stored_files().remove(key)

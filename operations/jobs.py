@@ -115,6 +115,13 @@ def submit(kind: str, params: Mapping[str, Any], *, actor: Actor, total: int = 0
     return job
 
 
+def interrupted_or_new(kind: str, params: Mapping[str, Any], *, actor: Actor, total: int) -> Job:
+    """Return the interrupted job with these parameters, else a new one, for `run_now`."""
+    pending = Job.objects.filter(_IS_PENDING, kind=kind)
+    interrupted = next((job for job in pending if job.params == params), None)
+    return interrupted or submit(kind, params, actor=actor, total=total, is_for_worker=False)
+
+
 def get(job_id: UUID | str) -> Job:
     """Return a job. Raises: `NotFound`."""
     try:
@@ -235,7 +242,7 @@ def _finish_undo(job: Job) -> None:
 def record_end(job: Job, action: str, detail: Mapping[str, Any], *, subject_id: str = "") -> None:
     """Record the end of a job with its status; the subject is the job itself unless another one is given."""
     subject, actor = subject_id or str(job.pk), Actor(job.actor_kind, job.actor)
-    record(actor, action, subject_type="job", subject_id=subject, detail={**detail, "status": job.status})
+    record(actor, action, subject, detail={**detail, "status": job.status})
 
 
 KINDS[UNDO] = Handler(_undo, finish=_finish_undo)

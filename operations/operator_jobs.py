@@ -1,7 +1,6 @@
 """Jobs of operators that cannot be undone: purge items in the trash, export a user, re-ingest sessions."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
 from typing import Any, BinaryIO, Final
 from uuid import UUID
 
@@ -27,7 +26,6 @@ PURGE: Final = "purge"
 EXPORT: Final = "export"
 REREAD: Final = "reread"
 STEP: Final = 100
-ARCHIVE_LIFETIME: Final = timedelta(days=1)
 
 
 def purge_memories(target: Target, *, actor: Actor) -> Job:
@@ -69,11 +67,6 @@ def open_archive(job: Job) -> BinaryIO:
     except FileNotFoundError:
         pass
     raise NotFound(_("The archive has expired. Archives are kept for one day. Start a new export."))
-
-
-def remove_old_archives(now: datetime) -> int:
-    """Remove exports and uploaded imports older than a day; return their number."""
-    return files.remove_archives((now - ARCHIVE_LIFETIME).timestamp())
 
 
 def _archive_key(job: Job) -> str:

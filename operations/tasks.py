@@ -13,7 +13,7 @@ from core.background.tasks import Round, periodic
 from core.persistence import database_errors
 from engines.registry import get_engine
 from memories.services import search_log
-from operations import bulk, engine_deletion, erase, jobs, operator_jobs
+from operations import bulk, engine_deletion, erase, files, jobs, operator_jobs
 from operations.cleanup import orphans, purge
 from operations.delivery_retry import DeliveryRetry
 from operations.importers import import_from, import_gateway
@@ -50,7 +50,7 @@ def clean_up(run: Round) -> int:
         return 0
     for user_pk in erase.unfinished(begun_before=now - CLEAN_UP_EVERY):
         erase.finish(user_pk, engine=get_engine())
-    return orphans.clear(now) + operator_jobs.remove_old_archives(now) if may_purge else 0
+    return orphans.clear(now) + files.remove_old_archives(now) if may_purge else 0
 
 
 @periodic("purge_trash", every=timedelta(days=1), series=MAINTENANCE)

@@ -8,7 +8,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from datetime import datetime
 
 from django.db import Error, close_old_connections, connection, connections
@@ -41,9 +41,11 @@ class Runner:
         """Run the tasks that are due, unless another process has the lease."""
         now = self._clock()
         due = [task for task in self._series.tasks if self._due_at[task.name] <= now and task.when()]
-        if not due or not self._take():
+        name, lasts = self._series.name, self._series.lease
+        if not due or (lasts is not None and not Lease.objects.take(name, self._holder, now=now, lasts=lasts)):
             return
-        with self._held():
+        mine = Lease.objects.filter(name=name, lease_holder=self._holder)
+        with nullcontext() if lasts is None else renewed(mine, lasts, clock=self._clock):
             for task in due:
                 self._due_at[task.name] = now + task.every
                 if task.work(self._round) is True:
@@ -70,15 +72,6 @@ class Runner:
         """Let another process take the lease at once."""
         if self._series.lease is not None:
             Lease.objects.release(self._series.name, self._holder)
-
-    def _take(self) -> bool:
-        lasts = self._series.lease
-        return lasts is None or Lease.objects.take(self._series.name, self._holder, now=self._clock(), lasts=lasts)
-
-    def _held(self) -> AbstractContextManager[None]:
-        lasts = self._series.lease
-        mine = Lease.objects.filter(name=self._series.name, lease_holder=self._holder)
-        return nullcontext() if lasts is None else renewed(mine, lasts, clock=self._clock)
 
     def _run(self, interval_seconds: float) -> None:
         try:

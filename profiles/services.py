@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from accounts.audit import Actor, record
 from accounts.models import AuditEvent, MemoryUser
-from core.errors import Conflict, NotFound
+from core.errors import Conflict, existing
 from core.messages import Message as _
 from core.times import isoformat
 from profiles import merge, prompts
@@ -186,9 +186,7 @@ def revision(user_pk: UUID, kind: Kind, version: int) -> Revision:
     Raises: `NotFound`, also for versions older than the newest 200.
     """
     found = _revisions(user_pk, kind).filter(version=min(version, _MAX_VERSION))
-    row = found.select_related("profile").first()
-    if row is None:
-        raise NotFound(_("There is no such version."))
+    row = existing(found.select_related("profile"), _("There is no such version."))
     content = MODELS[kind].model_validate(row.content)
     return Revision(row, content, None if row.profile.status == Status.DISABLED else content)
 
@@ -259,9 +257,7 @@ def _fill_in_provenance(content: Content, before: Content, actor: Actor, agent_i
 
 def _lock(user_pk: UUID, kind: Kind) -> tuple[MemoryUser, ProfileMemory]:
     """Return the user, locked, and the document's row, which is new and unsaved if there was none."""
-    user = MemoryUser.objects.select_for_update(no_key=True).filter(pk=user_pk).first()
-    if user is None:
-        raise NotFound(_("There is no such user."))
+    user = existing(MemoryUser.objects.select_for_update(no_key=True).filter(pk=user_pk), _("There is no such user."))
     row = ProfileMemory.objects.filter(owner=user, memory_type=kind).first()
     return user, row or ProfileMemory(owner=user, memory_type=kind, content=MODELS[kind]().model_dump(), version=0)
 
@@ -283,8 +279,7 @@ def _save(
     record(
         actor,
         f"profile.{action}",
-        subject_type="profile",
-        subject_id=row.memory_type,
+        row.memory_type,
         user_id=user.user_id,
         detail={"version": row.version, **detail, **({"agent_id": agent_id} if agent_id else {})},
     )

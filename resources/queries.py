@@ -11,7 +11,7 @@ from uuid import UUID
 from django.db.models import Count, Q, QuerySet, Sum
 
 from core import pagination
-from core.errors import NotFound
+from core.errors import NotFound, existing
 from core.messages import Message as _
 from core.persistence import files, sql
 from resources import storage
@@ -203,9 +203,7 @@ class StoredContent:
 
 def content_of(user_pk: UUID, resource_id: str) -> StoredContent:
     """Open a user's upload. Raises: `NotFound`, also for registered external files."""
-    resource = live_resource(user_pk, resource_id).first()
-    if resource is None:
-        raise NotFound(_("There is no such resource."))
+    resource = existing(live_resource(user_pk, resource_id), _("There is no such resource."))
     if not resource.storage_path:
         raise NotFound(
             _("This file is stored at an external address, and the gateway has no copy. Read it from there.")

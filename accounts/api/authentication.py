@@ -72,7 +72,7 @@ class ProvisioningAuthentication(BaseAuthentication):
         limits.count_failure(address)
         since = timezone.now() - _REFUSAL_INTERVAL  # a flood must not fill the audit trail
         if not AuditEvent.objects.filter(at__gt=since, action=action, subject_id=address).exists():
-            record(Actor.provisioning(), action, subject_type="address", subject_id=address)
+            record(Actor.provisioning(), action, address, subject_type="address")
         raise Unauthenticated(_("Creating users needs the provisioning token: Authorization: Bearer <token>."))
 
     def authenticate_header(self, request: Request) -> str:

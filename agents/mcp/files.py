@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import mcp_types as types
 
-from core.errors import NotFound, TooLarge
+from core.errors import NotFound, TooLarge, existing
 from core.times import isoformat
 from documents.decoding import decode
 from resources import queries, storage
@@ -26,7 +26,7 @@ _TEXT_TYPES: Final = ("text/", "application/json", "application/xml")
 def page(owner: Owner, cursor: str | None, limit: int = PAGE) -> tuple[list[Resource], str | None]:
     """Return resources, newest first, and the cursor of the next page. Raises: `InvalidInput` for the cursor."""
     after = queries.decode_cursor(cursor) if cursor else None
-    own = queries.live_resources(owner.user_pk).filter(app_id=owner.app_id, project_id=owner.project_id)
+    own = queries.live_resources(owner.user_pk).filter(**owner.scope)
     rows, following = queries.page_after(own, after, limit)
     return rows, queries.encode_cursor(following) if following else None
 
@@ -58,11 +58,8 @@ def as_mcp(resource: Resource) -> types.Resource:
 
 def find(owner: Owner, resource_id: str) -> Resource:
     """Return the owner's resource. Raises: `NotFound`."""
-    own = queries.live_resource(owner.user_pk, resource_id).filter(app_id=owner.app_id, project_id=owner.project_id)
-    resource = own.first()
-    if resource is None:
-        raise NotFound("There is no such resource.")
-    return resource
+    own = queries.live_resource(owner.user_pk, resource_id).filter(**owner.scope)
+    return existing(own, "There is no such resource.")
 
 
 def contents(owner: Owner, uri: str) -> types.TextResourceContents | types.BlobResourceContents:

@@ -14,7 +14,6 @@ from core import pagination
 from core.ids import Name, SessionId
 from core.times import from_ms, isoformat
 from engines.registry import get_engine
-from memories import queries
 from memories.api import rendering
 from memories.api.schemas.memories import KindOfMemory, MemoryPage, OverrideText
 from memories.services import decisions
@@ -158,14 +157,13 @@ def list_memories(caller: Caller, arguments: ListArguments) -> Result:
         limit=arguments.limit,
     )
     page = get_engine().list(caller.owner, request)
-    overrides = queries.override_ids(caller.owner, [memory.memory_id for memory in page.memories])
-    memories = [rendering.memory(memory, overrides) for memory in page.memories]
-    following = None if page.following is None else pagination.encode(*page.following)
-    if not memories:
-        return result("There are no such memories.", memories=[], next_cursor=None)
+    listed = rendering.memory_page(caller.owner, page)
+    if not page.memories:
+        return result("There are no such memories.", **listed)
+    following = listed["next_cursor"]
     more = f"\nThere are more: call again with the cursor {following}" if following else ""
     lines = framed(_line(number, memory) for number, memory in enumerate(page.memories, start=1))
-    return result(f"{len(memories)} listed:\n\n{lines}{more}", memories=memories, next_cursor=following)
+    return result(f"{len(page.memories)} listed:\n\n{lines}{more}", **listed)
 
 
 def _line(number: int, memory: StoredMemory) -> str:

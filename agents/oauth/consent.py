@@ -26,7 +26,7 @@ from accounts.forms import CredentialForm
 from accounts.models import OAuthClient
 from accounts.services import active_users
 from agents.oauth.views import MCP, endpoint, is_resource, issuer_of
-from core.errors import GatewayError, NotFound
+from core.errors import GatewayError, existing
 from core.localization import localized
 from core.messages import Message as _
 
@@ -191,9 +191,7 @@ def _approve(request: HttpRequest, wanted: Wanted, data: dict[str, Any]) -> str:
     resource = wanted.issuer + MCP
     approval = oauth.Approval(wanted.client.pk, wanted.redirect_uri, wanted.code_challenge, resource, scopes)
     if data.get("user_id"):
-        user = active_users().filter(user_id=data["user_id"]).first()
-        if user is None:
-            raise NotFound(_("There is no such user."))
+        user = existing(active_users().filter(user_id=data["user_id"]), _("There is no such user."))
         return oauth.approve(approval, user_pk=user.pk, key_id=None, actor=actor_of(request))
     caller = limits.authenticate(address_of(request), data["key"])
     return oauth.approve(approval, user_pk=caller.user_pk, key_id=caller.key_id, actor=Actor.key(caller))

@@ -16,7 +16,6 @@ from agents.rpc.params import Params, flag, moment_ms, text, whole
 from agents.tools import DEFAULT_AGENT
 from core.errors import NotFound
 from core.ids import check_name
-from engines.registry import get_engine
 from memories.services import decisions, lookup
 from memories.services.manual import MAX_TEXT_CHARS, add_by_hand
 from store import browse
@@ -112,7 +111,7 @@ def list_memories(principal: TokenPrincipal, params: Params) -> dict[str, Any]:
     if principal.operator is not None and users:
         only_user = users[0] if len(users) == 1 else ""
         detail = {"users": users}
-        record(principal.actor, "memory.list", subject_type="memory", subject_id="", user_id=only_user, detail=detail)
+        record(principal.actor, "memory.list", user_id=only_user, detail=detail)
     items = [_item(memory) for memory in memories]
     return {"items": items, "total": browse.count(selection), "page": number, "pageSize": size}
 
@@ -135,7 +134,7 @@ def delete(principal: TokenPrincipal, params: Params) -> dict[str, Any]:
     active = filter(lookup.is_active, found)
     matching = [memory for memory in active if (shown_agent(memory), memory.memory_id) in wanted]
     for memory in matching:
-        lookup.require_flushed(memory, get_engine())
+        lookup.require_flushed(memory)
     decisions.delete_many([memory.row for memory in matching], reason="openclaw", actor=principal.actor)
     return {"deleted": len(matching)}
 

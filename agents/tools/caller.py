@@ -7,7 +7,6 @@ from accounts.audit import Actor
 from core.errors import InvalidInput, NotFound
 from core.ids import check_name, check_session_id
 from core.messages import Message as _
-from engines.registry import get_engine
 from memories.services import lookup
 from memories.services.lookup import MemoryRef
 from memories.services.search_log import Interface
@@ -84,7 +83,7 @@ def ref_of(caller: Caller, memory_id: str) -> MemoryRef:
 
 def get_memory(caller: Caller, memory_id: str) -> StoredMemory:
     """Return the memory, a deleted one too. Raises: `NotFound`, also for a memory of another agent."""
-    memory = lookup.get_memory(caller.owner.user_pk, ref_of(caller, memory_id), get_engine())
+    memory = lookup.get_memory(caller.owner.user_pk, ref_of(caller, memory_id))
     if not caller.may_see(origin=memory.origin, agent_id=memory.agent_id):
         raise NotFound(_("There is no such memory."))
     return memory

@@ -182,7 +182,7 @@ def _export(request: HttpRequest, target: Target) -> HttpResponseBase:
     user_ids = list(selected.order_by().values_list("user__user_id", flat=True).distinct()[: LISTED_USERS + 1])
     detail = {"filter": target.selection.as_record(), "rows": selected.count(), "users": user_ids[:LISTED_USERS]}
     user_id = user_ids[0] if len(user_ids) == 1 else ""
-    record(actor_of(request), "memory.export", subject_type="memory", subject_id="", user_id=user_id, detail=detail)
+    record(actor_of(request), "memory.export", user_id=user_id, detail=detail)
     headers = {"Content-Disposition": 'attachment; filename="memories.jsonl"'}
     return StreamingHttpResponse(_lines(target), content_type="application/x-ndjson", headers=headers)
 

@@ -84,7 +84,7 @@ def dashboard(request: HttpRequest) -> HttpResponseBase:
         else:
             context |= numbers
             context |= _activity(request, filters, now) if is_for_all else {}
-        record_list(request, "dashboard.view", filters, [user_id] if user_id else ())
+        record_list(request, "dashboard.view", filters, [user_id] if user_id else (), subject_type="memory")
     return render(request, "console/dashboard.html", context)
 
 

@@ -19,7 +19,7 @@ from accounts.audit import record
 from accounts.models import MemoryUser
 from console import queries
 from console.access import ADD, CHANGE, DELETE, EXPORT, VIEW, page, render, require
-from console.filters import ORIGINS, TAB_LABELS, JobFilters
+from console.filters import ORIGINS, TAB_LABELS, PagedFilters
 from console.forms import ImportForm
 from console.keyset import newest_first
 from console.signed_values import read_import, sign_import
@@ -125,7 +125,7 @@ def describe_selection(selection: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 @page(VIEW)
 def all_jobs(request: HttpRequest) -> HttpResponseBase:
-    filters = JobFilters(reverse("console:jobs"), request.GET)
+    filters = PagedFilters(reverse("console:jobs"), request.GET)
     found = newest_first(Job.objects.all(), filters, time="created_at")
     context = {"title": _("Jobs"), "filters": filters, "kinds": KINDS, **found._asdict()}
     return render(request, "console/jobs.html", context)
@@ -175,7 +175,7 @@ def stop(request: HttpRequest, job: str) -> HttpResponseBase:
         raise Forbidden(_("This job cannot be stopped."))
     require(request, permission)
     jobs.stop(job)
-    record(actor_of(request), "job.stop", subject_type="job", subject_id=str(found.pk))
+    record(actor_of(request), "job.stop", str(found.pk))
     messages.info(request, _("The job stops after the current step. Completed steps are kept."))
     return redirect("console:job", job=found.pk)
 
@@ -186,7 +186,7 @@ def download(request: HttpRequest, job: str) -> HttpResponseBase:
     found = jobs.get(job)
     archive = operator_jobs.open_archive(found)
     user_id = MemoryUser.objects.filter(pk=found.params["user_pk"]).values_list("user_id", flat=True).first() or ""
-    record(actor_of(request), "archive.download", subject_type="job", subject_id=str(found.pk), user_id=user_id)
+    record(actor_of(request), "archive.download", str(found.pk), subject_type="job", user_id=user_id)
     headers = {"X-Content-Type-Options": "nosniff", "Cache-Control": "private, no-store"}
     return FileResponse(
         archive,

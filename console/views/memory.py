@@ -246,8 +246,7 @@ def place_image(request: HttpRequest, row: int) -> HttpResponseBase:
     found, resource = _passage(request, row)
     number = found.payload.get("page") or 1
     detail = {"page": number}
-    who = {"subject_type": "resource", "subject_id": resource.pk, "user_id": found.owner.user_id}
-    record(actor_of(request), "resource.page", **who, detail=detail)
+    record(actor_of(request), "resource.page", resource.pk, user_id=found.owner.user_id, detail=detail)
     with files.local_copy(files.path_of(resource.storage_path)) as path:
         drawn = rendering.draw_page(
             path,

@@ -16,7 +16,7 @@ from accounts import operators as services
 from accounts.admin_base import actor_of
 from console.access import page, render
 from console.forms import ROLES, NewOperatorForm, OperatorForm
-from core.errors import Conflict, NotFound
+from core.errors import Conflict, existing
 from core.rest import Forbidden
 
 VIEW_OPERATORS, ADD_OPERATORS, CHANGE_OPERATORS = (f"auth.{verb}_user" for verb in ("view", "add", "change"))
@@ -127,7 +127,4 @@ def _require_change(request: HttpRequest, operator: User) -> None:
 
 
 def _get(pk: int) -> User:
-    found = User.objects.filter(is_staff=True, pk=pk).first()
-    if found is None:
-        raise NotFound(_("There is no such operator."))
-    return found
+    return existing(User.objects.filter(is_staff=True, pk=pk), _("There is no such operator."))

@@ -18,7 +18,7 @@ from console.access import VIEW, page, render
 from console.filters import TranscriptFilters
 from console.text import memory_item
 from console.views.memories import page_links
-from core.errors import NotFound
+from core.errors import existing
 from core.times import from_ms
 from memories.models import OverrideRevision, Tombstone
 from store import browse, categories
@@ -50,13 +50,12 @@ def transcript(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     filters = TranscriptFilters(reverse("console:transcript", args=[pk]), request.GET)
     values = filters.cleaned_data
     scope = {"app_id": values["app"], "project_id": values["project"], "session_id": values["session"]}
-    session = Session.objects.select_related("user").filter(user_id=pk, deleted_at__isnull=True, **scope).first()
-    if session is None:
-        raise NotFound(_("There is no such session."))
-    user = session.user
-    record(
-        actor_of(request), "session.view", subject_type="session", subject_id=session.session_id, user_id=user.user_id
+    session = existing(
+        Session.objects.select_related("user").filter(user_id=pk, deleted_at__isnull=True, **scope),
+        _("There is no such session."),
     )
+    user = session.user
+    record(actor_of(request), "session.view", session.session_id, user_id=user.user_id)
     found = browse.page(
         Selection(user_pk=pk, **scope),
         after=values["after"],

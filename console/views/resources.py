@@ -24,7 +24,7 @@ from console.forms import UploadForm
 from console.keyset import ROWS, newest_first
 from console.text import parts
 from console.views.memories import write_position
-from core.errors import GatewayError, NotFound
+from core.errors import GatewayError, NotFound, existing
 from core.localization import localized
 from operations import operator_jobs
 from operations.cleanup import purge
@@ -60,7 +60,7 @@ def resources(request: HttpRequest) -> HttpResponseBase:
         rows = rows.filter(deleted_at__isnull=True)
     found = newest_first(rows, filters, time="created_at")
     owners = (row.user.user_id for row in found.rows)
-    record_list(request, "resource.list", filters, owners, subject_type="resource")
+    record_list(request, "resource.list", filters, owners)
     live = sum(number for name, number in by_state.items() if name != Resource.Status.DELETED)
     states = [("", _("All"), live)]
     states += [(name, str(label), by_state.get(name, 0)) for name, label in Resource.Status.choices]
@@ -239,14 +239,14 @@ def _memory_counts(rows: list[Resource]) -> dict[str, int]:
 
 
 def _get(resource_id: str) -> Resource:
-    found = Resource.objects.select_related("user").filter(pk__in=queries.without_nul([resource_id])).first()
-    if found is None:
-        raise NotFound(_("There is no such resource."))
-    return found
+    return existing(
+        Resource.objects.select_related("user").filter(pk__in=queries.without_nul([resource_id])),
+        _("There is no such resource."),
+    )
 
 
 def _record(request: HttpRequest, action: str, found: Resource) -> None:
-    record(actor_of(request), action, subject_type="resource", subject_id=found.pk, user_id=found.user.user_id)
+    record(actor_of(request), action, found.pk, user_id=found.user.user_id)
 
 
 def _store_upload(request: HttpRequest, form: UploadForm, file: Any) -> Resource:

@@ -65,7 +65,7 @@ def lab(request: HttpRequest) -> HttpResponseBase:
         if pk is None:
             filters.complain_about_user(unknown_user(values["user"]))
         else:
-            record_list(request, "lab.search", filters, [values["user"]])
+            record_list(request, "lab.search", filters, [values["user"]], subject_type="memory")
             try:
                 owner = Owner(pk, values["user"], values["app"] or "default", values["project"] or "default")
                 context |= _results(filters, owner)
@@ -208,7 +208,7 @@ def searches(request: HttpRequest) -> HttpResponseBase:
         filters.problems.append(unknown_user(values["user"]))
         found = found.none()
     shown = newest_first(found, filters, time="at")
-    record_list(request, "search.list", filters, (one.user.user_id for one in shown.rows), subject_type="search")
+    record_list(request, "search.list", filters, (one.user.user_id for one in shown.rows))
     # The words of a search tell as much as the memories that it found.
     has_words = request.user.has_perm(VIEW)
     context = {

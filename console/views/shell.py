@@ -100,7 +100,7 @@ def find(request: HttpRequest) -> HttpResponseBase:
     groups += [memories] if memories and memories.results else []
     if user_ids := {result.user_id for group in groups for result in group.results} - {""}:
         detail = {"q_chars": len(query), "users": sorted(user_ids)}
-        record(actor_of(request), "panel.find", subject_type="user", subject_id="", detail=detail)
+        record(actor_of(request), "panel.find", subject_type="user", detail=detail)
     template = "console/parts/results.html" if is_part else "console/find.html"
     return render(request, template, {"title": gettext("Find"), "groups": groups, **context})
 

@@ -70,9 +70,7 @@ def audit_export(request: HttpRequest) -> HttpResponseBase:
     """Send all events that match the filters, newest first, as CSV or with `format=json` as JSON lines."""
     filters = AuditFilters(reverse("console:audit"), request.GET)
     events = _events(filters, _audit_tab(filters)).order_by("-pk")
-    record(
-        actor_of(request), "audit.export", subject_type="audit", subject_id="", detail={"filter": filters.parameters()}
-    )
+    record(actor_of(request), "audit.export", detail={"filter": filters.parameters()})
     is_json = request.GET.get("format") == "json"
     kind, name = ("application/x-ndjson", "audit.jsonl") if is_json else ("text/csv; charset=utf-8", "audit.csv")
     lines: Iterator[str | bytes] = _json_lines(events) if is_json else _csv_lines(events)

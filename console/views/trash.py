@@ -83,7 +83,7 @@ def trash(request: HttpRequest) -> HttpResponseBase:
         context |= _sessions(filters, user_pk, retention)
     else:
         context |= _memories(filters, user_pk, retention)
-    record_list(request, "trash.view", filters, context.pop("users", ()))
+    record_list(request, "trash.view", filters, context.pop("users", ()), subject_type="memory")
     return render(request, "console/trash.html", {**context, "recent": _recent() if filters.is_empty else []})
 
 

@@ -27,7 +27,7 @@ from console.keyset import ROWS, newest_first
 from console.signed_values import read_receipt, sign_receipt
 from console.text import memory_item
 from console.views.person import timeline
-from core.errors import NotFound
+from core.errors import NotFound, existing
 from memories.services.decisions import delete_session
 from operations import erase, operator_jobs
 from operations.bulk import AT_ONCE
@@ -97,7 +97,7 @@ def users(request: HttpRequest) -> HttpResponseBase:
         "following": filters.further_page(len(rows), after=rows[-1].user_id) if len(found) > ROWS else "",
     }
     detail = {"filter": filters.parameters()}
-    record(actor_of(request), "user.list", subject_type="user", subject_id="", detail=detail)
+    record(actor_of(request), "user.list", detail=detail)
     return render(request, "console/users.html", context)
 
 
@@ -106,14 +106,7 @@ def user(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     found = _get(pk)
     filters = UserPageFilters(reverse("console:user", args=[pk]), request.GET)
     view = filters.data["view"]
-    record(
-        actor_of(request),
-        "user.view",
-        subject_type="user",
-        subject_id=str(pk),
-        user_id=found.user_id,
-        detail={"view": view},
-    )
+    record(actor_of(request), "user.view", str(pk), user_id=found.user_id, detail={"view": view})
     context: dict[str, Any] = {"title": found.user_id, "person": found, "filters": filters}
     if view == "sessions" and request.user.has_perm(VIEW):
         sessions = newest_first(_sessions_of(found.pk), filters, time="created_at")
@@ -216,10 +209,7 @@ def _labeled(counts: Mapping[str, int]) -> list[tuple[Promise, int]]:
 
 
 def _get(pk: UUID) -> MemoryUser:
-    found = services.active_users().filter(pk=pk).first()
-    if found is None:
-        raise NotFound(_("There is no such user."))
-    return found
+    return existing(services.active_users().filter(pk=pk), _("There is no such user."))
 
 
 def _overview(request: HttpRequest, found: MemoryUser) -> dict[str, Any]:

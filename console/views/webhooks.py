@@ -16,7 +16,7 @@ from accounts.audit import record
 from console.access import page, record_list, render
 from console.filters import DeliveryFilters, WebhookFilters
 from console.keyset import newest_first
-from core.errors import NotFound
+from core.errors import existing
 from webhooks.models import Webhook, WebhookDelivery
 from webhooks.services import configuration
 
@@ -30,7 +30,7 @@ def webhooks(request: HttpRequest) -> HttpResponseBase:
     if user_id := filters.cleaned_data["user"]:
         found = found.filter(user__user_id=user_id)
     shown = newest_first(found, filters, time="created_at")
-    record_list(request, "webhook.list", filters, (one.user.user_id for one in shown.rows), subject_type="webhook")
+    record_list(request, "webhook.list", filters, (one.user.user_id for one in shown.rows))
     counts = _undelivered_counts([one.pk for one in shown.rows])
     context = {
         "title": _("Webhooks"),
@@ -43,16 +43,14 @@ def webhooks(request: HttpRequest) -> HttpResponseBase:
 
 @page(VIEW_WEBHOOKS)
 def webhook(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    found = Webhook.objects.select_related("user").filter(pk=pk).first()
-    if found is None:
-        raise NotFound(_("There is no such webhook."))
+    found = existing(Webhook.objects.select_related("user").filter(pk=pk), _("There is no such webhook."))
     filters = DeliveryFilters(reverse("console:webhook", args=[pk]), request.GET)
     deliveries = WebhookDelivery.objects.filter(webhook=found)
     state = filters.cleaned_data["state"]
     if state:
         deliveries = deliveries.filter(status=state)
     user_id = found.user.user_id
-    record(actor_of(request), "webhook.view", subject_type="webhook", subject_id=str(pk), user_id=user_id)
+    record(actor_of(request), "webhook.view", str(pk), user_id=user_id)
     states = [("", _("All")), *((name, str(label)) for name, label in WebhookDelivery.Status.choices)]
     context = {
         "title": _("Webhook"),

@@ -17,7 +17,7 @@ from engines.embedded.extraction_prompts import MAX_REPLACED
 from engines.embedded.extraction_windows import KNOWN_ORIGINS
 from engines.embedded.llm import RULE, Answer, ChatClient
 from store.derived_memories import can_be_superseded, supersede
-from store.models import Memory, owned_by
+from store.models import IS_LIVE, Memory, owned_by
 from store.search.search import rank
 from store.types import MAX_TOP_K, Owner, SearchRequest
 
@@ -105,7 +105,7 @@ def write(owner: Owner, comparison: Comparison, compared: Compared, now: datetim
 
 
 def _live(owner: Owner) -> QuerySet[Memory]:
-    return Memory.objects.filter(owned_by(owner), hidden_at=None, session__hidden_at=None, session__deleted_at=None)
+    return Memory.objects.filter(IS_LIVE, owned_by(owner))
 
 
 def _day(row: Memory) -> str:

@@ -17,7 +17,7 @@ from engines.embedded.fetching import Fetch, Fetcher
 from engines.port import AddResult, FlushResult, Replay, engine_call
 from store import derived_memories, sessions, storage
 from store.index import keyword
-from store.models import Memory, PendingMedia, Session, owned_by
+from store.models import Memory, Session, owned_by
 from store.search.search import search
 from store.table import MemoryTable
 from store.types import Message, Owner, SearchRequest, SearchResult
@@ -179,18 +179,8 @@ class EmbeddedEngine(MemoryTable):
     queue_extraction = staticmethod(extraction.queue_missing)
     extract = staticmethod(extraction.run)
     queue_media = staticmethod(media.queue)
+    read_media = staticmethod(media.run)
     health = staticmethod(health.check)
-
-    def read_media(
-        self,
-        kind: PendingMedia.Kind,
-        seconds: float,
-        *,
-        clock: Callable[[], datetime] = timezone.now,
-        should_end: Callable[[], bool] = lambda: False,
-        calls: int = media.MAX_CALLS,
-    ) -> int:
-        return media.run(kind, seconds, clock=clock, should_end=should_end, calls=calls)
 
     def capabilities(self) -> Mapping[str, bool]:
         """Return the available methods. Without an embedding endpoint, `hybrid` searches by keyword and reports it."""

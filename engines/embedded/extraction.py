@@ -86,8 +86,6 @@ def queue_missing(user_pk: UUID | None = None) -> None:
         of_user,
         extraction_windows.IS_MESSAGE,
         memory_type=Memory.Type.EPISODE,
-        session__hidden_at=None,
-        session__deleted_at=None,
     ).exclude(Q(batch_id="") | Q(session__kind__in=_SKIPPED_KINDS))
     missing = flushed.filter(
         ~Exists(Memory.objects.filter(origin=Memory.Origin.EXTRACTED, chunk_index=None, **batch)),

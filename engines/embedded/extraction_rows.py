@@ -13,7 +13,6 @@ from datetime import datetime
 from typing import Any, Final
 
 import orjson
-from django.db.models import QuerySet
 from django.db.models.functions import Length
 
 from core.times import from_ms, to_ms
@@ -23,7 +22,7 @@ from store import storage
 from store.categories import TABS
 from store.derived_memories import can_be_superseded, supersede
 from store.index import keyword
-from store.models import Memory, Session, owned_by
+from store.models import IS_LIVE, Memory, Session, owned_by
 from store.text.normalize import fold
 from store.types import Owner
 
@@ -182,7 +181,7 @@ _MAX_FORMER: Final = 5
 
 def facts_of(owner: Owner) -> list[Memory]:
     """Return the user's most important facts, preferences and decisions, oldest first."""
-    found = _live().filter(owned_by(owner), category__in=TABS["user"], origin=Memory.Origin.EXTRACTED)
+    found = Memory.objects.filter(IS_LIVE, owned_by(owner), category__in=TABS["user"], origin=Memory.Origin.EXTRACTED)
     best = found.order_by("-importance", "-created_at_ms", "-pk")[:MAX_FACTS]
     return sorted(best, key=lambda row: (row.created_at_ms, row.pk))
 
@@ -202,7 +201,7 @@ def write_profile(owner: Owner, facts: Sequence[Memory], described: Described, n
 
     Call inside a transaction that has locked the user.
     """
-    current = _live().filter(pk__in=[row.pk for row in facts])
+    current = Memory.objects.filter(IS_LIVE, pk__in=[row.pk for row in facts])
     if dict(current.values_list("pk", "text")) != {row.pk: row.text for row in facts}:
         return None
     superseded = [profile for profile in _profiles(owner) if profile.hidden_at is None]
@@ -230,10 +229,6 @@ def write_profile(owner: Owner, facts: Sequence[Memory], described: Described, n
     if len(former) > _MAX_FORMER:
         storage.remove(owner, former[:-_MAX_FORMER])
     return row
-
-
-def _live() -> QuerySet[Memory]:
-    return Memory.objects.filter(hidden_at=None, session__hidden_at=None, session__deleted_at=None)
 
 
 def _profiles(owner: Owner) -> list[Memory]:

@@ -7,7 +7,7 @@ from typing import Any, Final
 from django.db.models import Q
 
 from core.times import from_ms
-from store.models import Memory, PendingExtraction, owned_by
+from store.models import IS_LIVE, Memory, PendingExtraction, owned_by
 from store.search.search import rank
 from store.types import MAX_TOP_K, Owner, SearchRequest
 
@@ -20,9 +20,8 @@ MAX_CALL_CHARS: Final = 250
 CONTEXT_MESSAGES: Final = 4
 MAX_KNOWN: Final = 30
 KNOWN_ORIGINS: Final = (Memory.Origin.EXTRACTED, Memory.Origin.TOOL, Memory.Origin.PANEL)
-_IN_LIVE_SESSION: Final = Q(session__hidden_at=None, session__deleted_at=None)
 
-IS_MESSAGE: Final = Q(origin=Memory.Origin.EMBEDDED, chunk_index=None, hidden_at=None)
+IS_MESSAGE: Final = IS_LIVE & Q(origin=Memory.Origin.EMBEDDED, chunk_index=None)
 """Messages that are not deleted. Memories are not extracted from documents."""
 
 
@@ -40,13 +39,13 @@ class Window:
         All lines count, because the model may have used others than those that it names as sources.
         """
         shown = {row.pk: row.text for row in (*self.messages, *self.known, *self.before)}
-        live = Memory.objects.filter(_IN_LIVE_SESSION, pk__in=list(shown), hidden_at=None)
+        live = Memory.objects.filter(IS_LIVE, pk__in=list(shown))
         return dict(live.values_list("pk", "text")) == shown
 
 
 def next_window(owner: Owner, pending: PendingExtraction) -> Window | None:
     """Return the next window of an extraction, with at least one message; None if no messages are left."""
-    session_messages = Memory.objects.filter(IS_MESSAGE, _IN_LIVE_SESSION, session=pending.session)
+    session_messages = Memory.objects.filter(IS_MESSAGE, session=pending.session)
     rows = session_messages.filter(batch_id=pending.batch_id, seq__gt=pending.after_seq)
     if pending.until_seq is not None:
         rows = rows.filter(seq__lte=pending.until_seq)
@@ -69,9 +68,9 @@ def _known(owner: Owner, messages: Sequence[Memory]) -> list[Memory]:
     """Return the memories that match the messages, then the latest ones."""
     text = "\n".join(row.text[:MAX_MESSAGE_CHARS] for row in messages)
     [best] = rank(owner, [SearchRequest(text, method="keyword", top_k=MAX_TOP_K)])
-    memories = Memory.objects.filter(
-        owned_by(owner), _IN_LIVE_SESSION, origin__in=KNOWN_ORIGINS, chunk_index=None, hidden_at=None
-    ).exclude(memory_type=Memory.Type.PROFILE)
+    memories = Memory.objects.filter(IS_LIVE, owned_by(owner), origin__in=KNOWN_ORIGINS, chunk_index=None).exclude(
+        memory_type=Memory.Type.PROFILE
+    )
     by_pk = {row.pk: row for row in memories.filter(pk__in=[pk for pk, _score in best])}
     ranked = {pk: by_pk[pk] for pk, _score in best if pk in by_pk}
     latest = {row.pk: row for row in memories.order_by("-created_at_ms", "-pk")[:MAX_KNOWN]}

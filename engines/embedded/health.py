@@ -43,11 +43,12 @@ def check(timeout_seconds: float) -> Health:
             if (wanted := wanted_model()) is not None:
                 data["embeddings"] = _embedding_state(wanted)
             if llm.is_set():
-                data["llm"] = _llm_state()
+                data["llm"] = _reader_state(llm.client(), PendingExtraction.objects.all())
             for kind, reader in media_models.configured().items():
-                data[kind] = _media_state(kind, reader)
+                data[kind] = _reader_state(reader, PendingMedia.objects.filter(media.IS_LIVE, kind=kind))
             if reranker.is_set():
-                data["rerank"] = _rerank_state()
+                rater = reranker.client()
+                data["rerank"] = _state(rater.endpoint.pause.recent_error(), "ok", rater.model)
     except DatabaseError:
         return Health(
             "unavailable", None, data | {"status": "unavailable"}, error=_("The memory database does not respond.")
@@ -65,40 +66,21 @@ def _embedding_state(wanted: Model) -> dict[str, Any]:
     status = "filling" if pending else "ok"
     if space and not spaces.is_for(space, wanted):
         status = "reembed_needed"
-    state: dict[str, Any] = {
-        "status": "failing" if error else status,
-        "model": space.model if space else wanted.name,
-        "dimensions": (space.dimensions if space else wanted.dimensions) or None,
-        "pending": pending,
-    }
-    return state | {"error": error} if error else state
-
-
-def _llm_state() -> dict[str, Any]:
-    return _reader_state(llm.client(), PendingExtraction.objects.all())
-
-
-def _media_state(kind: str, reader: media_models.Model) -> dict[str, Any]:
-    return _reader_state(reader, PendingMedia.objects.filter(media.IS_LIVE, kind=kind))
+    dimensions = (space.dimensions if space else wanted.dimensions) or None
+    return _state(error, status, space.model if space else wanted.name, dimensions=dimensions, pending=pending)
 
 
 def _reader_state(reader: llm.ChatClient | media_models.Model, pending: QuerySet[Any]) -> dict[str, Any]:
     counts = backlog(pending)
     failed = pending.filter(given_up_at__isnull=True).exclude(last_error="").order_by("-pk")
     error = reader.endpoint.pause.recent_error() or failed.values_list("last_error", flat=True).first()
-    status = "failing" if error else "reading" if counts["pending"] else "ok"
-    state: dict[str, Any] = {"status": status, "model": reader.model, **counts}
+    return _state(error, "reading" if counts["pending"] else "ok", reader.model, **counts)
+
+
+def _state(error: str | None, status: str, model: str, **counts: int | None) -> dict[str, Any]:
+    """Return the report of a model, whose status is `failing` with an error."""
+    state = {"status": "failing" if error else status, "model": model, **counts}
     return state | {"error": error} if error else state
-
-
-def _rerank_state() -> dict[str, Any]:
-    client = reranker.client()
-    error = client.endpoint.pause.recent_error()
-    return (
-        {"status": "ok", "model": client.model}
-        if error is None
-        else {"status": "failing", "model": client.model, "error": error}
-    )
 
 
 @contextmanager

@@ -8,7 +8,6 @@ the file's, so a repeated call stores nothing twice. A failing endpoint leaves t
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -81,14 +80,6 @@ def queue(session: Session, path: Path, mime_type: str | None) -> bool:
         return not is_pending
 
 
-@dataclass(frozen=True, slots=True)
-class _Task:
-    """A prepared call of the model for a pending file."""
-
-    pending: PendingMedia
-    ask: Callable[[], list[Passage]]
-
-
 def run(
     kind: PendingMedia.Kind,
     seconds: float,
@@ -109,10 +100,12 @@ def run(
         with database_errors(), claimed(_due(kind, clock()), calls, LEASE, clock=clock) as due:
             if not due or should_end():
                 break
-            tasks = [_task(pending, model, call_seconds) for pending in due]
-            asks = [partial(call, task.pending, task.ask, model.endpoint, model.probe) for task in tasks]
+            asks = [
+                partial(call, pending, _prepared(pending, model, call_seconds), model.endpoint, model.probe)
+                for pending in due
+            ]
             for place, answer in in_parallel(asks, should_end):
-                done += _settle(tasks[place].pending, answer, clock())
+                done += _settle(due[place], answer, clock())
     return done
 
 
@@ -123,7 +116,8 @@ def _due(kind: PendingMedia.Kind, now: datetime) -> QuerySet[PendingMedia]:
     return due.filter(pk__in=firsts).select_related("memory__user", "memory__session").order_by("pk")
 
 
-def _task(pending: PendingMedia, model: Model, seconds: float | None) -> _Task:
+def _prepared(pending: PendingMedia, model: Model, seconds: float | None) -> Callable[[], list[Passage]]:
+    """Return the call of the model for a pending file, which needs no more of the database."""
     memory, limits = pending.memory, {} if seconds is None else {"seconds": seconds}
     # Text that OCR recognized is not stored a second time.
     has_text = _parts(memory).filter(origin=Memory.Origin.EMBEDDED, chunk_index__gt=0).exists()
@@ -141,7 +135,7 @@ def _task(pending: PendingMedia, model: Model, seconds: float | None) -> _Task:
         names = {name: memory.payload.get(key) for name, key in (("name", "filename"), ("title", "title"))}
         return model.describe(data, pending.mime_type, names, with_text=not has_text, **limits)
 
-    return _Task(pending, ask)
+    return ask
 
 
 def _settle(seen: PendingMedia, answer: list[Passage] | EndpointError, now: datetime) -> bool:

@@ -185,18 +185,14 @@ def configured() -> dict[str, Model]:
     """Return the configured models by the kind of `PendingMedia`."""
     models: dict[str, Model] = {}
     if url := settings.MEMORY_GATEWAY_VISION_BASE_URL:
-        models["vision"] = _vision(url, settings.MEMORY_GATEWAY_VISION_API_KEY, settings.MEMORY_GATEWAY_VISION_MODEL)
+        key, model = settings.MEMORY_GATEWAY_VISION_API_KEY, settings.MEMORY_GATEWAY_VISION_MODEL
+        models["vision"] = _client(VisionModel, url, key, model)
     if url := settings.MEMORY_GATEWAY_TRANSCRIPTION_BASE_URL:
         key, model = settings.MEMORY_GATEWAY_TRANSCRIPTION_API_KEY, settings.MEMORY_GATEWAY_TRANSCRIPTION_MODEL
-        models["transcription"] = _transcription(url, key, model)
+        models["transcription"] = _client(TranscriptionModel, url, key, model)
     return models
 
 
 @cache
-def _vision(base_url: str, api_key: str, model: str) -> VisionModel:
-    return VisionModel(base_url, api_key, model)
-
-
-@cache
-def _transcription(base_url: str, api_key: str, model: str) -> TranscriptionModel:
-    return TranscriptionModel(base_url, api_key, model)
+def _client(kind: type[Model], base_url: str, api_key: str, model: str) -> Model:
+    return kind(base_url, api_key, model)

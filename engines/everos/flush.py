@@ -69,7 +69,7 @@ class Flush:
         session, owner = self._session, self._owner
         before = session.flushed_at, session.searchable_at
         self._open_since = sessions.mark_flush_sent(session, self._clock())
-        payload = {"session_id": session.engine_session_id, "app_id": owner.app_id, "project_id": owner.project_id}
+        payload = {"session_id": session.engine_session_id, **owner.scope}
         try:
             if self._open_since is not None and session.kind == Session.Kind.RESOURCE and self._is_listed():
                 return FlushAnswer("", None, is_verified=True)
@@ -185,8 +185,7 @@ class Flush:
             return True
         query = {
             "user_id": self._owner.user_id,
-            "app_id": self._owner.app_id,
-            "project_id": self._owner.project_id,
+            **self._owner.scope,
             "query": latest.original_text[:_QUERY_CHARS],
             "method": "keyword",
             "top_k": _TOP_K,

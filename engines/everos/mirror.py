@@ -80,8 +80,7 @@ def find_sessions(client: Client, owner: Owner) -> Iterator[int]:
 def _page(client: Client, owner: Owner, number: int, deadline: Deadline, conditions: Mapping[str, Any]) -> wire.Page:
     query = {
         "user_id": owner.user_id,
-        "app_id": owner.app_id,
-        "project_id": owner.project_id,
+        **owner.scope,
         "memory_type": "episode",
         "page": number,
         "page_size": _PAGE_SIZE,
@@ -131,7 +130,7 @@ def _record(owner: Owner, name: str) -> bool:
         kind=named.kind,
     )
     with transaction.atomic():
-        held = Session.objects.filter(engine_session_id=name, app_id=owner.app_id, project_id=owner.project_id)
+        held = Session.objects.filter(engine_session_id=name, **owner.scope)
         known = Session.objects.filter(owned_by(owner), session_id=name)
         if held.exists() or known.exists() or sessions.is_left_session(session):
             return False

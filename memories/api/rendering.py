@@ -4,15 +4,16 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from core import pagination
 from core.ids import parse_session_id, resource_uri
 from core.times import from_ms, isoformat
 from engines.port import AddResult, FlushResult
 from memories.models import Tombstone
-from memories.queries import Event
+from memories.queries import Event, override_ids
 from memories.services.search import ScopedHit, SearchAnswer
 from store.models import Session
 from store.neighbors import Neighbor
-from store.types import StoredMemory
+from store.types import ListPage, Owner, StoredMemory
 
 
 def search_answer(answer: SearchAnswer, *, explain: bool, context: int, raw: bool) -> dict[str, Any]:
@@ -82,7 +83,7 @@ def flushed(session_id: str, result: FlushResult) -> dict[str, Any]:
     return {"session_id": session_id, "backend": {"request_id": result.request_id, "data": data}}
 
 
-def memory(stored: StoredMemory, override_ids: Mapping[str, str]) -> dict[str, Any]:
+def memory(stored: StoredMemory, overrides: Mapping[str, str]) -> dict[str, Any]:
     envelope = stored.envelope
     return {
         "id": stored.memory_id,
@@ -100,8 +101,17 @@ def memory(stored: StoredMemory, override_ids: Mapping[str, str]) -> dict[str, A
         "tool_call_id": envelope.get("tool_call_id"),
         "agent_id": stored.agent_id,
         "timestamp_ms": stored.created_at_ms,
-        "override_id": override_ids.get(stored.memory_id),
+        "override_id": overrides.get(stored.memory_id),
         "deleted_at": _iso_time(stored.hidden_at),
+    }
+
+
+def memory_page(owner: Owner, page: ListPage) -> dict[str, Any]:
+    """Return a page of memories with their overrides. One statement."""
+    overrides = override_ids(owner, [stored.memory_id for stored in page.memories])
+    return {
+        "memories": [memory(stored, overrides) for stored in page.memories],
+        "next_cursor": None if page.following is None else pagination.encode(*page.following),
     }
 
 

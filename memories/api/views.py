@@ -68,14 +68,7 @@ class MemoryViewSet(ViewSet):
         """List the memories of a scope, without deleted ones."""
         query = parse_query(schemas.MemoryListQuery, request)
         owner = owner_of(caller(request), query.app_id, query.project_id)
-        page = get_engine().list(owner, query.request())
-        overrides = queries.override_ids(owner, [stored.memory_id for stored in page.memories])
-        return Response(
-            {
-                "memories": [rendering.memory(stored, overrides) for stored in page.memories],
-                "next_cursor": None if page.following is None else pagination.encode(*page.following),
-            }
-        )
+        return Response(rendering.memory_page(owner, get_engine().list(owner, query.request())))
 
     @extend_schema(
         operation_id="get_memory",
@@ -86,7 +79,7 @@ class MemoryViewSet(ViewSet):
     def retrieve(self, request: Request, memory_id: str) -> Response:
         """Get a memory, also a deleted one, with the history of its overrides and deletions."""
         query = parse_query(schemas.MemoryQuery, request)
-        stored = lookup.get_memory(caller(request).user_pk, query.memory_ref(memory_id), get_engine())
+        stored = lookup.get_memory(caller(request).user_pk, query.memory_ref(memory_id))
         overrides = queries.override_ids(stored.owner, [stored.memory_id])
         events = [*queries.history(stored.owner, stored.memory_id), *queries.superseded(stored)]
         return Response(

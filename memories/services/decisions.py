@@ -26,7 +26,6 @@ from accounts.models import MemoryUser
 from core.errors import Conflict, NotFound
 from core.events import EventType, publish
 from core.messages import Message as _
-from engines.port import Engine
 from engines.registry import get_engine
 from memories.models import Override, OverrideRevision, Tombstone
 from memories.services import lookup
@@ -70,22 +69,22 @@ class OverrideValues:
         )
 
 
-def delete(user_pk: UUID, ref: MemoryRef, *, reason: str = "", actor: Actor, engine: Engine | None = None) -> Tombstone:
+def delete(user_pk: UUID, ref: MemoryRef, *, reason: str = "", actor: Actor) -> Tombstone:
     """Move a memory to the trash. Deleting it again returns the same tombstone.
 
     Raises: `NotFound`, `InvalidInput` if several scopes have the memory, `Conflict` for a message not flushed yet.
     """
-    with _locked_memory(user_pk, ref, actor, engine) as (decider, memory):
-        lookup.require_flushed(memory, decider.engine)
+    with _locked_memory(user_pk, ref, actor) as (decider, memory):
+        lookup.require_flushed(memory)
         return decider.create_tombstones("memory", {memory.memory_id: memory}, reason)[0][memory.memory_id]
 
 
-def restore(user_pk: UUID, ref: MemoryRef, *, actor: Actor, engine: Engine | None = None) -> Tombstone | None:
+def restore(user_pk: UUID, ref: MemoryRef, *, actor: Actor) -> Tombstone | None:
     """Restore a memory from the trash, or one that a newer memory superseded, which has no tombstone.
 
     Raises: `NotFound`, also if only its session was deleted.
     """
-    with _locked_memory(user_pk, ref, actor, engine) as (decider, memory):
+    with _locked_memory(user_pk, ref, actor) as (decider, memory):
         if memory.hidden_reason == Memory.HiddenReason.SUPERSEDED:
             decider.restore_superseded(memory)
             return None
@@ -95,29 +94,21 @@ def restore(user_pk: UUID, ref: MemoryRef, *, actor: Actor, engine: Engine | Non
         return ended[0]
 
 
-def override(
-    user_pk: UUID,
-    ref: MemoryRef,
-    values: OverrideValues,
-    *,
-    reason: str = "",
-    actor: Actor,
-    engine: Engine | None = None,
-) -> Override:
+def override(user_pk: UUID, ref: MemoryRef, values: OverrideValues, *, reason: str = "", actor: Actor) -> Override:
     """Override parts of a memory. An active override gets another revision.
 
     Raises: `NotFound`, `InvalidInput` if several scopes have the memory, `Conflict` for a deleted one.
     """
-    with _locked_memory(user_pk, ref, actor, engine) as (decider, memory):
+    with _locked_memory(user_pk, ref, actor) as (decider, memory):
         lookup.require_active(memory)
-        lookup.require_flushed(memory, decider.engine)
+        lookup.require_flushed(memory)
         [(_, current, _)] = decider.override([(memory, values.applied_to(memory))], reason)
         return current
 
 
-def undo_override(user_pk: UUID, ref: MemoryRef, *, actor: Actor, engine: Engine | None = None) -> Override:
+def undo_override(user_pk: UUID, ref: MemoryRef, *, actor: Actor) -> Override:
     """Restore the engine's text of a memory. Raises: `NotFound`, also if it has no active override."""
-    with _locked_memory(user_pk, ref, actor, engine) as (decider, memory):
+    with _locked_memory(user_pk, ref, actor) as (decider, memory):
         ended_overrides = [current for current, _ in decider.overrides([memory]).values()]
         if not ended_overrides:
             raise NotFound(_("This memory has no active override."))
@@ -125,24 +116,21 @@ def undo_override(user_pk: UUID, ref: MemoryRef, *, actor: Actor, engine: Engine
         return ended_overrides[0]
 
 
-def delete_session(
-    owner: Owner, session_id: str, *, reason: str = "", actor: Actor, engine: Engine | None = None
-) -> Tombstone:
+def delete_session(owner: Owner, session_id: str, *, reason: str = "", actor: Actor) -> Tombstone:
     """Move a whole session to the trash. Raises: `NotFound`."""
     require_own_session(owner, session_id)
     with transaction.atomic():
         lookup.lock_user(owner.user_pk)
-        decider = _Decider(owner, actor, engine or get_engine())
-        active, _created = decider.create_tombstones("session", {session_id: None}, reason)
+        active, _created = _Decider(owner, actor).create_tombstones("session", {session_id: None}, reason)
         if not active:
             raise NotFound(_("There is no such session."))
         return active[session_id]
 
 
-def restore_session(owner: Owner, session_id: str, *, actor: Actor, engine: Engine | None = None) -> Tombstone:
+def restore_session(owner: Owner, session_id: str, *, actor: Actor) -> Tombstone:
     """Restore a session from the trash. Raises: `NotFound`, `Conflict` if its resource is in the trash."""
     require_own_session(owner, session_id)
-    ended = restore_sessions([(owner, session_id)], actor=actor, engine=engine)
+    ended = restore_sessions([(owner, session_id)], actor=actor)
     if not ended and sessions_in_trash(owner, [session_id]):
         raise Conflict(_("The resource of this session is in the trash. Restore the resource first."))
     if not ended:
@@ -150,9 +138,7 @@ def restore_session(owner: Owner, session_id: str, *, actor: Actor, engine: Engi
     return ended[0]
 
 
-def restore_sessions(
-    sessions: Sequence[tuple[Owner, str]], *, actor: Actor, engine: Engine | None = None
-) -> list[Tombstone]:
+def restore_sessions(sessions: Sequence[tuple[Owner, str]], *, actor: Actor) -> list[Tombstone]:
     """Restore sessions from the trash. Return their tombstones.
 
     Sessions that are not in the trash, or whose resource is in the trash, are skipped.
@@ -163,7 +149,7 @@ def restore_sessions(
         for owner in {owner for owner, _ in sessions}:
             ids = [session_id for session_owner, session_id in sessions if session_owner == owner]
             active = _active_tombstones(owner, "session", set(ids) - sessions_in_trash(owner, ids))
-            ended += _Decider(owner, actor, engine or get_engine()).lift_tombstones("session", active)
+            ended += _Decider(owner, actor).lift_tombstones("session", active)
     return ended
 
 
@@ -172,7 +158,7 @@ def delete_many(rows: Collection[int], *, reason: str = "", actor: Actor, job: s
     changes: list[Change] = []
     with transaction.atomic():
         for decider, memories in _locked_memories(rows, actor, job):
-            wanted = {one.memory_id: one for one in memories if lookup.is_flushed(one, decider.engine)}
+            wanted = {one.memory_id: one for one in memories if lookup.is_flushed(one)}
             _, created = decider.create_tombstones("memory", wanted, reason)
             shown = {memory.row for memory in memories if memory.hidden_at is None}
             changes += [[one.row_id, one.tombstone_id] for one in created if one.row_id in shown]
@@ -180,20 +166,14 @@ def delete_many(rows: Collection[int], *, reason: str = "", actor: Actor, job: s
 
 
 def delete_of_sender(
-    owner: Owner,
-    sender_id: str,
-    *,
-    session_id: str | None = None,
-    reason: str = "",
-    actor: Actor,
-    engine: Engine | None = None,
+    owner: Owner, sender_id: str, *, session_id: str | None = None, reason: str = "", actor: Actor
 ) -> int:
     """Move the messages of a sender, of one session or of all, to the trash. Return their number.
 
     Uploaded files and manual memories stay. An interrupted call has deleted a part: repeat it. Raises: `Conflict` for
     EverOS, whose memories mix the words of all speakers.
     """
-    if (engine or get_engine()).is_external:
+    if get_engine().is_external:
         raise Conflict(_("EverOS writes one text of all speakers of a session. Delete the session instead."))
     found = visible(Memory.objects.filter(owned_by(owner), sender_id=sender_id, hidden_at__isnull=True))
     found = found.filter(origin=Memory.Origin.EMBEDDED).exclude(session__kind=Session.Kind.RESOURCE)
@@ -237,7 +217,7 @@ def override_many(rows: Collection[int], values: OverrideValues, *, actor: Actor
     changes: list[Change] = []
     with transaction.atomic():
         for decider, memories in _locked_memories(rows, actor, job):
-            flushed = [memory for memory in memories if lookup.is_flushed(memory, decider.engine)]
+            flushed = [memory for memory in memories if lookup.is_flushed(memory)]
             wanted = [(memory, values.applied_to(memory)) for memory in flushed if lookup.is_active(memory)]
             overridden = decider.override([(memory, new) for memory, new in wanted if new != _wording(memory)])
             changes += [[memory.row, current.override_id, number] for memory, current, number in overridden]
@@ -300,7 +280,7 @@ def reinstate(user: MemoryUser, tombstones: Sequence[Tombstone]) -> None:
             if kind == "memory":
                 tombstone.row = Memory.objects.filter(owned_by(owner), memory_id=tombstone.memory_id).first()
             tombstone.save_base(raw=True, force_insert=True)  # raw: keep its time
-            _hide(owner, kind, ids, tombstone.created_at, get_engine())
+            _hide(owner, kind, ids, tombstone.created_at)
 
 
 def remove_tombstone(tombstone: Tombstone) -> None:
@@ -310,7 +290,7 @@ def remove_tombstone(tombstone: Tombstone) -> None:
         lookup.lock_user(owner.user_pk)
         if tombstone.undone_at is None:
             kind: _Kind = "memory" if tombstone.memory_id else "session"
-            _hide(owner, kind, [tombstone.memory_id or tombstone.session_id], None, get_engine())
+            _hide(owner, kind, [tombstone.memory_id or tombstone.session_id], None)
         tombstone.delete()
 
 
@@ -358,14 +338,11 @@ def remove_override(override: Override) -> bool:
 
 
 @contextmanager
-def _locked_memory(
-    user_pk: UUID, ref: MemoryRef, actor: Actor, engine: Engine | None
-) -> Iterator[tuple["_Decider", StoredMemory]]:
-    engine = engine or get_engine()
+def _locked_memory(user_pk: UUID, ref: MemoryRef, actor: Actor) -> Iterator[tuple["_Decider", StoredMemory]]:
     with transaction.atomic():
         lookup.lock_user(user_pk)
-        memory = lookup.get_memory(user_pk, ref, engine)
-        yield _Decider(memory.owner, actor, engine), memory
+        memory = lookup.get_memory(user_pk, ref)
+        yield _Decider(memory.owner, actor), memory
 
 
 def _lock_users(user_pks: Collection[UUID]) -> None:
@@ -378,8 +355,7 @@ def _locked_memories(rows: Collection[int], actor: Actor, job: str) -> list[tupl
     by_owner: dict[Owner, list[StoredMemory]] = {}
     for memory in browse.get_many(list(dict.fromkeys(rows))):
         by_owner.setdefault(memory.owner, []).append(memory)
-    engine = get_engine()
-    return [(_Decider(owner, actor, engine, job), memories) for owner, memories in by_owner.items()]
+    return [(_Decider(owner, actor, job), memories) for owner, memories in by_owner.items()]
 
 
 def _active_tombstones(owner: Owner, kind: _Kind, ids: Collection[str]) -> dict[str, Tombstone]:
@@ -389,11 +365,11 @@ def _active_tombstones(owner: Owner, kind: _Kind, ids: Collection[str]) -> dict[
     return {one.memory_id or one.session_id: one for one in found}
 
 
-def _hide(owner: Owner, kind: _Kind, ids: Collection[str], at: datetime | None, engine: Engine) -> Collection[str]:
+def _hide(owner: Owner, kind: _Kind, ids: Collection[str], at: datetime | None) -> Collection[str]:
     """Hide memories or sessions, or show them (`at` None). Return the ids of those that exist."""
     if kind == "session":
-        return engine.hide_sessions(owner, ids, at)
-    engine.hide(owner, ids, at)
+        return get_engine().hide_sessions(owner, ids, at)
+    get_engine().hide(owner, ids, at)
     return ids
 
 
@@ -407,7 +383,6 @@ class _Decider:
 
     owner: Owner
     actor: Actor
-    engine: Engine
     job: str = ""
 
     def create_tombstones(
@@ -428,7 +403,7 @@ class _Decider:
             elif (one.actor_kind, one.actor) != (self.actor.kind, self.actor.name):
                 one.actor_kind, one.actor, one.reason = self.actor.kind, self.actor.name, reason or one.reason
                 taken_over.append(one)
-        for name in _hide(self.owner, kind, missing, timezone.now(), self.engine):
+        for name in _hide(self.owner, kind, missing, timezone.now()):
             memory = wanted[name]
             subject: dict[str, Any] = {"session_id": name}
             if memory is not None:
@@ -442,7 +417,7 @@ class _Decider:
 
     def lift_tombstones(self, kind: _Kind, active: Mapping[str, Tombstone]) -> list[Tombstone]:
         """End tombstones, except those of purged sessions. Return the ended ones."""
-        ended = [active[name] for name in _hide(self.owner, kind, list(active), None, self.engine)]
+        ended = [active[name] for name in _hide(self.owner, kind, list(active), None)]
         for one in ended:
             one.undone_at, one.undone_by_kind, one.undone_by = timezone.now(), self.actor.kind, self.actor.name
         Tombstone.objects.bulk_update(ended, ["undone_at", "undone_by_kind", "undone_by"])
@@ -501,13 +476,12 @@ class _Decider:
         """Show a memory again that a newer one superseded."""
         derived_memories.restore_superseded(self.owner, memory.memory_id)
         detail = {"superseded_by": memory.superseded_by}
-        subject = {"subject_type": "memory", "subject_id": memory.memory_id, "user_id": self.owner.user_id}
-        record(self.actor, "memory.restore", **subject, detail=detail)
+        record(self.actor, "memory.restore", memory.memory_id, user_id=self.owner.user_id, detail=detail)
         publish("memory.restored", self.owner.user_pk, **self.owner.scope, memory_ids=[memory.memory_id])
 
     def _replace(self, wordings: Mapping[str, Wording]) -> None:
         if wordings:
-            self.engine.replace(self.owner, wordings)
+            get_engine().replace(self.owner, wordings)
 
     def _owner_and_actor(self) -> dict[str, Any]:
         """Return the fields of a decision's row that name its owner and actor."""
@@ -531,7 +505,6 @@ class _Decider:
                 detail["tombstone_id" if isinstance(part[0], Tombstone) else "override_id"] = part[0].pk
             else:
                 detail[f"{kind}_ids"] = ids
-            subject = {"subject_type": kind, "subject_id": subject_id, "user_id": self.owner.user_id}
             action = f"{kind}.{verb}"
-            record(self.actor, action, **subject, detail=detail)
+            record(self.actor, action, subject_id, user_id=self.owner.user_id, detail=detail)
             publish(EVENTS[action], self.owner.user_pk, **self.owner.scope, **{f"{kind}_ids": ids})

@@ -7,7 +7,7 @@ from accounts.models import MemoryUser, Principal
 from core.errors import Conflict, InvalidInput, NotFound
 from core.ids import check_session_id, parse_session_id
 from core.messages import Message as _
-from engines.port import Engine
+from engines.registry import get_engine
 from store.types import Owner, StoredMemory
 
 
@@ -35,11 +35,11 @@ class MemoryRef:
     project_id: str | None = None
 
 
-def get_memory(user_pk: UUID, ref: MemoryRef, engine: Engine) -> StoredMemory:
+def get_memory(user_pk: UUID, ref: MemoryRef) -> StoredMemory:
     """Return the user's memory, a deleted one too. Raises: `NotFound`, `InvalidInput` if several scopes have one."""
     if "\x00" in ref.memory_id:  # PostgreSQL refuses the query
         raise NotFound(_("There is no such memory."))
-    found = engine.find(user_pk, ref.memory_id, app_id=ref.app_id, project_id=ref.project_id)
+    found = get_engine().find(user_pk, ref.memory_id, app_id=ref.app_id, project_id=ref.project_id)
     if ref.session_id is not None:
         found = [memory for memory in found if memory.session_id == ref.session_id]
     if not found:
@@ -62,14 +62,14 @@ def require_active(memory: StoredMemory) -> None:
         raise Conflict(_("The memory is in the trash. Restore it first."))
 
 
-def is_flushed(memory: StoredMemory, engine: Engine) -> bool:
+def is_flushed(memory: StoredMemory) -> bool:
     """Return False for a message that EverOS will replace by memories, to which a decision would not apply."""
-    return memory.memory_type != "unprocessed_message" or not engine.is_external
+    return memory.memory_type != "unprocessed_message" or not get_engine().is_external
 
 
-def require_flushed(memory: StoredMemory, engine: Engine) -> None:
+def require_flushed(memory: StoredMemory) -> None:
     """Raise `Conflict` for a message that is not flushed yet."""
-    if not is_flushed(memory, engine):
+    if not is_flushed(memory):
         raise Conflict(_("The message is not a memory yet. Flush its session first."))
 
 

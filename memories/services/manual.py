@@ -74,8 +74,7 @@ def add_by_hand(
         record(
             actor,
             "memory.add",
-            subject_type="memory",
-            subject_id=memory.memory_id,
+            memory.memory_id,
             user_id=owner.user_id,
             detail={"category": category, "origin": origin},
         )

@@ -59,7 +59,7 @@ def export(
     names = tuple(user.user_id for user in users)
     # Recorded without a user: each user's audit trail is in the archive, and would change with every export.
     detail = {"users": list(names[:MAX_NAMED_USERS]), "count": len(names)}
-    record(actor, "archive.export", subject_type="archive", subject_id=target.name, detail=detail)
+    record(actor, "archive.export", target.name, detail=detail)
     stored = sum("/files/" in name for name in manifest["files"])
     return Manifest(names, counts, stored, tuple(missing))
 

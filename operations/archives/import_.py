@@ -113,7 +113,7 @@ def import_archive(
             _import_user(archive, one, actor, done)
     # Recorded without a user: an imported user's audit trail equals the exported one.
     detail = {"users": done.users[:MAX_NAMED_USERS], "count": len(done.users), "skipped": len(done.skipped)}
-    record(actor, "archive.import", subject_type="archive", subject_id=path.name, detail=detail)
+    record(actor, "archive.import", path.name, detail=detail)
     return done
 
 

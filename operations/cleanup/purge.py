@@ -192,7 +192,7 @@ def _purge_memory(owner: Owner, row: Memory) -> None:
 def _clear_session(tombstone: Tombstone, actor: Actor, engine: Engine, counts: Counts) -> None:
     """Remove a session that is marked as deleted, with its resource and the files of its messages."""
     owner, session_id = _owner(tombstone), tombstone.session_id
-    of_session = Q(user_id=owner.user_pk, session_id=session_id, app_id=owner.app_id, project_id=owner.project_id)
+    of_session = owned_by(owner) & Q(session_id=session_id)
     for resource in Resource.objects.filter(of_session, NOT_PURGED):
         purged = deletion.purge(resource.resource_id, actor=actor, condition=NOT_PURGED, engine=engine)
         counts.resources += purged is not None
@@ -223,8 +223,7 @@ def _record(actor: Actor, subject: str, tombstone: Tombstone) -> None:
     record(
         actor,
         f"{subject}.purge",
-        subject_type=subject,
-        subject_id=tombstone.memory_id or tombstone.session_id,
+        tombstone.memory_id or tombstone.session_id,
         user_id=tombstone.user.user_id,
         detail={"tombstone_id": tombstone.tombstone_id},
     )

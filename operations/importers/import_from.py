@@ -17,7 +17,7 @@ from django.db.models import Q
 
 from accounts.audit import Actor
 from accounts.models import MemoryUser
-from core.errors import InvalidInput, NotFound
+from core.errors import InvalidInput, NotFound, existing
 from core.events import publish
 from core.ids import check_name
 from core.messages import Message as _
@@ -69,9 +69,7 @@ class Request:
     @classmethod
     def from_json(cls, given: dict[str, Any]) -> Self:
         """Return the request of a job. Raises: `NotFound` for a user who was erased."""
-        user = MemoryUser.objects.filter(pk=given["user"]).first()
-        if user is None:
-            raise NotFound(_("There is no such user."))
+        user = existing(MemoryUser.objects.filter(pk=given["user"]), _("There is no such user."))
         owner = Owner(user.pk, user.user_id, given["app_id"], given["project_id"])
         kept = {name: given[name] for name in ("source", "of_user", "category")}
         return cls(path=Path(given["path"]), key=given.get("key", ""), owner=owner, **kept)
@@ -184,14 +182,6 @@ def keep_upload(user_pk: UUID, chunks: Iterable[bytes], *, is_archive: bool) -> 
             write_all(descriptor, chunk)
         stored_files().put(temporary, key)
     return key
-
-
-def start(request: Request, *, total: int, actor: Actor) -> Job:
-    """Return the job of the request: the interrupted one, else a new one. `resume` runs it."""
-    params = request.as_json()
-    pending = Job.objects.filter(kind=KIND, status__in=[Job.Status.QUEUED, Job.Status.RUNNING])
-    interrupted = next((job for job in pending if job.params == params), None)
-    return interrupted or jobs.submit(KIND, params, actor=actor, total=total, is_for_worker=False)
 
 
 def _name(agent_id: str) -> str:

@@ -81,9 +81,7 @@ def plan(path: Path, storage_dir: Path, *, actor: Actor, report: Report = no_rep
 def start(path: Path, storage_dir: Path, *, total: int, actor: Actor) -> Job:
     """Return the job of the import: the interrupted one, else a new one. `jobs.run_now` runs it."""
     params = {"path": str(path.absolute()), "storage": str(storage_dir.absolute())}
-    pending = Job.objects.filter(kind=KIND, status__in=[Job.Status.QUEUED, Job.Status.RUNNING])
-    interrupted = next((job for job in pending if job.params == params), None)
-    return interrupted or jobs.submit(KIND, params, actor=actor, total=total, is_for_worker=False)
+    return jobs.interrupted_or_new(KIND, params, actor=actor, total=total)
 
 
 def _run(run: Run) -> dict[str, Any]:
@@ -205,7 +203,7 @@ class _Import:
         user, is_new = MemoryUser.objects.get_or_create(user_id=user_id)
         if is_new:
             MemoryUser.objects.filter(pk=user.pk).update(created_at=created_at)
-            record(self._actor, "user.create", subject_type="user", subject_id=str(user.pk), user_id=user_id)
+            record(self._actor, "user.create", str(user.pk), user_id=user_id)
             changes.append(["user", str(user.pk)])
         try:
             key = accounts.import_key(user, row.text("user_key"), created_at=created_at, actor=self._actor)
@@ -237,8 +235,7 @@ class _Import:
         resource = Resource(
             resource_id=resource_id,
             user=user,
-            app_id=owner.app_id,
-            project_id=owner.project_id,
+            **owner.scope,
             session_id=row.session(),
             origin=Resource.Origin.UPLOAD if is_upload else Resource.Origin.EXTERNAL,
             filename=filename,

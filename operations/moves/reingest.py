@@ -17,7 +17,7 @@ from django.db import connections, transaction
 from django.utils import timezone
 
 from accounts.audit import Actor, record
-from core.errors import Conflict, EngineUnavailable, GatewayError, NotFound
+from core.errors import Conflict, EngineUnavailable, GatewayError, existing
 from core.limits.rate_limit import TokenBuckets
 from core.messages import Message as _
 from engines.registry import external_engine
@@ -95,9 +95,10 @@ def run(
 
 def resume(*, report: Report = no_report, workers: int = 4, calls_per_minute: int = 0) -> Outcome:
     """Continue the last interrupted move. Raises: `NotFound` if there is none, and the errors of `run`."""
-    job = Job.objects.filter(kind=KIND, finished_at__isnull=True).order_by("-created_at").first()
-    if job is None:
-        raise NotFound(_("There is no interrupted move."))
+    job = existing(
+        Job.objects.filter(kind=KIND, finished_at__isnull=True).order_by("-created_at"),
+        _("There is no interrupted move."),
+    )
     into = cast("EngineName | None", job.params["into"])
     require_engine(into)
     calls = TokenBuckets(calls_per_minute, burst=1)
@@ -206,8 +207,7 @@ def _end(work: _Run, verified: Verified) -> Outcome:
         record(
             Actor(job.actor_kind, job.actor),
             "job.move",
-            subject_type="job",
-            subject_id=str(job.pk),
+            str(job.pk),
             detail={"into": work.into, **counts, "failures": len(work.failures)},
         )
     return Outcome(job, counts, work.failures, verified)

@@ -19,6 +19,7 @@ from core.crypto import Undecryptable, decrypt, encrypt
 from core.events import EventType, publish
 from core.monitoring import INGESTION_SECONDS
 from resources.models import Resource
+from store.models import owned_by
 from store.types import Owner
 
 LEASE = timedelta(seconds=30)
@@ -157,9 +158,7 @@ def _publish_status(resource: Resource, status: Resource.Status) -> None:
 
 def note_searchable(owner: Owner, session_id: str, at: datetime) -> None:
     """Record the time from which searches find the memories of an extracted resource."""
-    rows = Resource.objects.filter(
-        user_id=owner.user_pk, app_id=owner.app_id, project_id=owner.project_id, session_id=session_id
-    )
+    rows = Resource.objects.filter(owned_by(owner), session_id=session_id)
     rows.filter(status=Resource.Status.EXTRACTED, searchable_at=None).update(searchable_at=at)
 
 
@@ -205,8 +204,7 @@ def retry(resources: QuerySet[Resource], *, actor: Actor) -> int:
             record(
                 actor,
                 "resource.retry",
-                subject_type="resource",
-                subject_id=next(iter(found)) if len(found) == 1 else "",
+                next(iter(found)) if len(found) == 1 else "",
                 user_id=users[0] if len(users) == 1 else "",
                 detail={"count": count, "resources": list(found)[:100], "users": users[:100]},
             )

@@ -17,7 +17,7 @@ from django.utils import timezone
 from accounts.audit import Actor, record
 from accounts.services import lock_caller
 from core.background.tasks import enqueue
-from core.errors import Conflict, EngineError, NotFound, StorageUnavailable
+from core.errors import Conflict, EngineError, NotFound, StorageUnavailable, existing
 from core.events import publish
 from core.messages import Message as _
 from engines.port import Engine
@@ -55,7 +55,7 @@ def delete_as(user_pk: UUID, user_id: str, resource_id: str, *, actor: Actor, at
             raise NotFound(_("There is no such resource."))
         resource = queries.trash_of(user_pk).get(pk=resource_id)
         _hide_session(resource)
-        record(actor, "resource.delete", subject_type="resource", subject_id=resource_id, user_id=user_id)
+        record(actor, "resource.delete", resource_id, user_id=user_id)
         publish("resource.deleted", user_pk, **resource.event_data)
     return resource
 
@@ -69,15 +69,13 @@ def restore_as(user_pk: UUID, user_id: str, resource_id: str, *, actor: Actor) -
     with transaction.atomic():
         lock_caller(user_pk, user_id, no_key=True)
         found = queries.deleted_resource(user_pk, resource_id).select_for_update(of=("self",), no_key=True)
-        resource = found.first()
-        if resource is None:
-            raise NotFound(_("There is no such resource in the trash."))
+        resource = existing(found, _("There is no such resource in the trash."))
         _require_no_other(resource)
         _show_session(resource)
         resource.status, resource.former_status = Resource.Status(resource.former_status), ""
         resource.deleted_at = None
         resource.save(update_fields=["status", "former_status", "deleted_at", "updated_at"])
-        record(actor, "resource.restore", subject_type="resource", subject_id=resource_id, user_id=user_id)
+        record(actor, "resource.restore", resource_id, user_id=user_id)
         publish("resource.restored", user_pk, **resource.event_data)
         if resource.status == Resource.Status.PENDING:
             transaction.on_commit(partial(enqueue, "ingest_pending"))
@@ -108,7 +106,7 @@ def purge(resource_id: str, *, actor: Actor, condition: Q = IN_TRASH, engine: En
             return None
         Attachment.objects.filter(resource_id=resource_id).delete()
         user_id = Resource.objects.values_list("user__user_id", flat=True).get(pk=resource_id)
-        record(actor, "resource.purge", subject_type="resource", subject_id=resource_id, user_id=user_id)
+        record(actor, "resource.purge", resource_id, user_id=user_id)
     return finish_deletion(resource_id, engine=engine)
 
 

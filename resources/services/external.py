@@ -111,7 +111,7 @@ def _record_registration(principal: Principal, owner: Owner, registration: Regis
                     publish("resource.created", owner.user_pk, **resource.event_data)
                 resource.attach(Attachment.Source.EXTERNAL_RESOURCE, registration.source_uri)
             actor, subject = Actor.key(principal), resource.resource_id
-            record(actor, "resource.register", subject_type="resource", subject_id=subject, user_id=owner.user_id)
+            record(actor, "resource.register", subject, user_id=owner.user_id)
         idempotency.keep(resource_id=resource.pk)
     return Resource.objects.select_related("user").get(pk=resource.pk)
 

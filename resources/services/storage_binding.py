@@ -145,7 +145,7 @@ def adopt(actor: Actor) -> UUID:
     with transaction.atomic():
         StorageIdentity.objects.update_or_create(pk=1, defaults={"uuid": new})
         detail = {name: str(value) if value else None for name, value in previous.items()}
-        record(actor, "storage.adopt", subject_type="storage", subject_id=str(new), detail=detail)
+        record(actor, "storage.adopt", str(new), detail=detail)
     _write(new, replace=True)
     return new
 

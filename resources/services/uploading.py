@@ -112,7 +112,7 @@ def _create(actor: Actor, owner: Owner, incoming: IncomingFile, metadata: Upload
             resource.save(force_insert=True)
             resource.attach(Attachment.Source.UPLOAD, resource.storage_path)
             subject = resource.resource_id
-            record(actor, "resource.upload", subject_type="resource", subject_id=subject, user_id=owner.user_id)
+            record(actor, "resource.upload", subject, user_id=owner.user_id)
             publish("resource.created", owner.user_pk, **resource.event_data)
     except (IntegrityError, NoSpace, Unauthenticated):
         # After any other failure the row may exist. If it does not, the worker removes the file.
@@ -126,8 +126,7 @@ def _new_resource(owner: Owner, incoming: IncomingFile, metadata: Upload) -> Res
     return Resource(
         resource_id=resource_id,
         user_id=owner.user_pk,
-        app_id=owner.app_id,
-        project_id=owner.project_id,
+        **owner.scope,
         session_id=resource_session_id(owner.user_id, resource_id),
         filename=incoming.filename,
         title=metadata.title,

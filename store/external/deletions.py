@@ -144,8 +144,7 @@ def _row(
     return PendingDeletion(
         base_url=settings.MEMORY_GATEWAY_BACKEND_BASE_URL,
         user_key=owner.user_pk,
-        app_id=owner.app_id,
-        project_id=owner.project_id,
+        **owner.scope,
         owner_id=owner_id,
         is_agent=is_agent,
         engine_session_id=engine_session_id,

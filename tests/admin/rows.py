@@ -67,7 +67,7 @@ def rpc_token(number: int) -> RpcToken:
 
 
 def audit_event(number: int) -> AuditEvent:
-    record(ACTOR, "test.do", subject_type="user", subject_id=MARKUP, user_id=f"user{number}", detail={"x": MARKUP})
+    record(ACTOR, "test.do", MARKUP, subject_type="user", user_id=f"user{number}", detail={"x": MARKUP})
     return AuditEvent.objects.latest("id")
 
 

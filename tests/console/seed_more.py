@@ -48,10 +48,8 @@ def seed_data_pages(owner: Owner, rows: list[int], now: datetime) -> dict[str, A
             name = f"chat:{payload}"[:128]
             scoped = Owner(user.pk, user.user_id, payload[:64], payload[:64])
             decisions.delete_session(scoped, name, reason=payload, actor=Actor.operator(payload[:150]))
-        record(
-            Actor.operator(payload[:150]), payload[:64], subject_type=payload[:32], subject_id=payload,
-            user_id=user.user_id, detail={payload: payload},
-        )  # fmt: skip
+        actor, kind = Actor.operator(payload[:150]), payload[:32]
+        record(actor, payload[:64], payload, subject_type=kind, user_id=user.user_id, detail={payload: payload})
         Job.objects.create(
             kind=payload[:32], params={"reason": payload, "target": {"selection": {payload: payload}}}, error=payload,
             actor_kind="operator", actor=payload[:150], status="failed",

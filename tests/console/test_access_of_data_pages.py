@@ -20,7 +20,7 @@ from accounts.models import AuditEvent, MemoryUser
 from console.urls import urlpatterns
 from memories.models import Tombstone
 from memories.services import decisions
-from operations import bulk, jobs, operator_jobs
+from operations import bulk, files, jobs, operator_jobs
 from operations.models import Job
 from resources.models import Resource
 from store import browse
@@ -292,7 +292,7 @@ def test_downloading_an_archive_requires_the_export_permission(alice: Person, st
     assert AuditEvent.objects.filter(action="archive.download", user_id="alice").count() == 1
     page = operator_client("store.view_memory").get(reverse("console:job", args=[job.pk])).content.decode()
     assert "Download archive" not in page
-    operator_jobs.remove_old_archives(timezone.now() + timedelta(days=2))
+    files.remove_old_archives(timezone.now() + timedelta(days=2))
     assert client.get(url).status_code == 404
 
 

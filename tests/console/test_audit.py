@@ -33,7 +33,7 @@ def events(alice: Person) -> None:
     AuditEvent.objects.all().delete()
     for actions in ACTIONS_BY_KIND.values():
         for action in actions:
-            record(Actor.operator("op"), action, subject_type="memory", subject_id=f"of {action}", user_id="alice")
+            record(Actor.operator("op"), action, f"of {action}", subject_type="memory", user_id="alice")
 
 
 def shown(client: Client, query: str) -> list[str]:
@@ -76,12 +76,12 @@ def test_reads_in_the_django_admin_are_named_after_the_model(admin_client: Clien
 
 def test_the_overview_of_a_user_shows_changes_only(admin_client: Client, alice: Person) -> None:
     page = admin_client.get(f"/admin/memory/users/{alice.user_pk}/").content.decode()
-    assert "<li>Deleted memories<br>" in page
+    assert re.search(r"<li>\s*Deleted memories<br>", page)
     assert "Viewed a memory" not in page
 
 
 def test_the_export_has_the_events_of_the_filter_and_no_formulas(admin_client: Client) -> None:
-    record(Actor.operator("=1+1"), "memory.delete", subject_type="memory", subject_id='a "b", c', detail={"n": "茶"})
+    record(Actor.operator("=1+1"), "memory.delete", 'a "b", c', detail={"n": "茶"})
     rows = exported(admin_client, "action=memory.delete")
     assert [row["subject_id"] for row in rows] == ['a "b", c', "of memory.delete"]
     assert (rows[0]["actor"], rows[0]["detail"]) == ("'=1+1", '{"n": "茶"}')
@@ -90,7 +90,7 @@ def test_the_export_has_the_events_of_the_filter_and_no_formulas(admin_client: C
 
 
 def test_the_export_as_json_has_the_same_events(admin_client: Client) -> None:
-    record(Actor.operator("=1+1"), "memory.delete", subject_type="memory", subject_id="a", detail={"n": "茶"})
+    record(Actor.operator("=1+1"), "memory.delete", "a", detail={"n": "茶"})
     page = admin_client.get(AUDIT, {"action": "memory.delete"}).content.decode()
     answer = admin_client.get(unescape(re.findall(r'href="([^"]+format=json)"', page)[0]))
     assert answer.headers["Content-Disposition"] == 'attachment; filename="audit.jsonl"'

@@ -16,7 +16,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.models import AuditEvent
-from operations import jobs, operator_jobs
+from operations import files, jobs
 from operations.models import Job
 from store.models import Memory, Session
 from tests.bombs import MAKERS
@@ -161,8 +161,8 @@ def test_a_plan_starts_once(admin_client: Client, alice: Person) -> None:
 
 def test_an_unused_upload_is_removed_after_a_day(admin_client: Client, alice: Person, storage: Path) -> None:
     upload(admin_client, "mem0", b'[{"memory": "Tea"}]')
-    assert operator_jobs.remove_old_archives(timezone.now()) == 0
-    assert operator_jobs.remove_old_archives(timezone.now() + timedelta(days=1, minutes=1)) == 1
+    assert files.remove_old_archives(timezone.now()) == 0
+    assert files.remove_old_archives(timezone.now() + timedelta(days=1, minutes=1)) == 1
     assert uploads(storage) == []
 
 

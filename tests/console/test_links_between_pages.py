@@ -80,7 +80,7 @@ def test_the_numbers_of_the_dashboard_add_up_to_its_totals(admin_client: Client,
 @pytest.mark.django_db
 def test_types_of_audited_subjects_are_translated(admin_client: Client) -> None:
     for kind in ("memory", "key", "gadget"):
-        record(ACTOR, f"{kind}.view", subject_type=kind, subject_id="1")
+        record(ACTOR, f"{kind}.view", "1")
     page = admin_client.get("/admin/memory/audit/?tab=read", headers={"accept-language": "zh-hans"}).content.decode()
     labels = [subject.split()[0] for subject in re.findall('class="mg-subject">([^<]*)', page)]
     assert sorted(labels) == ["gadget", "密钥", "记忆"]
@@ -90,7 +90,7 @@ def test_types_of_audited_subjects_are_translated(admin_client: Client) -> None:
 def test_the_audit_trail_links_to_subjects(admin_client: Client, alice: Person) -> None:
     memory = remember(alice.owner)
     for kind, subject_id in (("memory", memory.memory_id), ("user", str(alice.user_pk)), ("userkey", "uk_1")):
-        record(ACTOR, f"{kind}.view", subject_type=kind, subject_id=subject_id, user_id="alice")
+        record(ACTOR, f"{kind}.view", subject_id, user_id="alice")
     page = content(admin_client, "audit/?tab=read")
     assert f'href="/admin/memory/find/?q={memory.memory_id}"' in page
     assert f'href="/admin/memory/find/?q={alice.user_pk}"' in page

@@ -68,7 +68,7 @@ def add_data(owner: Owner, number: int) -> None:
         user_id=owner.user_pk, app_id="default", project_id="default", at=timezone.now(), interface="rest",
         scopes="resources", method="keyword", top_k=8, has_filters=False, hits=number % 3, ms=1.5, query_chars=3,
     )  # fmt: skip
-    record(ACTOR, "memory.view", subject_type="memory", subject_id="m", user_id=owner.user_id, detail={"a": 1})
+    record(ACTOR, "memory.view", "m", user_id=owner.user_id, detail={"a": 1})
 
 
 @pytest.mark.django_db

@@ -10,7 +10,6 @@ from django.test import Client
 from accounts.audit import Actor
 from accounts.models import AuditEvent
 from core.errors import Conflict
-from engines.embedded.engine import EmbeddedEngine
 from memories.models import Tombstone
 from memories.services import decisions
 from memories.services.decisions import OverrideValues
@@ -20,13 +19,6 @@ from tests.conftest import Person
 from tests.memories.calls import call, id_of, say, search, texts, upload
 
 ALL_MEMORIES = {"scope": ["all_user_memory"]}
-
-
-class ExternalEngine(EmbeddedEngine):
-    """An engine that replaces messages by new memories."""
-
-    label = "upstream"
-    is_external = True
 
 
 def test_it_returns_the_documented_fields(alice: Person) -> None:
@@ -79,13 +71,14 @@ def test_a_restored_memory_can_be_deleted_again(alice: Person) -> None:
     assert texts(search(alice, "car", **ALL_MEMORIES)) == []
 
 
-def test_an_unflushed_message_of_an_external_engine_cannot_be_deleted(alice: Person) -> None:
+def test_an_unflushed_message_of_an_external_engine_cannot_be_deleted(alice: Person, settings: Any) -> None:
     say(alice, "chat:c1", "the car is red", flush=False)
+    settings.MEMORY_GATEWAY_BACKEND_BASE_URL = "http://everos.test"
     memory_ref, actor = MemoryRef(id_of("the car is red")), Actor.command("tests")
     with pytest.raises(Conflict, match="Flush"):
-        decisions.delete(alice.user_pk, memory_ref, actor=actor, engine=ExternalEngine())
+        decisions.delete(alice.user_pk, memory_ref, actor=actor)
     with pytest.raises(Conflict, match="Flush"):
-        decisions.override(alice.user_pk, memory_ref, OverrideValues(text="x"), actor=actor, engine=ExternalEngine())
+        decisions.override(alice.user_pk, memory_ref, OverrideValues(text="x"), actor=actor)
 
 
 def test_a_deletion_before_the_flush_applies_to_the_memory(alice: Person) -> None:

@@ -14,7 +14,6 @@ from operations.cleanup.purge import purge_memory
 from store.models import Memory, Session
 from tests.conftest import Person
 from tests.memories.calls import NOON_MS, call, id_of, search, texts, upload
-from tests.memories.test_delete import ExternalEngine
 
 CHAT = "chat:team"
 PEOPLE = [{"id": "bob", "name": "Bob"}, {"id": "carol"}]
@@ -189,9 +188,10 @@ def test_many_messages_are_deleted_in_batches(alice: Person, monkeypatch: pytest
     assert listed(alice) == []
 
 
-def test_everos_cannot_delete_the_messages_of_one_speaker(alice: Person, chat: str) -> None:
+def test_everos_cannot_delete_the_messages_of_one_speaker(alice: Person, chat: str, settings: Any) -> None:
+    settings.MEMORY_GATEWAY_BACKEND_BASE_URL = "http://everos.test"
     with pytest.raises(Conflict, match="Delete the session instead"):
-        decisions.delete_of_sender(alice.owner, "bob", actor=Actor.command("tests"), engine=ExternalEngine())
+        decisions.delete_of_sender(alice.owner, "bob", actor=Actor.command("tests"))
     assert len(listed(alice)) == len(MESSAGES)
 
 

@@ -153,7 +153,7 @@ def test_memories_of_the_store_take_two_more_statements(engine: EverOSEngine, al
     engine.add(alice.owner, "chat:c1", [message_of(alice.owner, "I like green tea")])
     engine.flush(alice.owner, "chat:c1")
     memory_ref = MemoryRef(Memory.objects.get(memory_type="episode").memory_id)
-    decisions.override(alice.user_pk, memory_ref, OverrideValues(text="I like coffee"), actor=ACTOR, engine=engine)
+    decisions.override(alice.user_pk, memory_ref, OverrideValues(text="I like coffee"), actor=ACTOR)
     with CaptureQueriesContext(connection) as queries:
         search_all(engine, alice, top_k=4)
     assert len(queries) == 4  # also the keyword index and the overrides
@@ -163,13 +163,11 @@ def test_an_override_is_found_until_it_is_undone(engine: EverOSEngine, alice: Pe
     engine.add(alice.owner, "chat:c1", [message_of(alice.owner, "I like green tea")])
     engine.flush(alice.owner, "chat:c1")
     memory_ref = MemoryRef(Memory.objects.get(memory_type="episode").memory_id)
-    override = decisions.override(
-        alice.user_pk, memory_ref, OverrideValues(text="I like coffee"), actor=ACTOR, engine=engine
-    )
+    override = decisions.override(alice.user_pk, memory_ref, OverrideValues(text="I like coffee"), actor=ACTOR)
     (found,) = search_all(engine, alice, "coffee").results
     assert (found.hit.text, found.override_id) == ("I like coffee", override.override_id)
     assert search_all(engine, alice, "green tea").results == ()
-    decisions.undo_override(alice.user_pk, memory_ref, actor=ACTOR, engine=engine)
+    decisions.undo_override(alice.user_pk, memory_ref, actor=ACTOR)
     assert search_all(engine, alice, "coffee").results == ()
     (found,) = search_all(engine, alice, "green tea").results
     assert (found.hit.text, found.override_id) == ("alice said: I like green tea", None)
@@ -193,11 +191,11 @@ def test_digests_are_omitted_while_a_memory_is_deleted(
     memory_ref = MemoryRef(say(engine, alice)[0])
     for person in (alice, bob):
         add_digests(stub, person, "a walnut safe and its tea")
-    decisions.delete(alice.user_pk, memory_ref, actor=ACTOR, engine=engine)
+    decisions.delete(alice.user_pk, memory_ref, actor=ACTOR)
     assert finds_in_digests(engine, alice, "walnut") == [False, False]
     assert search_all(engine, alice).scopes["all_user_memory"].hidden == 1  # the profile
     assert finds_in_digests(engine, bob, "walnut") == [True, True]
-    decisions.restore(alice.user_pk, memory_ref, actor=ACTOR, engine=engine)
+    decisions.restore(alice.user_pk, memory_ref, actor=ACTOR)
     assert finds_in_digests(engine, alice, "a walnut safe") == [True, True]
 
 
@@ -218,9 +216,9 @@ def test_digests_are_omitted_while_a_session_is_deleted(
 ) -> None:
     say(engine, alice)
     add_digests(stub, alice, "a walnut safe and its tea")
-    decisions.delete_session(alice.owner, "chat:c0", actor=ACTOR, engine=engine)
+    decisions.delete_session(alice.owner, "chat:c0", actor=ACTOR)
     assert finds_in_digests(engine, alice, "walnut") == [False, False]
-    decisions.restore_session(alice.owner, "chat:c0", actor=ACTOR, engine=engine)
+    decisions.restore_session(alice.owner, "chat:c0", actor=ACTOR)
     assert finds_in_digests(engine, alice, "a walnut safe") == [True, True]
     engine.delete(alice.owner, "chat:c0")  # permanently, as with a resource
     assert finds_in_digests(engine, alice, "walnut") == [False, False]
@@ -231,11 +229,9 @@ def test_digests_are_omitted_while_a_text_is_overridden(
 ) -> None:
     memory_ref = MemoryRef(say(engine, alice)[0])
     add_digests(stub, alice, "a walnut safe and its tea")
-    decisions.override(
-        alice.user_pk, memory_ref, OverrideValues(category="user_memory_fact"), actor=ACTOR, engine=engine
-    )
+    decisions.override(alice.user_pk, memory_ref, OverrideValues(category="user_memory_fact"), actor=ACTOR)
     assert finds_in_digests(engine, alice, "a walnut safe") == [True, True]
-    decisions.override(alice.user_pk, memory_ref, OverrideValues(text="It has no safe."), actor=ACTOR, engine=engine)
+    decisions.override(alice.user_pk, memory_ref, OverrideValues(text="It has no safe."), actor=ACTOR)
     assert finds_in_digests(engine, alice, "walnut") == [False, False]
-    decisions.undo_override(alice.user_pk, memory_ref, actor=ACTOR, engine=engine)
+    decisions.undo_override(alice.user_pk, memory_ref, actor=ACTOR)
     assert finds_in_digests(engine, alice, "a walnut safe") == [True, True]

@@ -78,9 +78,7 @@ def test_the_key_stops_working_and_the_user_id_can_be_reused(alice: Person, stor
 
 
 def test_only_an_event_without_details_remains_in_the_audit_log(alice: Person, storage: Path) -> None:
-    record(
-        Actor.operator("root"), "memory.list", subject_type="memory", subject_id="", detail={"users": ["alice", "b"]}
-    )
+    record(Actor.operator("root"), "memory.list", detail={"users": ["alice", "b"]})
     create_sample_data(alice)
     erase_over_api(alice)
     assert not AuditEvent.objects.filter(user_id="alice").exists()
@@ -103,7 +101,7 @@ def test_the_admin_log_and_jobs_are_erased_too(alice: Person, bob: Person) -> No
 def test_texts_of_operators_about_the_user_are_erased(alice: Person, bob: Person, storage: Path) -> None:
     olga = Actor.operator("olga")
     detail = {"filter": {"user": "alice", "session": "chat:walnut"}, "status": "done"}
-    record(olga, "memory.list", subject_type="memory", subject_id="", detail=detail)
+    record(olga, "memory.list", detail=detail)
     for person in (alice, bob):
         say(person, "chat:c1", "one", "two", "three")
     rows = dict(Memory.objects.filter(text="one").values_list("user_id", "pk"))

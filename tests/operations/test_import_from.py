@@ -204,7 +204,7 @@ def test_an_interrupted_import_continues(alice: Person, tmp_path: Path) -> None:
     file = tmp_path / "mem0.json"
     file.write_text(json.dumps([{"id": str(number), "memory": f"Note {number}."} for number in range(1201)]))
     request = Request(source="mem0", path=file, owner=alice.owner)
-    job = import_from.start(request, total=1201, actor=ACTOR)
+    job = jobs.interrupted_or_new(import_from.KIND, request.as_json(), total=1201, actor=ACTOR)
     ends = iter([False, True])
     assert not jobs.run_now(job, should_end=lambda: next(ends)).is_over
     assert Memory.objects.count() == 500

@@ -13,7 +13,7 @@ from accounts.audit import Actor
 from accounts.models import AuditEvent
 from core.errors import NotFound
 from memories.services import decisions
-from operations import bulk, erase, jobs, operator_jobs
+from operations import bulk, erase, files, jobs, operator_jobs
 from operations.jobs import KINDS
 from operations.models import Job
 from resources.models import Resource
@@ -84,8 +84,8 @@ def test_an_archive_is_private_and_erased_with_its_user(alice: Person, storage: 
 
 def test_an_archive_is_removed_after_a_day(alice: Person, storage: Path) -> None:
     done = run(operator_jobs.export_user(alice.user_pk, actor=ACTOR))
-    assert operator_jobs.remove_old_archives(timezone.now() + timedelta(hours=23)) == 0
-    assert operator_jobs.remove_old_archives(timezone.now() + timedelta(hours=25)) == 1
+    assert files.remove_old_archives(timezone.now() + timedelta(hours=23)) == 0
+    assert files.remove_old_archives(timezone.now() + timedelta(hours=25)) == 1
     with pytest.raises(NotFound):
         operator_jobs.open_archive(done)
 

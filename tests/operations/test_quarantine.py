@@ -17,7 +17,7 @@ from accounts.audit import Actor
 from accounts.models import AuditEvent
 from core.background.tasks import Round
 from core.ids import new_resource_id
-from operations import erase, operator_jobs
+from operations import erase, files
 from operations.archives.backup import backup
 from operations.archives.export import export
 from operations.cleanup import orphans
@@ -206,7 +206,7 @@ def test_only_archives_of_the_gateway_are_removed(alice: Person, storage: Path) 
     archive = write_old_file(storage / ".archives" / str(alice.user_pk) / f"{uuid4()}.tar")
     foreign = write_old_file(storage / "photos" / "exports" / "holiday.tar")
     later = datetime.now(tz=timezone.get_current_timezone()) + timedelta(days=2)
-    assert operator_jobs.remove_old_archives(later) == 1
+    assert files.remove_old_archives(later) == 1
     assert (archive.exists(), foreign.exists()) == (False, True)
 
 

@@ -441,8 +441,8 @@ def test_users_take_turns(alice: Person, bob: Person, models: StubMedia) -> None
 
 def test_everos_reads_media_itself(settings: Any, models: StubMedia) -> None:
     settings.MEMORY_GATEWAY_BACKEND_BASE_URL = "http://127.0.0.1:1"
-    assert not tasks._uses_vision()
-    assert not tasks._uses_transcription()
+    assert not tasks._uses("VISION")()
+    assert not tasks._uses("TRANSCRIPTION")()
 
 
 def test_the_periodic_tasks_read_what_is_pending(alice: Person, models: StubMedia) -> None:

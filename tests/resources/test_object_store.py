@@ -24,6 +24,7 @@ from operations import jobs, operator_jobs
 from operations.archives import backup
 from operations.archives.archive import Reader
 from operations.cleanup import orphans
+from operations.files import remove_old_archives
 from operations.importers import import_from
 from resources import quarantine, services
 from resources.models import Attachment, Resource
@@ -200,8 +201,8 @@ def test_the_panels_archives_are_in_the_bucket_for_all_gateways(
     assert len(content) == job.result["bytes"] == int(answer["Content-Length"])
     with tarfile.open(fileobj=io.BytesIO(content)) as archive:
         assert "manifest.json" in archive.getnames()
-    assert operator_jobs.remove_old_archives(timezone.now() + timedelta(hours=23)) == 0
-    assert operator_jobs.remove_old_archives(timezone.now() + timedelta(hours=25)) == 1
+    assert remove_old_archives(timezone.now() + timedelta(hours=23)) == 0
+    assert remove_old_archives(timezone.now() + timedelta(hours=25)) == 1
     assert key not in bucket.objects()
 
 

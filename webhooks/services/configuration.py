@@ -17,7 +17,7 @@ from accounts.audit import Actor, record
 from accounts.models import Principal
 from accounts.services import lock_caller
 from core.background.tasks import enqueue
-from core.errors import Conflict, InvalidInput, NotFound
+from core.errors import Conflict, InvalidInput, existing
 from core.messages import Message as _
 from core.network.url_policy import AddressPolicy, BadAddress, Resolver, reachable_addresses, resolve
 from webhooks.models import TEST_EVENT, Webhook, WebhookDelivery
@@ -47,10 +47,7 @@ def of_user(user_pk: UUID) -> QuerySet[Webhook]:
 
 def get(user_pk: UUID, webhook_id: UUID) -> Webhook:
     """Return a user's webhook. Raises: `NotFound`."""
-    webhook = of_user(user_pk).filter(pk=webhook_id).first()
-    if webhook is None:
-        raise _unknown()
-    return webhook
+    return _existing(of_user(user_pk), webhook_id)
 
 
 def deliveries_page(
@@ -145,9 +142,9 @@ def send_again(webhook_id: UUID, delivery_id: str, *, actor: Actor) -> WebhookDe
     """Send a delivery of any user again, with its retries. Raises: `NotFound`, `Conflict` for a disabled webhook."""
     with transaction.atomic():
         found = WebhookDelivery.objects.select_for_update(of=("self",)).select_related("webhook", "user")
-        delivery = found.filter(webhook_id=webhook_id, delivery_id=delivery_id).first()
-        if delivery is None:
-            raise NotFound(_("There is no such delivery."))
+        delivery = existing(
+            found.filter(webhook_id=webhook_id, delivery_id=delivery_id), _("There is no such delivery.")
+        )
         _require_enabled(delivery.webhook)
         delivery.status, delivery.attempts = WebhookDelivery.Status.PENDING, 0
         delivery.next_try_at = timezone.now()
@@ -155,8 +152,7 @@ def send_again(webhook_id: UUID, delivery_id: str, *, actor: Actor) -> WebhookDe
         record(
             actor,
             "webhook.send_again",
-            subject_type="webhook",
-            subject_id=str(delivery.webhook_id),
+            str(delivery.webhook_id),
             user_id=delivery.user.user_id,
             detail={"delivery_id": delivery_id},
         )
@@ -165,14 +161,11 @@ def send_again(webhook_id: UUID, delivery_id: str, *, actor: Actor) -> WebhookDe
 
 
 def _locked(principal: Principal, webhook_id: UUID) -> Webhook:
-    webhook = of_user(principal.user_pk).select_for_update(no_key=True).filter(pk=webhook_id).first()
-    if webhook is None:
-        raise _unknown()
-    return webhook
+    return _existing(of_user(principal.user_pk).select_for_update(no_key=True), webhook_id)
 
 
-def _unknown() -> NotFound:
-    return NotFound(_("There is no such webhook."))
+def _existing(webhooks: QuerySet[Webhook], webhook_id: UUID) -> Webhook:
+    return existing(webhooks.filter(pk=webhook_id), _("There is no such webhook."))
 
 
 def _require_enabled(webhook: Webhook) -> None:
@@ -189,13 +182,7 @@ def _check(url: str) -> None:
 
 def _record(principal: Principal, verb: str, webhook: Webhook) -> None:
     """Write an audit event. The URL is left out, because it may contain a secret."""
-    record(
-        Actor.key(principal),
-        f"webhook.{verb}",
-        subject_type="webhook",
-        subject_id=str(webhook.pk),
-        user_id=principal.user_id,
-    )
+    record(Actor.key(principal), f"webhook.{verb}", str(webhook.pk), user_id=principal.user_id)
 
 
 def reachable(url: str, *, resolver: Resolver = resolve) -> list[str]:

@@ -192,8 +192,8 @@ def _settle(webhook: Webhook, delivery: WebhookDelivery, result: Result, now: da
         if result.status_code == _GONE and Webhook.objects.filter(pk=webhook.pk, is_enabled=True).update(
             is_enabled=False
         ):
-            subject = {"subject_type": "webhook", "subject_id": str(webhook.pk), "user_id": webhook.user.user_id}
-            record(Actor.system("webhooks"), "webhook.disable", **subject, detail={"status_code": _GONE})
+            user_id, detail = webhook.user.user_id, {"status_code": _GONE}
+            record(Actor.system("webhooks"), "webhook.disable", str(webhook.pk), user_id=user_id, detail=detail)
     if "status" not in values:
         cause = result.error or f"status {result.status_code}"
         logger.info("The delivery %s of a webhook is retried: %s", delivery.delivery_id, cause)

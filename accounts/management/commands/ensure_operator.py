@@ -59,7 +59,7 @@ def ensure_operator(*, actor: Actor) -> tuple[str, str] | None:
         try:
             with transaction.atomic():
                 User.objects.create_superuser(username, password=password)
-                record(actor, "operator.create", subject_type="operator", subject_id=username)
+                record(actor, "operator.create", username)
         except IntegrityError:
             continue
         return username, password

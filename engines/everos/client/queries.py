@@ -63,8 +63,7 @@ def needs_gateway(tree: Tree) -> bool:
 
 def _payload(owner: Owner, request: SearchRequest, filters: Payload) -> Payload:
     payload: Payload = {
-        "app_id": owner.app_id,
-        "project_id": owner.project_id,
+        **owner.scope,
         "query": request.query,
         "method": request.method,
         "top_k": request.top_k,

@@ -55,7 +55,9 @@ class Command(JobCommand):
         text = f"{planned.new:,} new memories, {planned.duplicates:,} duplicates. Not imported: {left}."
         if not apply:
             return Answer(data, f"{text} Import with --apply.")
-        done = self.run_job(import_from.start(request, total=planned.new + planned.duplicates, actor=ACTOR))
+        total = planned.new + planned.duplicates
+        job = jobs.interrupted_or_new(import_from.KIND, request.as_json(), actor=ACTOR, total=total)
+        done = self.run_job(job)
         made = done.result["made"]
         return Answer(
             {**data, "job": str(done.pk), "made": made},

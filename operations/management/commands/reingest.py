@@ -6,7 +6,7 @@ from django.core.management.base import CommandParser
 
 from accounts.audit import Actor
 from accounts.services import find_user
-from core.errors import InvalidInput, NotFound
+from core.errors import InvalidInput, NotFound, existing
 from operations.commands import Answer, OperationsCommand
 from operations.models import UnmatchedDecision
 from operations.moves import reingest
@@ -74,9 +74,10 @@ def _target(options: dict[str, Any]) -> Target:
     user = find_user(options["user"])
     if not options["session"]:
         return Target(user_pk=user.pk)
-    session = Session.objects.filter(user=user, session_id=options["session"], deleted_at__isnull=True).first()
-    if session is None:
-        raise NotFound("There is no such session.")
+    session = existing(
+        Session.objects.filter(user=user, session_id=options["session"], deleted_at__isnull=True),
+        "There is no such session.",
+    )
     return Target(session_pk=session.pk)
 
 

@@ -18,6 +18,7 @@ from core.persistence import sql
 from core.times import to_ms
 from operations.commands import Answer, OperationsCommand, Report, whole_number
 from store import rollups, storage
+from store.index import keyword
 from store.models import Memory, Session
 from store.types import Owner
 
@@ -65,7 +66,8 @@ def make(number: int, users: int, *, days: int, seed: int, is_indexed: bool, rep
                 groups.setdefault(owner, []).extend(_conversation(chance, session, owner, at, length))
                 done += length
             if is_indexed:
-                storage.insert_groups(list(groups.items()))
+                for owner, memories in groups.items():
+                    storage.insert(owner, memories, [keyword.entry_of(memory) for memory in memories])
             else:
                 Memory.objects.bulk_create(memory for memories in groups.values() for memory in memories)
         rollups.settle()

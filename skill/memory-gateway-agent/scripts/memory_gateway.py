@@ -313,8 +313,8 @@ class Command:
     """A command and its endpoint.
 
     Arguments are named as the endpoint's fields; missing ones are not sent, so that the gateway's defaults hold.
-    `{name}` in the path takes the argument of that name, the rest goes into the JSON body or, `in_query`, into the
-    query. `auth` names the credential of the header.
+    `{name}` in the path takes the argument of that name, the rest goes into the JSON body or, by GET or `in_query`,
+    into the query. `auth` names the credential of the header.
     """
 
     name: str
@@ -332,13 +332,15 @@ class Command:
         in_path = {name: quote(str(value), safe="") for name, value in fields.items() if "{" + name + "}" in self.path}
         headers = {name: value for name, value in fields.items() if name in HEADERS}
         rest = {name: value for name, value in fields.items() if name not in in_path and name not in HEADERS}
-        query = {**self._owner(config), **(rest if self.in_query else {})}
+        is_get = self.method == "GET"
+        in_query, reads_only = self.in_query or is_get, self.reads_only or is_get
+        query = {**self._owner(config), **(rest if in_query else {})}
         path = self.path.format(**in_path) + (f"?{urlencode(query)}" if query else "")
         sent = {**headers, **self._authorization(config)}
-        if self.in_query or body is not None:
-            return Call(self.method, path, sent, body, self.reads_only)
+        if in_query or body is not None:
+            return Call(self.method, path, sent, body, reads_only)
         json_type = {"Content-Type": "application/json"}
-        return Call(self.method, path, {**sent, **json_type}, encoded(rest), self.reads_only)
+        return Call(self.method, path, {**sent, **json_type}, encoded(rest), reads_only)
 
     def _owner(self, config: Config) -> Fields:
         """Return the user id that the key must belong to."""
@@ -660,8 +662,6 @@ COMMANDS = (
         "GET",
         "/health",
         examples=("health",),
-        in_query=True,
-        reads_only=True,
         auth=NOBODY,
     ),
     Command(
@@ -692,8 +692,6 @@ COMMANDS = (
         "GET",
         "/users/me/keys",
         examples=("list-keys",),
-        in_query=True,
-        reads_only=True,
     ),
     Command(
         "issue-key",
@@ -782,8 +780,6 @@ COMMANDS = (
             *SCOPE_FILTER,
         ),
         ("list-resources", "list-resources --limit 20"),
-        in_query=True,
-        reads_only=True,
     ),
     Command(
         "get-resource",
@@ -792,8 +788,6 @@ COMMANDS = (
         "/resources/{resource_id}",
         (RESOURCE_ID,),
         ("get-resource r_xxx",),
-        in_query=True,
-        reads_only=True,
     ),
     Command(
         "download-resource",
@@ -802,8 +796,6 @@ COMMANDS = (
         "/resources/{resource_id}/content",
         (RESOURCE_ID, argument("--output", "-o", required=True, help="file to write; must not exist yet")),
         ("download-resource r_xxx --output ./contract.pdf",),
-        in_query=True,
-        reads_only=True,
         run=download_resource,
     ),
     Command(
@@ -926,8 +918,6 @@ COMMANDS = (
             "list-memories --brief",
             "list-memories --session-id chat:c_456 --category user_memory_preference",
         ),
-        in_query=True,
-        reads_only=True,
         run=list_memories,
     ),
     Command(
@@ -937,8 +927,6 @@ COMMANDS = (
         "/memories/{memory_id}",
         (MEMORY_ID, *SCOPE_OF_MEMORY),
         ("get-memory mem_abc",),
-        in_query=True,
-        reads_only=True,
     ),
     Command(
         "update-memory",
@@ -999,8 +987,6 @@ COMMANDS = (
         "/memories/trash",
         (*PAGE, *SCOPE),
         ("list-trash",),
-        in_query=True,
-        reads_only=True,
     ),
     Command(
         "get-profiles",
@@ -1009,8 +995,6 @@ COMMANDS = (
         "/api/v1/memories/",
         (IF_MATCH,),
         ("get-profiles",),
-        in_query=True,
-        reads_only=True,
     ),
     Command(
         "get-user-profile",
@@ -1019,8 +1003,6 @@ COMMANDS = (
         "/api/v1/memories/user",
         (IF_MATCH,),
         ("get-user-profile",),
-        in_query=True,
-        reads_only=True,
     ),
     Command(
         "replace-user-profile",
@@ -1050,8 +1032,6 @@ COMMANDS = (
         "/api/v1/memories/work",
         (IF_MATCH,),
         ("get-work-profile",),
-        in_query=True,
-        reads_only=True,
     ),
     Command(
         "replace-work-profile",
@@ -1082,8 +1062,6 @@ COMMANDS = (
             argument("--language", choices=("en", "zh"), help="language (default: that of the user)"),
         ),
         ("get-profile-prompt router --max-tokens 500",),
-        in_query=True,
-        reads_only=True,
     ),
     Command(
         "get-profile-schema",
@@ -1092,8 +1070,6 @@ COMMANDS = (
         "/api/v1/memories/schema/{kind}",
         (KIND,),
         ("get-profile-schema user",),
-        in_query=True,
-        reads_only=True,
     ),
     Command(
         "list-profile-history",
@@ -1106,8 +1082,6 @@ COMMANDS = (
             argument("--limit", type=int, help="maximum number of versions"),
         ),
         ("list-profile-history user",),
-        in_query=True,
-        reads_only=True,
     ),
     Command(
         "get-profile-version",
@@ -1116,8 +1090,6 @@ COMMANDS = (
         "/api/v1/memories/{kind}/history/{version}",
         (KIND, VERSION),
         ("get-profile-version user 3",),
-        in_query=True,
-        reads_only=True,
     ),
     Command(
         "restore-profile",
@@ -1138,8 +1110,6 @@ COMMANDS = (
             *SCOPE,
         ),
         ("list-sessions", "list-sessions --deleted"),
-        in_query=True,
-        reads_only=True,
     ),
     Command(
         "delete-session",
