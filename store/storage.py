@@ -71,6 +71,24 @@ def insert(owner: Owner, memories: Sequence[Memory], entries: Sequence[Entry]) -
         _insert(cursor, owner, memories, entries)
 
 
+def insert_groups(groups: Sequence[tuple[Owner, Sequence[Memory]]]) -> None:
+    """Save and index new memories of many owners, each owner once. Call inside a transaction.
+
+    PostgreSQL receives all groups by a few statements.
+    """
+    with_entries = [(owner, memories, [keyword.entry_of(memory) for memory in memories]) for owner, memories in groups]
+    with connection.cursor() as cursor:
+        if connection.vendor != "postgresql":
+            for owner, memories, entries in with_entries:
+                _insert(cursor, owner, memories, entries)
+            return
+        for owner, memories, entries in with_entries:
+            _prepare(owner, memories, entries)
+        sql.insert(cursor, [memory for _owner, memories, _entries in with_entries for memory in memories])
+        pairs = [(owner, list(zip(memories, entries, strict=True))) for owner, memories, entries in with_entries]
+        keyword.put_groups(cursor, pairs)
+
+
 def remove(owner: Owner, memories: Sequence[Memory]) -> None:
     """Delete memories of an owner with their index entries, and an emptied index, in a separate transaction."""
     prepared = keyword.Prepared(memories)
@@ -92,12 +110,15 @@ def _new_drafts(drafts: Sequence[Draft], existing: set[str]) -> list[Draft]:
 
 
 def _insert(cursor: CursorWrapper, owner: Owner, memories: Sequence[Memory], entries: Sequence[Entry]) -> None:
-    pairs = list(zip(memories, entries, strict=True))
-    for memory, entry in pairs:
+    _prepare(owner, memories, entries)
+    sql.insert(cursor, memories)
+    keyword.put(cursor, owner, list(zip(memories, entries, strict=True)))
+
+
+def _prepare(owner: Owner, memories: Sequence[Memory], entries: Sequence[Entry]) -> None:
+    for memory, entry in zip(memories, entries, strict=True):
         memory.user_id, memory.app_id, memory.project_id = owner.user_pk, owner.app_id, owner.project_id
         memory.is_indexed, memory.token_count = True, entry.length
-    sql.insert(cursor, memories)
-    keyword.put(cursor, owner, pairs)
 
 
 def _session_state(

@@ -1,6 +1,6 @@
 """Plain SQL for hot paths, where the ORM's overhead exceeds the cost of the statement, and SQLite's special cases."""
 
-from collections.abc import Callable, Iterator, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from functools import cache
@@ -140,14 +140,19 @@ _PLAIN = (BooleanField, CharField, FloatField, IntegerField, TextField)
 """Fields whose values need no conversion."""
 BATCH_ROWS = 200
 """Rows per statement, because each statement is built in memory."""
+COPIED_ROWS = 100
+"""The fewest rows that are written by COPY, which needs a statement more for the keys."""
 
 
 def insert(cursor: CursorWrapper, rows: Sequence[Model]) -> None:
     """Save new rows of one model and set their primary keys. Sends no signals and saves no related objects.
 
     One statement per batch, without the ORM's overhead per row: an add of 20 messages takes 10.7 ms of CPU time with it
-    and 12.3 ms with `bulk_create` (medians, embedded engine).
+    and 12.3 ms with `bulk_create` (medians, embedded engine). PostgreSQL receives many rows by COPY.
     """
+    if connection.vendor == "postgresql" and len(rows) >= COPIED_ROWS:
+        _copy(cursor, rows)
+        return
     for start in range(0, len(rows), BATCH_ROWS):
         batch = rows[start : start + BATCH_ROWS]
         model = type(batch[0])
@@ -164,6 +169,27 @@ def analyze() -> None:
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("ANALYZE")
+
+
+def copy(cursor: CursorWrapper, table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Write rows into a table of PostgreSQL."""
+    with cursor.cursor.copy(f"COPY {table} ({', '.join(columns)}) FROM STDIN") as target:
+        for row in rows:
+            target.write_row(row)
+
+
+def _copy(cursor: CursorWrapper, rows: Sequence[Model]) -> None:
+    model = type(rows[0])
+    table, key = model._meta.db_table, str(model._meta.pk.column)  # noqa: SLF001
+    cursor.execute(
+        "SELECT nextval(pg_get_serial_sequence(%s, %s)) FROM generate_series(1, %s)", [table, key, len(rows)]
+    )
+    for row, (number,) in zip(rows, cursor.fetchall(), strict=True):
+        row.pk = number
+    columns = [key, *(str(field.column) for field in _fields(model))]
+    copy(cursor, table, columns, ([row.pk, *(read(row) for read in _readers(model))] for row in rows))
+    for row in rows:
+        row._state.adding, row._state.db = False, connection.alias  # noqa: SLF001  as the ORM does
 
 
 @cache

@@ -1,8 +1,8 @@
 """The facts that rank each indexed memory, in pages of 256 per user and scope: a search reads few rows."""
 
 import struct
-from collections.abc import Collection, Iterable, Sequence
-from typing import Final
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,19 @@ _WRITE = """
     INSERT INTO store_factpage (user_id, app_id, project_id, number, facts, names) VALUES (%s, %s, %s, %s, %s, %s)
     ON CONFLICT (user_id, app_id, project_id, number) DO UPDATE SET facts = excluded.facts, names = excluded.names
 """
+_LAST_OF_MANY = """
+    SELECT found.user_id, found.app_id, found.project_id, page.number, page.facts, page.names
+    FROM unnest(%s::uuid[], %s::text[], %s::text[]) AS found (user_id, app_id, project_id) CROSS JOIN LATERAL (
+        SELECT number, facts, names FROM store_factpage p
+        WHERE p.user_id = found.user_id AND p.app_id = found.app_id AND p.project_id = found.project_id
+        ORDER BY number DESC LIMIT 1
+    ) page
+"""
+_WRITE_MANY = """
+    INSERT INTO store_factpage (user_id, app_id, project_id, number, facts, names)
+    SELECT * FROM unnest(%s::uuid[], %s::text[], %s::text[], %s::int[], %s::bytea[], %s::text[])
+    ON CONFLICT (user_id, app_id, project_id, number) DO UPDATE SET facts = excluded.facts, names = excluded.names
+"""
 _DELETE = f"DELETE FROM store_factpage {_OF_OWNER} AND number = %s"
 
 
@@ -41,7 +54,23 @@ def add(cursor: CursorWrapper, owner: Owner, with_lengths: Iterable[tuple[Memory
     key = (owner.user_pk, owner.app_id, owner.project_id)
     rows = [row for row in with_lengths if (row[0].user_id, row[0].app_id, row[0].project_id) == key]
     cursor.execute(_LAST, owned)
-    number, facts, packed_names = cursor.fetchone() or (0, b"", "[]")
+    for page in _filled(cursor.fetchone(), rows):
+        cursor.execute(_WRITE, [*owned, *page])
+
+
+def add_groups(cursor: CursorWrapper, groups: Sequence[tuple[Owner, Sequence[tuple[Memory, int]]]]) -> None:
+    """Add saved memories of many owners, each owner once, by two statements (PostgreSQL)."""
+    owners = [(owner.user_pk, owner.app_id, owner.project_id) for owner, _rows in groups]
+    cursor.execute(_LAST_OF_MANY, [list(column) for column in zip(*owners, strict=True)])
+    last = {row[:3]: row[3:] for row in cursor.fetchall()}
+    with_last = ((key, last.get(key), rows) for key, (_owner, rows) in zip(owners, groups, strict=True))
+    pages = [(*key, *page) for key, of, rows in with_last for page in _filled(of, rows)]
+    cursor.execute(_WRITE_MANY, [list(column) for column in zip(*pages, strict=True)])
+
+
+def _filled(last: tuple[Any, ...] | None, rows: Sequence[tuple[Memory, int]]) -> Iterator[tuple[int, bytes, str]]:
+    """Yield the pages of an owner that change when rows are appended: number, facts and names."""
+    number, facts, packed_names = last or (0, b"", "[]")
     facts, names, rest = bytes(facts), orjson.loads(packed_names), sorted(rows, key=lambda row: row[0].id)
     while rest:
         if len(facts) >= PAGE_ROWS * FACTS.itemsize:
@@ -49,7 +78,7 @@ def add(cursor: CursorWrapper, owner: Owner, with_lengths: Iterable[tuple[Memory
         room = PAGE_ROWS - len(facts) // FACTS.itemsize
         facts += _pack(rest[:room], names)
         rest = rest[room:]
-        cursor.execute(_WRITE, [*owned, number, facts, orjson.dumps(names).decode()])
+        yield number, facts, orjson.dumps(names).decode()
 
 
 def remove(owner: Owner, pks: Collection[int]) -> None:

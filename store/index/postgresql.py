@@ -5,11 +5,13 @@ at 16,383 in a long text.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
+
+from core import sql
 
 JSON_LIST = "SELECT jsonb_array_elements_text(%s::jsonb)"
 """A subquery of the texts in one parameter, a JSON list."""
@@ -39,6 +41,11 @@ def postings_values(terms: Sequence[str]) -> list[Any]:
 def add(cursor: CursorWrapper, prefix: str, rows: Sequence[tuple[int, str]]) -> None:
     """Index memories, given as row id and tokens (each repeated by its count); `prefix` is put before every token."""
     cursor.execute(_ADD, [[pk for pk, _ in rows], [_vector(prefix, tokens) for _, tokens in rows]])
+
+
+def copy(cursor: CursorWrapper, rows: Iterable[tuple[str, int, str]]) -> None:
+    """Index new memories of many owners, given as prefix, row id and tokens."""
+    sql.copy(cursor, "store_keywords", ("memory_id", "tokens"), ((pk, _vector(prefix, of)) for prefix, pk, of in rows))
 
 
 def remove(cursor: CursorWrapper, _prefix: str, rows: Sequence[tuple[int, str]]) -> None:

@@ -4,12 +4,13 @@ It contains every memory that a list can show, also those that only an external 
 index are added in the same transaction. Triggers queue all others for `store.index.rebuild` and remove deleted ones.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
+from core.persistence import sql
 from core.persistence.sql import rows, slots
 from store.models import is_settled_sql
 
@@ -36,11 +37,20 @@ _DIFFERENCES: Final = f"""
 
 def put(cursor: CursorWrapper, packed: Mapping[int, str]) -> None:
     """Add or replace the words of memories, given by row id as tokens separated by spaces."""
-    added = [(row, " ".join(dict.fromkeys(tokens.split(" ")))) for row, tokens in packed.items()]
+    added = [(row, " ".join(_words(tokens))) for row, tokens in packed.items()]
     if connection.vendor == "sqlite":
         cursor.executemany(_ADD["sqlite"], added)
     else:
         cursor.execute(_ADD["postgresql"], [[row for row, _ in added], [words for _, words in added]])
+
+
+def copy(cursor: CursorWrapper, packed: Iterable[tuple[int, str]]) -> None:
+    """Add the words of new memories (PostgreSQL)."""
+    sql.copy(cursor, "store_words", ("memory_id", "tokens"), ((row, _words(tokens)) for row, tokens in packed))
+
+
+def _words(packed: str) -> list[str]:
+    return list(dict.fromkeys(packed.split(" ")))
 
 
 def clear() -> None:

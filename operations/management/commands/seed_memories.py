@@ -18,7 +18,6 @@ from core.persistence import sql
 from core.times import to_ms
 from operations.commands import Answer, OperationsCommand, Report, whole_number
 from store import rollups, storage
-from store.index import keyword
 from store.models import Memory, Session
 from store.types import Owner
 
@@ -66,8 +65,7 @@ def make(number: int, users: int, *, days: int, seed: int, is_indexed: bool, rep
                 groups.setdefault(owner, []).extend(_conversation(chance, session, owner, at, length))
                 done += length
             if is_indexed:
-                for owner, memories in groups.items():
-                    storage.insert(owner, memories, [keyword.entry_of(memory) for memory in memories])
+                storage.insert_groups(list(groups.items()))
             else:
                 Memory.objects.bulk_create(memory for memories in groups.values() for memory in memories)
         rollups.settle()
