@@ -11,7 +11,7 @@ from typing import Any
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
-from core import sql
+from core.persistence import sql
 
 JSON_LIST = "SELECT jsonb_array_elements_text(%s::jsonb)"
 """A subquery of the texts in one parameter, a JSON list."""
