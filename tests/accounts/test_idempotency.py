@@ -285,7 +285,7 @@ def test_a_request_that_is_repeated_until_it_is_answered_is_carried_out_once(tmp
 
         def client() -> None:
             while not stop.is_set():
-                version, key = 1 + len(answered) % 2, str(uuid.uuid4())
+                version, key = 1 + len(answered), str(uuid.uuid4())  # the one before the current; old ones are dropped
                 while True:
                     try:
                         answer = restore(person, version, key)
