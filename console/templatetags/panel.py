@@ -15,6 +15,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext, gettext_lazy, pgettext_lazy
 
 from accounts import oidc
+from accounts.models import MemoryUser
 from console import navigation
 from console.audit_labels import ACTIONS
 from console.filters import Filters
@@ -271,8 +272,16 @@ def value_of(mapping: Mapping[Any, Any], key: Any) -> Any:
     return mapping.get(key, key)
 
 
+_SUGGESTED_USERS: Final = 100
+
 register.filter("lang", language_of)
 register.filter("kind", categories.tab_of)  # the tab of a category gives its color
+
+
+@register.simple_tag
+def suggested_users() -> list[str]:
+    """Return the first user ids, sorted. To find those with most memories takes 0.3 s with 50,000 users."""
+    return list(MemoryUser.objects.order_by("user_id").values_list("user_id", flat=True)[:_SUGGESTED_USERS])
 
 
 @register.simple_tag

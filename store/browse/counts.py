@@ -33,9 +33,8 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Facets:
-    """The values that memories can be filtered by, most frequent first. The key of a user is their UUID."""
+    """The values that memories can be filtered by, most frequent first."""
 
-    users: list[Count]
     agents: list[Count]
     sessions: list[Count]
     categories: list[Count]
@@ -91,10 +90,8 @@ def facets(selection: Selection, *, limit: int = 200) -> Facets:
         project_id=selection.project_id,
         agent_id=selection.agent_id,
     )
-    users, _ = rollup_queries.top_users(base, ALL_TIME_MS, limit)
     tallies = rollup_queries.tally(base, ALL_TIME_MS)
     return Facets(
-        users=_user_counts(users),
         agents=_top_counts(_agents(tallies), limit),
         sessions=_session_counts(sessions_of_all_time(base, limit)),
         categories=[

@@ -14,14 +14,14 @@ from tests.conftest import Person
 from tests.console.people import remember
 
 PAGES = {
-    "": 33,
-    "list/": 17,
-    "list/?tab=full": 18,
-    "list/?tab=all&user=alice&importance_min=0.1": 18,
+    "": 32,
+    "list/": 16,
+    "list/?tab=full": 17,
+    "list/?tab=all&user=alice&importance_min=0.1": 17,
     "m/{row}/": 12,
     "m/{row}/edit/": 9,
-    "add/": 11,
-    "search/?q=tea&user=alice": 24,
+    "add/": 10,
+    "search/?q=tea&user=alice": 23,
 }
 
 

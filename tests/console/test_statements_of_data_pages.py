@@ -26,7 +26,7 @@ PAGES = {
     "resources/?state=failed&user=alice": 11,
     "resources/{file}/": 13,
     "users/": 12,
-    "users/{user}/": 23,
+    "users/{user}/": 21,
     "users/{user}/?view=timeline": 13,
     "users/{user}/transcript/?session=chat:0": 12,
     "users/{user}/?view=sessions": 10,
