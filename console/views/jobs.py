@@ -33,8 +33,7 @@ from operations import jobs, operator_jobs
 from operations.importers import import_from, import_gateway
 from operations.models import Job
 from operations.moves import reingest
-from store import browse, categories
-from store.browse import Selection
+from store import categories
 
 KINDS: Final = {
     "delete": gettext_lazy("Move memories to trash"),
@@ -269,7 +268,6 @@ def _import_form(request: HttpRequest, form: ImportForm, *, status: int = 200) -
     context = {
         "title": _("Import memories"),
         "form": form,
-        "options": browse.facets(Selection(), limit=100),
         "max_bytes": settings.MEMORY_GATEWAY_MAX_UPLOAD_BYTES,
     }
     return render(request, "console/import.html", context, status=status)

@@ -270,7 +270,6 @@ def _upload_form(request: HttpRequest, form: UploadForm, *, status: int = 200) -
     context = {
         "title": _("Upload files"),
         "form": form,
-        "options": browse.facets(Selection(), limit=100),
         "max_bytes": settings.MEMORY_GATEWAY_MAX_UPLOAD_BYTES,
         "types": settings.MEMORY_GATEWAY_ALLOWED_MIME_TYPES,
     }

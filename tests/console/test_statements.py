@@ -44,3 +44,11 @@ def test_more_rows_do_not_need_more_statements(admin_client: Client, alice: Pers
         session_id, batch_id = f"chat:{number % 5}", f"b{number % 4}"
         remember(owner, f"Tea number {number}", session_id=session_id, category=category, batch_id=batch_id)
     assert statement_count(admin_client, path.format(row=row)) == few == PAGES[path]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("path", ["", "list/", "search/", "add/", "import/", "resources/upload/"])
+def test_fields_for_a_user_suggest_the_users(admin_client: Client, alice: Person, bob: Person, path: str) -> None:
+    page = admin_client.get(f"/admin/memory/{path}").content.decode()
+    users = page.partition('<datalist id="d-user">')[2].partition("</datalist>")[0]
+    assert [name for name in ("alice", "bob", "carl") if f'value="{name}"' in users] == ["alice", "bob"]
