@@ -137,7 +137,7 @@ def run(
 def _due(now: datetime) -> QuerySet[PendingExtraction]:
     """Return the oldest due extraction of each owner, profiles last: each needs the memories of those before it.
 
-    An owner of whom another process has one is left to it. A statement of its own finds the oldest: PostgreSQL has no
+    An owner of whom another process has one is left to it. A separate statement finds the oldest: PostgreSQL has no
     statistics of rows that were just queued, and as a subquery it would run again for each row.
     """
     due = PendingExtraction.objects.filter(is_due(now))
