@@ -11,26 +11,26 @@ from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
 from django.conf import settings
+from django.core.cache import cache as process_cache
 from django.utils.module_loading import import_string
 
 from accounts import oauth, services
 from accounts.models import Principal
 from core.errors import TooManyRequests, Unauthenticated
-from core.limits.rate_limit import Recent, TokenBuckets, network_of
+from core.limits.rate_limit import TokenBuckets, network_of
 from core.messages import Message as _
 
-_USER_CACHE_SECONDS = 600.0
+_USER_CACHE_SECONDS = 600
 _Found = TypeVar("_Found")
 
 
 class Limits(NamedTuple):
-    """The buckets, by the digest of a key or the network of an address; `users` by the digest."""
+    """The buckets, by the digest of a key or the network of an address."""
 
     per_key: TokenBuckets
     failures: TokenBuckets
     anonymous: TokenBuckets
     registrations: TokenBuckets
-    users: Recent
 
 
 def current() -> Limits:
@@ -47,10 +47,7 @@ def _limits(**per_minute: int) -> Limits:
     """Return new buckets for these limits per minute, 0 for no limit."""
     counter = shared_counter()
     return Limits(
-        **{
-            name: counter.buckets(limit, name) if counter else TokenBuckets(limit) for name, limit in per_minute.items()
-        },
-        users=Recent(_USER_CACHE_SECONDS),
+        **{name: counter.buckets(limit, name) if counter else TokenBuckets(limit) for name, limit in per_minute.items()}
     )
 
 
@@ -72,9 +69,9 @@ def authenticate(address: str, key: str, user_id: str | None = None) -> Principa
         try:
             principal = services.authenticate(key, user_id)
         except Unauthenticated:
-            limits.users.forget(name)
+            process_cache.delete(_user_entry(name))
             raise
-        limits.users.note(name, principal.user_pk)
+        process_cache.set(_user_entry(name), principal.user_pk, _USER_CACHE_SECONDS)
         return principal
 
     return _within_limits(limits, address, name, look_up)
@@ -109,7 +106,12 @@ def _within_limits(limits: Limits, address: str, name: Hashable, look_up: Callab
 def caller_of(key: str) -> Hashable:
     """Return the user of a key that was valid in the last minutes, otherwise the key's digest."""
     name = services.digest_of(key)
-    return current().users.get(name, name)
+    caller: Hashable = process_cache.get(_user_entry(name), name)
+    return caller
+
+
+def _user_entry(digest: str) -> str:
+    return f"user-of-key:{digest}"
 
 
 def count_failure(address: str) -> None:

@@ -66,39 +66,6 @@ class TokenBuckets:
         return wait if wait > 1e-6 else 0.0  # smaller values are rounding errors
 
 
-class Recent:
-    """A cache of values by name, each valid for `seconds`; at most `max_names`, the newest. Thread-safe."""
-
-    def __init__(
-        self, seconds: float, *, max_names: int = MAX_NAMES, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._seconds = seconds
-        self._max_names = max_names
-        self._clock = clock
-        self._noted: OrderedDict[Hashable, tuple[float, Hashable]] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def __contains__(self, name: Hashable) -> bool:
-        noted = self._noted.get(name)
-        return noted is not None and self._clock() - noted[0] < self._seconds
-
-    def get(self, name: Hashable, default: Hashable = None) -> Hashable:
-        """Return the value stored under the name, or else `default`."""
-        noted = self._noted.get(name)
-        return noted[1] if noted is not None and self._clock() - noted[0] < self._seconds else default
-
-    def note(self, name: Hashable, value: Hashable = None) -> None:
-        with self._lock:
-            self._noted[name] = (self._clock(), value)
-            self._noted.move_to_end(name)
-            if len(self._noted) > self._max_names:
-                self._noted.popitem(last=False)
-
-    def forget(self, name: Hashable) -> None:
-        with self._lock:
-            self._noted.pop(name, None)
-
-
 def network_of(address: str) -> str:
     """Return an IPv4 address (also for its IPv6-mapped form) or the /64 network of an IPv6 subscriber."""
     try:

@@ -13,7 +13,6 @@ import re
 import secrets
 import shutil
 import time
-from collections import deque
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import BinaryIO, NamedTuple, Protocol, cast
 from urllib.parse import quote
 
 from django.conf import settings
+from django.core.cache import cache as process_cache
 from django.core.files.storage import FileSystemStorage, storages
 
 from core.errors import NoSpace
@@ -37,7 +37,7 @@ KEY = (
 _KEY = re.compile(KEY)
 _RECENT_SECONDS = 60
 _FULL_BELOW_BYTES = 2**20
-_failed_at: deque[float] = deque(maxlen=1)
+_WRITE_FAILED = "write-failed"
 
 
 class StoredFile(NamedTuple):
@@ -260,12 +260,12 @@ def full_disk_is_no_space() -> Iterator[None]:
 
 def note_failed_write() -> None:
     """Record that a write to disk failed just now."""
-    _failed_at.append(time.monotonic())
+    process_cache.set(_WRITE_FAILED, True, _RECENT_SECONDS)
 
 
 def has_write_failed_lately() -> bool:
     """Return True if a write failed within the last minute, as under a quota that the free space does not show."""
-    return bool(_failed_at) and time.monotonic() - _failed_at[0] < _RECENT_SECONDS
+    return _WRITE_FAILED in process_cache
 
 
 def disk_problem(folder: Path, name: str, floor_bytes: int) -> str:

@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from uuid import UUID
 
+from django.core.cache import cache as process_cache
 from django.db import connection, transaction
 
 from accounts.audit import Actor, record
 from core.errors import Conflict, StorageUnavailable
-from core.limits.rate_limit import Recent
 from core.messages import MANAGE
 from core.messages import Message as _
 from core.persistence import files
@@ -27,7 +27,7 @@ from resources.models import NOT_PURGED, Attachment, Resource, StorageIdentity
 from store.external import journal
 
 logger = logging.getLogger("memory_gateway.worker")
-_logged = Recent(600.0)
+_LOG_SECONDS = 600
 
 FILE = "storage_id"
 SETTINGS = "MEMORY_GATEWAY_STORAGE_DIR or MEMORY_GATEWAY_STORAGE_URL"
@@ -97,8 +97,7 @@ def may_remove_files() -> bool:
     try:
         require()
     except (StorageMismatch, StorageUnavailable) as error:
-        if "mismatch" not in _logged:
-            _logged.note("mismatch")
+        if process_cache.add("storage-mismatch-logged", True, _LOG_SECONDS):
             logger.error("No files are removed: %s", error.detail)  # noqa: TRY400  the sentence says it all
         return False
     return True

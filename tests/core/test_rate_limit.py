@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.limits.rate_limit import Recent, TokenBuckets, network_of
+from core.limits.rate_limit import TokenBuckets, network_of
 
 
 class Clock:
@@ -115,41 +115,6 @@ def test_threads_share_the_tokens_of_a_bucket() -> None:
     for thread in threads:
         thread.join()
     assert taken.count(0.0) == 500
-
-
-def test_recent_names_expire_after_their_time() -> None:
-    clock = Clock()
-    recent = Recent(60, clock=clock)
-    assert "a" not in recent
-    recent.note("a")
-    clock.now += 59
-    assert "a" in recent
-    clock.now += 1
-    assert "a" not in recent
-
-
-def test_recent_returns_the_value_of_a_name_until_it_expires() -> None:
-    clock = Clock()
-    recent = Recent(60, clock=clock)
-    recent.note("a", "alice")
-    assert (recent.get("a", "?"), recent.get("b", "?")) == ("alice", "?")
-    clock.now += 60
-    assert recent.get("a", "?") == "?"
-
-
-def test_recent_forgets_a_name() -> None:
-    recent = Recent(60, clock=Clock())
-    recent.note("a")
-    recent.forget("a")
-    recent.forget("never noted")
-    assert "a" not in recent
-
-
-def test_recent_keeps_only_the_newest_names() -> None:
-    recent = Recent(60, max_names=2, clock=Clock())
-    for name in ("a", "b", "a", "c"):
-        recent.note(name)
-    assert [name in recent for name in ("a", "b", "c")] == [True, False, True]
 
 
 def test_the_burst_may_be_smaller_than_the_tokens_of_a_minute() -> None:
