@@ -14,8 +14,8 @@ class TokenBuckets:
 
     A bucket starts with its maximum of `burst` tokens (default: `per_minute`) and gains `per_minute` tokens each
     minute; 0 per minute means no limit. It is stored as one number, the time when it is full again (the generic cell
-    rate algorithm, ITU-T I.371). Beyond `max_names` the least recently used bucket is dropped, which bounds the memory.
-    Thread-safe; a call takes about a microsecond.
+    rate algorithm, ITU-T I.371). Beyond `max_names` the least recently used bucket is dropped, which bounds the memory;
+    the memory storage of `limits` has no bound, and a thread that walks all names every 10 ms. Thread-safe.
     """
 
     def __init__(
