@@ -13,7 +13,7 @@ from core.errors import Conflict, NotFound
 from core.persistence.sql import consistent_read
 from core.times import from_ms, isoformat
 from operations.commands import Report, no_report
-from store.models import IS_SETTLED, Memory
+from store.models import IS_LIVE, IS_SETTLED, Memory
 
 _BATCH_ROWS: Final = 1000
 
@@ -23,7 +23,7 @@ def export_markdown(
 ) -> dict[str, int]:
     """Write the memories of some users, or of all, into a new folder; return the number of memories by user id.
 
-    Memories in the trash are left out. Raises: `Conflict` if the folder exists, `NotFound` for the one around it,
+    Memories in the trash, by themselves or with their session, are left out. Raises: `Conflict` if the folder exists, `NotFound` for the one around it,
     `Stopped`.
     """
     if not folder.parent.is_dir():
@@ -51,7 +51,7 @@ def export_markdown(
 
 
 def _memories(user: MemoryUser) -> Iterator[Memory]:
-    found = Memory.objects.filter(user=user, hidden_at__isnull=True).exclude(IS_SETTLED).select_related("session")
+    found = Memory.objects.filter(IS_LIVE, user=user).exclude(IS_SETTLED).select_related("session")
     return found.order_by("created_at_ms", "pk").iterator(_BATCH_ROWS)
 
 

@@ -27,7 +27,7 @@ from store.models import HourCount, IndexStatistics, Memory, Session, SessionCou
 from store.rollups import settle
 from tests import forked
 from tests.conftest import Person
-from tests.memories.calls import call, say
+from tests.memories.calls import call, id_of, say
 from tests.operations.sample_data import search_texts
 from tests.server import RunningServer, own_database, server_environment, wait_until
 
@@ -303,6 +303,17 @@ def test_a_path_that_is_none_is_refused(alice: Person, tmp_path: Path, mem0: str
         with pytest.raises(CommandError) as refused:
             run("import_from", source, str(tmp_path / name), "--user", "alice", "--apply")
         assert refused.value.returncode == 2
+
+
+def test_a_markdown_export_leaves_out_what_is_in_the_trash(alice: Person, tmp_path: Path) -> None:
+    for session, texts in {"chat:c1": ("kept", "deleted alone"), "chat:c2": ("deleted with its session",)}.items():
+        say(alice, session, *texts)
+    for path in (f"/memories/{id_of('deleted alone')}", "/sessions/chat:c2"):
+        assert alice.client.delete(path).status_code == 200
+    run("export_memory", str(tmp_path / "out"), "--user", "alice", "--markdown")
+    written = "".join(file.read_text() for file in (tmp_path / "out").rglob("*.md"))
+    assert "kept" in written
+    assert "deleted" not in written
 
 
 def test_a_markdown_export_comes_back_with_every_field(alice: Person, bob: Person, mem0: str, tmp_path: Path) -> None:
