@@ -28,9 +28,9 @@ class DeliveryState(TextChoices):
 _SETTLED: Final = (DeliveryState.FLUSHED, DeliveryState.PURGED)
 IS_JOURNAL_ENTRY: Final = ~Q(delivery_state="")
 IS_SETTLED: Final = Q(delivery_state__in=_SETTLED)
+"""Journal entries that are not listed: purged ones, and those that EverOS has turned into memories."""
 IS_LIVE: Final = Q(hidden_at=None, session__hidden_at=None, session__deleted_at=None)
 """Memories that are not deleted, by themselves or with their session."""
-"""Journal entries that are not listed: purged ones, and those that EverOS has turned into memories."""
 
 
 def is_settled_sql(row: str) -> str:

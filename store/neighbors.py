@@ -13,8 +13,9 @@ MAX_NEIGHBORS: Final = 10
 _BATCH: Final = 100
 _OWNED: Final = "m.user_id = %s AND m.app_id = %s AND m.project_id = %s"
 _PLACES: Final = f"""
-    SELECT m.memory_id, m.session_id, m.seq, m.created_at_ms, m.id FROM store_memory m
-    WHERE {_OWNED} AND m.session_id IS NOT NULL AND m.memory_id IN ({{slots}})
+    SELECT m.memory_id, m.session_id, m.seq, m.created_at_ms, m.id
+    FROM store_memory m JOIN store_session s ON s.id = m.session_id
+    WHERE {_OWNED} AND s.hidden_at IS NULL AND s.deleted_at IS NULL AND m.memory_id IN ({{slots}})
 """
 _SIDE: Final = f"""
     SELECT * FROM (
@@ -48,6 +49,7 @@ class ContextWindow(NamedTuple):
 def context_windows(owner: Owner, memory_ids: Collection[str], count: int) -> dict[str, ContextWindow]:
     """Return the `count` memories before and after each of the owner's memories in its session.
 
+    Memories without a session, and those of deleted sessions, are left out.
     One SQL statement, and one more per hundred memories.
     """
     if not memory_ids:

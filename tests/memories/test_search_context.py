@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from store.models import Memory
+from store.neighbors import context_windows
 from tests.conftest import Person
 from tests.memories.calls import NOON_MS, call, id_of, say, search, upload
 
@@ -48,6 +49,13 @@ def test_context_skips_deleted_memories_and_shows_overrides(alice: Person) -> No
     call(alice, "delete", f"/memories/{id_of('turn bravo')}", session_id="chat:c1")
     call(alice, "patch", f"/memories/{id_of('turn delta')}", session_id="chat:c1", override_text="turn corrected")
     assert context_of(alice, "charlie", 2) == (["turn alpha"], ["turn corrected", "turn echo"])
+
+
+def test_memories_of_a_deleted_session_have_no_context(alice: Person) -> None:
+    say(alice, "chat:c1", *MESSAGES)
+    assert context_windows(alice.owner, [id_of("turn charlie")], 1)
+    call(alice, "delete", "/sessions/chat:c1")
+    assert context_windows(alice.owner, [id_of("turn charlie")], 1) == {}
 
 
 @pytest.mark.django_db(transaction=True)
