@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 import subprocess
 import sys
@@ -117,4 +118,5 @@ def test_a_port_that_is_none_is_said(env: dict[str, str]) -> None:
     assert manage(env, "migrate", "--verbosity", "0")[0] == 0
     code, lines = manage(env, "serve", "--port", "99999")
     assert (code, "the port must be 0 to 65535" in lines[-1]) == (3, True)
-    assert sqlite3.connect(env["MEMORY_GATEWAY_DB_PATH"]).execute("SELECT count(*) FROM accounts_memoryuser").fetchone()
+    with contextlib.closing(sqlite3.connect(env["MEMORY_GATEWAY_DB_PATH"])) as database:
+        assert database.execute("SELECT count(*) FROM accounts_memoryuser").fetchone()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -48,8 +49,10 @@ def send(person: RemotePerson, method: str, path: str, body: dict[str, Any] | No
     return requests.request(method, person.server.url + path, json=body, headers=person.headers, timeout=30)
 
 
-def database(server: RunningServer) -> sqlite3.Connection:
-    return sqlite3.connect(server.data_dir / DATABASE_FILE)
+@contextlib.contextmanager
+def database(server: RunningServer) -> Iterator[sqlite3.Connection]:
+    with contextlib.closing(sqlite3.connect(server.data_dir / DATABASE_FILE)) as opened, opened:
+        yield opened
 
 
 def damage(server: RunningServer, kind: str = "index", table: str = "accounts_auditevent") -> None:

@@ -6,7 +6,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +64,7 @@ def test_a_full_disk_refuses_writes_and_the_server_continues(tmp_path: Path) -> 
         assert [path.name for path in (server.data_dir / "storage").rglob("*") if path.is_file()] == ["storage_id"]
         assert changes["delete"]().status_code == 200
         assert changes["upload"]().status_code == 200
-        with sqlite3.connect(server.data_dir / DATABASE_FILE) as database:
+        with closing(sqlite3.connect(server.data_dir / DATABASE_FILE)) as database:
             assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
