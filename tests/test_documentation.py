@@ -20,6 +20,8 @@ from django.core.management import get_commands, load_command_class
 from django.urls import Resolver404, resolve
 
 from benchmarks import plot
+from console import urls as console_urls
+from core.background.tasks import all_series
 from core.errors import GatewayError
 from memory_gateway.server import http_protocol, wsgi_bridge  # noqa: F401  their errors are documented too
 from memory_gateway.settings import env
@@ -150,6 +152,22 @@ def test_every_command_is_documented_once_with_options_that_it_has() -> None:
             name = row.split()[1]
             parser = load_command_class(get_commands()[name], name).create_parser("manage.py", name)
             assert set(re.findall(r"--[a-z-]+", row)) <= set(parser._option_string_actions), row
+
+
+# What no page of the panel is: changes that pages send, and signing in.
+NO_PAGES = {"demo", "language", "sign-in", "sign-out", "undo"}
+
+
+def test_every_part_of_the_panel_is_documented() -> None:
+    documented = set(re.findall(r"`([a-z]+)/", text_of(DOCS / "operate" / "panel.md")))
+    parts = {str(url.pattern).partition("/")[0] for url in console_urls.urlpatterns} - {""}
+    assert parts - NO_PAGES == documented & parts
+
+
+def test_every_series_of_periodic_tasks_is_documented() -> None:
+    table = text_of(DOCS / "understand" / "architecture.md").partition("| series |")[2].partition("\n\n")[0]
+    documented = [name for row in table.splitlines()[2:] for name in re.findall(r"`(\w+)`", row.split("|")[1])]
+    assert Counter(documented) == Counter(series.name for series in all_series())
 
 
 # The changelog names a command that was renamed.

@@ -1,6 +1,6 @@
 """Search a user's memories.
 
-1. REST, tools and the panel call `search` with one `SearchCommand`.
+1. REST, tools and MCP call `search_log.logged_search`, the panel calls `search`, with one `SearchCommand`.
 2. `scope_requests` copies the command per search scope, narrowed to the scope's sessions.
 3. `_query_engine` sends all requests in one call, and again with a larger `top_k` while deleted hits leave too few.
 4. `merge_scopes` drops hits outside their request and keeps each memory once, with its best score.
