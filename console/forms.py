@@ -201,7 +201,7 @@ class EditForm(PanelForm):
         initial = {"text": memory.text, "category": memory.category, "importance": memory.importance, "etag": etag}
         return cls(initial=initial, memory=memory)
 
-    def correction(self) -> OverrideValues:
+    def override_values(self) -> OverrideValues:
         values = self.cleaned_data
         return OverrideValues(text=values["text"], category=values["category"], importance=values["importance"])
 

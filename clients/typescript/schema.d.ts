@@ -252,7 +252,7 @@ export interface paths {
          * Override a memory
          * @description Replace the text, the category or the importance of a memory. The original stays in its history.
          */
-        patch: operations["correct_memory"];
+        patch: operations["override_memory"];
         trace?: never;
     };
     "/memories/{memory_id}/override": {
@@ -269,7 +269,7 @@ export interface paths {
          * Undo an override
          * @description Undo the override of a memory: its original text, category and importance return.
          */
-        delete: operations["undo_correction"];
+        delete: operations["undo_override"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1108,31 +1108,6 @@ export interface components {
              * @example []
              */
             after: components["schemas"]["NeighborOut"][];
-        };
-        /**
-         * Corrected
-         * @description An override of a memory.
-         */
-        Corrected: {
-            /**
-             * Memory Id
-             * @description The id of the memory.
-             * @example 613144a3-5245-5052-80e6-47a15e6817f1
-             */
-            memory_id: string;
-            /**
-             * Override Id
-             * @description The id of the override.
-             * @example o_ddbaee472c597a5f32000746dc22019b
-             */
-            override_id: string;
-            /**
-             * Status
-             * @description `active`, or `undone` after it was undone.
-             * @example active
-             * @enum {string}
-             */
-            status: "active" | "undone";
         };
         /**
          * CreateUserBody
@@ -2154,6 +2129,31 @@ export interface components {
             secret: string;
         };
         /**
+         * OverrideOut
+         * @description An override of a memory.
+         */
+        OverrideOut: {
+            /**
+             * Memory Id
+             * @description The id of the memory.
+             * @example 613144a3-5245-5052-80e6-47a15e6817f1
+             */
+            memory_id: string;
+            /**
+             * Override Id
+             * @description The id of the override.
+             * @example o_ddbaee472c597a5f32000746dc22019b
+             */
+            override_id: string;
+            /**
+             * Status
+             * @description `active`, or `undone` after it was undone.
+             * @example active
+             * @enum {string}
+             */
+            status: "active" | "undone";
+        };
+        /**
          * Participant
          * @description A person other than the caller who speaks in a group chat.
          */
@@ -2172,10 +2172,10 @@ export interface components {
             name?: string | null;
         };
         /**
-         * CorrectionBody
+         * OverrideBody
          * @description The parts of a memory to override: at least one of `override_text`, `category` and `importance`.
          */
-        PatchedCorrectionBodyRequest: {
+        PatchedOverrideBodyRequest: {
             /**
              * User Id
              * @description The caller's user id. Required with `user_key` only.
@@ -5543,7 +5543,7 @@ export interface operations {
             503: components["responses"]["503"];
         };
     };
-    correct_memory: {
+    override_memory: {
         parameters: {
             query?: never;
             header?: never;
@@ -5555,7 +5555,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["PatchedCorrectionBodyRequest"];
+                "application/json": components["schemas"]["PatchedOverrideBodyRequest"];
             };
         };
         responses: {
@@ -5565,7 +5565,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Corrected"];
+                    "application/json": components["schemas"]["OverrideOut"];
                 };
             };
             400: components["responses"]["400"];
@@ -5577,7 +5577,7 @@ export interface operations {
             503: components["responses"]["503"];
         };
     };
-    undo_correction: {
+    undo_override: {
         parameters: {
             query?: {
                 /** @description The memory's application. Required only if the id exists in several scopes. */
@@ -5602,7 +5602,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Corrected"];
+                    "application/json": components["schemas"]["OverrideOut"];
                 };
             };
             400: components["responses"]["400"];

@@ -205,7 +205,7 @@ def _indented(found: StoredMemory) -> str:
 
 def _save(request: HttpRequest, found: StoredMemory, form: EditForm) -> str:
     """Save an edit. Return the address that undoes it, empty if nothing changed."""
-    values, reason = form.correction(), form.cleaned_data["reason"]
+    values, reason = form.override_values(), form.cleaned_data["reason"]
     current = decisions.override(found.owner.user_pk, _ref(found), values, reason=reason, actor=actor_of(request))
     if values.applied_to(found) == Wording(found.text, found.category, found.importance):
         return ""

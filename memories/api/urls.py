@@ -16,18 +16,18 @@ urlpatterns = [
     path("memories/<path:memory_id>/restore", MemoryViewSet.as_view({"post": "restore"}), name="memory-restore"),
     path(
         "memories/<path:memory_id>/override",
-        MemoryViewSet.as_view({"delete": "undo_correction"}),
+        MemoryViewSet.as_view({"delete": "undo_override"}),
         name="memory-override",
     ),
     path(
         "memories/<path:memory_id>",
-        MemoryViewSet.as_view({"get": "retrieve", "patch": "correct", "delete": "destroy"}),
+        MemoryViewSet.as_view({"get": "retrieve", "patch": "override", "delete": "destroy"}),
         name="memory-detail",
     ),
     path("sessions", SessionViewSet.as_view({"get": "list_sessions"}), name="session-list"),
     path(
         "sessions/<path:session_id>/restore",
-        SessionViewSet.as_view({"post": "restore", "delete": "destroy_one_named_restore"}),
+        SessionViewSet.as_view({"post": "restore", "delete": "destroy_with_restore_suffix"}),
         name="session-restore",
     ),
     path("sessions/<path:session_id>", SessionViewSet.as_view({"delete": "destroy"}), name="session-detail"),

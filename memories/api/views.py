@@ -90,32 +90,32 @@ class MemoryViewSet(ViewSet):
         )
 
     @extend_schema(
-        operation_id="correct_memory",
+        operation_id="override_memory",
         summary="Override a memory",
         parameters=[_MEMORY_ID],
-        request=request_body(schemas.CorrectionBody),
-        responses={200: success(schemas.Corrected, "The active override."), **problems(404, 409, 422)},
+        request=request_body(schemas.OverrideBody),
+        responses={200: success(schemas.OverrideOut, "The active override."), **problems(404, 409, 422)},
     )
-    def correct(self, request: Request, memory_id: str) -> Response:
+    def override(self, request: Request, memory_id: str) -> Response:
         """Replace the text, the category or the importance of a memory. The original stays in its history."""
-        body = parse(schemas.CorrectionBody, request.data)
+        body = parse(schemas.OverrideBody, request.data)
         principal = caller(request)
         override = decisions.override(
-            principal.user_pk, body.memory_ref(memory_id), body.correction(), actor=Actor.key(principal)
+            principal.user_pk, body.memory_ref(memory_id), body.override_values(), actor=Actor.key(principal)
         )
         return Response({"memory_id": memory_id, "override_id": override.override_id, "status": "active"})
 
     @extend_schema(
-        operation_id="undo_correction",
+        operation_id="undo_override",
         summary="Undo an override",
         parameters=[_MEMORY_ID, *query_parameters(schemas.MemoryQuery)],
         request=None,
         responses={
-            200: success(schemas.Corrected, "The override that was undone.", status="undone"),
+            200: success(schemas.OverrideOut, "The override that was undone.", status="undone"),
             **problems(404, 422),
         },
     )
-    def undo_correction(self, request: Request, memory_id: str) -> Response:
+    def undo_override(self, request: Request, memory_id: str) -> Response:
         """Undo the override of a memory: its original text, category and importance return."""
         query = parse_query(schemas.MemoryQuery, request)
         principal = caller(request)
@@ -290,7 +290,7 @@ class SessionViewSet(ViewSet):
         return Response({"session_id": session_id, "tombstone_id": tombstone.tombstone_id, "status": "deleted"})
 
     @extend_schema(exclude=True)
-    def destroy_one_named_restore(self, request: Request, session_id: str) -> Response:
+    def destroy_with_restore_suffix(self, request: Request, session_id: str) -> Response:
         """Delete a session whose id ends like the address that restores sessions."""
         return self.destroy(request, f"{session_id}/restore")
 

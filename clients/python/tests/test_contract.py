@@ -49,7 +49,7 @@ MODELS: dict[type[BaseModel], str] = {
     models.Neighbor: "NeighborOut",
     models.NewKey: "NewKey",
     models.NewUser: "CreatedUser",
-    models.Override: "Corrected",
+    models.Override: "OverrideOut",
     models.Participant: "Participant",
     models.Place: "PlaceOut",
     models.ProfileChange: "Change",
@@ -94,7 +94,7 @@ OPERATIONS: dict[str, tuple[str, dict[str, Any]]] = {
             "participants": [{"id": "bob", "name": "Bob"}],
         },
     ),
-    "correct_memory": ("memories.update", {}),
+    "override_memory": ("memories.update", {}),
     "create_user": ("users.create", {}),
     "delete_memories_of_sender": ("memories.delete_of_sender", {}),
     "delete_memory": ("memories.delete", {}),
@@ -131,7 +131,7 @@ OPERATIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "revoke_key": ("keys.revoke", {}),
     "rotate_key": ("keys.rotate", {}),
     "search_memories": ("memories.search", {}),
-    "undo_correction": ("memories.undo_update", {}),
+    "undo_override": ("memories.undo_update", {}),
     "upload_resource": ("resources.upload", {}),
     "change_webhook": ("webhooks.update", {}),
     "create_webhook": ("webhooks.create", {}),
@@ -204,7 +204,7 @@ def test_arguments_take_the_values_of_the_document() -> None:
     given = {
         models.Category: next(
             one["enum"]
-            for one in parts["PatchedCorrectionBodyRequest"]["properties"]["category"]["anyOf"]
+            for one in parts["PatchedOverrideBodyRequest"]["properties"]["category"]["anyOf"]
             if "enum" in one
         ),
         models.ContentType: parts["ContentItemIn"]["properties"]["type"]["enum"],

@@ -138,8 +138,8 @@ export class Memories extends Group {
    * Override the text (`override_text`), category or importance of a memory.
    *
    * @param {string} memoryId
-   * @param {Fields<"PatchedCorrectionBodyRequest">} changes
-   * @returns {Promise<Schemas["Corrected"]>}
+   * @param {Fields<"PatchedOverrideBodyRequest">} changes
+   * @returns {Promise<Schemas["OverrideOut"]>}
    */
   update(memoryId, changes) {
     return this._call("PATCH", path`/memories/${memoryId}`, { body: { ...this._scope, ...changes } });
@@ -149,7 +149,7 @@ export class Memories extends Group {
    * Remove a memory's override, so that its original text holds again.
    *
    * @param {string} memoryId
-   * @returns {Promise<Schemas["Corrected"]>}
+   * @returns {Promise<Schemas["OverrideOut"]>}
    */
   undoUpdate(memoryId) {
     return this._call("DELETE", path`/memories/${memoryId}/override`, { query: this._scope, isIdempotent: false });

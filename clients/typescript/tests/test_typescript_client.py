@@ -34,7 +34,7 @@ REST = "(the other fields)"
 OPERATIONS: dict[str, tuple[str, list[Any]]] = {
     "add_messages": ("sessions.add", ["x", [MESSAGE], REST]),
     "change_webhook": ("webhooks.update", ["x", REST]),
-    "correct_memory": ("memories.update", ["x", REST]),
+    "override_memory": ("memories.update", ["x", REST]),
     "create_user": ("users.create", ["x", {}]),
     "create_webhook": ("webhooks.create", ["x", REST]),
     "delete_memories_of_sender": ("memories.deleteOfSender", ["x", REST]),
@@ -78,7 +78,7 @@ OPERATIONS: dict[str, tuple[str, list[Any]]] = {
     "rotate_webhook_secret": ("webhooks.rotateSecret", ["x", REST]),
     "search_memories": ("memories.search", ["x", REST]),
     "test_webhook": ("webhooks.test", ["x"]),
-    "undo_correction": ("memories.undoUpdate", ["x"]),
+    "undo_override": ("memories.undoUpdate", ["x"]),
     "upload_resource": ("resources.upload", ["(file)", REST]),
 }
 # Agents call it in OpenClaw's way, with errors in another shape.

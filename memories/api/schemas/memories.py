@@ -109,7 +109,7 @@ class MemoryBody(AuthenticatedBody):
         return MemoryRef(memory_id, self.session_id, self.app_id, self.project_id)
 
 
-class CorrectionBody(MemoryBody):
+class OverrideBody(MemoryBody):
     """The parts of a memory to override: at least one of `override_text`, `category` and `importance`."""
 
     model_config = ConfigDict(
@@ -132,7 +132,7 @@ class CorrectionBody(MemoryBody):
         None, ge=0, le=1, description="The new importance, 1 for the highest. Absent: the importance stays."
     )
 
-    def correction(self) -> OverrideValues:
+    def override_values(self) -> OverrideValues:
         """Return the values to override. Raises: `InvalidInput` if there are none."""
         if self.override_text is None and self.category is None and self.importance is None:
             raise InvalidInput.of_field("override_text", _("is required, unless category or importance is given"))
@@ -182,7 +182,7 @@ class MemoryListQuery(PageQuery):
         )
 
 
-class Corrected(BaseModel):
+class OverrideOut(BaseModel):
     """An override of a memory."""
 
     memory_id: MemoryId
