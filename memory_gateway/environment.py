@@ -11,11 +11,12 @@ import os
 import re
 import secrets
 import tempfile
+import warnings
 import zoneinfo
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import environ
 from django.core.exceptions import ImproperlyConfigured
@@ -25,6 +26,8 @@ from memory_gateway import safety
 from memory_gateway.safety import PREFIX
 
 _MIME_TYPE = re.compile(r"[^\s/*]+/([^\s/*]+|\*)|\*/\*")
+_HOST_NAME = re.compile(r"[^\s/:*@\[\]]+")
+_ORIGIN = re.compile(r"https?://[^\s/?#@*:][^\s/?#@*]*")
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off"}
 # Settings of the command-line client, which may be set in the shell that starts the gateway.
@@ -158,11 +161,31 @@ class Environment:
     def url(self, name: str, *, schemes: tuple[str, ...] = ("http", "https")) -> str:
         """Return an address with one of the schemes and without a trailing slash, or an empty string."""
         value = self.text(name).rstrip("/")
-        parts = urlsplit(value)
+        parts = _split_url(name, value)
         if value and (parts.scheme not in schemes or not parts.hostname or parts.query or parts.fragment):
             allowed, shown = " or ".join(f"{scheme}://" for scheme in schemes), value.rpartition("@")[2]
             raise ImproperlyConfigured(f"{PREFIX}{name} must begin with {allowed} and name a host, not be {shown!r}.")
         return value
+
+    def origins(self, name: str) -> list[str]:
+        """Return comma-separated origins, each a scheme with host and port."""
+        for word in self.words(name):
+            _split_url(name, word)  # checks its host and port
+            if not _ORIGIN.fullmatch(word):
+                shown = word.rpartition("@")[2]
+                raise ImproperlyConfigured(
+                    f"{PREFIX}{name} must list complete http:// or https:// origins without a path, not {shown!r}."
+                )
+        return self.words(name)
+
+    def hosts(self, name: str) -> list[str]:
+        """Return comma-separated host names and IP addresses."""
+        for word in self.words(name):
+            if not _HOST_NAME.fullmatch(word) and not _is_ip_address(word):
+                raise ImproperlyConfigured(
+                    f"{PREFIX}{name} must list host names or addresses without https:// and port, not {word!r}."
+                )
+        return self.words(name)
 
     def networks(self, name: str) -> list[str]:
         """Return comma-separated IP addresses or networks."""
@@ -181,7 +204,8 @@ class Environment:
         if not raw:
             return _sqlite(sqlite_path)
         try:
-            config: dict[str, object] = dict(environ.Env.db_url_config(raw))
+            with warnings.catch_warnings(action="ignore"):  # what it warns of is refused below
+                config: dict[str, object] = dict(environ.Env.db_url_config(raw))
         except (ValueError, KeyError, ImproperlyConfigured):
             raise ImproperlyConfigured("DATABASE_URL must look like postgres://user:password@host:5432/name.") from None
         engine = str(config.get("ENGINE", ""))
@@ -199,6 +223,24 @@ class Environment:
                 close = difflib.get_close_matches(name, self.names, n=1)
                 hint = f"; did you mean {close[0]}?" if close else "."
                 raise ImproperlyConfigured(f"{name} is not a setting of Memory Gateway{hint}")
+
+
+def _split_url(name: str, url: str) -> SplitResult:
+    try:
+        parts = urlsplit(url)
+        parts.port  # noqa: B018  raises for a port that is none
+    except ValueError:
+        shown = url.rpartition("@")[2]
+        raise ImproperlyConfigured(f"{PREFIX}{name} must name a valid host and port, not {shown!r}.") from None
+    return parts
+
+
+def _is_ip_address(word: str) -> bool:
+    try:
+        ipaddress.ip_address(word)
+    except ValueError:
+        return False
+    return True
 
 
 def _read_env_file(path: Path) -> dict[str, str]:

@@ -92,7 +92,7 @@ def require_safe_names(*, hosts: Sequence[str], origins: Sequence[str]) -> None:
         raise ImproperlyConfigured(f"{PREFIX}ALLOWED_HOSTS must list host names, not a wildcard for all hosts.")
     if any("/" in name or ":" in name.rpartition("]")[2] for name in hosts):
         raise ImproperlyConfigured(f"{PREFIX}ALLOWED_HOSTS must list host names without https:// and port.")
-    if any(not origin.startswith("https://") or origin.startswith("https://*") for origin in origins):
+    if any(not origin.startswith("https://") for origin in origins):
         raise ImproperlyConfigured(f"{PREFIX}ALLOWED_ORIGINS must list complete https:// origins.")
 
 
@@ -107,9 +107,11 @@ def require_safe_proxies(proxies: Sequence[str]) -> None:
 
 
 def require_model(kind: str, base_url: str, model: str) -> None:
-    """Check that an endpoint's model is set, because an endpoint can serve several models."""
+    """Check that endpoint and model are set together: an endpoint can serve several models."""
     if base_url and not model:
         raise ImproperlyConfigured(f"{PREFIX}{kind}_BASE_URL requires {PREFIX}{kind}_MODEL.")
+    if model and not base_url:
+        raise ImproperlyConfigured(f"{PREFIX}{kind}_MODEL requires {PREFIX}{kind}_BASE_URL.")
 
 
 def require_sign_in(*, issuer: str, client_id: str, client_secret: str, has_roles: bool, has_passwords: bool) -> None:
@@ -183,6 +185,13 @@ def require_safe_database(database: Mapping[str, object], private_hosts: Sequenc
 def require_no_reload(reload: bool) -> None:
     if reload:
         raise ImproperlyConfigured(f"{PREFIX}RELOAD is for development. It must be false under the production profile.")
+
+
+def require_folder(path: Path, name: str) -> None:
+    """Check that a path is a folder, or can become one."""
+    existing = next(place for place in (path, *path.parents) if place.exists())
+    if not existing.is_dir():
+        raise ImproperlyConfigured(f"{PREFIX}{name} must be a folder: {existing} is a file.")
 
 
 def require_separate(*, database: Path, storage: Path) -> None:

@@ -73,9 +73,9 @@ MEMORY_GATEWAY_PASSWORD_SIGN_IN = env.boolean("PASSWORD_SIGN_IN", True)
 MEMORY_GATEWAY_FULL_CONTEXT_MEMORY = env.boolean("FULL_CONTEXT_MEMORY", True)
 MEMORY_GATEWAY_SELF_IMPROVING_MEMORY = env.boolean("SELF_IMPROVING_MEMORY", True)
 MEMORY_GATEWAY_ALLOWED_HOSTS = env.words("ALLOWED_HOSTS")
-MEMORY_GATEWAY_ALLOWED_ORIGINS = env.words("ALLOWED_ORIGINS")
+MEMORY_GATEWAY_ALLOWED_ORIGINS = env.origins("ALLOWED_ORIGINS")
 MEMORY_GATEWAY_TRUSTED_PROXIES = env.networks("TRUSTED_PROXIES")
-MEMORY_GATEWAY_ALLOWED_PRIVATE_HOSTS = env.words("ALLOWED_PRIVATE_HOSTS")
+MEMORY_GATEWAY_ALLOWED_PRIVATE_HOSTS = env.hosts("ALLOWED_PRIVATE_HOSTS")
 MEMORY_GATEWAY_FILE_URI_ROOTS = env.paths("FILE_URI_ROOTS")
 MEMORY_GATEWAY_EXTERNAL_BUCKETS = env.words("EXTERNAL_BUCKETS")
 MEMORY_GATEWAY_THREADS = env.integer("THREADS", 40, minimum=1, maximum=1000)
@@ -117,6 +117,7 @@ _database = env.database(MEMORY_GATEWAY_DB_PATH)
 _is_sqlite = str(_database["ENGINE"]).endswith("sqlite3")
 _database_file = Path(str(_database["NAME"])) if _is_sqlite else MEMORY_GATEWAY_DB_PATH
 os.umask(0o077)  # database, journals and stored files are private to the gateway's user
+safety.require_folder(MEMORY_GATEWAY_STORAGE_DIR, "STORAGE_DIR")
 safety.require_separate(database=_database_file, storage=MEMORY_GATEWAY_STORAGE_DIR)
 _local_secret = MEMORY_GATEWAY_DB_PATH.parent / "secret_key"
 safety.require_no_overlap(

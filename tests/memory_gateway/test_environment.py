@@ -160,6 +160,44 @@ UNSAFE_ANYWHERE = {
         {"MEMORY_GATEWAY_REDIS_URL": f"http://me:{TOKEN}@127.0.0.1:6379"},
         "must begin with redis:// or rediss:// and name a host, not be '127.0.0.1:6379'",
     ),
+    "an address without an end": (
+        {"MEMORY_GATEWAY_BACKEND_BASE_URL": "http://[bad"},
+        "BACKEND_BASE_URL must name a valid host and port, not 'http://[bad'.",
+    ),
+    "a port that is too large": (
+        {"MEMORY_GATEWAY_LLM_BASE_URL": "http://127.0.0.1:99999/v1", "MEMORY_GATEWAY_LLM_MODEL": "m"},
+        "LLM_BASE_URL must name a valid host and port, not 'http://127.0.0.1:99999/v1'.",
+    ),
+    "a password with a number sign": (
+        {"MEMORY_GATEWAY_REDIS_URL": f"redis://me:{TOKEN}#1@127.0.0.1"},
+        "REDIS_URL must name a valid host and port, not '127.0.0.1'.",
+    ),
+    "any origin": ({"MEMORY_GATEWAY_ALLOWED_ORIGINS": "*"}, "complete http:// or https:// origins"),
+    "an origin without a scheme": ({"MEMORY_GATEWAY_ALLOWED_ORIGINS": "a.example"}, "not 'a.example'."),
+    "an origin with a path": (
+        {"MEMORY_GATEWAY_ALLOWED_ORIGINS": "https://a.example, https://b.example/"},
+        "ALLOWED_ORIGINS must list complete http:// or https:// origins without a path, not 'https://b.example/'.",
+    ),
+    "all origins of a domain": ({"MEMORY_GATEWAY_ALLOWED_ORIGINS": "https://*.example"}, "complete http://"),
+    "an origin with a password": (
+        {"MEMORY_GATEWAY_ALLOWED_ORIGINS": f"https://me:{TOKEN}@a.example"},
+        "complete http:// or https:// origins without a path, not 'a.example'.",
+    ),
+    "an origin of another scheme": ({"MEMORY_GATEWAY_ALLOWED_ORIGINS": "ftp://x"}, "complete http://"),
+    "an origin without an end": ({"MEMORY_GATEWAY_ALLOWED_ORIGINS": "https://[bad"}, "a valid host and port"),
+    "an address for a private host": (
+        {"MEMORY_GATEWAY_ALLOWED_PRIVATE_HOSTS": "minio, http://[x"},
+        "ALLOWED_PRIVATE_HOSTS must list host names or addresses without https:// and port, not 'http://[x'.",
+    ),
+    "a model without an endpoint": (
+        {"MEMORY_GATEWAY_LLM_MODEL": "m"},
+        "MEMORY_GATEWAY_LLM_MODEL requires MEMORY_GATEWAY_LLM_BASE_URL.",
+    ),
+    "a file for the storage folder": (
+        {"MEMORY_GATEWAY_STORAGE_DIR": "/etc/passwd"},
+        "MEMORY_GATEWAY_STORAGE_DIR must be a folder: /etc/passwd is a file.",
+    ),
+    "no kind of database": ({"DATABASE_URL": "garbage"}, "must start with sqlite:// or postgres://"),
     "another kind of database": ({"DATABASE_URL": "mysql://a:b@127.0.0.1/memory"}, "sqlite:// or postgres://"),
 }
 
@@ -329,6 +367,16 @@ def test_a_database_path_may_hold_any_character(tmp_path: Path, name: str) -> No
 def test_a_relative_database_is_relative_to_the_project(tmp_path: Path) -> None:
     environment = Environment({"DATABASE_URL": "sqlite:///data/own.sqlite3"}, tmp_path)
     assert environment.database(tmp_path / "x")["NAME"] == str(tmp_path / "data" / "own.sqlite3")
+
+
+def test_origins_and_private_hosts_are_taken_as_they_are(tmp_path: Path) -> None:
+    values = {
+        "MEMORY_GATEWAY_ORIGINS": "https://a.example, http://localhost:3000,https://[::1]:8443",
+        "MEMORY_GATEWAY_HOSTS": "minio, 10.0.0.1,::1, Files.Internal.",
+    }
+    environment = Environment(values, tmp_path)
+    assert environment.origins("ORIGINS") == ["https://a.example", "http://localhost:3000", "https://[::1]:8443"]
+    assert environment.hosts("HOSTS") == ["minio", "10.0.0.1", "::1", "Files.Internal."]
 
 
 def test_what_openssl_prints_is_random_enough() -> None:
