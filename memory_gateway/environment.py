@@ -204,10 +204,12 @@ class Environment:
         if not raw:
             return _sqlite(sqlite_path)
         try:
-            with warnings.catch_warnings(action="ignore"):  # what it warns of is refused below
+            with warnings.catch_warnings(action="error", category=UserWarning):
                 config: dict[str, object] = dict(environ.Env.db_url_config(raw))
-        except (ValueError, KeyError, ImproperlyConfigured):
-            raise ImproperlyConfigured("DATABASE_URL must look like postgres://user:password@host:5432/name.") from None
+        except (ValueError, KeyError, ImproperlyConfigured, UserWarning):
+            raise ImproperlyConfigured(
+                "DATABASE_URL must look like postgres://user:password@host:5432/name or sqlite:////folder/name."
+            ) from None
         engine = str(config.get("ENGINE", ""))
         if not engine.endswith((".sqlite3", ".postgresql")):
             raise ImproperlyConfigured("DATABASE_URL must start with sqlite:// or postgres://.")

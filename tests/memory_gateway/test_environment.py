@@ -197,7 +197,8 @@ UNSAFE_ANYWHERE = {
         {"MEMORY_GATEWAY_STORAGE_DIR": "/etc/passwd"},
         "MEMORY_GATEWAY_STORAGE_DIR must be a folder: /etc/passwd is a file.",
     ),
-    "no kind of database": ({"DATABASE_URL": "garbage"}, "must start with sqlite:// or postgres://"),
+    "no kind of database": ({"DATABASE_URL": "garbage"}, "DATABASE_URL must look like postgres://"),
+    "a file on a host": ({"DATABASE_URL": "sqlite://data/own.sqlite3"}, "or sqlite:////folder/name."),
     "another kind of database": ({"DATABASE_URL": "mysql://a:b@127.0.0.1/memory"}, "sqlite:// or postgres://"),
 }
 
