@@ -37,14 +37,18 @@ _SAFE_SSL_MODES = {"require", "verify-ca", "verify-full"}
 
 
 def require_secrets(*, is_production: bool, secret_key: str, fallbacks: Sequence[str], provisioning_token: str) -> None:
-    """Check the secrets: `production` requires secret key and token; each must be random and used for one purpose."""
+    """Check the secrets: `production` requires secret key and token; each must be random and used for one purpose.
+
+    On loopback under `local`, without a token, the secret key may be simple.
+    """
     if is_production:
         _require_set(secret_key, "SECRET_KEY")
         _require_set(provisioning_token, "PROVISIONING_TOKEN")
-        require_random(secret_key, "SECRET_KEY", minimum=_MIN_SECRET_CHARS)
+    if provisioning_token:
+        if secret_key:
+            require_random(secret_key, "SECRET_KEY", minimum=_MIN_SECRET_CHARS)
         for fallback in fallbacks:
             require_random(fallback, "SECRET_KEY_FALLBACKS", minimum=_MIN_SECRET_CHARS)
-    if provisioning_token:
         require_random(provisioning_token, "PROVISIONING_TOKEN", minimum=_MIN_TOKEN_CHARS)
         if provisioning_token == secret_key:
             raise ImproperlyConfigured(f"{PREFIX}SECRET_KEY and {PREFIX}PROVISIONING_TOKEN must differ.")

@@ -107,6 +107,22 @@ UNSAFE_PRODUCTION = {
 }
 UNSAFE_ANYWHERE = {
     "a public address without a token": ({"MEMORY_GATEWAY_HOST": EVERYWHERE}, "reachable from other machines"),
+    "a short secret on a public address": (
+        {
+            "MEMORY_GATEWAY_HOST": EVERYWHERE,
+            "MEMORY_GATEWAY_PROVISIONING_TOKEN": TOKEN,
+            "MEMORY_GATEWAY_SECRET_KEY": "x",
+        },
+        "MEMORY_GATEWAY_SECRET_KEY must have at least 50 characters.",
+    ),
+    "a short former secret on a public address": (
+        {
+            "MEMORY_GATEWAY_HOST": EVERYWHERE,
+            "MEMORY_GATEWAY_PROVISIONING_TOKEN": TOKEN,
+            "MEMORY_GATEWAY_SECRET_KEY_FALLBACKS": f"{SECRET},short",
+        },
+        "MEMORY_GATEWAY_SECRET_KEY_FALLBACKS must have at least 50 characters.",
+    ),
     "any host name without a token": ({"MEMORY_GATEWAY_ALLOWED_HOSTS": "*"}, "must not contain * without"),
     "a foreign host name without a token": (
         {"MEMORY_GATEWAY_ALLOWED_HOSTS": "localhost,evil.example"},
@@ -233,6 +249,11 @@ def test_a_setting_that_needs_an_absent_package_is_refused() -> None:
 def test_serving_is_refused_with_the_same_sentence(tmp_path: Path) -> None:
     result = manage(tmp_path, "serve", **{**PRODUCTION, "MEMORY_GATEWAY_SECRET_KEY": ""})
     assert_one_sentence(result, "MEMORY_GATEWAY_SECRET_KEY must be set under the production profile.")
+
+
+def test_a_simple_secret_is_allowed_on_loopback_without_a_token(tmp_path: Path) -> None:
+    started = manage(tmp_path, "check", MEMORY_GATEWAY_SECRET_KEY="x", MEMORY_GATEWAY_SECRET_KEY_FALLBACKS="y")
+    assert started.returncode == 0, started.stderr
 
 
 def test_a_storage_folder_around_the_database_is_refused(tmp_path: Path) -> None:
