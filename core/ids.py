@@ -38,6 +38,16 @@ def check_session_id(value: str) -> str:
     return value
 
 
+def check_new_session_id(value: str) -> str:
+    """Return a valid id for a session to write to, which the path of a request can name.
+
+    Raises: ValueError.
+    """
+    if value in {".", ".."}:
+        raise ValueError(_("must not be '.' or '..', which clients remove from addresses"))
+    return check_session_id(value)
+
+
 def check_display_name(value: str) -> str:
     """Return a valid name of a person or agent for readers: 1–64 characters, no control characters.
 
@@ -57,7 +67,9 @@ def has_surrogates(value: str) -> bool:
 
 # The checks above enforce the same grammar with better error messages.
 _NAME_SCHEMA = {"pattern": r"^(?!\.{1,2}$)[A-Za-z0-9_.@+-]{1,64}$"}
-_SESSION_ID_SCHEMA = {"pattern": rf"^[^\u0000-\u001f\u007f-\u009f\u2028\u2029]{{1,{MAX_SESSION_ID_CHARS}}}$"}
+_SESSION_ID_PATTERN = rf"[^\u0000-\u001f\u007f-\u009f\u2028\u2029]{{1,{MAX_SESSION_ID_CHARS}}}"
+_SESSION_ID_SCHEMA = {"pattern": rf"^{_SESSION_ID_PATTERN}$"}
+_NEW_SESSION_ID_SCHEMA = {"pattern": rf"^(?!\.{{1,2}}$){_SESSION_ID_PATTERN}$"}
 _DISPLAY_NAME_SCHEMA = {"pattern": rf"^[^\u0000-\u001f\u007f-\u009f\u2028\u2029]{{1,{MAX_DISPLAY_NAME_CHARS}}}$"}
 
 Name = Annotated[str, StringConstraints(strict=True), AfterValidator(check_name), Field(json_schema_extra=_NAME_SCHEMA)]
@@ -66,6 +78,12 @@ SessionId = Annotated[
     StringConstraints(strict=True),
     AfterValidator(check_session_id),
     Field(json_schema_extra=_SESSION_ID_SCHEMA),
+]
+NewSessionId = Annotated[
+    str,
+    StringConstraints(strict=True),
+    AfterValidator(check_new_session_id),
+    Field(json_schema_extra=_NEW_SESSION_ID_SCHEMA),
 ]
 DisplayName = Annotated[
     str,

@@ -9,7 +9,7 @@ from agents.tools.arguments import StrictArguments, check_text
 from agents.tools.caller import DEFAULT_AGENT, Caller
 from agents.tools.results import Result, failed, result, without_recalled_memories
 from core.errors import EngineError
-from core.ids import DisplayName, Name, SessionId
+from core.ids import DisplayName, Name, NewSessionId
 from core.messages import Message as _
 from core.times import to_ms
 from memories.api.schemas.messages import (
@@ -99,7 +99,7 @@ class SessionMessage(BaseModel):
 
 
 class AddArguments(StrictArguments):
-    session_id: SessionId = Field(
+    session_id: NewSessionId = Field(
         description="The session: `chat:` and the id of the conversation, or an id of your own. It is created if it "
         "does not exist.",
         examples=["chat:c_456"],

@@ -5,7 +5,7 @@ from typing import Final
 
 from accounts.audit import Actor
 from core.errors import InvalidInput, NotFound
-from core.ids import check_name, check_session_id
+from core.ids import check_name, check_new_session_id
 from core.messages import Message as _
 from memories.services import lookup
 from memories.services.lookup import MemoryRef
@@ -66,7 +66,7 @@ def caller_for(
     except ValueError as error:
         raise InvalidInput.of_field("agentId", str(error)) from None
     try:
-        checked = check_session_id(session_id) if session_id else ""
+        checked = check_new_session_id(session_id) if session_id else ""
         return Caller(owner, agent_id, actor, checked, interface=interface)
     except ValueError as error:
         raise InvalidInput.of_field("sessionKey", str(error)) from None

@@ -39,6 +39,14 @@ def test_session_ids_with_control_characters_or_too_many_characters_are_refused(
         Holder(session_id=session_id)
 
 
+@pytest.mark.parametrize("session_id", [".", ".."])
+def test_a_session_to_write_to_is_one_that_a_path_can_name(session_id: str) -> None:
+    with pytest.raises(ValueError, match="which clients remove from addresses"):
+        ids.check_new_session_id(session_id)
+    assert ids.check_session_id(session_id) == session_id, "older sessions stay usable"
+    assert ids.check_new_session_id(f"{session_id}a") == f"{session_id}a"
+
+
 @given(st.from_regex(r"[A-Za-z0-9_.@+-]{1,64}", fullmatch=True))
 def test_a_resource_session_names_its_user_and_fits_the_limit(user_id: str) -> None:
     resource_id = ids.new_resource_id()

@@ -137,6 +137,14 @@ def test_two_messages_at_the_latest_accepted_time_are_stored(alice: Person) -> N
     assert send(alice, message("three", timestamp=MAX_TIMESTAMP_MS + 1), status=422)["errors"]
 
 
+@pytest.mark.parametrize("session_id", [".", ".."])
+def test_a_session_that_clients_cannot_address_is_refused(alice: Person, session_id: str) -> None:
+    refused = send(alice, message("x"), session_id=session_id, status=422)
+    assert refused["errors"] == [
+        {"field": "session_id", "message": "must not be '.' or '..', which clients remove from addresses"}
+    ]
+
+
 @pytest.mark.parametrize("content", [7, TEXT])
 def test_content_that_is_neither_text_nor_items_is_refused(alice: Person, content: Any) -> None:
     [error] = send(alice, message(content), status=422)["errors"]

@@ -15,7 +15,7 @@ from pydantic import (
 )
 
 from accounts.api.schemas import ChatId, ScopedBody, Time
-from core.ids import DisplayName, Name, SessionId
+from core.ids import DisplayName, Name, NewSessionId, SessionId
 from core.messages import Message as _
 from core.network.url_policy import MAX_URI_CHARS
 from core.rest import WHOLE, Body
@@ -237,7 +237,7 @@ class MessageIn(Body):
 class AddBody(ScopedBody):
     """Messages to append to a session."""
 
-    session_id: SessionId = Field(
+    session_id: NewSessionId = Field(
         description="The session: `chat:{conversation_id}`, `resource:{user_id}:{resource_id}`, "
         "`memory_edit:{user_id}` or an id of your own. It is created if it does not exist.",
         examples=["chat:c_456"],

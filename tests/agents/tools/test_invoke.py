@@ -82,6 +82,7 @@ def test_agent_and_session_are_stored(alice: Person, body: dict[str, Any], agent
         ({"tool": "memory_recall", "args": {"query": "x", "limit": "many"}}, 400, "invalid_request"),
         ({"tool": "memory_recall", "args": {"query": "x"}, "agentId": "../x"}, 400, "invalid_request"),
         ({"tool": "memory_recall", "args": {"query": "x"}, "sessionKey": "a\nb"}, 400, "invalid_request"),
+        ({"tool": "memory_recall", "args": {"query": "x"}, "sessionKey": ".."}, 400, "invalid_request"),
         ({"tool": "memory_store", "args": {"text": "x" * 8001}}, 400, "invalid_request"),
         ({"tool": "memory_store", "args": {"text": "x"}, "sessionKey": "resource:bob:r_1"}, 404, "not_found"),
     ],
