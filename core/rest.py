@@ -258,7 +258,7 @@ def problem_http_response(error: errors.GatewayError, request: HttpRequest) -> H
     return HttpResponse(orjson.dumps(document), status=error.status, content_type=PROBLEM_CONTENT_TYPE, headers=headers)
 
 
-class _MethodNotAllowed(errors.GatewayError):
+class MethodNotAllowed(errors.GatewayError):
     status, code, title = 405, "method_not_allowed", _("Method not allowed")
 
 
@@ -298,7 +298,7 @@ _TRANSLATIONS: tuple[tuple[tuple[type[Exception], ...], Callable[[str], errors.G
         (PermissionDenied, exceptions.PermissionDenied),
         lambda _detail: Forbidden(_("You do not have permission for this. Ask the operator.")),
     ),
-    ((exceptions.MethodNotAllowed,), _MethodNotAllowed),
+    ((exceptions.MethodNotAllowed,), MethodNotAllowed),
     (
         (exceptions.NotAcceptable,),
         lambda _detail: _NotAcceptable(_("This endpoint returns application/json. Change the Accept header.")),

@@ -21,7 +21,7 @@ from django.contrib.messages import middleware as messages
 from django.contrib.sessions import middleware as sessions
 from django.contrib.sessions.exceptions import SessionInterrupted
 from django.db import DatabaseError
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.http.request import UnreadablePostError
 from django.http.response import HttpResponseBase
 from django.middleware import locale
@@ -40,6 +40,7 @@ from core.persistence import database_errors
 from core.rest import (
     PROBLEM_CONTENT_TYPE,
     JsonRenderer,
+    MethodNotAllowed,
     RequestTimeout,
     as_gateway_error,
     problem_headers,
@@ -157,6 +158,21 @@ class PolicyMiddleware(CSPMiddleware):
             response.headers.setdefault(HEADER, DATA_POLICY)
             return response
         return super().process_response(request, response)
+
+
+class MethodMiddleware(MiddlewareMixin):
+    """Answer a method that a view outside DRF refuses with a problem document, as DRF's views do."""
+
+    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        if not isinstance(response, HttpResponseNotAllowed) or not is_api(request.path):
+            return response
+        allowed = response["Allow"]
+        error = MethodNotAllowed(
+            _("This address does not take %(method)s. Use %(allowed)s.", method=request.method, allowed=allowed)
+        )
+        answer = error_answer(request, error)
+        answer["Allow"] = allowed
+        return answer
 
 
 class CompressionMiddleware(GZipMiddleware):

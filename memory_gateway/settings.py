@@ -224,6 +224,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "memory_gateway.middleware.PolicyMiddleware",
+    "memory_gateway.middleware.MethodMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "memory_gateway.middleware.SessionMiddleware",
     "memory_gateway.middleware.LocaleMiddleware",

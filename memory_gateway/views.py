@@ -5,7 +5,7 @@ from typing import Any, Final
 from csp.constants import SELF
 from csp.decorators import csp_update
 from django.contrib import admin
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import is_valid_path
@@ -18,7 +18,7 @@ from core.errors import BadRequest, NotFound
 from core.logs import request_id
 from core.messages import Message as _
 from core.rest import Forbidden
-from memory_gateway.middleware import error_answer
+from memory_gateway.middleware import error_answer, is_api
 from memory_gateway.server.wsgi_bridge import InternalError
 
 OPENCLAW_HEADERS: Final = {
@@ -93,4 +93,6 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:  # noqa: ARG001 - Django passes it
+    if is_api(request.path):  # only views that read and have no form check the CSRF token there
+        return HttpResponseNotAllowed(["GET", "HEAD"])
     return render(request, "403_csrf.html", {"request_id": request_id.get()}, status=403)

@@ -50,6 +50,21 @@ def test_error_pages_are_in_the_language_of_the_reader(language: str, link: str,
         assert link in page.content.decode()
 
 
+@pytest.mark.parametrize("method", ["POST", "DELETE", "PUT"])
+@pytest.mark.parametrize("path", ["/", "/docs", "/api/docs/", "/metrics", "/.well-known/oauth-authorization-server"])
+def test_other_methods_of_addresses_that_only_read_are_a_problem_document(path: str, method: str) -> None:
+    answer = Client(enforce_csrf_checks=True).generic(method, path, headers={"Accept-Language": "zh-CN"})
+    assert (answer.status_code, answer["Content-Type"]) == (405, "application/problem+json")
+    assert (answer["Allow"], answer.json()["code"]) == ("GET, HEAD", "method_not_allowed")
+    assert answer.json()["detail"] == f"此地址不接受 {method}。请使用 GET, HEAD。"
+
+
+def test_a_method_that_oauth_refuses_is_a_problem_document(client: Client) -> None:
+    answer = client.put("/oauth/token")
+    assert (answer.status_code, answer["Allow"], answer["Content-Type"]) == (405, "POST", "application/problem+json")
+    assert answer.json()["detail"] == "This address does not take PUT. Use POST."
+
+
 @pytest.mark.django_db
 def test_an_error_page_names_the_request_and_the_next_step(admin_client: Client, client: Client) -> None:
     unknown = admin_client.get("/admin/memory/zzz/", headers={"X-Request-Id": "the-request"})
