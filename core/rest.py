@@ -3,6 +3,7 @@
 import codecs
 import json
 import logging
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -23,7 +24,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from core import errors
-from core.json_data import path_of_nul
+from core.ids import has_surrogates
+from core.json_data import path_of, path_of_nul
 from core.localization import language_headers, language_of, localized
 from core.messages import Message
 from core.messages import Message as _
@@ -106,11 +108,25 @@ class JsonParser(BaseParser):
         try:
             value = orjson.loads(data)
         except orjson.JSONDecodeError as error:
-            raise errors.BadRequest(_("The body is not valid JSON: %(error)s.", error=error)) from None
+            raise _json_error(data, str(error)) from None
         _check_storable(data, value)
         if "request" in context:
             context["request"]._request.parsed_json = value  # noqa: SLF001 - for the request log, which cannot read it again
         return value
+
+
+def _json_error(data: bytes, reason: str) -> errors.BadRequest:
+    """Return the error for JSON that orjson refuses. It names the field of a value that Python's parser accepts."""
+    try:
+        value = json.loads(data, parse_int=float, parse_constant=str)
+    except ValueError:
+        value = None
+    if (path := path_of(value, lambda one: isinstance(one, str) and has_surrogates(one))) is not None:
+        message = _("must not contain a lone surrogate (\\ud800 to \\udfff): send the whole character")
+        return errors.BadRequest.of_field(".".join(path) or "body", message)
+    if (path := path_of(value, lambda one: isinstance(one, float) and math.isinf(one))) is not None:
+        return errors.BadRequest.of_field(".".join(path) or "body", _("is too large a number: send it as text"))
+    return errors.BadRequest(_("The body is not valid JSON: %(error)s.", error=reason))
 
 
 def _check_storable(data: bytes, value: Any) -> None:

@@ -97,9 +97,33 @@ def test_repeated_fields_are_refused() -> None:
         parse(b'{"query": "tea", "query": "coffee"}')
 
 
-def test_a_lone_surrogate_is_refused() -> None:
-    with pytest.raises(errors.BadRequest):
-        parse(b'{"a":"\\ud800"}')
+@pytest.mark.parametrize(
+    ("data", "field", "message"),
+    [
+        (b'{"a":"\\ud800"}', "a", "must not contain a lone surrogate"),
+        (b'{"messages":[{"content":"a \\udc00 b"}]}', "messages.0.content", "must not contain a lone surrogate"),
+        (b'{"filters":{"\\ud83d":1}}', "filters", "must not contain a lone surrogate"),
+        (b'"\\ud800"', "body", "must not contain a lone surrogate"),
+        (b'{"a":[1,{"n":1e999}]}', "a.1.n", "is too large a number"),
+        (b'{"n":%s}' % (b"9" * 5000), "n", "is too large a number"),
+    ],
+)
+def test_values_that_json_allows_and_no_database_stores_are_refused_by_field(
+    data: bytes, field: str, message: str
+) -> None:
+    with pytest.raises(errors.BadRequest) as caught:
+        parse(data)
+    (error,) = caught.value.errors
+    assert error.field == field
+    assert error.message.startswith(message)
+    assert caught.value.detail == f"{field}: {error.message}"
+
+
+@pytest.mark.parametrize("data", [b'{"a":"\\ud800"', b'{"n": Infinity}', b'"\xff"', b"{'a':1}"])
+def test_what_is_no_json_is_refused_as_a_whole(data: bytes) -> None:
+    with pytest.raises(errors.BadRequest, match="The body is not valid JSON") as caught:
+        parse(data)
+    assert caught.value.errors == ()
 
 
 def test_every_invalid_field_is_named_without_its_value() -> None:
