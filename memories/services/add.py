@@ -21,7 +21,7 @@ from core.errors import (
     UnsupportedType,
 )
 from core.messages import Message as _
-from core.network.url_policy import AddressPolicy, BadAddress, check_uri
+from core.network.url_policy import AddressPolicy, BadAddress, bucket_and_key, check_uri, is_in_object_store
 from documents import mime_types
 from documents.mime_types import ContentType
 from documents.sniff import HEAD_BYTES, TypeMismatch, sniff
@@ -85,7 +85,8 @@ def add(owner: Owner, command: AddCommand, *, engine: Engine | None = None) -> A
     must not be fetched, `TooLarge` and `UnsupportedType` for a file, `NotFound` and `Conflict` for the session,
     `NoSpace`, `Unauthenticated` for a user who is erased meanwhile, and the engine's errors.
     """
-    _check(owner, command)
+    engine = engine or get_engine()
+    _check(owner, command, engine)
     messages: list[Message] = []
     attachments: list[Attachment] = []
     inline: list[InlineFile] = []
@@ -110,7 +111,7 @@ def add(owner: Owner, command: AddCommand, *, engine: Engine | None = None) -> A
             )
         )
     with _stored(owner, inline):
-        result = (engine or get_engine()).add(owner, command.session_id, messages)
+        result = engine.add(owner, command.session_id, messages)
     if attachments:
         with transaction.atomic():
             _lock_or_drop(owner, inline)
@@ -129,7 +130,7 @@ def flush(owner: Owner, session_id: str, *, engine: Engine | None = None) -> Flu
     return (engine or get_engine()).flush(owner, session_id)
 
 
-def _check(owner: Owner, command: AddCommand) -> None:
+def _check(owner: Owner, command: AddCommand, engine: Engine) -> None:
     require_own_session(owner, command.session_id)
     errors: list[FieldError] = []
     policy = AddressPolicy.from_settings()
@@ -142,7 +143,7 @@ def _check(owner: Owner, command: AddCommand) -> None:
         for index, part in enumerate(message.parts):
             try:
                 if part.uri is not None:
-                    check_uri(part.uri, policy)
+                    _check_uri(part.uri, part.type, policy, engine)
             except BadAddress as error:
                 errors.append(FieldError(f"messages.{position}.content.{index}.uri", error.message))
     if errors:
@@ -156,6 +157,13 @@ def _check(owner: Owner, command: AddCommand) -> None:
         raise NotFound(_("This session was deleted permanently: choose another session_id."))
     if session is not None and session.hidden_at is not None:
         raise Conflict(_("This session is in the trash. Restore it before adding messages."))
+
+
+def _check_uri(uri: str, content_type: ContentType, policy: AddressPolicy, engine: Engine) -> None:
+    """Check an address. The embedded engine reads documents itself, also from buckets. Raises: `BadAddress`."""
+    check_uri(uri, policy)
+    if not engine.is_external and content_type not in {"image", "audio"} and is_in_object_store(uri):
+        bucket_and_key(uri, policy)
 
 
 def _item(
