@@ -22,6 +22,7 @@ from memories.services.decisions import Change, OverrideValues
 from operations import jobs
 from operations.jobs import Handler, Run
 from operations.models import Job
+from resources.services import undo_deletions
 from store import browse
 from store.browse import Selection
 from store.categories import CATEGORIES
@@ -149,11 +150,18 @@ def decide(kind: str, rows: Collection[int], params: Mapping[str, Any], *, actor
 
 
 def undo(kind: str, changes: Sequence[Change], *, decided_by: Actor, actor: Actor, job: str = "") -> int:
-    """Undo changes of `decide` still in effect; return their number. Raises: ValueError for an unknown kind."""
+    """Undo changes of `decide`, or deletions of a session or resource, that are still in effect; return their number.
+
+    Raises: ValueError for an unknown kind.
+    """
     if kind == "delete":
         rows, tombstones = [change[0] for change in changes], {change[1] for change in changes}
         undone = decisions.restore_many(rows, tombstone_ids=tombstones, deleted_by=decided_by, actor=actor, job=job)
         return len(undone)
+    if kind == "delete_session":
+        return decisions.undo_session_deletions(changes, deleted_by=decided_by, actor=actor)
+    if kind == "delete_resource":
+        return undo_deletions(changes, actor=actor)
     if kind == "restore":
         return decisions.undo_restore(changes, actor=actor, job=job)
     if kind == "categorize":

@@ -21,6 +21,7 @@ from console.access import CHANGE, DELETE, EXPORT, VIEW, next_address, page, ren
 from console.forms import ReasonForm
 from console.queries import as_json
 from console.signed_values import read_undo, sign_target, target_of, undo_address
+from console.views.resources import DELETE_FILES
 from core.errors import BadRequest
 from operations import bulk as services
 from operations import jobs, operator_jobs
@@ -115,7 +116,9 @@ def undo(request: HttpRequest) -> HttpResponseBase:
     kind, changes = read_undo(request.GET.get("changes", ""))
     require(request, undo_permission(kind))
     actor = actor_of(request)
-    services.undo(kind, changes, decided_by=actor, actor=actor)
+    if not services.undo(kind, changes, decided_by=actor, actor=actor):
+        messages.warning(request, _("Nothing was undone: a later change is kept."))
+        return redirect(next_address(request, reverse("console:memories")))
     return _undone(request)
 
 
@@ -133,7 +136,7 @@ def undo_job(request: HttpRequest, job: str) -> HttpResponseBase:
 
 def undo_permission(kind: str) -> str:
     """Return the permission to undo a decision, which is the permission to make it."""
-    return CHANGE if kind == "categorize" else DELETE
+    return {"categorize": CHANGE, "delete_resource": DELETE_FILES}.get(kind, DELETE)
 
 
 def _undone(request: HttpRequest) -> HttpResponseBase:

@@ -113,8 +113,12 @@ def remove(request: HttpRequest, row: int) -> HttpResponseBase:
     found = browse.get(row)
     form = ReasonForm(request.POST)
     reason = form.cleaned_data["reason"] if form.is_valid() else ""
-    decisions.delete(found.owner.user_pk, _ref(found), reason=reason, actor=actor_of(request))
-    messages.success(request, _("Moved to trash."), extra_tags=reverse("console:memory-restore", args=[row]))
+    lookup.require_flushed(found)
+    changes = decisions.delete_many([row], reason=reason, actor=actor_of(request))
+    if changes:
+        messages.success(request, _("Moved to trash."), extra_tags=undo_address("delete", changes))
+    else:
+        messages.warning(request, _("The memory is already in the trash."))
     return redirect(next_address(request, reverse("console:memory", args=[row])))
 
 

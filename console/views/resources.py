@@ -18,10 +18,11 @@ from django.utils.translation import ngettext
 from accounts.admin_base import actor_of
 from accounts.audit import record
 from console import queries
-from console.access import VIEW, next_address, page, record_list, render, restore_url
+from console.access import VIEW, next_address, page, record_list, render
 from console.filters import FILE_TYPES, PositionField, ResourceFilters
 from console.forms import UploadForm
 from console.keyset import ROWS, newest_first
+from console.signed_values import undo_address
 from console.text import parts
 from console.views.memories import write_position
 from core.errors import GatewayError, NotFound, existing
@@ -200,8 +201,8 @@ def remove(request: HttpRequest, resource_id: str) -> HttpResponseBase:
     if found.deleted_at is not None:
         raise NotFound(_("The resource is already deleted."))
     if request.method == "POST":
-        services.delete_as(found.user_id, found.user.user_id, resource_id, actor=actor_of(request))
-        undo = restore_url("console:trash-resources", resource_id)
+        deleted = services.delete_as(found.user_id, found.user.user_id, resource_id, actor=actor_of(request))
+        undo = undo_address("delete_resource", [services.deletion_of(deleted)])
         messages.success(request, _("The resource and its memories were moved to the trash."), extra_tags=undo)
         return redirect("console:resources")
     context = {

@@ -47,7 +47,6 @@ from resources import services
 from resources.models import IN_TRASH, Resource
 from store import browse
 from store.models import Memory
-from store.types import Owner
 
 RECENT: Final = 5
 MAX_COUNTED: Final = 5_000
@@ -122,9 +121,8 @@ def _restore_or_purge(
     start_purge: Callable[..., Job],
     title: str,
 ) -> HttpResponseBase:
-    data = request.POST if "do" in request.POST else request.GET  # the address of an undo has both
-    verb = data.get("do", "")
-    found = list(deleted.filter(pk__in=queries.without_nul(data.getlist("id")[:ROWS])))
+    verb = request.POST.get("do", "")
+    found = list(deleted.filter(pk__in=queries.without_nul(request.POST.getlist("id")[:ROWS])))
     back = next_address(request, f"{reverse('console:trash')}?kind={kind}")
     if not found:
         messages.warning(request, _("No rows are selected. Select at least one."))
@@ -143,7 +141,7 @@ def _restore_or_purge(
 
 
 def _restore_sessions(request: HttpRequest, found: Sequence[Tombstone]) -> None:
-    sessions = [(Owner(one.user.pk, one.user.user_id, one.app_id, one.project_id), one.session_id) for one in found]
+    sessions = [(one.owner, one.session_id) for one in found]
     restored = len(restore_sessions(sessions, actor=actor_of(request)))
     message = ngettext("%(count)s session restored.", "%(count)s sessions restored.", restored)
     messages.success(request, message % {"count": restored})

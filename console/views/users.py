@@ -21,14 +21,14 @@ from accounts.admin_base import actor_of
 from accounts.audit import record
 from accounts.models import AuditEvent, MemoryUser, UserKey
 from console import queries
-from console.access import DELETE, EXPORT, VIEW, next_address, page, render, restore_url
+from console.access import DELETE, EXPORT, VIEW, next_address, page, render
 from console.filters import UserFilters, UserPageFilters
 from console.keyset import ROWS, newest_first
-from console.signed_values import read_receipt, sign_receipt
+from console.signed_values import read_receipt, sign_receipt, undo_address
 from console.text import memory_item
 from console.views.person import timeline
 from core.errors import NotFound, existing
-from memories.services.decisions import delete_session
+from memories.services.decisions import delete_session_undoably
 from operations import erase, operator_jobs
 from operations.bulk import AT_ONCE
 from profiles.diff import Difference, differences
@@ -40,7 +40,6 @@ from resources.models import Resource
 from store import browse, categories
 from store.browse import Selection
 from store.models import Session
-from store.types import Owner
 
 LATEST: Final = 8
 PROFILE_FIELDS: Final = 8
@@ -180,17 +179,19 @@ def remove_session(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     found = known.filter(pk=int(row)).first() if row.isdecimal() and len(row) < 19 else None
     if found is None:
         raise NotFound(_("There is no such session."))
-    owner = Owner(pk, found.user.user_id, found.app_id, found.project_id)
     count = queries.memories_of_sessions([found.pk]).get(found.pk, 0)
     back = next_address(request, reverse("console:user", args=[pk]))
     if count > AT_ONCE and not request.POST.get("confirmed"):
         context = {"title": _("Move this session to the trash?"), "person": found.user, "session": found}
         return render(request, "console/session_delete.html", {**context, "count": count, "back": back})
-    tombstone = delete_session(owner, found.session_id, actor=actor_of(request))
+    changes = delete_session_undoably(found.owner, found.session_id, actor=actor_of(request))
+    if not changes:
+        messages.warning(request, _("The session is already in the trash."))
+        return redirect(back)
     message = ngettext(
         "Session with %(count)s memory moved to trash.", "Session with %(count)s memories moved to trash.", count
     )
-    undo = restore_url("console:trash-sessions", tombstone.pk)
+    undo = undo_address("delete_session", changes)
     messages.success(request, message % {"count": f"{count:,}"}, extra_tags=undo)
     return redirect(back)
 

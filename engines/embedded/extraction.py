@@ -154,7 +154,7 @@ def _due(now: datetime) -> QuerySet[PendingExtraction]:
 
 def _task(pending: PendingExtraction, seconds: float) -> _Task | None:
     """Return the next call of an extraction; if no messages are left, delete the extraction and return None."""
-    owner = Owner(pending.user_id, pending.user.user_id, pending.app_id, pending.project_id)
+    owner = pending.owner
     if pending.memory is not None:
         if found := comparison.comparison_of(owner, pending.memory):
             lines = list(found.lines())

@@ -141,7 +141,7 @@ def _purge(found: QuerySet[Tombstone], actor: Actor, engine: Engine, report: Rep
     tombstones = list(found)
     for number, tombstone in enumerate(tombstones, 1):
         report("Purging the trash", number, len(tombstones))
-        owner = _owner(tombstone)
+        owner = tombstone.owner
         with transaction.atomic():
             lookup.lock_user(owner.user_pk)
             current = due(owner.user_pk).filter(pk=tombstone.pk).first()
@@ -157,10 +157,6 @@ def _purge(found: QuerySet[Tombstone], actor: Actor, engine: Engine, report: Rep
         if not current.row_id:
             _clear_session(tombstone, actor, engine, counts)
     return counts
-
-
-def _owner(tombstone: Tombstone) -> Owner:
-    return Owner(tombstone.user.pk, tombstone.user.user_id, tombstone.app_id, tombstone.project_id)
 
 
 def _purge_memory(owner: Owner, row: Memory) -> None:
@@ -191,7 +187,7 @@ def _purge_memory(owner: Owner, row: Memory) -> None:
 
 def _clear_session(tombstone: Tombstone, actor: Actor, engine: Engine, counts: Counts) -> None:
     """Remove a session that is marked as deleted, with its resource and the files of its messages."""
-    owner, session_id = _owner(tombstone), tombstone.session_id
+    owner, session_id = tombstone.owner, tombstone.session_id
     of_session = owned_by(owner) & Q(session_id=session_id)
     for resource in Resource.objects.filter(of_session, NOT_PURGED):
         purged = deletion.purge(resource.resource_id, actor=actor, condition=NOT_PURGED, engine=engine)
