@@ -3,7 +3,6 @@
 import hashlib
 import os
 import re
-import unicodedata
 
 from django.conf import settings
 
@@ -108,8 +107,9 @@ def require_allowed(mime_type: str, field: str) -> None:
 
 MAX_FILENAME_CHARS = 255
 _MAX_EXTENSION_CHARS = 20
-# Direction marks: "invoice\u202efdp.exe" is shown as "invoiceexe.pdf".
-_BIDI = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+# Control characters, lone surrogates, line separators and direction marks: "invoice\u202efdp.exe" is shown as
+# "invoiceexe.pdf".
+_HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _DRIVE = re.compile(r"^[A-Za-z]:")
 
 
@@ -119,10 +119,7 @@ def clean_filename(name: str, mime_type: str = "") -> str:
     Nothing else changes: wrongly decoded characters stay as the client sent them.
     """
     without_path = re.split(r"[/\\]", name)[-1]
-    visible = "".join(
-        char for char in _BIDI.sub("", without_path) if unicodedata.category(char) not in {"Cc", "Cs", "Zl", "Zp"}
-    )
-    bare = _DRIVE.sub("", visible).strip()
+    bare = _DRIVE.sub("", _HIDDEN.sub("", without_path)).strip()
     if not bare.strip(". "):
         return f"unnamed{extension_of(mime_type)}" if mime_type else "unnamed"
     stem, dot, extension = bare.rpartition(".")
