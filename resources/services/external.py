@@ -78,8 +78,7 @@ def register(principal: Principal, registration: Registration) -> Resource:
     resource = _record_registration(principal, owner, registration, timezone.now())
     if resource.status not in UNFINISHED_STATUSES:
         return resource
-    future = enqueue_ingestion(resource.resource_id, owner.user_pk)
-    return wait_for_ingestion(resource.resource_id, future, registration.wait_seconds)
+    return wait_for_ingestion(resource.resource_id, enqueue_ingestion(resource), registration.wait_seconds)
 
 
 def _known_type(registration: Registration) -> str | None:

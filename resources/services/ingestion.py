@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TypeVar
-from uuid import UUID
 
 from django.conf import settings
 from django.utils import timezone
@@ -21,6 +20,7 @@ from core.messages import Message as _
 from core.network.url_policy import is_allowed_bucket, is_in_object_store
 from core.times import from_ms, to_ms
 from documents.mime_types import ContentType
+from documents.reader import needs_parser
 from engines.port import Engine, FlushResult, require_allowed_file
 from engines.registry import get_engine
 from resources import queries, storage
@@ -57,10 +57,15 @@ _NEEDS_OCR = _(
 )
 
 
-def enqueue_ingestion(resource_id: str, user_pk: UUID, *, is_quick: bool = False) -> Future[None]:
-    """Start the ingestion of a resource; `is_quick`: the embedded engine reads it without a child process."""
-    name = "ingest_externally" if get_engine().is_external else "ingest_text" if is_quick else "ingest_document"
-    return enqueue(name, user_pk, resource_id=resource_id)
+def enqueue_ingestion(resource: Resource) -> Future[None]:
+    """Start the ingestion of a resource."""
+    is_upload, has_ocr = resource.origin == Resource.Origin.UPLOAD, settings.MEMORY_GATEWAY_OCR != "off"
+    name = "ingest_document"
+    if get_engine().is_external:
+        name = "ingest_externally"
+    elif is_upload and not needs_parser(resource.mime_type, has_ocr=has_ocr):
+        name = "ingest_text"
+    return enqueue(name, resource.user_id, resource_id=resource.resource_id)
 
 
 class _LeaseLost(Exception):

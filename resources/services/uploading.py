@@ -17,7 +17,6 @@ from core.events import publish
 from core.ids import new_resource_id, resource_session_id
 from core.messages import Message as _
 from core.persistence.files import stored_files
-from documents.reader import needs_parser
 from documents.sniff import content_type_of, extension_of
 from resources import queries, storage
 from resources.models import Attachment, Resource
@@ -52,9 +51,7 @@ def upload(owner: Owner, incoming: IncomingFile, metadata: Upload, *, actor: Act
     resource = _get_or_create(actor, owner, incoming, metadata)
     if not (reopen(Resource.objects.filter(pk=resource.pk), timezone.now()) or resource.status in UNFINISHED_STATUSES):
         return resource
-    is_quick = not needs_parser(resource.mime_type, has_ocr=settings.MEMORY_GATEWAY_OCR != "off")
-    future = enqueue_ingestion(resource.resource_id, owner.user_pk, is_quick=is_quick)
-    return wait_for_ingestion(resource.resource_id, future, metadata.wait_seconds)
+    return wait_for_ingestion(resource.resource_id, enqueue_ingestion(resource), metadata.wait_seconds)
 
 
 def wait_for_ingestion(
