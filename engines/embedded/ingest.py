@@ -23,7 +23,8 @@ from documents.document import Document, split
 from documents.reader import is_picture, read_document
 from engines.embedded import extraction_rules, llm, media
 from engines.embedded.fetching import Fetch
-from store.models import Memory, PendingMedia
+from store.models import Memory
+from store.storage import Draft
 from store.types import ContentItem, Message, Owner
 
 ReadDocument = Callable[[Path, str], Document]
@@ -60,39 +61,26 @@ def parts_of(owner: Owner, session_id: str, messages: Iterable[Message]) -> list
     return [part for message in messages for part in _parts_of_message(owner, session_id, message)]
 
 
-def rows_of(part: Part, read: ReadDocument, fetch: Fetch) -> list[Memory]:
+def draft_of(part: Part, read: ReadDocument, fetch: Fetch) -> Draft:
     """Return the part's memories, unsaved and without owner and session; none for a document without text.
 
-    Raises: `Unreadable`, and the errors of `fetch`.
+    A stored picture or recording that a model has to read is pending with them. Raises: `Unreadable`, and the errors of
+    `fetch`.
     """
     item = part.item
     if item is None:
-        text, message = part.text or "", part.message
-        # Rules choose the category of what the user and the agent say; a participant's "I" is not the user.
-        by_rule = "" if llm.is_set() or message.is_participant else extraction_rules.category(message.role, text)
-        match = _SPEAKER.match(text)  # transcripts name the speaker first: `Caroline: …`
-        is_named = match is not None and len(match[1].split()) <= _MAX_SPEAKER_WORDS
-        name = message.sender_name or message.sender_id
-        speaker = match[1] if match and is_named else name[:_MAX_SPEAKER_CHARS]
-        category = by_rule or message.category
-        return [_row(part, 0, text=text, speaker=speaker, category=category, payload=message.envelope)]
+        return Draft.of(part.first_id, [_message(part)])
     # Pictures and sound at an address are known by their names only, so they are not fetched.
     if item.type in {"image", "audio"} and item.file is None:
-        return [_media(part, item)]
+        return Draft.of(part.first_id, [_media(part, item)])
     with _local(item) if item.file else fetch(item) as fetched:
         if fetched.type not in {"image", "audio"}:
-            return _passages(part, fetched, read)
+            return Draft.of(part.first_id, _passages(part, fetched, read))
         rows = [_media(part, fetched)]
         if is_picture(fetched.mime_type):
             with suppress(Unreadable):  # a picture is remembered by name and description in any case
                 rows += _passages(part, fetched, read, first=1)
-        return rows
-
-
-def media_of(part: Part) -> PendingMedia | None:
-    """Return the unsaved row of a stored picture or recording that a model has to read."""
-    item = part.item
-    return media.pending_of(item.file, item.mime_type) if item and item.file else None
+    return Draft.of(part.first_id, rows, media.pending_of(item.file, item.mime_type) if item.file else None)
 
 
 @contextmanager
@@ -150,6 +138,17 @@ def _identity_of(item: ContentItem) -> list[Any]:
 
 def _memory_id(identity: uuid.UUID, number: int) -> str:
     return str(uuid.uuid5(identity, str(number)))
+
+
+def _message(part: Part) -> Memory:
+    text, message = part.text or "", part.message
+    # Rules choose the category of what the user and the agent say; a participant's "I" is not the user.
+    by_rule = "" if llm.is_set() or message.is_participant else extraction_rules.category(message.role, text)
+    match = _SPEAKER.match(text)  # transcripts name the speaker first: `Caroline: …`
+    is_named = match is not None and len(match[1].split()) <= _MAX_SPEAKER_WORDS
+    name = message.sender_name or message.sender_id
+    speaker = match[1] if match and is_named else name[:_MAX_SPEAKER_CHARS]
+    return _row(part, 0, text=text, speaker=speaker, category=by_rule or message.category, payload=message.envelope)
 
 
 def _media(part: Part, item: ContentItem) -> Memory:
