@@ -143,7 +143,7 @@ def local_copy(path: Path) -> Iterator[Path]:
     """
     key = key_of(path)
     with contextlib.ExitStack() as opened:
-        if key is not None and not is_local():
+        if key is not None:
             with contextlib.suppress(FileNotFoundError):
                 path = opened.enter_context(stored_files().local_copy(key))
         yield path
