@@ -49,7 +49,9 @@ def upload(owner: Owner, incoming: IncomingFile, metadata: Upload, *, actor: Act
     trash, `Unauthenticated` for a user who was erased meanwhile.
     """
     resource = _get_or_create(actor, owner, incoming, metadata)
-    if not (reopen(Resource.objects.filter(pk=resource.pk), timezone.now()) or resource.status in UNFINISHED_STATUSES):
+    if resource.status == Resource.Status.FAILED:
+        reopen(Resource.objects.filter(pk=resource.pk), timezone.now())
+    elif resource.status not in UNFINISHED_STATUSES:
         return resource
     return wait_for_ingestion(resource.resource_id, enqueue_ingestion(resource), metadata.wait_seconds)
 
