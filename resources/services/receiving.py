@@ -10,11 +10,7 @@ from core.errors import TooLarge, UnsupportedType
 from core.messages import Message as _
 from core.persistence.files import create_temporary, full_disk_is_no_space, require_free, write_all
 from documents import mime_types
-from documents.sniff import TypeMismatch, extension_of, sniff
-
-HEAD_BYTES = 8192
-# Clients send these if they do not know the type.
-_UNKNOWN_TYPES = {"", "application/octet-stream", "binary/octet-stream", "application/x-unknown"}
+from documents.sniff import HEAD_BYTES, TypeMismatch, extension_of, sniff
 
 
 class IncomingFile:
@@ -30,13 +26,13 @@ class IncomingFile:
         self.sha256 = ""
         self.mime_type = ""
         self._given_name = filename
-        self._claimed_type = claimed_type.partition(";")[0].strip().lower()
+        self._claimed_type = claimed_type
         self._hash = hashlib.sha256()
         self._head = b""
-        self._is_open = True
         with full_disk_is_no_space():
             require_free(expected_bytes)
-            self._descriptor, self.path = create_temporary()
+            descriptor, self.path = create_temporary()
+        self._file = os.fdopen(descriptor, "wb", buffering=0)
 
     def write(self, chunk: bytes) -> None:
         self.size_bytes += len(chunk)
@@ -48,7 +44,7 @@ class IncomingFile:
                 self._check_type()  # refuses a wrong type before the rest has arrived
         self._hash.update(chunk)
         with full_disk_is_no_space():
-            write_all(self._descriptor, chunk)
+            write_all(self._file.fileno(), chunk)
 
     def finish(self) -> None:
         """Write the file to disk durably and set the results."""
@@ -57,11 +53,11 @@ class IncomingFile:
         self.filename = clean_filename(self._given_name, self.mime_type)
         self.sha256 = self._hash.hexdigest()
         with full_disk_is_no_space():
-            os.fsync(self._descriptor)
-        self._close_descriptor()
+            os.fsync(self._file.fileno())
+        self._file.close()
 
     def close(self) -> None:
-        self._close_descriptor()
+        self._file.close()
         self.path.unlink(missing_ok=True)
 
     def _check_type(self) -> None:
@@ -69,17 +65,11 @@ class IncomingFile:
 
         Raises: `UnsupportedType` if it contradicts the name or the claimed type, or may not be uploaded.
         """
-        claimed = None if self._claimed_type in _UNKNOWN_TYPES else self._claimed_type
         try:
-            self.mime_type = sniff(self._head, self.filename, claimed)
+            self.mime_type = sniff(self._head, self.filename, self._claimed_type)
         except TypeMismatch as error:
             raise UnsupportedType.of_field("file", error.message) from None
         require_allowed(self.mime_type, "file")
-
-    def _close_descriptor(self) -> None:
-        if self._is_open:
-            self._is_open = False
-            os.close(self._descriptor)
 
 
 def require_size(size_bytes: int) -> None:
