@@ -7,8 +7,8 @@ the category of a text; with one, the role is the category and `engines.embedded
 import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +73,7 @@ def draft_of(part: Part, read: ReadDocument, fetch: Fetch) -> Draft:
     # Pictures and sound at an address are known by their names only, so they are not fetched.
     if item.type in {"image", "audio"} and item.file is None:
         return Draft.of(part.first_id, [_media(part, item)])
-    with _local(item) if item.file else fetch(item) as fetched:
+    with nullcontext(item) if item.file else fetch(item) as fetched:
         if fetched.type not in {"image", "audio"}:
             return Draft.of(part.first_id, _passages(part, fetched, read))
         rows = [_media(part, fetched)]
@@ -81,16 +81,6 @@ def draft_of(part: Part, read: ReadDocument, fetch: Fetch) -> Draft:
             with suppress(Unreadable):  # a picture is remembered by name and description in any case
                 rows += _passages(part, fetched, read, first=1)
     return Draft.of(part.first_id, rows, media.pending_of(item.file, item.mime_type) if item.file else None)
-
-
-@contextmanager
-def _local(item: ContentItem) -> Iterator[ContentItem]:
-    """Yield the item with a file that the reader can open; nothing reads a sound."""
-    if item.file is None or item.type == "audio":
-        yield item
-        return
-    with files.local_copy(item.file) as path:
-        yield replace(item, file=path)
 
 
 def description_of(part: Part) -> list[Memory]:
@@ -162,8 +152,9 @@ def _passages(part: Part, item: ContentItem, read: ReadDocument, *, first: int =
     """Return a memory for each passage of a file; `first` is the number of the first."""
     if item.file is None:
         return []
+    with files.local_copy(item.file) as path:
+        passages = split(read(path, item.mime_type or "application/octet-stream"))
     rows = []
-    passages = split(read(item.file, item.mime_type or "application/octet-stream"))
     for number, passage in enumerate(passages, start=first):
         payload = _payload(part, item) | {
             "page": passage.page,
