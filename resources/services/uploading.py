@@ -24,7 +24,7 @@ from resources.services import storage_binding
 from resources.services.claims import reopen
 from resources.services.ingestion import enqueue_ingestion
 from resources.services.receiving import IncomingFile
-from store.models import Session, owned_by
+from store.models import Session, owned_by, owner_columns
 from store.types import Owner
 
 POLL_SECONDS = 0.1
@@ -124,8 +124,7 @@ def _new_resource(owner: Owner, incoming: IncomingFile, metadata: Upload) -> Res
     resource_id = new_resource_id()
     return Resource(
         resource_id=resource_id,
-        user_id=owner.user_pk,
-        **owner.scope,
+        **owner_columns(owner),
         session_id=resource_session_id(owner.user_id, resource_id),
         filename=incoming.filename,
         title=metadata.title,
