@@ -25,9 +25,8 @@ from documents.sniff import content_type_of
 from resources import queries
 from resources.models import Attachment, Resource
 from resources.services.claims import reset, seal
-from resources.services.ingestion import enqueue_ingestion
 from resources.services.receiving import clean_filename, require_allowed
-from resources.services.uploading import UNFINISHED_STATUSES, require_not_in_trash, wait_for_ingestion
+from resources.services.uploading import ONGOING_STATUSES, ingest_and_wait, require_not_in_trash
 from store.types import Owner
 
 
@@ -76,9 +75,9 @@ def register(principal: Principal, registration: Registration) -> Resource:
         require_allowed(known_type, "mime_type" if mime_types.normalize(registration.mime_type) else "filename")
     owner = Owner(principal.user_pk, principal.user_id, registration.app_id, registration.project_id)
     resource = _record_registration(principal, owner, registration, timezone.now())
-    if resource.status not in UNFINISHED_STATUSES:
+    if resource.status not in ONGOING_STATUSES:
         return resource
-    return wait_for_ingestion(resource.resource_id, enqueue_ingestion(resource), registration.wait_seconds)
+    return ingest_and_wait(resource, registration.wait_seconds)
 
 
 def _known_type(registration: Registration) -> str | None:

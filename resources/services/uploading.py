@@ -1,8 +1,7 @@
 """Upload a file: the file first, then the row, then its ingestion; one undeleted resource per content."""
 
 import time
-from collections.abc import Callable
-from concurrent.futures import Future, wait
+from concurrent.futures import wait
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -29,7 +28,7 @@ from store.types import Owner
 
 POLL_SECONDS = 0.1
 _MAX_RACES = 5
-UNFINISHED_STATUSES = {Resource.Status.PENDING, Resource.Status.INGESTING}
+ONGOING_STATUSES = {Resource.Status.PENDING, Resource.Status.INGESTING}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,22 +50,20 @@ def upload(owner: Owner, incoming: IncomingFile, metadata: Upload, *, actor: Act
     resource = _get_or_create(actor, owner, incoming, metadata)
     if resource.status == Resource.Status.FAILED:
         reopen(Resource.objects.filter(pk=resource.pk), timezone.now())
-    elif resource.status not in UNFINISHED_STATUSES:
+    elif resource.status not in ONGOING_STATUSES:
         return resource
-    return wait_for_ingestion(resource.resource_id, enqueue_ingestion(resource), metadata.wait_seconds)
+    return ingest_and_wait(resource, metadata.wait_seconds)
 
 
-def wait_for_ingestion(
-    resource_id: str, future: Future[None], seconds: float | None, *, clock: Callable[[], float] = time.monotonic
-) -> Resource:
-    """Return the row once its ingestion has ended, in any process, or after `seconds` (None: the setting)."""
+def ingest_and_wait(resource: Resource, seconds: float | None) -> Resource:
+    """Start the ingestion; return the row when that ends, in any process, or after `seconds` (None: the setting)."""
     seconds = settings.MEMORY_GATEWAY_BACKEND_TIMEOUT_SECONDS if seconds is None else seconds
-    deadline = clock() + seconds
-    wait([future], timeout=seconds)
+    deadline = time.monotonic() + seconds
+    wait([enqueue_ingestion(resource)], timeout=seconds)
     while True:
-        resource = Resource.objects.select_related("user").get(pk=resource_id)
-        remaining = deadline - clock()
-        if resource.status not in UNFINISHED_STATUSES or remaining <= 0:
+        resource = Resource.objects.select_related("user").get(pk=resource.pk)
+        remaining = deadline - time.monotonic()
+        if resource.status not in ONGOING_STATUSES or remaining <= 0:
             return resource
         time.sleep(min(POLL_SECONDS, remaining))
 
