@@ -5,7 +5,7 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError, transaction
 from django.utils import timezone
 
 from core.errors import EngineRefused
@@ -84,11 +84,11 @@ class EmbeddedEngine(MemoryTable):
     ) -> None:
         """Append to a session, and remove the descriptions of these parts."""
         former = [ingest.description_id(part) for part in described]
-        with transaction.atomic(), connection.cursor() as cursor:
-            session = sessions.lock(cursor, owner, session_id)
+        with transaction.atomic():
+            session = sessions.locked(owner, session_id)
             if former:
                 storage.remove(owner, list(Memory.objects.filter(owned_by(owner), memory_id__in=former)))
-            storage.append(cursor, owner, session, drafts)
+            storage.append(owner, session.pk, drafts)
 
     @engine_call
     def flush(self, owner: Owner, session_id: str) -> FlushResult:
@@ -159,8 +159,7 @@ class EmbeddedEngine(MemoryTable):
         return Replay(batch_id, tuple(drafts), is_whole)
 
     def save_replays(self, owner: Owner, session: Session, replays: Iterable[Replay]) -> None:
-        with connection.cursor() as cursor:
-            storage.append(cursor, owner, session.pk, [draft for item in replays for draft in item.drafts])
+        storage.append(owner, session.pk, [draft for item in replays for draft in item.drafts])
 
     def adopt(self, owner: Owner, memories: Sequence[Memory]) -> None:
         entries = {memory: keyword.entry_of(memory) for memory in memories}
