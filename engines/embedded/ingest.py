@@ -20,7 +20,8 @@ from core.messages import Message as _
 from core.persistence import files
 from documents import ocr
 from documents.document import Document, split
-from documents.reader import is_picture, read_document
+from documents.mime_types import is_picture
+from documents.reader import read_document
 from engines.embedded import extraction_rules, llm, media
 from engines.embedded.fetching import Fetch
 from store.models import Memory

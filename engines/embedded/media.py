@@ -26,7 +26,7 @@ from core.messages import Message as _
 from core.network.model_endpoint import EndpointError
 from core.persistence import files
 from core.persistence.database_errors import database_errors
-from documents.reader import is_picture, is_sound
+from documents.mime_types import is_picture, is_sound
 from engines.embedded import media_models
 from engines.embedded.media_models import Model, Passage, TranscriptionModel
 from store import sessions, storage

@@ -20,8 +20,7 @@ from core.events import publish
 from core.ids import new_resource_id, resource_session_id
 from core.network.url_policy import AddressPolicy, BadAddress, check_uri
 from documents import mime_types
-from documents.mime_types import ContentType
-from documents.sniff import content_type_of
+from documents.mime_types import ContentType, content_type_of
 from resources import queries
 from resources.models import Attachment, Resource
 from resources.services.claims import reset, seal

@@ -10,7 +10,7 @@ from core.errors import TooLarge, UnsupportedType
 from core.messages import Message as _
 from core.persistence.files import create_temporary, full_disk_is_no_space, require_free, write_all
 from documents import mime_types
-from documents.sniff import HEAD_BYTES, TypeMismatch, extension_of, sniff
+from documents.sniff import HEAD_BYTES, TypeMismatch, sniff
 
 
 class IncomingFile:
@@ -111,7 +111,7 @@ def clean_filename(name: str, mime_type: str = "") -> str:
     without_path = re.split(r"[/\\]", name)[-1]
     bare = _DRIVE.sub("", _HIDDEN.sub("", without_path)).strip()
     if not bare.strip(". "):
-        return f"unnamed{extension_of(mime_type)}" if mime_type else "unnamed"
+        return f"unnamed{mime_types.extension_of(mime_type)}" if mime_type else "unnamed"
     stem, dot, extension = bare.rpartition(".")
     if len(bare) <= MAX_FILENAME_CHARS or not stem or len(extension) > _MAX_EXTENSION_CHARS:
         return bare[:MAX_FILENAME_CHARS]

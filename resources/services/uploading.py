@@ -16,7 +16,7 @@ from core.events import publish
 from core.ids import new_resource_id, resource_session_id
 from core.messages import Message as _
 from core.persistence.files import stored_files
-from documents.sniff import content_type_of, extension_of
+from documents.mime_types import content_type_of, extension_of
 from resources import queries, storage
 from resources.models import Attachment, Resource
 from resources.services import storage_binding
