@@ -64,8 +64,10 @@ def append(owner: Owner, session: int, drafts: Sequence[Draft]) -> None:
             draft.media.save(force_insert=True)
 
 
-def insert(owner: Owner, memories: Sequence[Memory], entries: Sequence[Entry]) -> None:
-    """Save new memories of an owner and index them. Call inside a transaction."""
+def insert(owner: Owner, memories: Sequence[Memory], entries: Sequence[Entry] | None = None) -> None:
+    """Save new memories of an owner and index them. Call inside a transaction, best with entries computed before it."""
+    if entries is None:
+        entries = [keyword.entry_of(memory) for memory in memories]
     _prepare(owner, memories, entries)
     with connection.cursor() as cursor:
         sql.insert(cursor, memories)
@@ -77,17 +79,17 @@ def insert_groups(groups: Sequence[tuple[Owner, Sequence[Memory]]]) -> None:
 
     PostgreSQL receives all groups by a few statements.
     """
-    with_entries = [(owner, memories, [keyword.entry_of(memory) for memory in memories]) for owner, memories in groups]
     if connection.vendor != "postgresql":
-        for owner, memories, entries in with_entries:
-            insert(owner, memories, entries)
+        for owner, memories in groups:
+            insert(owner, memories)
         return
+    with_entries = [(owner, memories, [keyword.entry_of(memory) for memory in memories]) for owner, memories in groups]
     for owner, memories, entries in with_entries:
         _prepare(owner, memories, entries)
     with connection.cursor() as cursor:
         sql.insert(cursor, [memory for _owner, memories, _entries in with_entries for memory in memories])
         pairs = [(owner, list(zip(memories, entries, strict=True))) for owner, memories, entries in with_entries]
-        keyword.put_groups(cursor, pairs)
+        keyword.add_groups(cursor, pairs)
 
 
 def remove(owner: Owner, memories: Sequence[Memory]) -> None:

@@ -113,7 +113,7 @@ def add(owner: Owner, entries: Mapping[Memory, Entry]) -> None:
             spaces.mark_pending(cursor, packed)
 
 
-def put_groups(cursor: CursorWrapper, groups: Sequence[tuple[Owner, Sequence[tuple[Memory, Entry]]]]) -> None:
+def add_groups(cursor: CursorWrapper, groups: Sequence[tuple[Owner, Sequence[tuple[Memory, Entry]]]]) -> None:
     """Add saved memories of many owners, each owner once, by COPY (PostgreSQL)."""
     has_vectors = False
     for owner, entries in groups:
