@@ -171,6 +171,10 @@ class Resource(Leased):
         )
 
 
+UNFINISHED: Final = (Resource.Status.PENDING, Resource.Status.INGESTING, Resource.Status.FAILED)
+"""The statuses of a resource whose ingestion has not succeeded."""
+
+
 class Attachment(models.Model):
     """A file of a session, with its name and the address where it is stored."""
 

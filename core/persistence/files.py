@@ -143,7 +143,7 @@ def local_copy(path: Path) -> Iterator[Path]:
     """
     key = key_of(path)
     with contextlib.ExitStack() as opened:
-        if key is not None and not is_local():
+        if key is not None:
             with contextlib.suppress(FileNotFoundError):
                 path = opened.enter_context(stored_files().local_copy(key))
         yield path
@@ -169,7 +169,7 @@ class LocalFiles(FileSystemStorage):
             except FileNotFoundError:  # another call has just removed an empty folder
                 target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 temporary.rename(target)
-            keep_names(target.parent)
+            sync_folders(target.parent)
 
     def withdraw(self, temporary: Path, key: str) -> None:
         path = path_of(key)
@@ -240,7 +240,7 @@ class LocalFiles(FileSystemStorage):
                 temporary.replace(target)
             else:
                 _link(temporary, target, data)
-            sync_folder(root())
+            sync_folders(root())
 
 
 @contextlib.contextmanager
@@ -354,19 +354,15 @@ def modified_before(path: Path, before: float) -> bool:
         return False
 
 
-def keep_names(folder: Path) -> None:
+def sync_folders(folder: Path) -> None:
     """Sync a folder of the storage, and those above it, to disk."""
     below = folder.relative_to(root())
     for part in (below, *below.parents):
-        sync_folder(root() / part)
-
-
-def sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        descriptor = os.open(root() / part, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 _NO_HARD_LINKS = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK}

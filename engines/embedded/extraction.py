@@ -65,7 +65,7 @@ class _Task:
 
 def queue_batch(session: Session, batch_id: str) -> None:
     """Queue a flushed batch for extraction if an LLM is configured. Call inside the flush's transaction."""
-    if llm.is_set() and session.kind not in _SKIPPED_KINDS:
+    if session.kind not in _SKIPPED_KINDS and llm.is_set():
         PendingExtraction.objects.create(
             user_id=session.user_id,
             app_id=session.app_id,

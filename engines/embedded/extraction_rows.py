@@ -21,7 +21,6 @@ from engines.embedded.extraction_windows import Window, role_of
 from store import storage
 from store.categories import TABS
 from store.derived_memories import can_be_superseded, supersede
-from store.index import keyword
 from store.models import IS_LIVE, Memory, Session, owned_by
 from store.text.normalize import fold
 from store.types import Owner
@@ -54,7 +53,7 @@ def write(owner: Owner, session: Session, window: Window, extracted: Extracted, 
         replaced |= {row.pk: row for row in draft.replaces}
         draft.memory.supersedes = [row.memory_id for row in draft.replaces]
     rows = [draft.memory for draft in drafts]
-    storage.insert(owner, rows, [keyword.entry_of(row) for row in rows])
+    storage.insert(owner, rows)
     for draft in drafts:
         supersede(draft.replaces, draft.memory, now)
     return rows
@@ -223,7 +222,7 @@ def write_profile(owner: Owner, facts: Sequence[Memory], described: Described, n
         supersedes=[profile.memory_id for profile in superseded],
         payload={"explicit_info": explicit, "implicit_traits": traits},
     )
-    storage.insert(owner, [row], [keyword.entry_of(row)])
+    storage.insert(owner, [row])
     supersede(superseded, row, now)
     former = [profile for profile in _profiles(owner) if profile.hidden_reason]
     if len(former) > _MAX_FORMER:

@@ -32,7 +32,7 @@ from memories.services import lookup
 from memories.services.lookup import MemoryRef, require_own_session
 from resources.queries import sessions_in_trash
 from store import browse, derived_memories
-from store.models import DeliveryState, Memory, Session, owned_by
+from store.models import DeliveryState, Memory, Session, owned_by, owner_columns
 from store.table import visible
 from store.types import Owner, StoredMemory, Wording
 
@@ -521,13 +521,7 @@ class _Decider:
 
     def _owner_and_actor(self) -> dict[str, Any]:
         """Return the fields of a decision's row that name its owner and actor."""
-        return {
-            "user_id": self.owner.user_pk,
-            "app_id": self.owner.app_id,
-            "project_id": self.owner.project_id,
-            "actor_kind": self.actor.kind,
-            "actor": self.actor.name,
-        }
+        return owner_columns(self.owner) | {"actor_kind": self.actor.kind, "actor": self.actor.name}
 
     def _record(self, verb: str, decided: Sequence[Tombstone] | Sequence[Override]) -> None:
         """Write an audit event for one memory or session, or for each hundred, with their ids, and publish it."""

@@ -25,7 +25,7 @@ from core.background.leases import renewed
 from core.errors import Conflict, InvalidInput
 from core.ids import check_name, parse_session_id
 from core.persistence.files import MESSAGE_FILES, stored_files
-from documents.sniff import content_type_of, extension_of
+from documents.mime_types import content_type_of, extension_of
 from engines.registry import get_engine
 from memories.models import Override, Tombstone
 from memories.services import decisions

@@ -71,13 +71,13 @@ class ResourceViewSet(ViewSet):
                 _("Send multipart/form-data with the file in the field '%(field)s'.", field=FILE_FIELD)
             )
         fields = parse(schemas.UploadFields, request.POST.dict())
+        principal = caller(request)
         if key := bearer(request):  # checked before the form was read
-            check_credentials(request._request, request.POST, principal=caller(request), key=key)  # noqa: SLF001
+            check_credentials(request._request, request.POST, principal=principal, key=key)  # noqa: SLF001
         incoming = request.FILES.get(FILE_FIELD)
         if not isinstance(incoming, services.IncomingFile):
             raise InvalidInput.of_field(FILE_FIELD, _("is required"))
         is_async = _wants_async(request)
-        principal = caller(request)
         owner = Owner(principal.user_pk, principal.user_id, fields.app_id, fields.project_id)
         metadata = services.Upload(
             title=fields.title or None,
