@@ -223,28 +223,20 @@ def _add(owner: Owner, new: Sequence[tuple[str, Memory]]) -> list[int]:
     return sorted(set(sessions.values_list("pk", flat=True)) - existing)
 
 
-def _undo(run: Run, job: Job) -> dict[str, Any]:
-    """Remove the memories of the job, newest step first. Memories that the user edited since stay."""
-    request = Request.from_json(job.params)
-    undone, left = run.cursor.get("undone", 0), run.cursor.get("left", 0)
-    while step := job.steps.filter(number__lt=run.cursor.get("before", 2**31)).order_by("-number").first():
-        with transaction.atomic():
-            added = [one for one in step.changes if not isinstance(one, dict)]
-            sessions = [one["session"] for one in step.changes if isinstance(one, dict)]
-            edited = Override.objects.filter(row__in=added, undone_at__isnull=True)
-            rows = Memory.objects.filter(owned_by(request.owner), pk__in=added)
-            kept = Q(delivery_state=DeliveryState.PURGED) | Q(pk__in=edited.values("row"))
-            removed = list(rows.exclude(kept))
-            storage.remove(request.owner, removed)
-            if removed:
-                ids = [memory.memory_id for memory in removed]
-                publish("memory.deleted", request.owner.user_pk, **request.owner.scope, memory_ids=ids)
-            Session.objects.filter(owned_by(request.owner), pk__in=sessions, memories__isnull=True).delete()
-            undone, left = undone + len(removed), left + len(added) - len(removed)
-            cursor = {"before": step.number, "undone": undone, "left": left}
-            run.report(undone + left, job.total, cursor=cursor)
-        run.check()
-    return {"undone": undone, "left": left}
+def _undo(_run: Run, job: Job, changes: list[Any]) -> tuple[int, int]:
+    """Remove the memories of a step, except those that the user edited since."""
+    owner = Request.from_json(job.params).owner
+    added = [one for one in changes if not isinstance(one, dict)]
+    sessions = [one["session"] for one in changes if isinstance(one, dict)]
+    edited = Override.objects.filter(row__in=added, undone_at__isnull=True)
+    kept = Q(delivery_state=DeliveryState.PURGED) | Q(pk__in=edited.values("row"))
+    removed = list(Memory.objects.filter(owned_by(owner), pk__in=added).exclude(kept))
+    storage.remove(owner, removed)
+    if removed:
+        ids = [memory.memory_id for memory in removed]
+        publish("memory.deleted", owner.user_pk, **owner.scope, memory_ids=ids)
+    Session.objects.filter(owned_by(owner), pk__in=sessions, memories__isnull=True).delete()
+    return len(removed), len(added) - len(removed)
 
 
 def _finish(job: Job) -> None:

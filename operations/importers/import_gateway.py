@@ -16,15 +16,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from django.db import IntegrityError, transaction
+from django.db.models import Model, QuerySet
 from django.utils import timezone
 
 from accounts import services as accounts
 from accounts.audit import Actor, record
 from accounts.models import MemoryUser, UserKey
-from core.background.leases import renewed
 from core.errors import Conflict, InvalidInput
 from core.ids import check_name, parse_session_id
-from core.persistence.files import MESSAGE_FILES, stored_files
+from core.persistence.files import MESSAGE_FILES, is_key, stored_files
 from documents.sniff import content_type_of, extension_of
 from engines.registry import get_engine
 from memories.models import Override, Tombstone
@@ -88,10 +88,7 @@ def _run(run: Run) -> dict[str, Any]:
     made = Plan(*(Counter(run.cursor.get(name, {})) for name in ("new", "duplicates", "left")))
     done, begun = run.cursor.get("done", 0), run.cursor.get("table", TABLES[0])
     after = run.cursor.get("after", 0)
-    with (
-        open_source(Path(run.params["path"]), Path(run.params["storage"])) as source,
-        renewed(run.claimed(), jobs.LEASE),
-    ):
+    with open_source(Path(run.params["path"]), Path(run.params["storage"])) as source:
         importing = _Import(source, run.actor)
         for table in source.tables[source.tables.index(begun) if begun in source.tables else 0 :]:
             while rows := source.rows(table, after, _STEP_ROWS):
@@ -404,30 +401,23 @@ def _attachment_path(user: MemoryUser, row: Row, file: StoredFile) -> str:
     return f"{user.pk}/{MESSAGE_FILES}/{file.sha256}/content{extension}"
 
 
-def _undo(run: Run, job: Job) -> dict[str, Any]:
-    """Remove what the job created, newest first. Users with other data, their last keys, and edited overrides stay."""
-    undone, left = run.cursor.get("undone", 0), run.cursor.get("left", 0)
-    with renewed(run.claimed(), jobs.LEASE):
-        while step := job.steps.filter(number__lt=run.cursor.get("before", 2**31)).order_by("-number").first():
-            removed: list[str] = []
-            with transaction.atomic():
-                # The users of a step go before their keys: a key of a user who stays may be the last one.
-                newest_first = [*reversed(step.changes)]
-                newest_first.sort(key=lambda change: change[0] == "key")
-                results = [_REMOVE[kind](pk, removed) for kind, pk in newest_first]
-                undone, left = undone + results.count(True), left + results.count(False)
-                cursor = {"before": step.number, "undone": undone, "left": left}
-                run.report(undone + left, max(job.total, undone + left), cursor=cursor)
-            for path in removed:
-                files.remove(path)
-            run.check()
-    return {"undone": undone, "left": left}
+def _undo(_run: Run, _job: Job, changes: list[Change]) -> tuple[int, int]:
+    """Remove what a step created, newest first. Users with other data, their last keys, and edited overrides stay."""
+    # The users of a step go before their keys: a key of a user who stays may be the last one.
+    newest_first = [*reversed(changes)]
+    newest_first.sort(key=lambda change: change[0] == "key")
+    removed = [_is_removed(kind, pk) for kind, pk in newest_first]
+    return removed.count(True), removed.count(False)
 
 
-def _remove_user(pk: str, _files: list[str]) -> bool:
-    user = MemoryUser.objects.filter(pk=pk).first()
-    if user is None:
-        return True
+def _is_removed(kind: str, pk: str) -> bool:
+    """Remove a row unless it is in use; return False if it stays."""
+    model, remove = _REMOVE[kind]
+    row = QuerySet(model).filter(pk=pk).first()
+    return row is None or remove(row)
+
+
+def _remove_user(user: MemoryUser) -> bool:
     kept = {tables.USER, tables.KEYS, tables.AUDIT}
     if any(table.rows(user).exists() for table in tables.PORTABLE if table not in kept):
         return False
@@ -436,63 +426,44 @@ def _remove_user(pk: str, _files: list[str]) -> bool:
     return True
 
 
-def _remove_key(pk: str, _files: list[str]) -> bool:
-    return not UserKey.objects.filter(pk=pk).exists() or accounts.remove_key(uuid.UUID(pk))
-
-
-def _remove_resource(pk: str, removed: list[str]) -> bool:
+def _remove_resource(resource: Resource) -> bool:
     """Remove a resource with its file, and the memories that an ingestion made of it here."""
-    resource = Resource.objects.select_related("user").filter(pk=pk).first()
-    if resource is None:
-        return True
     if not get_engine().is_external:
-        _remove_session_row(Session.objects.filter(owned_by(resource.owner), session_id=resource.session_id).first())
-    removed += [resource.storage_path] if resource.storage_path else []
+        for session in Session.objects.filter(owned_by(resource.owner), session_id=resource.session_id):
+            _remove_session(session)
+    if resource.storage_path:
+        transaction.on_commit(partial(files.remove, resource.storage_path))
     resource.delete()
     return True
 
 
-def _remove_session(pk: str, _files: list[str]) -> bool:
-    _remove_session_row(Session.objects.filter(pk=pk).first())
+def _remove_session(session: Session) -> bool:
+    memory_storage.remove(session.owner, list(Memory.objects.filter(session=session)))
+    session.delete()
     return True
 
 
-def _remove_session_row(session: Session | None) -> None:
-    if session is not None:
-        memory_storage.remove(session.owner, list(Memory.objects.filter(session=session)))
-        session.delete()
-
-
-def _remove_attachment(pk: str, removed: list[str]) -> bool:
-    attachment = Attachment.objects.filter(pk=pk).first()
-    if attachment is None:
-        return True
-    others = Attachment.objects.filter(user=attachment.user_id, internal_uri=attachment.internal_uri)
-    if not others.exclude(pk=pk).exists():
-        removed += files.of_attachments([attachment.internal_uri] if attachment.sha256 else [])
+def _remove_attachment(attachment: Attachment) -> bool:
+    uri, others = attachment.internal_uri, Attachment.objects.filter(user=attachment.user_id).exclude(pk=attachment.pk)
+    if attachment.sha256 and is_key(uri) and not others.filter(internal_uri=uri).exists():
+        transaction.on_commit(partial(files.remove, uri))
     attachment.delete()
     return True
 
 
-def _remove_tombstone(pk: str, _files: list[str]) -> bool:
-    if tombstone := Tombstone.objects.select_related("user").filter(pk=pk).first():
-        decisions.remove_tombstone(tombstone)
+def _remove_tombstone(tombstone: Tombstone) -> bool:
+    decisions.remove_tombstone(tombstone)
     return True
 
 
-def _remove_override(pk: str, _files: list[str]) -> bool:
-    override = Override.objects.select_related("user").filter(pk=pk).first()
-    return override is None or decisions.remove_override(override)
-
-
-_REMOVE: Final[Mapping[str, Callable[[str, list[str]], bool]]] = {
-    "user": _remove_user,
-    "key": _remove_key,
-    "resource": _remove_resource,
-    "session": _remove_session,
-    "attachment": _remove_attachment,
-    "tombstone": _remove_tombstone,
-    "override": _remove_override,
+_REMOVE: Final[Mapping[str, tuple[type[Model], Callable[[Any], bool]]]] = {
+    "user": (MemoryUser, _remove_user),
+    "key": (UserKey, accounts.remove_key),
+    "resource": (Resource, _remove_resource),
+    "session": (Session, _remove_session),
+    "attachment": (Attachment, _remove_attachment),
+    "tombstone": (Tombstone, _remove_tombstone),
+    "override": (Override, decisions.remove_override),
 }
 
 
