@@ -68,13 +68,14 @@ def plan(path: Path, storage_dir: Path, *, actor: Actor, report: Report = no_rep
     """Read the whole source and keep nothing. Raises: `NotFound`, `InvalidInput`, and `Stopped`."""
     planned, done = Plan(), 0
     with open_source(path, storage_dir) as source:
-        total = source.count()
-        for table in source.tables:
-            after = 0
-            while rows := source.rows(table, after, _STEP_ROWS):
-                _import_rows(_Import(source, actor, is_plan=True), table, rows, planned)
-                after, done = rows[-1].number, done + len(rows)
-                report("Reading the source", done, total)
+        total, importing = source.count(), _Import(source, actor, is_plan=True)
+        for table, rows in source.batches(_STEP_ROWS):
+            prepared = [importing.with_file(table, row) for row in rows]
+            with transaction.atomic():
+                _import_rows(importing, table, prepared, planned)
+                transaction.set_rollback(True)
+            done += len(rows)
+            report("Reading the source", done, total)
     return planned
 
 
@@ -86,64 +87,39 @@ def start(path: Path, storage_dir: Path, *, total: int, actor: Actor) -> Job:
 
 def _run(run: Run) -> dict[str, Any]:
     made = Plan(*(Counter(run.cursor.get(name, {})) for name in ("new", "duplicates", "left")))
-    done, begun = run.cursor.get("done", 0), run.cursor.get("table", TABLES[0])
-    after = run.cursor.get("after", 0)
+    done, begun, after = run.cursor.get("done", 0), run.cursor.get("table", TABLES[0]), run.cursor.get("after", 0)
     with open_source(Path(run.params["path"]), Path(run.params["storage"])) as source:
         importing = _Import(source, run.actor)
-        for table in source.tables[source.tables.index(begun) if begun in source.tables else 0 :]:
-            while rows := source.rows(table, after, _STEP_ROWS):
-                after, done = rows[-1].number, done + len(rows)
-                cursor = {"table": table, "after": after, "done": done}
-                end = partial(_end_step, run, made, cursor)
-                _import_rows(importing, table, rows, made, end)
-                run.check()
-            after = 0
+        for table, rows in source.batches(_STEP_ROWS, begun, after):
+            prepared = [importing.with_file(table, row) for row in rows]
+            done += len(rows)
+            with transaction.atomic():
+                changes = _import_rows(importing, table, prepared, made)
+                cursor = {"table": table, "after": rows[-1].number, "done": done, **made.as_json()}
+                run.step(changes, done=done, total=max(run.job.total, done), cursor=cursor)
+            run.check()
     return {"made": made.new.total(), "left": made.left.total() + made.duplicates.total(), **made.as_json()}
 
 
-def _end_step(run: Run, made: Plan, cursor: dict[str, Any], changes: list[Change]) -> None:
-    total = max(run.job.total, cursor["done"])
-    run.step(changes, done=cursor["done"], total=total, cursor={**cursor, **made.as_json()})
-
-
 def _import_rows(
-    importing: _Import,
-    table: str,
-    rows: list[Row],
-    counts: Plan,
-    end: Callable[[list[Change]], None] | None = None,
-) -> None:
-    """Import rows in one transaction; roll it back without `end`, which ends a step of the job."""
-    prepared = [importing.with_file(table, row) for row in rows]
+    importing: _Import, table: str, prepared: list[tuple[Row, StoredFile | None]], counts: Plan
+) -> list[Change]:
+    """Import rows in the transaction of the caller, count them, and return what was created."""
     changes: list[Change] = []
-    with transaction.atomic():
-        for row, file in prepared:
-            try:
-                with transaction.atomic():
-                    created = importing.add(table, row, file)
-            except Left as left:
-                counts.left[f"{table}: {left}"] += 1
-            except IntegrityError:
-                counts.duplicates[table] += 1
-            else:
-                changes += created
-                counts.new.update(_NAMES[kind] for kind, _pk in created if kind in _NAMES)
-                counts.duplicates[table] += not created
-        if end is None:
-            transaction.set_rollback(True)
-        else:
-            end(changes)
-    counts.duplicates += Counter()  # drop the zeros
-
-
-_NAMES: Final[Mapping[str, str]] = {
-    "user": "users",
-    "key": "keys",
-    "resource": "resources",
-    "attachment": "attachments",
-    "tombstone": "tombstones",
-    "override": "overrides",
-}
+    for row, file in prepared:
+        try:
+            with transaction.atomic():
+                created = importing.add(table, row, file)
+        except Left as left:
+            counts.left[f"{table}: {left}"] += 1
+            continue
+        except IntegrityError:
+            created = []
+        changes += created
+        counts.new.update(f"{kind}s" for kind, _pk in created if kind != "session")
+        if not created:
+            counts.duplicates[table] += 1
+    return changes
 
 
 class _Import:
