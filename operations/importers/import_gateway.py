@@ -231,9 +231,7 @@ class _Import:
         changes: list[Change] = [["resource", resource_id]]
         if deleted_at is not None:
             return changes
-        location = storage.resolve(resource.storage_path).as_uri() if is_upload else uri
-        source = Attachment.Source.UPLOAD if is_upload else Attachment.Source.EXTERNAL_RESOURCE
-        resource.attach(source, location)
+        resource.new_attachment().save()
         if self._engine.is_external:
             changes += self._add_session(resource)
         return changes
