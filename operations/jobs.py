@@ -7,7 +7,7 @@ A kind of job is a `Handler` in `KINDS`. To add one, write a function that works
 
 import logging
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -164,25 +164,17 @@ def undo(job_id: UUID | str, *, actor: Actor, is_for_worker: bool = True) -> Job
         return submit(UNDO, {"job": str(job.pk)}, actor=actor, total=job.done, is_for_worker=is_for_worker)
 
 
-def run_next(
-    kinds: Collection[str] = KINDS.keys(),
-    *,
-    holder: str | None = None,
-    should_end: Callable[[], bool] = lambda: False,
-    clock: Callable[[], datetime] = timezone.now,
-) -> Job | None:
-    """Run the oldest job of these kinds that is queued or whose process died; return None if there is none."""
-    holder_id = holder or new_holder()
-    for job in Job.objects.filter(_IS_PENDING, kind__in=kinds).order_by("created_at")[:100]:
-        if _claim(job, holder_id, clock()):
-            return _execute(get(job.pk), holder_id, should_end)
+def run_next(*, should_end: Callable[[], bool] = lambda: False) -> Job | None:
+    """Run the oldest job that is queued or whose process died; return None if there is none."""
+    for job in Job.objects.filter(_IS_PENDING, kind__in=KINDS).order_by("created_at")[:100]:
+        if done := _run(job, should_end):
+            return done
     return None
 
 
 def run_now(job: Job, *, should_end: Callable[[], bool] = lambda: False) -> Job:
     """Run a job in this process; return it when it has ended, or when another process has it."""
-    holder = new_holder()
-    return _execute(get(job.pk), holder, should_end) if _claim(job, holder, timezone.now()) else get(job.pk)
+    return _run(job, should_end) or get(job.pk)
 
 
 def delete_old(now: datetime) -> int:
@@ -190,15 +182,14 @@ def delete_old(now: datetime) -> int:
     return Job.objects.filter(finished_at__lt=now - KEPT).delete()[0]
 
 
-def _claim(job: Job, holder: str, now: datetime) -> bool:
-    """Take the lease of the job by a conditional update; return False if another process has it."""
+def _run(job: Job, should_end: Callable[[], bool]) -> Job | None:
+    """Take the lease of a job by a conditional update and run it; return None if another process has it."""
+    now, holder = timezone.now(), new_holder()
     free = Q(status=Job.Status.QUEUED) | Q(status=Job.Status.RUNNING) & is_free(job, now)
     values = {"status": Job.Status.RUNNING, "lease_holder": holder, "leased_until": now + LEASE}
-    return bool(Job.objects.filter(free, pk=job.pk).update(started_at=job.started_at or now, **values))
-
-
-def _execute(job: Job, holder: str, should_end: Callable[[], bool]) -> Job:
-    run = Run(job, holder, should_end)
+    if not Job.objects.filter(free, pk=job.pk).update(started_at=job.started_at or now, **values):
+        return None
+    run = Run(get(job.pk), holder, should_end)
     try:
         run.check()
         with renewed(run.claimed(), LEASE):
