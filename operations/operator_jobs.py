@@ -17,6 +17,7 @@ from operations.jobs import Handler, Run
 from operations.models import Job
 from operations.moves import reingest
 from operations.moves.plan import Target as MoveTarget
+from operations.moves.plan import plan
 from resources.models import IN_TRASH, Resource
 from resources.services import storage_binding
 from store.models import Session
@@ -136,7 +137,7 @@ def _run_reread(run: Run) -> dict[str, Any]:
     done, moved, failed = (run.cursor.get(name, 0) for name in ("done", "moved", "failed"))
     sessions = run.params["sessions"]
     for number, row in enumerate(sessions[done:], done + 1):
-        planned = reingest.plan(MoveTarget(session_pk=row))
+        planned = plan(MoveTarget(session_pk=row))
         if planned.sessions:
             outcome = reingest.run(planned, actor=run.actor, workers=1)
             moved, failed = moved + outcome.counts["sessions"], failed + len(outcome.failures)
