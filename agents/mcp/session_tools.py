@@ -5,11 +5,11 @@ from typing import Annotated, Literal
 from django.utils import timezone
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
-from agents.tools.arguments import StrictArguments, check_text
+from agents.tools.arguments import StrictArguments
 from agents.tools.caller import DEFAULT_AGENT, Caller
 from agents.tools.results import Result, failed, result, without_recalled_memories
 from core.errors import EngineError
-from core.ids import DisplayName, Name, SessionId
+from core.ids import DisplayName, Name, SessionId, check_text
 from core.messages import Message as _
 from core.times import to_ms
 from memories.api.schemas.messages import (
