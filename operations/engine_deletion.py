@@ -47,15 +47,14 @@ def delete_in_engine(run: Round) -> bool:
     return is_done and len(rows) == BATCH
 
 
-def delete_of_user(
-    user_key: UUID, seconds: float, engine: ExternalEngine, clock: Callable[[], datetime] = timezone.now
-) -> None:
+def delete_of_user(user_key: UUID, seconds: float, engine: ExternalEngine) -> None:
     """Send all pending deletions of a user, also postponed ones, for about `seconds`; leave the rest to the worker."""
     if not engine.capabilities()["delete"]:
         return
-    until = clock() + timedelta(seconds=seconds)
-    while rows := deletions.due(clock(), BATCH, user_key):
-        if not _send(engine, rows, clock, until) or any(row.attempts for row in deletions.due(clock(), 1, user_key)):
+    now = timezone.now
+    until = now() + timedelta(seconds=seconds)
+    while rows := deletions.due(now(), BATCH, user_key):
+        if not _send(engine, rows, now, until) or any(row.attempts for row in deletions.due(now(), 1, user_key)):
             break
 
 

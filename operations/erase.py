@@ -155,10 +155,10 @@ def unfinished(begun_before: datetime) -> list[UUID]:
     return [pk for pk in users if str(pk) in old]
 
 
-def finish(user_pk: UUID, *, engine: Engine | None = None) -> Receipt | None:
+def finish(user_pk: UUID) -> Receipt | None:
     """Finish an interrupted erasure; return None if another process just did."""
     try:
-        return erase(user_pk, actor=Actor.system("erase"), engine=engine)
+        return erase(user_pk, actor=Actor.system("erase"))
     except NotFound:
         return None
 
