@@ -22,7 +22,6 @@ from profiles.documents import (
     Document,
     Revision,
     Status,
-    default_documents,
     document_of,
     require_match,
     validated,
@@ -74,13 +73,16 @@ class Terms(TypedDict, total=False):
 def read(user_pk: UUID, kind: Kind) -> Document:
     """Return a document. One statement."""
     row = ProfileMemory.objects.filter(owner_id=user_pk, memory_type=kind).first()
-    return document_of(row) if row else default_documents()[kind]
+    return document_of(row) if row else Document(kind=kind, content=MODELS[kind]())
 
 
 def read_both(user_pk: UUID) -> dict[Kind, Document]:
     """Return both documents. One statement."""
-    documents = [document_of(row) for row in ProfileMemory.objects.filter(owner_id=user_pk)]
-    return default_documents() | {document.kind: document for document in documents}
+    rows = {row.memory_type: row for row in ProfileMemory.objects.filter(owner_id=user_pk)}
+    return {
+        kind: document_of(rows[kind]) if kind in rows else Document(kind=kind, content=model())
+        for kind, model in MODELS.items()
+    }
 
 
 def write(user_pk: UUID, kind: Kind, content: Mapping[str, Any] | Content, **terms: Unpack[Terms]) -> Document:
