@@ -24,7 +24,7 @@ from resources.models import Attachment
 from resources.services.claims import note_searchable
 from store.external import journal
 from store.external import sessions as upstream_sessions
-from store.models import Session
+from store.models import Session, owner_columns
 from store.types import Message
 
 logger = logging.getLogger("memory_gateway.worker")
@@ -149,9 +149,7 @@ def record_attachments(session: Session, messages: Iterable[Message]) -> None:
     Attachment.objects.bulk_create(
         (
             Attachment(
-                user_id=session.user_id,
-                app_id=session.app_id,
-                project_id=session.project_id,
+                **owner_columns(session.owner),
                 session_id=session.session_id,
                 source=Attachment.Source.MEMORY_ADD,
                 type=item.type,

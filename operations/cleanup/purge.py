@@ -38,7 +38,7 @@ from resources.services import deletion
 from store import derived_memories
 from store.external import deletions, staging
 from store.index import keyword
-from store.models import DeliveryState, Memory, Session, owned_by
+from store.models import DeliveryState, Memory, Session, owned_by, owner_columns
 from store.types import Owner
 
 logger = logging.getLogger("memory_gateway.purge")
@@ -173,9 +173,7 @@ def _purge_memory(owner: Owner, row: Memory) -> None:
         keyword.remove(owner, {row.pk: keyword.entry_of(row)})
     emptied = Memory(
         pk=row.pk,
-        user_id=row.user_id,
-        app_id=row.app_id,
-        project_id=row.project_id,
+        **owner_columns(owner),
         memory_id=row.memory_id,
         session_id=row.session_id,
         memory_type=Memory.Type.UNPROCESSED_MESSAGE,
