@@ -27,9 +27,10 @@ from core.messages import Message as _
 from core.times import isoformat
 from engines.port import Engine
 from engines.registry import external_engine, get_engine
-from operations import engine_deletion, files, tables
+from operations import files, tables
 from operations.cleanup import compaction
 from operations.commands import Report, no_report
+from operations.external import engine_deletion
 from operations.models import Job
 from store.external import deletions
 from store.external import sessions as external_sessions

@@ -12,9 +12,10 @@ from accounts.audit import Actor
 from core.background.tasks import Round, periodic
 from core.persistence import database_errors
 from memories.services import search_log
-from operations import bulk, engine_deletion, erase, files, jobs, operator_jobs
+from operations import bulk, erase, files, jobs, operator_jobs
 from operations.cleanup import orphans, purge
-from operations.delivery_retry import DeliveryRetry
+from operations.external import engine_deletion
+from operations.external.delivery_retry import DeliveryRetry
 from operations.importers import import_from, import_gateway
 from resources.services import storage_binding
 from resources.tasks import MAINTENANCE

@@ -16,8 +16,9 @@ from django.utils import timezone
 from accounts.audit import Actor
 from core.background.tasks import Round
 from engines.registry import get_engine
-from operations import engine_deletion, erase
+from operations import erase
 from operations.cleanup import purge
+from operations.external import engine_deletion
 from operations.moves import reingest
 from operations.moves.plan import Target, plan
 from store.models import Memory, PendingDeletion
