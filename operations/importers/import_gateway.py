@@ -38,7 +38,6 @@ from resources import storage
 from resources.models import Attachment, Resource
 from store import storage as memory_storage
 from store.models import Memory, Session, owned_by, owner_columns
-from store.types import Owner
 
 KIND: Final = "import_gateway"
 _STEP_ROWS: Final = 50
@@ -189,14 +188,12 @@ class _Import:
         return [*changes, *([["key", str(key.pk)]] if key else [])]
 
     def _add_resource(self, row: Row, file: StoredFile | None) -> list[Change]:
-        user, resource_id = self._user(row), _resource_id(row)
-        owner = Owner(user.pk, user.user_id, row.name("app_id"), row.name("project_id"))
+        columns, resource_id = self._columns(row), _resource_id(row)
         filename, uri = row.text("filename", 255), row.text("uri", _MAX_URI)
         digest = row.text("sha256").lower()
         deleted_at = row.time("deleted_at") or (timezone.now() if row.text("status") == "deleted" else None)
         is_upload = file is not None or (uri.startswith("file://") and f"/{row.text('resource_id')}/" in uri)
-        if not row.session() or parse_session_id(row.session()).user_id not in {None, user.user_id}:
-            raise Left("an invalid session_id")
+        _require_own_session(columns)
         if not filename:
             raise Left("without a file name")
         if is_upload and file is None and deleted_at is None:
@@ -206,10 +203,8 @@ class _Import:
         mime_type = row.text("mime_type", 127) or None
         created_at = row.time("created_at") or timezone.now()
         resource = Resource(
+            **columns,
             resource_id=resource_id,
-            user=user,
-            **owner.scope,
-            session_id=row.session(),
             origin=Resource.Origin.UPLOAD if is_upload else Resource.Origin.EXTERNAL,
             filename=filename,
             title=row.text("title", 500) or None,
@@ -218,7 +213,7 @@ class _Import:
             mime_type=mime_type,
             size_bytes=file.size_bytes if file else _size(row),
             sha256=file.sha256 if file else digest if re.fullmatch("[0-9a-f]{64}", digest) else "",
-            storage_path=_resource_path(user, row) if file else "",
+            storage_path=_resource_path(columns["user"], row) if file else "",
             source_uri="" if is_upload else uri,
             created_at=created_at,
             updated_at=row.time("updated_at") or created_at,
@@ -264,19 +259,16 @@ class _Import:
         return [["session", str(session.pk)]] if is_new else []
 
     def _add_attachment(self, row: Row, file: StoredFile | None) -> list[Change]:
-        user, session_id = self._user(row), row.session()
-        if not session_id or parse_session_id(session_id).user_id not in {None, user.user_id}:
-            raise Left("an invalid session_id")
+        columns = self._columns(row)
+        _require_own_session(columns)
         uri, name = row.text("internal_uri", _MAX_URI), row.text("name", 255) or row.text("filename", 255)
         if not uri or not name:
             raise Left("without an address or a name")
         if self._is_of_resource(row):
             return []  # the resource has it
-        place = _attachment_path(user, row, file) if file else ""
+        place = _attachment_path(columns["user"], row, file) if file else ""
         attachment = Attachment(
-            user=user,
-            **self._scope(row, user.user_id, session_id),
-            session_id=session_id,
+            **columns,
             source=Attachment.Source.MEMORY_ADD,
             type=content_type_of(row.text("mime_type", 127) or None, name),
             name=name,
@@ -290,20 +282,20 @@ class _Import:
     def _is_of_resource(self, row: Row) -> bool:
         return bool(self._source.scope_of(*(str(row.values.get(name)) for name in ("user_id", "session_id"))).values)
 
-    def _scope(self, row: Row, user_id: str, session_id: str) -> dict[str, str]:
-        """Return the scope of a row; if the table has none, that of the resource of its session."""
-        scoped = row if row.values.get("app_id") else self._source.scope_of(user_id, session_id)
-        return {"app_id": scoped.name("app_id"), "project_id": scoped.name("project_id")}
+    def _columns(self, row: Row) -> dict[str, Any]:
+        """Return the user, scope and session of a row; if the table has no scope, that of the session's resource."""
+        user, session_id = self._user(row), row.session()
+        scoped = row if row.values.get("app_id") else self._source.scope_of(user.user_id, session_id)
+        scope = {name: scoped.name(name) for name in ("app_id", "project_id")}
+        return {"user": user, **scope, "session_id": session_id}
 
     def _add_tombstone(self, row: Row, _file: StoredFile | None) -> list[Change]:
-        user, memory_id, session_id = self._user(row), row.text("memory_id", 256), row.session()
-        if not memory_id and not session_id:
+        columns, memory_id = self._columns(row), row.text("memory_id", 256)
+        if not memory_id and not columns["session_id"]:
             raise Left("without a memory or session")
         tombstone = Tombstone(
+            **columns,
             tombstone_id=_decision_id("t", row.text("tombstone_id"), row),
-            user=user,
-            **self._scope(row, user.user_id, session_id),
-            session_id=session_id,
             memory_id=memory_id,
             reason=row.text("reason"),
             actor_kind=self._actor.kind,
@@ -312,20 +304,18 @@ class _Import:
         )
         if Tombstone.objects.filter(pk=tombstone.pk).exists():
             return []
-        decisions.reinstate(user, [tombstone])
+        decisions.reinstate(tombstone.user, [tombstone])
         return [["tombstone", tombstone.pk]] if Tombstone.objects.filter(pk=tombstone.pk).exists() else []
 
     def _add_override(self, row: Row, _file: StoredFile | None) -> list[Change]:
-        user, memory_id, text = self._user(row), row.text("memory_id", 256), row.text("override_text", 100_000)
+        columns, memory_id, text = self._columns(row), row.text("memory_id", 256), row.text("override_text", 100_000)
         if row.text("status") not in {"", "active"}:
             raise Left("not active")
         if not memory_id or not text.strip():
             raise Left("without a memory or text")
         override = Override(
+            **columns,
             override_id=_decision_id("o", row.text("override_id"), row),
-            user=user,
-            **self._scope(row, user.user_id, row.session()),
-            session_id=row.session(),
             memory_id=memory_id,
             actor_kind=self._actor.kind,
             actor=self._actor.name,
@@ -335,6 +325,13 @@ class _Import:
         if is_new and decisions.import_override(override, text=text, created_at=created_at):
             return [["override", override.pk]]
         return []
+
+
+def _require_own_session(columns: Mapping[str, Any]) -> None:
+    """Raise `Left` unless the row has a session, and it names no other user."""
+    session_id: str = columns["session_id"]
+    if not session_id or parse_session_id(session_id).user_id not in {None, columns["user"].user_id}:
+        raise Left("an invalid session_id")
 
 
 def _is_name(user_id: str) -> bool:
@@ -380,13 +377,13 @@ def _undo(_run: Run, _job: Job, changes: list[Change]) -> tuple[int, int]:
     # The users of a step go before their keys: a key of a user who stays may be the last one.
     newest_first = [*reversed(changes)]
     newest_first.sort(key=lambda change: change[0] == "key")
-    removed = [_is_removed(kind, pk) for kind, pk in newest_first]
+    removed = [_remove(kind, pk) for kind, pk in newest_first]
     return removed.count(True), removed.count(False)
 
 
-def _is_removed(kind: str, pk: str) -> bool:
+def _remove(kind: str, pk: str) -> bool:
     """Remove a row unless it is in use; return False if it stays."""
-    model, remove = _REMOVE[kind]
+    model, remove = _REMOVERS[kind]
     row = QuerySet(model).filter(pk=pk).first()
     return row is None or remove(row)
 
@@ -430,7 +427,7 @@ def _remove_tombstone(tombstone: Tombstone) -> bool:
     return True
 
 
-_REMOVE: Final[Mapping[str, tuple[type[Model], Callable[[Any], bool]]]] = {
+_REMOVERS: Final[Mapping[str, tuple[type[Model], Callable[[Any], bool]]]] = {
     "user": (MemoryUser, _remove_user),
     "key": (UserKey, accounts.remove_key),
     "resource": (Resource, _remove_resource),
