@@ -124,13 +124,10 @@ def import_key(user: MemoryUser, plaintext: str, *, created_at: datetime, actor:
     return None
 
 
-def remove_key(key_id: UUID) -> bool:
+def remove_key(key: UserKey) -> bool:
     """Delete an imported key; return False if it is the last live one of its user, and stays."""
     with transaction.atomic():
-        key = UserKey.objects.select_related("user").filter(pk=key_id).first()
-        if key is None:
-            return True
-        if not _live_keys(_lock(key.user.pk)).exclude(pk=key_id).exists():
+        if not _live_keys(_lock(key.user.pk)).exclude(pk=key.pk).exists():
             return False
         key.delete()
         return True

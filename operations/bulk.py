@@ -3,7 +3,6 @@
 A few selected rows are processed immediately, without a job (`decide`, `undo`).
 """
 
-import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -32,8 +31,6 @@ from store.types import Position
 AT_ONCE: Final = 25
 """The most rows that a request processes itself instead of the worker."""
 STEP_ROWS: Final = 200
-PAUSE_SECONDS: Final = 0.02
-"""The pause between steps, in which other processes can write."""
 MAX_NAMED_USERS: Final = 100
 MAX_ROWS: Final = 1000
 """The most rows that a request may name; more must be selected by a filter."""
@@ -185,7 +182,8 @@ def _run(run: Run) -> dict[str, Any]:
             seen, changed = seen + len(keys), changed + len(changes)
             cursor = {"after": list(keys[-1]), "seen": seen, "changed": changed}
             run.step(changes, done=seen, total=max(run.job.total, seen), cursor=cursor)
-        _let_others_write(run, len(rows))
+        if len(rows) > AT_ONCE:
+            run.pause()
     return {"changed": changed, "left": seen - changed}
 
 
@@ -195,25 +193,10 @@ def next_keys(target: Target, cursor: Mapping[str, Any], limit: int) -> list[Pos
     return browse.keys(target.selection, after=after, limit=limit, up_to_row=target.up_to_row, rows=target.rows)
 
 
-def _undo(run: Run, job: Job) -> dict[str, Any]:
-    """Undo the steps, newest first, so that each finds the memories as it left them."""
-    undone, seen = run.cursor.get("undone", 0), run.cursor.get("seen", 0)
-    total = sum(len(step.changes) for step in job.steps.all())
+def _undo(run: Run, job: Job, changes: list[Change]) -> tuple[int, int]:
     decided_by = Actor(job.actor_kind, job.actor)
-    while step := job.steps.filter(number__lt=run.cursor.get("before", 2**31)).order_by("-number").first():
-        with transaction.atomic():
-            undone += undo(job.kind, step.changes, decided_by=decided_by, actor=run.actor, job=str(run.job.pk))
-            seen += len(step.changes)
-            run.report(seen, total, cursor={"before": step.number, "undone": undone, "seen": seen})
-        _let_others_write(run, len(step.changes))
-    return {"undone": undone, "left": total - undone}
-
-
-def _let_others_write(run: Run, rows: int) -> None:
-    """Pause after a large step: waiting writers of SQLite need a gap. Raises: `jobs.Ended`."""
-    run.check()
-    if rows > AT_ONCE:
-        time.sleep(PAUSE_SECONDS)
+    undone = undo(job.kind, changes, decided_by=decided_by, actor=run.actor, job=str(run.job.pk))
+    return undone, len(changes) - undone
 
 
 def _finish(job: Job) -> None:

@@ -17,7 +17,7 @@ from core.errors import InvalidInput, UnsupportedType
 from core.localization import language_headers, language_of, localized
 from core.messages import Message as _
 from core.rest import JsonParser, parse, parse_query
-from core.times import isoformat
+from core.times import isoformat, isoformat_or_none
 from resources import queries, services
 from resources.api import schemas
 from resources.api.downloads import download
@@ -281,7 +281,7 @@ def _item(resource: Resource) -> dict[str, Any]:
         "description": resource.description,
         "created_at": isoformat(resource.created_at),
         "updated_at": isoformat(resource.updated_at),
-        "deleted_at": None if resource.deleted_at is None else isoformat(resource.deleted_at),
+        "deleted_at": isoformat_or_none(resource.deleted_at),
         "error_message": resource.error_message or None,
         "size_bytes": resource.size_bytes,
         "sha256": resource.sha256 or None,

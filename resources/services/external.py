@@ -22,7 +22,7 @@ from core.network.url_policy import AddressPolicy, BadAddress, check_uri
 from documents import mime_types
 from documents.mime_types import ContentType, content_type_of
 from resources import queries
-from resources.models import Attachment, Resource
+from resources.models import Resource
 from resources.services.claims import reset, seal
 from resources.services.receiving import clean_filename, require_allowed
 from resources.services.uploading import ONGOING_STATUSES, ingest_and_wait, require_not_in_trash
@@ -106,7 +106,7 @@ def _record_registration(principal: Principal, owner: Owner, registration: Regis
                 else:
                     resource.save(force_insert=True)
                     publish("resource.created", owner.user_pk, **resource.event_data)
-                resource.attach(Attachment.Source.EXTERNAL_RESOURCE, registration.source_uri)
+                resource.new_attachment().save()
             actor, subject = Actor.key(principal), resource.resource_id
             record(actor, "resource.register", subject, user_id=owner.user_id)
         idempotency.keep(resource_id=resource.pk)

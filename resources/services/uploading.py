@@ -18,7 +18,7 @@ from core.messages import Message as _
 from core.persistence.files import stored_files
 from documents.mime_types import content_type_of, extension_of
 from resources import queries, storage
-from resources.models import Attachment, Resource
+from resources.models import Resource
 from resources.services import storage_binding
 from resources.services.claims import reopen
 from resources.services.ingestion import enqueue_ingestion
@@ -106,7 +106,7 @@ def _create(actor: Actor, owner: Owner, incoming: IncomingFile, metadata: Upload
             resource.user = lock_caller(owner.user_pk, owner.user_id)
             require_quota(owner.user_pk, incoming.size_bytes)
             resource.save(force_insert=True)
-            resource.attach(Attachment.Source.UPLOAD, resource.storage_path)
+            resource.new_attachment().save()
             subject = resource.resource_id
             record(actor, "resource.upload", subject, user_id=owner.user_id)
             publish("resource.created", owner.user_pk, **resource.event_data)

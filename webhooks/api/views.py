@@ -1,4 +1,4 @@
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -14,7 +14,7 @@ from accounts.api.schemas import AuthenticatedBody, AuthenticatedQuery
 from core import pagination
 from core.localization import localized
 from core.rest import parse, parse_query
-from core.times import isoformat
+from core.times import isoformat, isoformat_or_none
 from webhooks.api import schemas
 from webhooks.models import Webhook, WebhookDelivery
 from webhooks.services import configuration
@@ -157,7 +157,7 @@ def _webhook(webhook: Webhook) -> dict[str, Any]:
         "events": webhook.events,
         "is_enabled": webhook.is_enabled,
         "created_at": isoformat(webhook.created_at),
-        "previous_secret_expires_at": _time(expires_at if expires_at and timezone.now() < expires_at else None),
+        "previous_secret_expires_at": isoformat(expires_at) if expires_at and timezone.now() < expires_at else None,
     }
 
 
@@ -175,10 +175,6 @@ def _delivery(delivery: WebhookDelivery) -> dict[str, Any]:
         "status_code": delivery.status_code,
         "error": localized(delivery.error) or None,
         "created_at": isoformat(delivery.created_at),
-        "last_tried_at": _time(delivery.last_tried_at),
-        "next_try_at": _time(delivery.next_try_at),
+        "last_tried_at": isoformat_or_none(delivery.last_tried_at),
+        "next_try_at": isoformat_or_none(delivery.next_try_at),
     }
-
-
-def _time(moment: datetime | None) -> str | None:
-    return isoformat(moment) if moment else None

@@ -11,7 +11,7 @@ from core.background.tasks import Round
 from engines.port import Engine
 from engines.registry import external_engine
 from operations.commands import Answer, OperationsCommand
-from operations.delivery_retry import DeliveryRetry
+from operations.external.delivery_retry import DeliveryRetry
 from resources.models import Resource
 from resources.services.claims import heal_empty
 from resources.services.ingestion import try_ingest
