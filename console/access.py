@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.auth.models import Permission
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
@@ -60,9 +60,23 @@ def page(permission: str, *methods: str) -> Callable[[View], View]:
             explanation["Allow"] = response["Allow"]
             return explanation
 
-        return admin.site.admin_view(guarded)
+        return _with_notice_of_lost_form(admin.site.admin_view(guarded))
 
     return decorate
+
+
+def _with_notice_of_lost_form(view: View) -> View:
+    """Decorate a view that asks for a sign-in: say after it that the form that needed it was not saved."""
+
+    @functools.wraps(view)
+    def noticed(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if request.method == "POST" and not admin.site.has_permission(request):
+            messages.warning(
+                request, _("Nothing was saved, because you had to sign in. Go back in the browser to copy your text.")
+            )
+        return view(request, *args, **kwargs)
+
+    return noticed
 
 
 def _permission_label(permission: str) -> str:
