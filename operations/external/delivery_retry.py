@@ -100,7 +100,7 @@ class _Calls:
     arrived: int = 0
 
     def resend(self, session: Session) -> None:
-        messages = self.engine.resend(session.owner, session)
+        messages = self.engine.retry_unconfirmed(session.owner, session)
         record_attachments(session, messages)
         self.arrived += len(messages)
 

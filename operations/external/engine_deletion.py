@@ -63,7 +63,7 @@ def _send(engine: ExternalEngine, rows: list[PendingDeletion], run: Round, until
         if run.should_end() or run.clock() > until:
             return False
         try:
-            count = engine.carry_out(group)
+            count = engine.delete_permanently(group)
         except EngineError as error:
             logger.warning("EverOS did not accept a deletion, which is retried later: %s", error.detail)
             wait = retry_delay(group[0].attempts + 1, MAX_WAIT)
