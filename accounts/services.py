@@ -114,12 +114,12 @@ def import_key(user: MemoryUser, plaintext: str, *, created_at: datetime, actor:
     """
     if not _KEY.fullmatch(plaintext):
         raise InvalidInput.of_field("user_key", _("has another format"))
-    existing = UserKey.objects.filter(digest=digest_of(plaintext)).first()
-    if existing is None:
+    known_key = UserKey.objects.filter(digest=digest_of(plaintext)).first()
+    if known_key is None:
         key = _save_key(user, plaintext, label="imported", expires_at=None, actor=actor)
         UserKey.objects.filter(pk=key.pk).update(created_at=created_at)
         return key
-    if existing.user_id != user.pk:
+    if known_key.user_id != user.pk:
         raise Conflict(_("Another user has this API key."))
     return None
 
@@ -190,11 +190,16 @@ def active_users() -> QuerySet[MemoryUser]:
 
 def with_live_keys(users: QuerySet[MemoryUser]) -> QuerySet[MemoryUser]:
     """Return the users, each with `live_key_count`."""
-    live = UserKey.objects.filter(is_live_key(), user=OuterRef("pk")).order_by().values("user").annotate(n=Count("pk"))
+    live = (
+        UserKey.objects.filter(live_key_condition(), user=OuterRef("pk"))
+        .order_by()
+        .values("user")
+        .annotate(n=Count("pk"))
+    )
     return users.annotate(live_key_count=Coalesce(Subquery(live.values("n")), 0))
 
 
-def is_live_key() -> Q:
+def live_key_condition() -> Q:
     """Return the condition that a key, or a token, is neither expired nor revoked."""
     unexpired = Q(expires_at__isnull=True) | Q(expires_at__gt=timezone.now())
     return unexpired & Q(revoked_at__isnull=True)
@@ -271,7 +276,7 @@ def _key_of(user: MemoryUser, key_id: UUID) -> UserKey:
 
 
 def _live_keys(user: MemoryUser) -> QuerySet[UserKey]:
-    return UserKey.objects.filter(is_live_key(), user=user)
+    return UserKey.objects.filter(live_key_condition(), user=user)
 
 
 def check_label(label: str) -> None:
@@ -302,7 +307,7 @@ def _check_key_limit(user: MemoryUser) -> None:
 
 def _issue(user: MemoryUser, *, label: str, expires_at: datetime | None, actor: Actor) -> IssuedKey:
     # Rotation would grow the list without limit. The audit trail still names the deleted keys.
-    dead = UserKey.objects.filter(~is_live_key(), user=user).order_by("-created_at")
+    dead = UserKey.objects.filter(~live_key_condition(), user=user).order_by("-created_at")
     if excess := list(dead.values_list("pk", flat=True)[MAX_DEAD_KEYS:]):
         UserKey.objects.filter(pk__in=excess).delete()
     plaintext = f"uk_{secrets.token_urlsafe(32)}"

@@ -12,7 +12,7 @@ from accounts.api.authentication import caller
 from accounts.api.openapi import path_parameter, problems, query_parameters, request_body, success
 from accounts.api.schemas import AuthenticatedBody, AuthenticatedQuery
 from core import pagination
-from core.localization import localized
+from core.localization import language_headers, language_of, localized
 from core.rest import parse, parse_query
 from core.times import isoformat, isoformat_or_none
 from webhooks.api import schemas
@@ -143,10 +143,11 @@ class DeliveryViewSet(ViewSet):
         webhook = configuration.get(caller(request).user_pk, webhook_id)
         before = None if query.cursor is None else pagination.decode_numbers(query.cursor)[0]
         page, following = configuration.deliveries_page(webhook.pk, query.status, before, query.limit)
-        with translation.override(translation.get_language_from_request(request)):
+        language = language_of(request)
+        with translation.override(language):
             deliveries = [_delivery(one) for one in page]
         next_cursor = None if following is None else pagination.encode(following, 0)
-        return Response({"deliveries": deliveries, "next_cursor": next_cursor})
+        return Response({"deliveries": deliveries, "next_cursor": next_cursor}, headers=language_headers(language))
 
 
 def _webhook(webhook: Webhook) -> dict[str, Any]:
