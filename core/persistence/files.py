@@ -54,7 +54,7 @@ class Files(Protocol):
     def put(self, temporary: Path, key: str) -> None:
         """Store a finished temporary file under a key, durably. The temporary file may be gone afterwards."""
 
-    def withdraw(self, temporary: Path, key: str) -> None:
+    def undo_put(self, temporary: Path, key: str) -> None:
         """Undo `put()`."""
 
     def open_key(self, key: str) -> BinaryIO:
@@ -162,7 +162,7 @@ class LocalFiles(FileSystemStorage):
 
     def put(self, temporary: Path, key: str) -> None:
         target = path_of(key)
-        with full_disk_is_no_space():
+        with raising_no_space():
             target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             try:
                 temporary.rename(target)
@@ -171,7 +171,7 @@ class LocalFiles(FileSystemStorage):
                 temporary.rename(target)
             sync_folders(target.parent)
 
-    def withdraw(self, temporary: Path, key: str) -> None:
+    def undo_put(self, temporary: Path, key: str) -> None:
         path = path_of(key)
         path.rename(temporary)
         path.parent.rmdir()
@@ -244,7 +244,7 @@ class LocalFiles(FileSystemStorage):
 
 
 @contextlib.contextmanager
-def full_disk_is_no_space() -> Iterator[None]:
+def raising_no_space() -> Iterator[None]:
     """Raise `NoSpace` (507) if a write in the block fails because the disk is full or read-only."""
     try:
         yield
@@ -310,7 +310,7 @@ def create_temporary() -> tuple[int, Path]:
 @contextlib.contextmanager
 def temporary_file() -> Iterator[tuple[int, Path]]:
     """Yield the descriptor and path of a temporary file, which is removed unless it was moved. Raises: `NoSpace`."""
-    with full_disk_is_no_space():
+    with raising_no_space():
         descriptor, path = create_temporary()
         try:
             yield descriptor, path

@@ -16,7 +16,7 @@ import orjson
 from django.db.models.functions import Length
 
 from core.times import from_ms, to_ms
-from engines.embedded.extraction_prompts import CATEGORY_OF, MAX_REPLACED, Described, Extracted, is_of_user
+from engines.embedded.extraction_prompts import CATEGORY_OF, MAX_REPLACED, ExtractionAnswer, ProfileAnswer, is_of_user
 from engines.embedded.extraction_windows import Window, role_of
 from store import storage
 from store.categories import TABS
@@ -37,7 +37,7 @@ class _Draft:
     replaces: Sequence[Memory] = ()
 
 
-def write(owner: Owner, session: Session, window: Window, extracted: Extracted, now: datetime) -> list[Memory]:
+def write(owner: Owner, session: Session, window: Window, extracted: ExtractionAnswer, now: datetime) -> list[Memory]:
     """Save the extracted items that are new, and return them.
 
     Call inside a transaction that has locked user and session, with a current window.
@@ -64,7 +64,7 @@ def normal(text: str) -> str:
     return " ".join(_WORDS.findall(fold(text)))
 
 
-def _drafts_of(owner: Owner, window: Window, extracted: Extracted) -> Iterator[_Draft]:
+def _drafts_of(owner: Owner, window: Window, extracted: ExtractionAnswer) -> Iterator[_Draft]:
     yield from _statements(owner, window, extracted)
     for case in extracted.cases:
         sources = _sources(window, case.messages)
@@ -85,7 +85,7 @@ def _drafts_of(owner: Owner, window: Window, extracted: Extracted) -> Iterator[_
             yield _Draft(row, [one for one in same_name if not one.is_edited])
 
 
-def _statements(owner: Owner, window: Window, extracted: Extracted) -> Iterator[_Draft]:
+def _statements(owner: Owner, window: Window, extracted: ExtractionAnswer) -> Iterator[_Draft]:
     """Yield short memories. Those about the user need a message of the user as a source; others are the agent's."""
     for statement in extracted.memories:
         sources, of_user = _sources(window, statement.messages), is_of_user(statement.kind)
@@ -195,7 +195,7 @@ def lines_of(facts: Sequence[Memory]) -> Iterator[Mapping[str, Any]]:
         }
 
 
-def write_profile(owner: Owner, facts: Sequence[Memory], described: Described, now: datetime) -> Memory | None:
+def write_profile(owner: Owner, facts: Sequence[Memory], described: ProfileAnswer, now: datetime) -> Memory | None:
     """Replace the profile and return it. Return None if a fact has changed, or its session was deleted, meanwhile.
 
     Call inside a transaction that has locked the user.

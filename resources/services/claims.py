@@ -133,7 +133,7 @@ def settle(resource: Resource, outcome: Outcome, now: datetime) -> bool:
     return is_settled
 
 
-def heal_empty(resource: Resource, searchable_at: datetime | None, now: datetime) -> bool:
+def mark_extracted(resource: Resource, searchable_at: datetime | None, now: datetime) -> bool:
     """Mark an empty resource that has memories as extracted; return False if it is no longer empty."""
     empty = Resource.objects.filter(pk=resource.pk, status=Resource.Status.EMPTY)
     values = {"status": Resource.Status.EXTRACTED, "searchable_at": searchable_at, "updated_at": now}

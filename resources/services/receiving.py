@@ -8,7 +8,7 @@ from django.conf import settings
 
 from core.errors import TooLarge, UnsupportedType
 from core.messages import Message as _
-from core.persistence.files import create_temporary, full_disk_is_no_space, require_free, write_all
+from core.persistence.files import create_temporary, raising_no_space, require_free, write_all
 from documents import mime_types
 from documents.sniff import HEAD_BYTES, TypeMismatch, sniff
 
@@ -29,7 +29,7 @@ class IncomingFile:
         self._claimed_type = claimed_type
         self._hash = hashlib.sha256()
         self._head = b""
-        with full_disk_is_no_space():
+        with raising_no_space():
             require_free(expected_bytes)
             descriptor, self.path = create_temporary()
         self._file = os.fdopen(descriptor, "wb", buffering=0)
@@ -43,7 +43,7 @@ class IncomingFile:
             if len(self._head) == HEAD_BYTES:
                 self._check_type()  # refuses a wrong type before the rest has arrived
         self._hash.update(chunk)
-        with full_disk_is_no_space():
+        with raising_no_space():
             write_all(self._file.fileno(), chunk)
 
     def finish(self) -> None:
@@ -52,7 +52,7 @@ class IncomingFile:
             self._check_type()
         self.filename = clean_filename(self._given_name, self.mime_type)
         self.sha256 = self._hash.hexdigest()
-        with full_disk_is_no_space():
+        with raising_no_space():
             os.fsync(self._file.fileno())
         self._file.close()
 

@@ -112,7 +112,7 @@ def _create(actor: Actor, owner: Owner, incoming: IncomingFile, metadata: Upload
             publish("resource.created", owner.user_pk, **resource.event_data)
     except (IntegrityError, NoSpace, Unauthenticated):
         # After any other failure the row may exist. If it does not, the worker removes the file.
-        stored_files().withdraw(incoming.path, resource.storage_path)
+        stored_files().undo_put(incoming.path, resource.storage_path)
         raise
     return resource
 
