@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render as render_template
 from django.urls import reverse
-from django.utils.http import url_has_allowed_host_and_scheme, urlencode
+from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
@@ -106,7 +106,7 @@ def next_address(request: HttpRequest, default: str) -> str:
 
 def restore_url(page: str, pk: str) -> str:
     """Return the address to which the notice of a deletion posts to restore the session or resource."""
-    return f"{reverse(page)}?{urlencode({'do': 'restore', 'id': pk})}"
+    return reverse(page, query={"do": "restore", "id": pk})
 
 
 def record_list(
