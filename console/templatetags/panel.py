@@ -153,6 +153,19 @@ def card(content: str, name: str, title: str) -> SafeString:
 
 
 @register.simple_tag
+def pair(label: str, value: object) -> SafeString:
+    """Return a label and its value in a list of details."""
+    return format_html("<dt>{}</dt><dd>{}</dd>", label, value)
+
+
+@register.simple_block_tag
+def table_head(content: str, caption: str) -> SafeString:
+    """Write the head of a table with the `columns` in it. The caption is for screen readers only."""
+    head = '<caption class="mg-vh">{}</caption><thead role="rowgroup"><tr role="row">{}</tr></thead>'
+    return format_html(head, caption, content)
+
+
+@register.simple_tag
 def columns(*labels: str, look: str = "", hidden: bool = False) -> SafeString:
     """Return the header cells of a table. Hidden labels are for screen readers only."""
     attributes = format_html(' class="{}"', look) if look else ""

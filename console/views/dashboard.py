@@ -1,6 +1,6 @@
 """The dashboard: numbers of memories by time, category, user and agent, state of the gateway, and first steps."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -208,40 +208,23 @@ def _between(page: str, start: datetime, end: datetime, **parameters: str) -> st
 
 
 def _kpis(shown: Dashboard, before: Dashboard, memories: Link) -> list[dict[str, Any]]:
+    def card(
+        label: Any, now: int, earlier: int, url: str, *, kind: str = "", values: Sequence[int] = ()
+    ) -> dict[str, Any]:
+        change, spark = charts.change(now, earlier), charts.spark(values)
+        return {"label": label, "kind": kind, "now": now, "change": change, "spark": spark, "url": url}
+
     tabs = [charts.by_tab(bucket) for bucket in shown.buckets]
-    cards = [
-        (
-            _("Memories written"),
-            "",
-            shown.total,
-            before.total,
-            [sum(bucket.values()) for bucket in tabs],
-            memories(tab=ALL_TAB),
-        ),
-        *(
-            (
-                TAB_LABELS[tab],
-                tab,
-                shown.by_tab.get(tab, 0),
-                before.by_tab.get(tab, 0),
-                [one[tab] for one in tabs],
-                memories(tab=tab),
-            )
-            for tab in categories.TABS
-        ),
-        (_("Agents"), "", shown.unique_agents, before.unique_agents, [], "#h-top-1"),
-        (_("Sessions"), "", shown.unique_sessions, before.unique_sessions, [], "#h-top-2"),
-    ]
+    totals = [sum(bucket.values()) for bucket in tabs]
+    cards = [card(_("Memories written"), shown.total, before.total, memories(tab=ALL_TAB), values=totals)]
+    for tab in categories.TABS:
+        now, earlier = shown.by_tab.get(tab, 0), before.by_tab.get(tab, 0)
+        values = [one[tab] for one in tabs]
+        cards.append(card(TAB_LABELS[tab], now, earlier, memories(tab=tab), kind=tab, values=values))
     return [
-        {
-            "label": label,
-            "kind": kind,
-            "now": now,
-            "change": charts.change(now, earlier),
-            "spark": charts.spark(values),
-            "url": url,
-        }
-        for label, kind, now, earlier, values, url in cards
+        *cards,
+        card(_("Agents"), shown.unique_agents, before.unique_agents, "#h-top-1"),
+        card(_("Sessions"), shown.unique_sessions, before.unique_sessions, "#h-top-2"),
     ]
 
 

@@ -196,8 +196,10 @@ def _page(found: StoredMemory, events: list[Event]) -> dict[str, Any]:
         "reason": ReasonForm()["reason"],
         "is_hidden": found.hidden_at is not None or found.is_session_hidden,
         "hidden_reason": hidden_reasons([found]).get(found.row),
-        "sources": _existing(found, found.sources),
-        "replaces": _existing(found, found.supersedes),
+        "related": [
+            (_("Derived from"), _existing(found, found.sources)),
+            (_("Supersedes"), _existing(found, found.supersedes)),
+        ],
         "is_pending": found.memory_type == "unprocessed_message" and get_engine().is_external,
     }
 
