@@ -15,7 +15,7 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.text import Truncator
-from django.utils.translation import gettext, gettext_lazy, pgettext_lazy
+from django.utils.translation import gettext, gettext_lazy, ngettext, pgettext_lazy
 
 from accounts import oidc
 from accounts.models import MemoryUser
@@ -267,6 +267,12 @@ def listed(item: MemoryItem) -> SafeString | str:
 def number(value: float | None) -> str:
     """Return a number with thousands separators, the same in both languages."""
     return "" if value is None else f"{value:,}"
+
+
+@register.filter
+def memories(count: int) -> str:
+    """Return a number of memories with its unit."""
+    return ngettext("%(count)s memory", "%(count)s memories", count) % {"count": number(count)}
 
 
 @register.simple_tag
