@@ -8,7 +8,9 @@ from uuid import UUID
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import reverse
+from django.utils.functional import Promise
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from accounts.admin_base import actor_of
 from accounts.audit import record
@@ -32,16 +34,28 @@ EVENTS: Final = 50
 MAX_DERIVED: Final = 500
 
 
+_LABELS: Final = {
+    "edited": gettext_lazy("Edited"),
+    "superseded": gettext_lazy("Superseded"),
+    "deleted": gettext_lazy("Moved to trash"),
+}
+
+
 class TimelineEvent(NamedTuple):
-    """`label` is empty for a new fact; `before` is the original text of an edit."""
+    """`action` is written, edited, superseded or deleted; `before` is the original text of an edit."""
 
     at: datetime
-    label: str
+    action: str
     memory: StoredMemory
     text: str
     by: str = ""
     actor: str = ""
     before: str = ""
+
+    @property
+    def label(self) -> Promise | str:
+        """Return the label of the action; empty for a new fact, which its category describes."""
+        return _LABELS.get(self.action, "")
 
 
 @page(VIEW)
@@ -97,24 +111,24 @@ def _derived(session: Session) -> defaultdict[str, list[StoredMemory]]:
 def timeline(user: MemoryUser) -> list[TimelineEvent]:
     """Return the latest facts, edits, replacements and deletions of a user, newest first. Four statements."""
     facts = browse.page(Selection(user_pk=user.pk, tab="user"), limit=EVENTS).memories
-    events = [TimelineEvent(from_ms(memory.created_at_ms), "", memory, memory.text) for memory in facts]
+    events = [TimelineEvent(from_ms(memory.created_at_ms), "written", memory, memory.text) for memory in facts]
     revisions = OverrideRevision.objects.select_related("override__row__session", "override__row__user")
     for one in revisions.filter(override__user=user, number__gt=0).order_by("-pk")[:EVENTS]:
         if row := one.override.row:
             by = one.actor_kind, one.actor
             original = one.override.original_text
-            events.append(TimelineEvent(one.created_at, _("Edited"), stored(row), one.text, *by, before=original))
+            events.append(TimelineEvent(one.created_at, "edited", stored(row), one.text, *by, before=original))
     replaced = Memory.objects.filter(
         user=user, hidden_reason=Memory.HiddenReason.SUPERSEDED, category__in=categories.TABS["user"]
     )
     events += [
-        TimelineEvent(memory.hidden_at, _("Superseded"), memory, memory.text)
+        TimelineEvent(memory.hidden_at, "superseded", memory, memory.text)
         for memory in map(stored, visible(replaced).order_by("-hidden_at")[:EVENTS])
         if memory.hidden_at is not None
     ]
     deletions = Tombstone.objects.select_related("row__session", "row__user").filter(user=user, undone_at__isnull=True)
     events += [
-        TimelineEvent(one.created_at, _("Moved to trash"), stored(one.row), one.row.text, one.actor_kind, one.actor)
+        TimelineEvent(one.created_at, "deleted", stored(one.row), one.row.text, one.actor_kind, one.actor)
         for one in deletions.order_by("-created_at")[:EVENTS]
         if one.row
     ]

@@ -12,8 +12,9 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.functional import Promise
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext, pgettext
+from django.utils.translation import gettext_lazy, ngettext, pgettext
 
 from accounts.admin_base import actor_of
 from console import queries
@@ -56,6 +57,17 @@ _FILTERS: Final[dict[str, type[TrashTabFilters]]] = {
     "resources": ResourceTrashFilters,
     "aside": AutoHiddenFilters,
 }
+# The title and the button of the preview of a purge.
+_PREVIEWS: Final[dict[str, tuple[Promise, Callable[[int], str]]]] = {
+    "sessions": (
+        gettext_lazy("Purge these sessions?"),
+        lambda count: ngettext("Purge %(count)s session", "Purge %(count)s sessions", count),
+    ),
+    "resources": (
+        gettext_lazy("Purge these resources?"),
+        lambda count: ngettext("Purge %(count)s resource", "Purge %(count)s resources", count),
+    ),
+}
 
 
 @page(VIEW)
@@ -96,7 +108,6 @@ def sessions(request: HttpRequest) -> HttpResponseBase:
         request,
         "sessions",
         _deleted_sessions(),
-        title=_("Purge these sessions?"),
         restore=_restore_sessions,
         start_purge=operator_jobs.purge_sessions,
     )
@@ -109,7 +120,6 @@ def resources(request: HttpRequest) -> HttpResponseBase:
         request,
         "resources",
         _deleted_resources(),
-        title=_("Purge these resources?"),
         restore=_restore_resources,
         start_purge=operator_jobs.purge_resources,
     )
@@ -122,12 +132,11 @@ def _restore_or_purge(
     *,
     restore: Callable[[HttpRequest, list[Any]], None],
     start_purge: Callable[..., Job],
-    title: str,
 ) -> HttpResponseBase:
     data = request.POST if "do" in request.POST else request.GET  # the address of an undo has both
     verb = data.get("do", "")
     found = list(deleted.filter(pk__in=queries.without_nul(data.getlist("id")[:ROWS])))
-    back = next_address(request, f"{reverse('console:trash')}?kind={kind}")
+    back = next_address(request, reverse("console:trash", query={"kind": kind}))
     if not found:
         messages.warning(request, _("No rows are selected. Select at least one."))
         return redirect(back)
@@ -138,8 +147,14 @@ def _restore_or_purge(
         raise BadRequest(_("This action is not available for deleted items."))
     require(request, PURGE)
     if not request.POST.get("confirmed"):
-        numbers = _memory_counts(found)
-        context = {"title": title, "found": found, "back": back, "numbers": numbers}
+        title, button = _PREVIEWS[kind]
+        context = {
+            "title": title,
+            "found": found,
+            "numbers": _memory_counts(found),
+            "button": button(len(found)) % {"count": len(found)},
+            "back": back,
+        }
         return render(request, f"console/trash_{kind}.html", context)
     return redirect("console:job", job=start_purge([one.pk for one in found], actor=actor_of(request)).pk)
 
