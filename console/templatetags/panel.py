@@ -209,6 +209,14 @@ def notice(kind: str, text: str, detail: str = "", **options: object) -> dict[st
     return {"look": look, "icon_name": _NOTICE_ICONS[look], "text": text, "detail": detail, **options}
 
 
+@register.inclusion_tag("console/parts/post_button.html")
+def post_button(
+    page: str, *args: object, label: str, icon_name: str = "", look: str = "", **fields: object
+) -> dict[str, Any]:
+    """Show a button that posts the fields to a page. `look` are its classes, such as is-main or is-small."""
+    return {"url": reverse(page, args=args), "label": label, "icon_name": icon_name, "look": look, "fields": fields}
+
+
 @register.inclusion_tag("console/parts/empty.html")
 def empty_state(icon_name: str, heading: str, text: str = "", **options: object) -> dict[str, Any]:
     """Show that there is nothing: a heading and an explanation.
