@@ -87,10 +87,7 @@ def create_user(user_id: str, *, actor: Actor, must_be_new: bool = False) -> Iss
 
 
 def find_user(user_id: str) -> MemoryUser:
-    """Return the user with that id.
-
-    Raises: `NotFound`.
-    """
+    """Return the user with that id. Raises: `NotFound`."""
     return existing(MemoryUser.objects.filter(user_id=user_id), _("There is no such user."))
 
 
@@ -280,10 +277,7 @@ def _live_keys(user: MemoryUser) -> QuerySet[UserKey]:
 
 
 def check_label(label: str) -> None:
-    """Check a label.
-
-    Raises: `InvalidInput`.
-    """
+    """Raise `InvalidInput` for a label that is too long or has several lines."""
     if len(label) > MAX_LABEL_CHARS or not label.isprintable():
         raise InvalidInput.of_field(
             "label", _("must be one line of at most %(number)s characters", number=MAX_LABEL_CHARS)
@@ -291,10 +285,7 @@ def check_label(label: str) -> None:
 
 
 def check_expiry(expires_at: datetime | None) -> None:
-    """Check an expiry time.
-
-    Raises: `InvalidInput`.
-    """
+    """Raise `InvalidInput` for a time in the past or after ten years."""
     now = timezone.now()
     if expires_at is not None and not now < expires_at <= now + MAX_LIFETIME:
         raise InvalidInput.of_field("expires_at", _("must be in the future, within ten years"))

@@ -107,10 +107,7 @@ def issue(
 
 
 def find_operator(username: str) -> User:
-    """Return the operator with that name.
-
-    Raises: `NotFound`.
-    """
+    """Return the operator with that name. Raises: `NotFound`."""
     return existing(User.objects.filter(username=username), _("There is no such operator."))
 
 
