@@ -135,12 +135,14 @@ class OperatorAdmin(_AuditedAdmin, OperatorBase):
     """The panel's accounts. Memory users do not sign in here. Only superusers grant permissions beyond roles."""
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        is_superuser = isinstance(obj, User) and obj.is_superuser and not request.user.is_superuser
-        return super().has_change_permission(request, obj) and not is_superuser
+        return super().has_change_permission(request, obj) and not self._is_superior(request, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        is_superuser = isinstance(obj, User) and obj.is_superuser and not request.user.is_superuser
-        return super().has_delete_permission(request, obj) and not is_superuser
+        return super().has_delete_permission(request, obj) and not self._is_superior(request, obj)
+
+    def _is_superior(self, request: HttpRequest, obj: Model | None) -> bool:
+        """Return True for a superuser, unless a superuser asks."""
+        return isinstance(obj, User) and obj.is_superuser and not request.user.is_superuser
 
     def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> Any:
         fields = super().get_readonly_fields(request, obj)

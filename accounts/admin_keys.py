@@ -174,7 +174,7 @@ class StateFilter(admin.SimpleListFilter):
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[UserKey]) -> QuerySet[UserKey]:
         conditions = {
-            "live": services.is_live_key(),
+            "live": services.live_key_condition(),
             "expired": Q(revoked_at__isnull=True, expires_at__lte=timezone.now()),
             "revoked": Q(revoked_at__isnull=False),
         }

@@ -260,7 +260,7 @@ class AuditEvent(models.Model):
     # No foreign keys: events remain when their user and subject are deleted.
     user_id = models.CharField(_("user ID"), max_length=64, blank=True)
     subject_type = models.CharField(_("subject type"), max_length=32)
-    subject_id = models.CharField(_("subject ID"), max_length=256)
+    subject_id = models.CharField(_("subject ID"), max_length=256, blank=True)
     request_id = models.CharField(_("request ID"), max_length=64, blank=True)
     detail = models.JSONField(_("detail"), default=dict, blank=True)
 

@@ -21,7 +21,7 @@ from django.utils import timezone
 
 from accounts.audit import Actor, record
 from accounts.models import AuditEvent, MemoryUser, OAuthClient, OAuthConnection, OAuthToken, Principal, UserKey
-from accounts.services import OAUTH_PREFIX, digest_of, is_live_key, record_use
+from accounts.services import OAUTH_PREFIX, digest_of, live_key_condition, record_use
 from core.errors import InvalidInput, NotFound, Unauthenticated
 from core.messages import Message as _
 
@@ -268,7 +268,7 @@ def is_live_token() -> Q:
 def _is_live(prefix: str = "") -> Exists:
     """Return the condition of a live connection: its API key is live, or without one any key of its user."""
     key = Coalesce(OuterRef(f"{prefix}key"), F("pk"), output_field=UUIDField())
-    return Exists(UserKey.objects.filter(is_live_key(), user=OuterRef(f"{prefix}user"), pk=key))
+    return Exists(UserKey.objects.filter(live_key_condition(), user=OuterRef(f"{prefix}user"), pk=key))
 
 
 def _issue(connection: OAuthConnection, kind: Kind, scopes: str) -> str:

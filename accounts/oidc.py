@@ -206,7 +206,7 @@ def _operator(claims: Mapping[str, Any]) -> User:
         operator = found.operator if found else None
         has_access = role is not None or not settings.MEMORY_GATEWAY_OIDC_ROLES
         if operator is None and has_access:
-            operator = operators.create_without_password(name, role, actor=_ACTOR)
+            operator = operators.create(name, role, actor=_ACTOR)
             OperatorIdentity.objects.create(operator=operator, issuer=claims["iss"], subject=claims["sub"])
         elif operator is not None and settings.MEMORY_GATEWAY_OIDC_ROLES:
             operators.follow_provider(operator, role, actor=_ACTOR)

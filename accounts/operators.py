@@ -1,7 +1,6 @@
 """Operators: the people who sign in to the panel. Their roles are groups, and each change is in the audit trail."""
 
 import secrets
-from typing import Final
 
 from django.contrib.auth.models import Group, User
 from django.contrib.sessions.models import Session
@@ -10,27 +9,18 @@ from django.utils import timezone
 
 from accounts.audit import Actor, record
 
-_PASSWORD_BYTES: Final = 18
-
 
 def random_password() -> str:
-    return secrets.token_urlsafe(_PASSWORD_BYTES)
+    return secrets.token_urlsafe(18)
 
 
 @transaction.atomic
-def create(username: str, role: Group | None, *, actor: Actor) -> tuple[User, str]:
-    """Create an operator and return it with its random password. Raises: `IntegrityError` for a name that exists."""
-    password = random_password()
+def create(username: str, role: Group | None, *, password: str | None = None, actor: Actor) -> User:
+    """Create an operator. Without a password they sign in by OpenID Connect only.
+
+    Raises: `IntegrityError` for a name that exists.
+    """
     operator = User.objects.create_user(username, password=password, is_staff=True)
-    operator.groups.set([role] if role else [])
-    _record(actor, "operator.create", operator, {"roles": [role.name] if role else []})
-    return operator, password
-
-
-@transaction.atomic
-def create_without_password(username: str, role: Group | None, *, actor: Actor) -> User:
-    """Create an operator who signs in by OpenID Connect only."""
-    operator = User.objects.create_user(username, is_staff=True)
     operator.groups.set([role] if role else [])
     _record(actor, "operator.create", operator, {"roles": [role.name] if role else []})
     return operator

@@ -87,10 +87,7 @@ def create_user(user_id: str, *, actor: Actor, must_be_new: bool = False) -> Iss
 
 
 def find_user(user_id: str) -> MemoryUser:
-    """Return the user with that id.
-
-    Raises: `NotFound`.
-    """
+    """Return the user with that id. Raises: `NotFound`."""
     return existing(MemoryUser.objects.filter(user_id=user_id), _("There is no such user."))
 
 
@@ -114,23 +111,20 @@ def import_key(user: MemoryUser, plaintext: str, *, created_at: datetime, actor:
     """
     if not _KEY.fullmatch(plaintext):
         raise InvalidInput.of_field("user_key", _("has another format"))
-    existing = UserKey.objects.filter(digest=digest_of(plaintext)).first()
-    if existing is None:
+    known_key = UserKey.objects.filter(digest=digest_of(plaintext)).first()
+    if known_key is None:
         key = _save_key(user, plaintext, label="imported", expires_at=None, actor=actor)
         UserKey.objects.filter(pk=key.pk).update(created_at=created_at)
         return key
-    if existing.user_id != user.pk:
+    if known_key.user_id != user.pk:
         raise Conflict(_("Another user has this API key."))
     return None
 
 
-def remove_key(key_id: UUID) -> bool:
+def remove_key(key: UserKey) -> bool:
     """Delete an imported key; return False if it is the last live one of its user, and stays."""
     with transaction.atomic():
-        key = UserKey.objects.select_related("user").filter(pk=key_id).first()
-        if key is None:
-            return True
-        if not _live_keys(_lock(key.user.pk)).exclude(pk=key_id).exists():
+        if not _live_keys(_lock(key.user.pk)).exclude(pk=key.pk).exists():
             return False
         key.delete()
         return True
@@ -193,11 +187,16 @@ def active_users() -> QuerySet[MemoryUser]:
 
 def with_live_keys(users: QuerySet[MemoryUser]) -> QuerySet[MemoryUser]:
     """Return the users, each with `live_key_count`."""
-    live = UserKey.objects.filter(is_live_key(), user=OuterRef("pk")).order_by().values("user").annotate(n=Count("pk"))
+    live = (
+        UserKey.objects.filter(live_key_condition(), user=OuterRef("pk"))
+        .order_by()
+        .values("user")
+        .annotate(n=Count("pk"))
+    )
     return users.annotate(live_key_count=Coalesce(Subquery(live.values("n")), 0))
 
 
-def is_live_key() -> Q:
+def live_key_condition() -> Q:
     """Return the condition that a key, or a token, is neither expired nor revoked."""
     unexpired = Q(expires_at__isnull=True) | Q(expires_at__gt=timezone.now())
     return unexpired & Q(revoked_at__isnull=True)
@@ -274,14 +273,11 @@ def _key_of(user: MemoryUser, key_id: UUID) -> UserKey:
 
 
 def _live_keys(user: MemoryUser) -> QuerySet[UserKey]:
-    return UserKey.objects.filter(is_live_key(), user=user)
+    return UserKey.objects.filter(live_key_condition(), user=user)
 
 
 def check_label(label: str) -> None:
-    """Check a label.
-
-    Raises: `InvalidInput`.
-    """
+    """Raise `InvalidInput` for a label that is too long or has several lines."""
     if len(label) > MAX_LABEL_CHARS or not label.isprintable():
         raise InvalidInput.of_field(
             "label", _("must be one line of at most %(number)s characters", number=MAX_LABEL_CHARS)
@@ -289,10 +285,7 @@ def check_label(label: str) -> None:
 
 
 def check_expiry(expires_at: datetime | None) -> None:
-    """Check an expiry time.
-
-    Raises: `InvalidInput`.
-    """
+    """Raise `InvalidInput` for a time in the past or after ten years."""
     now = timezone.now()
     if expires_at is not None and not now < expires_at <= now + MAX_LIFETIME:
         raise InvalidInput.of_field("expires_at", _("must be in the future, within ten years"))
@@ -305,7 +298,7 @@ def _check_key_limit(user: MemoryUser) -> None:
 
 def _issue(user: MemoryUser, *, label: str, expires_at: datetime | None, actor: Actor) -> IssuedKey:
     # Rotation would grow the list without limit. The audit trail still names the deleted keys.
-    dead = UserKey.objects.filter(~is_live_key(), user=user).order_by("-created_at")
+    dead = UserKey.objects.filter(~live_key_condition(), user=user).order_by("-created_at")
     if excess := list(dead.values_list("pk", flat=True)[MAX_DEAD_KEYS:]):
         UserKey.objects.filter(pk__in=excess).delete()
     plaintext = f"uk_{secrets.token_urlsafe(32)}"

@@ -21,7 +21,7 @@ from django.utils import timezone
 
 from accounts.audit import Actor, record
 from accounts.models import AuditEvent, MemoryUser, RpcToken
-from accounts.services import check_expiry, check_label, digest_of, is_live_key, record_use
+from accounts.services import check_expiry, check_label, digest_of, live_key_condition, record_use
 from core.errors import InvalidInput, Unauthenticated, existing
 from core.messages import Message as _
 
@@ -107,10 +107,7 @@ def issue(
 
 
 def find_operator(username: str) -> User:
-    """Return the operator with that name.
-
-    Raises: `NotFound`.
-    """
+    """Return the operator with that name. Raises: `NotFound`."""
     return existing(User.objects.filter(username=username), _("There is no such operator."))
 
 
@@ -168,7 +165,7 @@ def is_any_configured() -> bool:
 
 def is_live_token() -> Q:
     """Return the condition that a token is live. An operator's token also ends when the operator may not sign in."""
-    return is_live_key() & (Q(user__isnull=False) | Q(operator__is_active=True, operator__is_staff=True))
+    return live_key_condition() & (Q(user__isnull=False) | Q(operator__is_active=True, operator__is_staff=True))
 
 
 def _record(actor: Actor, action: str, token: RpcToken, **detail: str) -> None:

@@ -4,13 +4,13 @@ import functools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.auth.models import Permission
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render as render_template
 from django.urls import reverse
-from django.utils.http import url_has_allowed_host_and_scheme, urlencode
+from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
@@ -60,9 +60,23 @@ def page(permission: str, *methods: str) -> Callable[[View], View]:
             explanation["Allow"] = response["Allow"]
             return explanation
 
-        return admin.site.admin_view(guarded)
+        return _with_notice_of_lost_form(admin.site.admin_view(guarded))
 
     return decorate
+
+
+def _with_notice_of_lost_form(view: View) -> View:
+    """Decorate a view that asks for a sign-in: say after it that the form that needed it was not saved."""
+
+    @functools.wraps(view)
+    def noticed(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if request.method == "POST" and not admin.site.has_permission(request):
+            messages.warning(
+                request, _("Nothing was saved, because you had to sign in. Go back in the browser to copy your text.")
+            )
+        return view(request, *args, **kwargs)
+
+    return noticed
 
 
 def _permission_label(permission: str) -> str:
@@ -102,11 +116,6 @@ def next_address(request: HttpRequest, default: str) -> str:
     """Return the address in the form's field `next` if it is within this site, else the default."""
     target = request.POST.get("next", "")
     return target if url_has_allowed_host_and_scheme(target, allowed_hosts=None) else default
-
-
-def restore_url(page: str, pk: str) -> str:
-    """Return the address to which the notice of a deletion posts to restore the session or resource."""
-    return f"{reverse(page)}?{urlencode({'do': 'restore', 'id': pk})}"
 
 
 def record_list(

@@ -77,16 +77,21 @@ def trend(
     short_format, full_format = _FORMATS[found.unit]
     columns = []
     for number, (since, until, numbers) in enumerate(zip(found.at[:-1], found.at[1:], counts, strict=True)):
+        full_label, total = f"{since:{full_format}}", sum(numbers.values())
+        rows = [(label, numbers.get(kind, 0)) for kind, label in kinds.items()]
         columns.append(
             {
                 "label": f"{since:{short_format}}",
-                "full_label": f"{since:{full_format}}",
+                "full_label": full_label,
+                "tooltip": "\n".join(
+                    [f"{full_label}: {total:,}", *(f"{label} {count:,}" for label, count in rows if count)]
+                ),
                 "x": f"{number * step + step * _GAP / 2:.3f}%",
                 "middle": f"{(number + 0.5) * step:.3f}%",
                 "width": f"{step * (1 - _GAP):.3f}%",
                 "pieces": _pieces(kinds, numbers, top),
-                "counts": [(label, numbers.get(kind, 0)) for kind, label in kinds.items()],
-                "total": sum(numbers.values()),
+                "counts": rows,
+                "total": total,
                 "is_labeled": number % every == every // 2,
                 "is_minor": number // every % 2 == 1,
                 "url": link(since, until),

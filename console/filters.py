@@ -1,6 +1,6 @@
 """Forms that parse a page's filters from its address, and build addresses with other filters."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import date, datetime, time, timedelta
 from typing import Any, ClassVar, Final, NamedTuple, cast, get_args
@@ -48,6 +48,7 @@ TAB_LABELS: Final = {
     "full": pgettext_lazy("kind of memory", "Full context"),
     ALL_TAB: _("All"),
 }
+OTHER_LABEL: Final = pgettext_lazy("kind of memory", "Other")
 FILE_TYPES: Final = {
     "pdf": "PDF",
     "doc": _("Document"),
@@ -190,6 +191,14 @@ class Filters(PanelForm):
         """Return the address with some parameters changed. An empty value removes a parameter."""
         query = urlencode(self.parameters(**changes))
         return f"{self.path}?{query}" if query else self.path
+
+    def links(self, name: str, choices: Iterable[tuple[str, Any]], **changes: str) -> list[dict[str, Any]]:
+        """Return the tabs of a page: a link for each choice of a field."""
+        return [
+            {"name": value, "label": label, "url": self.first_page(**{name: value, **changes}),
+             "is_on": value == self.data[name]}
+            for value, label in choices
+        ]  # fmt: skip
 
     def first_page(self, **changes: str) -> str:
         return self.url(**{**self._FIRST_PAGE, **changes})

@@ -206,8 +206,25 @@ class EditForm(PanelForm):
         return OverrideValues(text=values["text"], category=values["category"], importance=values["importance"])
 
 
-class ReasonForm(forms.Form):
-    reason = forms.CharField(max_length=200, required=False)
+class ReasonForm(PanelForm):
+    reason = forms.CharField(label=_("Reason (optional)"), max_length=200, required=False)
+
+
+class EraseForm(PanelForm):
+    """The confirmation of an erasure: the user id, typed by the operator."""
+
+    confirm = forms.CharField(
+        required=False, widget=forms.TextInput(attrs={"autocomplete": "off", "maxlength": 64, "required": True})
+    )
+
+    def __init__(self, data: Any = None, *, user_id: str) -> None:
+        super().__init__(data)
+        self.user_id = user_id
+        self.fields["confirm"].label = gettext("Type %(user)s to confirm") % {"user": user_id}
+
+    def clean_confirm(self) -> None:
+        if self.cleaned_data["confirm"] != self.user_id:
+            raise forms.ValidationError(_("The user ID does not match. Nothing was erased."))
 
 
 # The groups that a migration creates. Administrators may have others.

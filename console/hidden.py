@@ -2,13 +2,24 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Final, Literal, cast
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
 
 from console import queries
 from memories.models import Tombstone
 from store.types import Owner, StoredMemory
 
 Kind = Literal["deleted", "resource", "session", "superseded", "with_source", "reworded"]
+_LABELS: Final[dict[Kind, Promise]] = {
+    "deleted": _("In trash"),
+    "resource": _("Resource in trash"),
+    "session": _("Session in trash"),
+    "superseded": _("Superseded"),
+    "with_source": _("Source deleted"),
+    "reworded": _("Source edited"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +34,10 @@ class HiddenReason:
     kind: Kind
     tombstone: Tombstone | None = None
     others: tuple[StoredMemory, ...] = ()
+
+    @property
+    def label(self) -> Promise:
+        return _LABELS[self.kind]
 
     @property
     def is_hidden_by_gateway(self) -> bool:

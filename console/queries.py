@@ -7,10 +7,10 @@ from contextlib import suppress
 from dataclasses import fields
 from functools import reduce
 from operator import or_
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 from uuid import UUID
 
-from django.db.models import Count, Max, Q, QuerySet, Sum
+from django.db.models import Count, Max, Model, Q, QuerySet, Sum
 
 from accounts.models import AuditEvent, MemoryUser, UserKey
 from core.ids import parse_session_id
@@ -23,6 +23,7 @@ from store.rollups import ALL_TIME
 from store.table import stored, visible
 from store.types import Owner, StoredMemory
 
+_Row = TypeVar("_Row", bound=Model)
 MAX_CAUSES: Final = 20
 MAX_NAMES: Final = 200
 # The file itself has to change: a retry cannot succeed.
@@ -41,7 +42,15 @@ def without_nul(values: Iterable[str]) -> list[str]:
     return [value for value in values if "\x00" not in value]
 
 
+def narrowed(rows: QuerySet[_Row], **conditions: object) -> QuerySet[_Row]:
+    """Return the rows that meet the conditions; those without a value are ignored."""
+    return rows.filter(**{name: value for name, value in conditions.items() if value})
+
+
 def user_pk(user_id: str) -> UUID | None:
+    """Return the primary key of a user, None for an unknown or empty user id."""
+    if not user_id:
+        return None
     return MemoryUser.objects.filter(user_id=user_id).values_list("pk", flat=True).first()
 
 

@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Any, Final
 
 from django.core import signing
 from django.http import QueryDict
 from django.urls import reverse
-from django.utils.http import urlencode
 
 from core.errors import BadRequest
 from core.messages import Message as _
@@ -39,15 +39,13 @@ def read_target(sealed: str) -> Target:
 def undo_address(kind: str, changes: Sequence[Change]) -> str:
     """Return the address to which the notice of a decision posts to undo its changes; empty without changes."""
     signed = signing.dumps([kind, changes], salt=_UNDO_SALT, compress=True)
-    return f"{reverse('console:undo')}?{urlencode({'changes': signed})}" if changes else ""
+    return reverse("console:undo", query={"changes": signed}) if changes else ""
 
 
 def read_undo(sealed: str) -> tuple[str, list[Change]]:
     """Return the kind and the changes of a decision. Raises: `BadRequest` for another text."""
-    try:
-        kind, changes = signing.loads(sealed, salt=_UNDO_SALT, max_age=jobs.KEPT)
-    except signing.BadSignature:
-        raise BadRequest(_("The undo link is not valid or is older than 30 days.")) from None
+    refusal = _("The undo link is not valid or is older than 30 days.")
+    kind, changes = _read(sealed, _UNDO_SALT, refusal, max_age=jobs.KEPT)
     return kind, changes
 
 
@@ -58,10 +56,7 @@ def sign_receipt(receipt: Mapping[str, Any]) -> str:
 
 def read_receipt(sealed: str) -> dict[str, Any]:
     """Return the receipt. Raises: `BadRequest` for a text that is not from `sign_receipt`."""
-    try:
-        found: dict[str, Any] = signing.loads(sealed, salt=_RECEIPT_SALT)
-    except signing.BadSignature:
-        raise BadRequest(_("The receipt is not valid.")) from None
+    found: dict[str, Any] = _read(sealed, _RECEIPT_SALT, _("The receipt is not valid."))
     return found
 
 
@@ -75,11 +70,16 @@ def read_import(sealed: str) -> tuple[import_from.Request, int]:
 
     Raises: `BadRequest` for a text that is not from `sign_import`, `NotFound` for a user who was erased.
     """
-    try:
-        given, total = signing.loads(sealed, salt=_IMPORT_SALT, max_age=files.ARCHIVE_LIFETIME)
-    except signing.BadSignature:
-        raise BadRequest(_("The plan is not valid or is older than a day. Upload the file again.")) from None
+    refusal = _("The plan is not valid or is older than a day. Upload the file again.")
+    given, total = _read(sealed, _IMPORT_SALT, refusal, max_age=files.ARCHIVE_LIFETIME)
     return import_from.Request.from_json(given), total
+
+
+def _read(sealed: str, salt: str, refusal: str, *, max_age: timedelta | None = None) -> Any:
+    try:
+        return signing.loads(sealed, salt=salt, max_age=max_age)
+    except signing.BadSignature:
+        raise BadRequest(refusal) from None
 
 
 def target_of(posted: QueryDict) -> Target:

@@ -65,6 +65,13 @@ def has_surrogates(value: str) -> bool:
     return _SURROGATE.search(value) is not None
 
 
+def check_text(value: str) -> str:
+    """Return a text that databases and UTF-8 can carry. Raises: ValueError."""
+    if "\x00" in value or has_surrogates(value):
+        raise ValueError(_("must not contain NUL characters or unpaired surrogates"))
+    return value
+
+
 # The checks above enforce the same grammar with better error messages.
 _NAME_SCHEMA = {"pattern": r"^(?!\.{1,2}$)[A-Za-z0-9_.@+-]{1,64}$"}
 _SESSION_ID_PATTERN = rf"[^\u0000-\u001f\u007f-\u009f\u2028\u2029]{{1,{MAX_SESSION_ID_CHARS}}}"

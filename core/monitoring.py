@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Final, Protocol
 
+from django.conf import settings
+from django.utils.module_loading import import_string
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
 REGISTRY: Final = CollectorRegistry()
@@ -54,14 +56,24 @@ class Tracer(Protocol):
 
     def record_seconds(self, name: str, seconds: float, attributes: Attributes) -> None: ...
 
+    def stop(self, timeout_seconds: float) -> None: ...
 
+
+_STOP_SECONDS: Final = 1.0
 _tracer: Tracer | None = None
 
 
-def start(tracer: Tracer) -> None:
-    """Trace everything from now on."""
+def start() -> None:
+    """Trace everything from now on, if the settings name a collector."""
     global _tracer  # noqa: PLW0603 - set once, at the start of the process
-    _tracer = tracer
+    if settings.OTEL_EXPORTER_OTLP_ENDPOINT:
+        _tracer = import_string("memory_gateway.telemetry.Telemetry")()
+
+
+def stop() -> None:
+    """Send what is pending, for a second at most."""
+    if _tracer:
+        _tracer.stop(_STOP_SECONDS)
 
 
 def span(name: str, attributes: Attributes | None = None, *, link: object = None) -> AbstractContextManager[object]:

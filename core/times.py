@@ -7,6 +7,10 @@ def isoformat(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="seconds")
 
 
+def isoformat_or_none(moment: datetime | None) -> str | None:
+    return None if moment is None else isoformat(moment)
+
+
 def from_ms(milliseconds: int) -> datetime:
     return datetime.fromtimestamp(milliseconds / 1000, tz=UTC)
 

@@ -13,13 +13,13 @@ from typing import Final
 
 from charset_normalizer import from_bytes
 
-_BYTE_ORDER_MARKS: Final = (
-    (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF32_LE, "utf-32-le"),
-    (codecs.BOM_UTF32_BE, "utf-32-be"),
-    (codecs.BOM_UTF16_LE, "utf-16-le"),
-    (codecs.BOM_UTF16_BE, "utf-16-be"),
-)
+_BYTE_ORDER_MARKS: Final = {
+    codecs.BOM_UTF8: "utf-8",
+    codecs.BOM_UTF32_LE: "utf-32-le",
+    codecs.BOM_UTF32_BE: "utf-32-be",
+    codecs.BOM_UTF16_LE: "utf-16-le",
+    codecs.BOM_UTF16_BE: "utf-16-be",
+}
 _SAMPLE_BYTES: Final = 16_384
 _UNWANTED: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 _BINARY: Final = re.compile(rb"[\x00-\x06\x0e-\x19\x1c-\x1f]")
@@ -37,7 +37,7 @@ _UNASSIGNED: Final = frozenset({"Cc", "Cn", "Co", "Cs"})
 
 def clean(text: str) -> str:
     """Return text that every database accepts: no control characters but tab and newline, no lone surrogates."""
-    return _UNWANTED.sub("", text.replace("\r\n", "\n").replace("\r", "\n").removeprefix("\ufeff"))
+    return _UNWANTED.sub("", text.replace("\r\n", "\n").replace("\r", "\n").lstrip("\ufeff"))
 
 
 def decode(data: bytes, *, declared: str | None = None) -> str:
@@ -47,12 +47,12 @@ def decode(data: bytes, *, declared: str | None = None) -> str:
     """
     encoding = detect(data, declared=declared)
     decoder = codecs.getincrementaldecoder(encoding)("replace")
-    return clean(decoder.decode(_without_mark(data)))
+    return clean(decoder.decode(data))
 
 
 def detect(data: bytes, *, declared: str | None = None) -> str:
     """Return the name of the encoding that fits the bytes best; "cp1252" when no other does."""
-    for mark, encoding in _BYTE_ORDER_MARKS:
+    for mark, encoding in _BYTE_ORDER_MARKS.items():
         if data.startswith(mark):
             return encoding
     if wide := _wide_encoding(data[:_SAMPLE_BYTES]):
@@ -73,16 +73,12 @@ def detect(data: bytes, *, declared: str | None = None) -> str:
 
 def is_text(head: bytes) -> bool:
     """Return True if the first bytes of a file can be text in any known encoding."""
-    if any(head.startswith(mark) for mark, _ in _BYTE_ORDER_MARKS) or _wide_encoding(head):
-        text = codecs.getincrementaldecoder(detect(head))("replace").decode(_without_mark(head))
+    if head.startswith(tuple(_BYTE_ORDER_MARKS)) or _wide_encoding(head):
+        text = codecs.getincrementaldecoder(detect(head))("replace").decode(head)
         # Random pairs of bytes decode to many unassigned characters.
         unassigned = sum(unicodedata.category(char) in _UNASSIGNED and not char.isspace() for char in text)
         return unassigned * 100 <= len(text) and "\x00" not in text
     return not _BINARY.search(head)
-
-
-def _without_mark(data: bytes) -> bytes:
-    return next((data[len(mark) :] for mark, _ in _BYTE_ORDER_MARKS if data.startswith(mark)), data)
 
 
 def _decodes(data: bytes, encoding: str) -> bool:

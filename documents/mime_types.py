@@ -174,3 +174,30 @@ def by_name(filename: str) -> str | None:
     """Return the type of a file name's extension; None if the extension is unknown."""
     dot = filename.rfind(".")
     return BY_EXTENSION.get(filename[dot:].strip().lower()) if dot >= 0 else None
+
+
+def content_type_of(mime_type: str | None, filename: str) -> ContentType:
+    """Return the engine's content type of a MIME type; if that is unknown, of the file name's extension."""
+    mime = normalize(mime_type) or by_name(filename) or OCTET_STREAM
+    known: dict[str, ContentType] = {"image": "image", "audio": "audio", PDF: "pdf", HTML: "html"}
+    family = mime.partition("/")[0]
+    is_text = family == "text" or mime in INLINE_TEXTS
+    return known.get(mime) or known.get(family) or ("text" if is_text else "doc")
+
+
+def extension_of(mime_type: str) -> str:
+    """Return the canonical extension of a type, with its dot; always a constant, never a part of the input."""
+    mime = normalize(mime_type)
+    if mime in EXTENSIONS:
+        return EXTENSIONS[mime][0]
+    return ".txt" if mime and mime.startswith("text/") else ".bin"
+
+
+def is_picture(mime: str | None) -> bool:
+    """Return True for the type of an image of pixels, whose text can be recognized."""
+    return mime is not None and mime.startswith("image/") and mime != SVG
+
+
+def is_sound(mime: str | None) -> bool:
+    """Return True for the type of a recording, which may be transcribed."""
+    return mime is not None and mime.startswith("audio/")

@@ -64,21 +64,11 @@ def reading_for(user: Hashable) -> Iterator[None]:
 def needs_parser(mime_type: str | None, *, has_ocr: bool = False) -> bool:
     """Return True if a file of this type needs one of the few child processes."""
     mime = mt.normalize(mime_type)
-    return mime in mt.DOCUMENTS or (has_ocr and is_picture(mime))
-
-
-def is_picture(mime: str | None) -> bool:
-    """Return True for the type of an image of pixels, whose text can be recognized."""
-    return mime is not None and mime.startswith("image/") and mime != mt.SVG
-
-
-def is_sound(mime: str | None) -> bool:
-    """Return True for the type of a recording, which may be transcribed."""
-    return mime is not None and mime.startswith("audio/")
+    return mime in mt.DOCUMENTS or (has_ocr and mt.is_picture(mime))
 
 
 def _read(path: Path, mime: str, limits: Limits, ocr: text_recognition.Ocr | None) -> Document:
-    if ocr and is_picture(mime) and path.stat().st_size:
+    if ocr and mt.is_picture(mime) and path.stat().st_size:
         found = text_recognition.recognize(path, mime, None, ocr, _user.get())
         return Document(tuple(_recognized(found)), truncated=found.truncated)
     if mime.startswith(("image/", "audio/", "video/")) or path.stat().st_size == 0:

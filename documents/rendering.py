@@ -12,7 +12,6 @@ from core.messages import Message as _
 from documents import child
 from documents import mime_types as mt
 from documents.document import MIB, Box, Limits
-from documents.reader import is_picture
 
 LIMITS: Final = Limits(seconds=20, memory_bytes=768 * MIB, text_bytes=6 * MIB)
 _MAX_TEXT_CHARS: Final = 2_000
@@ -27,7 +26,7 @@ def is_available() -> bool:
 def can_draw(mime_type: str | None, page: object) -> bool:
     """Return True for a picture, and for a page of a PDF."""
     mime = mt.normalize(mime_type)
-    return is_available() and (is_picture(mime) or (mime == mt.PDF and isinstance(page, int) and page > 0))
+    return is_available() and (mt.is_picture(mime) or (mime == mt.PDF and isinstance(page, int) and page > 0))
 
 
 def draw_page(

@@ -13,7 +13,6 @@ from core.messages import Message as _
 from core.messages import MessageError
 from documents import mime_types as mt
 from documents.decoding import decode, is_text
-from documents.mime_types import ContentType
 
 HEAD_BYTES: Final = 8192
 """Number of bytes that `sniff` needs."""
@@ -83,23 +82,6 @@ def sniff(head: bytes, filename: str, claimed: str | None) -> str:
                 )
             )
     return found
-
-
-def content_type_of(mime_type: str | None, filename: str) -> ContentType:
-    """Return the engine's content type of a MIME type; if that is unknown, of the file name's extension."""
-    mime = mt.normalize(mime_type) or mt.by_name(filename) or mt.OCTET_STREAM
-    known: dict[str, ContentType] = {"image": "image", "audio": "audio", mt.PDF: "pdf", mt.HTML: "html"}
-    family = mime.partition("/")[0]
-    is_text = family == "text" or mime in mt.INLINE_TEXTS
-    return known.get(mime) or known.get(family) or ("text" if is_text else "doc")
-
-
-def extension_of(mime_type: str) -> str:
-    """Return the canonical extension of a type, with its dot; always a constant, never a part of the input."""
-    mime = mt.normalize(mime_type)
-    if mime in mt.EXTENSIONS:
-        return mt.EXTENSIONS[mime][0]
-    return ".txt" if mime and mime.startswith("text/") else ".bin"
 
 
 def _hints(filename: str, claimed: str | None) -> tuple[str, ...]:

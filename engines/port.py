@@ -69,7 +69,12 @@ class Health:
 
 
 class Engine(Protocol):
-    """The methods of every engine. They raise `EngineUnavailable`, `EngineRefused` and their subclasses only."""
+    """The methods of every engine.
+
+    They raise `EngineError`s only; `search` also `InvalidInput`. `store.table.MemoryTable` has `list`, `find`, `hide`,
+    `hide_sessions` and `replace` for all engines; `engine_call` decorates `add`, `describe`, `flush`, `search` and
+    `delete`.
+    """
 
     label: str
     """"embedded" or "upstream", for pages and metrics."""
@@ -78,19 +83,25 @@ class Engine(Protocol):
     engine reads documents itself, and memories have other ids than their messages."""
 
     def add(self, owner: Owner, session_id: str, messages: Sequence[Message]) -> AddResult:
-        """Append messages to the session's buffer. Equal (session, sender, role, time, content) is one message."""
+        """Append messages to the session's buffer. Equal (session, sender, role, time, content) is one message.
+
+        Raises: `EngineRefused` for a deleted session.
+        """
 
     def describe(self, owner: Owner, session_id: str, message: Message) -> bool:
-        """Store title and description of a file that cannot be read, until `add` can.
+        """Store title and description of a file that cannot be read. A later `add` of the message replaces them.
 
         Return False if the file has neither, or the engine stores nothing without the file.
         """
 
     def flush(self, owner: Owner, session_id: str) -> FlushResult:
-        """Turn the session's buffer into memories."""
+        """Turn the session's buffer into memories; none for an unknown session."""
 
     def search(self, owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResult]:
-        """Answer several queries of one user together, in their order."""
+        """Answer several queries of one user together, in their order, without hidden memories.
+
+        Raises: `InvalidInput` for filters, and for a method that the engine lacks.
+        """
 
     def delete(self, owner: Owner, session_id: str) -> None:
         """Delete a session permanently, as far as the engine can. Later writes to it are refused.
@@ -99,7 +110,7 @@ class Engine(Protocol):
         """
 
     def list(self, owner: Owner, request: ListRequest) -> ListPage:
-        """Return the owner's active memories, newest first."""
+        """Return a page of the owner's memories, newest first: live ones, or those in the trash."""
 
     def find(
         self, user_pk: UUID, memory_id: str, *, app_id: str | None = None, project_id: str | None = None
@@ -112,7 +123,7 @@ class Engine(Protocol):
         """Hide memories from searches and lists; `at` None shows them again."""
 
     def hide_sessions(self, owner: Owner, session_ids: Collection[str], at: datetime | None) -> Set[str]:
-        """Hide or show whole sessions; return the ids of those that exist."""
+        """Hide whole sessions, or with `at` None show them again; return the ids of those that exist."""
 
     def replace(self, owner: Owner, wordings: Mapping[str, Wording]) -> None:
         """Replace the wording of memories, given by memory id, in rows and index.
@@ -124,28 +135,28 @@ class Engine(Protocol):
         """Return the state of the engine. Never raises, never exceeds the timeout."""
 
     def capabilities(self) -> Mapping[str, bool]:
-        """Return which of `keyword`, `vector`, `hybrid`, `agentic`, `llm` and `delete` are available now."""
+        """Return what is available now: the search methods, `llm` (a language model) and `delete` (for good)."""
 
 
 class ExternalEngine(Engine, Protocol):
     """An engine outside this database. Messages are recorded in the journal before they are sent."""
 
     def find_sessions(self, owner: Owner) -> Iterator[int]:
-        """Record the owner's sessions that only the engine has; yield the number of new ones after each step."""
+        """Record the owner's sessions that only the engine has; yield the number of new ones after each call."""
 
     def copy_memories(self, owner: Owner, session: Session) -> int:
-        """Copy the engine's memories of a session that the store lacks; return their number."""
+        """Copy the engine's memories of a session that the store lacks, for a backfill; return their number."""
 
-    def resend(self, owner: Owner, session: Session) -> Sequence[Message]:
+    def retry_unconfirmed(self, owner: Owner, session: Session) -> Sequence[Message]:
         """Send unconfirmed messages again; return those that are confirmed now. Raises: `EngineUnavailable`."""
 
     def check_flush(self, owner: Owner, session: Session) -> int:
         """Copy new memories of an unconfirmed flush and end it if it is complete; return the number of copies."""
 
     def recover(self, owner: Owner, session: Session) -> int:
-        """Copy the memories of a session whose flush ended without any; return how many it has."""
+        """Copy the memories that a flush reported as without result may have made; return how many there are."""
 
-    def carry_out(self, deletions: Sequence[PendingDeletion]) -> int:
+    def delete_permanently(self, deletions: Sequence[PendingDeletion]) -> int:
         """Delete permanently what the rows name: memories of one owner, or one session or agent.
 
         Return the number of entries that the engine counts. A repeated call is harmless. Raises: `EngineUnavailable`,
@@ -153,7 +164,7 @@ class ExternalEngine(Engine, Protocol):
         """
 
     def stage(self, owner: Owner, staging: Session, messages: Sequence[Message], waiting: Sequence[Message]) -> None:
-        """Add and flush `messages` in a staging session, then add `waiting`, which stay buffered.
+        """Add and flush `messages` in a session that is hidden until a move is complete, then add `waiting` unflushed.
 
         Raises: `EngineRefused` if the engine makes no memories of the messages.
         """

@@ -3,7 +3,6 @@
 A few selected rows are processed immediately, without a job (`decide`, `undo`).
 """
 
-import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -22,6 +21,7 @@ from memories.services.decisions import Change, OverrideValues
 from operations import jobs
 from operations.jobs import Handler, Run
 from operations.models import Job
+from resources.services import undo_deletions
 from store import browse
 from store.browse import Selection
 from store.categories import CATEGORIES
@@ -31,8 +31,6 @@ from store.types import Position
 AT_ONCE: Final = 25
 """The most rows that a request processes itself instead of the worker."""
 STEP_ROWS: Final = 200
-PAUSE_SECONDS: Final = 0.02
-"""The pause between steps, in which other processes can write."""
 MAX_NAMED_USERS: Final = 100
 MAX_ROWS: Final = 1000
 """The most rows that a request may name; more must be selected by a filter."""
@@ -149,11 +147,18 @@ def decide(kind: str, rows: Collection[int], params: Mapping[str, Any], *, actor
 
 
 def undo(kind: str, changes: Sequence[Change], *, decided_by: Actor, actor: Actor, job: str = "") -> int:
-    """Undo changes of `decide` still in effect; return their number. Raises: ValueError for an unknown kind."""
+    """Undo changes of `decide`, or deletions of a session or resource, that are still in effect; return their number.
+
+    Raises: ValueError for an unknown kind.
+    """
     if kind == "delete":
         rows, tombstones = [change[0] for change in changes], {change[1] for change in changes}
         undone = decisions.restore_many(rows, tombstone_ids=tombstones, deleted_by=decided_by, actor=actor, job=job)
         return len(undone)
+    if kind == "delete_session":
+        return decisions.undo_session_deletions(changes, deleted_by=decided_by, actor=actor)
+    if kind == "delete_resource":
+        return undo_deletions(changes, actor=actor)
     if kind == "restore":
         return decisions.undo_restore(changes, actor=actor, job=job)
     if kind == "categorize":
@@ -177,7 +182,8 @@ def _run(run: Run) -> dict[str, Any]:
             seen, changed = seen + len(keys), changed + len(changes)
             cursor = {"after": list(keys[-1]), "seen": seen, "changed": changed}
             run.step(changes, done=seen, total=max(run.job.total, seen), cursor=cursor)
-        _let_others_write(run, len(rows))
+        if len(rows) > AT_ONCE:
+            run.pause()
     return {"changed": changed, "left": seen - changed}
 
 
@@ -187,25 +193,10 @@ def next_keys(target: Target, cursor: Mapping[str, Any], limit: int) -> list[Pos
     return browse.keys(target.selection, after=after, limit=limit, up_to_row=target.up_to_row, rows=target.rows)
 
 
-def _undo(run: Run, job: Job) -> dict[str, Any]:
-    """Undo the steps, newest first, so that each finds the memories as it left them."""
-    undone, seen = run.cursor.get("undone", 0), run.cursor.get("seen", 0)
-    total = sum(len(step.changes) for step in job.steps.all())
+def _undo(run: Run, job: Job, changes: list[Change]) -> tuple[int, int]:
     decided_by = Actor(job.actor_kind, job.actor)
-    while step := job.steps.filter(number__lt=run.cursor.get("before", 2**31)).order_by("-number").first():
-        with transaction.atomic():
-            undone += undo(job.kind, step.changes, decided_by=decided_by, actor=run.actor, job=str(run.job.pk))
-            seen += len(step.changes)
-            run.report(seen, total, cursor={"before": step.number, "undone": undone, "seen": seen})
-        _let_others_write(run, len(step.changes))
-    return {"undone": undone, "left": total - undone}
-
-
-def _let_others_write(run: Run, rows: int) -> None:
-    """Pause after a large step: waiting writers of SQLite need a gap. Raises: `jobs.Ended`."""
-    run.check()
-    if rows > AT_ONCE:
-        time.sleep(PAUSE_SECONDS)
+    undone = undo(job.kind, changes, decided_by=decided_by, actor=run.actor, job=str(run.job.pk))
+    return undone, len(changes) - undone
 
 
 def _finish(job: Job) -> None:

@@ -21,9 +21,10 @@ from core.messages import MANAGE
 from core.persistence import database_errors
 from core.persistence.files import old_temporaries, root, stored_files
 from engines.registry import get_engine
-from operations import delivery_retry, erase, files
+from operations import erase, files
 from operations.cleanup import compaction, orphans, purge
 from operations.commands import Report, no_report
+from operations.external import delivery_retry
 from resources import quarantine, storage
 from resources.models import Resource
 from resources.services import storage_binding

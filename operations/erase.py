@@ -27,9 +27,10 @@ from core.messages import Message as _
 from core.times import isoformat
 from engines.port import Engine
 from engines.registry import external_engine, get_engine
-from operations import engine_deletion, files, tables
+from operations import files, tables
 from operations.cleanup import compaction
 from operations.commands import Report, no_report
+from operations.external import engine_deletion
 from operations.models import Job
 from store.external import deletions
 from store.external import sessions as external_sessions
@@ -155,10 +156,10 @@ def unfinished(begun_before: datetime) -> list[UUID]:
     return [pk for pk in users if str(pk) in old]
 
 
-def finish(user_pk: UUID, *, engine: Engine | None = None) -> Receipt | None:
+def finish(user_pk: UUID) -> Receipt | None:
     """Finish an interrupted erasure; return None if another process just did."""
     try:
-        return erase(user_pk, actor=Actor.system("erase"), engine=engine)
+        return erase(user_pk, actor=Actor.system("erase"))
     except NotFound:
         return None
 

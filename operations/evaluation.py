@@ -2,13 +2,11 @@
 
 import statistics
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final, Self, TypeVar
 
 import numpy as np
-import orjson
 from django.db.models import Q
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -28,7 +26,7 @@ _MAX_QUERY_CHARS: Final = 300
 _SEED: Final = 1
 _SCOPES: Final[frozenset[Scope]] = frozenset({"all_user_memory"})
 
-_Row = TypeVar("_Row")
+_Row = TypeVar("_Row", bound=BaseModel)
 Text = Annotated[str, Field(min_length=1, max_length=10_000)]
 
 
@@ -57,9 +55,10 @@ class Question(BaseModel):
         return self
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(BaseModel):
     """The answer to a question. `recall` is by cutoff, None if the question expects nothing."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     user: str
     query: str
@@ -72,15 +71,15 @@ class Result:
 
 def load(path: Path) -> list[Question]:
     """Read questions from a file with one JSON object per line. Raises: `InvalidInput` that names the line."""
-    return _load(path, Question.model_validate_json)
+    return _load(path, Question)
 
 
 def load_results(path: Path) -> list[Result]:
     """Read results that `save` wrote. Raises: `InvalidInput`."""
-    return _load(path, lambda line: Result(**orjson.loads(line)))
+    return _load(path, Result)
 
 
-def _load(path: Path, parse: Callable[[str], _Row]) -> list[_Row]:
+def _load(path: Path, model: type[_Row]) -> list[_Row]:
     rows = []
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -90,10 +89,9 @@ def _load(path: Path, parse: Callable[[str], _Row]) -> list[_Row]:
         if not line.strip():
             continue
         try:
-            rows.append(parse(line))
-        except (ValidationError, ValueError, TypeError) as error:
-            reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
-            raise InvalidInput(f"{path}, line {number}: {reason}") from error
+            rows.append(model.model_validate_json(line))
+        except ValidationError as error:
+            raise InvalidInput(f"{path}, line {number}: {error.errors()[0]['msg']}") from error
     if not rows:
         raise InvalidInput(f"{path} is empty.")
     return rows
@@ -102,10 +100,9 @@ def _load(path: Path, parse: Callable[[str], _Row]) -> list[_Row]:
 def save(path: Path, rows: Iterable[Question | Result]) -> int:
     """Write questions or results, one JSON object per line; return their number."""
     count = 0
-    with path.open("xb") as file:
+    with path.open("x", encoding="utf-8") as file:
         for row in rows:
-            data = row.model_dump(exclude_defaults=True) if isinstance(row, Question) else asdict(row)
-            file.write(orjson.dumps(data) + b"\n")
+            file.write(f"{row.model_dump_json(exclude_defaults=True)}\n")
             count += 1
     return count
 

@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -18,8 +18,6 @@ from store.external import journal
 ARCHIVES: Final = ".archives"
 """The folder of exports and uploaded imports, by user."""
 ARCHIVE_LIFETIME: Final = timedelta(days=1)
-MESSAGE_FILES = "/memory_attachments/"
-"""A part of the key of every file that came in a message."""
 
 
 def of_rows(user: MemoryUser) -> list[str]:
@@ -29,12 +27,7 @@ def of_rows(user: MemoryUser) -> list[str]:
     attached = Attachment.objects.filter(user=user, source=Attachment.Source.MEMORY_ADD).exclude(sha256="")
     items = (item for message in journal.unconfirmed_messages(user.pk) for item in message.content)
     unconfirmed = [key_of(item.file) or "" for item in items if item.file]
-    return sorted(found | of_attachments([*attached.values_list("internal_uri", flat=True), *unconfirmed]))
-
-
-def of_attachments(locations: Iterable[str]) -> set[str]:
-    """Return the stored files among the locations of attachments."""
-    return {location for location in locations if is_key(location)}
+    return sorted(found.union(filter(is_key, [*attached.values_list("internal_uri", flat=True), *unconfirmed])))
 
 
 @contextmanager

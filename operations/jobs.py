@@ -6,7 +6,8 @@ A kind of job is a `Handler` in `KINDS`. To add one, write a function that works
 """
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -19,7 +20,7 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from accounts.audit import Actor, record
-from core.background.leases import is_free, new_holder
+from core.background.leases import is_free, new_holder, renewed
 from core.background.tasks import enqueue
 from core.errors import Conflict, GatewayError, NotFound
 from core.messages import Message as _
@@ -30,6 +31,7 @@ logger = logging.getLogger("memory_gateway.jobs")
 LEASE: Final = timedelta(seconds=30)
 KEPT: Final = timedelta(days=30)
 UNDO: Final = "undo"
+PAUSE_SECONDS: Final = 0.02
 _IS_PENDING = Q(status__in=[Job.Status.QUEUED, Job.Status.RUNNING])
 
 
@@ -79,6 +81,11 @@ class Run:
         if Job.objects.filter(pk=self.job.pk, stop_asked_at__isnull=False).exists():
             raise Ended
 
+    def pause(self) -> None:
+        """Let other processes write: waiting writers of SQLite need a gap. Raises: `Ended`, as `check`."""
+        self.check()
+        time.sleep(PAUSE_SECONDS)
+
     def step(self, changes: Sequence[Any], *, done: int, total: int, cursor: Mapping[str, Any]) -> None:
         """End a step, in its transaction: record the changes for an undo, the progress, and the cursor.
 
@@ -93,13 +100,15 @@ class Run:
 class Handler:
     """The functions of one kind of job.
 
-    `run` does the work and returns the job's result. `finish` writes the audit event of the job's end, in the
-    transaction that sets the status, also after a stop. `undo` receives the run of the undo job, and the job to undo.
+    `run` does the work and returns the job's result; the lease is renewed meanwhile. `finish` writes the audit event of
+    the job's end, in the transaction that sets the status, also after a stop. `undo` receives the run of the undo job,
+    the job to undo, and the changes of one of its steps; it undoes them in one transaction and returns the numbers of
+    those that it undid and left.
     """
 
     run: Callable[[Run], dict[str, Any]]
     finish: Callable[[Job], None] | None = None
-    undo: Callable[[Run, Job], dict[str, Any]] | None = None
+    undo: Callable[[Run, Job, list[Any]], tuple[int, int]] | None = None
 
 
 KINDS: dict[str, Handler] = {}
@@ -155,25 +164,17 @@ def undo(job_id: UUID | str, *, actor: Actor, is_for_worker: bool = True) -> Job
         return submit(UNDO, {"job": str(job.pk)}, actor=actor, total=job.done, is_for_worker=is_for_worker)
 
 
-def run_next(
-    kinds: Collection[str] = KINDS.keys(),
-    *,
-    holder: str | None = None,
-    should_end: Callable[[], bool] = lambda: False,
-    clock: Callable[[], datetime] = timezone.now,
-) -> Job | None:
-    """Run the oldest job of these kinds that is queued or whose process died; return None if there is none."""
-    holder_id = holder or new_holder()
-    for job in Job.objects.filter(_IS_PENDING, kind__in=kinds).order_by("created_at")[:100]:
-        if _claim(job, holder_id, clock()):
-            return _execute(get(job.pk), holder_id, should_end)
+def run_next(*, should_end: Callable[[], bool] = lambda: False) -> Job | None:
+    """Run the oldest job that is queued or whose process died; return None if there is none."""
+    for job in Job.objects.filter(_IS_PENDING, kind__in=KINDS).order_by("created_at")[:100]:
+        if done := _run(job, should_end):
+            return done
     return None
 
 
 def run_now(job: Job, *, should_end: Callable[[], bool] = lambda: False) -> Job:
     """Run a job in this process; return it when it has ended, or when another process has it."""
-    holder = new_holder()
-    return _execute(get(job.pk), holder, should_end) if _claim(job, holder, timezone.now()) else get(job.pk)
+    return _run(job, should_end) or get(job.pk)
 
 
 def delete_old(now: datetime) -> int:
@@ -181,18 +182,18 @@ def delete_old(now: datetime) -> int:
     return Job.objects.filter(finished_at__lt=now - KEPT).delete()[0]
 
 
-def _claim(job: Job, holder: str, now: datetime) -> bool:
-    """Take the lease of the job by a conditional update; return False if another process has it."""
+def _run(job: Job, should_end: Callable[[], bool]) -> Job | None:
+    """Take the lease of a job by a conditional update and run it; return None if another process has it."""
+    now, holder = timezone.now(), new_holder()
     free = Q(status=Job.Status.QUEUED) | Q(status=Job.Status.RUNNING) & is_free(job, now)
     values = {"status": Job.Status.RUNNING, "lease_holder": holder, "leased_until": now + LEASE}
-    return bool(Job.objects.filter(free, pk=job.pk).update(started_at=job.started_at or now, **values))
-
-
-def _execute(job: Job, holder: str, should_end: Callable[[], bool]) -> Job:
-    run = Run(job, holder, should_end)
+    if not Job.objects.filter(free, pk=job.pk).update(started_at=job.started_at or now, **values):
+        return None
+    run = Run(get(job.pk), holder, should_end)
     try:
         run.check()
-        result = KINDS[job.kind].run(run)
+        with renewed(run.claimed(), LEASE):
+            result = KINDS[job.kind].run(run)
         _end(run, Job.Status.DONE, result=result)
     except Ended:
         if Job.objects.filter(pk=job.pk, stop_asked_at__isnull=False).exists():
@@ -224,11 +225,20 @@ def _set_final(jobs: QuerySet[Job], status: str, **values: Any) -> None:
 
 
 def _undo(run: Run) -> dict[str, Any]:
+    """Undo the steps of a job, newest first, so that each finds its rows as it left them."""
     job = get(run.params["job"])
-    handler = KINDS[job.kind]
-    if handler.undo is None:
+    undo_step = KINDS[job.kind].undo
+    if undo_step is None:
         raise Conflict(_("This job cannot be undone."))
-    return handler.undo(run, job)
+    undone, left = run.cursor.get("undone", 0), run.cursor.get("left", 0)
+    total = sum(map(len, job.steps.values_list("changes", flat=True)))
+    while step := job.steps.filter(number__lt=run.cursor.get("before", 2**31)).order_by("-number").first():
+        with transaction.atomic():
+            undone_now, left_now = undo_step(run, job, step.changes)
+            undone, left = undone + undone_now, left + left_now
+            run.report(undone + left, total, cursor={"before": step.number, "undone": undone, "left": left})
+        run.pause()
+    return {"undone": undone, "left": left}
 
 
 def _finish_undo(job: Job) -> None:

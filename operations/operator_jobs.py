@@ -5,7 +5,6 @@ from typing import Any, BinaryIO, Final
 from uuid import UUID
 
 from accounts.audit import Actor
-from core.background.leases import renewed
 from core.errors import NotFound
 from core.messages import Message as _
 from core.persistence.files import INCOMING, root, stored_files
@@ -18,6 +17,7 @@ from operations.jobs import Handler, Run
 from operations.models import Job
 from operations.moves import reingest
 from operations.moves.plan import Target as MoveTarget
+from operations.moves.plan import plan
 from resources.models import IN_TRASH, Resource
 from resources.services import storage_binding
 from store.models import Session
@@ -78,22 +78,20 @@ def _run_purge(run: Run) -> dict[str, Any]:
     if "resources" in run.params:
         return _purge_resources(run)
     purged, seen = run.cursor.get("purged", 0), run.cursor.get("seen", 0)
-    with renewed(run.claimed(), jobs.LEASE):
-        while batch := _next_batch(run.params, run.cursor, seen):
-            size, tombstone_ids, place = batch
-            counts = purge.purge_memory(tombstone_ids, actor=run.actor)
-            seen, purged = seen + size, purged + counts.memories + counts.sessions
-            cursor = {**place, "seen": seen, "purged": purged}
-            run.report(seen, max(run.job.total, seen), cursor=cursor)
+    while batch := _next_batch(run.params, run.cursor, seen):
+        size, tombstone_ids, place = batch
+        counts = purge.purge_memory(tombstone_ids, actor=run.actor)
+        seen, purged = seen + size, purged + counts.memories + counts.sessions
+        cursor = {**place, "seen": seen, "purged": purged}
+        run.report(seen, max(run.job.total, seen), cursor=cursor)
     return {"purged": purged, "left": seen - purged}
 
 
 def _purge_resources(run: Run) -> dict[str, Any]:
     ids, purged = run.params["resources"], run.cursor.get("purged", 0)
-    with renewed(run.claimed(), jobs.LEASE):
-        for seen in range(run.cursor.get("seen", 0), len(ids)):
-            purged += purge.purge_resources(Resource.objects.filter(IN_TRASH, pk=ids[seen]), actor=run.actor)
-            run.report(seen + 1, len(ids), cursor={"seen": seen + 1, "purged": purged})
+    for seen in range(run.cursor.get("seen", 0), len(ids)):
+        purged += purge.purge_resources(Resource.objects.filter(IN_TRASH, pk=ids[seen]), actor=run.actor)
+        run.report(seen + 1, len(ids), cursor={"seen": seen + 1, "purged": purged})
     return {"purged": purged, "left": len(ids) - purged}
 
 
@@ -127,11 +125,10 @@ def _run_export(run: Run) -> dict[str, Any]:
     path = root() / INCOMING / f"{run.job.pk}.tar"
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
-    with renewed(run.claimed(), jobs.LEASE):
-        manifest = write_archive([UUID(run.params["user_pk"])], path, actor=run.actor)
-        size, rows = path.stat().st_size, sum(manifest.rows.values())
-        stored_files().put(path, _archive_key(run.job))
-        path.unlink(missing_ok=True)
+    manifest = write_archive([UUID(run.params["user_pk"])], path, actor=run.actor)
+    size, rows = path.stat().st_size, sum(manifest.rows.values())
+    stored_files().put(path, _archive_key(run.job))
+    path.unlink(missing_ok=True)
     return {"rows": rows, "files": manifest.files, "missing": len(manifest.missing), "bytes": size}
 
 
@@ -139,13 +136,12 @@ def _run_reread(run: Run) -> dict[str, Any]:
     storage_binding.require()
     done, moved, failed = (run.cursor.get(name, 0) for name in ("done", "moved", "failed"))
     sessions = run.params["sessions"]
-    with renewed(run.claimed(), jobs.LEASE):
-        for number, row in enumerate(sessions[done:], done + 1):
-            planned = reingest.plan(MoveTarget(session_pk=row))
-            if planned.sessions:
-                outcome = reingest.run(planned, actor=run.actor, workers=1)
-                moved, failed = moved + outcome.counts["sessions"], failed + len(outcome.failures)
-            run.report(number, len(sessions), cursor={"done": number, "moved": moved, "failed": failed})
+    for number, row in enumerate(sessions[done:], done + 1):
+        planned = plan(MoveTarget(session_pk=row))
+        if planned.sessions:
+            outcome = reingest.run(planned, actor=run.actor, workers=1)
+            moved, failed = moved + outcome.counts["sessions"], failed + len(outcome.failures)
+        run.report(number, len(sessions), cursor={"done": number, "moved": moved, "failed": failed})
     return {"reread": moved, "failed": failed, "left": len(sessions) - moved - failed}
 
 

@@ -179,7 +179,7 @@ ALL: tuple[Table, ...] = PORTABLE + LOCAL
 
 _BATCH_ROWS = 500
 # Local tables come last, because the removal of memories writes to them.
-_REMOVAL_ORDER = (*(table for table in reversed(ALL) if table not in {*LOCAL, AUDIT, USER}), *LOCAL)
+_REMOVAL_ORDER = (*(table for table in reversed(PORTABLE) if table not in {AUDIT, USER}), *LOCAL)
 
 
 def counts(user: MemoryUser) -> dict[str, int]:

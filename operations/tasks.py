@@ -11,11 +11,11 @@ from accounts import idempotency, oauth
 from accounts.audit import Actor
 from core.background.tasks import Round, periodic
 from core.persistence import database_errors
-from engines.registry import get_engine
 from memories.services import search_log
-from operations import bulk, engine_deletion, erase, files, jobs, operator_jobs
+from operations import bulk, erase, files, jobs, operator_jobs
 from operations.cleanup import orphans, purge
-from operations.delivery_retry import DeliveryRetry
+from operations.external import engine_deletion
+from operations.external.delivery_retry import DeliveryRetry
 from operations.importers import import_from, import_gateway
 from resources.services import storage_binding
 from resources.tasks import MAINTENANCE
@@ -49,7 +49,7 @@ def clean_up(run: Round) -> int:
     if not storage_binding.may_remove_files():
         return 0
     for user_pk in erase.unfinished(begun_before=now - CLEAN_UP_EVERY):
-        erase.finish(user_pk, engine=get_engine())
+        erase.finish(user_pk)
     return orphans.clear(now) + files.remove_old_archives(now) if may_purge else 0
 
 
@@ -58,7 +58,7 @@ def purge_trash(run: Round) -> bool:
     """Purge a part of the trash; return True if there may be more."""
     if purge.retention() is None or not storage_binding.may_remove_files() or not purge.may_purge(run.clock()):
         return False
-    counts = purge.purge_trash(actor=Actor.system("worker"), engine=get_engine(), limit=PURGES_PER_RUN)
+    counts = purge.purge_trash(actor=Actor.system("worker"), limit=PURGES_PER_RUN)
     return max(counts.memories + counts.sessions, counts.resources) >= PURGES_PER_RUN
 
 

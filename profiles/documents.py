@@ -53,11 +53,6 @@ class Revision:
     readable: Content | None
 
 
-def default_documents() -> dict[Kind, Document]:
-    """Return the documents that every user has initially."""
-    return {kind: Document(kind=kind, content=model()) for kind, model in MODELS.items()}
-
-
 def document_of(row: ProfileMemory) -> Document:
     kind = cast("Kind", row.memory_type)
     return Document(

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints
 
-from core.ids import has_surrogates
+from core.ids import check_text
 from core.messages import Message as _
 from core.rest import WHOLE, Body
 
@@ -32,13 +32,6 @@ Preference = Literal["like", "neutral", "avoid"]
 ProjectStatus = Literal["planned", "active", "paused", "completed"]
 
 
-def _checked_text(text: str) -> str:
-    """Return the text. Raises: ValueError if a database or a UTF-8 response cannot hold it."""
-    if "\x00" in text or has_surrogates(text):
-        raise ValueError(_("must not contain NUL characters or unpaired surrogates"))
-    return text
-
-
 def _checked_date(text: str) -> str:
     try:
         date.fromisoformat(text)
@@ -57,7 +50,7 @@ def _checked_date_time(text: str) -> str:
     return text
 
 
-_CHECKED_TEXT = AfterValidator(_checked_text)
+_CHECKED_TEXT = AfterValidator(check_text)
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS), _CHECKED_TEXT]
 ShortText = Annotated[str, Field(max_length=MAX_SHORT_TEXT_CHARS), _CHECKED_TEXT]
 Notes = Annotated[str, Field(max_length=MAX_NOTES_CHARS), _CHECKED_TEXT]

@@ -5,7 +5,7 @@ A lock on the user's row serializes changes.
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Required, TypedDict, Unpack, cast
 from uuid import UUID
 
 from django.db import transaction
@@ -22,7 +22,6 @@ from profiles.documents import (
     Document,
     Revision,
     Status,
-    default_documents,
     document_of,
     require_match,
     validated,
@@ -43,6 +42,7 @@ from profiles.schemas import (
 )
 
 KEPT_REVISIONS = 200
+MAX_VERSION = 2**31 - 1
 AGENT_CONFIDENCE = 0.7
 _SOURCES: dict[str, MemorySource] = {
     AuditEvent.ActorKind.KEY: "user_stated",
@@ -61,44 +61,38 @@ class Prompt:
     language: Language
 
 
+class Terms(TypedDict, total=False):
+    """The writer of a change, and its conditions: the current ETag is one of `if_match` and none of `if_none_match`."""
+
+    actor: Required[Actor]
+    agent_id: str
+    if_match: Collection[str] | None
+    if_none_match: Collection[str]
+
+
 def read(user_pk: UUID, kind: Kind) -> Document:
     """Return a document. One statement."""
     row = ProfileMemory.objects.filter(owner_id=user_pk, memory_type=kind).first()
-    return document_of(row) if row else default_documents()[kind]
+    return document_of(row) if row else Document(kind=kind, content=MODELS[kind]())
 
 
 def read_both(user_pk: UUID) -> dict[Kind, Document]:
     """Return both documents. One statement."""
-    documents = [document_of(row) for row in ProfileMemory.objects.filter(owner_id=user_pk)]
-    return default_documents() | {document.kind: document for document in documents}
+    rows = {row.memory_type: row for row in ProfileMemory.objects.filter(owner_id=user_pk)}
+    return {
+        kind: document_of(rows[kind]) if kind in rows else Document(kind=kind, content=model())
+        for kind, model in MODELS.items()
+    }
 
 
-def write(
-    user_pk: UUID,
-    kind: Kind,
-    content: Mapping[str, Any] | Content,
-    *,
-    actor: Actor,
-    agent_id: str = "",
-    if_match: Collection[str] | None = None,
-    if_none_match: Collection[str] = (),
-) -> Document:
-    """Replace a document. With `if_match`, one of these ETags must be the current one; with `if_none_match`, none.
+def write(user_pk: UUID, kind: Kind, content: Mapping[str, Any] | Content, **terms: Unpack[Terms]) -> Document:
+    """Replace a document.
 
     Raises: `InvalidInput`, `NotFound` for an unknown user, `PreconditionFailed`, `Conflict` if the document is
     disabled, `TooLarge`.
     """
     written = validated(kind, content)
-    return _change(
-        user_pk,
-        kind,
-        Action.WRITE,
-        lambda _: written,
-        actor=actor,
-        agent_id=agent_id,
-        if_match=if_match,
-        if_none_match=if_none_match,
-    )
+    return _change(user_pk, kind, Action.WRITE, lambda _: written, **terms)
 
 
 def patch(
@@ -106,11 +100,8 @@ def patch(
     kind: Kind,
     changes: Mapping[str, Any],
     *,
-    actor: Actor,
     merge_lists: bool = False,
-    agent_id: str = "",
-    if_match: Collection[str] | None = None,
-    if_none_match: Collection[str] = (),
+    **terms: Unpack[Terms],
 ) -> Document:
     """Merge a part into the current document (see `merge.merge`).
 
@@ -121,41 +112,19 @@ def patch(
         current = document.content.model_dump()
         return validated(kind, merge.merge(MODELS[kind], current, changes, merge_lists=merge_lists, path="content"))
 
-    return _change(
-        user_pk,
-        kind,
-        Action.PATCH,
-        merged,
-        actor=actor,
-        agent_id=agent_id,
-        if_match=if_match,
-        if_none_match=if_none_match,
-    )
+    return _change(user_pk, kind, Action.PATCH, merged, **terms)
 
 
-def restore(
-    user_pk: UUID,
-    kind: Kind,
-    version: int,
-    *,
-    actor: Actor,
-    if_match: Collection[str] | None = None,
-    if_none_match: Collection[str] = (),
-) -> Document:
+def restore(user_pk: UUID, kind: Kind, version: int, **terms: Unpack[Terms]) -> Document:
     """Restore the content of a version, as a new version.
 
     Raises: `NotFound`, `PreconditionFailed`, `Conflict` if the document is disabled.
     """
-    return _change(
-        user_pk,
-        kind,
-        Action.RESTORE,
-        lambda _: revision(user_pk, kind, version).content,
-        actor=actor,
-        if_match=if_match,
-        if_none_match=if_none_match,
-        detail={"restored": version},
-    )
+
+    def former(_: Document) -> Content:
+        return revision(user_pk, kind, version).content
+
+    return _change(user_pk, kind, Action.RESTORE, former, {"restored": version}, **terms)
 
 
 def set_disabled(user_pk: UUID, kind: Kind, is_disabled: bool, *, actor: Actor) -> Document:
@@ -185,7 +154,7 @@ def revision(user_pk: UUID, kind: Kind, version: int) -> Revision:
 
     Raises: `NotFound`, also for versions older than the newest 200.
     """
-    found = _revisions(user_pk, kind).filter(version=min(version, _MAX_VERSION))
+    found = _revisions(user_pk, kind).filter(version=min(version, MAX_VERSION))
     row = existing(found.select_related("profile"), _("There is no such version."))
     content = MODELS[kind].model_validate(row.content)
     return Revision(row, content, None if row.profile.status == Status.DISABLED else content)
@@ -205,9 +174,6 @@ def make_prompt(
     return Prompt(text, chosen)
 
 
-_MAX_VERSION = 2**31 - 1
-
-
 def _revisions(user_pk: UUID, kind: Kind) -> QuerySet[ProfileRevision]:
     return ProfileRevision.objects.filter(profile__owner_id=user_pk, profile__memory_type=kind)
 
@@ -217,12 +183,12 @@ def _change(
     kind: Kind,
     action: Action,
     make: Callable[[Document], Content],
+    detail: Plain | None = None,
     *,
     actor: Actor,
     agent_id: str = "",
-    if_match: Collection[str] | None,
-    if_none_match: Collection[str],
-    detail: Plain | None = None,
+    if_match: Collection[str] | None = None,
+    if_none_match: Collection[str] = (),
 ) -> Document:
     """Change a document in a transaction. Unchanged content creates no version."""
     with transaction.atomic():

@@ -156,19 +156,25 @@ class Resource(Leased):
         """The data of an event about the resource."""
         return {"app_id": self.app_id, "project_id": self.project_id, "resource_id": self.resource_id}
 
-    def attach(self, source: Attachment.Source, internal_uri: str) -> None:
-        """Create the attachment that links the file to its session."""
-        self.attachments.create(
+    def new_attachment(self) -> Attachment:
+        """Return the unsaved attachment that links the file to its session."""
+        is_upload = self.origin == self.Origin.UPLOAD
+        return Attachment(
             user_id=self.user_id,
             app_id=self.app_id,
             project_id=self.project_id,
             session_id=self.session_id,
-            source=source,
+            resource=self,
+            source=Attachment.Source.UPLOAD if is_upload else Attachment.Source.EXTERNAL_RESOURCE,
             type=self.content_type,
             name=self.filename,
-            internal_uri=internal_uri,
+            internal_uri=self.storage_path if is_upload else self.source_uri,
             sha256=self.sha256,
         )
+
+
+UNFINISHED: Final = (Resource.Status.PENDING, Resource.Status.INGESTING, Resource.Status.FAILED)
+"""The statuses of a resource whose ingestion has not succeeded."""
 
 
 class Attachment(models.Model):

@@ -15,7 +15,7 @@ from core.errors import NotFound, existing
 from core.messages import Message as _
 from core.persistence import files, sql
 from resources import storage
-from resources.models import IN_TRASH, NOT_PURGED, Resource
+from resources.models import IN_TRASH, NOT_PURGED, UNFINISHED, Resource
 from store.models import Memory, owned_by, owner_values
 from store.types import Owner
 
@@ -31,7 +31,6 @@ _ATTACHMENTS = """
     ORDER BY id
 """
 _RESOURCE_ID = re.compile(r"r_[0-9a-f]{32}")
-_UNFINISHED = Q(status__in=[Resource.Status.PENDING, Resource.Status.INGESTING, Resource.Status.FAILED])
 
 
 class AttachmentRow(NamedTuple):
@@ -158,7 +157,7 @@ def registered(owner: Owner, source_uri: str, sha256: str) -> Resource | None:
     same = live.filter(sha256=sha256).first() if sha256 else None
     if same is not None:
         return same
-    same_address = live.filter(_UNFINISHED, source_uri=source_uri)
+    same_address = live.filter(status__in=UNFINISHED, source_uri=source_uri)
     return (same_address.filter(sha256__in=["", sha256]) if sha256 else same_address).first()
 
 
@@ -170,7 +169,7 @@ def has_memories(owner: Owner, session_id: str) -> bool:
 
 def unfinished(condition: Q) -> QuerySet[Resource]:
     """Return resources whose ingestion has not succeeded, oldest first."""
-    return Resource.objects.filter(condition, _UNFINISHED).order_by("created_at", "resource_id")
+    return Resource.objects.filter(condition, status__in=UNFINISHED).order_by("created_at", "resource_id")
 
 
 def waiting_for_retry(now: datetime) -> QuerySet[Resource]:

@@ -40,10 +40,7 @@ class Reconciler:
     def ingest(self, now: datetime) -> list[Future[None]]:
         """Start the ingestions that are due and return their futures."""
         self._retry_after_outage(now)
-        return [
-            enqueue_ingestion(item.resource_id, item.user_pk, is_quick=item.is_quick)
-            for item in unfinished_ingestions(now, BATCH)
-        ]
+        return [enqueue_ingestion(resource) for resource in unfinished_ingestions(now, BATCH)]
 
     def finish_deletions(self, now: datetime) -> int:
         """Clean up deleted resources; return the number of attempts."""

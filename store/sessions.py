@@ -26,21 +26,15 @@ _CREATE = """
 """
 
 
-def lock(cursor: CursorWrapper, owner: Owner, session_id: str) -> int:
-    """Lock the session until the transaction ends, creating it if needed, and return its row id.
-
-    Raises: `EngineRefused` for a deleted one.
-    """
-    pk = _get_or_create(cursor, owner, session_id)
-    return _not_deleted(_get_locked(owner, session_id)).pk if pk is None else pk
-
-
 def locked(owner: Owner, session_id: str) -> Session:
     """Return the session, locked and created if needed; fields outside its key are loaded on access.
 
     Raises: `EngineRefused` for a deleted one.
     """
-    return _not_deleted(_locked(owner, session_id))
+    session = _locked(owner, session_id)
+    if session.deleted_at is not None:
+        raise EngineRefused(_("This session was deleted permanently: choose another session_id."))
+    return session
 
 
 def live(owner: Owner, session_id: str) -> Session | None:
@@ -68,24 +62,15 @@ def lock_decisions(owner: Owner) -> None:
     MemoryUser.objects.select_for_update(no_key=True).filter(pk=owner.user_pk).first()
 
 
-def _not_deleted(session: Session) -> Session:
-    if session.deleted_at is not None:
-        raise EngineRefused(_("This session was deleted permanently: choose another session_id."))
-    return session
-
-
 def _locked(owner: Owner, session_id: str) -> Session:
     with connection.cursor() as cursor:
-        pk = _get_or_create(cursor, owner, session_id)
-    if pk is None:
-        return _get_locked(owner, session_id)
+        cursor.execute(_open_statement(), [*owner_values(owner), session_id])
+        row = cursor.fetchone()
+        pk = row[0] if row else create(cursor, owner, session_id)
+    if pk is None:  # another process closed or created it at the same moment
+        return Session.objects.select_for_update().get(owned_by(owner), session_id=session_id)
     fields = {"id": pk, **owner_columns(owner), "session_id": session_id, "deleted_at": None, "hidden_at": None}
     return Session.from_db(connection.alias, list(fields), list(fields.values()))
-
-
-def _get_locked(owner: Owner, session_id: str) -> Session:
-    """Return a session that was closed, or created at the same moment by another process, locked."""
-    return Session.objects.select_for_update().get(owned_by(owner), session_id=session_id)
 
 
 def create(cursor: CursorWrapper, owner: Owner, session_id: str) -> int | None:
@@ -94,13 +79,6 @@ def create(cursor: CursorWrapper, owner: Owner, session_id: str) -> int | None:
     cursor.execute(_CREATE, [*owner_values(owner), session_id, session_id, kind, moment_value(timezone.now())])
     row = cursor.fetchone()
     return row[0] if row else None
-
-
-def _get_or_create(cursor: CursorWrapper, owner: Owner, session_id: str) -> int | None:
-    """Return the row id of the session, locked; None if another process closed or created it at the same moment."""
-    cursor.execute(_open_statement(), [*owner_values(owner), session_id])
-    row = cursor.fetchone()
-    return row[0] if row else create(cursor, owner, session_id)
 
 
 @cache

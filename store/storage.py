@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Self
 
 from django.db import connection, transaction
-from django.db.backends.utils import CursorWrapper
 
 from core.persistence import sql
 from store.index import keyword
@@ -48,27 +47,31 @@ def known(owner: Owner, memory_ids: Iterable[str]) -> set[str]:
     return set(found.values_list("memory_id", flat=True))
 
 
-def append(cursor: CursorWrapper, owner: Owner, session: int, drafts: Sequence[Draft]) -> None:
+def append(owner: Owner, session: int, drafts: Sequence[Draft]) -> None:
     """Append drafts to a session (row id) that the caller has locked; leave out drafts that exist already."""
     if not drafts:
         return
-    seq, existing, occupied = _session_state(cursor, owner, session, drafts)
+    seq, existing, occupied = _session_state(owner, session, drafts)
     new = _new_drafts(drafts, existing)
     entries = [entry for draft in new for entry in _with_free_time(draft, occupied)]
     memories = [memory for draft in new for memory in draft.memories]
     for number, memory in enumerate(memories, start=seq):
         memory.session_id, memory.seq = session, number
-    _insert(cursor, owner, memories, entries)
+    insert(owner, memories, entries)
     for draft in new:
         if draft.media is not None:
             draft.media.memory = draft.memories[0]
             draft.media.save(force_insert=True)
 
 
-def insert(owner: Owner, memories: Sequence[Memory], entries: Sequence[Entry]) -> None:
-    """Save new memories of an owner and index them. Call inside a transaction."""
+def insert(owner: Owner, memories: Sequence[Memory], entries: Sequence[Entry] | None = None) -> None:
+    """Save new memories of an owner and index them. Call inside a transaction, best with entries computed before it."""
+    if entries is None:
+        entries = [keyword.entry_of(memory) for memory in memories]
+    _prepare(owner, memories, entries)
     with connection.cursor() as cursor:
-        _insert(cursor, owner, memories, entries)
+        sql.insert(cursor, memories)
+    keyword.add(owner, dict(zip(memories, entries, strict=True)))
 
 
 def insert_groups(groups: Sequence[tuple[Owner, Sequence[Memory]]]) -> None:
@@ -76,17 +79,17 @@ def insert_groups(groups: Sequence[tuple[Owner, Sequence[Memory]]]) -> None:
 
     PostgreSQL receives all groups by a few statements.
     """
+    if connection.vendor != "postgresql":
+        for owner, memories in groups:
+            insert(owner, memories)
+        return
     with_entries = [(owner, memories, [keyword.entry_of(memory) for memory in memories]) for owner, memories in groups]
+    for owner, memories, entries in with_entries:
+        _prepare(owner, memories, entries)
     with connection.cursor() as cursor:
-        if connection.vendor != "postgresql":
-            for owner, memories, entries in with_entries:
-                _insert(cursor, owner, memories, entries)
-            return
-        for owner, memories, entries in with_entries:
-            _prepare(owner, memories, entries)
         sql.insert(cursor, [memory for _owner, memories, _entries in with_entries for memory in memories])
         pairs = [(owner, list(zip(memories, entries, strict=True))) for owner, memories, entries in with_entries]
-        keyword.put_groups(cursor, pairs)
+        keyword.add_groups(cursor, pairs)
 
 
 def remove(owner: Owner, memories: Sequence[Memory]) -> None:
@@ -109,21 +112,13 @@ def _new_drafts(drafts: Sequence[Draft], existing: set[str]) -> list[Draft]:
     return list(new.values())
 
 
-def _insert(cursor: CursorWrapper, owner: Owner, memories: Sequence[Memory], entries: Sequence[Entry]) -> None:
-    _prepare(owner, memories, entries)
-    sql.insert(cursor, memories)
-    keyword.put(cursor, owner, list(zip(memories, entries, strict=True)))
-
-
 def _prepare(owner: Owner, memories: Sequence[Memory], entries: Sequence[Entry]) -> None:
     for memory, entry in zip(memories, entries, strict=True):
         memory.user_id, memory.app_id, memory.project_id = owner.user_pk, owner.app_id, owner.project_id
         memory.is_indexed, memory.token_count = True, entry.length
 
 
-def _session_state(
-    cursor: CursorWrapper, owner: Owner, session: int, drafts: Sequence[Draft]
-) -> tuple[int, set[str], set[int]]:
+def _session_state(owner: Owner, session: int, drafts: Sequence[Draft]) -> tuple[int, set[str], set[int]]:
     """Return the next `seq` of the session, the drafts that exist already, and the occupied times near the new ones.
 
     One SQL statement, because every add waits for it. Times are read by the user's index, which is sorted by them,
@@ -134,8 +129,7 @@ def _session_state(
     statement = _SESSION_STATE.format(slots=sql.slots(ids))
     between = [min(wanted), max(wanted) + len(wanted)]
     owned = owner_values(owner)
-    cursor.execute(statement, [session, *owned, *ids, *owned, *between, session])
-    rows = cursor.fetchall()
+    rows = sql.rows(statement, [session, *owned, *ids, *owned, *between, session])
     return (
         next(number for number, memory_id, part in rows if part == 0),
         {memory_id for _, memory_id, part in rows if part == 1},

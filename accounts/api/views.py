@@ -1,4 +1,4 @@
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -16,7 +16,7 @@ from accounts.audit import Actor
 from accounts.models import UserKey
 from accounts.services import IssuedKey
 from core.rest import parse, parse_query
-from core.times import isoformat
+from core.times import isoformat, isoformat_or_none
 
 
 @extend_schema(tags=["users"])
@@ -91,7 +91,7 @@ class KeyViewSet(ViewSet):
             {
                 **_new_key(rotation.new),
                 "previous_key_id": str(rotation.old.pk),
-                "previous_expires_at": _time(rotation.old.expires_at),
+                "previous_expires_at": isoformat_or_none(rotation.old.expires_at),
             }
         )
 
@@ -114,9 +114,9 @@ def _key(item: UserKey, *, current: UUID) -> dict[str, Any]:
         "prefix": item.prefix,
         "label": item.label,
         "created_at": isoformat(item.created_at),
-        "expires_at": _time(item.expires_at),
-        "revoked_at": _time(item.revoked_at),
-        "last_used_at": _time(item.last_used_at),
+        "expires_at": isoformat_or_none(item.expires_at),
+        "revoked_at": isoformat_or_none(item.revoked_at),
+        "last_used_at": isoformat_or_none(item.last_used_at),
         "is_live": services.is_live(item),
         "is_current": item.pk == current,
     }
@@ -128,9 +128,5 @@ def _new_key(issued: IssuedKey) -> dict[str, Any]:
         "user_key": issued.plaintext,
         "label": issued.key.label,
         "created_at": isoformat(issued.key.created_at),
-        "expires_at": _time(issued.key.expires_at),
+        "expires_at": isoformat_or_none(issued.key.expires_at),
     }
-
-
-def _time(moment: datetime | None) -> str | None:
-    return isoformat(moment) if moment else None

@@ -8,7 +8,6 @@ from uuid import UUID
 
 from django.http import HttpRequest, HttpResponseBase, JsonResponse
 from django.views.decorators.csrf import csrf_exempt
-from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.utils import OpenApiExample, OpenApiResponse, extend_schema
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
@@ -18,7 +17,7 @@ from rest_framework.views import APIView
 from accounts import tokens
 from accounts.api import limits
 from accounts.api.authentication import UserKeyAuthentication, address_of, bearer, caller
-from accounts.api.openapi import request_body, success
+from accounts.api.openapi import BearerScheme, request_body, success
 from accounts.audit import Actor
 from accounts.models import Principal
 from accounts.services import OAUTH_PREFIX
@@ -115,13 +114,10 @@ class ToolAuthentication(BaseAuthentication):
         return "Bearer"
 
 
-class ToolScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+class ToolScheme(BearerScheme):  # type: ignore[no-untyped-call]
     target_class = ToolAuthentication
     name = "keyOrTokenAuth"
-
-    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
-        description = "The user's API key, or an OpenClaw token with the token scope `operator.write`."
-        return {"type": "http", "scheme": "bearer", "description": description}
+    description = "The user's API key, or an OpenClaw token with the token scope `operator.write`."
 
 
 class InvokeView(APIView):

@@ -2,12 +2,11 @@
 
 import base64
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import mcp_types as types
 
 from core.errors import NotFound, TooLarge, existing
-from core.times import isoformat
 from documents.decoding import decode
 from resources import queries, storage
 from resources.models import Resource
@@ -29,20 +28,6 @@ def page(owner: Owner, cursor: str | None, limit: int = PAGE) -> tuple[list[Reso
     own = queries.live_resources(owner.user_pk).filter(**owner.scope)
     rows, following = queries.page_after(own, after, limit)
     return rows, queries.encode_cursor(following) if following else None
-
-
-def describe(resource: Resource) -> dict[str, Any]:
-    return {
-        "resource_id": resource.resource_id,
-        "uri": resource.uri,
-        "filename": resource.filename,
-        "title": resource.title,
-        "description": resource.description,
-        "mime_type": resource.mime_type,
-        "size_bytes": resource.size_bytes,
-        "status": resource.status,
-        "created_at": isoformat(resource.created_at),
-    }
 
 
 def as_mcp(resource: Resource) -> types.Resource:

@@ -5,13 +5,13 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from agents.mcp.openclaw_tools import MemoryId
-from agents.tools.arguments import DESCRIBED_CATEGORIES, CategoryName, StrictArguments, Text, Whole, check_text
+from agents.tools.arguments import DESCRIBED_CATEGORIES, CategoryName, StrictArguments, Text, Whole
 from agents.tools.caller import Caller, cleaned, get_memory, ref_of
 from agents.tools.recall import visible
 from agents.tools.results import Result, failed, framed, quoted, result, without_recalled_memories
 from agents.tools.store import refused_category
 from core import pagination
-from core.ids import Name, SessionId
+from core.ids import Name, SessionId, check_text
 from core.times import from_ms, isoformat
 from engines.registry import get_engine
 from memories.api import rendering

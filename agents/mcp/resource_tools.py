@@ -1,11 +1,14 @@
 """MCP tools for the user's files."""
 
-from pydantic import BaseModel, Field
+from typing import Annotated
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from agents.mcp import files
 from agents.tools.arguments import StrictArguments, Text, Whole
 from agents.tools.caller import Caller
 from agents.tools.results import Result, framed, quoted, result
+from core.times import isoformat
 
 
 class ListArguments(StrictArguments):
@@ -19,6 +22,8 @@ class ReadArguments(StrictArguments):
 
 
 class ListedResource(BaseModel):
+    model_config = ConfigDict(from_attributes=True)
+
     resource_id: str = Field(description="The id of the file.")
     uri: str = Field(description="Its address as an MCP resource.")
     filename: str = Field(description="Its name.")
@@ -27,7 +32,7 @@ class ListedResource(BaseModel):
     mime_type: str | None = Field(description="Its media type.")
     size_bytes: int | None = Field(description="Its size; null if unknown.")
     status: str = Field(description="The state of its ingestion; `extracted` if its text can be read.")
-    created_at: str = Field(description="When it was uploaded.")
+    created_at: Annotated[str, BeforeValidator(isoformat)] = Field(description="When it was uploaded.")
 
 
 class Listed(BaseModel):
@@ -44,16 +49,16 @@ class Part(BaseModel):
 
 def list_resources(caller: Caller, arguments: ListArguments) -> Result:
     rows, following = files.page(caller.owner, arguments.cursor, arguments.limit)
-    resources = [files.describe(row) for row in rows]
+    resources = [ListedResource.model_validate(row) for row in rows]
     if not resources:
         return result("There are no resources.", resources=[], next_cursor=None)
     lines = [
-        quoted(f"{one['filename']} ({one['mime_type']}, {one['status']}, {one['created_at']})")
-        + f" [resource_id: {one['resource_id']}]"
+        quoted(f"{one.filename} ({one.mime_type}, {one.status}, {one.created_at})")
+        + f" [resource_id: {one.resource_id}]"
         for one in resources
     ]
     more = f"\nThere are more: call again with the cursor {following}" if following else ""
-    return result(framed(lines) + more, resources=resources, next_cursor=following)
+    return result(framed(lines) + more, resources=[one.model_dump() for one in resources], next_cursor=following)
 
 
 def read_resource(caller: Caller, arguments: ReadArguments) -> Result:

@@ -5,11 +5,11 @@ from typing import Annotated, Literal
 from django.utils import timezone
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
-from agents.tools.arguments import StrictArguments, check_text
+from agents.tools.arguments import StrictArguments
 from agents.tools.caller import DEFAULT_AGENT, Caller
 from agents.tools.results import Result, failed, result, without_recalled_memories
 from core.errors import EngineError
-from core.ids import DisplayName, Name, NewSessionId
+from core.ids import DisplayName, Name, NewSessionId, check_text
 from core.messages import Message as _
 from core.times import to_ms
 from memories.api.schemas.messages import (
@@ -34,16 +34,22 @@ def _own_text(text: str) -> str:
     return own
 
 
+def _check_calls(calls: list[ToolCall]) -> list[ToolCall]:
+    for call in calls:
+        check_text(call.id + call.function.name + call.function.arguments)
+    return calls
+
+
 class SessionMessage(BaseModel):
     """A message of the conversation."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
     role: Role = Field(description="Who wrote it: the user, you (`assistant`), a `tool`, or the `system`.")
-    tool_calls: list[ToolCall] | None = Field(
+    tool_calls: Annotated[list[ToolCall], AfterValidator(_check_calls)] | None = Field(
         None, max_length=MAX_CALLS, description="The tools that you called with this message."
     )
-    tool_call_id: CallId | None = Field(
+    tool_call_id: Annotated[CallId, AfterValidator(check_text)] | None = Field(
         None, description="For role `tool`: the id of the call that this message answers."
     )
     content: Annotated[Text, AfterValidator(check_text), AfterValidator(_own_text)] | None = Field(
@@ -58,16 +64,6 @@ class SessionMessage(BaseModel):
         description="When it was written, in Unix milliseconds. Absent: now. A message that the session already has at "
         "this time is not stored again.",
     )
-
-    @field_validator("tool_calls", "tool_call_id")
-    @classmethod
-    def _check_texts(cls, value: list[ToolCall] | str | None) -> list[ToolCall] | str | None:
-        for call in value if isinstance(value, list) else []:
-            for text in (call.id, call.function.name, call.function.arguments):
-                check_text(text)
-        if isinstance(value, str):
-            check_text(value)
-        return value
 
     @field_validator("content")
     @classmethod

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, TypeVar
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from core.errors import FieldError, InvalidInput
-from core.ids import has_surrogates
+from core.ids import check_text
 from core.messages import Message as _
 from core.rest import WHOLE, invalid_input
 from memories.services.manual import MAX_TEXT_CHARS
@@ -16,12 +16,6 @@ from store.categories import CATEGORIES, MEANINGS
 
 MAX_LIMIT: Final = 30
 _Arguments = TypeVar("_Arguments", bound="Arguments")
-
-
-def check_text(value: str) -> str:
-    if "\x00" in value or has_surrogates(value):
-        raise ValueError("must not contain NUL characters or unpaired surrogates")
-    return value
 
 
 def _check_category(value: str) -> str:

@@ -1187,8 +1187,9 @@ export interface components {
              * Status
              * @description Always `deleted`.
              * @example deleted
+             * @constant
              */
-            status: string;
+            status: "deleted";
         };
         /**
          * DeletionBody
@@ -3889,10 +3890,11 @@ export interface components {
             session_id: string;
             /**
              * Kind
-             * @description `chat`, `resource`, `memory_edit` or `other`, by the form of the id.
+             * @description The kind, by the form of the id.
              * @example chat
+             * @enum {string}
              */
-            kind: string;
+            kind: "chat" | "resource" | "memory_edit" | "other";
             /**
              * Memories
              * @description The number of memories, without deleted ones.
@@ -4561,10 +4563,11 @@ export interface components {
             sequence: number | null;
             /**
              * Status
-             * @description `pending`, `delivered` or `failed`.
+             * @description Whether the receiver accepted it, or is tried again.
              * @example pending
+             * @enum {string}
              */
-            status: string;
+            status: "pending" | "delivered" | "failed";
             /**
              * Attempts
              * @description How often the delivery was tried.

@@ -1,7 +1,7 @@
 """Template tags and filters of the panel: icons, numbers, times and labels."""
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -9,23 +9,29 @@ from django import template
 from django.apps import apps
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.db.models import Model
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext, gettext_lazy, pgettext_lazy
+from django.utils.text import Truncator
+from django.utils.translation import gettext, gettext_lazy, ngettext, pgettext_lazy
 
 from accounts import oidc
 from accounts.models import MemoryUser
 from console import navigation
 from console.audit_labels import ACTIONS
 from console.filters import Filters
-from console.text import language_of, mark, parts
+from console.text import MemoryItem, Piece, language_of, mark, parts
 from core.localization import localized
 from core.messages import MANAGE
 from core.times import from_ms
 from documents import rendering
+from operations.models import Job
+from resources.models import Resource
 from store import categories
 from store.types import StoredMemory
+from webhooks.models import WebhookDelivery
 
 ICONS: Final = {
     "add": "M12 5v14M5 12h14",
@@ -94,6 +100,27 @@ _SUBJECTS: Final = {
 }
 
 
+# The look and icon of each state.
+_STATE_LOOKS: Final[dict[type[Model], dict[str, tuple[str, str]]]] = {
+    Resource: {
+        "pending": ("line", "clock"),
+        "ingesting": ("info", "retry"),
+        "extracted": ("ok", "check"),
+        "empty": ("plain", "hidden"),
+        "failed": ("bad", "error"),
+        "deleted": ("plain", "trash"),
+    },
+    Job: {
+        "queued": ("info", "clock"),
+        "running": ("info", "retry"),
+        "done": ("ok", "check"),
+        "stopped": ("warn", "warn"),
+        "failed": ("bad", "error"),
+    },
+    WebhookDelivery: {"pending": ("info", "clock"), "delivered": ("ok", "check"), "failed": ("bad", "error")},
+}
+
+
 @register.simple_tag(takes_context=True)
 def sections(context: template.RequestContext) -> list[dict[str, Any]]:
     """Return the navigation of the operator who asks for the page."""
@@ -107,17 +134,153 @@ def icon(name: str, extra: str = "") -> SafeString:
     return format_html(svg, extra, ICONS[name])
 
 
+@register.simple_tag
+def address(page: str, *args: object, **query: object) -> str:
+    """Return the address of a page with a query, without empty values."""
+    return reverse(page, args=args, query={name: value for name, value in query.items() if value})
+
+
+@register.simple_block_tag
+def card(content: str, name: str, title: str) -> SafeString:
+    """Write a part of a page under a heading. `name` makes the id of the heading."""
+    return format_html(
+        '<section class="mg-card" aria-labelledby="h-{0}"><div class="mg-card-h"><h2 id="h-{0}">{1}</h2></div>'
+        '<div class="mg-card-b">{2}</div></section>',
+        name,
+        title,
+        content,
+    )
+
+
+@register.simple_tag
+def pair(label: str, value: object) -> SafeString:
+    """Return a label and its value in a list of details."""
+    return format_html("<dt>{}</dt><dd>{}</dd>", label, value)
+
+
+@register.simple_block_tag
+def table_head(content: str, caption: str) -> SafeString:
+    """Write the head of a table with the `columns` in it. The caption is for screen readers only."""
+    head = '<caption class="mg-vh">{}</caption><thead role="rowgroup"><tr role="row">{}</tr></thead>'
+    return format_html(head, caption, content)
+
+
+@register.simple_tag
+def columns(*labels: str, look: str = "", hidden: bool = False) -> SafeString:
+    """Return the header cells of a table. Hidden labels are for screen readers only."""
+    attributes = format_html(' class="{}"', look) if look else ""
+    shown = '<span class="mg-vh">{}</span>' if hidden else "{}"
+    cell = f'<th role="columnheader" scope="col"{{}}>{shown}</th>'
+    return format_html_join("", cell, ((attributes, label) for label in labels))
+
+
+@register.simple_tag
+def badge(look: str, icon_name: str, label: str) -> SafeString:
+    """Return a label with an icon. `look` is ok, info, warn, bad, line or plain."""
+    return format_html('<span class="mg-badge is-{}">{}{}</span>', look, icon(icon_name), label)
+
+
+@register.filter
+def state_badge(row: Resource | Job | WebhookDelivery) -> SafeString:
+    """Return the state of a file, a job or a delivery."""
+    in_trash = gettext("In trash") if isinstance(row, Resource) and row.former_status else ""
+    return badge(*_STATE_LOOKS[type(row)][row.status], in_trash or row.get_status_display())
+
+
+@register.filter
+def category_badge(category: str) -> SafeString:
+    """Return the label of a category in the color of its tab; empty without a category."""
+    span = '<span class="mg-badge is-{}">{}</span>'
+    return format_html(span, categories.tab_of(category), category_label(category)) if category else SafeString("")
+
+
+_LOOKS_OF_LEVELS: Final = {"success": "ok", "warning": "warn", "error": "bad"}
+_NOTICE_ICONS: Final = {"ok": "check", "info": "info", "warn": "warn", "bad": "error"}
+
+
+@register.inclusion_tag("console/parts/notice.html")
+def notice(kind: str, text: str, detail: str = "", **options: object) -> dict[str, Any]:
+    """Show a notice. `kind` is ok, info, warn, bad or a message level of Django; `detail` is a second line.
+
+    Options: `alert` for an error of the current request; `closable`; `undo`, the address to which Undo posts, and
+    `here`, the page to which it returns.
+    """
+    look = _LOOKS_OF_LEVELS.get(kind, kind)
+    return {"look": look, "icon_name": _NOTICE_ICONS[look], "text": text, "detail": detail, **options}
+
+
+@register.inclusion_tag("console/parts/post_button.html")
+def post_button(
+    page: str, *args: object, label: str, icon_name: str = "", look: str = "", **fields: object
+) -> dict[str, Any]:
+    """Show a button that posts the fields to a page. `look` are its classes, such as is-main or is-small."""
+    return {"url": reverse(page, args=args), "label": label, "icon_name": icon_name, "look": look, "fields": fields}
+
+
+@register.inclusion_tag("console/parts/empty.html")
+def empty_state(icon_name: str, heading: str, text: str = "", **options: object) -> dict[str, Any]:
+    """Show that there is nothing: a heading and an explanation.
+
+    Options: `url` and `act`, a link to the next step and its label; `main` if nothing else is on the page; `chips`,
+    filters to remove one by one.
+    """
+    return {"icon_name": icon_name, "heading": heading, "text": text, **options}
+
+
+@register.inclusion_tag("console/parts/actor.html")
+def actor(kind: str, name: str) -> dict[str, str]:
+    """Show the actor of an event."""
+    return {"kind": kind, "name": name}
+
+
+@register.filter
+def lang(text: str) -> SafeString:
+    """Return the attributes of an element that holds a text of a user, whose language is not known."""
+    return format_html('lang="{}" dir="auto"', language_of(text))
+
+
+@register.simple_tag
+def memory_link(memory: StoredMemory, chars: int) -> SafeString:
+    """Return a link to a memory with the beginning of its text."""
+    text = Truncator(memory.text).chars(chars)
+    return format_html('<a href="{}" {}>{}</a>', address("console:memory", memory.row), lang(memory.text), text)
+
+
+@register.filter
+def pieces(parts: Iterable[Piece]) -> SafeString:
+    """Write a text whose pieces are marked, inserted, deleted or the same."""
+    written = {"same": "{}", "mark": "<mark>{}</mark>", "ins": "<ins>{}</ins>", "del": "<del>{}</del>"}
+    return format_html_join("", "{}", ((format_html(written[part.kind], part.text),) for part in parts))
+
+
 @register.filter
 def marked(text: str, words: Collection[str]) -> SafeString:
     """Write a text with the words of a search marked."""
-    written = {"same": "{}", "mark": "<mark>{}</mark>"}
-    return format_html_join("", "{}", ((format_html(written[piece.kind], piece.text),) for piece in mark(text, words)))
+    return pieces(mark(text, words))
+
+
+@register.filter
+def plain_text(parts: Iterable[Piece]) -> str:
+    """Return the text without the memories that an agent recalled."""
+    return " ".join(part.text for part in parts if not part.kind)
+
+
+@register.filter
+def listed(item: MemoryItem) -> SafeString | str:
+    """Write what a list shows of a memory: its text, with the words of a search marked."""
+    return marked(plain_text(item.parts), item.words) if item.parts else gettext("No text")
 
 
 @register.filter
 def number(value: float | None) -> str:
     """Return a number with thousands separators, the same in both languages."""
     return "" if value is None else f"{value:,}"
+
+
+@register.filter
+def memories(count: int) -> str:
+    """Return a number of memories with its unit."""
+    return ngettext("%(count)s memory", "%(count)s memories", count) % {"count": number(count)}
 
 
 @register.simple_tag
@@ -187,16 +350,15 @@ def has_place(memory: StoredMemory) -> bool:
     return bool(payload.get("resource_id")) and rendering.can_draw(payload.get("mime_type"), payload.get("page"))
 
 
-@register.filter
-def category(value: str) -> str:
+def category_label(category: str) -> str:
     """Return the label of a category, or an unknown category itself."""
-    return str(categories.label(value)) if categories.tab_of(value) else value
+    return str(categories.label(category)) if categories.tab_of(category) else category
 
 
 @register.filter
-def short_category(value: str) -> str:
+def short_category(category: str) -> str:
     """Return the label without the name of its tab."""
-    return category(value).rpartition(" · ")[2]
+    return category_label(category).rpartition(" · ")[2]
 
 
 @register.simple_tag
@@ -263,7 +425,7 @@ def localized_or_empty(message: str | None) -> str:
 @register.filter
 def without_recalled(text: str) -> str:
     """Return a text without the memories that an agent recalled; the whole text if nothing else is left."""
-    return " ".join(part.text for part in parts(text) if not part.kind) or text
+    return plain_text(parts(text)) or text
 
 
 @register.filter
@@ -273,9 +435,6 @@ def value_of(mapping: Mapping[Any, Any], key: Any) -> Any:
 
 
 _SUGGESTED_USERS: Final = 100
-
-register.filter("lang", language_of)
-register.filter("kind", categories.tab_of)  # the tab of a category gives its color
 
 
 @register.simple_tag

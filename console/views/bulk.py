@@ -11,7 +11,6 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.functional import Promise
-from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
@@ -21,6 +20,7 @@ from console.access import CHANGE, DELETE, EXPORT, VIEW, next_address, page, ren
 from console.forms import ReasonForm
 from console.queries import as_json
 from console.signed_values import read_undo, sign_target, target_of, undo_address
+from console.views.resources import DELETE_FILES
 from core.errors import BadRequest
 from operations import bulk as services
 from operations import jobs, operator_jobs
@@ -44,6 +44,7 @@ class _Action:
     preview_from: int | None
     title: Promise
     hint: Promise
+    icon_name: str = "retry"
     is_dangerous: bool = False
 
 
@@ -53,6 +54,7 @@ _ACTIONS: Final = {
         AT_ONCE + 1,
         gettext_lazy("Move to trash"),
         gettext_lazy("You can restore them until they are purged. One undo restores all of them."),
+        icon_name="trash",
     ),
     "restore": _Action(DELETE, None, gettext_lazy("Restore"), gettext_lazy("Agents can find them again.")),
     "categorize": _Action(CHANGE, None, gettext_lazy("Change category"), gettext_lazy("You can undo this.")),
@@ -61,12 +63,14 @@ _ACTIONS: Final = {
         AT_ONCE + 1,
         gettext_lazy("Export"),
         gettext_lazy("The file holds the full text of these memories. The audit trail records who exported them."),
+        icon_name="download",
     ),
     "purge": _Action(
         PURGE,
         0,
         gettext_lazy("Purge"),
         gettext_lazy("The memories, their edits and their history are removed permanently. This cannot be undone."),
+        icon_name="trash",
         is_dangerous=True,
     ),
     "reread": _Action(
@@ -115,7 +119,9 @@ def undo(request: HttpRequest) -> HttpResponseBase:
     kind, changes = read_undo(request.GET.get("changes", ""))
     require(request, undo_permission(kind))
     actor = actor_of(request)
-    services.undo(kind, changes, decided_by=actor, actor=actor)
+    if not services.undo(kind, changes, decided_by=actor, actor=actor):
+        messages.warning(request, _("Nothing was undone: a later change is kept."))
+        return redirect(next_address(request, reverse("console:memories")))
     return _undone(request)
 
 
@@ -133,7 +139,7 @@ def undo_job(request: HttpRequest, job: str) -> HttpResponseBase:
 
 def undo_permission(kind: str) -> str:
     """Return the permission to undo a decision, which is the permission to make it."""
-    return CHANGE if kind == "categorize" else DELETE
+    return {"categorize": CHANGE, "delete_resource": DELETE_FILES}.get(kind, DELETE)
 
 
 def _undone(request: HttpRequest) -> HttpResponseBase:
@@ -163,6 +169,7 @@ def _preview(request: HttpRequest, verb: str, target: Target, back: str) -> Http
         "action": _ACTIONS[verb],
         "button": button % {"count": f"{count:,}"},
         "preview": found,
+        "reason": ReasonForm()["reason"],
         "samples": _samples(target),
         "rows": [(name, number, number / found.total) for name, number in found.by_category.items()],
         "target": sign_target(target),
@@ -219,7 +226,7 @@ def _execute(request: HttpRequest, verb: str, target: Target, back: str) -> Http
         else:
             job = services.start(verb, target, params, actor=actor)
         if not job.is_over:
-            return redirect(f"{reverse('console:job', args=[job.pk])}?{urlencode({'next': back})}")
+            return redirect(reverse("console:job", args=[job.pk], query={"next": back}))
         count = job.result.get("changed", 0)
         undo_url = reverse("console:job-undo", args=[job.pk]) if jobs.can_undo(job) else ""
     messages.success(request, _SUCCESS_MESSAGES[verb](count) % {"count": f"{count:,}"}, extra_tags=undo_url)

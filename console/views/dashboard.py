@@ -1,6 +1,6 @@
 """The dashboard: numbers of memories by time, category, user and agent, state of the gateway, and first steps."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -14,23 +14,22 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.http import urlencode
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, pgettext_lazy
+from django.utils.translation import gettext_lazy
 
 from accounts.admin_base import actor_of
 from accounts.models import MemoryUser
 from console import charts, queries
 from console.access import VIEW, page, record_list, render
-from console.filters import ALL_TAB, RANGES, TAB_LABELS, DashboardFilters
+from console.filters import ALL_TAB, OTHER_LABEL, RANGES, TAB_LABELS, DashboardFilters
 from console.views.resources import VIEW_FILES
 from console.views.search import VIEW_SEARCHES
+from console.views.system import engine_state
 from console.views.users import ADD_USERS
 from core.errors import Conflict
 from core.times import to_ms
 from engines.port import MODEL_ENDPOINTS
-from engines.registry import get_engine
 from memories.services import search_log
 from operations import demo
 from resources.models import Resource
@@ -55,7 +54,6 @@ _SEARCH_UNITS = {
     "day": gettext_lazy("Searches per day"),
     "month": gettext_lazy("Searches per month"),
 }
-_OTHER = pgettext_lazy("kind of memory", "Other")
 _UPLOAD_PERIOD = timedelta(hours=24)
 _MAX_UPLOADS = 5000
 _BANDS = (
@@ -71,7 +69,7 @@ def dashboard(request: HttpRequest) -> HttpResponseBase:
     filters = DashboardFilters(reverse("console:dashboard"), request.GET)
     now = timezone.now()
     user_id = filters.data["user"]
-    user_pk = queries.user_pk(user_id) if user_id else None
+    user_pk = queries.user_pk(user_id)
     conflicts = filters.conflicts(now, user_pk)
     context: dict[str, Any] = {"title": _("Dashboard"), "filters": filters, **_health(filters, user_pk)}
     if conflicts:
@@ -106,7 +104,7 @@ def _numbers(filters: DashboardFilters, now: datetime, user_pk: UUID | None) -> 
 
     def memories(**more: str) -> str:
         """Return the address of a list with the dashboard's filters and one more."""
-        return f"{reverse('console:memories')}?{urlencode({**parameters, **more})}"
+        return reverse("console:memories", query={**parameters, **more})
 
     def memories_between(start: datetime, end: datetime) -> str:
         others = {name: value for name, value in parameters.items() if name not in {"range", "from", "to"}}
@@ -123,7 +121,7 @@ def _numbers(filters: DashboardFilters, now: datetime, user_pk: UUID | None) -> 
             "title": _UNITS[found.unit],
             **charts.trend(
                 found,
-                {tab: TAB_LABELS[tab] for tab in categories.TABS} | {"other": _OTHER},
+                {tab: TAB_LABELS[tab] for tab in categories.TABS} | {"other": OTHER_LABEL},
                 [charts.by_tab(bucket) for bucket in shown.buckets],
                 memories_between,
                 before=[sum(bucket.values()) for bucket in before.buckets],
@@ -206,44 +204,27 @@ def _uploads(now: datetime) -> dict[str, Any]:
 def _between(page: str, start: datetime, end: datetime, **parameters: str) -> str:
     """Return the address of a page with the rows of a period."""
     times = {"from": f"{start:%Y-%m-%dT%H:%M}", "to": f"{end:%Y-%m-%dT%H:%M}"}
-    return f"{reverse(page)}?{urlencode({**parameters, **times})}"
+    return reverse(page, query={**parameters, **times})
 
 
 def _kpis(shown: Dashboard, before: Dashboard, memories: Link) -> list[dict[str, Any]]:
+    def card(
+        label: Any, now: int, earlier: int, url: str, *, kind: str = "", values: Sequence[int] = ()
+    ) -> dict[str, Any]:
+        change, spark = charts.change(now, earlier), charts.spark(values)
+        return {"label": label, "kind": kind, "now": now, "change": change, "spark": spark, "url": url}
+
     tabs = [charts.by_tab(bucket) for bucket in shown.buckets]
-    cards = [
-        (
-            _("Memories written"),
-            "",
-            shown.total,
-            before.total,
-            [sum(bucket.values()) for bucket in tabs],
-            memories(tab=ALL_TAB),
-        ),
-        *(
-            (
-                TAB_LABELS[tab],
-                tab,
-                shown.by_tab.get(tab, 0),
-                before.by_tab.get(tab, 0),
-                [one[tab] for one in tabs],
-                memories(tab=tab),
-            )
-            for tab in categories.TABS
-        ),
-        (_("Agents"), "", shown.unique_agents, before.unique_agents, [], "#h-top-1"),
-        (_("Sessions"), "", shown.unique_sessions, before.unique_sessions, [], "#h-top-2"),
-    ]
+    totals = [sum(bucket.values()) for bucket in tabs]
+    cards = [card(_("Memories written"), shown.total, before.total, memories(tab=ALL_TAB), values=totals)]
+    for tab in categories.TABS:
+        now, earlier = shown.by_tab.get(tab, 0), before.by_tab.get(tab, 0)
+        values = [one[tab] for one in tabs]
+        cards.append(card(TAB_LABELS[tab], now, earlier, memories(tab=tab), kind=tab, values=values))
     return [
-        {
-            "label": label,
-            "kind": kind,
-            "now": now,
-            "change": charts.change(now, earlier),
-            "spark": charts.spark(values),
-            "url": url,
-        }
-        for label, kind, now, earlier, values, url in cards
+        *cards,
+        card(_("Agents"), shown.unique_agents, before.unique_agents, "#h-top-1"),
+        card(_("Sessions"), shown.unique_sessions, before.unique_sessions, "#h-top-2"),
     ]
 
 
@@ -303,21 +284,19 @@ def _tops(shown: Dashboard, memories: Link) -> list[dict[str, Any]]:
 
 
 def _health(filters: DashboardFilters, user_pk: UUID | None) -> dict[str, Any]:
-    engine = get_engine()
-    health = engine.health(_HEALTH_SECONDS)
-    # Which parts are reported depends on the engine.
-    parts = {name: part for name, part in health.data.items() if isinstance(part, dict)}
+    engine = engine_state(_HEALTH_SECONDS)
     values = filters.cleaned_data
-    scope = {"user_id": user_pk, "app_id": values["app"], "project_id": values["project"]}
-    live = Resource.objects.filter(deleted_at__isnull=True, **{name: value for name, value in scope.items() if value})
+    live = queries.narrowed(
+        Resource.objects.filter(deleted_at__isnull=True),
+        user_id=user_pk,
+        app_id=values["app"],
+        project_id=values["project"],
+    )
     states = queries.counts_by("status", live)
     return {
-        "health": health,
-        "index": parts.get("index", {}).get("status", ""),
-        "failing": [error for part in MODEL_ENDPOINTS if (error := parts.get(part, {}).get("error"))],
-        "capabilities": engine.capabilities(),
+        **engine,
+        "failing": [error for part in MODEL_ENDPOINTS if (error := engine["parts"].get(part, {}).get("error"))],
         "states": [(label, states[name], name) for name, label in Resource.Status.choices if states.get(name)],
-        "failures": queries.failures_waiting(),
     }
 
 

@@ -39,7 +39,7 @@ MAX_COUNTED = 2_000
 def memories(request: HttpRequest) -> HttpResponseBase:
     filters = ListFilters(reverse("console:memories"), request.GET)
     now = timezone.now()
-    user_pk = queries.user_pk(filters.data["user"]) if filters.data["user"] else None
+    user_pk = queries.user_pk(filters.data["user"])
     conflicts = filters.conflicts(now, user_pk)
     filters.problems += conflicts
     # Kinds that the settings switch off are still listed, but no new memories are written.
@@ -146,16 +146,8 @@ def _tabs(filters: ListFilters, counts: dict[str, int]) -> list[dict[str, Any]]:
     """Return the tabs, whose addresses keep all filters except the category. Without `counts` they have no numbers."""
     sums = {tab: sum(counts.get(category, 0) for category in of_tab) for tab, of_tab in categories.TABS.items()}
     sums[ALL_TAB] = sum(counts.values())
-    return [
-        {
-            "name": tab,
-            "label": label,
-            "count": sums[tab] if counts else None,
-            "url": filters.first_page(tab=tab, category=""),
-            "is_on": tab == filters.data["tab"],
-        }
-        for tab, label in TAB_LABELS.items()
-    ]
+    links = filters.links("tab", TAB_LABELS.items(), category="")
+    return [{**link, "count": sums[link["name"]] if counts else None} for link in links]
 
 
 @page(ADD, "GET", "POST")

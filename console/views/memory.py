@@ -13,8 +13,8 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
-from django.utils.http import urlencode
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from accounts.admin_base import actor_of
 from accounts.audit import record
@@ -42,6 +42,14 @@ from store.text.tokens import required_tokens
 from store.types import Position, StoredMemory, Wording
 
 MAX_RELATED: Final = 20
+_EVENT_LABELS: Final = {
+    "override": gettext_lazy("Edited"),
+    "override_undo": gettext_lazy("Original text restored"),
+    "delete": gettext_lazy("Moved to trash"),
+    "restore": gettext_lazy("Restored from trash"),
+    "superseded": gettext_lazy("Superseded"),
+    "original": gettext_lazy("Original text"),
+}
 
 
 @page(VIEW)
@@ -113,8 +121,12 @@ def remove(request: HttpRequest, row: int) -> HttpResponseBase:
     found = browse.get(row)
     form = ReasonForm(request.POST)
     reason = form.cleaned_data["reason"] if form.is_valid() else ""
-    decisions.delete(found.owner.user_pk, _ref(found), reason=reason, actor=actor_of(request))
-    messages.success(request, _("Moved to trash."), extra_tags=reverse("console:memory-restore", args=[row]))
+    lookup.require_flushed(found)
+    changes = decisions.delete_many([row], reason=reason, actor=actor_of(request))
+    if changes:
+        messages.success(request, _("Moved to trash."), extra_tags=undo_address("delete", changes))
+    else:
+        messages.warning(request, _("The memory is already in the trash."))
     return redirect(next_address(request, reverse("console:memory", args=[row])))
 
 
@@ -136,14 +148,14 @@ def _in_list(request: HttpRequest, found: StoredMemory) -> dict[str, str]:
     if not request.GET:
         return {}
     filters, now = ListFilters(reverse("console:memories"), request.GET), timezone.now()
-    user_pk = queries.user_pk(filters.data["user"]) if filters.data["user"] else None
+    user_pk = queries.user_pk(filters.data["user"])
     if filters.conflicts(now, user_pk):
         return {}
     selection, here = filters.selection(now, user_pk), Position(found.created_at_ms, found.row)
-    query = urlencode({"tab": filters.data["tab"], **filters.unpaged()})
+    query = {"tab": filters.data["tab"], **filters.unpaged()}
 
     def address(memories: Sequence[StoredMemory]) -> str:
-        return f"{reverse('console:memory', args=[memories[0].row])}?{query}" if memories else ""
+        return reverse("console:memory", args=[memories[0].row], query=query) if memories else ""
 
     oldest_first = filters.oldest_first
     return {
@@ -177,17 +189,21 @@ def _page(found: StoredMemory, events: list[Event]) -> dict[str, Any]:
         "revision": len(overrides),
         "is_edited": is_edited,
         "events": events[::-1],
+        "event_labels": _EVENT_LABELS,
         "neighbors": queries.neighbors(found),
         "source": queries.source_files([found]).get(session_id),
         "attachments": attached.get(session_id, ()),
         "raw": _indented(found),
         "origin": ORIGINS.get(found.origin, found.origin),
         "added": queries.addition(found),
-        "session_url": f"{reverse('console:transcript', args=[found.owner.user_pk])}?{urlencode(session)}",
+        "session_url": reverse("console:transcript", args=[found.owner.user_pk], query=session),
+        "reason": ReasonForm()["reason"],
         "is_hidden": found.hidden_at is not None or found.is_session_hidden,
         "hidden_reason": hidden_reasons([found]).get(found.row),
-        "sources": _existing(found, found.sources),
-        "replaces": _existing(found, found.supersedes),
+        "related": [
+            (_("Derived from"), _existing(found, found.sources)),
+            (_("Supersedes"), _existing(found, found.supersedes)),
+        ],
         "is_pending": found.memory_type == "unprocessed_message" and get_engine().is_external,
     }
 

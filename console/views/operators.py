@@ -5,7 +5,7 @@ from typing import Any
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.models import User
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
@@ -32,10 +32,9 @@ def add(request: HttpRequest) -> HttpResponseBase:
     """Create an operator and show the password once."""
     form = NewOperatorForm(request.POST)
     if form.is_valid():
-        values = form.cleaned_data
+        values, password = form.cleaned_data, services.random_password()
         try:
-            with transaction.atomic():
-                created, password = services.create(values["username"], values["role"], actor=actor_of(request))
+            created = services.create(values["username"], values["role"], password=password, actor=actor_of(request))
         except IntegrityError:
             form.add_error("username", _("An operator with this name exists."))
         else:

@@ -8,7 +8,9 @@ from uuid import UUID
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import reverse
+from django.utils.functional import Promise
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from accounts.admin_base import actor_of
 from accounts.audit import record
@@ -32,6 +34,13 @@ EVENTS: Final = 50
 MAX_DERIVED: Final = 500
 
 
+_LABELS: Final = {
+    "edited": gettext_lazy("Edited"),
+    "superseded": gettext_lazy("Superseded"),
+    "deleted": gettext_lazy("Moved to trash"),
+}
+
+
 class TimelineEvent(NamedTuple):
     """`action` is written, edited, superseded or deleted; `before` is the original text of an edit."""
 
@@ -42,6 +51,11 @@ class TimelineEvent(NamedTuple):
     by: str = ""
     actor: str = ""
     before: str = ""
+
+    @property
+    def label(self) -> Promise | str:
+        """Return the label of the action; empty for a new fact, which its category describes."""
+        return _LABELS.get(self.action, "")
 
 
 @page(VIEW)

@@ -11,17 +11,18 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
-from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from accounts.admin_base import actor_of
 from accounts.audit import record
 from console import queries
-from console.access import VIEW, next_address, page, record_list, render, restore_url
+from console.access import VIEW, next_address, page, record_list, render
 from console.filters import FILE_TYPES, PositionField, ResourceFilters
 from console.forms import UploadForm
 from console.keyset import ROWS, newest_first
+from console.signed_values import undo_address
+from console.templatetags.panel import state_badge
 from console.text import parts
 from console.views.memories import write_position
 from core.errors import GatewayError, NotFound, existing
@@ -48,9 +49,8 @@ def resources(request: HttpRequest) -> HttpResponseBase:
     filters = ResourceFilters(reverse("console:resources"), request.GET)
     values = filters.cleaned_data
     # All filters except the state, so that the states can be counted.
-    conditions = {"user__user_id": values["user"], "content_type": values["type"]}
     rows = queries.failed_with_cause(values["cause"]) if values["cause"] else Resource.objects.all()
-    rows = rows.filter(**{name: value for name, value in conditions.items() if value}).select_related("user")
+    rows = queries.narrowed(rows.select_related("user"), user__user_id=values["user"], content_type=values["type"])
     if values["q"]:
         rows = rows.filter(Q(filename__icontains=values["q"]) | Q(pk=values["q"]) | Q(user__user_id=values["q"]))
     by_state = queries.counts_by("status", rows)
@@ -62,8 +62,8 @@ def resources(request: HttpRequest) -> HttpResponseBase:
     owners = (row.user.user_id for row in found.rows)
     record_list(request, "resource.list", filters, owners)
     live = sum(number for name, number in by_state.items() if name != Resource.Status.DELETED)
-    states = [("", _("All"), live)]
-    states += [(name, str(label), by_state.get(name, 0)) for name, label in Resource.Status.choices]
+    states = [("", _("All")), *Resource.Status.choices]
+    counts = {name: by_state.get(name, 0) for name, _label in states} | {"": live}
     causes = [] if values["q"] or values["user"] else queries.failure_causes()
     are_more = len(causes) == queries.MAX_CAUSES
     rarer = queries.failures_waiting() - sum(cause["count"] for cause in causes) if are_more else 0
@@ -71,16 +71,7 @@ def resources(request: HttpRequest) -> HttpResponseBase:
         "title": _("Resources"),
         "filters": filters,
         "memories": _memory_counts(found.rows),
-        "states": [
-            {
-                "label": label,
-                "count": count,
-                "url": filters.first_page(state=name, cause=""),
-                "is_on": filters.data["state"] == name,
-                "is_bad": name == Resource.Status.FAILED and count,
-            }
-            for name, label, count in states
-        ],
+        "states": [{**link, "count": counts[link["name"]]} for link in filters.links("state", states, cause="")],
         "types": FILE_TYPES,
         "causes": causes,
         "retryable": rarer + sum(cause["count"] for cause in causes if cause["can_retry"]),
@@ -95,7 +86,7 @@ def resources(request: HttpRequest) -> HttpResponseBase:
 def resource(request: HttpRequest, resource_id: str) -> HttpResponseBase:
     found = _get(resource_id)
     if request.GET.get("part") == "1":
-        return _state(request, found)
+        return _state(found)
     try:
         after = PositionField().clean(request.GET.get("after"))
     except ValidationError:
@@ -123,9 +114,9 @@ def resource(request: HttpRequest, resource_id: str) -> HttpResponseBase:
     return render(request, "console/resource.html", context)
 
 
-def _state(request: HttpRequest, found: Resource) -> HttpResponse:
+def _state(found: Resource) -> HttpResponse:
     """Return the state of a file for the page that waits for it, which reloads when the file is ingested."""
-    response = render(request, "console/parts/state.html", {"resource": found})
+    response = HttpResponse(state_badge(found))
     if found.status not in PENDING:
         response["HX-Refresh"] = "true"
     return response
@@ -169,7 +160,7 @@ def upload(request: HttpRequest) -> HttpResponseBase:
         return _upload_form(request, form, status=status)
     if len(uploaded) == 1:
         return redirect("console:resource", resource_id=uploaded[0].pk)
-    return redirect(f"{reverse('console:resources')}?{urlencode({'user': form.cleaned_data['user']})}")
+    return redirect(reverse("console:resources", query={"user": form.cleaned_data["user"]}))
 
 
 @page(CHANGE_FILES, "POST")
@@ -200,8 +191,8 @@ def remove(request: HttpRequest, resource_id: str) -> HttpResponseBase:
     if found.deleted_at is not None:
         raise NotFound(_("The resource is already deleted."))
     if request.method == "POST":
-        services.delete_as(found.user_id, found.user.user_id, resource_id, actor=actor_of(request))
-        undo = restore_url("console:trash-resources", resource_id)
+        deleted = services.delete_as(found.user_id, found.user.user_id, resource_id, actor=actor_of(request))
+        undo = undo_address("delete_resource", [services.deletion_of(deleted)])
         messages.success(request, _("The resource and its memories were moved to the trash."), extra_tags=undo)
         return redirect("console:resources")
     context = {

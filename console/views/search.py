@@ -10,7 +10,6 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import reverse
-from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -191,16 +190,14 @@ VIEW_SEARCHES: Final = "memories.view_loggedsearch"
 def searches(request: HttpRequest) -> HttpResponseBase:
     filters = SearchFilters(reverse("console:searches"), request.GET)
     values = filters.cleaned_data
-    user_pk = queries.user_pk(values["user"]) if values["user"] else None
-    conditions = {
-        "user": user_pk,
-        "agent_id": values["agent"],
-        "interface": values["interface"],
-        "at__gte": values["since"],
-        "at__lt": values["until"],
-    }
-    found = LoggedSearch.objects.select_related("user").filter(
-        **{name: value for name, value in conditions.items() if value}
+    user_pk = queries.user_pk(values["user"])
+    found = queries.narrowed(
+        LoggedSearch.objects.select_related("user"),
+        user=user_pk,
+        agent_id=values["agent"],
+        interface=values["interface"],
+        at__gte=values["since"],
+        at__lt=values["until"],
     )
     if values["hits"]:
         found = found.filter(hits=0)
@@ -240,4 +237,4 @@ def _lab_url(one: LoggedSearch) -> str:
         "project": one.project_id,
         **dict.fromkeys(one.scopes.split(), "1"),
     }
-    return f"{reverse('console:lab')}?{urlencode({name: value for name, value in values.items() if value != ''})}"
+    return reverse("console:lab", query={name: value for name, value in values.items() if value != ""})

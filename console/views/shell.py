@@ -12,7 +12,6 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
-from django.utils.http import urlencode
 from django.utils.translation import gettext, gettext_lazy
 from django.views.decorators.http import require_POST
 from django.views.i18n import set_language
@@ -162,7 +161,7 @@ def _has_word(label: object, query: str) -> bool:
 def _users(query: str) -> _Group:
     rows = services.active_users().filter(user_id__istartswith=query).order_by("user_id").values_list("pk", "user_id")
     results = [_Result(reverse("console:user", args=[pk]), user_id, user_id) for pk, user_id in rows[:RESULTS]]
-    return _Group(gettext("Users"), "users", results, f"{reverse('console:users')}?{urlencode({'q': query})}")
+    return _Group(gettext("Users"), "users", results, reverse("console:users", query={"q": query}))
 
 
 def _keys(query: str) -> _Group:
@@ -185,7 +184,7 @@ def _files(query: str) -> _Group:
     files = Resource.objects.filter(filename__icontains=query, deleted_at__isnull=True).order_by("-created_at")
     rows = files.values_list("pk", "filename", "user__user_id")[:RESULTS]
     results = [_Result(reverse("console:resource", args=[pk]), name, user) for pk, name, user in rows]
-    return _Group(gettext("Resources"), "file", results, f"{reverse('console:resources')}?{urlencode({'q': query})}")
+    return _Group(gettext("Resources"), "file", results, reverse("console:resources", query={"q": query}))
 
 
 def _jobs(query: str) -> _Group:
@@ -214,4 +213,4 @@ def _memories(query: str) -> _Group:
 
 
 def _list(**parameters: str) -> str:
-    return f"{reverse('console:memories')}?{urlencode(parameters)}"
+    return reverse("console:memories", query=parameters)

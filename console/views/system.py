@@ -13,7 +13,6 @@ from django.http import HttpRequest, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 
 from accounts.admin_base import actor_of
@@ -52,14 +51,14 @@ class _Echo:
 def audit(request: HttpRequest) -> HttpResponseBase:
     filters = AuditFilters(reverse("console:audit"), request.GET)
     tab = _audit_tab(filters)
-    tabs = [*AuditEvent.Kind.choices, ("all", _("All"))]
     # Ordered by key only: the clock of SQLite is too coarse to order events.
     found = newest_first(_events(filters, tab), filters)
+    tabs = filters.links("tab", [*AuditEvent.Kind.choices, ("all", _("All"))])
     context = {
         "title": _("Audit trail"),
         "filters": filters,
-        "tabs": [{"label": label, "url": filters.first_page(tab=kind), "is_on": kind == tab} for kind, label in tabs],
-        "export_url": f"{reverse('console:audit-export')}?{urlencode({**filters.parameters(), 'tab': tab})}",
+        "tabs": [{**link, "is_on": link["name"] == tab} for link in tabs],
+        "export_url": reverse("console:audit-export", query={**filters.parameters(), "tab": tab}),
         **found._asdict(),
     }
     return render(request, "console/audit.html", context)
@@ -109,16 +108,16 @@ def _audit_tab(filters: AuditFilters) -> str:
 
 def _events(filters: AuditFilters, tab: str) -> QuerySet[AuditEvent]:
     values = filters.cleaned_data
-    conditions = {
-        "kind": "" if tab == "all" else tab,
-        "user_id": values["user"],
-        "actor": values["actor"],
-        "actor_kind": values["kind"],
-        "action__startswith": values["action"],
-        "at__gte": values["since"],
-        "at__lt": values["until"],
-    }
-    events = AuditEvent.objects.filter(**{name: value for name, value in conditions.items() if value})
+    events = queries.narrowed(
+        AuditEvent.objects.all(),
+        kind="" if tab == "all" else tab,
+        user_id=values["user"],
+        actor=values["actor"],
+        actor_kind=values["kind"],
+        action__startswith=values["action"],
+        at__gte=values["since"],
+        at__lt=values["until"],
+    )
     if subject_id := values["subject"]:
         # Events about this subject, and decisions about many that have its id, or the id of its job, in their details.
         detail_matches = Q(detail__job=subject_id)
@@ -129,12 +128,24 @@ def _events(filters: AuditFilters, tab: str) -> QuerySet[AuditEvent]:
     return events
 
 
+def engine_state(timeout_seconds: float) -> dict[str, Any]:
+    """Return the context of the engine's health, and the number of files whose failure waits for an operator."""
+    engine = get_engine()
+    health = engine.health(timeout_seconds)
+    # Which parts are reported depends on the engine.
+    parts = {name: part for name, part in health.data.items() if isinstance(part, dict)}
+    return {
+        "health": health,
+        "parts": parts,
+        "index": parts.get("index", {}).get("status", ""),
+        "capabilities": engine.capabilities(),
+        "failures": queries.failures_waiting(),
+    }
+
+
 @page(VIEW)
 def health(request: HttpRequest) -> HttpResponseBase:
-    engine = get_engine()
-    answer = engine.health(ENGINE_SECONDS)
-    # Which parts are reported depends on the engine.
-    parts = {name: part for name, part in answer.data.items() if isinstance(part, dict)}
+    state = engine_state(ENGINE_SECONDS)
     folder = files.root()
     while not folder.exists():
         folder = folder.parent
@@ -153,15 +164,13 @@ def health(request: HttpRequest) -> HttpResponseBase:
     retention = purge.retention()
     context: dict[str, Any] = {
         "title": _("Health"),
-        "health": answer,
-        "index": str(parts.get("index", {}).get("status", "")),
-        "capabilities": engine.capabilities(),
+        **state,
         "endpoints": [
             {
                 "label": label,
                 "address": getattr(settings, f"MEMORY_GATEWAY_{name}_BASE_URL", ""),
                 "model": getattr(settings, f"MEMORY_GATEWAY_{name}_MODEL", ""),
-                "state": parts.get(reported, {}),
+                "state": state["parts"].get(reported, {}),
             }
             for name, reported, label in (
                 ("EMBEDDING", "embeddings", _("Embedding model")),
@@ -181,7 +190,6 @@ def health(request: HttpRequest) -> HttpResponseBase:
             "failed": rows.get("failed"),
             "deletions": Resource.objects.filter(cleanup_pending=True).count(),
         },
-        "failures": queries.failures_waiting(),
         "lease": lease,
         "is_at_work": is_at_work,
         "disk": {

@@ -2,18 +2,19 @@
 
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 from uuid import UUID
 
 from django.contrib import messages
-from django.db.models import Model, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.functional import Promise
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext, pgettext
+from django.utils.translation import gettext_lazy, ngettext, pgettext
 
 from accounts.admin_base import actor_of
 from console import queries
@@ -47,15 +48,24 @@ from resources import services
 from resources.models import IN_TRASH, Resource
 from store import browse
 from store.models import Memory
-from store.types import Owner
 
 RECENT: Final = 5
 MAX_COUNTED: Final = 5_000
-_Deleted = TypeVar("_Deleted", bound=Model)
 _FILTERS: Final[dict[str, type[TrashTabFilters]]] = {
     "sessions": SessionTrashFilters,
     "resources": ResourceTrashFilters,
     "aside": AutoHiddenFilters,
+}
+# The title and the button of the preview of a purge.
+_PREVIEWS: Final[dict[str, tuple[Promise, Callable[[int], str]]]] = {
+    "sessions": (
+        gettext_lazy("Purge these sessions?"),
+        lambda count: ngettext("Purge %(count)s session", "Purge %(count)s sessions", count),
+    ),
+    "resources": (
+        gettext_lazy("Purge these resources?"),
+        lambda count: ngettext("Purge %(count)s resource", "Purge %(count)s resources", count),
+    ),
 }
 
 
@@ -63,24 +73,27 @@ _FILTERS: Final[dict[str, type[TrashTabFilters]]] = {
 def trash(request: HttpRequest) -> HttpResponseBase:
     kind = _FILTERS.get(request.GET.get("kind", ""), TrashFilters)
     filters = kind(reverse("console:trash"), request.GET)
-    may_view_files = request.user.has_perm(VIEW_FILES)
+    may = request.user.has_perm
+    may_restore = may(DELETE_FILES if kind is ResourceTrashFilters else DELETE)
     if kind is ResourceTrashFilters:
         require(request, VIEW_FILES)
     user_id = filters.data["user"]
-    user_pk = queries.user_pk(user_id) if user_id else None
+    user_pk = queries.user_pk(user_id)
     retention = purge.retention()
     context: dict[str, Any] = {
         "title": _("Trash"),
         "filters": filters,
         "days": retention.days if retention else None,
-        "tabs": _tabs(filters, may_view_files=may_view_files),
+        "tabs": _tabs(filters, may_view_files=may(VIEW_FILES)),
+        "may_restore": may_restore,
+        "may_purge": may(PURGE) and (may_restore or kind is TrashFilters),
     }
     if user_id and user_pk is None:
         filters.problems.append(unknown_user(user_id))
     elif isinstance(filters, ResourceTrashFilters):
-        context |= _resources(filters, user_pk, retention)
+        context |= _page(_deleted_resources(), filters, user_pk, retention, text="filename", time="deleted_at")
     elif isinstance(filters, SessionTrashFilters):
-        context |= _sessions(filters, user_pk, retention)
+        context |= _page(_deleted_sessions(), filters, user_pk, retention, text="session_id", time="created_at")
     else:
         context |= _memories(filters, user_pk, retention)
     record_list(request, "trash.view", filters, context.pop("users", ()), subject_type="memory")
@@ -94,7 +107,6 @@ def sessions(request: HttpRequest) -> HttpResponseBase:
         request,
         "sessions",
         _deleted_sessions(),
-        title=_("Purge these sessions?"),
         restore=_restore_sessions,
         start_purge=operator_jobs.purge_sessions,
     )
@@ -107,7 +119,6 @@ def resources(request: HttpRequest) -> HttpResponseBase:
         request,
         "resources",
         _deleted_resources(),
-        title=_("Purge these resources?"),
         restore=_restore_resources,
         start_purge=operator_jobs.purge_resources,
     )
@@ -120,12 +131,10 @@ def _restore_or_purge(
     *,
     restore: Callable[[HttpRequest, list[Any]], None],
     start_purge: Callable[..., Job],
-    title: str,
 ) -> HttpResponseBase:
-    data = request.POST if "do" in request.POST else request.GET  # the address of an undo has both
-    verb = data.get("do", "")
-    found = list(deleted.filter(pk__in=queries.without_nul(data.getlist("id")[:ROWS])))
-    back = next_address(request, f"{reverse('console:trash')}?kind={kind}")
+    verb = request.POST.get("do", "")
+    found = list(deleted.filter(pk__in=queries.without_nul(request.POST.getlist("id")[:ROWS])))
+    back = next_address(request, reverse("console:trash", query={"kind": kind}))
     if not found:
         messages.warning(request, _("No rows are selected. Select at least one."))
         return redirect(back)
@@ -136,14 +145,20 @@ def _restore_or_purge(
         raise BadRequest(_("This action is not available for deleted items."))
     require(request, PURGE)
     if not request.POST.get("confirmed"):
-        numbers = _memory_counts(found)
-        context = {"title": title, "found": found, "back": back, "numbers": numbers}
+        title, button = _PREVIEWS[kind]
+        context = {
+            "title": title,
+            "found": found,
+            "numbers": _memory_counts(found),
+            "button": button(len(found)) % {"count": len(found)},
+            "back": back,
+        }
         return render(request, f"console/trash_{kind}.html", context)
     return redirect("console:job", job=start_purge([one.pk for one in found], actor=actor_of(request)).pk)
 
 
 def _restore_sessions(request: HttpRequest, found: Sequence[Tombstone]) -> None:
-    sessions = [(Owner(one.user.pk, one.user.user_id, one.app_id, one.project_id), one.session_id) for one in found]
+    sessions = [(one.owner, one.session_id) for one in found]
     restored = len(restore_sessions(sessions, actor=actor_of(request)))
     message = ngettext("%(count)s session restored.", "%(count)s sessions restored.", restored)
     messages.success(request, message % {"count": restored})
@@ -165,19 +180,36 @@ def _restore_resources(request: HttpRequest, found: Sequence[Resource]) -> None:
         messages.success(request, message % {"count": restored})
 
 
-def _resources(filters: ResourceTrashFilters, user_pk: UUID | None, retention: timedelta | None) -> dict[str, Any]:
-    deleted = _filtered(_deleted_resources(), filters, user_pk, text="filename", time="deleted_at")
-    found = newest_first(deleted, filters, time="deleted_at")
+def _page(
+    deleted: QuerySet[Any],
+    filters: TrashTabFilters,
+    user_pk: UUID | None,
+    retention: timedelta | None,
+    *,
+    text: str,
+    time: str,
+) -> dict[str, Any]:
+    """Return a page of deleted sessions or resources. `text` and `time` are the columns to compare with the filters."""
+    values = filters.cleaned_data
+    conditions = {
+        "user_id": user_pk,
+        f"{text}__icontains": values["q"],
+        "actor": values.get("actor"),
+        f"{time}__gte": values["since"],
+        f"{time}__lt": values["until"],
+    }
+    deleted = queries.narrowed(deleted, **conditions)
+    found = newest_first(deleted, filters, time=time)
     numbers = _memory_counts(found.rows)
     return {
-        "files": [
-            {"resource": one, "count": numbers[one.pk], **_days_left(one.deleted_at, retention)} for one in found.rows
+        **found._asdict(),
+        "rows": [
+            {"deleted": one, "count": numbers[one.pk], **_days_left(getattr(one, time), retention)}
+            for one in found.rows
         ],
         "types": FILE_TYPES,
         "total": deleted.count(),
         "users": [one.user.user_id for one in found.rows],
-        "previous": found.previous,
-        "following": found.following,
     }
 
 
@@ -205,7 +237,7 @@ def _memories(filters: TrashTabFilters, user_pk: UUID | None, retention: timedel
         reasons = hidden_reasons(found.memories)
         return {
             **context,
-            "hidden": [
+            "rows": [
                 {"item": memory_item(one, words=selection.words), "hidden_reason": reasons[one.row]}
                 for one in found.memories
             ],
@@ -220,36 +252,6 @@ def _memories(filters: TrashTabFilters, user_pk: UUID | None, retention: timedel
     # A selection by filter has no operator: only ticked rows can be changed then.
     target = "" if actor else sign_target(bulk.freeze(selection))
     return {**context, "rows": rows, "target": target}
-
-
-def _sessions(filters: SessionTrashFilters, user_pk: UUID | None, retention: timedelta | None) -> dict[str, Any]:
-    deleted = _filtered(_deleted_sessions(), filters, user_pk, text="session_id", time="created_at")
-    found = newest_first(deleted, filters, time="created_at")
-    numbers = _memory_counts(found.rows)
-    return {
-        "sessions": [
-            {"tombstone": one, "count": numbers[one.pk], **_days_left(one.created_at, retention)} for one in found.rows
-        ],
-        "total": deleted.count(),
-        "users": [one.user.user_id for one in found.rows],
-        "previous": found.previous,
-        "following": found.following,
-    }
-
-
-def _filtered(
-    deleted: QuerySet[_Deleted], filters: TrashTabFilters, user_pk: UUID | None, *, text: str, time: str
-) -> QuerySet[_Deleted]:
-    """Return the deleted items that match the filters. `text` and `time` are the columns to compare."""
-    values = filters.cleaned_data
-    conditions = {
-        "user_id": user_pk,
-        f"{text}__icontains": values["q"],
-        "actor": values.get("actor"),
-        f"{time}__gte": values["since"],
-        f"{time}__lt": values["until"],
-    }
-    return deleted.filter(**{name: value for name, value in conditions.items() if value})
 
 
 def _deleted_sessions() -> QuerySet[Tombstone]:
@@ -295,7 +297,4 @@ def _tabs(filters: TrashTabFilters, *, may_view_files: bool) -> list[dict[str, A
     kinds = [("", _("Memories")), ("sessions", pgettext("list", "Sessions")), ("aside", _("Auto-hidden"))]
     if may_view_files:
         kinds.insert(2, ("resources", _("Resources")))
-    return [
-        {"label": label, "url": filters.first_page(kind=kind), "is_on": kind == filters.data["kind"]}
-        for kind, label in kinds
-    ]
+    return filters.links("kind", kinds)

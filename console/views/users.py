@@ -21,14 +21,15 @@ from accounts.admin_base import actor_of
 from accounts.audit import record
 from accounts.models import AuditEvent, MemoryUser, UserKey
 from console import queries
-from console.access import DELETE, EXPORT, VIEW, next_address, page, render, restore_url
-from console.filters import UserFilters, UserPageFilters
+from console.access import DELETE, EXPORT, VIEW, next_address, page, render
+from console.filters import OTHER_LABEL, TAB_LABELS, UserFilters, UserPageFilters
+from console.forms import EraseForm
 from console.keyset import ROWS, newest_first
-from console.signed_values import read_receipt, sign_receipt
+from console.signed_values import read_receipt, sign_receipt, undo_address
 from console.text import memory_item
 from console.views.person import timeline
 from core.errors import NotFound, existing
-from memories.services.decisions import delete_session
+from memories.services.decisions import delete_session_undoably
 from operations import erase, operator_jobs
 from operations.bulk import AT_ONCE
 from profiles.diff import Difference, differences
@@ -40,7 +41,6 @@ from resources.models import Resource
 from store import browse, categories
 from store.browse import Selection
 from store.models import Session
-from store.types import Owner
 
 LATEST: Final = 8
 PROFILE_FIELDS: Final = 8
@@ -124,11 +124,8 @@ def user(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         ("sessions", pgettext("list", "Sessions"), VIEW),
         ("audit", _("Audit trail"), AUDIT),
     )
-    context["tabs"] = [
-        {"label": label, "url": filters.first_page(view=name), "is_on": view == name}
-        for name, label, permission in tabs
-        if request.user.has_perm(permission)
-    ]
+    visible = [(name, label) for name, label, permission in tabs if request.user.has_perm(permission)]
+    context["tabs"] = filters.links("view", visible)
     return render(request, "console/user.html", context)
 
 
@@ -144,8 +141,8 @@ def export(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 def erasure(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     """Preview an erasure. When the operator has typed the user id, erase the data and show the receipt once."""
     found = _get(pk)
-    is_wrong = request.method == "POST" and request.POST.get("confirm", "").strip() != found.user_id
-    if request.method == "POST" and not is_wrong:
+    form = EraseForm(request.POST if request.method == "POST" else None, user_id=found.user_id)
+    if form.is_valid():
         receipt = erase.erase(pk, actor=actor_of(request))
         context = {
             "title": _("Erased"),
@@ -156,10 +153,13 @@ def erasure(request: HttpRequest, pk: UUID) -> HttpResponseBase:
             **{name: datetime.fromisoformat(receipt[name]) for name in ("begun_at", "erased_at")},
         }
         return render(request, "console/erased.html", context)
-    planned = erase.plan(pk)
-    context = {"title": _("Erase %(user)s?") % {"user": found.user_id}, "person": found, "is_wrong": is_wrong}
-    context["planned"] = _labeled(planned)
-    return render(request, "console/erase.html", context, status=422 if is_wrong else 200)
+    context = {
+        "title": _("Erase %(user)s?") % {"user": found.user_id},
+        "person": found,
+        "planned": _labeled(erase.plan(pk)),
+        "form": form,
+    }
+    return render(request, "console/erase.html", context, status=422 if form.errors else 200)
 
 
 @page(ERASE, "POST")
@@ -180,17 +180,19 @@ def remove_session(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     found = known.filter(pk=int(row)).first() if row.isdecimal() and len(row) < 19 else None
     if found is None:
         raise NotFound(_("There is no such session."))
-    owner = Owner(pk, found.user.user_id, found.app_id, found.project_id)
     count = queries.memories_of_sessions([found.pk]).get(found.pk, 0)
     back = next_address(request, reverse("console:user", args=[pk]))
     if count > AT_ONCE and not request.POST.get("confirmed"):
         context = {"title": _("Move this session to the trash?"), "person": found.user, "session": found}
         return render(request, "console/session_delete.html", {**context, "count": count, "back": back})
-    tombstone = delete_session(owner, found.session_id, actor=actor_of(request))
+    changes = delete_session_undoably(found.owner, found.session_id, actor=actor_of(request))
+    if not changes:
+        messages.warning(request, _("The session is already in the trash."))
+        return redirect(back)
     message = ngettext(
         "Session with %(count)s memory moved to trash.", "Session with %(count)s memories moved to trash.", count
     )
-    undo = restore_url("console:trash-sessions", tombstone.pk)
+    undo = undo_address("delete_session", changes)
     messages.success(request, message % {"count": f"{count:,}"}, extra_tags=undo)
     return redirect(back)
 
@@ -226,7 +228,8 @@ def _overview(request: HttpRequest, found: MemoryUser) -> dict[str, Any]:
             by_tab[categories.tab_of(one.key)] += one.count
         total, start, kinds = sum(by_tab.values()), 0.0, []
         for tab, count in by_tab.items():  # parts of one bar, side by side
-            kinds.append({"tab": tab, "count": count, "x": start, "share": count / (total or 1)})
+            label = TAB_LABELS.get(tab, OTHER_LABEL)
+            kinds.append({"tab": tab, "label": label, "count": count, "x": start, "share": count / (total or 1)})
             start += count / (total or 1)
         context |= {"agents": facets.agents, "kinds": kinds, "total": total}
         latest = browse.page(Selection(user_pk=found.pk, tab="user"), limit=LATEST).memories

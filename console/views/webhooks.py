@@ -46,19 +46,15 @@ def webhook(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     found = existing(Webhook.objects.select_related("user").filter(pk=pk), _("There is no such webhook."))
     filters = DeliveryFilters(reverse("console:webhook", args=[pk]), request.GET)
     deliveries = WebhookDelivery.objects.filter(webhook=found)
-    state = filters.cleaned_data["state"]
-    if state:
+    if state := filters.cleaned_data["state"]:
         deliveries = deliveries.filter(status=state)
     user_id = found.user.user_id
     record(actor_of(request), "webhook.view", str(pk), user_id=user_id)
-    states = [("", _("All")), *((name, str(label)) for name, label in WebhookDelivery.Status.choices)]
     context = {
         "title": _("Webhook"),
         "webhook": found,
         "filters": filters,
-        "states": [
-            {"label": label, "url": filters.first_page(state=name), "is_on": state == name} for name, label in states
-        ],
+        "states": filters.links("state", [("", _("All")), *WebhookDelivery.Status.choices]),
         **newest_first(deliveries, filters)._asdict(),
     }
     return render(request, "console/webhook.html", context)

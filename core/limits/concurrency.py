@@ -19,8 +19,8 @@ logger = logging.getLogger("memory_gateway.worker")
 # The holder of a lock may wait for a database that does not answer. After this time without a handover, others proceed
 # without the lock.
 TIMEOUT_SECONDS = 0.05
-# What frees the place of the running call among its user's calls. A call of another service begins with it.
-leave_share: ContextVar[Callable[[], object]] = ContextVar("leave_share", default=lambda: None)
+# `HttpClient` calls it before it waits for another service: the thread pool then lets the user's next request begin.
+before_external_call: ContextVar[Callable[[], object]] = ContextVar("before_external_call", default=lambda: None)
 _T = TypeVar("_T")
 
 

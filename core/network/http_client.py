@@ -27,7 +27,7 @@ from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError, InvalidHeader
 
-from core.limits.concurrency import leave_share
+from core.limits.concurrency import before_external_call
 from core.messages import Message as _
 from core.messages import MessageError
 
@@ -314,7 +314,7 @@ class HttpClient:
             request.body = cast(bytes, body)
             request.headers["Content-Length"] = str(len(body))
         _current.exchange = exchange = _Exchange(deadline, self._addresses)
-        leave_share.get()()
+        before_external_call.get()()
         try:
             received = self._adapter.send(request, stream=True)
         except HttpError as error:

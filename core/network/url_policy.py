@@ -233,8 +233,7 @@ def _plain_path(parts: SplitResult) -> Path | None:
         if has_extras or is_encoded_twice or not is_plain or _NO_FILE_NAME.search(path):
             return None
         resolved = Path(path).resolve()
-        # A link that is left leads back to itself. Python before 3.13 raises an error for it.
-        is_loop = any(one.is_symlink() for one in (resolved, *resolved.parents))
-        return None if is_loop else resolved
     except (ValueError, RuntimeError, OSError):
         return None
+    # A link that is left leads back to itself. Python before 3.13 raises an error for it.
+    return None if any(one.is_symlink() for one in (resolved, *resolved.parents)) else resolved

@@ -54,7 +54,7 @@ class Files(Protocol):
     def put(self, temporary: Path, key: str) -> None:
         """Store a finished temporary file under a key, durably. The temporary file may be gone afterwards."""
 
-    def withdraw(self, temporary: Path, key: str) -> None:
+    def undo_put(self, temporary: Path, key: str) -> None:
         """Undo `put()`."""
 
     def open_key(self, key: str) -> BinaryIO:
@@ -143,7 +143,7 @@ def local_copy(path: Path) -> Iterator[Path]:
     """
     key = key_of(path)
     with contextlib.ExitStack() as opened:
-        if key is not None and not is_local():
+        if key is not None:
             with contextlib.suppress(FileNotFoundError):
                 path = opened.enter_context(stored_files().local_copy(key))
         yield path
@@ -162,16 +162,16 @@ class LocalFiles(FileSystemStorage):
 
     def put(self, temporary: Path, key: str) -> None:
         target = path_of(key)
-        with full_disk_is_no_space():
+        with raising_no_space():
             target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             try:
                 temporary.rename(target)
             except FileNotFoundError:  # another call has just removed an empty folder
                 target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 temporary.rename(target)
-            keep_names(target.parent)
+            sync_folders(target.parent)
 
-    def withdraw(self, temporary: Path, key: str) -> None:
+    def undo_put(self, temporary: Path, key: str) -> None:
         path = path_of(key)
         path.rename(temporary)
         path.parent.rmdir()
@@ -240,11 +240,11 @@ class LocalFiles(FileSystemStorage):
                 temporary.replace(target)
             else:
                 _link(temporary, target, data)
-            sync_folder(root())
+            sync_folders(root())
 
 
 @contextlib.contextmanager
-def full_disk_is_no_space() -> Iterator[None]:
+def raising_no_space() -> Iterator[None]:
     """Raise `NoSpace` (507) if a write in the block fails because the disk is full or read-only."""
     try:
         yield
@@ -310,7 +310,7 @@ def create_temporary() -> tuple[int, Path]:
 @contextlib.contextmanager
 def temporary_file() -> Iterator[tuple[int, Path]]:
     """Yield the descriptor and path of a temporary file, which is removed unless it was moved. Raises: `NoSpace`."""
-    with full_disk_is_no_space():
+    with raising_no_space():
         descriptor, path = create_temporary()
         try:
             yield descriptor, path
@@ -354,19 +354,15 @@ def modified_before(path: Path, before: float) -> bool:
         return False
 
 
-def keep_names(folder: Path) -> None:
+def sync_folders(folder: Path) -> None:
     """Sync a folder of the storage, and those above it, to disk."""
     below = folder.relative_to(root())
     for part in (below, *below.parents):
-        sync_folder(root() / part)
-
-
-def sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        descriptor = os.open(root() / part, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 _NO_HARD_LINKS = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK}

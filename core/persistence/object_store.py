@@ -23,7 +23,7 @@ from storages.backends.s3 import S3Storage
 
 from core.errors import StorageUnavailable
 from core.messages import Message as _
-from core.persistence.files import StoredFile, create_temporary, full_disk_is_no_space, require_free
+from core.persistence.files import StoredFile, create_temporary, raising_no_space, require_free
 
 logger = logging.getLogger("memory_gateway.storage")
 
@@ -73,7 +73,7 @@ class ObjectFiles(S3Storage):  # type: ignore[misc]  # django-storages has no ty
         with _translated():
             self.client.upload_file(str(temporary), self.bucket_name, self._name(key), Config=_TRANSFER)
 
-    def withdraw(self, temporary: Path, key: str) -> None:
+    def undo_put(self, temporary: Path, key: str) -> None:
         del temporary
         self.remove(key)
 
@@ -120,10 +120,10 @@ class ObjectFiles(S3Storage):  # type: ignore[misc]  # django-storages has no ty
 
     @contextlib.contextmanager
     def local_copy(self, key: str) -> Iterator[Path]:
-        with full_disk_is_no_space():
+        with raising_no_space():
             descriptor, path = create_temporary()
         try:
-            with os.fdopen(descriptor, "wb") as copy, full_disk_is_no_space(), _translated():
+            with os.fdopen(descriptor, "wb") as copy, raising_no_space(), _translated():
                 # One call for the whole object: boto3 then verifies its checksum.
                 answer = self.client.get_object(Bucket=self.bucket_name, Key=self._name(key), ChecksumMode="ENABLED")
                 require_free(answer["ContentLength"])

@@ -36,7 +36,7 @@ class _Relation(Answer):
     relation: Literal["same", "newer", "different"]
 
 
-class Compared(Answer):
+class ComparisonAnswer(Answer):
     """The relations of a new memory to older ones."""
 
     relations: Annotated[list[_Relation], Field(max_length=100)]
@@ -76,12 +76,12 @@ def comparison_of(owner: Owner, memory: Memory) -> Comparison | None:
     return Comparison(memory, near) if near and _live(owner).filter(pk=memory.pk).exists() else None
 
 
-def compare(client: ChatClient, lines: Iterable[Mapping[str, Any]], seconds: float) -> Compared:
+def compare(client: ChatClient, lines: Iterable[Mapping[str, Any]], seconds: float) -> ComparisonAnswer:
     """Return the model's judgment. Raises: `EndpointError`."""
-    return client.ask(_TASK, lines, Compared, seconds)
+    return client.ask(_TASK, lines, ComparisonAnswer, seconds)
 
 
-def write(owner: Owner, comparison: Comparison, compared: Compared, now: datetime) -> list[Memory] | None:
+def write(owner: Owner, comparison: Comparison, compared: ComparisonAnswer, now: datetime) -> list[Memory] | None:
     """Supersede what the model calls the same or no longer true, and return it.
 
     Return None if a memory was deleted or edited meanwhile. Call inside a transaction that has locked the user.

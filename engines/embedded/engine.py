@@ -5,7 +5,7 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError, transaction
 from django.utils import timezone
 
 from core.errors import EngineRefused
@@ -60,13 +60,7 @@ class EmbeddedEngine(MemoryTable):
         # Skip documents that are stored already, because reading is slow. Preparing a text again is cheap.
         known = storage.known(owner, [first_id for first_id, part in parts.items() if part.item is not None])
         with reading_for(owner.user_pk):
-            drafts = [
-                storage.Draft.of(
-                    first_id, ingest.rows_of(part, self._reader_of(part), self._fetch), ingest.media_of(part)
-                )
-                for first_id, part in parts.items()
-                if first_id not in known
-            ]
+            drafts = [self._draft_of(part) for first_id, part in parts.items() if first_id not in known]
         self._append(owner, session_id, drafts, [part for part in parts.values() if part.item and part.item.uri])
         return AddResult("accumulated", len(messages), uuid.uuid4().hex)
 
@@ -80,21 +74,21 @@ class EmbeddedEngine(MemoryTable):
             self._append(owner, session_id, drafts, parts)
         return bool(drafts)
 
-    def _reader_of(self, part: ingest.Part) -> ingest.ReadDocument:
-        """Return how a part is read. Recognizing text takes long: it is done for resources, not within requests."""
+    def _draft_of(self, part: ingest.Part) -> storage.Draft:
+        """Read a part. Recognizing text takes long: it is done for resources, not within requests."""
         is_resource = part.item is not None and part.item.extras.get("resource_id")
-        return self._read_resource if is_resource else self._read
+        return ingest.draft_of(part, self._read_resource if is_resource else self._read, self._fetch)
 
     def _append(
         self, owner: Owner, session_id: str, drafts: Sequence[storage.Draft], described: Sequence[ingest.Part]
     ) -> None:
         """Append to a session, and remove the descriptions of these parts."""
         former = [ingest.description_id(part) for part in described]
-        with transaction.atomic(), connection.cursor() as cursor:
-            session = sessions.lock(cursor, owner, session_id)
+        with transaction.atomic():
+            session = sessions.locked(owner, session_id)
             if former:
                 storage.remove(owner, list(Memory.objects.filter(owned_by(owner), memory_id__in=former)))
-            storage.append(cursor, owner, session, drafts)
+            storage.append(owner, session.pk, drafts)
 
     @engine_call
     def flush(self, owner: Owner, session_id: str) -> FlushResult:
@@ -152,21 +146,20 @@ class EmbeddedEngine(MemoryTable):
         for part in ingest.parts_of(owner, session_id, [message]):
             try:
                 with reading_for(owner.user_pk):
-                    memories = ingest.rows_of(part, self._reader_of(part), self._fetch)
+                    draft = self._draft_of(part)
             except EngineRefused:
                 is_whole = False
                 continue
             is_whole = is_whole and (part.item is None or part.item.type not in {"image", "audio"})
-            for memory in memories:
+            for memory in draft.memories:
                 memory.batch_id = batch_id
                 if batch_id:
                     memory.memory_type = Memory.Type.EPISODE
-            drafts.append(storage.Draft.of(part.first_id, memories, ingest.media_of(part)))
+            drafts.append(draft)
         return Replay(batch_id, tuple(drafts), is_whole)
 
     def save_replays(self, owner: Owner, session: Session, replays: Iterable[Replay]) -> None:
-        with connection.cursor() as cursor:
-            storage.append(cursor, owner, session.pk, [draft for item in replays for draft in item.drafts])
+        storage.append(owner, session.pk, [draft for item in replays for draft in item.drafts])
 
     def adopt(self, owner: Owner, memories: Sequence[Memory]) -> None:
         entries = {memory: keyword.entry_of(memory) for memory in memories}

@@ -27,8 +27,8 @@ from core.background.model_calls import call, in_parallel, is_due
 from core.network.model_endpoint import EndpointError
 from core.persistence.database_errors import database_errors
 from engines.embedded import comparison, extraction_rows, extraction_rules, extraction_windows, llm
-from engines.embedded.comparison import Compared, Comparison, compare
-from engines.embedded.extraction_prompts import Described, Extracted, describe, extract
+from engines.embedded.comparison import Comparison, ComparisonAnswer, compare
+from engines.embedded.extraction_prompts import ExtractionAnswer, ProfileAnswer, describe, extract
 from engines.embedded.extraction_windows import Window
 from store import sessions
 from store.derived_memories import queue_profile
@@ -48,16 +48,16 @@ _HARMLESS_LINES: Final = (
     {"message": 1, "role": "user", "speaker": "ann", "at": "2026-01-01T12:00+00:00", "text": "I live in Oslo."},
 )
 _SKIPPED_KINDS: Final = frozenset({Session.Kind.RESOURCE, Session.Kind.MEMORY_EDIT})
-_Answer = Extracted | Described | Compared | EndpointError
+_Answer = ExtractionAnswer | ProfileAnswer | ComparisonAnswer | EndpointError
 
 
 @dataclass(frozen=True, slots=True)
-class _Task:
+class _ModelCall:
     """A prepared call of the model: for a window of messages, the facts of a profile, or a comparison of memories."""
 
     pending: PendingExtraction
     owner: Owner
-    ask: Callable[[], Extracted | Described | Compared]
+    ask: Callable[[], ExtractionAnswer | ProfileAnswer | ComparisonAnswer]
     window: Window | None = None
     facts: Sequence[Memory] = ()
     comparison: Comparison | None = None
@@ -65,7 +65,7 @@ class _Task:
 
 def queue_batch(session: Session, batch_id: str) -> None:
     """Queue a flushed batch for extraction if an LLM is configured. Call inside the flush's transaction."""
-    if llm.is_set() and session.kind not in _SKIPPED_KINDS:
+    if session.kind not in _SKIPPED_KINDS and llm.is_set():
         PendingExtraction.objects.create(
             user_id=session.user_id,
             app_id=session.app_id,
@@ -119,18 +119,20 @@ def run(
         with database_errors(), claimed(_due(clock()), calls, LEASE, clock=clock) as due:
             if not due or should_end():
                 break
-            tasks = [task for pending in due if (task := _task(pending, call_seconds)) is not None]
-            for place, answer in in_parallel([partial(_call, task, call_seconds) for task in tasks], should_end):
-                task = tasks[place]
+            ready = [model_call for pending in due if (model_call := _next_call(pending, call_seconds)) is not None]
+            for place, answer in in_parallel(
+                [partial(_call, model_call, call_seconds) for model_call in ready], should_end
+            ):
+                model_call = ready[place]
                 with transaction.atomic():
-                    pending = _locked(task)
+                    pending = _locked(model_call)
                     if isinstance(answer, EndpointError):
                         if pending is not None:
-                            _note_failure(pending, task.window, answer, clock())
+                            _note_failure(pending, model_call.window, answer, clock())
                         continue
                     done += 1
                     if pending is not None:
-                        _write(pending, task, answer, clock())
+                        _write(pending, model_call, answer, clock())
     return done
 
 
@@ -152,67 +154,74 @@ def _due(now: datetime) -> QuerySet[PendingExtraction]:
     )
 
 
-def _task(pending: PendingExtraction, seconds: float) -> _Task | None:
+def _next_call(pending: PendingExtraction, seconds: float) -> _ModelCall | None:
     """Return the next call of an extraction; if no messages are left, delete the extraction and return None."""
-    owner = Owner(pending.user_id, pending.user.user_id, pending.app_id, pending.project_id)
+    owner = pending.owner
     if pending.memory is not None:
         if found := comparison.comparison_of(owner, pending.memory):
             lines = list(found.lines())
-            return _Task(pending, owner, lambda: compare(llm.client(), lines, seconds), comparison=found)
+            return _ModelCall(pending, owner, lambda: compare(llm.client(), lines, seconds), comparison=found)
     elif pending.session is None:
         facts = extraction_rows.facts_of(owner)
         if facts:
             lines = list(extraction_rows.lines_of(facts))
-            return _Task(pending, owner, lambda: describe(llm.client(), lines, seconds), facts=facts)
+            return _ModelCall(pending, owner, lambda: describe(llm.client(), lines, seconds), facts=facts)
     elif (window := extraction_windows.next_window(owner, pending)) is not None:
         lines = list(extraction_windows.lines_of(owner, window))
         of_agents: bool = settings.MEMORY_GATEWAY_SELF_IMPROVING_MEMORY
-        return _Task(pending, owner, lambda: extract(llm.client(), lines, seconds, of_agents=of_agents), window)
+        return _ModelCall(pending, owner, lambda: extract(llm.client(), lines, seconds, of_agents=of_agents), window)
     pending.delete()
     return None
 
 
-def _call(task: _Task, seconds: float) -> _Answer:
+def _call(model_call: _ModelCall, seconds: float) -> _Answer:
     return call(
-        task.pending,
-        task.ask,
+        model_call.pending,
+        model_call.ask,
         llm.client().endpoint,
         lambda: extract(llm.client(), _HARMLESS_LINES, seconds, of_agents=False),
     )
 
 
-def _locked(task: _Task) -> PendingExtraction | None:
+def _locked(model_call: _ModelCall) -> PendingExtraction | None:
     """Lock the user and the extraction. Return None if it was deleted or another process has continued it."""
-    if not MemoryUser.objects.select_for_update(no_key=True).filter(pk=task.owner.user_pk).exists():
+    if not MemoryUser.objects.select_for_update(no_key=True).filter(pk=model_call.owner.user_pk).exists():
         return None
-    seen = task.pending
+    seen = model_call.pending
     mine = PendingExtraction.objects.filter(pk=seen.pk, lease_holder=seen.lease_holder, after_seq=seen.after_seq)
     return mine.select_for_update().first()
 
 
-def _write(pending: PendingExtraction, task: _Task, answer: Extracted | Described | Compared, now: datetime) -> None:
+def _write(
+    pending: PendingExtraction,
+    model_call: _ModelCall,
+    answer: ExtractionAnswer | ProfileAnswer | ComparisonAnswer,
+    now: datetime,
+) -> None:
     """Write an answer. If messages or memories that the model was shown have changed, the extraction stays pending."""
-    if isinstance(answer, Compared):
-        superseded = comparison.write(task.owner, task.comparison, answer, now) if task.comparison else []
+    if isinstance(answer, ComparisonAnswer):
+        superseded = (
+            comparison.write(model_call.owner, model_call.comparison, answer, now) if model_call.comparison else []
+        )
         if superseded is not None:
             pending.delete()
             if any(row.origin == Memory.Origin.EXTRACTED for row in superseded):
-                queue_profile(task.owner)
+                queue_profile(model_call.owner)
         return
-    if isinstance(answer, Described):
-        if extraction_rows.write_profile(task.owner, task.facts, answer, now) is not None:
+    if isinstance(answer, ProfileAnswer):
+        if extraction_rows.write_profile(model_call.owner, model_call.facts, answer, now) is not None:
             pending.delete()
         return
-    if task.window is None:
+    if model_call.window is None:
         return
-    session = sessions.live(task.owner, pending.session.session_id) if pending.session else None
+    session = sessions.live(model_call.owner, pending.session.session_id) if pending.session else None
     if session is None or session.hidden_at is not None:
         pending.delete()
-    elif task.window.is_current():
-        rows = extraction_rows.write(task.owner, session, task.window, answer, now)
+    elif model_call.window.is_current():
+        rows = extraction_rows.write(model_call.owner, session, model_call.window, answer, now)
         if any(row.category.startswith("user_") for row in rows):
-            queue_profile(task.owner)
-        pending.after_seq, pending.attempts, pending.refusals = task.window.messages[-1].seq, 0, 0
+            queue_profile(model_call.owner)
+        pending.after_seq, pending.attempts, pending.refusals = model_call.window.messages[-1].seq, 0, 0
         pending.retry_at, pending.last_error = None, ""
         pending.save()
 

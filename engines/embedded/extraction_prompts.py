@@ -130,7 +130,7 @@ def _valid(shape: type[Answer]) -> BeforeValidator:
     return BeforeValidator(validate)
 
 
-class Extracted(Answer):
+class ExtractionAnswer(Answer):
     """The valid items of an answer, before they are compared with stored memories."""
 
     memories: Annotated[list[Statement], _valid(Statement)]
@@ -138,29 +138,31 @@ class Extracted(Answer):
     skills: Annotated[list[Skill], _valid(Skill)] = []
 
 
-class Described(Answer):
+class ProfileAnswer(Answer):
     summary: _Long
     traits: Annotated[list[Trait], _valid(Trait), AfterValidator(lambda traits: traits[:MAX_TRAITS])] = []
 
 
-def extract(client: ChatClient, lines: Iterable[Mapping[str, Any]], seconds: float, *, of_agents: bool) -> Extracted:
+def extract(
+    client: ChatClient, lines: Iterable[Mapping[str, Any]], seconds: float, *, of_agents: bool
+) -> ExtractionAnswer:
     """Return the items that the model extracts from a window; with `of_agents` also those about agents.
 
     Raises: `EndpointError`.
     """
     form = _ANSWER_FORM % (_AGENT_ANSWER_FORM if of_agents else "")
     task = _USER_PROMPT + (_AGENT_PROMPT if of_agents else "") + _RULES_PROMPT + form + RULE
-    answer = client.ask(task, lines, Extracted, seconds)
-    return Extracted(
+    answer = client.ask(task, lines, ExtractionAnswer, seconds)
+    return ExtractionAnswer(
         memories=[one for one in answer.memories if of_agents or is_of_user(one.kind)][:MAX_MEMORIES],
         cases=answer.cases[:MAX_OF_AGENTS] if of_agents else [],
         skills=answer.skills[:MAX_OF_AGENTS] if of_agents else [],
     )
 
 
-def describe(client: ChatClient, lines: Iterable[Mapping[str, Any]], seconds: float) -> Described:
+def describe(client: ChatClient, lines: Iterable[Mapping[str, Any]], seconds: float) -> ProfileAnswer:
     """Return the model's profile of a user from lines of memories. Raises: `EndpointError`."""
-    return client.ask(_PROFILE_PROMPT, lines, Described, seconds)
+    return client.ask(_PROFILE_PROMPT, lines, ProfileAnswer, seconds)
 
 
 def is_of_user(kind: Kind) -> bool:

@@ -16,12 +16,11 @@ import orjson
 from django.db.models.functions import Length
 
 from core.times import from_ms, to_ms
-from engines.embedded.extraction_prompts import CATEGORY_OF, MAX_REPLACED, Described, Extracted, is_of_user
+from engines.embedded.extraction_prompts import CATEGORY_OF, MAX_REPLACED, ExtractionAnswer, ProfileAnswer, is_of_user
 from engines.embedded.extraction_windows import Window, role_of
 from store import storage
 from store.categories import TABS
 from store.derived_memories import can_be_superseded, supersede
-from store.index import keyword
 from store.models import IS_LIVE, Memory, Session, owned_by
 from store.text.normalize import fold
 from store.types import Owner
@@ -38,7 +37,7 @@ class _Draft:
     replaces: Sequence[Memory] = ()
 
 
-def write(owner: Owner, session: Session, window: Window, extracted: Extracted, now: datetime) -> list[Memory]:
+def write(owner: Owner, session: Session, window: Window, extracted: ExtractionAnswer, now: datetime) -> list[Memory]:
     """Save the extracted items that are new, and return them.
 
     Call inside a transaction that has locked user and session, with a current window.
@@ -54,7 +53,7 @@ def write(owner: Owner, session: Session, window: Window, extracted: Extracted, 
         replaced |= {row.pk: row for row in draft.replaces}
         draft.memory.supersedes = [row.memory_id for row in draft.replaces]
     rows = [draft.memory for draft in drafts]
-    storage.insert(owner, rows, [keyword.entry_of(row) for row in rows])
+    storage.insert(owner, rows)
     for draft in drafts:
         supersede(draft.replaces, draft.memory, now)
     return rows
@@ -65,7 +64,7 @@ def normal(text: str) -> str:
     return " ".join(_WORDS.findall(fold(text)))
 
 
-def _drafts_of(owner: Owner, window: Window, extracted: Extracted) -> Iterator[_Draft]:
+def _drafts_of(owner: Owner, window: Window, extracted: ExtractionAnswer) -> Iterator[_Draft]:
     yield from _statements(owner, window, extracted)
     for case in extracted.cases:
         sources = _sources(window, case.messages)
@@ -86,7 +85,7 @@ def _drafts_of(owner: Owner, window: Window, extracted: Extracted) -> Iterator[_
             yield _Draft(row, [one for one in same_name if not one.is_edited])
 
 
-def _statements(owner: Owner, window: Window, extracted: Extracted) -> Iterator[_Draft]:
+def _statements(owner: Owner, window: Window, extracted: ExtractionAnswer) -> Iterator[_Draft]:
     """Yield short memories. Those about the user need a message of the user as a source; others are the agent's."""
     for statement in extracted.memories:
         sources, of_user = _sources(window, statement.messages), is_of_user(statement.kind)
@@ -196,7 +195,7 @@ def lines_of(facts: Sequence[Memory]) -> Iterator[Mapping[str, Any]]:
         }
 
 
-def write_profile(owner: Owner, facts: Sequence[Memory], described: Described, now: datetime) -> Memory | None:
+def write_profile(owner: Owner, facts: Sequence[Memory], described: ProfileAnswer, now: datetime) -> Memory | None:
     """Replace the profile and return it. Return None if a fact has changed, or its session was deleted, meanwhile.
 
     Call inside a transaction that has locked the user.
@@ -223,7 +222,7 @@ def write_profile(owner: Owner, facts: Sequence[Memory], described: Described, n
         supersedes=[profile.memory_id for profile in superseded],
         payload={"explicit_info": explicit, "implicit_traits": traits},
     )
-    storage.insert(owner, [row], [keyword.entry_of(row)])
+    storage.insert(owner, [row])
     supersede(superseded, row, now)
     former = [profile for profile in _profiles(owner) if profile.hidden_reason]
     if len(former) > _MAX_FORMER:

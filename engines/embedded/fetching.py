@@ -51,7 +51,7 @@ from core.network.url_policy import (
     resolve,
 )
 from documents import mime_types
-from documents.sniff import HEAD_BYTES, TypeMismatch, content_type_of, sniff
+from documents.sniff import HEAD_BYTES, TypeMismatch, sniff
 from store.types import ContentItem
 
 Fetch = Callable[[ContentItem], AbstractContextManager[ContentItem]]
@@ -115,7 +115,7 @@ class Fetcher:
                         types=", ".join(allowed),
                     )
                 )
-            kind, path = content_type_of(mime_type, item.name or ""), Path(temporary.name)
+            kind, path = mime_types.content_type_of(mime_type, item.name or ""), Path(temporary.name)
             yield replace(item, type=kind, file=path, uri=None, ingest_uri=None, mime_type=mime_type)
 
     def _pieces(self, uri: str) -> Generator[bytes]:

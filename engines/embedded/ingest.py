@@ -7,8 +7,8 @@ the category of a text; with one, the role is the category and `engines.embedded
 import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,12 @@ from core.messages import Message as _
 from core.persistence import files
 from documents import ocr
 from documents.document import Document, split
-from documents.reader import is_picture, read_document
+from documents.mime_types import is_picture
+from documents.reader import read_document
 from engines.embedded import extraction_rules, llm, media
 from engines.embedded.fetching import Fetch
-from store.models import Memory, PendingMedia
+from store.models import Memory
+from store.storage import Draft
 from store.types import ContentItem, Message, Owner
 
 ReadDocument = Callable[[Path, str], Document]
@@ -60,49 +62,26 @@ def parts_of(owner: Owner, session_id: str, messages: Iterable[Message]) -> list
     return [part for message in messages for part in _parts_of_message(owner, session_id, message)]
 
 
-def rows_of(part: Part, read: ReadDocument, fetch: Fetch) -> list[Memory]:
+def draft_of(part: Part, read: ReadDocument, fetch: Fetch) -> Draft:
     """Return the part's memories, unsaved and without owner and session; none for a document without text.
 
-    Raises: `Unreadable`, and the errors of `fetch`.
+    A stored picture or recording that a model has to read is pending with them. Raises: `Unreadable`, and the errors of
+    `fetch`.
     """
     item = part.item
     if item is None:
-        text, message = part.text or "", part.message
-        # Rules choose the category of what the user and the agent say; a participant's "I" is not the user.
-        by_rule = "" if llm.is_set() or message.is_participant else extraction_rules.category(message.role, text)
-        match = _SPEAKER.match(text)  # transcripts name the speaker first: `Caroline: …`
-        is_named = match is not None and len(match[1].split()) <= _MAX_SPEAKER_WORDS
-        name = message.sender_name or message.sender_id
-        speaker = match[1] if match and is_named else name[:_MAX_SPEAKER_CHARS]
-        category = by_rule or message.category
-        return [_row(part, 0, text=text, speaker=speaker, category=category, payload=message.envelope)]
+        return Draft.of(part.first_id, [_message(part)])
     # Pictures and sound at an address are known by their names only, so they are not fetched.
     if item.type in {"image", "audio"} and item.file is None:
-        return [_media(part, item)]
-    with _local(item) if item.file else fetch(item) as fetched:
+        return Draft.of(part.first_id, [_media(part, item)])
+    with nullcontext(item) if item.file else fetch(item) as fetched:
         if fetched.type not in {"image", "audio"}:
-            return _passages(part, fetched, read)
+            return Draft.of(part.first_id, _passages(part, fetched, read))
         rows = [_media(part, fetched)]
         if is_picture(fetched.mime_type):
             with suppress(Unreadable):  # a picture is remembered by name and description in any case
                 rows += _passages(part, fetched, read, first=1)
-        return rows
-
-
-def media_of(part: Part) -> PendingMedia | None:
-    """Return the unsaved row of a stored picture or recording that a model has to read."""
-    item = part.item
-    return media.pending_of(item.file, item.mime_type) if item and item.file else None
-
-
-@contextmanager
-def _local(item: ContentItem) -> Iterator[ContentItem]:
-    """Yield the item with a file that the reader can open; nothing reads a sound."""
-    if item.file is None or item.type == "audio":
-        yield item
-        return
-    with files.local_copy(item.file) as path:
-        yield replace(item, file=path)
+    return Draft.of(part.first_id, rows, media.pending_of(item.file, item.mime_type) if item.file else None)
 
 
 def description_of(part: Part) -> list[Memory]:
@@ -152,6 +131,17 @@ def _memory_id(identity: uuid.UUID, number: int) -> str:
     return str(uuid.uuid5(identity, str(number)))
 
 
+def _message(part: Part) -> Memory:
+    text, message = part.text or "", part.message
+    # Rules choose the category of what the user and the agent say; a participant's "I" is not the user.
+    by_rule = "" if llm.is_set() or message.is_participant else extraction_rules.category(message.role, text)
+    match = _SPEAKER.match(text)  # transcripts name the speaker first: `Caroline: …`
+    is_named = match is not None and len(match[1].split()) <= _MAX_SPEAKER_WORDS
+    name = message.sender_name or message.sender_id
+    speaker = match[1] if match and is_named else name[:_MAX_SPEAKER_CHARS]
+    return _row(part, 0, text=text, speaker=speaker, category=by_rule or message.category, payload=message.envelope)
+
+
 def _media(part: Part, item: ContentItem) -> Memory:
     payload = _payload(part, item) | {"description": item.extras.get("description")}
     named = (payload["filename"], payload["title"], payload["description"])
@@ -163,8 +153,9 @@ def _passages(part: Part, item: ContentItem, read: ReadDocument, *, first: int =
     """Return a memory for each passage of a file; `first` is the number of the first."""
     if item.file is None:
         return []
+    with files.local_copy(item.file) as path:
+        passages = split(read(path, item.mime_type or "application/octet-stream"))
     rows = []
-    passages = split(read(item.file, item.mime_type or "application/octet-stream"))
     for number, passage in enumerate(passages, start=first):
         payload = _payload(part, item) | {
             "page": passage.page,

@@ -26,11 +26,10 @@ from core.messages import Message as _
 from core.network.model_endpoint import EndpointError
 from core.persistence import files
 from core.persistence.database_errors import database_errors
-from documents.reader import is_picture, is_sound
+from documents.mime_types import is_picture, is_sound
 from engines.embedded import media_models
 from engines.embedded.media_models import Model, Passage, TranscriptionModel
 from store import sessions, storage
-from store.index import keyword
 from store.models import Memory, PendingMedia, Session
 from store.types import Owner
 
@@ -170,8 +169,7 @@ def _write(owner: Owner, memory: Memory, passages: Sequence[Passage]) -> None:
     first = 1 + _parts(memory).filter(chunk_index__gt=0).count()
     rows = [_row(memory, number, first + number, passage) for number, passage in enumerate(passages)]
     known = storage.known(owner, [row.memory_id for row in rows])
-    new = [row for row in rows if row.memory_id not in known]
-    storage.insert(owner, new, [keyword.entry_of(row) for row in new])
+    storage.insert(owner, [row for row in rows if row.memory_id not in known])
 
 
 def _row(memory: Memory, position: int, chunk_index: int, passage: Passage) -> Memory:

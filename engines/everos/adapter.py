@@ -122,7 +122,7 @@ class EverOSEngine(MemoryTable):
     def delete(self, owner: Owner, session_id: str) -> None:
         """Delete our copy of a session and hide it permanently.
 
-        EverOS keeps its own copy until `carry_out`, forever if it cannot delete or the settings do not allow it.
+        EverOS keeps its copy until `delete_permanently`, forever if it cannot delete or the settings do not allow it.
         """
         with transaction.atomic():
             session = sessions.mark_deleted(owner, session_id, self._clock())
@@ -135,7 +135,7 @@ class EverOSEngine(MemoryTable):
             logger.info("EverOS keeps its copy of a deleted session, if it has one")
 
     @database_errors()
-    def carry_out(self, deletions: Sequence[PendingDeletion]) -> int:
+    def delete_permanently(self, deletions: Sequence[PendingDeletion]) -> int:
         first = deletions[0]
         client = self._client.of(first.user_key)
         owner = {("agent_id" if first.is_agent else "user_id"): first.owner_id}
@@ -169,7 +169,7 @@ class EverOSEngine(MemoryTable):
         return mirror.find_sessions(self._client_of(owner), owner)
 
     @database_errors()
-    def resend(self, owner: Owner, session: Session) -> list[Message]:
+    def retry_unconfirmed(self, owner: Owner, session: Session) -> list[Message]:
         """Deliver unconfirmed messages whose calls have ended, and return those that arrived.
 
         Messages that EverOS refuses permanently are dropped; their callers already received an error.

@@ -1,12 +1,11 @@
 """Responses as plain data for orjson: no serializer on the hot path."""
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 from core import pagination
 from core.ids import parse_session_id, resource_uri
-from core.times import from_ms, isoformat
+from core.times import from_ms, isoformat, isoformat_or_none
 from engines.port import AddResult, FlushResult
 from memories.models import Tombstone
 from memories.queries import Event, override_ids
@@ -102,7 +101,7 @@ def memory(stored: StoredMemory, overrides: Mapping[str, str]) -> dict[str, Any]
         "agent_id": stored.agent_id,
         "timestamp_ms": stored.created_at_ms,
         "override_id": overrides.get(stored.memory_id),
-        "deleted_at": _iso_time(stored.hidden_at),
+        "deleted_at": isoformat_or_none(stored.hidden_at),
     }
 
 
@@ -140,11 +139,7 @@ def session(found: Session, counted: Mapping[str, int]) -> dict[str, Any]:
         "memories": counted.get("memories", 0),
         "pending": counted.get("pending", 0),
         "created_at": isoformat(found.created_at),
-        "flushed_at": _iso_time(found.flushed_at),
-        "searchable_at": _iso_time(found.searchable_at),
-        "deleted_at": _iso_time(found.hidden_at),
+        "flushed_at": isoformat_or_none(found.flushed_at),
+        "searchable_at": isoformat_or_none(found.searchable_at),
+        "deleted_at": isoformat_or_none(found.hidden_at),
     }
-
-
-def _iso_time(moment: datetime | None) -> str | None:
-    return None if moment is None else isoformat(moment)

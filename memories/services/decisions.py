@@ -32,7 +32,7 @@ from memories.services import lookup
 from memories.services.lookup import MemoryRef, require_own_session
 from resources.queries import sessions_in_trash
 from store import browse, derived_memories
-from store.models import DeliveryState, Memory, Session, owned_by
+from store.models import DeliveryState, Memory, Session, owned_by, owner_columns
 from store.table import visible
 from store.types import Owner, StoredMemory, Wording
 
@@ -118,13 +118,24 @@ def undo_override(user_pk: UUID, ref: MemoryRef, *, actor: Actor) -> Override:
 
 def delete_session(owner: Owner, session_id: str, *, reason: str = "", actor: Actor) -> Tombstone:
     """Move a whole session to the trash. Raises: `NotFound`."""
+    return _delete_session(owner, session_id, reason, actor)[0]
+
+
+def delete_session_undoably(owner: Owner, session_id: str, *, actor: Actor) -> list[Change]:
+    """Move a whole session to the trash. Changes: [tombstone]; none if it was there already. Raises: `NotFound`."""
+    _tombstone, created = _delete_session(owner, session_id, "", actor)
+    return [[one.tombstone_id] for one in created]
+
+
+def _delete_session(owner: Owner, session_id: str, reason: str, actor: Actor) -> tuple[Tombstone, list[Tombstone]]:
+    """Return the session's tombstone, and also in a list if it is new."""
     require_own_session(owner, session_id)
     with transaction.atomic():
         lookup.lock_user(owner.user_pk)
-        active, _created = _Decider(owner, actor).create_tombstones("session", {session_id: None}, reason)
+        active, created = _Decider(owner, actor).create_tombstones("session", {session_id: None}, reason)
         if not active:
             raise NotFound(_("There is no such session."))
-        return active[session_id]
+        return active[session_id], created
 
 
 def restore_session(owner: Owner, session_id: str, *, actor: Actor) -> Tombstone:
@@ -138,10 +149,17 @@ def restore_session(owner: Owner, session_id: str, *, actor: Actor) -> Tombstone
     return ended[0]
 
 
-def restore_sessions(sessions: Sequence[tuple[Owner, str]], *, actor: Actor) -> list[Tombstone]:
+def restore_sessions(
+    sessions: Sequence[tuple[Owner, str]],
+    *,
+    tombstone_ids: Collection[str] | None = None,
+    deleted_by: Actor | None = None,
+    actor: Actor,
+) -> list[Tombstone]:
     """Restore sessions from the trash. Return their tombstones.
 
-    Sessions that are not in the trash, or whose resource is in the trash, are skipped.
+    Sessions that are not in the trash, or whose resource is in the trash, are skipped. `tombstone_ids` and `deleted_by`
+    restrict it as in `restore_many`.
     """
     ended: list[Tombstone] = []
     with transaction.atomic():
@@ -149,7 +167,8 @@ def restore_sessions(sessions: Sequence[tuple[Owner, str]], *, actor: Actor) -> 
         for owner in {owner for owner, _ in sessions}:
             ids = [session_id for session_owner, session_id in sessions if session_owner == owner]
             active = _active_tombstones(owner, "session", set(ids) - sessions_in_trash(owner, ids))
-            ended += _Decider(owner, actor).lift_tombstones("session", active)
+            chosen = _chosen(active, tombstone_ids, deleted_by)
+            ended += _Decider(owner, actor).lift_tombstones("session", chosen)
     return ended
 
 
@@ -200,16 +219,22 @@ def restore_many(
     changes: list[Change] = []
     with transaction.atomic():
         for decider, memories in _locked_memories(rows, actor, job):
-            active = {
-                memory_id: one
-                for memory_id, one in _active_tombstones(
-                    decider.owner, "memory", [one.memory_id for one in memories]
-                ).items()
-                if (tombstone_ids is None or one.tombstone_id in tombstone_ids)
-                and (deleted_by is None or (one.actor_kind, one.actor) == (deleted_by.kind, deleted_by.name))
-            }
-            changes += [[one.row_id, one.tombstone_id] for one in decider.lift_tombstones("memory", active)]
+            active = _active_tombstones(decider.owner, "memory", [one.memory_id for one in memories])
+            chosen = _chosen(active, tombstone_ids, deleted_by)
+            changes += [[one.row_id, one.tombstone_id] for one in decider.lift_tombstones("memory", chosen)]
     return changes
+
+
+def _chosen(
+    active: Mapping[str, Tombstone], tombstone_ids: Collection[str] | None, deleted_by: Actor | None
+) -> dict[str, Tombstone]:
+    """Return the tombstones with these ids, and of this actor."""
+    return {
+        name: one
+        for name, one in active.items()
+        if (tombstone_ids is None or one.tombstone_id in tombstone_ids)
+        and (deleted_by is None or (one.actor_kind, one.actor) == (deleted_by.kind, deleted_by.name))
+    }
 
 
 def override_many(rows: Collection[int], values: OverrideValues, *, actor: Actor, job: str = "") -> list[Change]:
@@ -222,6 +247,17 @@ def override_many(rows: Collection[int], values: OverrideValues, *, actor: Actor
             overridden = decider.override([(memory, new) for memory, new in wanted if new != _wording(memory)])
             changes += [[memory.row, current.override_id, number] for memory, current, number in overridden]
     return changes
+
+
+def undo_session_deletions(changes: Sequence[Change], *, deleted_by: Actor, actor: Actor) -> int:
+    """Restore sessions that `deleted_by` deleted with these changes; return their number.
+
+    Those that another actor deleted since, or whose resource is in the trash, are skipped.
+    """
+    tombstone_ids = {change[0] for change in changes}
+    found = Tombstone.objects.filter(pk__in=tombstone_ids).select_related("user")
+    sessions = [(one.owner, one.session_id) for one in found]
+    return len(restore_sessions(sessions, tombstone_ids=tombstone_ids, deleted_by=deleted_by, actor=actor))
 
 
 def undo_restore(changes: Sequence[Change], *, actor: Actor, job: str = "") -> int:
@@ -285,7 +321,7 @@ def reinstate(user: MemoryUser, tombstones: Sequence[Tombstone]) -> None:
 
 def remove_tombstone(tombstone: Tombstone) -> None:
     """Delete a tombstone that an import created, and show its memory or session again."""
-    owner = Owner(tombstone.user_id, tombstone.user.user_id, tombstone.app_id, tombstone.project_id)
+    owner = tombstone.owner
     with transaction.atomic():
         lookup.lock_user(owner.user_pk)
         if tombstone.undone_at is None:
@@ -299,7 +335,7 @@ def import_override(override: Override, *, text: str, created_at: datetime) -> b
 
     `text` is the new text. Without the memory, which EverOS may hold, the original text is unknown and equals it.
     """
-    owner = Owner(override.user_id, override.user.user_id, override.app_id, override.project_id)
+    owner = override.owner
     with transaction.atomic():
         lookup.lock_user(owner.user_pk)
         memory = Memory.objects.filter(owned_by(owner), memory_id=override.memory_id).first()
@@ -325,7 +361,7 @@ def import_override(override: Override, *, text: str, created_at: datetime) -> b
 
 def remove_override(override: Override) -> bool:
     """Delete an override that an import created, with its effect; return False if a user edited it since."""
-    owner = Owner(override.user_id, override.user.user_id, override.app_id, override.project_id)
+    owner = override.owner
     with transaction.atomic():
         lookup.lock_user(owner.user_pk)
         revisions = list(override.revisions.order_by("number"))
@@ -485,13 +521,7 @@ class _Decider:
 
     def _owner_and_actor(self) -> dict[str, Any]:
         """Return the fields of a decision's row that name its owner and actor."""
-        return {
-            "user_id": self.owner.user_pk,
-            "app_id": self.owner.app_id,
-            "project_id": self.owner.project_id,
-            "actor_kind": self.actor.kind,
-            "actor": self.actor.name,
-        }
+        return owner_columns(self.owner) | {"actor_kind": self.actor.kind, "actor": self.actor.name}
 
     def _record(self, verb: str, decided: Sequence[Tombstone] | Sequence[Override]) -> None:
         """Write an audit event for one memory or session, or for each hundred, with their ids, and publish it."""

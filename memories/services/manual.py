@@ -96,7 +96,7 @@ def add_imported(owner: Owner, memories: Sequence[Memory], *, session_id: str) -
     last = session.memories.aggregate(last=Max("seq"))["last"]
     for seq, memory in enumerate(memories, start=0 if last is None else last + 1):
         memory.session, memory.seq = session, seq
-    storage.insert(owner, memories, [entry_of(memory) for memory in memories])
+    storage.insert(owner, memories)
     publish("memory.added", owner.user_pk, **owner.scope, memory_ids=[memory.memory_id for memory in memories])
 
 

@@ -8,14 +8,12 @@ import os
 import signal
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 from memory_gateway.django_setup import application as django_application  # first: it sets Django up for the rest
 
 # isort: split
 from django.conf import settings
 from django.db import connections
-from django.utils.module_loading import import_string
 from starlette.middleware.cors import CORSMiddleware
 
 from agents.rpc.connection_limits import ConnectionLimiter
@@ -39,7 +37,6 @@ from resources.services.storage_binding import StorageMismatch
 # The remaining time of ten seconds after requests were drained. The next start resumes interrupted work.
 WORKER_STOP_SECONDS = 1.0
 MCP_STOP_SECONDS = 0.5
-TELEMETRY_STOP_SECONDS = 1.0
 # A multipart body's overhead besides the file: boundaries, part headers, form fields.
 ENVELOPE_BYTES = 2**20
 _EXPOSED_HEADERS = (
@@ -116,7 +113,7 @@ class Router:
         await receive()
         if settings.MEMORY_GATEWAY_CPU_PINNING:
             cpu_affinity.pin_to_free_cpu()
-        telemetry = _start_telemetry()
+        monitoring.start()
         try:
             await asyncio.to_thread(_start_worker)
         except (StorageMismatch, StorageUnavailable) as error:
@@ -130,18 +127,8 @@ class Router:
             await receive()
         watcher.cancel()
         await asyncio.to_thread(_stop_worker)
-        if telemetry is not None:
-            await asyncio.to_thread(telemetry.stop, TELEMETRY_STOP_SECONDS)
+        await asyncio.to_thread(monitoring.stop)
         await send({"type": "lifespan.shutdown.complete"})
-
-
-def _start_telemetry() -> Any:
-    """Trace this process if OpenTelemetry is set up; return what sends the traces."""
-    if not settings.OTEL_EXPORTER_OTLP_ENDPOINT:
-        return None
-    telemetry = import_string("memory_gateway.telemetry.Telemetry")()
-    monitoring.start(telemetry)
-    return telemetry
 
 
 def _start_worker() -> None:

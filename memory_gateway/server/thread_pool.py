@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
-from core.limits.concurrency import FairQueue, leave_share
+from core.limits.concurrency import FairQueue, before_external_call
 
 SLOW_SECONDS: Final = 0.1
 MAX_WAITING: Final = 7
@@ -53,7 +53,7 @@ class Pool:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[_Result] = loop.create_future()
         job = _Job(future, loop, contextvars.copy_context(), call, caller)
-        job.context.run(leave_share.set, partial(self._wait_outside, job))
+        job.context.run(before_external_call.set, partial(self._wait_outside, job))
         self._queue.put(caller, job)
         self._begin()
         return future

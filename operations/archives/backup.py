@@ -23,7 +23,7 @@ from accounts.models import MemoryUser
 from core.errors import Conflict, DatabaseDamaged, InvalidInput, NoSpace, NotFound
 from core.messages import MANAGE
 from core.persistence import database_errors
-from core.persistence.files import create_temporary, full_disk_is_no_space, require_free, stored_files
+from core.persistence.files import create_temporary, raising_no_space, require_free, stored_files
 from core.persistence.sql import consistent_read
 from operations import files
 from operations.archives.archive import Reader, Writer
@@ -189,7 +189,7 @@ def _load(dump: IO[bytes]) -> None:
     else:
         descriptor, copy = create_temporary()
     try:
-        with full_disk_is_no_space(), os.fdopen(descriptor, "wb") as target:
+        with raising_no_space(), os.fdopen(descriptor, "wb") as target:
             shutil.copyfileobj(dump, target)
             target.flush()
             os.fsync(target.fileno())

@@ -1,5 +1,6 @@
 """Write all data of some or all users into one archive: rows, files, decisions. See docs/operate/backup.md."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,7 +49,7 @@ def export(
     """
     users = _users(user_pks)
     tables = [table for table in PORTABLE if with_keys or table is not KEYS]
-    counts: dict[str, int] = {}
+    counts: Counter[str] = Counter()
     missing: list[str] = []
     with Writer(target, FORMAT) as writer:
         for number, user in enumerate(users, 1):
@@ -74,14 +75,13 @@ def _users(user_pks: Sequence[UUID] | None) -> list[MemoryUser]:
     return found
 
 
-def _write_user(writer: Writer, user: MemoryUser, tables: Iterable[Table], counts: dict[str, int]) -> list[str]:
+def _write_user(writer: Writer, user: MemoryUser, tables: Iterable[Table], counts: Counter[str]) -> list[str]:
     """Write one user's rows and files; return the missing files."""
     folder = f"users/{user.pk}"
     with consistent_read():
         stored = files.of_rows(user)
         for table in tables:
-            count = writer.add_lines(f"{folder}/{table.name}.jsonl", _rows(table, user))
-            counts[table.name] = counts.get(table.name, 0) + count
+            counts[table.name] += writer.add_lines(f"{folder}/{table.name}.jsonl", _rows(table, user))
     missing = []
     for path in stored:
         try:

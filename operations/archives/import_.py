@@ -1,6 +1,7 @@
 """Import an archive of `export`: check it completely, then import user by user."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -47,7 +48,7 @@ class Imported:
 
     users: list[str] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
-    rows: dict[str, int] = field(default_factory=dict)
+    rows: Counter[str] = field(default_factory=Counter)
     files: int = 0
 
 
@@ -210,14 +211,13 @@ def _import_user(archive: Reader, one: _ArchivedUser, actor: Actor, done: Import
 
 def _save_all(archive: Reader, one: _ArchivedUser, actor: Actor, done: Imported) -> _Replaced:
     """Save all rows in one transaction; return the data kept from the replaced user."""
-    counts = dict(done.rows)
+    counts: Counter[str] = Counter()
     try:
         with transaction.atomic():
             replaced = _remove_existing(one)
             loader = Loader(one.user)
             for table in PORTABLE:
-                count = _save(archive, one, table, loader)
-                counts[table.name] = counts.get(table.name, 0) + count
+                counts[table.name] = _save(archive, one, table, loader)
             if f"{one.folder}/{KEYS.name}.jsonl" not in archive.files:
                 for key in replaced.keys:
                     key.user = one.user
@@ -232,7 +232,7 @@ def _save_all(archive: Reader, one: _ArchivedUser, actor: Actor, done: Imported)
         raise InvalidInput(
             f"{one.user.user_id} was not imported: the database rejected a row ({_first_line(error)})."
         ) from error
-    done.rows = counts
+    done.rows.update(counts)
     return replaced
 
 

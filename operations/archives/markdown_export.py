@@ -23,8 +23,8 @@ def export_markdown(
 ) -> dict[str, int]:
     """Write the memories of some users, or of all, into a new folder; return the number of memories by user id.
 
-    Memories in the trash, by themselves or with their session, are left out. Raises: `Conflict` if the folder exists, `NotFound` for the one around it,
-    `Stopped`.
+    Memories in the trash, by themselves or with their session, are left out. Raises: `Conflict` if the folder exists,
+    `NotFound` for the one around it, `Stopped`.
     """
     if not folder.parent.is_dir():
         raise NotFound(f"The folder {folder.parent} does not exist.")

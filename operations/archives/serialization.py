@@ -21,6 +21,7 @@ from operations.tables import ALL, Row, Table, unpack
 
 # From this size on, PostgreSQL returns floats in JSON as integers, and SQLite as floats.
 _MIN_INTEGER = 1e16
+_BATCH_ROWS = 500
 # The JSON types of fields, in order of precedence.
 _JSON_TYPES: tuple[tuple[type[Any], tuple[type[Any], ...]], ...] = (
     (BooleanField, (bool,)),
@@ -34,11 +35,11 @@ _WORDS = {
 }  # fmt: skip
 
 
-def dump_rows(table: Table, user: MemoryUser, batch: int = 500) -> Iterator[Row]:
+def dump_rows(table: Table, user: MemoryUser) -> Iterator[Row]:
     """Yield a user's rows of a table as JSON data, in the table's order."""
     related = [field.name for field in _fields(table) if _has_natural_key(field)]
     rows = table.rows(user).select_related(*related) if related else table.rows(user)
-    for row in rows.iterator(chunk_size=batch):
+    for row in rows.iterator(chunk_size=_BATCH_ROWS):
         yield {field.name: _field_value(field, row) for field in _fields(table)}
 
 

@@ -22,6 +22,7 @@ from django.utils import timezone
 from accounts.audit import Actor, record
 from core.errors import EngineError, InvalidInput
 from core.messages import Message as _
+from core.persistence.files import MESSAGE_FILES, is_key
 from engines.port import Engine
 from engines.registry import get_engine
 from memories.models import Override, Tombstone
@@ -37,7 +38,7 @@ from resources.services import deletion
 from store import derived_memories
 from store.external import deletions, staging
 from store.index import keyword
-from store.models import DeliveryState, Memory, Session, owned_by
+from store.models import DeliveryState, Memory, Session, owned_by, owner_columns
 from store.types import Owner
 
 logger = logging.getLogger("memory_gateway.purge")
@@ -141,7 +142,7 @@ def _purge(found: QuerySet[Tombstone], actor: Actor, engine: Engine, report: Rep
     tombstones = list(found)
     for number, tombstone in enumerate(tombstones, 1):
         report("Purging the trash", number, len(tombstones))
-        owner = _owner(tombstone)
+        owner = tombstone.owner
         with transaction.atomic():
             lookup.lock_user(owner.user_pk)
             current = due(owner.user_pk).filter(pk=tombstone.pk).first()
@@ -159,10 +160,6 @@ def _purge(found: QuerySet[Tombstone], actor: Actor, engine: Engine, report: Rep
     return counts
 
 
-def _owner(tombstone: Tombstone) -> Owner:
-    return Owner(tombstone.user.pk, tombstone.user.user_id, tombstone.app_id, tombstone.project_id)
-
-
 def _purge_memory(owner: Owner, row: Memory) -> None:
     """Replace a memory by a row without text; remove derived memories and the text of its source messages."""
     deletions.queue_memory(owner, row)
@@ -172,9 +169,7 @@ def _purge_memory(owner: Owner, row: Memory) -> None:
         keyword.remove(owner, {row.pk: keyword.entry_of(row)})
     emptied = Memory(
         pk=row.pk,
-        user_id=row.user_id,
-        app_id=row.app_id,
-        project_id=row.project_id,
+        **owner_columns(owner),
         memory_id=row.memory_id,
         session_id=row.session_id,
         memory_type=Memory.Type.UNPROCESSED_MESSAGE,
@@ -191,7 +186,7 @@ def _purge_memory(owner: Owner, row: Memory) -> None:
 
 def _clear_session(tombstone: Tombstone, actor: Actor, engine: Engine, counts: Counts) -> None:
     """Remove a session that is marked as deleted, with its resource and the files of its messages."""
-    owner, session_id = _owner(tombstone), tombstone.session_id
+    owner, session_id = tombstone.owner, tombstone.session_id
     of_session = owned_by(owner) & Q(session_id=session_id)
     for resource in Resource.objects.filter(of_session, NOT_PURGED):
         purged = deletion.purge(resource.resource_id, actor=actor, condition=NOT_PURGED, engine=engine)
@@ -207,11 +202,11 @@ def _clear_session(tombstone: Tombstone, actor: Actor, engine: Engine, counts: C
         staging.discard_for(Session.objects.get(of_session))
         Override.objects.filter(of_session).delete()
         attachments = Attachment.objects.filter(of_session)
-        referenced = files.of_attachments(attachments.values_list("internal_uri", flat=True))
+        referenced = set(filter(is_key, attachments.values_list("internal_uri", flat=True)))
         attachments.delete()
         # Files are removed inside the transaction: after a crash the attachments still exist for the next purge.
-        folder = f"{owner.user_pk}/"
-        own = {path for path in referenced if path.startswith(folder) and files.MESSAGE_FILES in path}
+        folder = f"{owner.user_pk}/{MESSAGE_FILES}/"
+        own = {path for path in referenced if path.startswith(folder)}
         for path in own.difference(files.of_rows(tombstone.user)):  # no other attachment refers to it
             files.remove(path)
         Tombstone.objects.filter(of_session).update(reason="")

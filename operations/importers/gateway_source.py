@@ -98,11 +98,15 @@ class Source:
         """Return the number of rows of all tables."""
         return sum(self._rows(f"SELECT COUNT(*) AS number FROM {table}")[0]["number"] for table in self.tables)
 
-    def rows(self, table: str, after: int, most: int) -> list[Row]:
-        """Return the next rows of a table after a position."""
-        statement = f"SELECT rowid AS _number, * FROM {table} WHERE rowid > ? ORDER BY rowid LIMIT ?"
-        found = self._rows(statement, after, most)
-        return [Row(values.pop("_number"), values) for values in found]
+    def batches(self, size: int, table: str = TABLES[0], after: int = 0) -> Iterator[tuple[str, list[Row]]]:
+        """Yield the rows of each table in batches with its name, beginning after a position of a table."""
+        for name in self.tables[self.tables.index(table) if table in self.tables else 0 :]:
+            statement = f"SELECT rowid AS _number, * FROM {name} WHERE rowid > ? ORDER BY rowid LIMIT ?"
+            while found := self._rows(statement, after, size):
+                rows = [Row(values.pop("_number"), values) for values in found]
+                after = rows[-1].number
+                yield name, rows
+            after = 0
 
     def has_user(self, user_id: str) -> bool:
         return bool(self._rows("SELECT 1 FROM users WHERE user_id = ?", user_id))

@@ -5,7 +5,7 @@ import sqlite3
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -99,6 +99,10 @@ class Request:
         if not stored_files().exists(self.key):
             raise NotFound(_("The uploaded file has expired. Upload it again."))
 
+    def memory_id(self, found: Found) -> str:
+        """Return the id that a memory of the source has here."""
+        return found.memory_id or str(uuid.uuid5(_NAMESPACE, f"{self.source}:{found.source_id}"))
+
     def _session_of(self, found: Found) -> str:
         try:
             require_own_session(self.owner, found.session_id)
@@ -113,7 +117,7 @@ class Request:
         if found.agent_id != agent_id:
             payload["agent_id"] = found.agent_id
         return Memory(
-            memory_id=found.memory_id or str(uuid.uuid5(_NAMESPACE, f"{self.source}:{found.source_id}")),
+            memory_id=self.memory_id(found),
             agent_id=agent_id,
             memory_type=Memory.Type.EPISODE,
             category=found.category if found.category in CATEGORIES else self.category,
@@ -152,24 +156,20 @@ def plan(request: Request, *, report: Report = no_report) -> Plan:
         raise InvalidInput.of_field("source", f"must be one of {', '.join(READERS)}")
     if request.category not in CATEGORIES:
         raise InvalidInput.of_field("category", f"must be one of {', '.join(CATEGORIES)}")
-    planned = Plan()
-    for item in request.items():
-        if not isinstance(item, Found):
-            planned.left[item.reason] += 1
-    seen = sqlite3.connect("")  # a temporary file: a source may have more ids than memory has room for
-    try:
+    planned, items, done = Plan(), request.items(), 0
+    # A temporary file: a source may have more ids than memory has room for.
+    with closing(sqlite3.connect("")) as seen:
         seen.execute("CREATE TABLE seen (id BLOB PRIMARY KEY) WITHOUT ROWID")
-        memories, done = request.memories(), 0
-        while batch := list(islice(memories, _STEP_ROWS)):
-            ids = {memory.memory_id for _session, memory in batch}
+        while batch := list(islice(items, _STEP_ROWS)):
+            planned.left.update(item.reason for item in batch if isinstance(item, Left))
+            found = [item for item in batch if isinstance(item, Found)]
+            ids = {request.memory_id(item) for item in found}
             fresh = [(hashlib.sha256(one.encode()).digest()[:16],) for one in ids - storage.known(request.owner, ids)]
             added = seen.executemany("INSERT OR IGNORE INTO seen VALUES (?)", fresh).rowcount
             planned.new += added
-            planned.duplicates += len(batch) - added
-            done += len(batch)
+            planned.duplicates += len(found) - added
+            done += len(found)
             report("Reading the source", done, 0)
-    finally:
-        seen.close()
     return planned
 
 
@@ -223,28 +223,20 @@ def _add(owner: Owner, new: Sequence[tuple[str, Memory]]) -> list[int]:
     return sorted(set(sessions.values_list("pk", flat=True)) - existing)
 
 
-def _undo(run: Run, job: Job) -> dict[str, Any]:
-    """Remove the memories of the job, newest step first. Memories that the user edited since stay."""
-    request = Request.from_json(job.params)
-    undone, left = run.cursor.get("undone", 0), run.cursor.get("left", 0)
-    while step := job.steps.filter(number__lt=run.cursor.get("before", 2**31)).order_by("-number").first():
-        with transaction.atomic():
-            added = [one for one in step.changes if not isinstance(one, dict)]
-            sessions = [one["session"] for one in step.changes if isinstance(one, dict)]
-            edited = Override.objects.filter(row__in=added, undone_at__isnull=True)
-            rows = Memory.objects.filter(owned_by(request.owner), pk__in=added)
-            kept = Q(delivery_state=DeliveryState.PURGED) | Q(pk__in=edited.values("row"))
-            removed = list(rows.exclude(kept))
-            storage.remove(request.owner, removed)
-            if removed:
-                ids = [memory.memory_id for memory in removed]
-                publish("memory.deleted", request.owner.user_pk, **request.owner.scope, memory_ids=ids)
-            Session.objects.filter(owned_by(request.owner), pk__in=sessions, memories__isnull=True).delete()
-            undone, left = undone + len(removed), left + len(added) - len(removed)
-            cursor = {"before": step.number, "undone": undone, "left": left}
-            run.report(undone + left, job.total, cursor=cursor)
-        run.check()
-    return {"undone": undone, "left": left}
+def _undo(_run: Run, job: Job, changes: list[Any]) -> tuple[int, int]:
+    """Remove the memories of a step, except those that the user edited since."""
+    owner = Request.from_json(job.params).owner
+    added = [one for one in changes if not isinstance(one, dict)]
+    sessions = [one["session"] for one in changes if isinstance(one, dict)]
+    edited = Override.objects.filter(row__in=added, undone_at__isnull=True)
+    kept = Q(delivery_state=DeliveryState.PURGED) | Q(pk__in=edited.values("row"))
+    removed = list(Memory.objects.filter(owned_by(owner), pk__in=added).exclude(kept))
+    storage.remove(owner, removed)
+    if removed:
+        ids = [memory.memory_id for memory in removed]
+        publish("memory.deleted", owner.user_pk, **owner.scope, memory_ids=ids)
+    Session.objects.filter(owned_by(owner), pk__in=sessions, memories__isnull=True).delete()
+    return len(removed), len(added) - len(removed)
 
 
 def _finish(job: Job) -> None:

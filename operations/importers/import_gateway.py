@@ -16,16 +16,16 @@ from pathlib import Path
 from typing import Any, Final
 
 from django.db import IntegrityError, transaction
+from django.db.models import Model, QuerySet
 from django.utils import timezone
 
 from accounts import services as accounts
 from accounts.audit import Actor, record
 from accounts.models import MemoryUser, UserKey
-from core.background.leases import renewed
 from core.errors import Conflict, InvalidInput
 from core.ids import check_name, parse_session_id
-from core.persistence.files import MESSAGE_FILES, stored_files
-from documents.sniff import content_type_of, extension_of
+from core.persistence.files import MESSAGE_FILES, is_key, stored_files
+from documents.mime_types import content_type_of, extension_of
 from engines.registry import get_engine
 from memories.models import Override, Tombstone
 from memories.services import decisions
@@ -38,7 +38,6 @@ from resources import storage
 from resources.models import Attachment, Resource
 from store import storage as memory_storage
 from store.models import Memory, Session, owned_by, owner_columns
-from store.types import Owner
 
 KIND: Final = "import_gateway"
 _STEP_ROWS: Final = 50
@@ -68,13 +67,14 @@ def plan(path: Path, storage_dir: Path, *, actor: Actor, report: Report = no_rep
     """Read the whole source and keep nothing. Raises: `NotFound`, `InvalidInput`, and `Stopped`."""
     planned, done = Plan(), 0
     with open_source(path, storage_dir) as source:
-        total = source.count()
-        for table in source.tables:
-            after = 0
-            while rows := source.rows(table, after, _STEP_ROWS):
-                _import_rows(_Import(source, actor, is_plan=True), table, rows, planned)
-                after, done = rows[-1].number, done + len(rows)
-                report("Reading the source", done, total)
+        total, importing = source.count(), _Import(source, actor, is_plan=True)
+        for table, rows in source.batches(_STEP_ROWS):
+            prepared = [importing.with_file(table, row) for row in rows]
+            with transaction.atomic():
+                _import_rows(importing, table, prepared, planned)
+                transaction.set_rollback(True)
+            done += len(rows)
+            report("Reading the source", done, total)
     return planned
 
 
@@ -86,67 +86,39 @@ def start(path: Path, storage_dir: Path, *, total: int, actor: Actor) -> Job:
 
 def _run(run: Run) -> dict[str, Any]:
     made = Plan(*(Counter(run.cursor.get(name, {})) for name in ("new", "duplicates", "left")))
-    done, begun = run.cursor.get("done", 0), run.cursor.get("table", TABLES[0])
-    after = run.cursor.get("after", 0)
-    with (
-        open_source(Path(run.params["path"]), Path(run.params["storage"])) as source,
-        renewed(run.claimed(), jobs.LEASE),
-    ):
+    done, begun, after = run.cursor.get("done", 0), run.cursor.get("table", TABLES[0]), run.cursor.get("after", 0)
+    with open_source(Path(run.params["path"]), Path(run.params["storage"])) as source:
         importing = _Import(source, run.actor)
-        for table in source.tables[source.tables.index(begun) if begun in source.tables else 0 :]:
-            while rows := source.rows(table, after, _STEP_ROWS):
-                after, done = rows[-1].number, done + len(rows)
-                cursor = {"table": table, "after": after, "done": done}
-                end = partial(_end_step, run, made, cursor)
-                _import_rows(importing, table, rows, made, end)
-                run.check()
-            after = 0
+        for table, rows in source.batches(_STEP_ROWS, begun, after):
+            prepared = [importing.with_file(table, row) for row in rows]
+            done += len(rows)
+            with transaction.atomic():
+                changes = _import_rows(importing, table, prepared, made)
+                cursor = {"table": table, "after": rows[-1].number, "done": done, **made.as_json()}
+                run.step(changes, done=done, total=max(run.job.total, done), cursor=cursor)
+            run.check()
     return {"made": made.new.total(), "left": made.left.total() + made.duplicates.total(), **made.as_json()}
 
 
-def _end_step(run: Run, made: Plan, cursor: dict[str, Any], changes: list[Change]) -> None:
-    total = max(run.job.total, cursor["done"])
-    run.step(changes, done=cursor["done"], total=total, cursor={**cursor, **made.as_json()})
-
-
 def _import_rows(
-    importing: _Import,
-    table: str,
-    rows: list[Row],
-    counts: Plan,
-    end: Callable[[list[Change]], None] | None = None,
-) -> None:
-    """Import rows in one transaction; roll it back without `end`, which ends a step of the job."""
-    prepared = [importing.with_file(table, row) for row in rows]
+    importing: _Import, table: str, prepared: list[tuple[Row, StoredFile | None]], counts: Plan
+) -> list[Change]:
+    """Import rows in the transaction of the caller, count them, and return what was created."""
     changes: list[Change] = []
-    with transaction.atomic():
-        for row, file in prepared:
-            try:
-                with transaction.atomic():
-                    created = importing.add(table, row, file)
-            except Left as left:
-                counts.left[f"{table}: {left}"] += 1
-            except IntegrityError:
-                counts.duplicates[table] += 1
-            else:
-                changes += created
-                counts.new.update(_NAMES[kind] for kind, _pk in created if kind in _NAMES)
-                counts.duplicates[table] += not created
-        if end is None:
-            transaction.set_rollback(True)
-        else:
-            end(changes)
-    counts.duplicates += Counter()  # drop the zeros
-
-
-_NAMES: Final[Mapping[str, str]] = {
-    "user": "users",
-    "key": "keys",
-    "resource": "resources",
-    "attachment": "attachments",
-    "tombstone": "tombstones",
-    "override": "overrides",
-}
+    for row, file in prepared:
+        try:
+            with transaction.atomic():
+                created = importing.add(table, row, file)
+        except Left as left:
+            counts.left[f"{table}: {left}"] += 1
+            continue
+        except IntegrityError:
+            created = []
+        changes += created
+        counts.new.update(f"{kind}s" for kind, _pk in created if kind != "session")
+        if not created:
+            counts.duplicates[table] += 1
+    return changes
 
 
 class _Import:
@@ -216,14 +188,12 @@ class _Import:
         return [*changes, *([["key", str(key.pk)]] if key else [])]
 
     def _add_resource(self, row: Row, file: StoredFile | None) -> list[Change]:
-        user, resource_id = self._user(row), _resource_id(row)
-        owner = Owner(user.pk, user.user_id, row.name("app_id"), row.name("project_id"))
+        columns, resource_id = self._columns(row), _resource_id(row)
         filename, uri = row.text("filename", 255), row.text("uri", _MAX_URI)
         digest = row.text("sha256").lower()
         deleted_at = row.time("deleted_at") or (timezone.now() if row.text("status") == "deleted" else None)
         is_upload = file is not None or (uri.startswith("file://") and f"/{row.text('resource_id')}/" in uri)
-        if not row.session() or parse_session_id(row.session()).user_id not in {None, user.user_id}:
-            raise Left("an invalid session_id")
+        _require_own_session(columns)
         if not filename:
             raise Left("without a file name")
         if is_upload and file is None and deleted_at is None:
@@ -233,10 +203,8 @@ class _Import:
         mime_type = row.text("mime_type", 127) or None
         created_at = row.time("created_at") or timezone.now()
         resource = Resource(
+            **columns,
             resource_id=resource_id,
-            user=user,
-            **owner.scope,
-            session_id=row.session(),
             origin=Resource.Origin.UPLOAD if is_upload else Resource.Origin.EXTERNAL,
             filename=filename,
             title=row.text("title", 500) or None,
@@ -245,7 +213,7 @@ class _Import:
             mime_type=mime_type,
             size_bytes=file.size_bytes if file else _size(row),
             sha256=file.sha256 if file else digest if re.fullmatch("[0-9a-f]{64}", digest) else "",
-            storage_path=_resource_path(user, row) if file else "",
+            storage_path=_resource_path(columns["user"], row) if file else "",
             source_uri="" if is_upload else uri,
             created_at=created_at,
             updated_at=row.time("updated_at") or created_at,
@@ -258,9 +226,7 @@ class _Import:
         changes: list[Change] = [["resource", resource_id]]
         if deleted_at is not None:
             return changes
-        location = storage.resolve(resource.storage_path).as_uri() if is_upload else uri
-        source = Attachment.Source.UPLOAD if is_upload else Attachment.Source.EXTERNAL_RESOURCE
-        resource.attach(source, location)
+        resource.new_attachment().save()
         if self._engine.is_external:
             changes += self._add_session(resource)
         return changes
@@ -293,19 +259,16 @@ class _Import:
         return [["session", str(session.pk)]] if is_new else []
 
     def _add_attachment(self, row: Row, file: StoredFile | None) -> list[Change]:
-        user, session_id = self._user(row), row.session()
-        if not session_id or parse_session_id(session_id).user_id not in {None, user.user_id}:
-            raise Left("an invalid session_id")
+        columns = self._columns(row)
+        _require_own_session(columns)
         uri, name = row.text("internal_uri", _MAX_URI), row.text("name", 255) or row.text("filename", 255)
         if not uri or not name:
             raise Left("without an address or a name")
         if self._is_of_resource(row):
             return []  # the resource has it
-        place = _attachment_path(user, row, file) if file else ""
+        place = _attachment_path(columns["user"], row, file) if file else ""
         attachment = Attachment(
-            user=user,
-            **self._scope(row, user.user_id, session_id),
-            session_id=session_id,
+            **columns,
             source=Attachment.Source.MEMORY_ADD,
             type=content_type_of(row.text("mime_type", 127) or None, name),
             name=name,
@@ -319,20 +282,20 @@ class _Import:
     def _is_of_resource(self, row: Row) -> bool:
         return bool(self._source.scope_of(*(str(row.values.get(name)) for name in ("user_id", "session_id"))).values)
 
-    def _scope(self, row: Row, user_id: str, session_id: str) -> dict[str, str]:
-        """Return the scope of a row; if the table has none, that of the resource of its session."""
-        scoped = row if row.values.get("app_id") else self._source.scope_of(user_id, session_id)
-        return {"app_id": scoped.name("app_id"), "project_id": scoped.name("project_id")}
+    def _columns(self, row: Row) -> dict[str, Any]:
+        """Return the user, scope and session of a row; if the table has no scope, that of the session's resource."""
+        user, session_id = self._user(row), row.session()
+        scoped = row if row.values.get("app_id") else self._source.scope_of(user.user_id, session_id)
+        scope = {name: scoped.name(name) for name in ("app_id", "project_id")}
+        return {"user": user, **scope, "session_id": session_id}
 
     def _add_tombstone(self, row: Row, _file: StoredFile | None) -> list[Change]:
-        user, memory_id, session_id = self._user(row), row.text("memory_id", 256), row.session()
-        if not memory_id and not session_id:
+        columns, memory_id = self._columns(row), row.text("memory_id", 256)
+        if not memory_id and not columns["session_id"]:
             raise Left("without a memory or session")
         tombstone = Tombstone(
+            **columns,
             tombstone_id=_decision_id("t", row.text("tombstone_id"), row),
-            user=user,
-            **self._scope(row, user.user_id, session_id),
-            session_id=session_id,
             memory_id=memory_id,
             reason=row.text("reason"),
             actor_kind=self._actor.kind,
@@ -341,20 +304,18 @@ class _Import:
         )
         if Tombstone.objects.filter(pk=tombstone.pk).exists():
             return []
-        decisions.reinstate(user, [tombstone])
+        decisions.reinstate(tombstone.user, [tombstone])
         return [["tombstone", tombstone.pk]] if Tombstone.objects.filter(pk=tombstone.pk).exists() else []
 
     def _add_override(self, row: Row, _file: StoredFile | None) -> list[Change]:
-        user, memory_id, text = self._user(row), row.text("memory_id", 256), row.text("override_text", 100_000)
+        columns, memory_id, text = self._columns(row), row.text("memory_id", 256), row.text("override_text", 100_000)
         if row.text("status") not in {"", "active"}:
             raise Left("not active")
         if not memory_id or not text.strip():
             raise Left("without a memory or text")
         override = Override(
+            **columns,
             override_id=_decision_id("o", row.text("override_id"), row),
-            user=user,
-            **self._scope(row, user.user_id, row.session()),
-            session_id=row.session(),
             memory_id=memory_id,
             actor_kind=self._actor.kind,
             actor=self._actor.name,
@@ -364,6 +325,13 @@ class _Import:
         if is_new and decisions.import_override(override, text=text, created_at=created_at):
             return [["override", override.pk]]
         return []
+
+
+def _require_own_session(columns: Mapping[str, Any]) -> None:
+    """Raise `Left` unless the row has a session, and it names no other user."""
+    session_id: str = columns["session_id"]
+    if not session_id or parse_session_id(session_id).user_id not in {None, columns["user"].user_id}:
+        raise Left("an invalid session_id")
 
 
 def _is_name(user_id: str) -> bool:
@@ -404,30 +372,23 @@ def _attachment_path(user: MemoryUser, row: Row, file: StoredFile) -> str:
     return f"{user.pk}/{MESSAGE_FILES}/{file.sha256}/content{extension}"
 
 
-def _undo(run: Run, job: Job) -> dict[str, Any]:
-    """Remove what the job created, newest first. Users with other data, their last keys, and edited overrides stay."""
-    undone, left = run.cursor.get("undone", 0), run.cursor.get("left", 0)
-    with renewed(run.claimed(), jobs.LEASE):
-        while step := job.steps.filter(number__lt=run.cursor.get("before", 2**31)).order_by("-number").first():
-            removed: list[str] = []
-            with transaction.atomic():
-                # The users of a step go before their keys: a key of a user who stays may be the last one.
-                newest_first = [*reversed(step.changes)]
-                newest_first.sort(key=lambda change: change[0] == "key")
-                results = [_REMOVE[kind](pk, removed) for kind, pk in newest_first]
-                undone, left = undone + results.count(True), left + results.count(False)
-                cursor = {"before": step.number, "undone": undone, "left": left}
-                run.report(undone + left, max(job.total, undone + left), cursor=cursor)
-            for path in removed:
-                files.remove(path)
-            run.check()
-    return {"undone": undone, "left": left}
+def _undo(_run: Run, _job: Job, changes: list[Change]) -> tuple[int, int]:
+    """Remove what a step created, newest first. Users with other data, their last keys, and edited overrides stay."""
+    # The users of a step go before their keys: a key of a user who stays may be the last one.
+    newest_first = [*reversed(changes)]
+    newest_first.sort(key=lambda change: change[0] == "key")
+    removed = [_remove(kind, pk) for kind, pk in newest_first]
+    return removed.count(True), removed.count(False)
 
 
-def _remove_user(pk: str, _files: list[str]) -> bool:
-    user = MemoryUser.objects.filter(pk=pk).first()
-    if user is None:
-        return True
+def _remove(kind: str, pk: str) -> bool:
+    """Remove a row unless it is in use; return False if it stays."""
+    model, remove = _REMOVERS[kind]
+    row = QuerySet(model).filter(pk=pk).first()
+    return row is None or remove(row)
+
+
+def _remove_user(user: MemoryUser) -> bool:
     kept = {tables.USER, tables.KEYS, tables.AUDIT}
     if any(table.rows(user).exists() for table in tables.PORTABLE if table not in kept):
         return False
@@ -436,63 +397,44 @@ def _remove_user(pk: str, _files: list[str]) -> bool:
     return True
 
 
-def _remove_key(pk: str, _files: list[str]) -> bool:
-    return not UserKey.objects.filter(pk=pk).exists() or accounts.remove_key(uuid.UUID(pk))
-
-
-def _remove_resource(pk: str, removed: list[str]) -> bool:
+def _remove_resource(resource: Resource) -> bool:
     """Remove a resource with its file, and the memories that an ingestion made of it here."""
-    resource = Resource.objects.select_related("user").filter(pk=pk).first()
-    if resource is None:
-        return True
     if not get_engine().is_external:
-        _remove_session_row(Session.objects.filter(owned_by(resource.owner), session_id=resource.session_id).first())
-    removed += [resource.storage_path] if resource.storage_path else []
+        for session in Session.objects.filter(owned_by(resource.owner), session_id=resource.session_id):
+            _remove_session(session)
+    if resource.storage_path:
+        transaction.on_commit(partial(files.remove, resource.storage_path))
     resource.delete()
     return True
 
 
-def _remove_session(pk: str, _files: list[str]) -> bool:
-    _remove_session_row(Session.objects.filter(pk=pk).first())
+def _remove_session(session: Session) -> bool:
+    memory_storage.remove(session.owner, list(Memory.objects.filter(session=session)))
+    session.delete()
     return True
 
 
-def _remove_session_row(session: Session | None) -> None:
-    if session is not None:
-        memory_storage.remove(session.owner, list(Memory.objects.filter(session=session)))
-        session.delete()
-
-
-def _remove_attachment(pk: str, removed: list[str]) -> bool:
-    attachment = Attachment.objects.filter(pk=pk).first()
-    if attachment is None:
-        return True
-    others = Attachment.objects.filter(user=attachment.user_id, internal_uri=attachment.internal_uri)
-    if not others.exclude(pk=pk).exists():
-        removed += files.of_attachments([attachment.internal_uri] if attachment.sha256 else [])
+def _remove_attachment(attachment: Attachment) -> bool:
+    uri, others = attachment.internal_uri, Attachment.objects.filter(user=attachment.user_id).exclude(pk=attachment.pk)
+    if attachment.sha256 and is_key(uri) and not others.filter(internal_uri=uri).exists():
+        transaction.on_commit(partial(files.remove, uri))
     attachment.delete()
     return True
 
 
-def _remove_tombstone(pk: str, _files: list[str]) -> bool:
-    if tombstone := Tombstone.objects.select_related("user").filter(pk=pk).first():
-        decisions.remove_tombstone(tombstone)
+def _remove_tombstone(tombstone: Tombstone) -> bool:
+    decisions.remove_tombstone(tombstone)
     return True
 
 
-def _remove_override(pk: str, _files: list[str]) -> bool:
-    override = Override.objects.select_related("user").filter(pk=pk).first()
-    return override is None or decisions.remove_override(override)
-
-
-_REMOVE: Final[Mapping[str, Callable[[str, list[str]], bool]]] = {
-    "user": _remove_user,
-    "key": _remove_key,
-    "resource": _remove_resource,
-    "session": _remove_session,
-    "attachment": _remove_attachment,
-    "tombstone": _remove_tombstone,
-    "override": _remove_override,
+_REMOVERS: Final[Mapping[str, tuple[type[Model], Callable[[Any], bool]]]] = {
+    "user": (MemoryUser, _remove_user),
+    "key": (UserKey, accounts.remove_key),
+    "resource": (Resource, _remove_resource),
+    "session": (Session, _remove_session),
+    "attachment": (Attachment, _remove_attachment),
+    "tombstone": (Tombstone, _remove_tombstone),
+    "override": (Override, decisions.remove_override),
 }
 
 

@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from typing import Final
 
@@ -18,20 +19,21 @@ _SEQUENCE_WORDS = 3
 _WORDS = re.compile(f"[{UNSPACED}]|[{WORD}]+")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Text:
     """A memory to compare: its id, its text, and the flush that it is from (empty: unknown)."""
 
     memory_id: str
     text: str
     batch_id: str = ""
-    words: tuple[str, ...] = field(init=False)
-    sequences: frozenset[tuple[str, ...]] = field(init=False)
 
-    def __post_init__(self) -> None:
-        words = tuple(_WORDS.findall(fold(self.text)))
-        object.__setattr__(self, "words", words)
-        object.__setattr__(self, "sequences", _sequences(words, _SEQUENCE_WORDS))
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        return tuple(_WORDS.findall(fold(self.text)))
+
+    @cached_property
+    def sequences(self) -> frozenset[tuple[str, ...]]:
+        return _sequences(self.words, _SEQUENCE_WORDS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from resources.models import Attachment, Resource
 from resources.services.ingestion import message_of
 from store import storage
 from store.external import journal
-from store.models import IS_JOURNAL_ENTRY, DeliveryState, Memory, Session, owner_columns
+from store.models import IS_JOURNAL_ENTRY, DeliveryState, Memory, Session, owned_by, owner_columns
 from store.types import ENVELOPE, ContentItem, Message, Owner, Role
 
 WITHOUT_TEXT = IS_JOURNAL_ENTRY & Q(payload={})
@@ -88,9 +88,7 @@ def _file_of(session: Session, passages: Sequence[Memory]) -> ContentItem | None
     if same.filter(delivery_state=DeliveryState.PURGED).exists():
         return None
     attached = Attachment.objects.filter(
-        user_id=session.user_id,
-        app_id=session.app_id,
-        project_id=session.project_id,
+        owned_by(session.owner),
         session_id=session.session_id,
         name=row.payload.get("filename") or "",
         source=Attachment.Source.MEMORY_ADD,

@@ -17,8 +17,9 @@ from resources.models import NOT_PURGED, Resource
 from store.models import IS_JOURNAL_ENTRY, Memory, Session
 
 EngineName = Literal["embedded", "upstream"]
-MESSAGES_PER_CALL: Final = 200
-_CALLS_PER_SESSION = 4  # an add, a flush, and calls until its memories are found
+_MESSAGES_PER_CALL = 200
+CALLS_PER_SESSION: Final = 4
+"""An add, a flush, and calls until its memories are found."""
 _SECONDS = {"embedded": 0.02, "upstream": 1.5}
 _SECONDS_PER_MB = {"embedded": 2.0, "upstream": 4.0}
 _BYTES_PER_TOKEN = 3.5
@@ -185,6 +186,6 @@ def _estimate(into: EngineName, sessions: int, messages: int, size: int, price: 
     seconds = sessions * _SECONDS[into] + size / 2**20 * _SECONDS_PER_MB[into]
     if into == "embedded":
         return Estimate(round(seconds), 0, 0, None if price is None else 0.0)
-    calls = sessions * _CALLS_PER_SESSION + messages // MESSAGES_PER_CALL
+    calls = sessions * CALLS_PER_SESSION + messages // _MESSAGES_PER_CALL
     tokens = round(size / _BYTES_PER_TOKEN * _LLM_PASSES)
     return Estimate(round(seconds), calls, tokens, None if price is None else round(tokens / 1e6 * price, 2))

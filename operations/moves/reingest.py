@@ -24,18 +24,24 @@ from engines.registry import external_engine
 from operations.commands import Report, no_report
 from operations.models import Job, Lease, UnmatchedDecision
 from operations.moves import to_embedded, to_everos
-from operations.moves.plan import EngineName, Plan, Target, Verified, plan, require_engine, sessions_to_move, verify
+from operations.moves.plan import (
+    CALLS_PER_SESSION,
+    EngineName,
+    Plan,
+    Target,
+    Verified,
+    require_engine,
+    sessions_to_move,
+    verify,
+)
 from operations.moves.replacement import Moved
 from store.models import Session
-
-__all__ = ["Outcome", "Plan", "Target", "plan", "resume", "run"]
 
 KIND: Final = "reingest"
 LEASE: Final = timedelta(minutes=15)
 """Longer than a session takes with all its tries. The lease is renewed after each session."""
 TRIES: Final = 6
 _COUNTS = ("sessions", "messages", "made", "replaced", "stayed", "carried", "kept", "unmatched")
-CALLS_PER_SESSION = 4
 
 
 @dataclass(frozen=True, slots=True)

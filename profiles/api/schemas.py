@@ -10,12 +10,12 @@ from profiles.labels import Language
 from profiles.merge import REMOVE
 from profiles.prompts import AgentType
 from profiles.schemas import MODELS, Kind, UserMemoryContent, WorkProfileContent
+from profiles.services import MAX_VERSION
 
 _AGENT_ID = "The agent that writes. Entries without `meta` are then marked as inferred by an agent, else as the user's."
 _DOCUMENT = "The whole document. Absent fields take their defaults."
 _PATCH = "The changes as a JSON Merge Patch: absent fields stay, and `null` resets a field to its default."
 _REMOVE = "True removes the entry of this name. Requires `merge_lists`."
-MAX_VERSION = 2**31 - 1
 _NAMED = ("type", "description", "additionalProperties")
 KindOfDocument = Annotated[
     Kind,

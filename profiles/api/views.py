@@ -79,29 +79,15 @@ class _DocumentViewSet(_MemoriesViewSet):
 
     def update(self, request: Request) -> HttpResponse:
         """Replace the document. The former version stays in its history."""
-        body, principal = parse(self.body, request.data), caller(request)
-        document = services.write(
-            principal.user_pk,
-            self.kind,
-            body.content,
-            actor=Actor.key(principal),
-            agent_id=body.agent_id or "",
-            **_preconditions(request),
-        )
-        return _document_response(document)
+        body = parse(self.body, request.data)
+        terms = _terms(request, body.agent_id)
+        return _document_response(services.write(caller(request).user_pk, self.kind, body.content, **terms))
 
     def partial_update(self, request: Request) -> HttpResponse:
         """Change some fields of the document. The former version stays in its history."""
-        body, principal = parse(self.patch_body, request.data), caller(request)
-        document = services.patch(
-            principal.user_pk,
-            self.kind,
-            body.content,
-            merge_lists=body.merge_lists,
-            actor=Actor.key(principal),
-            agent_id=body.agent_id or "",
-            **_preconditions(request),
-        )
+        body, user_pk = parse(self.patch_body, request.data), caller(request).user_pk
+        terms = _terms(request, body.agent_id)
+        document = services.patch(user_pk, self.kind, body.content, merge_lists=body.merge_lists, **terms)
         return _document_response(document)
 
 
@@ -199,10 +185,7 @@ class MemoriesViewSet(_MemoriesViewSet):
     def restore(self, request: Request, kind: str, version: int) -> HttpResponse:
         """Make a former version of a document the current one, as a new version."""
         parse(schemas.RestoreBody, request.data)
-        principal = caller(request)
-        restored = services.restore(
-            principal.user_pk, _kind(kind), version, actor=Actor.key(principal), **_preconditions(request)
-        )
+        restored = services.restore(caller(request).user_pk, _kind(kind), version, **_terms(request))
         return _document_response(restored)
 
     @extend_schema(
@@ -252,9 +235,13 @@ def _if_match(request: Request) -> Collection[str] | None:
     return None if header is None else set(parse_etags(header))
 
 
-def _preconditions(request: Request) -> dict[str, Any]:
-    if_none_match = parse_etags(request.META.get("HTTP_IF_NONE_MATCH", ""))
-    return {"if_match": _if_match(request), "if_none_match": if_none_match}
+def _terms(request: Request, agent_id: str | None = None) -> services.Terms:
+    return {
+        "actor": Actor.key(caller(request)),
+        "agent_id": agent_id or "",
+        "if_match": _if_match(request),
+        "if_none_match": parse_etags(request.META.get("HTTP_IF_NONE_MATCH", "")),
+    }
 
 
 def _unless_current(request: Request, response: HttpResponse) -> HttpResponse:

@@ -17,7 +17,7 @@ from core.errors import InvalidInput, UnsupportedType
 from core.localization import language_headers, language_of, localized
 from core.messages import Message as _
 from core.rest import JsonParser, parse, parse_query
-from core.times import isoformat
+from core.times import isoformat, isoformat_or_none
 from resources import queries, services
 from resources.api import schemas
 from resources.api.downloads import download
@@ -71,13 +71,13 @@ class ResourceViewSet(ViewSet):
                 _("Send multipart/form-data with the file in the field '%(field)s'.", field=FILE_FIELD)
             )
         fields = parse(schemas.UploadFields, request.POST.dict())
+        principal = caller(request)
         if key := bearer(request):  # checked before the form was read
-            check_credentials(request._request, request.POST, principal=caller(request), key=key)  # noqa: SLF001
+            check_credentials(request._request, request.POST, principal=principal, key=key)  # noqa: SLF001
         incoming = request.FILES.get(FILE_FIELD)
         if not isinstance(incoming, services.IncomingFile):
             raise InvalidInput.of_field(FILE_FIELD, _("is required"))
         is_async = _wants_async(request)
-        principal = caller(request)
         owner = Owner(principal.user_pk, principal.user_id, fields.app_id, fields.project_id)
         metadata = services.Upload(
             title=fields.title or None,
@@ -281,7 +281,7 @@ def _item(resource: Resource) -> dict[str, Any]:
         "description": resource.description,
         "created_at": isoformat(resource.created_at),
         "updated_at": isoformat(resource.updated_at),
-        "deleted_at": None if resource.deleted_at is None else isoformat(resource.deleted_at),
+        "deleted_at": isoformat_or_none(resource.deleted_at),
         "error_message": resource.error_message or None,
         "size_bytes": resource.size_bytes,
         "sha256": resource.sha256 or None,

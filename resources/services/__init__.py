@@ -2,7 +2,7 @@
 
 from resources.queries import StoredContent, content_of
 from resources.services.claims import retry
-from resources.services.deletion import delete_as, finish_deletion, purge, restore_as
+from resources.services.deletion import delete_as, deletion_of, finish_deletion, purge, restore_as, undo_deletions
 from resources.services.external import Registration, register
 from resources.services.ingestion import ingest
 from resources.services.receiving import IncomingFile
@@ -15,11 +15,13 @@ __all__ = [
     "Upload",
     "content_of",
     "delete_as",
+    "deletion_of",
     "finish_deletion",
     "ingest",
     "purge",
     "register",
     "restore_as",
     "retry",
+    "undo_deletions",
     "upload",
 ]

@@ -18,7 +18,7 @@ from core.background.tasks import enqueue
 from core.crypto import Undecryptable, decrypt, encrypt
 from core.events import EventType, publish
 from core.monitoring import INGESTION_SECONDS
-from resources.models import Resource
+from resources.models import UNFINISHED, Resource
 from store.models import owned_by
 from store.types import Owner
 
@@ -28,7 +28,6 @@ LONGEST_RETRY = timedelta(days=1)
 RETRIED_FOR = timedelta(days=7)
 """The time after its first failure for which an ingestion is retried. Each retry may cost LLM calls."""
 _PURPOSE: Final = "ingest uri"
-_UNFINISHED = (Resource.Status.PENDING, Resource.Status.INGESTING, Resource.Status.FAILED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +46,7 @@ class Outcome:
 
 def reset(seen: Resource, ingest_uri: str | None, now: datetime) -> bool:
     """Reset an unfinished resource to pending, with a new one-time address; return False while a worker has it."""
-    if seen.status not in _UNFINISHED or seen.is_held(now):
+    if seen.status not in UNFINISHED or seen.is_held(now):
         return False
     return bool(
         _unchanged(seen).update(
@@ -82,7 +81,7 @@ def claim(resource_id: str, now: datetime) -> Resource | None:
     The update applies only to an unchanged row, so one of two workers wins. `attempts` restarts at 1 for a failure that
     waited for an operator.
     """
-    seen = Resource.objects.select_related("user").filter(pk=resource_id, status__in=_UNFINISHED).first()
+    seen = Resource.objects.select_related("user").filter(pk=resource_id, status__in=UNFINISHED).first()
     if seen is None or seen.is_held(now):
         return None
     holder = new_holder()
@@ -134,7 +133,7 @@ def settle(resource: Resource, outcome: Outcome, now: datetime) -> bool:
     return is_settled
 
 
-def heal_empty(resource: Resource, searchable_at: datetime | None, now: datetime) -> bool:
+def mark_extracted(resource: Resource, searchable_at: datetime | None, now: datetime) -> bool:
     """Mark an empty resource that has memories as extracted; return False if it is no longer empty."""
     empty = Resource.objects.filter(pk=resource.pk, status=Resource.Status.EMPTY)
     values = {"status": Resource.Status.EXTRACTED, "searchable_at": searchable_at, "updated_at": now}

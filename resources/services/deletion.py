@@ -5,6 +5,7 @@ deletion; a session that was hidden at another time was deleted by itself, and s
 """
 
 import logging
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from uuid import UUID
@@ -36,8 +37,11 @@ _LONGEST_RETRY = timedelta(hours=1)
 def delete_as(user_pk: UUID, user_id: str, resource_id: str, *, actor: Actor, at: datetime | None = None) -> Resource:
     """Move a user's resource to the trash. `at` is the time of an earlier deletion that is repeated.
 
-    A running ingestion ends without effect. Raises: `NotFound` for resources that are unknown, deleted or another
-    user's, `Unauthenticated` for a user who was erased meanwhile.
+    A running ingestion ends without effect. A resource that is in the trash already gets the time of this deletion, so
+    that undoing the earlier one does not restore it.
+
+    Raises: `NotFound` for resources that are unknown, deleted or another user's, `Unauthenticated` for a user who was
+    erased meanwhile.
     """
     status = Resource.Status
     with transaction.atomic():
@@ -51,13 +55,42 @@ def delete_as(user_pk: UUID, user_id: str, resource_id: str, *, actor: Actor, at
             leased_until=None,
             sealed_ingest_uri="",
         )
-        if not changed:
-            raise NotFound(_("There is no such resource."))
-        resource = queries.trash_of(user_pk).get(pk=resource_id)
-        _hide_session(resource)
-        record(actor, "resource.delete", resource_id, user_id=user_id)
-        publish("resource.deleted", user_pk, **resource.event_data)
+        resource = queries.deleted_resource(user_pk, resource_id).first()
+        if resource is not None:
+            record(actor, "resource.delete", resource_id, user_id=user_id)
+        if resource is not None and changed:
+            _hide_session(resource)
+            publish("resource.deleted", user_pk, **resource.event_data)
+        elif resource is not None:
+            _delete_again(resource, timezone.now())
+    if resource is None or not changed:
+        raise NotFound(_("There is no such resource."))
     return resource
+
+
+def _delete_again(resource: Resource, at: datetime) -> None:
+    """Move the time of a deletion, with that of the session that it hid."""
+    _session_of(resource).filter(hidden_at=resource.deleted_at).update(hidden_at=at)
+    Resource.objects.filter(pk=resource.pk).update(deleted_at=at, updated_at=at)
+
+
+def deletion_of(resource: Resource) -> list[str]:
+    """Return the deletion of a resource in the trash as plain JSON, for `undo_deletions`."""
+    return [resource.pk, resource.deleted_at.isoformat()] if resource.deleted_at else []
+
+
+def undo_deletions(deletions: Iterable[Sequence[str]], *, actor: Actor) -> int:
+    """Restore resources from the trash; return their number. Those that were deleted again since stay.
+
+    Raises: `Conflict`, as `restore_as`.
+    """
+    undone = 0
+    for resource_id, at in deletions:
+        found = Resource.objects.filter(IN_TRASH, pk=resource_id, deleted_at=datetime.fromisoformat(at))
+        for resource in found.select_related("user"):
+            restore_as(resource.user_id, resource.user.user_id, resource_id, actor=actor)
+            undone += 1
+    return undone
 
 
 def restore_as(user_pk: UUID, user_id: str, resource_id: str, *, actor: Actor) -> Resource:

@@ -20,14 +20,12 @@ from core.events import publish
 from core.ids import new_resource_id, resource_session_id
 from core.network.url_policy import AddressPolicy, BadAddress, check_uri
 from documents import mime_types
-from documents.mime_types import ContentType
-from documents.sniff import content_type_of
+from documents.mime_types import ContentType, content_type_of
 from resources import queries
-from resources.models import Attachment, Resource
+from resources.models import Resource
 from resources.services.claims import reset, seal
-from resources.services.ingestion import enqueue_ingestion
 from resources.services.receiving import clean_filename, require_allowed
-from resources.services.uploading import UNFINISHED_STATUSES, require_not_in_trash, wait_for_ingestion
+from resources.services.uploading import ONGOING_STATUSES, ingest_and_wait, require_not_in_trash
 from store.types import Owner
 
 
@@ -76,10 +74,9 @@ def register(principal: Principal, registration: Registration) -> Resource:
         require_allowed(known_type, "mime_type" if mime_types.normalize(registration.mime_type) else "filename")
     owner = Owner(principal.user_pk, principal.user_id, registration.app_id, registration.project_id)
     resource = _record_registration(principal, owner, registration, timezone.now())
-    if resource.status not in UNFINISHED_STATUSES:
+    if resource.status not in ONGOING_STATUSES:
         return resource
-    future = enqueue_ingestion(resource.resource_id, owner.user_pk)
-    return wait_for_ingestion(resource.resource_id, future, registration.wait_seconds)
+    return ingest_and_wait(resource, registration.wait_seconds)
 
 
 def _known_type(registration: Registration) -> str | None:
@@ -109,7 +106,7 @@ def _record_registration(principal: Principal, owner: Owner, registration: Regis
                 else:
                     resource.save(force_insert=True)
                     publish("resource.created", owner.user_pk, **resource.event_data)
-                resource.attach(Attachment.Source.EXTERNAL_RESOURCE, registration.source_uri)
+                resource.new_attachment().save()
             actor, subject = Actor.key(principal), resource.resource_id
             record(actor, "resource.register", subject, user_id=owner.user_id)
         idempotency.keep(resource_id=resource.pk)

@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TypeVar
-from uuid import UUID
 
 from django.conf import settings
 from django.utils import timezone
@@ -21,7 +20,8 @@ from core.messages import Message as _
 from core.network.url_policy import is_allowed_bucket, is_in_object_store
 from core.times import from_ms, to_ms
 from documents.mime_types import ContentType
-from engines.port import Engine, FlushResult, require_allowed_file
+from documents.reader import needs_parser
+from engines.port import Engine, require_allowed_file
 from engines.registry import get_engine
 from resources import queries, storage
 from resources.models import IN_TRASH, Attachment, Resource
@@ -57,10 +57,15 @@ _NEEDS_OCR = _(
 )
 
 
-def enqueue_ingestion(resource_id: str, user_pk: UUID, *, is_quick: bool = False) -> Future[None]:
-    """Start the ingestion of a resource; `is_quick`: the embedded engine reads it without a child process."""
-    name = "ingest_externally" if get_engine().is_external else "ingest_text" if is_quick else "ingest_document"
-    return enqueue(name, user_pk, resource_id=resource_id)
+def enqueue_ingestion(resource: Resource) -> Future[None]:
+    """Start the ingestion of a resource."""
+    is_upload, has_ocr = resource.origin == Resource.Origin.UPLOAD, settings.MEMORY_GATEWAY_OCR != "off"
+    name = "ingest_document"
+    if get_engine().is_external:
+        name = "ingest_externally"
+    elif is_upload and not needs_parser(resource.mime_type, has_ocr=has_ocr):
+        name = "ingest_text"
+    return enqueue(name, resource.user_id, resource_id=resource.resource_id)
 
 
 class _LeaseLost(Exception):
@@ -148,10 +153,12 @@ def _add_and_flush(resource: Resource, work: _Work) -> Outcome:
     if not note_flush_sent(resource, work.clock()):
         raise _LeaseLost
     flushed, failures = _call_with_retries(lambda: work.engine.flush(owner, session_id), work)
-    if flushed.status == "no_extraction" and (was_flushed or failures):
+    if flushed.status == "extracted":
+        at = flushed.searchable_at_ms
+        return Outcome(Resource.Status.EXTRACTED, searchable_at=None if at is None else from_ms(at))
+    outcome = Outcome(Resource.Status.EMPTY)
+    if was_flushed or failures:
         outcome = _outcome_after_failure(resource, work.clock(), can_add_again=can_add_again)
-    else:
-        outcome = _outcome(flushed)
     is_unread = outcome.status == Resource.Status.EMPTY and resource.content_type == "pdf"
     if is_unread and not work.engine.is_external and settings.MEMORY_GATEWAY_OCR == "off":
         return replace(outcome, error_message=_NEEDS_OCR)
@@ -215,13 +222,6 @@ def _call_with_retries(call: Callable[[], _Result], work: _Work) -> tuple[_Resul
         except EngineUnavailable:
             work.sleep(settings.MEMORY_GATEWAY_BACKEND_RETRY_DELAY_SECONDS)
     return call(), attempts - 1
-
-
-def _outcome(flushed: FlushResult) -> Outcome:
-    if flushed.status == "no_extraction":
-        return Outcome(Resource.Status.EMPTY)
-    at = flushed.searchable_at_ms
-    return Outcome(Resource.Status.EXTRACTED, searchable_at=None if at is None else from_ms(at))
 
 
 def _outcome_after_failure(resource: Resource, now: datetime, *, can_add_again: bool) -> Outcome:

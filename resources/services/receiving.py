@@ -3,19 +3,14 @@
 import hashlib
 import os
 import re
-import unicodedata
 
 from django.conf import settings
 
 from core.errors import TooLarge, UnsupportedType
 from core.messages import Message as _
-from core.persistence.files import create_temporary, full_disk_is_no_space, require_free, write_all
+from core.persistence.files import create_temporary, raising_no_space, require_free, write_all
 from documents import mime_types
-from documents.sniff import TypeMismatch, extension_of, sniff
-
-HEAD_BYTES = 8192
-# Clients send these if they do not know the type.
-_UNKNOWN_TYPES = {"", "application/octet-stream", "binary/octet-stream", "application/x-unknown"}
+from documents.sniff import HEAD_BYTES, TypeMismatch, sniff
 
 
 class IncomingFile:
@@ -31,13 +26,13 @@ class IncomingFile:
         self.sha256 = ""
         self.mime_type = ""
         self._given_name = filename
-        self._claimed_type = claimed_type.partition(";")[0].strip().lower()
+        self._claimed_type = claimed_type
         self._hash = hashlib.sha256()
         self._head = b""
-        self._is_open = True
-        with full_disk_is_no_space():
+        with raising_no_space():
             require_free(expected_bytes)
-            self._descriptor, self.path = create_temporary()
+            descriptor, self.path = create_temporary()
+        self._file = os.fdopen(descriptor, "wb", buffering=0)
 
     def write(self, chunk: bytes) -> None:
         self.size_bytes += len(chunk)
@@ -48,8 +43,8 @@ class IncomingFile:
             if len(self._head) == HEAD_BYTES:
                 self._check_type()  # refuses a wrong type before the rest has arrived
         self._hash.update(chunk)
-        with full_disk_is_no_space():
-            write_all(self._descriptor, chunk)
+        with raising_no_space():
+            write_all(self._file.fileno(), chunk)
 
     def finish(self) -> None:
         """Write the file to disk durably and set the results."""
@@ -57,12 +52,12 @@ class IncomingFile:
             self._check_type()
         self.filename = clean_filename(self._given_name, self.mime_type)
         self.sha256 = self._hash.hexdigest()
-        with full_disk_is_no_space():
-            os.fsync(self._descriptor)
-        self._close_descriptor()
+        with raising_no_space():
+            os.fsync(self._file.fileno())
+        self._file.close()
 
     def close(self) -> None:
-        self._close_descriptor()
+        self._file.close()
         self.path.unlink(missing_ok=True)
 
     def _check_type(self) -> None:
@@ -70,17 +65,11 @@ class IncomingFile:
 
         Raises: `UnsupportedType` if it contradicts the name or the claimed type, or may not be uploaded.
         """
-        claimed = None if self._claimed_type in _UNKNOWN_TYPES else self._claimed_type
         try:
-            self.mime_type = sniff(self._head, self.filename, claimed)
+            self.mime_type = sniff(self._head, self.filename, self._claimed_type)
         except TypeMismatch as error:
             raise UnsupportedType.of_field("file", error.message) from None
         require_allowed(self.mime_type, "file")
-
-    def _close_descriptor(self) -> None:
-        if self._is_open:
-            self._is_open = False
-            os.close(self._descriptor)
 
 
 def require_size(size_bytes: int) -> None:
@@ -108,8 +97,9 @@ def require_allowed(mime_type: str, field: str) -> None:
 
 MAX_FILENAME_CHARS = 255
 _MAX_EXTENSION_CHARS = 20
-# Direction marks: "invoice\u202efdp.exe" is shown as "invoiceexe.pdf".
-_BIDI = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+# Control characters, lone surrogates, line separators and direction marks: "invoice\u202efdp.exe" is shown as
+# "invoiceexe.pdf".
+_HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _DRIVE = re.compile(r"^[A-Za-z]:")
 
 
@@ -119,12 +109,9 @@ def clean_filename(name: str, mime_type: str = "") -> str:
     Nothing else changes: wrongly decoded characters stay as the client sent them.
     """
     without_path = re.split(r"[/\\]", name)[-1]
-    visible = "".join(
-        char for char in _BIDI.sub("", without_path) if unicodedata.category(char) not in {"Cc", "Cs", "Zl", "Zp"}
-    )
-    bare = _DRIVE.sub("", visible).strip()
+    bare = _DRIVE.sub("", _HIDDEN.sub("", without_path)).strip()
     if not bare.strip(". "):
-        return f"unnamed{extension_of(mime_type)}" if mime_type else "unnamed"
+        return f"unnamed{mime_types.extension_of(mime_type)}" if mime_type else "unnamed"
     stem, dot, extension = bare.rpartition(".")
     if len(bare) <= MAX_FILENAME_CHARS or not stem or len(extension) > _MAX_EXTENSION_CHARS:
         return bare[:MAX_FILENAME_CHARS]

@@ -5,15 +5,11 @@ from datetime import datetime
 from enum import Enum
 from functools import reduce
 from operator import or_
-from typing import NamedTuple
-from uuid import UUID
 
-from django.conf import settings
 from django.db.models import Q
 
 from core.background.leases import is_dead
 from core.persistence.sql import turn_of_user
-from documents.reader import needs_parser
 from resources import queries
 from resources.models import Resource
 
@@ -30,34 +26,20 @@ class Kind(Enum):
 UNFINISHED = frozenset({Kind.PENDING, Kind.STALE, Kind.DUE})
 
 
-class UnfinishedIngestion(NamedTuple):
-    resource_id: str
-    user_pk: UUID
-    is_quick: bool
-    """The embedded engine reads the file without a child process."""
-
-
 def unfinished_ingestions(
     now: datetime, limit: int, *, kinds: Collection[Kind] = UNFINISHED, user_id: str | None = None
-) -> list[UnfinishedIngestion]:
+) -> list[Resource]:
     """Return at most `limit` pending resources of these kinds, round-robin by user, oldest first.
 
     With `user_id`, only that user's. A worker is gone when its lease has expired, or when its process on this machine
-    has ended.
+    has ended. The rows have the fields that `enqueue_ingestion` needs.
     """
     of_user = Q() if user_id is None else Q(user__user_id=user_id)
     dead = _dead_holders(now) if Kind.STALE in kinds else []
     wanted = reduce(or_, (_condition(kind, now, dead) for kind in kinds))
     age = ("created_at", "resource_id")
     rows = queries.unfinished(of_user & wanted).annotate(turn=turn_of_user(*age)).order_by("turn", *age)
-    found = rows.values_list("resource_id", "user_id", "origin", "mime_type")[:limit]
-    has_ocr = settings.MEMORY_GATEWAY_OCR != "off"
-    return [
-        UnfinishedIngestion(
-            resource_id, user_pk, origin == Resource.Origin.UPLOAD and not needs_parser(mime_type, has_ocr=has_ocr)
-        )
-        for resource_id, user_pk, origin, mime_type in found
-    ]
+    return list(rows.only("user", "origin", "mime_type")[:limit])
 
 
 def _condition(kind: Kind, now: datetime, dead_holders: list[str]) -> Q:

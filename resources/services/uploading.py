@@ -1,8 +1,7 @@
 """Upload a file: the file first, then the row, then its ingestion; one undeleted resource per content."""
 
 import time
-from collections.abc import Callable
-from concurrent.futures import Future, wait
+from concurrent.futures import wait
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -17,20 +16,19 @@ from core.events import publish
 from core.ids import new_resource_id, resource_session_id
 from core.messages import Message as _
 from core.persistence.files import stored_files
-from documents.reader import needs_parser
-from documents.sniff import content_type_of, extension_of
+from documents.mime_types import content_type_of, extension_of
 from resources import queries, storage
-from resources.models import Attachment, Resource
+from resources.models import Resource
 from resources.services import storage_binding
 from resources.services.claims import reopen
 from resources.services.ingestion import enqueue_ingestion
 from resources.services.receiving import IncomingFile
-from store.models import Session, owned_by
+from store.models import Session, owned_by, owner_columns
 from store.types import Owner
 
 POLL_SECONDS = 0.1
 _MAX_RACES = 5
-UNFINISHED_STATUSES = {Resource.Status.PENDING, Resource.Status.INGESTING}
+ONGOING_STATUSES = {Resource.Status.PENDING, Resource.Status.INGESTING}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,24 +48,22 @@ def upload(owner: Owner, incoming: IncomingFile, metadata: Upload, *, actor: Act
     trash, `Unauthenticated` for a user who was erased meanwhile.
     """
     resource = _get_or_create(actor, owner, incoming, metadata)
-    if not (reopen(Resource.objects.filter(pk=resource.pk), timezone.now()) or resource.status in UNFINISHED_STATUSES):
+    if resource.status == Resource.Status.FAILED:
+        reopen(Resource.objects.filter(pk=resource.pk), timezone.now())
+    elif resource.status not in ONGOING_STATUSES:
         return resource
-    is_quick = not needs_parser(resource.mime_type, has_ocr=settings.MEMORY_GATEWAY_OCR != "off")
-    future = enqueue_ingestion(resource.resource_id, owner.user_pk, is_quick=is_quick)
-    return wait_for_ingestion(resource.resource_id, future, metadata.wait_seconds)
+    return ingest_and_wait(resource, metadata.wait_seconds)
 
 
-def wait_for_ingestion(
-    resource_id: str, future: Future[None], seconds: float | None, *, clock: Callable[[], float] = time.monotonic
-) -> Resource:
-    """Return the row once its ingestion has ended, in any process, or after `seconds` (None: the setting)."""
+def ingest_and_wait(resource: Resource, seconds: float | None) -> Resource:
+    """Start the ingestion; return the row when that ends, in any process, or after `seconds` (None: the setting)."""
     seconds = settings.MEMORY_GATEWAY_BACKEND_TIMEOUT_SECONDS if seconds is None else seconds
-    deadline = clock() + seconds
-    wait([future], timeout=seconds)
+    deadline = time.monotonic() + seconds
+    wait([enqueue_ingestion(resource)], timeout=seconds)
     while True:
-        resource = Resource.objects.select_related("user").get(pk=resource_id)
-        remaining = deadline - clock()
-        if resource.status not in UNFINISHED_STATUSES or remaining <= 0:
+        resource = Resource.objects.select_related("user").get(pk=resource.pk)
+        remaining = deadline - time.monotonic()
+        if resource.status not in ONGOING_STATUSES or remaining <= 0:
             return resource
         time.sleep(min(POLL_SECONDS, remaining))
 
@@ -110,13 +106,13 @@ def _create(actor: Actor, owner: Owner, incoming: IncomingFile, metadata: Upload
             resource.user = lock_caller(owner.user_pk, owner.user_id)
             require_quota(owner.user_pk, incoming.size_bytes)
             resource.save(force_insert=True)
-            resource.attach(Attachment.Source.UPLOAD, resource.storage_path)
+            resource.new_attachment().save()
             subject = resource.resource_id
             record(actor, "resource.upload", subject, user_id=owner.user_id)
             publish("resource.created", owner.user_pk, **resource.event_data)
     except (IntegrityError, NoSpace, Unauthenticated):
         # After any other failure the row may exist. If it does not, the worker removes the file.
-        stored_files().withdraw(incoming.path, resource.storage_path)
+        stored_files().undo_put(incoming.path, resource.storage_path)
         raise
     return resource
 
@@ -125,8 +121,7 @@ def _new_resource(owner: Owner, incoming: IncomingFile, metadata: Upload) -> Res
     resource_id = new_resource_id()
     return Resource(
         resource_id=resource_id,
-        user_id=owner.user_pk,
-        **owner.scope,
+        **owner_columns(owner),
         session_id=resource_session_id(owner.user_id, resource_id),
         filename=incoming.filename,
         title=metadata.title,

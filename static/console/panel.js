@@ -123,9 +123,6 @@
     window.addEventListener('beforeunload', (e) => { if (isChanged) e.preventDefault(); });
   }
 
-  // Selects that submit their form when changed
-  all('form[data-auto] select').forEach((s) => s.addEventListener('change', () => s.form.requestSubmit()));
-
   // Copy buttons, hidden without this script
   all('[data-copy]').forEach((b) => {
     b.addEventListener('click', async () => {

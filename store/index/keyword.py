@@ -99,26 +99,21 @@ def prefix_of(owner: Owner) -> str:
 
 def add(owner: Owner, entries: Mapping[Memory, Entry]) -> None:
     """Add saved memories to the index. Call inside the transaction that writes their rows, after that."""
-    with connection.cursor() as cursor:
-        put(cursor, owner, list(entries.items()))
-
-
-def put(cursor: CursorWrapper, owner: Owner, entries: Sequence[tuple[Memory, Entry]]) -> None:
-    """Add saved memories by an open cursor."""
     if not entries:
         return
-    with_lengths = [(memory, entry.length) for memory, entry in entries]
-    has_vectors = _update_statistics(cursor, owner, len(entries), sum(length for _, length in with_lengths))
-    by_row = {memory.id: entry for memory, entry in entries}
-    for rows in _batches(by_row):
-        VENDORS[connection.vendor].add(cursor, prefix_of(owner), rows)
-    words.put(cursor, {row: entry.packed for row, entry in by_row.items()})
-    pages.add(cursor, owner, with_lengths)
-    if has_vectors:
-        spaces.mark_pending(cursor, by_row)
+    with_lengths = [(memory, entry.length) for memory, entry in entries.items()]
+    packed = {memory.id: entry.packed for memory, entry in entries.items()}
+    with connection.cursor() as cursor:
+        has_vectors = _update_statistics(cursor, owner, len(entries), sum(length for _, length in with_lengths))
+        for rows in _batches(packed):
+            VENDORS[connection.vendor].add(cursor, prefix_of(owner), rows)
+        words.put(cursor, packed)
+        pages.add(cursor, owner, with_lengths)
+        if has_vectors:
+            spaces.mark_pending(cursor, packed)
 
 
-def put_groups(cursor: CursorWrapper, groups: Sequence[tuple[Owner, Sequence[tuple[Memory, Entry]]]]) -> None:
+def add_groups(cursor: CursorWrapper, groups: Sequence[tuple[Owner, Sequence[tuple[Memory, Entry]]]]) -> None:
     """Add saved memories of many owners, each owner once, by COPY (PostgreSQL)."""
     has_vectors = False
     for owner, entries in groups:
@@ -137,7 +132,7 @@ def remove(owner: Owner, entries: Mapping[int, Entry]) -> None:
         return
     with connection.cursor() as cursor:
         _update_statistics(cursor, owner, -len(entries), -sum(entry.length for entry in entries.values()))
-        for rows in _batches(entries):
+        for rows in _batches({row: entry.packed for row, entry in entries.items()}):
             VENDORS[connection.vendor].remove(cursor, prefix_of(owner), rows)
     pages.remove(owner, entries)
     fill.forget(owner, entries)
@@ -176,10 +171,11 @@ def require_current_version() -> None:
         )
 
 
-def _batches(entries: Mapping[int, Entry]) -> Iterator[list[tuple[int, str]]]:
-    """Return batches of rows: prefixed tokens take several times the size of the text."""
-    rows = [(pk, entry.packed) for pk, entry in entries.items()]
-    return (rows[start : start + _BATCH_ROWS] for start in range(0, len(rows), _BATCH_ROWS))
+def _batches(packed: Mapping[int, str]) -> Iterator[list[tuple[int, str]]]:
+    """Yield batches of rows: prefixed tokens take several times the size of the text."""
+    rows = list(packed.items())
+    for start in range(0, len(rows), _BATCH_ROWS):
+        yield rows[start : start + _BATCH_ROWS]
 
 
 def _content_of(memory: Memory) -> tuple[object, ...]:

@@ -71,14 +71,15 @@ def add_groups(cursor: CursorWrapper, groups: Sequence[tuple[Owner, Sequence[tup
 def _filled(last: tuple[Any, ...] | None, rows: Sequence[tuple[Memory, int]]) -> Iterator[tuple[int, bytes, str]]:
     """Yield the pages of an owner that change when rows are appended: number, facts and names."""
     number, facts, packed_names = last or (0, b"", "[]")
-    facts, names, rest = bytes(facts), orjson.loads(packed_names), sorted(rows, key=lambda row: row[0].id)
+    facts, rest = bytes(facts), sorted(rows, key=lambda row: row[0].id)
+    places = {name: place for place, name in enumerate(orjson.loads(packed_names))}
     while rest:
         if len(facts) >= PAGE_ROWS * FACTS.itemsize:
-            number, facts, names = number + 1, b"", []
+            number, facts, places = number + 1, b"", {}
         room = PAGE_ROWS - len(facts) // FACTS.itemsize
-        facts += _pack(rest[:room], names)
+        facts += _pack(rest[:room], places)
         rest = rest[room:]
-        yield number, facts, orjson.dumps(names).decode()
+        yield number, facts, orjson.dumps(list(places)).decode()
 
 
 def remove(owner: Owner, pks: Collection[int]) -> None:
@@ -110,21 +111,14 @@ def _compact_names(facts: Facts, names: Sequence[str]) -> list[str]:
     return [names[place] for place in used]
 
 
-def _pack(with_lengths: Iterable[tuple[Memory, int]], names: list[str]) -> bytes:
-    """Return the packed records of memories; append names that are new to `names`."""
-    places = {name: place for place, name in enumerate(names)}
-
-    def place_of(name: str) -> int:
-        if name not in places:
-            places[name] = len(names)
-            names.append(name)
-        return places[name]
-
-    return b"".join(
-        _FACT.pack(
+def _pack(with_lengths: Iterable[tuple[Memory, int]], places: dict[str, int]) -> bytes:
+    """Return the packed records of memories; add names that are new to `places`, the index of each name."""
+    packed = b""
+    for one, length in with_lengths:
+        named = [places.setdefault(name, len(places)) for name in (one.speaker, one.sender_id, one.agent_id)]
+        is_turn = one.chunk_index is None and one.origin != Memory.Origin.EXTRACTED
+        packed += _FACT.pack(
             one.id, one.session_id or 0, one.created_at_ms, one.seq, length,
-            place_of(one.speaker), place_of(one.sender_id), place_of(one.agent_id), ORIGINS.index(one.origin),
-            one.chunk_index is None and one.origin != Memory.Origin.EXTRACTED,
-        )
-        for one, length in with_lengths
-    )  # fmt: skip
+            *named, ORIGINS.index(one.origin), is_turn,
+        )  # fmt: skip
+    return packed

@@ -228,6 +228,17 @@ def test_a_get_request_after_sign_in_explains_that_the_form_was_not_sent(admin_c
 
 
 @pytest.mark.django_db
+def test_a_form_that_was_sent_without_a_session_is_reported_after_signing_in(
+    admin_client: Client, admin_user: User, alice: Person
+) -> None:
+    edit = address("memory-edit", remember(alice.owner).row)
+    admin_client.logout()
+    assert admin_client.post(edit, {"text": "much work"}).status_code == 302
+    admin_client.force_login(admin_user)
+    assert "Nothing was saved, because you had to sign in." in admin_client.get(edit).content.decode()
+
+
+@pytest.mark.django_db
 def test_an_error_page_links_back_to_the_form_but_not_to_other_sites(admin_client: Client, alice: Person) -> None:
     row = remember(alice.owner).row
     for referer, back in (

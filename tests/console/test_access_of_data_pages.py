@@ -242,7 +242,7 @@ def test_a_session_is_moved_to_the_trash(admin_client: Client, alice: Person, bo
     assert Tombstone.objects.count() == session + 1
     page = admin_client.get("/admin/memory/list/").content.decode()
     assert "Session with 1 memory moved to trash." in page
-    undo = unescape(re.findall('action="(/admin/memory/trash/sessions/[^"]+)"', page)[0])
+    undo = unescape(re.findall('action="(/admin/memory/undo/[^"]+)"', page)[0])
     assert admin_client.get(undo).status_code == 405
     admin_client.post(undo)
     assert not browse.get(memory.row).is_session_hidden

@@ -254,7 +254,7 @@ def test_a_user_is_exported_and_erased(panel: Panel, lang: str) -> None:
         page.goto(f"{address}erase/")
         page.fill("#confirm", user.upper())
         page.click(".is-danger-main")
-        assert words["wrong"] in page.inner_text("#confirm-err")
+        assert words["wrong"] in page.inner_text("#confirm_error")
         page.fill("#confirm", user)
         page.click(".is-danger-main")
         expect(page.locator(".mg-note")).to_contain_text(words["erased"])

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from documents import mime_types as mt
-from documents.sniff import TypeMismatch, content_type_of, extension_of, sniff
+from documents.mime_types import content_type_of, extension_of
+from documents.sniff import TypeMismatch, sniff
 from tests import bombs
 
 _PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + bytes(20)

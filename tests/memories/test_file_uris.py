@@ -14,7 +14,7 @@ from django.utils import timezone
 from core.background.tasks import Round
 from core.errors import EngineRefused
 from engines.registry import get_engine
-from operations.delivery_retry import DeliveryRetry
+from operations.external.delivery_retry import DeliveryRetry
 from resources import services
 from resources.models import Attachment, Resource
 from store.models import Memory

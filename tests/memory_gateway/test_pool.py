@@ -8,7 +8,7 @@ from contextvars import ContextVar
 
 import pytest
 
-from core.limits.concurrency import leave_share
+from core.limits.concurrency import before_external_call
 from memory_gateway.server import thread_pool
 from memory_gateway.server.thread_pool import MAX_WAITING, Pool
 
@@ -87,7 +87,7 @@ def test_calls_that_wait_for_another_service_leave_the_share(monkeypatch: pytest
 
         def ask() -> bool:
             for _ in range(2):  # a call may ask several times
-                leave_share.get()()
+                before_external_call.get()()
             running.release()
             return may_end.wait(30)
 

@@ -24,7 +24,7 @@ from memories.services import decisions
 from memories.services.add import AddCommand, NewContentItem, NewMessage, add
 from operations.archives.export import export
 from operations.cleanup import orphans, purge
-from operations.delivery_retry import DeliveryRetry
+from operations.external.delivery_retry import DeliveryRetry
 from operations.models import Lease
 from resources.models import Attachment, Resource
 from store.models import Memory, Session
@@ -106,7 +106,7 @@ def test_an_unavailable_upstream_is_called_once_per_run(stub: StubUpstream, alic
 def test_failing_calls_of_one_user_do_not_delay_others(
     stub: StubUpstream, alice: Person, bob: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("operations.delivery_retry.BATCH", 2)
+    monkeypatch.setattr("operations.external.delivery_retry.BATCH", 2)
     for number in range(3):
         add_without_response(stub, alice, session_id=f"chat:{number}")
     add_without_response(stub, bob)
@@ -132,7 +132,7 @@ def test_a_run_starts_nothing_that_could_outlast_its_lease(stub: StubUpstream, a
 def test_open_flushes_of_one_user_do_not_delay_others(
     stub: StubUpstream, alice: Person, bob: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("operations.delivery_retry.BATCH", 2)
+    monkeypatch.setattr("operations.external.delivery_retry.BATCH", 2)
     for person, session_id in ((bob, "chat:1"), (alice, "chat:1"), (alice, "chat:2")):
         add_message(person, "the bicycle is red", session_id)
         stub.fault("flush", Fault(acts=True, reset=True))

@@ -16,10 +16,11 @@ from django.utils import timezone
 from accounts.audit import Actor
 from core.background.tasks import Round
 from engines.registry import get_engine
-from operations import engine_deletion, erase
+from operations import erase
 from operations.cleanup import purge
+from operations.external import engine_deletion
 from operations.moves import reingest
-from operations.moves.plan import Target
+from operations.moves.plan import Target, plan
 from store.models import Memory, PendingDeletion
 from store.types import Role
 from tests.conftest import Person, make_person
@@ -269,7 +270,7 @@ def test_an_erasure_that_crashes_at_any_statement_still_deletes_in_everos(stub: 
 
 
 def move(into: Any) -> None:
-    outcome = reingest.run(reingest.plan(Target(), into), actor=ACTOR, workers=1)
+    outcome = reingest.run(plan(Target(), into), actor=ACTOR, workers=1)
     assert outcome.verified.is_ok
     assert outcome.failures == {}
 

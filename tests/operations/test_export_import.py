@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.test import Client
 
 from accounts.models import AuditEvent, MemoryUser
 from memories.models import Override, OverrideRevision, Tombstone
@@ -63,6 +64,20 @@ def test_an_import_and_export_reproduces_the_archive(alice: Person, bob: Person,
     remove_all_users(storage)
     run("import_memory", str(tmp_path / "first.tar"))
     assert export(tmp_path / "second.tar", "--all", "--with-keys") == first
+
+
+def test_what_one_audit_event_records_of_many_memories_is_imported(
+    alice: Person, admin_client: Client, storage: Path, tmp_path: Path
+) -> None:
+    say(alice, "chat:c1", "one sloth", "two tapirs")
+    call(alice, "delete", "/memories", sender_id="alice")
+    for path in ("list/?tab=all&user=alice", "search/?user=alice&q=sloth", "trash/", "searches/?user=alice"):
+        assert admin_client.get(f"/admin/memory/{path}").status_code == 200
+    assert AuditEvent.objects.filter(user_id="alice", subject_id="").count() > 2
+    first = export(tmp_path / "first.tar", "--user", "alice")
+    remove_all_users(storage)
+    run("import_memory", str(tmp_path / "first.tar"))
+    assert export(tmp_path / "second.tar", "--user", "alice") == first
 
 
 def test_searches_and_decisions_work_after_an_import(alice: Person, storage: Path, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from core.background.tasks import Round
 from core.errors import EngineUnavailable, OutcomeUnknown
 from core.times import to_ms
 from engines.registry import get_engine
-from operations.delivery_retry import DeliveryRetry
+from operations.external.delivery_retry import DeliveryRetry
 from operations.management.commands.ingest import ingest_unfinished
 from resources.models import Resource
 from resources.services import storage_binding

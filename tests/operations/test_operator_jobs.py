@@ -14,7 +14,6 @@ from accounts.models import AuditEvent
 from core.errors import NotFound
 from memories.services import decisions
 from operations import bulk, erase, files, jobs, operator_jobs
-from operations.jobs import KINDS
 from operations.models import Job
 from resources.models import Resource
 from resources.services import retry
@@ -28,7 +27,7 @@ pytestmark = pytest.mark.django_db
 
 
 def run(job: Job) -> Job:
-    assert jobs.run_next(KINDS) is not None
+    assert jobs.run_next() is not None
     return jobs.get(job.pk)
 
 
@@ -53,7 +52,7 @@ def test_an_interrupted_purge_resumes(alice: Person) -> None:
     bulk.start("delete", bulk.of_rows(rows), {}, actor=ACTOR)
     job = operator_jobs.purge_memories(bulk.freeze(Selection(in_trash=True)), actor=ACTOR)
     checks = iter([False])
-    assert jobs.run_next(KINDS, should_end=lambda: next(checks, True)) is not None
+    assert jobs.run_next(should_end=lambda: next(checks, True)) is not None
     assert (jobs.get(job.pk).status, jobs.get(job.pk).done) == (Job.Status.RUNNING, 5)
     Job.objects.filter(pk=job.pk).update(leased_until=timezone.now() - timedelta(minutes=1))
     assert run(job).result == {"purged": 5, "left": 0}

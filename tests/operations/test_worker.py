@@ -126,7 +126,7 @@ def test_failures_of_one_user_do_not_delay_others(alice: Person, bob: Person) ->
     for _ in range(5):
         stored_resource(alice, status="failed", retry_at=due)
     stored_resource(bob, status="failed", retry_at=due)
-    assert [item.user_pk for item in unfinished_ingestions(timezone.now(), 3)] == [
+    assert [item.user_id for item in unfinished_ingestions(timezone.now(), 3)] == [
         alice.user_pk,
         bob.user_pk,
         alice.user_pk,

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from core.errors import NoSpace
 from core.ids import new_resource_id
-from core.persistence.files import create_temporary, full_disk_is_no_space, stored_files
+from core.persistence.files import create_temporary, raising_no_space, stored_files
 from memories.services import files as message_files
 from resources import storage as files
 from resources.services import IncomingFile
@@ -91,10 +91,10 @@ def test_a_user_folder_that_is_a_symbolic_link_is_ignored(
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
 def test_a_full_disk_raises_no_space(code: int) -> None:
-    with pytest.raises(NoSpace, match="full"), full_disk_is_no_space():
+    with pytest.raises(NoSpace, match="full"), raising_no_space():
         raise OSError(code, os.strerror(code))
 
 
 def test_other_disk_errors_propagate() -> None:
-    with pytest.raises(PermissionError), full_disk_is_no_space():
+    with pytest.raises(PermissionError), raising_no_space():
         raise PermissionError(errno.EACCES, "no")

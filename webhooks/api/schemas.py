@@ -121,7 +121,7 @@ class DeletedWebhook(BaseModel):
     """A deleted webhook."""
 
     webhook_id: WebhookId
-    status: str = Field(description="Always `deleted`.", examples=["deleted"])
+    status: Literal["deleted"] = Field(description="Always `deleted`.", examples=["deleted"])
 
 
 class WebhookDeliveryView(BaseModel):
@@ -136,7 +136,9 @@ class WebhookDeliveryView(BaseModel):
         description="The number of the event among those of the webhook, from 1; null until the first try.",
         examples=[None],
     )
-    status: str = Field(description="`pending`, `delivered` or `failed`.", examples=["pending"])
+    status: Literal["pending", "delivered", "failed"] = Field(
+        description="Whether the receiver accepted it, or is tried again.", examples=["pending"]
+    )
     attempts: int = Field(description="How often the delivery was tried.", examples=[0])
     status_code: int | None = Field(
         description="The HTTP status of the last response; null without a response.", examples=[None]

@@ -1,4 +1,4 @@
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -12,9 +12,9 @@ from accounts.api.authentication import caller
 from accounts.api.openapi import path_parameter, problems, query_parameters, request_body, success
 from accounts.api.schemas import AuthenticatedBody, AuthenticatedQuery
 from core import pagination
-from core.localization import localized
+from core.localization import language_headers, language_of, localized
 from core.rest import parse, parse_query
-from core.times import isoformat
+from core.times import isoformat, isoformat_or_none
 from webhooks.api import schemas
 from webhooks.models import Webhook, WebhookDelivery
 from webhooks.services import configuration
@@ -143,10 +143,11 @@ class DeliveryViewSet(ViewSet):
         webhook = configuration.get(caller(request).user_pk, webhook_id)
         before = None if query.cursor is None else pagination.decode_numbers(query.cursor)[0]
         page, following = configuration.deliveries_page(webhook.pk, query.status, before, query.limit)
-        with translation.override(translation.get_language_from_request(request)):
+        language = language_of(request)
+        with translation.override(language):
             deliveries = [_delivery(one) for one in page]
         next_cursor = None if following is None else pagination.encode(following, 0)
-        return Response({"deliveries": deliveries, "next_cursor": next_cursor})
+        return Response({"deliveries": deliveries, "next_cursor": next_cursor}, headers=language_headers(language))
 
 
 def _webhook(webhook: Webhook) -> dict[str, Any]:
@@ -157,7 +158,7 @@ def _webhook(webhook: Webhook) -> dict[str, Any]:
         "events": webhook.events,
         "is_enabled": webhook.is_enabled,
         "created_at": isoformat(webhook.created_at),
-        "previous_secret_expires_at": _time(expires_at if expires_at and timezone.now() < expires_at else None),
+        "previous_secret_expires_at": isoformat(expires_at) if expires_at and timezone.now() < expires_at else None,
     }
 
 
@@ -175,10 +176,6 @@ def _delivery(delivery: WebhookDelivery) -> dict[str, Any]:
         "status_code": delivery.status_code,
         "error": localized(delivery.error) or None,
         "created_at": isoformat(delivery.created_at),
-        "last_tried_at": _time(delivery.last_tried_at),
-        "next_try_at": _time(delivery.next_try_at),
+        "last_tried_at": isoformat_or_none(delivery.last_tried_at),
+        "next_try_at": isoformat_or_none(delivery.next_try_at),
     }
-
-
-def _time(moment: datetime | None) -> str | None:
-    return isoformat(moment) if moment else None

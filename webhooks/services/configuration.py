@@ -19,7 +19,7 @@ from accounts.services import lock_caller
 from core.background.tasks import enqueue
 from core.errors import Conflict, InvalidInput, existing
 from core.messages import Message as _
-from core.network.url_policy import AddressPolicy, BadAddress, Resolver, reachable_addresses, resolve
+from core.network.url_policy import AddressPolicy, BadAddress, reachable_addresses
 from webhooks.models import TEST_EVENT, Webhook, WebhookDelivery
 from webhooks.services import signing
 
@@ -185,7 +185,7 @@ def _record(principal: Principal, verb: str, webhook: Webhook) -> None:
     record(Actor.key(principal), f"webhook.{verb}", str(webhook.pk), user_id=principal.user_id)
 
 
-def reachable(url: str, *, resolver: Resolver = resolve) -> list[str]:
+def reachable(url: str) -> list[str]:
     """Return the IP addresses that a webhook may be called at. Connect to these only.
 
     The gateway calls them from inside the operator's network, so only `https://` at public addresses and at hosts that
@@ -196,4 +196,4 @@ def reachable(url: str, *, resolver: Resolver = resolve) -> list[str]:
         raise BadAddress(_("must start with https://"))
     if not settings.IS_PRODUCTION:
         policy = replace(policy, allowed_hosts=policy.allowed_hosts | _LOOPBACK)
-    return reachable_addresses(url, policy, resolver=resolver)
+    return reachable_addresses(url, policy)

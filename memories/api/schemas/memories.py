@@ -331,8 +331,8 @@ class SessionItem(BaseModel):
     """A session."""
 
     session_id: ChatId
-    kind: str = Field(
-        description="`chat`, `resource`, `memory_edit` or `other`, by the form of the id.", examples=["chat"]
+    kind: Literal["chat", "resource", "memory_edit", "other"] = Field(
+        description="The kind, by the form of the id.", examples=["chat"]
     )
     memories: int = Field(description="The number of memories, without deleted ones.", examples=[1])
     pending: int = Field(description="The number of messages that wait for a flush.", examples=[0])

@@ -8,7 +8,6 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connections
-from django.utils.module_loading import import_string
 
 from core import monitoring
 from core.background import tasks
@@ -22,7 +21,6 @@ from operations.commands import stop_on_signals, whole_number
 
 STOP_SECONDS = 20.0
 """Time for running tasks at SIGTERM. Other workers continue what is left."""
-TELEMETRY_STOP_SECONDS = 1.0
 
 
 class Command(BaseCommand):
@@ -57,10 +55,7 @@ class Command(BaseCommand):
         require_database()
         _serve_metrics(metrics)
         tasks.limit_to(chosen, concurrency)
-        telemetry = None
-        if settings.OTEL_EXPORTER_OTLP_ENDPOINT:
-            telemetry = import_string("memory_gateway.telemetry.Telemetry")()
-            monitoring.start(telemetry)
+        monitoring.start()
         with stop_on_signals() as stop:
             try:
                 worker.start(concurrency)
@@ -76,8 +71,7 @@ class Command(BaseCommand):
             tasks.close()
             has_ended = worker.stop(STOP_SECONDS) and tasks.wait_until_idle(max(0.0, until - time.monotonic()))
         search_log.write()
-        if telemetry is not None:
-            telemetry.stop(TELEMETRY_STOP_SECONDS)
+        monitoring.stop()
         released = release_all()
         connections.close_all()
         self.stdout.write("The worker has ended." if has_ended else f"{released} tasks were given back.")

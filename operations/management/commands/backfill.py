@@ -1,12 +1,12 @@
 """Create data that older versions did not record. Each kind can be repeated at any time without duplicates."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from django.conf import settings
 from django.core.management.base import CommandParser
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, Model, OuterRef, QuerySet
 
 from accounts.models import MemoryUser
 from accounts.services import find_user
@@ -23,6 +23,7 @@ from store.vectors import fill
 from store.vectors.client import wanted_model
 
 Counts = dict[str, int]
+_Row = TypeVar("_Row", bound=Model)
 _BATCH = 200
 _SECONDS = 10.0
 """The duration of a step, after which progress is reported."""
@@ -31,12 +32,11 @@ _SECONDS = 10.0
 def attachments(user_pk: UUID | None, report: Report) -> Counts:
     """Attach each live file to its session, as an upload does. Files of older messages were not recorded."""
     attached = Attachment.objects.filter(resource=OuterRef("pk"))
-    missing = Resource.objects.filter(~Exists(attached), deleted_at__isnull=True)
-    missing = _filter_user(missing, user_pk).order_by("pk")
-    total, done, last = missing.count(), 0, ""
-    while batch := list(missing.filter(pk__gt=last)[:_BATCH]):
-        Attachment.objects.bulk_create(map(_attachment, batch), ignore_conflicts=True)
-        done, last = done + len(batch), batch[-1].pk
+    missing = _filter_user(Resource.objects.filter(~Exists(attached), deleted_at__isnull=True), user_pk)
+    total, done = missing.count(), 0
+    for batch in _batches(missing):
+        Attachment.objects.bulk_create((one.new_attachment() for one in batch), ignore_conflicts=True)
+        done += len(batch)
         report("Attaching files", done, total)
     return {"attachments": done}
 
@@ -66,10 +66,9 @@ def memories(user_pk: UUID | None, report: Report) -> Counts:
     unavailable.
     """
     engine, copied, failed, done = _external_engine(), 0, 0, 0
-    found = _filter_user(Session.objects.filter(deleted_at__isnull=True), user_pk).select_related("user").order_by("pk")
-    total, last = found.count(), 0
-    # Read in batches: with an open SELECT, SQLite would refuse this connection's writes after a write by another.
-    while batch := list(found.filter(pk__gt=last)[:_BATCH]):
+    found = _filter_user(Session.objects.filter(deleted_at__isnull=True), user_pk).select_related("user")
+    total = found.count()
+    for batch in _batches(found):
         for session in batch:
             try:
                 copied += engine.copy_memories(session.owner, session)
@@ -77,7 +76,7 @@ def memories(user_pk: UUID | None, report: Report) -> Counts:
                 if not error.is_permanent:
                     raise
                 failed += 1
-            done, last = done + 1, session.pk
+            done += 1
             report("Checking sessions", done, total)
     return {"memories": copied, "failed": failed}
 
@@ -128,14 +127,14 @@ def media(user_pk: UUID | None, report: Report) -> Counts:
         )
     engine = local_engine()
     found = _filter_user(Resource.objects.filter(content_type__in=["image", "audio"], deleted_at__isnull=True), user_pk)
-    found = found.exclude(storage_path="").select_related("user").order_by("pk")
-    total, last, done, queued = found.count(), "", 0, 0
-    while batch := list(found.filter(pk__gt=last)[:_BATCH]):
+    found = found.exclude(storage_path="").select_related("user")
+    total, done, queued = found.count(), 0, 0
+    for batch in _batches(found):
         for resource in batch:
             session = Session.objects.filter(owned_by(resource.owner), session_id=resource.session_id).first()
             if session is not None:
                 queued += engine.queue_media(session, storage.resolve(resource.storage_path), resource.mime_type)
-        done, last = done + len(batch), batch[-1].pk
+        done += len(batch)
         report("Queuing files", done, total)
     read = 0
     for kind in kinds:
@@ -156,8 +155,20 @@ KINDS: Final[Mapping[str, Callable[[UUID | None, Report], Counts]]] = {
 }
 
 
-def _filter_user(rows: QuerySet[Any], user_pk: UUID | None) -> QuerySet[Any]:
+def _filter_user(rows: QuerySet[_Row], user_pk: UUID | None) -> QuerySet[_Row]:
     return rows if user_pk is None else rows.filter(user_id=user_pk)
+
+
+def _batches(rows: QuerySet[_Row]) -> Iterator[list[_Row]]:
+    """Yield the rows in lists by primary key.
+
+    No statement stays open: SQLite would refuse this connection's writes after a write by another.
+    """
+    rows = rows.order_by("pk")
+    batch = list(rows[:_BATCH])
+    while batch:
+        yield batch
+        batch = list(rows.filter(pk__gt=batch[-1].pk)[:_BATCH])
 
 
 def _external_engine() -> ExternalEngine:
@@ -165,22 +176,6 @@ def _external_engine() -> ExternalEngine:
     if engine is None:
         raise InvalidInput("EverOS is not configured. Set MEMORY_GATEWAY_BACKEND_BASE_URL.")
     return engine
-
-
-def _attachment(resource: Resource) -> Attachment:
-    is_upload = resource.origin == Resource.Origin.UPLOAD
-    return Attachment(
-        user_id=resource.user_id,
-        app_id=resource.app_id,
-        project_id=resource.project_id,
-        session_id=resource.session_id,
-        resource=resource,
-        source=Attachment.Source.UPLOAD if is_upload else Attachment.Source.EXTERNAL_RESOURCE,
-        type=resource.content_type,
-        name=resource.filename,
-        internal_uri=resource.storage_path if is_upload else resource.source_uri,
-        sha256=resource.sha256,
-    )
 
 
 class Command(OperationsCommand):

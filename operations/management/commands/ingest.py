@@ -11,9 +11,9 @@ from core.background.tasks import Round
 from engines.port import Engine
 from engines.registry import external_engine
 from operations.commands import Answer, OperationsCommand
-from operations.delivery_retry import DeliveryRetry
+from operations.external.delivery_retry import DeliveryRetry
 from resources.models import Resource
-from resources.services.claims import heal_empty
+from resources.services.claims import mark_extracted
 from resources.services.ingestion import try_ingest
 from resources.services.unfinished import UNFINISHED, Kind, unfinished_ingestions
 from store.models import IS_JOURNAL_ENTRY, Memory, Session, owned_by
@@ -33,7 +33,7 @@ def ingest_unfinished(
             yield done, len(pending), Resource.objects.select_related("user").get(pk=item.resource_id)
 
 
-def verify_empty(*, user_id: str | None = None) -> Iterator[Step]:
+def recover_empty(*, user_id: str | None = None) -> Iterator[Step]:
     """Ask EverOS for the memories of `empty` files; set files with memories to `extracted` and yield them.
 
     No file is sent again. Raises: the errors of the engine's list call.
@@ -55,7 +55,7 @@ def verify_empty(*, user_id: str | None = None) -> Iterator[Step]:
     empty = list(found.select_related("user").order_by("created_at", "resource_id")[:BATCH])
     for done, resource in enumerate(empty, start=1):
         session = Session.objects.get(owned_by(resource.owner), session_id=resource.session_id)
-        if engine.recover(resource.owner, session) and heal_empty(resource, session.searchable_at, timezone.now()):
+        if engine.recover(resource.owner, session) and mark_extracted(resource, session.searchable_at, timezone.now()):
             resource.refresh_from_db()
             yield done, len(empty), resource
 
@@ -81,7 +81,7 @@ class Command(OperationsCommand):
         kinds = {kind for kind in (Kind.PENDING, Kind.STALE, Kind.FAILED) if options[kind.value]}
         self._take(ingest_unfinished(kinds=kinds or UNFINISHED, user_id=user))
         if options["stale"]:
-            self._take(verify_empty(user_id=user))
+            self._take(recover_empty(user_id=user))
         retries_deliveries = options["failed"] and user is None
         if retries_deliveries and (arrived := DeliveryRetry()(Round(should_end=self.stop.is_set), is_forced=True)):
             self.stderr.write(f"{arrived} unconfirmed messages were delivered")

@@ -10,7 +10,7 @@ from core.errors import InvalidInput, NotFound, existing
 from operations.commands import Answer, OperationsCommand
 from operations.models import UnmatchedDecision
 from operations.moves import reingest
-from operations.moves.plan import Plan, Target
+from operations.moves.plan import Plan, Target, plan
 from operations.moves.reingest import Outcome
 from resources.models import Resource
 from store.models import Session
@@ -51,7 +51,7 @@ class Command(OperationsCommand):
         pace = {"workers": options["workers"], "calls_per_minute": options["calls_per_minute"]}
         if options["resume"]:
             return _of_outcome(reingest.resume(report=self.report, **pace))
-        planned = reingest.plan(_target(options), options["into"], price=options["price"])
+        planned = plan(_target(options), options["into"], price=options["price"])
         if not options["apply"] or options["dry_run"]:
             data = asdict(planned)
             del data["target"]

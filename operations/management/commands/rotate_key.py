@@ -5,7 +5,7 @@ from django.core.management.base import CommandParser
 
 from accounts import services
 from accounts.audit import Actor
-from core.times import isoformat
+from core.times import isoformat_or_none
 from operations.commands import Answer, KeyCommand
 
 
@@ -22,12 +22,11 @@ class Command(KeyCommand):
         old = self.find_key(user_id, key)
         grace = timedelta(hours=min(max(grace_hours, -1), 10**6))
         rotation = services.rotate_key(old.user_id, old.pk, grace=grace, actor=Actor.command("rotate_key"))
-        until = rotation.old.expires_at
         data = {
             "user_id": user_id,
             "user_key": rotation.new.plaintext,
             "key_id": str(rotation.new.key.pk),
             "old_key_id": str(old.pk),
-            "old_key_expires_at": isoformat(until) if until else None,
+            "old_key_expires_at": isoformat_or_none(rotation.old.expires_at),
         }
         return Answer(data, rotation.new.plaintext)

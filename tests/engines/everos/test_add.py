@@ -377,7 +377,7 @@ def test_a_file_in_a_bucket_is_sent_and_sent_again(
         engine.add(alice.owner, "r", [message])
     row = Memory.objects.get(user_id=alice.user_pk)
     assert [item["file"] for item in row.payload["message"]["content"]] == [key]
-    engine.resend(alice.owner, Session.objects.get(session_id="r"))
+    engine.retry_unconfirmed(alice.owner, Session.objects.get(session_id="r"))
     assert [sent["content"][0]["base64"] for sent in sent_messages(stub)] == ["Ynl0ZXM="] * 2
     assert [path for path in storage.rglob("*") if path.is_file()] == []
 

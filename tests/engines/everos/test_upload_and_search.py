@@ -77,7 +77,7 @@ def test_a_slow_upstream_receives_several_files_concurrently(alice: Person, stub
     stub.latency_seconds = 0.5
     resources = [stored_resource(alice, f"The rent of {number} is due.") for number in range(6)]
     for resource in resources:
-        enqueue_ingestion(resource.resource_id, alice.user_pk)
+        enqueue_ingestion(resource)
     assert tasks.wait_until_idle(60)
     assert len(stub.store.episodes) == 6
     assert stub.most_at_once["add"] > 2

@@ -23,8 +23,8 @@ from memories.services.lookup import MemoryRef
 from memories.services.search import SearchCommand, search
 from operations import tables
 from operations.moves import reingest
-from operations.moves.plan import EngineName
-from operations.moves.reingest import Outcome, Target
+from operations.moves.plan import EngineName, Target, plan
+from operations.moves.reingest import Outcome
 from store.models import Memory
 from store.types import Owner
 from tests.conftest import Person
@@ -58,7 +58,7 @@ class TwoEngineGateway:
         get_engine().flush(self.owner, session_id)
 
     def move(self, into: EngineName | None, **values: Any) -> Outcome:
-        return reingest.run(reingest.plan(Target(), into), actor=ACTOR, **{"workers": 2, **values})
+        return reingest.run(plan(Target(), into), actor=ACTOR, **{"workers": 2, **values})
 
     def search_texts(self, query: str) -> list[str]:
         """Return the texts of all hits in the user's memories."""

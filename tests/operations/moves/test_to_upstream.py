@@ -19,7 +19,8 @@ from memories.services import add, decisions, files
 from memories.services.lookup import MemoryRef
 from operations.commands import Stopped
 from operations.models import Job
-from operations.moves.reingest import CALLS_PER_SESSION, Target, plan, resume, run
+from operations.moves.plan import CALLS_PER_SESSION, Target, plan
+from operations.moves.reingest import resume, run
 from resources import services
 from resources.models import Attachment
 from store.external import journal

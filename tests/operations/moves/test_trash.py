@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from engines.registry import get_engine
-from operations.moves import reingest
-from operations.moves.plan import Target
+from operations.moves.plan import Target, plan
 from resources import services
 from resources.models import Resource
 from resources.services.ingestion import message_of
@@ -51,7 +50,7 @@ def test_a_resource_in_the_trash_is_not_read_again(gateway: TwoEngineGateway, st
     resource = stored_resource(gateway.person, "The quarterly report speaks of tea. ")
     assert services.ingest(resource.resource_id).status == "extracted"
     delete(gateway.person, resource.resource_id)
-    assert reingest.plan(Target(resource_id=resource.resource_id)).sessions == 0
+    assert plan(Target(resource_id=resource.resource_id)).sessions == 0
 
 
 def test_an_unfinished_resource_in_the_trash_is_ingested_by_the_new_engine(

@@ -24,7 +24,7 @@ from resources.models import Attachment
 from resources.services.claims import note_searchable
 from store.external import journal
 from store.external import sessions as upstream_sessions
-from store.models import Session
+from store.models import Session, owner_columns
 from store.types import Message
 
 logger = logging.getLogger("memory_gateway.worker")
@@ -64,10 +64,10 @@ class DeliveryRetry:
             # Read again under the lease: another process may have retried them meanwhile.
             due = _due(now, is_forced=is_forced, with_flushes=with_flushes)
             calls = _Calls(engine, run, run.clock() + ROUND)
-            arrived = calls.resend(due.unconfirmed)
-            calls.check_flush(due.open_flushes)
-            calls.flush(due.unflushed)
-        return arrived
+            calls.for_each(due.unconfirmed, calls.resend)
+            calls.for_each(due.open_flushes, calls.check_flush)
+            calls.for_each(due.unflushed, calls.flush)
+        return calls.arrived
 
 
 class _Due(NamedTuple):
@@ -90,48 +90,35 @@ def _due(now: datetime, *, is_forced: bool, with_flushes: bool) -> _Due:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Calls:
-    """The calls of one round. None starts after `until`."""
+    """The calls of one round, and the number of messages that arrived. No call starts after `until`."""
 
     engine: ExternalEngine
     run: Round
     until: datetime
+    arrived: int = 0
 
-    def check_flush(self, sessions: Iterable[Session]) -> None:
-        def check(session: Session) -> None:
-            owner = session.owner
-            try:
-                self.engine.check_flush(owner, session)
-            except EngineRefused as error:
-                logger.warning("EverOS: cannot list the memories of a flushed session: %s", error.detail)
-            if session.kind == Session.Kind.RESOURCE and session.searchable_at is not None:
-                note_searchable(owner, session.session_id, session.searchable_at)
+    def resend(self, session: Session) -> None:
+        messages = self.engine.retry_unconfirmed(session.owner, session)
+        record_attachments(session, messages)
+        self.arrived += len(messages)
 
-        self._for_each(sessions, check)
+    def check_flush(self, session: Session) -> None:
+        try:
+            self.engine.check_flush(session.owner, session)
+        except EngineRefused as error:
+            logger.warning("EverOS: cannot list the memories of a flushed session: %s", error.detail)
+        if session.kind == Session.Kind.RESOURCE and session.searchable_at is not None:
+            note_searchable(session.owner, session.session_id, session.searchable_at)
 
-    def resend(self, sessions: Iterable[Session]) -> int:
-        count = 0
+    def flush(self, session: Session) -> None:
+        try:
+            self.engine.flush(session.owner, session.session_id)
+        except EngineRefused as error:
+            logger.warning("EverOS: an unconfirmed flush was refused: %s", error.detail)
 
-        def send(session: Session) -> None:
-            nonlocal count
-            arrived = self.engine.resend(session.owner, session)
-            record_attachments(session, arrived)
-            count += len(arrived)
-
-        self._for_each(sessions, send)
-        return count
-
-    def flush(self, sessions: Iterable[Session]) -> None:
-        def flush(session: Session) -> None:
-            try:
-                self.engine.flush(session.owner, session.session_id)
-            except EngineRefused as error:
-                logger.warning("EverOS: an unconfirmed flush was refused: %s", error.detail)
-
-        self._for_each(sessions, flush)
-
-    def _for_each(self, sessions: Iterable[Session], do: Callable[[Session], None]) -> None:
+    def for_each(self, sessions: Iterable[Session], do: Callable[[Session], None]) -> None:
         """Call `do` for each session.
 
         After a failure, other sessions of the user wait for the next round, and that session for its backoff. If EverOS
@@ -162,9 +149,7 @@ def record_attachments(session: Session, messages: Iterable[Message]) -> None:
     Attachment.objects.bulk_create(
         (
             Attachment(
-                user_id=session.user_id,
-                app_id=session.app_id,
-                project_id=session.project_id,
+                **owner_columns(session.owner),
                 session_id=session.session_id,
                 source=Attachment.Source.MEMORY_ADD,
                 type=item.type,

@@ -5,13 +5,11 @@ the engine accepts it.
 """
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Final
 from uuid import UUID
-
-from django.utils import timezone
 
 from core.background.tasks import Round
 from core.errors import EngineError
@@ -43,43 +41,37 @@ def delete_in_engine(run: Round) -> bool:
         if not is_held:
             return False
         rows = deletions.due(now, BATCH)
-        is_done = _send(engine, rows, run.clock, now + ROUND, run.should_end)
+        is_done = _send(engine, rows, run, now + ROUND)
     return is_done and len(rows) == BATCH
 
 
-def delete_of_user(
-    user_key: UUID, seconds: float, engine: ExternalEngine, clock: Callable[[], datetime] = timezone.now
-) -> None:
+def delete_of_user(user_key: UUID, seconds: float, engine: ExternalEngine) -> None:
     """Send all pending deletions of a user, also postponed ones, for about `seconds`; leave the rest to the worker."""
     if not engine.capabilities()["delete"]:
         return
-    until = clock() + timedelta(seconds=seconds)
-    while rows := deletions.due(clock(), BATCH, user_key):
-        if not _send(engine, rows, clock, until) or any(row.attempts for row in deletions.due(clock(), 1, user_key)):
+    run = Round()
+    until = run.clock() + timedelta(seconds=seconds)
+    while rows := deletions.due(run.clock(), BATCH, user_key):
+        is_done = _send(engine, rows, run, until)
+        if not is_done or any(row.attempts for row in deletions.due(run.clock(), 1, user_key)):
             break
 
 
-def _send(
-    engine: ExternalEngine,
-    rows: list[PendingDeletion],
-    clock: Callable[[], datetime],
-    until: datetime,
-    should_end: Callable[[], bool] = lambda: False,
-) -> bool:
+def _send(engine: ExternalEngine, rows: list[PendingDeletion], run: Round, until: datetime) -> bool:
     """Send deletions. Return False if they were not all sent because time is up or the engine is unavailable."""
     for group in _grouped(rows):
-        if should_end() or clock() > until:
+        if run.should_end() or run.clock() > until:
             return False
         try:
-            count = engine.carry_out(group)
+            count = engine.delete_permanently(group)
         except EngineError as error:
             logger.warning("EverOS did not accept a deletion, which is retried later: %s", error.detail)
             wait = retry_delay(group[0].attempts + 1, MAX_WAIT)
-            deletions.postpone(group, clock() + max(wait, timedelta(seconds=error.retry_after_seconds or 0)))
+            deletions.postpone(group, run.clock() + max(wait, timedelta(seconds=error.retry_after_seconds or 0)))
             if engine.health(HEALTH_TIMEOUT_SECONDS).status != "ok":
                 return False
         else:
-            deletions.accept(group, count, clock())
+            deletions.accept(group, count, run.clock())
     return True
 
 
