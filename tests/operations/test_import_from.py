@@ -194,6 +194,9 @@ def test_what_was_deleted_or_purged_does_not_return(alice: Person, mem0: str) ->
     for memory in Memory.objects.all():
         call(alice, "DELETE", f"/memories/{memory.memory_id}")
     assert run("import_from", "mem0", mem0, "--user", "alice", "--apply")["made"] == 0
+    out = StringIO()
+    call_command("import_from", "mem0", mem0, "--user", "alice", "--apply", stdout=out, stderr=StringIO())
+    assert "Imported 0 memories, skipped 3 that exist already or were deleted. Not imported: " in out.getvalue()
     purge_trash(older_than=timedelta(0), actor=ACTOR)
     assert not Memory.objects.exclude(text="").exists()
     assert run("import_from", "mem0", mem0, "--user", "alice", "--apply")["made"] == 0

@@ -58,10 +58,11 @@ class Command(JobCommand):
         total = planned.new + planned.duplicates
         job = jobs.interrupted_or_new(import_from.KIND, request.as_json(), actor=ACTOR, total=total)
         done = self.run_job(job)
-        made = done.result["made"]
+        made, skipped = done.result["made"], done.result["left"]
         return Answer(
             {**data, "job": str(done.pk), "made": made},
-            f"Imported {made:,} memories. Not imported: {left}. Undo with --undo {done.pk}",
+            f"Imported {made:,} memories, skipped {skipped:,} that exist already or were deleted. "
+            f"Not imported: {left}. Undo with --undo {done.pk}",
         )
 
 
