@@ -123,8 +123,10 @@ class Reader(contextlib.AbstractContextManager["Reader"]):
 
         Raises: `NotFound`, `InvalidInput` with the reason.
         """
-        if not path.is_file():
+        if not path.exists():
             raise NotFound(f"The file {path} does not exist.")
+        if not path.is_file():
+            raise InvalidInput(f"{path} is not a regular file.")
         try:
             self._tar = tarfile.open(path, "r:")  # noqa: SIM115  closed by the caller's `with`, or below
         except (tarfile.TarError, ValueError) as error:

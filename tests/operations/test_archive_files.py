@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from core.errors import Conflict, InvalidInput, NoSpace
+from core.errors import Conflict, InvalidInput, NoSpace, NotFound
 from operations.archives.archive import Reader, Writer
 from operations.commands import no_report
 from tests.forked import PROJECT
@@ -140,3 +140,11 @@ def test_a_restore_removes_the_copy_of_an_interrupted_one(tmp_path: Path) -> Non
         [f".{database.name}.restoring"] if url else []
     )
     assert gateway.manage("revoke_key", "alice", "--last").returncode == 0
+
+
+def test_what_is_no_file_is_refused_as_that(tmp_path: Path) -> None:
+    with pytest.raises(NotFound, match=r"nothing\.tar does not exist"):
+        Reader(tmp_path / "nothing.tar", KIND)
+    for path in (Path("/dev/null"), tmp_path):
+        with pytest.raises(InvalidInput, match=f"{path} is not a regular file"):
+            Reader(path, KIND)
