@@ -116,11 +116,13 @@ def listen(plan: Plan) -> socket.socket:
         listener.bind((plan.host, plan.port))
     except (OSError, OverflowError) as error:
         listener.close()
-        reason = "the port must be 0 to 65535" if isinstance(error, OverflowError) else error.strerror or error
+        if isinstance(error, OverflowError):
+            reason = "the port must be 0 to 65535."
+        else:
+            advice = "Another gateway may be running. Set MEMORY_GATEWAY_PORT to use another port."
+            reason = f"{error.strerror or error}. {advice}"
         raise CommandError(
-            f"Cannot listen on {plan.host} port {plan.port}: {reason}. "
-            "Another gateway may be running. Set MEMORY_GATEWAY_PORT to use another port.",
-            returncode=EXIT_START_FAILED,
+            f"Cannot listen on {plan.host} port {plan.port}: {reason}", returncode=EXIT_START_FAILED
         ) from None
     listener.set_inheritable(True)
     return listener
