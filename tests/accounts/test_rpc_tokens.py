@@ -174,8 +174,8 @@ def test_the_commands_fail_with_an_error_message(alice: Person) -> None:
     for arguments, sentence in (
         (("issue_token", "x", "--user", "nobody"), "no such user"),
         (("issue_token", "x", "--operator", "nobody"), "no such operator"),
-        (("issue_token", "x", "--user", "alice", "--days", "0"), "must be in the future"),
-        (("issue_token", "x", "--user", "alice", "--days", "99999999999"), "must be in the future"),
+        (("issue_token", "x", "--user", "alice", "--days", "0"), "--days must be 1 to 3650"),
+        (("issue_token", "x", "--user", "alice", "--days", "99999999999"), "--days must be 1 to 3650"),
         (("revoke_token", "00000000-0000-4000-8000-000000000000"), "no such token"),
     ):
         with pytest.raises(CommandError, match=sentence):

@@ -40,4 +40,8 @@ class Command(BaseCommand):
 
 
 def _expiry(days: int | None) -> datetime | None:
-    return None if days is None else timezone.now() + timedelta(days=min(days, 2 * services.MAX_LIFETIME.days))
+    if days is None:
+        return None
+    if not 1 <= days <= services.MAX_LIFETIME.days:
+        raise CommandError(f"--days must be 1 to {services.MAX_LIFETIME.days}.", returncode=2)
+    return timezone.now() + timedelta(days=days)

@@ -6,7 +6,7 @@ from django.core.management.base import CommandParser
 from accounts import services
 from accounts.audit import Actor
 from core.times import isoformat_or_none
-from operations.commands import Answer, KeyCommand
+from operations.commands import Answer, KeyCommand, whole_number
 
 
 class Command(KeyCommand):
@@ -15,13 +15,16 @@ class Command(KeyCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
         parser.add_argument(
-            "--grace-hours", type=int, default=24, help="hours that the old key keeps working (default: %(default)s)"
+            "--grace-hours",
+            type=whole_number(0, services.MAX_GRACE.days * 24),
+            default=24,
+            help="hours that the old key keeps working (default: %(default)s)",
         )
 
     def run(self, *, user_id: str, key: str | None, grace_hours: int, **options: Any) -> Answer:
         old = self.find_key(user_id, key)
-        grace = timedelta(hours=min(max(grace_hours, -1), 10**6))
-        rotation = services.rotate_key(old.user_id, old.pk, grace=grace, actor=Actor.command("rotate_key"))
+        grace, actor = timedelta(hours=grace_hours), Actor.command("rotate_key")
+        rotation = services.rotate_key(old.user_id, old.pk, grace=grace, actor=actor)
         data = {
             "user_id": user_id,
             "user_key": rotation.new.plaintext,
