@@ -23,6 +23,7 @@ from console.access import VIEW, page, render
 from console.filters import AuditFilters
 from console.keyset import newest_first
 from console.views.users import AUDIT
+from core.errors import BadRequest
 from core.persistence import files
 from core.times import isoformat
 from engines.registry import get_engine
@@ -67,6 +68,8 @@ def audit(request: HttpRequest) -> HttpResponseBase:
 @page(AUDIT)
 def audit_export(request: HttpRequest) -> HttpResponseBase:
     """Send all events that match the filters, newest first, as CSV or with `format=json` as JSON lines."""
+    if request.GET.get("format", "csv") not in {"csv", "json"}:
+        raise BadRequest(_("The format must be csv or json."))
     filters = AuditFilters(reverse("console:audit"), request.GET)
     events = _events(filters, _audit_tab(filters)).order_by("-pk")
     record(actor_of(request), "audit.export", detail={"filter": filters.parameters()})

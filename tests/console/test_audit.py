@@ -100,6 +100,12 @@ def test_the_export_as_json_has_the_same_events(admin_client: Client) -> None:
     assert lines[0].keys() == exported(admin_client, "")[0].keys()
 
 
+def test_an_unknown_format_of_the_export_is_refused(admin_client: Client) -> None:
+    answer = admin_client.get(f"{AUDIT}export/?format=xml")
+    assert answer.status_code == 400
+    assert "The format must be csv or json." in answer.content.decode()
+
+
 def test_every_label_is_of_an_action_that_is_recorded() -> None:
     """Names that are composed, such as those of profiles, are found by their verb."""
     files = [path for path in PROJECT.glob("*/**/*.py") if path.parts[len(PROJECT.parts)] not in {".venv", "tests"}]
