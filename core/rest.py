@@ -261,7 +261,7 @@ def problem_headers(error: errors.GatewayError) -> dict[str, str]:
     return headers
 
 
-def _localized_problem(error: errors.GatewayError, request: HttpRequest) -> tuple[dict[str, Any], dict[str, str]]:
+def localized_problem(error: errors.GatewayError, request: HttpRequest) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the document and headers of an error in the language that the request accepts."""
     language = language_of(request)
     with translation.override(language):
@@ -270,7 +270,7 @@ def _localized_problem(error: errors.GatewayError, request: HttpRequest) -> tupl
 
 def problem_http_response(error: errors.GatewayError, request: HttpRequest) -> HttpResponse:
     """Return an error response outside DRF: for middleware, unknown addresses and crashes."""
-    document, headers = _localized_problem(error, request)
+    document, headers = localized_problem(error, request)
     return HttpResponse(orjson.dumps(document), status=error.status, content_type=PROBLEM_CONTENT_TYPE, headers=headers)
 
 
@@ -365,7 +365,7 @@ def problem_response(error: Exception, context: Mapping[str, Any]) -> Response |
     # Set both: an error may occur before DRF has chosen them.
     request.accepted_renderer = JsonRenderer()
     request.accepted_media_type = JsonRenderer.media_type
-    document, headers = _localized_problem(known, request._request)  # noqa: SLF001 - `Request` has no public way to it
+    document, headers = localized_problem(known, request._request)  # noqa: SLF001 - `Request` has no public way to it
     if isinstance(error, exceptions.MethodNotAllowed):
         headers["Allow"] = ", ".join(context["view"].allowed_methods)
     return Response(document, status=known.status, headers=headers, content_type=PROBLEM_CONTENT_TYPE)

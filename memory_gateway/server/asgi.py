@@ -24,6 +24,7 @@ from core.background.tasks import limit_to
 from core.errors import BadRequest, StorageUnavailable
 from core.limits import cpu_affinity
 from core.logs import choose_request_id, request_id
+from core.messages import Message as _
 from memories.services import search_log
 from memory_gateway.health import HealthMonitor, health_document, monitor
 from memory_gateway.server.client_key import client_key
@@ -83,7 +84,7 @@ class Router:
         request_id.set(choose_request_id(headers.get(b"x-request-id", b"").decode("latin1")))
         if scope["path"] == "/health" and scope["method"] == "GET":
             if not is_probe_host(headers.get(b"host", b"").decode("latin1")):
-                refusal = BadRequest("This gateway does not serve the host that the request names.")
+                refusal = BadRequest(_("This gateway does not serve the host that the request names."))
                 await _send_answer(problem_answer(scope, refusal), send)
                 return
             document = health_document(await self._health.wait_on_loop())

@@ -26,8 +26,7 @@ from agents.oauth.views import MCP, challenge, origin_of
 from agents.rpc.origins import is_host_allowed, is_origin_allowed, is_secure
 from agents.tools.caller import caller_for
 from core.errors import BadRequest, GatewayError, TooLarge, Unauthenticated
-from core.messages import Message as _
-from core.rest import MAX_JSON_DEPTH, Forbidden, json_depth_exceeds
+from core.rest import MAX_JSON_DEPTH, Forbidden, MethodNotAllowed, json_depth_exceeds
 from memories.services.lookup import owner_of
 from memory_gateway.server.request_body import (
     BodyError,
@@ -45,10 +44,6 @@ logger = logging.getLogger("memory_gateway.errors")
 
 MAX_BODY_BYTES = 4 * 2**20
 AGENT_HEADER = "x-agent-id"
-
-
-class MethodNotAllowed(GatewayError):
-    status, code, title = 405, "method_not_allowed", _("Method not allowed")
 
 
 class McpEndpoint:
@@ -127,7 +122,7 @@ class McpEndpoint:
 
 def _refusal(scope: Scope, error: GatewayError) -> Answer:
     """Return an error as JSON-RPC, whose message the official clients show, with the problem document as its data."""
-    answer = problem_answer(scope, error)
+    answer = problem_answer(scope, error, is_english=True)
     code = INTERNAL_ERROR if error.status >= 500 else INVALID_REQUEST
     content = {"code": code, "message": error.detail, "data": orjson.loads(answer.body)}
     headers = [(name, b"application/json" if name == b"content-type" else value) for name, value in answer.headers]

@@ -11,6 +11,8 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
+from core.messages import Message as _
+
 _BUFFER_BYTES = 64 * 1024
 
 Message = MutableMapping[str, Any]
@@ -72,7 +74,7 @@ class IncomingBody:
                 message = await self._receive()
         except TimeoutError:
             self.is_broken = True
-            raise TooSlow("The client stopped sending.") from None
+            raise TooSlow(_("The client stopped sending.")) from None
         if message["type"] == "http.disconnect":
             self.is_broken = True
             raise ClientGone("The client disconnected while sending.")
@@ -81,11 +83,11 @@ class IncomingBody:
         self._received_bytes += len(body)
         self.is_complete = not message.get("more_body", False)
         if self._received_bytes > self._max_bytes:
-            raise TooMuch(f"The body is larger than {self._max_bytes} bytes.")
+            raise TooMuch(_("The body is larger than %(limit)s bytes.", limit=self._max_bytes))
         due = timeouts.bytes_per_second * self._waited_seconds
         if self._waited_seconds > timeouts.grace_seconds and self._received_bytes < due and not self.is_complete:
             self.is_broken = True
-            raise TooSlow("The client sends too slowly.")
+            raise TooSlow(_("The client sends too slowly."))
         return body
 
     async def beginning(self, enough_bytes: int) -> bytes:

@@ -1,6 +1,7 @@
 """Responses outside Django, on the ASGI side, with the same headers, error format and log lines."""
 
 import time
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,7 +12,7 @@ from django.utils import translation
 
 from core.errors import GatewayError
 from core.logs import request_id
-from core.rest import PROBLEM_CONTENT_TYPE, problem, problem_headers
+from core.rest import PROBLEM_CONTENT_TYPE, localized_problem, problem_headers
 from memory_gateway import request_log
 from memory_gateway.middleware import error_page, is_api
 from memory_gateway.server.request_body import Scope
@@ -33,30 +34,38 @@ def json_answer(scope: Scope, data: dict[str, Any]) -> Answer:
     return Answer(200, _headers(scope, b"application/json"), orjson.dumps(data))
 
 
-def problem_answer(scope: Scope, error: GatewayError) -> Answer:
-    data = problem(error)
+def problem_answer(scope: Scope, error: GatewayError, *, is_english: bool = False) -> Answer:
+    """Return a problem document, in the language that the request accepts unless `is_english`."""
+    data, headers = localized_problem(error, HttpRequest() if is_english else _request(scope))
     _log(scope, error.status, data)
-    return Answer(error.status, [*_headers(scope, PROBLEM_CONTENT_TYPE.encode()), *_more(error)], orjson.dumps(data))
+    sent = [*_headers(scope, PROBLEM_CONTENT_TYPE.encode()), *_encoded(headers)]
+    return Answer(error.status, sent, orjson.dumps(data))
 
 
-def _more(error: GatewayError) -> Headers:
-    return [(name.lower().encode(), value.encode()) for name, value in problem_headers(error).items()]
+def _encoded(headers: Mapping[str, str]) -> Headers:
+    return [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+
+
+def _request(scope: Scope) -> HttpRequest:
+    """Return the request as far as the language of its answer depends on it."""
+    headers = {name: value.decode("latin1") for name, value in scope["headers"]}
+    request = HttpRequest()
+    request.path, request.COOKIES = scope["path"], parse_cookie(headers.get(b"cookie", ""))
+    request.META["HTTP_ACCEPT_LANGUAGE"] = headers.get(b"accept-language", "")
+    return request
 
 
 def refusal_answer(scope: Scope, error: GatewayError) -> Answer:
     """Return a problem document, or for the operators' pages a page in the language of the browser."""
     if is_api(scope["path"]):
         return problem_answer(scope, error)
-    headers = {name: value.decode("latin1") for name, value in scope["headers"]}
-    request = HttpRequest()
-    request.path, request.COOKIES = scope["path"], parse_cookie(headers.get(b"cookie", ""))
-    request.META["HTTP_ACCEPT_LANGUAGE"] = headers.get(b"accept-language", "")
+    request = _request(scope)
     with translation.override(translation.get_language_from_request(request)):
         page = error_page(request, error)
     _log(scope, error.status, None)
     sent = [(name, value) for name, value in _headers(scope, b"text/html; charset=utf-8") if name != _POLICY]
     policy = b"default-src 'self'; base-uri 'none'; frame-ancestors 'none'"
-    return Answer(error.status, [*sent, *_more(error), (_POLICY, policy)], page.content)
+    return Answer(error.status, [*sent, *_encoded(problem_headers(error)), (_POLICY, policy)], page.content)
 
 
 def body_answer(scope: Scope, status: int, content_type: bytes, body: bytes, *, user_id: str) -> Answer:

@@ -107,20 +107,24 @@ class WSGIBridge:
         except ClientGone:
             return
         except asyncio.CancelledError:  # the server's time limit for this request has passed
-            await outgoing.whole(self._refuse(scope, ShuttingDown("The gateway is stopping.", retry_after_seconds=2)))
+            await outgoing.whole(
+                self._refuse(scope, ShuttingDown(_("The gateway is stopping."), retry_after_seconds=2))
+            )
         except (BodyError, GatewayError) as error:
             await outgoing.whole(self._refuse(scope, refusal_of(error)))
         except Exception:
             logger.exception("%s %r failed", scope["method"], scope["path"])
-            await outgoing.whole(self._refuse(scope, InternalError("The gateway failed.")))
+            await outgoing.whole(self._refuse(scope, InternalError(_("The gateway failed."))))
 
     async def _serve(self, scope: Scope, body: IncomingBody, outgoing: "_Outgoing") -> None:
         require_plain_body(scope)
         for name, value in scope["headers"]:
             if name in _MEDIA_TYPES and _EXTENDED_PARAMETER.search(value):
-                raise BadRequest(f"The header {name.decode().title()} must not have RFC 2231 parameters.")
+                raise BadRequest(
+                    _("The header %(name)s must not have RFC 2231 parameters.", name=name.decode().title())
+                )
         if body.length is not None and body.length > self._max_body_bytes:
-            raise TooMuch(f"The body is larger than {self._max_body_bytes} bytes.")
+            raise TooMuch(_("The body is larger than %(limit)s bytes.", limit=self._max_body_bytes))
         beginning = await body.beginning(SMALL_BODY_BYTES)
         call = _Call(self._application, wsgi_environ(scope), outgoing, self._timeouts)
         caller = self._client_key(scope, beginning)
@@ -203,7 +207,7 @@ class _Call:
                 shutil.copyfileobj(stream, file, SMALL_BODY_BYTES)
             except OSError as error:
                 if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-                    raise NoSpace("There is no space left for this body.") from error
+                    raise NoSpace(_("There is no space left for this body.")) from error
                 raise
             length = file.tell()
             file.seek(0)
@@ -260,14 +264,15 @@ class _Call:
 def refusal_of(error: BodyError | GatewayError) -> GatewayError:
     if isinstance(error, GatewayError):
         return error
-    return TooLarge(str(error)) if isinstance(error, TooMuch) else RequestTimeout(str(error))
+    (detail,) = error.args
+    return TooLarge(detail) if isinstance(error, TooMuch) else RequestTimeout(detail)
 
 
 def require_plain_body(scope: Scope) -> None:
     """Check that the body is not compressed: nothing here decompresses it. Raises: `UnsupportedType`."""
     encoding = dict(scope["headers"]).get(b"content-encoding", b"").strip().lower()
     if encoding not in {b"", b"identity"}:
-        raise UnsupportedType("The body must not be compressed. Send it without Content-Encoding.")
+        raise UnsupportedType(_("The body must not be compressed. Send it without Content-Encoding."))
 
 
 def may_have_body(status: int) -> bool:

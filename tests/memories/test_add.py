@@ -137,6 +137,14 @@ def test_two_messages_at_the_latest_accepted_time_are_stored(alice: Person) -> N
     assert send(alice, message("three", timestamp=MAX_TIMESTAMP_MS + 1), status=422)["errors"]
 
 
+@pytest.mark.parametrize(("kind", "sentence"), [("text", "text 为必填"), ("image", "uri 或 base64 为必填")])
+def test_missing_content_is_refused_in_the_language_of_the_request(alice: Person, kind: str, sentence: str) -> None:
+    body = {"session_id": "chat:c", "messages": [message([{"type": kind}])]}
+    headers = {"Accept-Language": "zh-CN"}
+    answer = alice.client.post("/memories/add", body, content_type="application/json", headers=headers)
+    assert [error["message"] for error in answer.json()["errors"]] == [sentence]
+
+
 @pytest.mark.parametrize("session_id", [".", ".."])
 def test_a_session_that_clients_cannot_address_is_refused(alice: Person, session_id: str) -> None:
     refused = send(alice, message("x"), session_id=session_id, status=422)

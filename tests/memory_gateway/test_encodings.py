@@ -33,6 +33,16 @@ def test_a_compressed_body_is_415(server: RunningServer, auth: dict[str, str], p
     assert "Content-Encoding" in answer.text
 
 
+def test_a_compressed_body_is_refused_in_the_language_of_the_request(server: RunningServer) -> None:
+    headers = {"Content-Encoding": "gzip", "Accept-Language": "zh-CN"}
+    answer = requests.post(f"{server.url}/users", data=gzip.compress(b"{}"), headers=headers, timeout=30)
+    assert (answer.json()["title"], answer.headers["Content-Language"]) == ("不支持的类型", "zh-hans")
+    assert answer.json()["detail"] == "请求体不能压缩。请去掉 Content-Encoding 后发送。"
+    other_host = {"Host": "evil.example", "Accept-Language": "zh-CN"}
+    answer = requests.get(f"{server.url}/health", headers=other_host, timeout=30)
+    assert answer.json()["detail"] == "请求所用主机名不由本网关提供服务。"
+
+
 def test_identity_is_no_encoding(server: RunningServer, auth: dict[str, str]) -> None:
     headers = {**auth, "Content-Encoding": "identity"}
     body = {"query": "tea"}

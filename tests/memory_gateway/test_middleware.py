@@ -13,6 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import translation
 
 from core.errors import TooLarge
+from core.messages import Message
 from memory_gateway.middleware import DATA_POLICY, SessionMiddleware
 from memory_gateway.server.responses import refusal_answer
 from tests.conftest import Person
@@ -104,10 +105,12 @@ def test_an_upload_over_the_limit_is_a_page_for_operators_and_a_problem_for_prog
     def refused(path: str) -> tuple[int, bytes, str]:
         headers = [(b"accept-language", b"zh-hans"), (b"host", b"localhost")]
         scope = {"path": path, "method": "POST", "headers": headers, "query_string": b""}
-        answer = refusal_answer(scope, TooLarge("The body is too large."))
+        answer = refusal_answer(scope, TooLarge(Message("The body is larger than %(limit)s bytes.", limit=7)))
         return answer.status, dict(answer.headers)[b"content-type"], answer.body.decode()
 
-    assert refused("/resources")[:2] == (413, b"application/problem+json")
+    status, content_type, document = refused("/resources")
+    assert (status, content_type) == (413, b"application/problem+json")
+    assert '"detail":"请求体超过 7 字节。"' in document
     status, content_type, page = refused("/admin/memory/resources/upload/")
     assert (status, content_type) == (413, b"text/html; charset=utf-8")
     assert 'lang="zh-hans"' in page

@@ -109,7 +109,7 @@ class ContentItemIn(Body):
         if self.type != "text" and self.text is not None:
             raise ValueError(_("text belongs to items of type text: send uri or base64"))
         if self.text is None and self.uri is None and self.base64 is None:
-            raise ValueError("text is required" if self.type == "text" else "uri or base64 is required")
+            raise ValueError(_("text is required") if self.type == "text" else _("uri or base64 is required"))
         return self
 
     def to_content_item(self) -> NewContentItem:
