@@ -19,7 +19,7 @@ from tests.forked import PROJECT
 FOLDER = PROJECT / "locale" / "zh_Hans" / "LC_MESSAGES"
 _LINE = re.compile(r'^(msgctxt|msgid|msgid_plural|msgstr(?:\[\d+\])?) "(.*)"$')
 _ESCAPES = {"\\n": "\n", '\\"': '"', "\\\\": "\\", "\\t": "\t"}
-APPS = ("accounts", "store", "resources", "memories", "profiles", "operations", "agents", "console", "memory_gateway")
+PACKAGES = {path.parent.name for path in PROJECT.glob("*/__init__.py")} - {"tests"}
 LABELS = {
     "user_memory_fact": "用户事实",
     "user_memory_preference": "用户偏好",
@@ -80,7 +80,7 @@ def test_the_compiled_catalog_is_up_to_date() -> None:
 
 @pytest.mark.skipif(shutil.which("xgettext") is None, reason="gettext is missing: apt-get install gettext")
 def test_every_string_of_the_code_is_in_the_catalog(tmp_path: Path) -> None:
-    for name in (*APPS, "templates"):
+    for name in (*PACKAGES, "templates"):
         (tmp_path / name).symlink_to(PROJECT / name)
     (tmp_path / "locale").mkdir()
     env = {**os.environ, "PYTHONPATH": str(PROJECT)}
