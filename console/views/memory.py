@@ -134,7 +134,10 @@ def remove(request: HttpRequest, row: int) -> HttpResponseBase:
 def restore(request: HttpRequest, row: int) -> HttpResponseBase:
     found = browse.get(row)
     decisions.restore(found.owner.user_pk, _ref(found), actor=actor_of(request))
-    messages.success(request, _("Restored. Agents can find it again."))
+    if found.is_session_hidden:
+        messages.success(request, _("Restored. Agents can find it once its session is restored too."))
+    else:
+        messages.success(request, _("Restored. Agents can find it again."))
     return redirect("console:memory", row=row)
 
 

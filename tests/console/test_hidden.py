@@ -184,3 +184,18 @@ def test_a_deleted_memory_shows_its_user_on_narrow_screens(admin_client: Client,
     delete(remember(alice.owner))
     row = admin_client.get(TRASH).content.decode().partition("mg-c-main")[2].partition("</td>")[0]
     assert f'href="{TRASH}?user=alice">alice</a>' in row
+
+
+@pytest.mark.parametrize(
+    ("is_session_deleted", "sentence"),
+    [(True, "Agents can find it once its session is restored too."), (False, "Agents can find it again.")],
+)
+def test_a_restored_memory_says_when_agents_find_it(
+    admin_client: Client, alice: Person, is_session_deleted: bool, sentence: str
+) -> None:
+    memory = remember(alice.owner, session_id="chat:trip")
+    delete(memory)
+    if is_session_deleted:
+        decisions.delete_session(alice.owner, "chat:trip", actor=ACTOR)
+    page = admin_client.post(f"/admin/memory/m/{memory.row}/restore/", follow=True).content.decode()
+    assert f"Restored. {sentence}" in page
