@@ -10,7 +10,7 @@ from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, User
 from django.db.models import Model
 from django.http import HttpRequest
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, gettext_noop
 
 from accounts import admin_keys  # noqa: F401
 from accounts.admin_base import BaseAdmin, ReadOnlyAdmin, actor_of
@@ -33,6 +33,8 @@ else:
 
 admin.site.login_form = OperatorSignInForm
 admin.site.site_title = admin.site.site_header = "Memory Gateway"
+# Hidden labels of Django's pages that its own catalogs lack.
+_LABELS = (gettext_noop("Model name"), gettext_noop("Add link"), gettext_noop("Change or view list link"))
 
 
 @admin.register(AuditEvent)

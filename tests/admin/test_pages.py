@@ -99,3 +99,9 @@ def test_pages_need_the_view_permission(client: Client, django_user_model: Any, 
 @each_table
 def test_an_unknown_row_redirects(admin_client: Client, model: type[Model]) -> None:
     assert admin_client.get(url(model, "change", "nothing")).status_code == 302
+
+
+def test_the_hidden_labels_of_the_index_are_translated(admin_client: Client) -> None:
+    page = admin_client.get("/admin/", headers={"Accept-Language": "zh-CN"}).content.decode()
+    for label in ("模型名称", "添加链接", "修改或查看列表的链接"):
+        assert f">{label}</th>" in page
