@@ -125,7 +125,7 @@ def test_selecting_all_of_the_trash_excludes_auto_hidden_memories(admin_client: 
     trash = admin_client.get(TRASH)
     answer = admin_client.post("/admin/memory/bulk/", {
         "do": "purge", "matching": "1", "target": trash.context["target"], "in_trash": "1",
-    })  # fmt: skip
+    }, follow=True)  # fmt: skip
     assert answer.context["preview"].total == 1
 
 
