@@ -110,7 +110,7 @@ def test_memories_hidden_by_the_gateway_have_their_own_tab(admin_client: Client,
     page = admin_client.get(TRASH).content.decode()
     assert "Deleted by hand." in page
     assert "The old fact." not in page
-    auto_hidden = admin_client.get(f"{TRASH}?kind=aside").content.decode()
+    auto_hidden = admin_client.get(f"{TRASH}?kind=auto-hidden").content.decode()
     assert "Deleted by hand." not in auto_hidden
     assert "The old fact." in auto_hidden
     assert f'href="/admin/memory/m/{newer.row}/">Open newer memory' in auto_hidden
