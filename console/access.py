@@ -113,8 +113,8 @@ def render(
 
 
 def next_address(request: HttpRequest, default: str) -> str:
-    """Return the address in the form's field `next` if it is within this site, else the default."""
-    target = request.POST.get("next", "")
+    """Return the address in the field `next` of the form or address if it is within this site, else the default."""
+    target = request.POST.get("next") or request.GET.get("next", "")
     return target if url_has_allowed_host_and_scheme(target, allowed_hosts=None) else default
 
 

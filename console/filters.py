@@ -525,7 +525,7 @@ class TrashFilters(TrashTabFilters):
 class AutoHiddenFilters(TrashTabFilters):
     """The filters of memories that the gateway hid."""
 
-    kind = _choice("", [("aside", "aside")])
+    kind = _choice("", [("auto-hidden", "auto-hidden")])
 
 
 class SessionTrashFilters(PagedFilters, TrashFilters):

@@ -114,20 +114,6 @@ def stored_of(hits: Iterable[tuple[Owner, str]]) -> dict[tuple[Owner, str], Stor
     return {(row.owner, row.memory_id): row for row in rows}
 
 
-def neighbors(memory: StoredMemory) -> list[StoredMemory]:
-    """Return a memory and its neighbors in the session, in order."""
-    if memory.session_id is None:
-        return []
-    near = Q(seq__range=(memory.seq - 1, memory.seq + 1))
-    if memory.chunk_index is not None:
-        near &= Q(chunk_index__range=(memory.chunk_index - 1, memory.chunk_index + 1))
-    rows = Memory.objects.filter(
-        owned_by(memory.owner), near, session__session_id=memory.session_id, hidden_at__isnull=True
-    )
-    found = visible(rows).order_by("seq", "chunk_index", "pk")[:7]
-    return [stored(row) for row in found]
-
-
 def counts_by(column: str, rows: QuerySet[Any]) -> dict[Any, int]:
     return dict(rows.order_by().values_list(column).annotate(number=Count("pk")))
 

@@ -47,6 +47,7 @@ urlpatterns = [
     path("resources/<str:resource_id>/content/", resources.content, name="resource-content"),
     path("resources/<str:resource_id>/delete/", resources.remove, name="resource-delete"),
     path("bulk/", bulk.bulk, name="bulk"),
+    path("bulk/preview/", bulk.preview, name="bulk-preview"),
     path("undo/", bulk.undo, name="undo"),
     path("import/", jobs.upload_import, name="import"),
     path("import/run/", jobs.start_import, name="import-run"),

@@ -19,7 +19,7 @@ _PLACES: Final = f"""
 """
 _SIDE: Final = f"""
     SELECT * FROM (
-        SELECT {{number}} AS hit, {{side}} AS side, m.memory_id, m.sender_id, m.text, m.created_at_ms
+        SELECT {{number}} AS hit, {{side}} AS side, m.id AS row_id, m.memory_id, m.sender_id, m.text, m.created_at_ms
         FROM store_memory m
         WHERE {_OWNED} AND m.session_id = %s AND (m.seq, m.created_at_ms, m.id) {{beyond}} (%s, %s, %s)
             AND m.hidden_at IS NULL AND m.origin <> 'extracted' AND NOT ({is_settled_sql("m")})
@@ -31,8 +31,9 @@ _AFTER: Final = {"side": 1, "beyond": ">", "order": "ASC"}
 
 
 class Neighbor(NamedTuple):
-    """A live memory before or after another one."""
+    """A live memory before or after another one. `row` is its primary key."""
 
+    row: int
     memory_id: str
     sender_id: str
     text: str

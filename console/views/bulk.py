@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import orjson
 from django.contrib import messages
-from django.http import HttpRequest, StreamingHttpResponse
+from django.http import HttpRequest, QueryDict, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -19,7 +19,7 @@ from accounts.audit import record
 from console.access import CHANGE, DELETE, EXPORT, VIEW, next_address, page, render, require
 from console.forms import ReasonForm
 from console.queries import as_json
-from console.signed_values import read_undo, sign_target, target_of, undo_address
+from console.signed_values import read_target, read_undo, sign_target, target_of, undo_address
 from console.views.resources import DELETE_FILES
 from core.errors import BadRequest
 from operations import bulk as services
@@ -94,11 +94,7 @@ _SUCCESS_MESSAGES: Final = {
 
 @page(VIEW, "POST")
 def bulk(request: HttpRequest) -> HttpResponseBase:
-    verb = request.POST.get("do", "")
-    action = _ACTIONS.get(verb)
-    if action is None:
-        raise BadRequest(_("This action is not available for several memories at once."))
-    require(request, action.permission)
+    verb, action = _action_of(request, request.POST)
     target = target_of(request.POST)
     back = next_address(request, reverse("console:memories"))
     if verb == "categorize" and not request.POST.get("category"):
@@ -109,8 +105,20 @@ def bulk(request: HttpRequest) -> HttpResponseBase:
         return redirect(back)
     needs_preview = action.preview_from is not None and (target.rows is None or len(target.rows) >= action.preview_from)
     if needs_preview and not request.POST.get("confirmed"):
-        return _preview(request, verb, target, back)
+        return redirect(
+            reverse("console:bulk-preview", query={"do": verb, "target": sign_target(target), "next": back})
+        )
     return _export(request, target) if verb == "export" else _execute(request, verb, target, back)
+
+
+def _action_of(request: HttpRequest, given: QueryDict) -> tuple[str, _Action]:
+    """Return the action that a form names, and check the permission for it. Raises: `BadRequest`, `Forbidden`."""
+    verb = given.get("do", "")
+    action = _ACTIONS.get(verb)
+    if action is None:
+        raise BadRequest(_("This action is not available for several memories at once."))
+    require(request, action.permission)
+    return verb, action
 
 
 @page(VIEW, "POST")
@@ -147,8 +155,13 @@ def _undone(request: HttpRequest) -> HttpResponseBase:
     return redirect(next_address(request, reverse("console:memories")))
 
 
-def _preview(request: HttpRequest, verb: str, target: Target, back: str) -> HttpResponseBase:
+@page(VIEW)
+def preview(request: HttpRequest) -> HttpResponseBase:
     """Show the numbers of memories, by category, that an action would change."""
+    verb, action = _action_of(request, request.GET)
+    if action.preview_from is None:
+        raise BadRequest(_("The selection is not valid. Select the rows in the list again."))
+    target = read_target(request.GET.get("target", ""))
     found = services.preview(target)
     count = found.sessions if verb == "reread" else found.total
     title, button = {
@@ -166,14 +179,14 @@ def _preview(request: HttpRequest, verb: str, target: Target, back: str) -> Http
     context: dict[str, Any] = {
         "title": title % {"count": f"{count:,}"},
         "verb": verb,
-        "action": _ACTIONS[verb],
+        "action": action,
         "button": button % {"count": f"{count:,}"},
         "preview": found,
         "reason": ReasonForm()["reason"],
         "samples": _samples(target),
         "rows": [(name, number, number / found.total) for name, number in found.by_category.items()],
         "target": sign_target(target),
-        "next": back,
+        "next": next_address(request, reverse("console:memories")),
     }
     return render(request, "console/bulk.html", context)
 

@@ -38,6 +38,7 @@ from memories.services.lookup import MemoryRef
 from resources.models import Resource
 from resources.queries import attachments_of
 from store import browse
+from store.neighbors import context_windows
 from store.text.tokens import required_tokens
 from store.types import Position, StoredMemory, Wording
 
@@ -193,7 +194,7 @@ def _page(found: StoredMemory, events: list[Event]) -> dict[str, Any]:
         "is_edited": is_edited,
         "events": events[::-1],
         "event_labels": _EVENT_LABELS,
-        "neighbors": queries.neighbors(found),
+        "neighbors": context_windows(found.owner, [found.memory_id], 1).get(found.memory_id),
         "source": queries.source_files([found]).get(session_id),
         "attachments": attached.get(session_id, ()),
         "raw": _indented(found),

@@ -54,7 +54,7 @@ MAX_COUNTED: Final = 5_000
 _FILTERS: Final[dict[str, type[TrashTabFilters]]] = {
     "sessions": SessionTrashFilters,
     "resources": ResourceTrashFilters,
-    "aside": AutoHiddenFilters,
+    "auto-hidden": AutoHiddenFilters,
 }
 # The title and the button of the preview of a purge.
 _PREVIEWS: Final[dict[str, tuple[Promise, Callable[[int], str]]]] = {
@@ -294,7 +294,7 @@ def _recent() -> list[dict[str, Any]]:
 
 
 def _tabs(filters: TrashTabFilters, *, may_view_files: bool) -> list[dict[str, Any]]:
-    kinds = [("", _("Memories")), ("sessions", pgettext("list", "Sessions")), ("aside", _("Auto-hidden"))]
+    kinds = [("", _("Memories")), ("sessions", pgettext("list", "Sessions")), ("auto-hidden", _("Auto-hidden"))]
     if may_view_files:
         kinds.insert(2, ("resources", _("Resources")))
     return filters.links("kind", kinds)

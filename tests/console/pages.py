@@ -64,7 +64,7 @@ def pages(panel: Panel) -> dict[str, str]:
         "trash": "trash/",
         "trash-sessions": "trash/?kind=sessions",
         "trash-resources": "trash/?kind=resources",
-        "trash-auto-hidden": "trash/?kind=aside",
+        "trash-auto-hidden": "trash/?kind=auto-hidden",
         "trash-none": "trash/?user=lin.wei&kind=sessions",
         "import": "import/?user=lin.wei",
         "jobs": "jobs/",

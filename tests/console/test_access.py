@@ -38,6 +38,7 @@ PAGES = {
     "lab": ("get", VIEW),
     "add": ("get", ADD),
     "bulk": ("post", VIEW),
+    "bulk-preview": ("get", VIEW),
     "undo": ("post", VIEW),
     "job-undo": ("post", VIEW),
 }

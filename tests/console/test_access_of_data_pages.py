@@ -195,7 +195,7 @@ def test_a_purge_is_previewed_and_run_as_a_job(admin_client: Client, alice: Pers
     row = remember(alice.owner).row
     bulk.start("delete", bulk.of_rows([row]), {}, actor=ACTOR)
     data = {"do": "purge", "id": row, "in_trash": "1"}
-    preview = admin_client.post(reverse("console:bulk"), data)
+    preview = admin_client.post(reverse("console:bulk"), data, follow=True)
     assert "Purge 1 memory?" in preview.content.decode()
     assert not Job.objects.filter(kind=operator_jobs.PURGE).exists()
     answer = admin_client.post(reverse("console:bulk"), {**data, "confirmed": "1"})
@@ -208,7 +208,7 @@ def test_a_purge_is_previewed_and_run_as_a_job(admin_client: Client, alice: Pers
 def test_a_reingestion_is_previewed_and_run_as_a_job(admin_client: Client, alice: Person) -> None:
     rows = [remember(alice.owner, session_id=f"chat:{number % 2}").row for number in range(4)]
     data = {"do": "reread", "id": rows}
-    assert "Re-ingest 2 sessions?" in admin_client.post(reverse("console:bulk"), data).content.decode()
+    assert "Re-ingest 2 sessions?" in admin_client.post(reverse("console:bulk"), data, follow=True).content.decode()
     answer = admin_client.post(reverse("console:bulk"), {**data, "confirmed": "1"})
     job = Job.objects.get()
     assert answer.headers["Location"].startswith(reverse("console:job", args=[job.pk]))

@@ -14,8 +14,8 @@ from tests.console.panel import NARROW, Panel, in_both_languages
 pytestmark = pytest.mark.browser
 
 WORDS: dict[str, dict[str, str]] = {
-    "en": {"add": "Add memory", "saved": "Saved.", "moved": "Moved to trash.", "restored": "Restored."},
-    "zh": {"add": "插入记忆", "saved": "已保存", "moved": "已移到回收站", "restored": "已恢复"},
+    "en": {"add": "Add memory", "saved": "Saved.", "moved": "Moved to trash.", "undone": "Undone."},
+    "zh": {"add": "插入记忆", "saved": "已保存", "moved": "已移到回收站", "undone": "已撤销"},
 }
 
 
@@ -52,7 +52,7 @@ def test_a_memory_is_added_edited_deleted_and_restored(panel: Panel, lang: str) 
         expect(page.locator(".mg-note").first).to_contain_text(words["moved"])
         assert "“no longer”" in page.inner_text(".mg-time")
         page.click(".mg-note form button")
-        expect(page.locator(".mg-note")).to_contain_text(words["restored"])
+        expect(page.locator(".mg-note")).to_contain_text(words["undone"])
         assert page.url == address
         page.click("form[action$='/revert/'] button")
         assert "Mondays" in page.inner_text(".mg-text >> nth=0")

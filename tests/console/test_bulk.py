@@ -42,7 +42,7 @@ def test_a_selection_by_filter_excludes_memories_added_after_the_list_was_shown(
     target = target_of_list(admin_client, "user=alice")
     later = remember(alice.owner, "Tea later").row
     data = {"do": "delete", "matching": "1", "target": target, "id": [listed[0], others]}
-    preview = admin_client.post(BULK, data)
+    preview = admin_client.post(BULK, data, follow=True)
     assert "Move 30 memories to trash?" in preview.content.decode()
     assert Job.objects.count() == 0
     admin_client.post(BULK, {**data, "confirmed": "1", "reason": "stale"})
@@ -50,6 +50,16 @@ def test_a_selection_by_filter_excludes_memories_added_after_the_list_was_shown(
     assert (job.status, job.result["changed"]) == ("done", 30)
     hidden = [row for row in [*listed, others, later] if browse.get(row).hidden_at is not None]
     assert hidden == listed
+
+
+@pytest.mark.django_db
+def test_a_preview_has_an_address_to_come_back_to(admin_client: Client, alice: Person) -> None:
+    rows = [remember(alice.owner, f"Tea {number}").row for number in range(26)]
+    preview = admin_client.post(BULK, {"do": "delete", "id": rows}).headers["Location"]
+    for _ in range(2):
+        assert "Move 26 memories to trash?" in admin_client.get(preview).content.decode()
+    assert admin_client.get(preview.replace("do=delete", "do=restore")).status_code == 400
+    assert admin_client.get(f"{BULK}preview/?do=delete&target=forged").status_code == 400
 
 
 @pytest.mark.django_db
@@ -73,7 +83,7 @@ def test_only_operators_who_may_export_users_export_memories(admin_client: Clien
     viewer = operator_client("view_memory")
     assert viewer.post(BULK, {"do": "export", **target}).status_code == 403
     assert b"Export" not in viewer.get("/admin/memory/list/").content
-    assert "Export 26 memories?" in admin_client.post(BULK, {"do": "export", **target}).content.decode()
+    assert "Export 26 memories?" in admin_client.post(BULK, {"do": "export", **target}, follow=True).content.decode()
     AuditEvent.objects.all().delete()
     answer: Any = admin_client.post(BULK, {"do": "export", "confirmed": "1", **target})
     assert len(b"".join(answer.streaming_content).splitlines()) == 26

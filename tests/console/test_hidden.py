@@ -110,7 +110,7 @@ def test_memories_hidden_by_the_gateway_have_their_own_tab(admin_client: Client,
     page = admin_client.get(TRASH).content.decode()
     assert "Deleted by hand." in page
     assert "The old fact." not in page
-    auto_hidden = admin_client.get(f"{TRASH}?kind=aside").content.decode()
+    auto_hidden = admin_client.get(f"{TRASH}?kind=auto-hidden").content.decode()
     assert "Deleted by hand." not in auto_hidden
     assert "The old fact." in auto_hidden
     assert f'href="/admin/memory/m/{newer.row}/">Open newer memory' in auto_hidden
@@ -125,7 +125,7 @@ def test_selecting_all_of_the_trash_excludes_auto_hidden_memories(admin_client: 
     trash = admin_client.get(TRASH)
     answer = admin_client.post("/admin/memory/bulk/", {
         "do": "purge", "matching": "1", "target": trash.context["target"], "in_trash": "1",
-    })  # fmt: skip
+    }, follow=True)  # fmt: skip
     assert answer.context["preview"].total == 1
 
 

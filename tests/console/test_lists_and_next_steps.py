@@ -99,7 +99,7 @@ def test_a_preview_shows_examples_and_its_job_leads_back(admin_client: Client, a
     rows = [remember(alice.owner, f"Green tea {number}").row for number in range(30)]
     back = f"{ROOT}/list/?tab=all&user=alice"
     data = {"do": "delete", "id": rows, "next": back}
-    page = admin_client.post(f"{ROOT}/bulk/", data).content.decode()
+    page = admin_client.post(f"{ROOT}/bulk/", data, follow=True).content.decode()
     assert len(re.findall(r">Green tea \d+</a>", page)) == 3
     started = admin_client.post(f"{ROOT}/bulk/", {**data, "confirmed": "1"})
     assert (

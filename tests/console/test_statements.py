@@ -18,7 +18,7 @@ PAGES = {
     "list/": 16,
     "list/?tab=full": 17,
     "list/?tab=all&user=alice&importance_min=0.1": 17,
-    "m/{row}/": 12,
+    "m/{row}/": 13,
     "m/{row}/edit/": 9,
     "add/": 10,
     "search/?q=tea&user=alice": 23,

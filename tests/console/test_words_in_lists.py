@@ -130,7 +130,7 @@ def test_all_that_match_are_deleted_after_a_preview_and_undone_once(
     assert target
     later = remember(alice.owner, "green tea, later").row
     given = {"do": "delete", "matching": "1", "target": target[1]}
-    preview = admin_client.post(BULK, given).content.decode()
+    preview = admin_client.post(BULK, given, follow=True).content.decode()
     assert f"Move {number:,} memories to trash?" in preview
     assert browse.count(ABOUT_TEA) == number + 1
     admin_client.post(BULK, {**given, "confirmed": "1"})

@@ -94,7 +94,7 @@ def test_an_operator_restores_it_from_the_list_of_hidden_memories(
     llm.extract = related((1, "newer"))
     run_extractions()
     address = f"/admin/memory/m/{old.pk}/restore/"
-    assert address in admin_client.get("/admin/memory/trash/?kind=aside").content.decode()
+    assert address in admin_client.get("/admin/memory/trash/?kind=auto-hidden").content.decode()
     assert address in admin_client.get(f"/admin/memory/m/{old.pk}/").content.decode()
     admin_client.post(address)
     assert old.text in shown(alice)
