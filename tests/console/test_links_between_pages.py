@@ -173,7 +173,9 @@ def test_failures_of_rare_causes_are_summed_up(admin_client: Client, alice: Pers
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize(("kind", "query"), [("", ""), ("sessions", "?kind=sessions"), ("auto-hidden", "?kind=auto-hidden")])
+@pytest.mark.parametrize(
+    ("kind", "query"), [("", ""), ("sessions", "?kind=sessions"), ("auto-hidden", "?kind=auto-hidden")]
+)
 def test_an_empty_trash_of_one_user_links_to_the_trash_of_all_users(
     admin_client: Client, alice: Person, kind: str, query: str
 ) -> None:
