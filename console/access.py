@@ -66,7 +66,7 @@ def page(permission: str, *methods: str) -> Callable[[View], View]:
 
 
 def _with_notice_of_lost_form(view: View) -> View:
-    """Decorate a view that asks for a sign-in: say after it that the form that needed it was not saved."""
+    """Decorate a view: report a form that is sent without a session as not saved, because the sign-in drops it."""
 
     @functools.wraps(view)
     def noticed(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:

@@ -123,7 +123,8 @@ def remove(request: HttpRequest, row: int) -> HttpResponseBase:
     form = ReasonForm(request.POST)
     reason = form.cleaned_data["reason"] if form.is_valid() else ""
     lookup.require_flushed(found)
-    changes = decisions.delete_many([row], reason=reason, actor=actor_of(request))
+    is_shown = found.hidden_at is None  # else the user's own deletion would become the operator's
+    changes = decisions.delete_many([row], reason=reason, actor=actor_of(request)) if is_shown else []
     if changes:
         messages.success(request, _("Moved to trash."), extra_tags=undo_address("delete", changes))
     else:

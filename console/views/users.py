@@ -185,7 +185,8 @@ def remove_session(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     if count > AT_ONCE and not request.POST.get("confirmed"):
         context = {"title": _("Move this session to the trash?"), "person": found.user, "session": found}
         return render(request, "console/session_delete.html", {**context, "count": count, "back": back})
-    changes = delete_session_undoably(found.owner, found.session_id, actor=actor_of(request))
+    is_shown = found.hidden_at is None  # else the user's own deletion would become the operator's
+    changes = delete_session_undoably(found.owner, found.session_id, actor=actor_of(request)) if is_shown else []
     if not changes:
         messages.warning(request, _("The session is already in the trash."))
         return redirect(back)

@@ -6,6 +6,7 @@ deletion; a session that was hidden at another time was deleted by itself, and s
 
 import logging
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
 from uuid import UUID
@@ -86,15 +87,20 @@ def undo_deletions(deletions: Iterable[Sequence[str]], *, actor: Actor) -> int:
     """
     undone = 0
     for resource_id, at in deletions:
-        found = Resource.objects.filter(IN_TRASH, pk=resource_id, deleted_at=datetime.fromisoformat(at))
-        for resource in found.select_related("user"):
-            restore_as(resource.user_id, resource.user.user_id, resource_id, actor=actor)
-            undone += 1
+        for found in Resource.objects.filter(pk=resource_id).select_related("user"):
+            with suppress(NotFound):
+                deleted_at = datetime.fromisoformat(at)
+                restore_as(found.user_id, found.user.user_id, resource_id, actor=actor, deleted_at=deleted_at)
+                undone += 1
     return undone
 
 
-def restore_as(user_pk: UUID, user_id: str, resource_id: str, *, actor: Actor) -> Resource:
+def restore_as(
+    user_pk: UUID, user_id: str, resource_id: str, *, actor: Actor, deleted_at: datetime | None = None
+) -> Resource:
     """Restore a user's resource from the trash. An ingestion that the deletion interrupted starts again.
+
+    With `deleted_at`, only if it was deleted then and not again since.
 
     Raises: `NotFound` for resources that are not in the user's trash, `Conflict` if the user has the same file as
     another resource by now, `Unauthenticated` for a user who was erased meanwhile.
@@ -102,6 +108,8 @@ def restore_as(user_pk: UUID, user_id: str, resource_id: str, *, actor: Actor) -
     with transaction.atomic():
         lock_caller(user_pk, user_id, no_key=True)
         found = queries.deleted_resource(user_pk, resource_id).select_for_update(of=("self",), no_key=True)
+        if deleted_at is not None:
+            found = found.filter(deleted_at=deleted_at)
         resource = existing(found, _("There is no such resource in the trash."))
         _require_no_other(resource)
         _show_session(resource)

@@ -62,6 +62,17 @@ def test_undo_keeps_what_the_user_deleted_since(deletions: list[Delete], alice: 
     assert "Nothing was undone" in notice(admin_client)
 
 
+def test_a_second_deletion_by_the_operator_does_not_revive_the_first_undo(
+    deletions: list[Delete], alice: Person, admin_client: Client
+) -> None:
+    deletions[0]()
+    undo = undo_address(admin_client)
+    deletions[1]()
+    deletions[0]()
+    admin_client.post(undo)
+    assert not is_found(alice)
+
+
 def test_there_is_no_undo_of_what_the_user_deleted_before(
     deletions: list[Delete], alice: Person, admin_client: Client
 ) -> None:
