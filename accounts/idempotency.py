@@ -94,6 +94,8 @@ def claim(
 def carrying_out(claimed: Claim, *, in_transaction: bool) -> Iterator[None]:
     """Carry out the request inside the block, which settles the claim. After an exception the key is free again.
 
+    What the attempt has kept stays for the next one: its change was committed.
+
     With `in_transaction`, the change and the result of the key are committed together.
     """
     token = _current.set(claimed)
@@ -101,7 +103,8 @@ def carrying_out(claimed: Claim, *, in_transaction: bool) -> Iterator[None]:
         with renewed(claimed.held, LEASE), transaction.atomic() if in_transaction else nullcontext():
             yield
     except BaseException:
-        claimed.held.delete()
+        claimed.held.filter(result={}).delete()
+        claimed.held.update(leased_until=None)
         raise
     finally:
         _current.reset(token)

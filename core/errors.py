@@ -1,8 +1,8 @@
 """All errors that a caller can receive, with their HTTP status and public code.
 
 GatewayError
-├── BadRequest 400, Unauthenticated 401, NotFound 404, Conflict 409, PreconditionFailed 412, TooLarge 413,
-│   UnsupportedType 415, RangeNotSatisfiable 416, InvalidInput 422, TooManyRequests 429
+├── BadRequest 400, Unauthenticated 401, NotFound 404, Conflict 409 (AlreadyDone), PreconditionFailed 412,
+│   TooLarge 413, UnsupportedType 415, RangeNotSatisfiable 416, InvalidInput 422, TooManyRequests 429
 ├── NoSpace 507
 └── EngineError
     ├── EngineUnavailable 503
@@ -11,9 +11,9 @@ GatewayError
         └── Unreadable 422, TimestampOutOfRange 422
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 from core.messages import Message, joined
 from core.messages import Message as _
@@ -43,6 +43,9 @@ class GatewayError(Exception):
         self.detail = detail
         self.errors = tuple(errors)
         self.retry_after_seconds = retry_after_seconds
+        self.headers: dict[str, str] = {}
+        self.members: dict[str, Any] = {}
+        """Further members of the problem document."""
 
     @classmethod
     def of_fields(cls, errors: Sequence[FieldError]) -> Self:
@@ -86,8 +89,25 @@ class Conflict(GatewayError):
     status, code, title = 409, "conflict", _("Conflict")
 
 
+class AlreadyDone(Conflict):
+    """A repeated request whose answer cannot be given again, because it contained a secret."""
+
+    code, title = "already_done", _("Already done")
+
+    def __init__(self, detail: str, *, created: Mapping[str, str]) -> None:
+        super().__init__(detail)
+        self.members["created"] = dict(created)
+
+
 class PreconditionFailed(GatewayError):
+    """The object has another ETag than the caller expects. `current` is the object as its owner reads it."""
+
     status, code, title = 412, "precondition_failed", _("Precondition failed")
+
+    def __init__(self, detail: str, *, etag: str, current: Any = None) -> None:
+        super().__init__(detail)
+        self.headers["ETag"] = etag
+        self.members["current"] = current
 
 
 class TooLarge(GatewayError):

@@ -68,6 +68,10 @@ class Problem(BaseModel):
     detail: str = Field(description="What happened and what to do, in the language of `Accept-Language`.")
     code: str = Field(description="The error for programs, such as `invalid_input`, in any language the same.")
     errors: list[FieldProblem] = Field(description="The invalid fields; empty for errors that concern no field.")
+    current: Any = Field(None, description="Only with 412: what a GET returns now; null for a file.")
+    created: dict[str, str] | None = Field(
+        None, description="Only with `already_done`: the ids of what the first request created."
+    )
 
 
 # An unterminated string runs to the end of the data, so that the scan stays linear for any bytes.
@@ -249,11 +253,12 @@ def problem(error: errors.GatewayError) -> dict[str, Any]:
         "detail": localized(error.detail),
         "code": error.code,
         "errors": [{"field": item.field, "message": localized(item.message)} for item in error.errors],
+        **error.members,
     }
 
 
 def problem_headers(error: errors.GatewayError) -> dict[str, str]:
-    headers = {}
+    headers = {**error.headers}
     if error.retry_after_seconds is not None:
         headers["Retry-After"] = str(error.retry_after_seconds)
     if error.status == 401:

@@ -6,7 +6,9 @@ from typing import Any, Final, NamedTuple
 
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
+from core.errors import existing
 from core.ids import parse_session_id
+from core.messages import Message as _
 from core.persistence import sql
 from memories.models import Override, OverrideRevision, Tombstone
 from store.models import Memory, Session, owned_by, owner_values
@@ -194,6 +196,12 @@ def sessions(owner: Owner, *, is_hidden: bool, after: int | None, limit: int) ->
     if after is not None:
         found = found.filter(pk__lt=after)
     return found.order_by("-pk")[:limit]
+
+
+def session(owner: Owner, session_id: str) -> Session:
+    """Return a session, a deleted one too. One statement. Raises: `NotFound`."""
+    found = Session.objects.filter(owned_by(owner), session_id=session_id, deleted_at__isnull=True)
+    return existing(found, _("There is no such session."))
 
 
 def counts(found: Iterable[Session]) -> dict[int, dict[str, int]]:

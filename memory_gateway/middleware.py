@@ -31,9 +31,10 @@ from django.utils import timezone, translation
 from django.utils.deprecation import MiddlewareMixin
 from rest_framework.response import Response
 
+from accounts.api.preconditions import checked_preconditions
 from accounts.models import Principal
 from core import monitoring
-from core.errors import GatewayError
+from core.errors import BadRequest, GatewayError
 from core.logs import choose_request_id, request_id
 from core.messages import Message as _
 from core.persistence import database_errors
@@ -60,6 +61,12 @@ _DATA_TYPES = ("application/json", PROBLEM_CONTENT_TYPE)
 # Smaller answers, such as those of most searches, take longer to compress than to send.
 _COMPRESSED_BYTES = 32 * 1024
 ZONE_COOKIE = "mg_zone"
+_SAFE_METHODS = {"GET", "HEAD", "OPTIONS"}
+_PRECONDITIONS = {
+    "HTTP_IF_MATCH": "If-Match",
+    "HTTP_IF_NONE_MATCH": "If-None-Match",
+    "HTTP_IF_UNMODIFIED_SINCE": "If-Unmodified-Since",
+}
 _METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 
@@ -173,6 +180,26 @@ class MethodMiddleware(MiddlewareMixin):
         answer = error_answer(request, error)
         answer["Allow"] = allowed
         return answer
+
+
+class PreconditionMiddleware(MiddlewareMixin):
+    """Refuse the preconditions of a change that does not check them. Ignored, they would let it overwrite another.
+
+    `/tools/invoke` keeps OpenClaw's contract, which has no preconditions.
+    """
+
+    def process_view(
+        self, request: HttpRequest, view: Callable[..., Any], _args: Any, _kwargs: Any
+    ) -> HttpResponse | None:
+        given = [name for key, name in _PRECONDITIONS.items() if key in request.META]
+        if not given or request.method in _SAFE_METHODS or request.path == "/tools/invoke":
+            return None
+        checked = checked_preconditions(view, request.method or "")
+        refused = [] if checked is None else [name for name in given if name not in checked]
+        if not refused:
+            return None
+        error = BadRequest.of_field(refused[0], _("is not supported by this request: send it without"))
+        return problem_http_response(error, request)
 
 
 class CompressionMiddleware(GZipMiddleware):

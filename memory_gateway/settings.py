@@ -225,6 +225,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "memory_gateway.middleware.PolicyMiddleware",
     "memory_gateway.middleware.MethodMiddleware",
+    "memory_gateway.middleware.PreconditionMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "memory_gateway.middleware.SessionMiddleware",
     "memory_gateway.middleware.LocaleMiddleware",

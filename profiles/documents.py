@@ -1,20 +1,19 @@
 """Data types of documents, between the database and the API."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
 
 from pydantic import ValidationError
 
-from core.errors import FieldError, InvalidInput, PreconditionFailed, TooLarge
+from core.errors import FieldError, InvalidInput, TooLarge
 from core.messages import Message as _
 from core.rest import invalid_input
 from profiles.models import ProfileMemory, ProfileRevision
 from profiles.schemas import MODELS, Content, Kind
 
 MAX_DOCUMENT_BYTES = 512 * 1024
-ANY = "*"
 
 Status = ProfileMemory.MemoryStatus
 
@@ -38,6 +37,11 @@ class Document:
     def readable(self) -> Content | None:
         """The content visible to agents and applications."""
         return None if self.is_disabled else self.content
+
+    @property
+    def plain(self) -> dict[str, Any] | None:
+        """The readable content as JSON data."""
+        return None if self.readable is None else self.readable.model_dump()
 
     @property
     def etag(self) -> str:
@@ -78,14 +82,3 @@ def validated(kind: Kind, content: Mapping[str, Any] | Content) -> Content:
     if len(document.model_dump_json().encode()) > MAX_DOCUMENT_BYTES:
         raise TooLarge(_("A document must be at most %(number)s bytes of JSON.", number=MAX_DOCUMENT_BYTES))
     return document
-
-
-def require_match(etag: str, if_match: Collection[str] | None, if_none_match: Collection[str] = ()) -> None:
-    """Check that the ETag is one of `if_match` (None accepts any) and none of `if_none_match`.
-
-    Raises: `PreconditionFailed`.
-    """
-    if if_match is not None and ANY not in if_match and etag not in if_match:
-        raise PreconditionFailed(_("The document has changed; its ETag is now %(etag)s. Read it again.", etag=etag))
-    if any(one == ANY or one.removeprefix("W/") == etag for one in if_none_match):
-        raise PreconditionFailed(_("The document exists and its ETag is %(etag)s.", etag=etag))

@@ -16,6 +16,7 @@ from accounts.audit import Actor, record
 from accounts.models import AuditEvent, MemoryUser
 from core.errors import Conflict, existing
 from core.messages import Message as _
+from core.preconditions import require_match
 from core.times import isoformat
 from profiles import merge, prompts
 from profiles.documents import (
@@ -23,7 +24,6 @@ from profiles.documents import (
     Revision,
     Status,
     document_of,
-    require_match,
     validated,
 )
 from profiles.labels import Language
@@ -194,7 +194,7 @@ def _change(
     with transaction.atomic():
         user, row = _lock(user_pk, kind)
         document = document_of(row)
-        require_match(document.etag, if_match, if_none_match)
+        require_match(document.etag, if_match, if_none_match, current=document.plain)
         if document.is_disabled:
             raise Conflict(_("This document is disabled. Ask the operator to enable it."))
         content = make(document)

@@ -191,7 +191,7 @@ def endpoints() -> set[str]:
 # Not in Django's resolver, or of views that name no methods.
 OTHER_ENDPOINTS = {"POST /mcp", "GET /metrics", "GET /plugins/memory", "GET /plugins/memory/api/…"}
 # The same without a slash, and a session whose id ends with "/restore".
-VARIANTS = {"GET /api/v1/memories", "DELETE /sessions/{session_id}/restore"}
+VARIANTS = {"GET /api/v1/memories", *(f"{method} /sessions/{{session_id}}/restore" for method in ("GET", "DELETE"))}
 
 
 def test_every_endpoint_is_documented_once() -> None:

@@ -326,6 +326,7 @@ class Walk(RuleBasedStateMachine):
         known = sorted(self.subjects[owner].sessions)
         session_id = known[choice % len(known)] if known else "nothing"
         expect = 200 if session_id in self.subjects[name].sessions else 404
+        self.call(name, "get", "/sessions/{session_id}", session_id, expect=expect)
         self.call(name, "delete", "/sessions/{session_id}", session_id, expect=expect)
         if expect == 200:
             assert session_id not in {row["session_id"] for row in self._all(name, "get", "/memories", "memories")}

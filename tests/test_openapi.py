@@ -70,6 +70,7 @@ DOCUMENTED = {
     ("get", "/api/v1/memories/{kind}/history/{version}"),
     ("post", "/api/v1/memories/{kind}/restore/{version}"),
     ("get", "/sessions"),
+    ("get", "/sessions/{session_id}"),
     ("delete", "/sessions/{session_id}"),
     ("post", "/sessions/{session_id}/restore"),
     ("post", "/tools/invoke"),

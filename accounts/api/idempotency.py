@@ -13,55 +13,67 @@ from rest_framework.response import Response
 
 from accounts import idempotency
 from accounts.api.authentication import caller
-from accounts.idempotency import HEADER, MAX_KEY_CHARS
+from accounts.idempotency import HEADER, MAX_KEY_CHARS, Claim
 from accounts.models import IdempotencyKey
+from core.errors import AlreadyDone
+from core.messages import Message as _
 
 View = TypeVar("View", bound=Callable[..., HttpResponse])
 _KEPT_HEADERS = ("Content-Language", "ETag", "Location", "Preference-Applied")
 _CREDENTIALS = {"user_id", "user_key"}
-_PARAMETERS = [
-    OpenApiParameter(
+_REPLAYED = OpenApiParameter(
+    "Idempotent-Replayed",
+    {"type": "string", "enum": ["true"]},
+    OpenApiParameter.HEADER,
+    description=f"The result is that of an earlier request with this `{HEADER}`.",
+    response=[200, 202],
+)
+
+
+def _key_parameter(repeated: str) -> OpenApiParameter:
+    return OpenApiParameter(
         HEADER,
         {"type": "string", "minLength": 1, "maxLength": MAX_KEY_CHARS, "pattern": "^[!-~]([ -~]*[!-~])?$"},
         OpenApiParameter.HEADER,
         description=(
             "A new random text for each new request, such as a UUID. A repeated request with the same key is carried "
-            "out once: within 24 hours it returns the same result."
+            f"out once: within 24 hours {repeated}"
         ),
-    ),
-    OpenApiParameter(
-        "Idempotent-Replayed",
-        {"type": "string", "enum": ["true"]},
-        OpenApiParameter.HEADER,
-        description=f"The result is that of an earlier request with this `{HEADER}`.",
-        response=[200, 202],
-    ),
-]
+    )
+
+
+_PARAMETERS = [_key_parameter("it returns the same result."), _REPLAYED]
+_PARAMETERS_OF_SECRETS = [_key_parameter("the answer is 409 with the id, because the secret is shown only once.")]
 
 
 def idempotent(
-    *, in_transaction: bool = False, render: Callable[..., HttpResponse] | None = None
+    *, in_transaction: bool = False, render: Callable[..., HttpResponse] | None = None, id_field: str = ""
 ) -> Callable[[View], View]:
     """Return a decorator for a view method that accepts an `Idempotency-Key`.
 
     Only successful answers are kept. `in_transaction`: the change is one transaction, which then includes the key.
     Answers must consist of ids, counts and states, because they are stored; otherwise `render(request, headers,
-    **path)` builds a repeated answer from the kept headers.
+    **path)` builds a repeated answer from the kept headers. Of an answer with a secret, only the id in
+    `id_field` is kept: a repeated request is refused with it (`AlreadyDone`).
     """
 
     def decorate(view: View) -> View:
-        @extend_schema(parameters=_PARAMETERS)
+        @extend_schema(parameters=_PARAMETERS_OF_SECRETS if id_field else _PARAMETERS)
         @wraps(view)
         def repeatable(self: Any, request: Request, **path: Any) -> HttpResponse:
             key = request.headers.get(HEADER)
             if key is None:
                 return view(self, request, **path)
             claimed = idempotency.claim(caller(request), key, _digest(request))
+            if id_field:
+                _refuse_if_done(claimed, id_field)
             if isinstance(claimed, IdempotencyKey):
                 return _replayed(claimed, request, path)
             with idempotency.carrying_out(claimed, in_transaction=in_transaction):
                 response = view(self, request, **path)
                 result = {} if render else cast("Response", response).data
+                if id_field:
+                    result = {id_field: result[id_field]}
                 headers = {name: response[name] for name in _KEPT_HEADERS if name in response}
                 claimed.settle(response.status_code, result, headers)
             return response
@@ -77,6 +89,25 @@ def idempotent(
         return response
 
     return decorate
+
+
+def _refuse_if_done(claimed: Claim | IdempotencyKey, id_field: str) -> None:
+    """Raise `AlreadyDone` if an earlier attempt has made its change, also if its process ended before the answer."""
+    if isinstance(claimed, Claim):
+        if id_field not in claimed.kept:
+            return
+        claimed.settle(200, claimed.kept, {})
+        created = str(claimed.kept[id_field])
+    else:
+        created = claimed.result[id_field]
+    detail = _(
+        "This request was carried out already, and its secret was shown once (%(field)s: %(id)s). If you have not "
+        "received it, send the request with a new %(header)s.",
+        field=id_field,
+        id=created,
+        header=HEADER,
+    )
+    raise AlreadyDone(detail, created={id_field: created})
 
 
 def _digest(request: Request) -> str:

@@ -20,7 +20,7 @@ _ERRORS: dict[int, tuple[type[errors.GatewayError], str]] = {
     404: (errors.NotFound, "The object does not exist, or it belongs to another user."),
     408: (RequestTimeout, "The body did not arrive completely in time."),
     409: (errors.Conflict, "The state of the object forbids the request. With `Retry-After`, it can be repeated then."),
-    412: (errors.PreconditionFailed, "The current ETag does not meet `If-Match` or `If-None-Match`."),
+    412: (errors.PreconditionFailed, "The ETag does not meet `If-Match` or `If-None-Match`; see `current`."),
     413: (errors.TooLarge, "The request or its file is too large."),
     415: (errors.UnsupportedType, "The media type is not accepted, or the file's content contradicts it."),
     416: (errors.RangeNotSatisfiable, "The range begins behind the end of the file. `Content-Range` gives its size."),

@@ -11,6 +11,7 @@ from rest_framework.viewsets import ViewSet
 from accounts import services
 from accounts.api import schemas
 from accounts.api.authentication import ProvisioningAuthentication, caller
+from accounts.api.idempotency import idempotent
 from accounts.api.openapi import path_parameter, problems, query_parameters, request_body, success
 from accounts.audit import Actor
 from accounts.models import UserKey
@@ -66,6 +67,7 @@ class KeyViewSet(ViewSet):
         request=request_body(schemas.IssueKeyBody),
         responses={200: success(schemas.NewKey, "The new key."), **problems(409, 422)},
     )
+    @idempotent(in_transaction=True, id_field="key_id")
     def create(self, request: Request) -> Response:
         """Create a further API key for the caller, for example for another device. At most 100 keys are valid."""
         body = parse(schemas.IssueKeyBody, request.data)
@@ -81,6 +83,7 @@ class KeyViewSet(ViewSet):
         request=request_body(schemas.RotateKeyBody),
         responses={200: success(schemas.RotatedKey, "The new key.", label=""), **problems(409, 422)},
     )
+    @idempotent(in_transaction=True, id_field="key_id")
     def rotate(self, request: Request) -> Response:
         """Replace the API key of this request by a new one. The old key works until the grace period ends."""
         body = parse(schemas.RotateKeyBody, request.data)

@@ -27,8 +27,14 @@ urlpatterns = [
     path("sessions", SessionViewSet.as_view({"get": "list_sessions"}), name="session-list"),
     path(
         "sessions/<path:session_id>/restore",
-        SessionViewSet.as_view({"post": "restore", "delete": "destroy_with_restore_suffix"}),
+        SessionViewSet.as_view(
+            {"post": "restore", "get": "retrieve_with_restore_suffix", "delete": "destroy_with_restore_suffix"}
+        ),
         name="session-restore",
     ),
-    path("sessions/<path:session_id>", SessionViewSet.as_view({"delete": "destroy"}), name="session-detail"),
+    path(
+        "sessions/<path:session_id>",
+        SessionViewSet.as_view({"get": "retrieve", "delete": "destroy"}),
+        name="session-detail",
+    ),
 ]

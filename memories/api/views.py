@@ -1,4 +1,9 @@
+from functools import partial
+from typing import Any
+from uuid import UUID
+
 from django.conf import settings
+from django.http import HttpResponse
 from django.utils import translation
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
@@ -7,12 +12,22 @@ from rest_framework.viewsets import ViewSet
 
 from accounts.api.authentication import caller
 from accounts.api.idempotency import idempotent
-from accounts.api.openapi import RequiredBodies, path_parameter, problems, query_parameters, request_body, success
-from accounts.api.schemas import ChatId
+from accounts.api.openapi import (
+    NOT_MODIFIED,
+    RequiredBodies,
+    path_parameter,
+    problems,
+    query_parameters,
+    request_body,
+    success,
+)
+from accounts.api.preconditions import conditional, if_unchanged, not_modified
+from accounts.api.schemas import ChatId, ScopedQuery
 from accounts.audit import Actor
 from core import pagination
 from core.localization import language_headers, language_of, localized
 from core.messages import Message as _
+from core.preconditions import etag_of
 from core.rest import MAX_JSON_BYTES, parse, parse_query
 from engines.registry import get_engine
 from memories import queries
@@ -22,8 +37,9 @@ from memories.api.schemas import messages as message_schemas
 from memories.api.schemas import search as search_schemas
 from memories.services import decisions, lookup
 from memories.services.add import add, flush
-from memories.services.lookup import owner_of
+from memories.services.lookup import MemoryRef, owner_of
 from memories.services.search_log import logged_search
+from store.types import Owner
 
 FEW_RESULTS = 3
 LEFT_OUT = _("The default search scopes leave out your other sessions. Add all_user_memory to scope to search them.")
@@ -74,36 +90,38 @@ class MemoryViewSet(ViewSet):
         operation_id="get_memory",
         summary="Get a memory",
         parameters=[_MEMORY_ID, *query_parameters(schemas.MemoryQuery)],
-        responses={200: success(schemas.MemoryDetail, "The memory and its history."), **problems(404, 422)},
+        responses={
+            200: success(schemas.MemoryDetail, "The memory and its history."),
+            304: NOT_MODIFIED,
+            **problems(404, 412, 422),
+        },
     )
-    def retrieve(self, request: Request, memory_id: str) -> Response:
-        """Get a memory, also a deleted one, with the history of its overrides and deletions."""
+    @conditional
+    def retrieve(self, request: Request, memory_id: str) -> HttpResponse:
+        """Get a memory, also a deleted one, with its `ETag` and the history of its overrides and deletions."""
         query = parse_query(schemas.MemoryQuery, request)
-        stored = lookup.get_memory(caller(request).user_pk, query.memory_ref(memory_id))
-        overrides = queries.override_ids(stored.owner, [stored.memory_id])
-        events = [*queries.history(stored.owner, stored.memory_id), *queries.superseded(stored)]
-        return Response(
-            {
-                "memory": rendering.memory(stored, overrides),
-                "history": [rendering.event(event) for event in events],
-            }
-        )
+        document = _memory(caller(request).user_pk, query.memory_ref(memory_id))
+        etag = etag_of(document)
+        return not_modified(request, etag, document) or Response(document, headers={"ETag": etag})
 
     @extend_schema(
         operation_id="override_memory",
         summary="Override a memory",
         parameters=[_MEMORY_ID],
         request=request_body(schemas.OverrideBody),
-        responses={200: success(schemas.OverrideOut, "The active override."), **problems(404, 409, 422)},
+        responses={200: success(schemas.OverrideOut, "The active override."), **problems(404, 409, 412, 422)},
     )
+    @conditional
     def override(self, request: Request, memory_id: str) -> Response:
         """Replace the text, the category or the importance of a memory. The original stays in its history."""
         body = parse(schemas.OverrideBody, request.data)
-        principal = caller(request)
-        override = decisions.override(
-            principal.user_pk, body.memory_ref(memory_id), body.override_values(), actor=Actor.key(principal)
-        )
-        return Response({"memory_id": memory_id, "override_id": override.override_id, "status": "active"})
+        principal, ref, values = caller(request), body.memory_ref(memory_id), body.override_values()
+        read = partial(_memory, principal.user_pk, ref)
+        with if_unchanged(request, read, is_read_after=True):
+            override = decisions.override(principal.user_pk, ref, values, actor=Actor.key(principal))
+            etag = etag_of(read())
+        answer = {"memory_id": memory_id, "override_id": override.override_id, "status": "active"}
+        return Response(answer, headers={"ETag": etag})
 
     @extend_schema(
         operation_id="undo_override",
@@ -112,14 +130,16 @@ class MemoryViewSet(ViewSet):
         request=None,
         responses={
             200: success(schemas.OverrideOut, "The override that was undone.", status="undone"),
-            **problems(404, 422),
+            **problems(404, 412, 422),
         },
     )
+    @conditional
     def undo_override(self, request: Request, memory_id: str) -> Response:
         """Undo the override of a memory: its original text, category and importance return."""
         query = parse_query(schemas.MemoryQuery, request)
-        principal = caller(request)
-        override = decisions.undo_override(principal.user_pk, query.memory_ref(memory_id), actor=Actor.key(principal))
+        principal, ref = caller(request), query.memory_ref(memory_id)
+        with if_unchanged(request, partial(_memory, principal.user_pk, ref)):
+            override = decisions.undo_override(principal.user_pk, ref, actor=Actor.key(principal))
         return Response({"memory_id": memory_id, "override_id": override.override_id, "status": "undone"})
 
     @extend_schema(
@@ -127,15 +147,15 @@ class MemoryViewSet(ViewSet):
         summary="Delete a memory",
         parameters=[_MEMORY_ID],
         request=request_body(schemas.DeletionBody),
-        responses={200: success(schemas.Deleted, "The deletion."), **problems(404, 409, 422)},
+        responses={200: success(schemas.Deleted, "The deletion."), **problems(404, 409, 412, 422)},
     )
+    @conditional
     def destroy(self, request: Request, memory_id: str) -> Response:
         """Move a memory to the trash. Searches and lists stop returning it at once."""
         body = parse(schemas.DeletionBody, request.data)
-        principal = caller(request)
-        tombstone = decisions.delete(
-            principal.user_pk, body.memory_ref(memory_id), reason=body.reason or "", actor=Actor.key(principal)
-        )
+        principal, ref = caller(request), body.memory_ref(memory_id)
+        with if_unchanged(request, partial(_memory, principal.user_pk, ref)):
+            tombstone = decisions.delete(principal.user_pk, ref, reason=body.reason or "", actor=Actor.key(principal))
         return Response({"memory_id": memory_id, "tombstone_id": tombstone.tombstone_id, "status": "deleted"})
 
     @extend_schema(
@@ -168,15 +188,17 @@ class MemoryViewSet(ViewSet):
         request=request_body(schemas.MemoryBody),
         responses={
             200: success(schemas.Restored, "The memory that was restored.", status="restored"),
-            **problems(404, 409, 422),
+            **problems(404, 409, 412, 422),
         },
     )
     @idempotent(in_transaction=True)
+    @conditional
     def restore(self, request: Request, memory_id: str) -> Response:
         """Restore a memory from the trash, or one that a newer memory superseded."""
         body = parse(schemas.MemoryBody, request.data)
-        principal = caller(request)
-        tombstone = decisions.restore(principal.user_pk, body.memory_ref(memory_id), actor=Actor.key(principal))
+        principal, ref = caller(request), body.memory_ref(memory_id)
+        with if_unchanged(request, partial(_memory, principal.user_pk, ref)):
+            tombstone = decisions.restore(principal.user_pk, ref, actor=Actor.key(principal))
         tombstone_id = tombstone and tombstone.tombstone_id
         return Response({"memory_id": memory_id, "tombstone_id": tombstone_id, "status": "restored"})
 
@@ -275,20 +297,48 @@ class SessionViewSet(ViewSet):
         )
 
     @extend_schema(
+        operation_id="get_session",
+        summary="Get a session",
+        parameters=[_SESSION_ID, *query_parameters(ScopedQuery)],
+        responses={
+            200: success(schemas.SessionItem, "The session."),
+            304: NOT_MODIFIED,
+            **problems(404, 412, 422),
+        },
+    )
+    @conditional
+    def retrieve(self, request: Request, session_id: str) -> HttpResponse:
+        """Get a session, also one in the trash, with its `ETag`."""
+        query = parse_query(ScopedQuery, request)
+        document = _session(owner_of(caller(request), query.app_id, query.project_id), session_id)
+        etag = etag_of(document)
+        return not_modified(request, etag, document) or Response(document, headers={"ETag": etag})
+
+    @conditional
+    @extend_schema(exclude=True)
+    def retrieve_with_restore_suffix(self, request: Request, session_id: str) -> HttpResponse:
+        """Get a session whose id ends like the address that restores sessions."""
+        return self.retrieve(request, f"{session_id}/restore")
+
+    @extend_schema(
         operation_id="delete_session",
         summary="Delete a session",
         parameters=[_SESSION_ID],
         request=request_body(schemas.SessionDeletionBody),
-        responses={200: success(schemas.SessionDecided, "The deletion."), **problems(404, 422)},
+        responses={200: success(schemas.SessionDecided, "The deletion."), **problems(404, 412, 422)},
     )
+    @conditional
     def destroy(self, request: Request, session_id: str) -> Response:
         """Move a session with all its memories to the trash."""
         body = parse(schemas.SessionDeletionBody, request.data)
         principal = caller(request)
         owner = owner_of(principal, body.app_id, body.project_id)
-        tombstone = decisions.delete_session(owner, session_id, reason=body.reason or "", actor=Actor.key(principal))
+        actor, reason = Actor.key(principal), body.reason or ""
+        with if_unchanged(request, partial(_session, owner, session_id)):
+            tombstone = decisions.delete_session(owner, session_id, reason=reason, actor=actor)
         return Response({"session_id": session_id, "tombstone_id": tombstone.tombstone_id, "status": "deleted"})
 
+    @conditional
     @extend_schema(exclude=True)
     def destroy_with_restore_suffix(self, request: Request, session_id: str) -> Response:
         """Delete a session whose id ends like the address that restores sessions."""
@@ -301,14 +351,34 @@ class SessionViewSet(ViewSet):
         request=request_body(schemas.SessionBody),
         responses={
             200: success(schemas.SessionDecided, "The deletion that was undone.", status="restored"),
-            **problems(404, 409, 422),
+            **problems(404, 409, 412, 422),
         },
     )
     @idempotent(in_transaction=True)
+    @conditional
     def restore(self, request: Request, session_id: str) -> Response:
         """Restore a session from the trash. Memories that were deleted one by one stay there."""
         body = parse(schemas.SessionBody, request.data)
         principal = caller(request)
         owner = owner_of(principal, body.app_id, body.project_id)
-        tombstone = decisions.restore_session(owner, session_id, actor=Actor.key(principal))
+        with if_unchanged(request, partial(_session, owner, session_id)):
+            tombstone = decisions.restore_session(owner, session_id, actor=Actor.key(principal))
         return Response({"session_id": session_id, "tombstone_id": tombstone.tombstone_id, "status": "restored"})
+
+
+def _memory(user_pk: UUID, ref: MemoryRef) -> dict[str, Any]:
+    """Return a memory with its history. Raises: the errors of `lookup.get_memory`."""
+    stored = lookup.get_memory(user_pk, ref)
+    overrides = queries.override_ids(stored.owner, [stored.memory_id])
+    events = [*queries.history(stored.owner, stored.memory_id), *queries.superseded(stored)]
+    return {
+        "memory": rendering.memory(stored, overrides),
+        "history": [rendering.event(event) for event in events],
+    }
+
+
+def _session(owner: Owner, session_id: str) -> dict[str, Any]:
+    """Return a session. Raises: `NotFound`."""
+    lookup.require_own_session(owner, session_id)
+    found = queries.session(owner, session_id)
+    return rendering.session(found, queries.counts([found]).get(found.pk, {}))

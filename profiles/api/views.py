@@ -1,12 +1,10 @@
-from collections.abc import Collection, Mapping
-from typing import Any, ClassVar, cast
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import orjson
 from django.http import HttpResponse
-from django.utils.cache import get_conditional_response
-from django.utils.http import parse_etags
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
+from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.viewsets import ViewSet
@@ -22,35 +20,24 @@ from accounts.api.openapi import (
     request_body,
     success,
 )
+from accounts.api.preconditions import conditional, not_modified
 from accounts.api.schemas import AuthenticatedQuery
 from accounts.audit import Actor
 from core.errors import NotFound
 from core.messages import Message as _
+from core.preconditions import preconditions_of
 from core.rest import parse, parse_query
 from core.times import isoformat
 from profiles import services
 from profiles.api import schemas
-from profiles.documents import Document, require_match
+from profiles.documents import Document
 from profiles.models import ProfileRevision
 from profiles.prompts import estimated_tokens
 from profiles.schemas import MODELS, Content, Kind, json_schema
 
 MAX_BODY_BYTES = 1_000_000
-IF_MATCH = OpenApiParameter(
-    "If-Match",
-    str,
-    OpenApiParameter.HEADER,
-    description="ETags of the document from earlier responses. If none is current, nothing is done (412).",
-)
-IF_NONE_MATCH = OpenApiParameter(
-    "If-None-Match",
-    str,
-    OpenApiParameter.HEADER,
-    description="ETags of earlier responses, or `*`. If one is current, GET returns 304, changes 412.",
-)
 KIND = path_parameter("kind", schemas.KindOfDocument)
 VERSION = path_parameter("version", schemas.Version)
-_READ_PARAMETERS = [IF_MATCH, IF_NONE_MATCH, *query_parameters(AuthenticatedQuery)]
 
 
 def _restored_again(request: Request, headers: Mapping[str, str], kind: str, **_: Any) -> HttpResponse:
@@ -70,19 +57,21 @@ class _DocumentViewSet(_MemoriesViewSet):
     body: ClassVar[type[schemas.UserMemoryBody | schemas.WorkMemoryBody]]
     patch_body: ClassVar[type[schemas.UserMemoryPatch | schemas.WorkMemoryPatch]]
 
+    @conditional
     def retrieve(self, request: Request) -> HttpResponse:
         """Get the document with its `ETag`. It is null while an operator has disabled it."""
         parse_query(AuthenticatedQuery, request)
         document = services.read(caller(request).user_pk, self.kind)
-        require_match(document.etag, _if_match(request))
-        return _unless_current(request, _document_response(document))
+        return not_modified(request, document.etag, document.plain) or _document_response(document)
 
+    @conditional
     def update(self, request: Request) -> HttpResponse:
         """Replace the document. The former version stays in its history."""
         body = parse(self.body, request.data)
         terms = _terms(request, body.agent_id)
         return _document_response(services.write(caller(request).user_pk, self.kind, body.content, **terms))
 
+    @conditional
     def partial_update(self, request: Request) -> HttpResponse:
         """Change some fields of the document. The former version stays in its history."""
         body, user_pk = parse(self.patch_body, request.data), caller(request).user_pk
@@ -98,20 +87,18 @@ def _documented(kind: Kind, memory: Any, body: Any, patch_body: Any, **patch: An
         retrieve=extend_schema(
             operation_id=f"get_{kind}_memory",
             summary=f"Get the {kind} document",
-            parameters=_READ_PARAMETERS,
+            parameters=query_parameters(AuthenticatedQuery),
             responses={200: success(memory, "The document."), 304: NOT_MODIFIED, **problems(412, 422)},
         ),
         update=extend_schema(
             operation_id=f"put_{kind}_memory",
             summary=f"Replace the {kind} document",
-            parameters=[IF_MATCH, IF_NONE_MATCH],
             request=request_body(body),
             responses={200: success(memory, now), **errors},
         ),
         partial_update=extend_schema(
             operation_id=f"patch_{kind}_memory",
             summary=f"Change the {kind} document",
-            parameters=[IF_MATCH, IF_NONE_MATCH],
             request=request_body(patch_body, content=patch),
             responses={200: success(memory, now, **patch), **errors},
         ),
@@ -132,10 +119,11 @@ class WorkMemoryViewSet(_DocumentViewSet):
 
 @extend_schema(tags=["profiles"])
 class MemoriesViewSet(_MemoriesViewSet):
+    @conditional
     @extend_schema(
         operation_id="get_profiles",
         summary="Get both documents",
-        parameters=_READ_PARAMETERS,
+        parameters=query_parameters(AuthenticatedQuery),
         responses={200: success(schemas.BothMemories, "Both documents."), 304: NOT_MODIFIED, **problems(412, 422)},
     )
     def list_both(self, request: Request) -> HttpResponse:
@@ -143,9 +131,8 @@ class MemoriesViewSet(_MemoriesViewSet):
         parse_query(AuthenticatedQuery, request)
         documents = services.read_both(caller(request).user_pk)
         etag = '"' + "-".join(str(document.version) for document in documents.values()) + '"'
-        require_match(etag, _if_match(request))
-        content = {f"{kind}_memory": _plain(document.readable) for kind, document in documents.items()}
-        return _unless_current(request, Response(content, headers={"ETag": etag}))
+        content = {f"{kind}_memory": document.plain for kind, document in documents.items()}
+        return not_modified(request, etag, content) or Response(content, headers={"ETag": etag})
 
     @extend_schema(
         operation_id="list_profile_history",
@@ -174,7 +161,7 @@ class MemoriesViewSet(_MemoriesViewSet):
     @extend_schema(
         operation_id="restore_profile",
         summary="Restore a version of a document",
-        parameters=[KIND, VERSION, IF_MATCH, IF_NONE_MATCH],
+        parameters=[KIND, VERSION],
         request=request_body(schemas.RestoreBody),
         responses={
             200: success(schemas.AnyMemory, "The document as it is now."),
@@ -182,6 +169,7 @@ class MemoriesViewSet(_MemoriesViewSet):
         },
     )
     @idempotent(in_transaction=True, render=_restored_again)
+    @conditional
     def restore(self, request: Request, kind: str, version: int) -> HttpResponse:
         """Make a former version of a document the current one, as a new version."""
         parse(schemas.RestoreBody, request.data)
@@ -230,24 +218,14 @@ def _kind(word: str) -> Kind:
     return word
 
 
-def _if_match(request: Request) -> Collection[str] | None:
-    header = request.META.get("HTTP_IF_MATCH")
-    return None if header is None else set(parse_etags(header))
-
-
 def _terms(request: Request, agent_id: str | None = None) -> services.Terms:
+    conditions = preconditions_of(request.headers)
     return {
         "actor": Actor.key(caller(request)),
         "agent_id": agent_id or "",
-        "if_match": _if_match(request),
-        "if_none_match": parse_etags(request.META.get("HTTP_IF_NONE_MATCH", "")),
+        "if_match": conditions.if_match,
+        "if_none_match": conditions.if_none_match,
     }
-
-
-def _unless_current(request: Request, response: HttpResponse) -> HttpResponse:
-    """Return the response, or 304 if `If-None-Match` names its ETag."""
-    answer = get_conditional_response(request._request, etag=response["ETag"], response=response)  # noqa: SLF001
-    return cast("HttpResponse", answer)
 
 
 def _document_response(document: Document) -> HttpResponse:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from django.http import FileResponse, HttpRequest
 from django.http.response import HttpResponseBase
-from django.utils.cache import get_conditional_response
 from whitenoise.responders import SlicedFile
 
-from core.errors import PreconditionFailed, RangeNotSatisfiable
+from accounts.api.preconditions import not_modified
+from core.errors import GatewayError, RangeNotSatisfiable
 from core.messages import Message as _
 from core.rest import problem_http_response
 from resources.services import StoredContent
@@ -28,15 +28,17 @@ _HEADERS = {
 def download(request: HttpRequest, stored: StoredContent) -> HttpResponseBase:
     """Return the file, the range that the request asks for, or 304 if the client has it. Closes the file.
 
-    Raises: `PreconditionFailed`.
+    Raises: `PreconditionFailed`, `BadRequest` for a header that lists no ETags.
     """
     etag = f'"{stored.sha256}"'
-    if (answer := get_conditional_response(request, etag=etag)) is not None:
+    try:
+        unchanged = not_modified(request, etag, None)
+    except GatewayError:
         stored.file.close()
-        if answer.status_code == 412:
-            raise PreconditionFailed(_("The ETag of the file is %(etag)s. Read it again.", etag=etag))
-        answer.headers["ETag"] = etag
-        return answer
+        raise
+    if unchanged is not None:
+        stored.file.close()
+        return unchanged
     size = stored.file.seek(0, io.SEEK_END)
     stored.file.seek(0)
     asked = _range(request, etag, size)

@@ -1,5 +1,8 @@
+from functools import partial
 from typing import Any
+from uuid import UUID
 
+from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils import translation
 from drf_spectacular.types import OpenApiTypes
@@ -11,11 +14,13 @@ from rest_framework.viewsets import ViewSet
 from accounts.api.authentication import bearer, caller, check_credentials
 from accounts.api.idempotency import idempotent
 from accounts.api.openapi import NOT_MODIFIED, path_parameter, problems, query_parameters, request_body, success
+from accounts.api.preconditions import conditional, if_unchanged, not_modified
 from accounts.api.schemas import AuthenticatedBody, AuthenticatedQuery
 from accounts.audit import Actor
-from core.errors import InvalidInput, UnsupportedType
+from core.errors import InvalidInput, UnsupportedType, existing
 from core.localization import language_headers, language_of, localized
 from core.messages import Message as _
+from core.preconditions import etag_of
 from core.rest import JsonParser, parse, parse_query
 from core.times import isoformat, isoformat_or_none
 from resources import queries, services
@@ -34,7 +39,6 @@ _PREFER = OpenApiParameter(
 _CONDITIONS = [
     OpenApiParameter(name, str, OpenApiParameter.HEADER, description=description)
     for name, description in (
-        ("If-None-Match", "The ETag of an earlier response. If the file is still the same, the response is 304."),
         ("Range", "One range of bytes, such as `bytes=0-1023`. Others are ignored."),
         ("If-Range", "The ETag of an earlier response. If the file is not the same, `Range` is ignored."),
     )
@@ -115,13 +119,20 @@ class ResourceViewSet(ViewSet):
         operation_id="get_resource",
         summary="Get a resource",
         parameters=[_RESOURCE_ID, *query_parameters(AuthenticatedQuery)],
-        responses={200: success(schemas.ResourceList, "A list of this resource, or an empty list."), **problems(422)},
+        responses={
+            200: success(schemas.ResourceList, "A list of this resource, or an empty list."),
+            304: NOT_MODIFIED,
+            **problems(412, 422),
+        },
     )
-    def retrieve(self, request: Request, resource_id: str) -> Response:
-        """Get a resource in a list. The list is empty if the resource does not exist or belongs to another user."""
+    @conditional
+    def retrieve(self, request: Request, resource_id: str) -> HttpResponse:
+        """Get a resource in a list with its `ETag`. The list is empty if the caller has no such resource."""
         parse_query(AuthenticatedQuery, request)
         found = queries.live_resource(caller(request).user_pk, resource_id)
-        return Response({"resources": [_item(resource) for resource in found]})
+        document = {"resources": [_item(resource) for resource in found]}
+        etag = etag_of(document)
+        return not_modified(request, etag, document) or Response(document, headers={"ETag": etag})
 
     @extend_schema(
         operation_id="delete_resource",
@@ -129,9 +140,10 @@ class ResourceViewSet(ViewSet):
         parameters=[_RESOURCE_ID, *query_parameters(AuthenticatedQuery)],
         responses={
             200: success(schemas.ResourceAnswer, "The deleted resource.", status="deleted"),
-            **problems(404, 422),
+            **problems(404, 412, 422),
         },
     )
+    @conditional
     def destroy(self, request: Request, resource_id: str) -> Response:
         """Move a resource to the trash, with its file and its memories. Searches and lists stop returning it at once.
 
@@ -140,7 +152,8 @@ class ResourceViewSet(ViewSet):
         parse_query(AuthenticatedQuery, request)
         principal = caller(request)
         actor = Actor.key(principal)
-        deleted = services.delete_as(principal.user_pk, principal.user_id, resource_id, actor=actor)
+        with if_unchanged(request, partial(_existing, principal.user_pk, resource_id)):
+            deleted = services.delete_as(principal.user_pk, principal.user_id, resource_id, actor=actor)
         return Response(_summary(deleted))
 
     @extend_schema(
@@ -169,6 +182,7 @@ class ResourceViewSet(ViewSet):
             **problems(404, 412, 416, 422),
         },
     )
+    @conditional
     def content(self, request: Request, resource_id: str) -> HttpResponseBase:
         """Download an uploaded file or a range of its bytes.
 
@@ -264,6 +278,12 @@ def _summary(resource: Resource) -> dict[str, Any]:
         "uri": resource.uri,
         "status": _status_of(resource),
     }
+
+
+def _existing(user_pk: UUID, resource_id: str) -> dict[str, Any]:
+    """Return what a GET of the resource returns. Raises: `NotFound`."""
+    found = queries.live_resource(user_pk, resource_id)
+    return {"resources": [_item(existing(found, _("There is no such resource.")))]}
 
 
 def _item(resource: Resource) -> dict[str, Any]:

@@ -19,15 +19,17 @@ from django.utils import timezone
 
 from accounts import idempotency
 from accounts.audit import Actor
-from accounts.models import AuditEvent, IdempotencyKey
+from accounts.models import AuditEvent, IdempotencyKey, Principal, UserKey
 from core.background import leases
 from operations import erase
 from profiles.models import ProfileRevision
 from resources.models import Resource
 from tests.conftest import Person
+from tests.openapi import operations, resolved, schema
 from tests.resources.forms import Form
 from tests.resources.people import RemotePerson
 from tests.server import RunningServer, running_server
+from webhooks.models import Webhook
 
 MESSAGE = {"sender_id": "alice", "role": "user", "timestamp": 1_780_300_800_000, "content": "Lena lives in Oslo."}
 DOCUMENT = "/api/v1/memories/user"
@@ -67,6 +69,11 @@ def two_versions(person: Person) -> tuple[str, dict[str, Any]]:
     return f"{DOCUMENT}/restore/1", {}
 
 
+def webhook(person: Person) -> str:
+    body = {"url": "https://hooks.example.com/memory"}
+    return f"/webhooks/{person.client.post('/webhooks', body, 'application/json').json()['webhook_id']}"
+
+
 def unflushed_session(person: Person) -> tuple[str, dict[str, Any]]:
     memory_of(person)
     return "/memories/flush", {"session_id": "chat:c"}
@@ -80,7 +87,89 @@ REQUESTS: dict[str, Callable[[Person], tuple[str, dict[str, Any]]]] = {
     "restore profile": two_versions,
     "restore resource": deleted_resource,
     "restore session": deleted_session,
+    "test webhook": lambda person: (f"{webhook(person)}/test", {}),
 }
+# What creates a secret, and the field of its id.
+SECRETS: dict[str, tuple[Callable[[Person], tuple[str, dict[str, Any]]], str]] = {
+    "issue key": (lambda _: ("/users/me/keys", {"label": "phone"}), "key_id"),
+    "rotate key": (lambda _: ("/users/me/keys/rotate", {}), "key_id"),
+    "create webhook": (lambda _: ("/webhooks", {"url": "https://hooks.example.com/memory"}), "webhook_id"),
+    "rotate secret": (lambda person: (f"{webhook(person)}/rotate-secret", {}), "webhook_id"),
+}
+# POST requests without the header.
+EXEMPT = {
+    "create_user": "its contract: an existing user is returned with the same key",
+    "search_memories": "it changes nothing",
+    "invoke_tool": "OpenClaw's contract: memory_store recognizes an equal text as its own",
+}
+
+
+def test_every_request_that_creates_takes_the_header() -> None:
+    for method, path in operations():
+        operation = schema()["paths"][path][method]
+        names = {one["name"] for one in map(resolved, operation.get("parameters", []))}
+        is_keyed = method == "post" and operation["operationId"] not in EXEMPT
+        assert ("Idempotency-Key" in names) is is_keyed, operation["operationId"]
+        assert not is_keyed or "409" in operation["responses"], operation["operationId"]
+
+
+def secrets_of(person: Person) -> tuple[int, int, set[str]]:
+    return (
+        UserKey.objects.filter(user=person.user_pk).count(),
+        Webhook.objects.filter(user=person.user_pk).count(),
+        set(Webhook.objects.values_list("secret", flat=True)),
+    )
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("name", SECRETS)
+def test_a_repeated_request_for_a_secret_is_refused_with_its_id(name: str, alice: Person) -> None:
+    prepare, field = SECRETS[name]
+    path, body = prepare(alice)
+    first = post(alice, path, "k 1", body)
+    assert first.status_code == 200, first.content
+    before = secrets_of(alice)
+    again = post(alice, path, "k 1", body)
+    assert (again.status_code, again.json()["code"]) == (409, "already_done")
+    assert again.json()["created"] == {field: first.json()[field]}
+    assert first.json()[field] in again.json()["detail"]
+    assert "Retry-After" not in again.headers
+    assert secrets_of(alice) == before
+    secret = first.json().get("user_key") or first.json()["secret"]
+    stored = json.dumps(list(IdempotencyKey.objects.values()), default=str)
+    assert secret not in stored + again.content.decode()
+    assert post(alice, path, "k 2", body).status_code == 200
+    assert secrets_of(alice) != before
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_webhook_created_before_a_crash_is_not_created_again(alice: Person) -> None:
+    prepare, field = SECRETS["create webhook"]
+    path, body = prepare(alice)
+    created = post(alice, path, "k", body).json()[field]
+    interrupt(dead_holder(), result={field: created})
+    for _ in range(2):
+        refused = post(alice, path, "k", body)
+        assert (refused.status_code, refused.json()["created"]) == (409, {field: created})
+    assert Webhook.objects.count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_error_after_the_change_keeps_the_key(alice: Person) -> None:
+    caller = Principal(alice.user_pk, alice.user_id, uuid.uuid4())
+
+    def fail_after_the_change() -> None:
+        claimed = idempotency.claim(caller, "k", "digest")
+        assert isinstance(claimed, idempotency.Claim)
+        with idempotency.carrying_out(claimed, in_transaction=False):
+            idempotency.keep(webhook_id="w")
+            raise OSError
+
+    with pytest.raises(OSError):
+        fail_after_the_change()
+    again = idempotency.claim(caller, "k", "digest")
+    assert isinstance(again, idempotency.Claim)
+    assert again.kept == {"webhook_id": "w"}
 
 
 @pytest.mark.django_db(transaction=True)
@@ -274,6 +363,30 @@ def test_of_concurrent_requests_with_one_key_one_is_carried_out(server: RunningS
         assert {(one.status_code, one.headers.get("Retry-After")) for one in answers if one not in done} <= {(409, "1")}
         assert versions(person) == number + 3
     assert "Traceback" not in server.log
+
+
+@pytest.mark.parametrize("name", ["issue key", "create webhook"])
+def test_of_concurrent_requests_for_a_secret_one_is_carried_out(name: str, server: RunningServer) -> None:
+    person = RemotePerson.create(server, f"u_{uuid.uuid4().hex[:8]}")
+    barrier = threading.Barrier(6)
+    path, body, field = {
+        "issue key": ("/users/me/keys", {"label": "phone"}, "key_id"),
+        "create webhook": ("/webhooks", {"url": "https://hooks.example.com/memory"}, "webhook_id"),
+    }[name]
+
+    def call(_: int) -> requests.Response:
+        barrier.wait()
+        headers = {**person.headers, "Idempotency-Key": "k"}
+        return requests.post(f"{server.url}{path}", json=body, headers=headers, timeout=60)
+
+    with ThreadPoolExecutor(6) as pool:
+        answers = list(pool.map(call, range(6)))
+    assert sorted(answer.status_code for answer in answers) == [200, *[409] * 5]
+    (created,) = (answer.json()[field] for answer in answers if answer.status_code == 200)
+    listed = requests.get(f"{server.url}{path}", headers=person.headers, timeout=30).json()
+    (rows,) = listed.values()
+    assert [row[field] for row in rows].count(created) == 1
+    assert len(rows) == 1 + (name == "issue key")
 
 
 @pytest.mark.slow

@@ -103,8 +103,7 @@ def test_only_a_stale_etag_is_412(alice: Person) -> None:
         assert (answer.status_code, answer.json()["code"]) == (412, "precondition_failed")
     for etags in (current_etag, f'"other", {current_etag}', "*"):
         assert send(alice, "PATCH", USER, {"content": {}}, **{"If-Match": etags}).status_code == 200
-    for etags in (f"W/{current_etag}", "", current_etag.strip('"')):
-        assert send(alice, "PATCH", USER, {"content": {}}, **{"If-Match": etags}).status_code == 412
+    assert send(alice, "PATCH", USER, {"content": {}}, **{"If-Match": f"W/{current_etag}"}).status_code == 412
 
 
 def test_what_the_client_has_already_is_304_and_never_overwritten(alice: Person) -> None:

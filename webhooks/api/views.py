@@ -9,6 +9,7 @@ from rest_framework.response import Response
 from rest_framework.viewsets import ViewSet
 
 from accounts.api.authentication import caller
+from accounts.api.idempotency import idempotent
 from accounts.api.openapi import path_parameter, problems, query_parameters, request_body, success
 from accounts.api.schemas import AuthenticatedBody, AuthenticatedQuery
 from core import pagination
@@ -44,6 +45,7 @@ class WebhookViewSet(ViewSet):
         request=request_body(schemas.WebhookBody),
         responses={200: success(schemas.NewWebhook, "The webhook with its secret."), **problems(409, 422)},
     )
+    @idempotent(id_field="webhook_id")
     def create(self, request: Request) -> Response:
         """Create a webhook: an address that gets the caller's events, signed as Standard Webhooks specifies.
 
@@ -104,9 +106,10 @@ class WebhookViewSet(ViewSet):
                 "The webhook with its new secret.",
                 previous_secret_expires_at="2026-06-10T11:00:00+00:00",  # noqa: S106
             ),
-            **problems(404, 422),
+            **problems(404, 409, 422),
         },
     )
+    @idempotent(in_transaction=True, id_field="webhook_id")
     def rotate_secret(self, request: Request, webhook_id: UUID) -> Response:
         """Replace the secret of a webhook. Deliveries are signed by both until the grace period ends."""
         body = parse(schemas.RotateSecretBody, request.data)
@@ -123,6 +126,7 @@ class WebhookViewSet(ViewSet):
             **problems(404, 409, 422),
         },
     )
+    @idempotent(in_transaction=True)
     def test(self, request: Request, webhook_id: UUID) -> Response:
         """Send the event `webhook.test` to a webhook. The list of its deliveries shows the result."""
         parse(AuthenticatedBody, request.data)

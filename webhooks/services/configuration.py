@@ -13,6 +13,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from accounts import idempotency
 from accounts.audit import Actor, record
 from accounts.models import Principal
 from accounts.services import lock_caller
@@ -76,6 +77,7 @@ def create(principal: Principal, url: str, events: Sequence[str] = ()) -> NewSec
             raise Conflict(_("A user can have at most %(number)s webhooks. Delete one first.", number=MAX_WEBHOOKS))
         webhook = Webhook.objects.create(user=user, url=url, events=list(events), secret=signing.sealed(secret))
         _record(principal, "create", webhook)
+        idempotency.keep(webhook_id=str(webhook.pk))
     return NewSecret(webhook, secret)
 
 

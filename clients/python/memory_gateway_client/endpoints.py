@@ -1,9 +1,9 @@
 """The endpoints, grouped as on the client. Each method returns a call; its transport sends it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 from uuid import UUID
 
 import httpx2
@@ -13,6 +13,8 @@ from memory_gateway_client import models
 from memory_gateway_client.calls import Call, Page, Upload, call, page_of, parsed_as
 from memory_gateway_client.errors import NotFound
 from memory_gateway_client.transports import Endpoint, Group, Listing, S, Streaming
+
+V = TypeVar("V", bound=models.Versioned)
 
 
 class Memories(Group[S]):
@@ -87,7 +89,7 @@ class Memories(Group[S]):
         return call(
             "GET",
             "/memories/{memory_id}",
-            parsed_as(models.MemoryDetail),
+            _versioned(parsed_as(models.MemoryDetail)),
             ids={"memory_id": memory_id},
             params=self._scope,
         )
@@ -101,19 +103,25 @@ class Memories(Group[S]):
         category: models.Category | None = None,
         importance: float | None = None,
         session_id: str | None = None,
+        if_match: str | None = None,
     ) -> Call[models.Override]:
-        """Override the text, category or importance of a memory. `session_id` checks that it is the right one."""
+        """Override the text, category or importance of a memory. `session_id` checks that it is the right one.
+
+        `if_match`, also of other changes, is the `etag` that `get` returned: raises `PreconditionFailed` if the memory
+        was changed since.
+        """
         body = {"override_text": text, "category": category, "importance": importance, "session_id": session_id}
         return call(
             "PATCH",
             "/memories/{memory_id}",
-            parsed_as(models.Override),
+            _versioned(parsed_as(models.Override)),
             ids={"memory_id": memory_id},
             body=body | self._scope,
+            headers={"If-Match": if_match},
         )
 
     @Endpoint
-    def undo_update(self, memory_id: str) -> Call[models.Override]:
+    def undo_update(self, memory_id: str, *, if_match: str | None = None) -> Call[models.Override]:
         """Remove a memory's override, so that its original text holds again."""
         return call(
             "DELETE",
@@ -121,12 +129,18 @@ class Memories(Group[S]):
             parsed_as(models.Override),
             ids={"memory_id": memory_id},
             params=self._scope,
+            headers={"If-Match": if_match},
             is_idempotent=False,
         )
 
     @Endpoint
     def delete(
-        self, memory_id: str, *, reason: str | None = None, session_id: str | None = None
+        self,
+        memory_id: str,
+        *,
+        reason: str | None = None,
+        session_id: str | None = None,
+        if_match: str | None = None,
     ) -> Call[models.MemoryDecision]:
         """Move a memory to the trash."""
         return call(
@@ -135,6 +149,8 @@ class Memories(Group[S]):
             parsed_as(models.MemoryDecision),
             ids={"memory_id": memory_id},
             body={"reason": reason, "session_id": session_id} | self._scope,
+            headers={"If-Match": if_match},
+            is_idempotent=if_match is None,
         )
 
     @Endpoint
@@ -146,7 +162,9 @@ class Memories(Group[S]):
         return call("DELETE", "/memories", parsed_as(models.SenderDeletion), body=body | self._scope)
 
     @Endpoint
-    def restore(self, memory_id: str, *, session_id: str | None = None) -> Call[models.RestoredMemory]:
+    def restore(
+        self, memory_id: str, *, session_id: str | None = None, if_match: str | None = None
+    ) -> Call[models.RestoredMemory]:
         """Restore a memory from the trash, or one that a newer memory superseded."""
         return call(
             "POST",
@@ -154,6 +172,7 @@ class Memories(Group[S]):
             parsed_as(models.RestoredMemory),
             ids={"memory_id": memory_id},
             body={"session_id": session_id} | self._scope,
+            headers={"If-Match": if_match},
             is_keyed=True,
         )
 
@@ -200,7 +219,20 @@ class Sessions(Group[S]):
         return call("GET", "/sessions", page_of(models.Session, "sessions"), params=params)
 
     @Endpoint
-    def delete(self, session_id: str, *, reason: str | None = None) -> Call[models.SessionDecision]:
+    def get(self, session_id: str) -> Call[models.Session]:
+        """Return a session, also one in the trash."""
+        return call(
+            "GET",
+            "/sessions/{session_id}",
+            _versioned(parsed_as(models.Session)),
+            ids={"session_id": session_id},
+            params=self._scope,
+        )
+
+    @Endpoint
+    def delete(
+        self, session_id: str, *, reason: str | None = None, if_match: str | None = None
+    ) -> Call[models.SessionDecision]:
         """Move a session with all its memories to the trash."""
         return call(
             "DELETE",
@@ -208,10 +240,12 @@ class Sessions(Group[S]):
             parsed_as(models.SessionDecision),
             ids={"session_id": session_id},
             body={"reason": reason} | self._scope,
+            headers={"If-Match": if_match},
+            is_idempotent=if_match is None,
         )
 
     @Endpoint
-    def restore(self, session_id: str) -> Call[models.SessionDecision]:
+    def restore(self, session_id: str, *, if_match: str | None = None) -> Call[models.SessionDecision]:
         """Restore a session from the trash."""
         return call(
             "POST",
@@ -219,6 +253,7 @@ class Sessions(Group[S]):
             parsed_as(models.SessionDecision),
             ids={"session_id": session_id},
             body=self._scope,
+            headers={"If-Match": if_match},
             is_keyed=True,
         )
 
@@ -296,7 +331,7 @@ class Resources(Group[S]):
 
         def parse(response: httpx2.Response) -> models.Resource:
             if found := listed(response):
-                return found[0]
+                return found[0].of_version(response.headers.get("ETag", ""))
             request_id = response.headers.get("X-Request-ID")
             raise NotFound(404, "not_found", "There is no such resource.", request_id=request_id)
 
@@ -308,13 +343,14 @@ class Resources(Group[S]):
         return call("GET", "/resources/{resource_id}/content", _nothing, ids={"resource_id": resource_id})
 
     @Endpoint
-    def delete(self, resource_id: str) -> Call[models.ResourceStatus]:
+    def delete(self, resource_id: str, *, if_match: str | None = None) -> Call[models.ResourceStatus]:
         """Move a file to the trash, with its memories."""
         return call(
             "DELETE",
             "/resources/{resource_id}",
             parsed_as(models.ResourceStatus),
             ids={"resource_id": resource_id},
+            headers={"If-Match": if_match},
             is_idempotent=False,
         )
 
@@ -448,13 +484,13 @@ class Keys(Group[S]):
         """Create a key, for one device or application."""
         expires = None if expires_at is None else expires_at.isoformat()
         body = {"label": label, "expires_at": expires}
-        return call("POST", "/users/me/keys", parsed_as(models.NewKey), body=body)
+        return call("POST", "/users/me/keys", parsed_as(models.NewKey), body=body, is_keyed=True)
 
     @Endpoint
     def rotate(self, *, grace_seconds: int | None = None) -> Call[models.RotatedKey]:
         """Create a key in place of this client's key, which ends after the grace period. Continue with a new client."""
         body = {"grace_seconds": grace_seconds}
-        return call("POST", "/users/me/keys/rotate", parsed_as(models.RotatedKey), body=body)
+        return call("POST", "/users/me/keys/rotate", parsed_as(models.RotatedKey), body=body, is_keyed=True)
 
     @Endpoint
     def revoke(self, key_id: UUID | str) -> Call[models.RevokedKey]:
@@ -474,7 +510,8 @@ class Webhooks(Group[S]):
     @Endpoint
     def create(self, url: str, *, events: Sequence[models.EventType] = ()) -> Call[models.NewWebhook]:
         """Create a webhook for these types of events, or for all."""
-        return call("POST", "/webhooks", parsed_as(models.NewWebhook), body={"url": url, "events": [*events]})
+        body = {"url": url, "events": [*events]}
+        return call("POST", "/webhooks", parsed_as(models.NewWebhook), body=body, is_keyed=True)
 
     @Endpoint
     def list(self) -> Call[list[models.Webhook]]:
@@ -515,13 +552,14 @@ class Webhooks(Group[S]):
     def rotate_secret(self, webhook_id: UUID | str, *, grace_seconds: int | None = None) -> Call[models.NewWebhook]:
         """Replace the secret. Events are signed by the old one too until the grace period ends."""
         path, answer = "/webhooks/{webhook_id}/rotate-secret", parsed_as(models.NewWebhook)
-        return call("POST", path, answer, ids={"webhook_id": webhook_id}, body={"grace_seconds": grace_seconds})
+        body = {"grace_seconds": grace_seconds}
+        return call("POST", path, answer, ids={"webhook_id": webhook_id}, body=body, is_keyed=True)
 
     @Endpoint
     def test(self, webhook_id: UUID | str) -> Call[models.WebhookDelivery]:
         """Send the event `webhook.test`. `deliveries` shows the result."""
         path, answer = "/webhooks/{webhook_id}/test", parsed_as(models.WebhookDelivery)
-        return call("POST", path, answer, ids={"webhook_id": webhook_id}, body={})
+        return call("POST", path, answer, ids={"webhook_id": webhook_id}, body={}, is_keyed=True)
 
     @Listing
     def deliveries(
@@ -547,6 +585,11 @@ def _bearer(token: str | None) -> dict[str, str | None]:
 
 def _nothing(_: httpx2.Response) -> None:
     """Parse nothing: the bytes are the answer."""
+
+
+def _versioned(parse: Callable[[httpx2.Response], V]) -> Callable[[httpx2.Response], V]:
+    """Return a parser that adds the `ETag` of the answer."""
+    return lambda response: parse(response).of_version(response.headers.get("ETag", ""))
 
 
 def _profile(response: httpx2.Response) -> models.Profile:

@@ -6,10 +6,10 @@ ignored. Texts such as `status` are `str`, because a newer gateway may have more
 
 import time
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, Self
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
 from memory_gateway_client.errors import FieldProblem
 
@@ -56,6 +56,26 @@ class Model(BaseModel):
     """Base class of all models."""
 
     model_config = ConfigDict(frozen=True)
+
+
+class Versioned(Model):  # noqa: PLW1641  pydantic gives frozen models a hash of their fields
+    """Base class of models whose version an answer names."""
+
+    _etag: str = PrivateAttr("")
+
+    @property
+    def etag(self) -> str:
+        """The version, for `if_match` of a change. Empty for an item of a list."""
+        return self._etag
+
+    def __eq__(self, other: object) -> bool:
+        """Compare the fields: an item of a list has no version."""
+        return isinstance(other, type(self)) and self.model_dump() == other.model_dump()
+
+    def of_version(self, etag: str) -> Self:
+        """Set the version, and return the model."""
+        self._etag = etag
+        return self
 
 
 # --- messages --------------------------------------------------------------------------------------------------------
@@ -155,7 +175,7 @@ class Flushed(Model):
     backend: FlushBackend
 
 
-class Session(Model):
+class Session(Versioned):
     """A session. `memories` and `pending` are counts; `pending` messages wait for a flush."""
 
     session_id: str
@@ -231,7 +251,7 @@ class MemoryEvent(Model):
     superseded_by: str | None = None
 
 
-class MemoryDetail(Model):
+class MemoryDetail(Versioned):
     """A memory with its history."""
 
     memory: Memory
@@ -333,7 +353,7 @@ class MemoryDecision(Model):
     status: str
 
 
-class Override(Model):
+class Override(Versioned):
     """A replacement of a memory's text, category or importance."""
 
     memory_id: str
@@ -357,7 +377,7 @@ class TrashItem(Model):
 # --- resources -------------------------------------------------------------------------------------------------------
 
 
-class Resource(Model):
+class Resource(Versioned):
     """A file. `status` is `extracted`, `ingesting`, `empty`, `failed` or, in the trash, `deleted`."""
 
     resource_id: str

@@ -109,6 +109,7 @@ OPERATIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "get_profile_version": ("profiles.version", KIND),
     "get_profiles": ("profiles.get_both", {}),
     "get_resource": ("resources.get", {}),
+    "get_session": ("sessions.get", {}),
     "get_resource_content": ("resources.content", {}),
     "get_user_memory": ("profiles.get", KIND),
     "get_work_memory": ("profiles.get", {"kind": "work"}),
@@ -150,6 +151,10 @@ READING = NOT_SENT | {"If-Match"}
 NOT_SENT_BY = {
     "create_user": set[str](),
     "get_profiles": READING,
+    "get_memory": READING,
+    "get_resource": READING,
+    "get_resource_content": READING,
+    "get_session": READING,
     "get_user_memory": READING,
     "get_work_memory": READING,
 }
@@ -195,7 +200,8 @@ def test_every_model_is_compared() -> None:
         for _, kind in inspect.getmembers(models, inspect.isclass)
         if issubclass(kind, models.Model) and kind is not models.Model
     }
-    assert defined - {models.Profile} <= set(MODELS)  # a profile is a document and the header ETag
+    # A profile is a document and the header ETag.
+    assert defined - {models.Profile, models.Versioned} <= set(MODELS)
 
 
 def test_arguments_take_the_values_of_the_document() -> None:

@@ -174,6 +174,19 @@ def test_a_file_elsewhere_is_registered_with_its_warnings(client: Client) -> Non
     assert client.resources.get(registered.resource_id).title == "Scan"
 
 
+def test_objects_are_changed_only_if_nothing_changed_them_meanwhile(client: Client, user_id: str) -> None:
+    client.sessions.add("chat:etags", [message(user_id, "The gate is red.")])
+    memory_id = next(iter(client.memories.list(session_id="chat:etags"))).id
+    first = client.memories.get(memory_id)
+    second = client.memories.update(memory_id, "The gate is blue.", if_match=first.etag)
+    assert second.etag == client.memories.get(memory_id).etag != first.etag
+    with pytest.raises(PreconditionFailed):
+        client.memories.delete(memory_id, if_match=first.etag)
+    session = client.sessions.get("chat:etags")
+    assert (session.pending, client.sessions.delete("chat:etags", if_match=session.etag).status) == (1, "deleted")
+    assert client.sessions.restore("chat:etags", if_match=client.sessions.get("chat:etags").etag).status == "restored"
+
+
 def test_profiles_are_changed_only_if_nothing_changed_them_meanwhile(client: Client) -> None:
     first = client.profiles.replace("user", {"occupation": "architect"})
     assert first.content is not None

@@ -29,6 +29,7 @@ from tests.skill.conftest import Answer, StubGateway
 
 MESSAGE = {"sender_id": "u", "role": "user", "content": "Hi", "timestamp": 1_780_300_800_000}
 FOUND = Answer(body=b'{"results": [], "meta": {"method": "keyword", "scopes": {}}}')
+EDITED = Answer(body=b'{"memory_id": "m_1", "override_id": "o_1", "status": "active"}')
 NO_KEYS = Answer(body=b'{"keys": []}')
 ADDED = Answer(
     body=b'{"session_id": "s", "backend": {"request_id": "r", "data": {"status": "accumulated", "message_count": 1}}}'
@@ -93,6 +94,10 @@ def create_key(transport: Transport) -> Any:
     return Keys(transport, {}).create().user_key
 
 
+def edit(transport: Transport) -> Any:
+    return Memories(transport, {}).update("m_1", "x").status
+
+
 @pytest.mark.parametrize(
     ("refused", "waits"),
     [(BUSY, [1.0]), (LIMITED, [7.0]), (UNCONFIRMED, [30.0])],
@@ -124,8 +129,8 @@ def test_without_a_time_the_wait_grows(
 def test_a_change_is_sent_again_if_the_gateway_did_not_do_it(
     refused: Answer, transport: Transport, stub: StubGateway
 ) -> None:
-    stub.answers = [refused, NEW_KEY]
-    assert create_key(transport) == "uk_1"
+    stub.answers = [refused, EDITED]
+    assert edit(transport) == "active"
     assert len(stub.asked) == 2
 
 
@@ -139,8 +144,15 @@ def test_a_change_that_may_be_done_is_sent_once(
 ) -> None:
     stub.answers = [refused]
     with pytest.raises(MemoryGatewayError):
-        create_key(transport)
+        edit(transport)
     assert (len(stub.asked), slept) == (1, [])
+
+
+def test_a_new_key_that_may_be_made_is_asked_for_with_the_same_key(transport: Transport, stub: StubGateway) -> None:
+    stub.answers = [BROKEN, NEW_KEY]
+    assert create_key(transport) == "uk_1"
+    first, second = (asked.headers["Idempotency-Key"] for asked in stub.asked)
+    assert first == second
 
 
 @pytest.mark.parametrize("refused", [UNCONFIRMED, PROXY, BROKEN, refusal(409, "conflict", Retry_After="1")])
@@ -163,7 +175,7 @@ def test_a_conflict_is_the_callers(transport: Transport, stub: StubGateway) -> N
 
 def test_a_change_that_could_not_be_sent_is_sent_again(slept: list[float]) -> None:
     with httpx2.Client() as http, pytest.raises(NoAnswer, match="did not answer"):
-        create_key(Transport(http, Settings(f"http://127.0.0.1:{free_port()}", {}, Retries()), slept.append))
+        edit(Transport(http, Settings(f"http://127.0.0.1:{free_port()}", {}, Retries()), slept.append))
     assert len(slept) == 2
 
 
@@ -196,7 +208,7 @@ def test_a_file_is_sent_again_from_its_beginning_and_a_pipe_is_not(
 def test_a_problem_has_all_that_the_gateway_says(transport: Transport, stub: StubGateway) -> None:
     stub.answers = [UNCONFIRMED]
     with pytest.raises(Unavailable) as refused:
-        create_key(transport)
+        edit(transport)
     problem = refused.value
     assert (problem.status, problem.code, problem.request_id) == (503, "upstream_outcome_unknown", "req_1")
     assert str(problem) == "Because of upstream_outcome_unknown (503 upstream_outcome_unknown)."

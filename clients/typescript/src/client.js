@@ -10,6 +10,8 @@ import { Transport, pages } from "./transport.js";
  * @typedef {import("./transport.js").Retries} Retries
  * @typedef {{ app_id?: string, project_id?: string }} Scope
  * @typedef {"user" | "work"} Kind
+ * @typedef {{ etag: string }} Versioned
+ * @typedef {{ if_match?: string }} Condition the `etag` that the object must still have
  * @typedef {{ content: Record<string, any>, etag: string }} Profile a document and the version that `if_match` takes
  * @typedef {Scope & {
  *   timeoutMs?: number, retries?: Partial<Retries>, fetch?: typeof fetch,
@@ -76,6 +78,21 @@ class Group {
   }
 
   /**
+   * Return the answer with its `ETag`, the version for `if_match` of a change.
+   *
+   * @protected
+   * @param {string} method
+   * @param {string} path
+   * @param {Request} [request]
+   * @returns {Promise<any>}
+   */
+  async _versioned(method, path, request) {
+    const { document, headers } = await this._transport.json(method, path, request);
+    if (typeof document !== "object" || document === null) throw new InvalidAnswer("The answer is not one of a Memory Gateway.");
+    return { ...document, etag: headers.get("ETag") ?? "" };
+  }
+
+  /**
    * @protected
    * @param {string} path
    * @param {string} key
@@ -128,42 +145,46 @@ export class Memories extends Group {
    * Return a memory with its history.
    *
    * @param {string} memoryId
-   * @returns {Promise<Schemas["MemoryDetail"]>}
+   * @returns {Promise<Schemas["MemoryDetail"] & Versioned>}
    */
   get(memoryId) {
-    return this._call("GET", path`/memories/${memoryId}`, { query: this._scope });
+    return this._versioned("GET", path`/memories/${memoryId}`, { query: this._scope });
   }
 
   /**
    * Override the text (`override_text`), category or importance of a memory.
    *
    * @param {string} memoryId
-   * @param {Fields<"PatchedOverrideBodyRequest">} changes
-   * @returns {Promise<Schemas["OverrideOut"]>}
+   * @param {Fields<"PatchedOverrideBodyRequest"> & Condition} changes
+   * @returns {Promise<Schemas["OverrideOut"] & Versioned>}
    */
-  update(memoryId, changes) {
-    return this._call("PATCH", path`/memories/${memoryId}`, { body: { ...this._scope, ...changes } });
+  update(memoryId, { if_match: etag, ...changes }) {
+    const request = { body: { ...this._scope, ...changes }, headers: matching(etag) };
+    return this._versioned("PATCH", path`/memories/${memoryId}`, request);
   }
 
   /**
    * Remove a memory's override, so that its original text holds again.
    *
    * @param {string} memoryId
+   * @param {Condition} [options]
    * @returns {Promise<Schemas["OverrideOut"]>}
    */
-  undoUpdate(memoryId) {
-    return this._call("DELETE", path`/memories/${memoryId}/override`, { query: this._scope, isIdempotent: false });
+  undoUpdate(memoryId, { if_match: etag } = {}) {
+    const request = { query: this._scope, headers: matching(etag), isIdempotent: false };
+    return this._call("DELETE", path`/memories/${memoryId}/override`, request);
   }
 
   /**
    * Move a memory to the trash.
    *
    * @param {string} memoryId
-   * @param {Fields<"DeletionBodyRequest">} [options]
+   * @param {Fields<"DeletionBodyRequest"> & Condition} [options]
    * @returns {Promise<Schemas["Deleted"]>}
    */
-  delete(memoryId, options) {
-    return this._call("DELETE", path`/memories/${memoryId}`, { body: { ...this._scope, ...options } });
+  delete(memoryId, { if_match: etag, ...fields } = {}) {
+    const request = { body: { ...this._scope, ...fields }, headers: matching(etag), isIdempotent: etag === undefined };
+    return this._call("DELETE", path`/memories/${memoryId}`, request);
   }
 
   /**
@@ -181,12 +202,12 @@ export class Memories extends Group {
    * Restore a memory from the trash.
    *
    * @param {string} memoryId
-   * @param {Fields<"MemoryBodyRequest">} [options]
+   * @param {Fields<"MemoryBodyRequest"> & Condition} [options]
    * @returns {Promise<Schemas["Restored"]>}
    */
-  restore(memoryId, options) {
-    const body = { ...this._scope, ...options };
-    return this._call("POST", path`/memories/${memoryId}/restore`, { body, isKeyed: true });
+  restore(memoryId, { if_match: etag, ...fields } = {}) {
+    const body = { ...this._scope, ...fields };
+    return this._call("POST", path`/memories/${memoryId}/restore`, { body, headers: matching(etag), isKeyed: true });
   }
 
   /**
@@ -240,24 +261,37 @@ export class Sessions extends Group {
   }
 
   /**
+   * Return a session, also one in the trash.
+   *
+   * @param {string} sessionId
+   * @returns {Promise<Schemas["SessionItem"] & Versioned>}
+   */
+  get(sessionId) {
+    return this._versioned("GET", path`/sessions/${sessionId}`, { query: this._scope });
+  }
+
+  /**
    * Move a session with all its memories to the trash.
    *
    * @param {string} sessionId
-   * @param {Fields<"SessionDeletionBodyRequest">} [options]
+   * @param {Fields<"SessionDeletionBodyRequest"> & Condition} [options]
    * @returns {Promise<Schemas["SessionDecided"]>}
    */
-  delete(sessionId, options) {
-    return this._call("DELETE", path`/sessions/${sessionId}`, { body: { ...this._scope, ...options } });
+  delete(sessionId, { if_match: etag, ...fields } = {}) {
+    const request = { body: { ...this._scope, ...fields }, headers: matching(etag), isIdempotent: etag === undefined };
+    return this._call("DELETE", path`/sessions/${sessionId}`, request);
   }
 
   /**
    * Restore a session from the trash.
    *
    * @param {string} sessionId
+   * @param {Condition} [options]
    * @returns {Promise<Schemas["SessionDecided"]>}
    */
-  restore(sessionId) {
-    return this._call("POST", path`/sessions/${sessionId}/restore`, { body: this._scope, isKeyed: true });
+  restore(sessionId, { if_match: etag } = {}) {
+    const request = { body: this._scope, headers: matching(etag), isKeyed: true };
+    return this._call("POST", path`/sessions/${sessionId}/restore`, request);
   }
 }
 
@@ -306,12 +340,12 @@ export class Resources extends Group {
    * Return a file's metadata.
    *
    * @param {string} resourceId
-   * @returns {Promise<Schemas["ResourceItem"]>}
+   * @returns {Promise<Schemas["ResourceItem"] & Versioned>}
    * @throws {NotFound}
    */
   async get(resourceId) {
     const { document, headers } = await this._transport.json("GET", path`/resources/${resourceId}`);
-    if (document.resources?.length) return document.resources[0];
+    if (document.resources?.length) return { ...document.resources[0], etag: headers.get("ETag") ?? "" };
     const requestId = headers.get("X-Request-ID") ?? undefined;
     throw new NotFound(404, "not_found", "There is no such resource.", { requestId });
   }
@@ -330,10 +364,11 @@ export class Resources extends Group {
    * Move a file to the trash, with its memories.
    *
    * @param {string} resourceId
+   * @param {Condition} [options]
    * @returns {Promise<Schemas["ResourceAnswer"]>}
    */
-  delete(resourceId) {
-    return this._call("DELETE", path`/resources/${resourceId}`, { isIdempotent: false });
+  delete(resourceId, { if_match: etag } = {}) {
+    return this._call("DELETE", path`/resources/${resourceId}`, { headers: matching(etag), isIdempotent: false });
   }
 
   /**
@@ -507,7 +542,7 @@ export class Keys extends Group {
    * @returns {Promise<Schemas["NewKey"]>}
    */
   create(options) {
-    return this._call("POST", "/users/me/keys", { body: { ...options } });
+    return this._call("POST", "/users/me/keys", { body: { ...options }, isKeyed: true });
   }
 
   /**
@@ -517,7 +552,7 @@ export class Keys extends Group {
    * @returns {Promise<Schemas["RotatedKey"]>}
    */
   rotate(options) {
-    return this._call("POST", "/users/me/keys/rotate", { body: { ...options } });
+    return this._call("POST", "/users/me/keys/rotate", { body: { ...options }, isKeyed: true });
   }
 
   /**
@@ -541,7 +576,7 @@ export class Webhooks extends Group {
    * @returns {Promise<Schemas["NewWebhook"]>}
    */
   create(url, options) {
-    return this._call("POST", "/webhooks", { body: { url, ...options } });
+    return this._call("POST", "/webhooks", { body: { url, ...options }, isKeyed: true });
   }
 
   /**
@@ -592,7 +627,7 @@ export class Webhooks extends Group {
    * @returns {Promise<Schemas["NewWebhook"]>}
    */
   rotateSecret(webhookId, options) {
-    return this._call("POST", path`/webhooks/${webhookId}/rotate-secret`, { body: { ...options } });
+    return this._call("POST", path`/webhooks/${webhookId}/rotate-secret`, { body: { ...options }, isKeyed: true });
   }
 
   /**
@@ -602,7 +637,7 @@ export class Webhooks extends Group {
    * @returns {Promise<Schemas["WebhookDeliveryView"]>}
    */
   test(webhookId) {
-    return this._call("POST", path`/webhooks/${webhookId}/test`, { body: {} });
+    return this._call("POST", path`/webhooks/${webhookId}/test`, { body: {}, isKeyed: true });
   }
 
   /**
@@ -705,6 +740,11 @@ function addressOf(baseUrl) {
 /** @param {string | undefined} token */
 function bearer(token) {
   return { ...(token && { Authorization: `Bearer ${token}` }) };
+}
+
+/** @param {string | undefined} etag */
+function matching(etag) {
+  return { "If-Match": etag };
 }
 
 /** @param {boolean} wait */

@@ -87,7 +87,7 @@ for (const [name, refused] of Object.entries({ DAMAGED, BROKEN })) {
 for (const [name, refused] of Object.entries({ BUSY, LIMITED })) {
   test(`a change is sent again if the gateway did not do it: ${name}`, async (t) => {
     const { client, asked } = await gatewayWith(t, [refused, NEW_KEY]);
-    assert.equal((await client.keys.create()).user_key, "uk_2");
+    await client.webhooks.update("x", {});
     assert.equal(asked.length, 2);
   });
 }
@@ -97,10 +97,16 @@ const INTERNAL = { status: 500, code: "internal_error" };
 for (const [name, refused] of Object.entries({ UNCONFIRMED, DAMAGED, PROXY, BROKEN, INTERNAL, CONFLICT })) {
   test(`a change that may be done is sent once: ${name}`, async (t) => {
     const { client, asked, slept } = await gatewayWith(t, [refused]);
-    await assert.rejects(client.keys.create());
+    await assert.rejects(client.webhooks.update("x", {}));
     assert.deepEqual([asked.length, slept], [1, []]);
   });
 }
+
+test("a new key that may be made is asked for again with the same Idempotency-Key", async (t) => {
+  const { client, asked } = await gatewayWith(t, [BROKEN, NEW_KEY]);
+  assert.equal((await client.keys.create()).user_key, "uk_2");
+  assert.equal(asked[0]?.headers["idempotency-key"], asked[1]?.headers["idempotency-key"]);
+});
 
 test("a change is sent again if there was no connection", async () => {
   let attempts = 0;
@@ -112,7 +118,7 @@ test("a change is sent again if there was no connection", async () => {
       throw refused;
     },
   });
-  await assert.rejects(client.keys.create(), (error) => error instanceof NoAnswer && error.cause === refused);
+  await assert.rejects(client.webhooks.update("x", {}), (error) => error instanceof NoAnswer && error.cause === refused);
   assert.equal(attempts, 3);
 });
 

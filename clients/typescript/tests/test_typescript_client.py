@@ -39,7 +39,7 @@ OPERATIONS: dict[str, tuple[str, list[Any]]] = {
     "create_webhook": ("webhooks.create", ["x", REST]),
     "delete_memories_of_sender": ("memories.deleteOfSender", ["x", REST]),
     "delete_memory": ("memories.delete", ["x", REST]),
-    "delete_resource": ("resources.delete", ["x"]),
+    "delete_resource": ("resources.delete", ["x", REST]),
     "delete_session": ("sessions.delete", ["x", REST]),
     "delete_webhook": ("webhooks.delete", ["x"]),
     "erase_user": ("users.erase", ["x", {"confirm": "erase:x"}]),
@@ -51,6 +51,7 @@ OPERATIONS: dict[str, tuple[str, list[Any]]] = {
     "get_profiles": ("profiles.getBoth", []),
     "get_resource": ("resources.get", ["x"]),
     "get_resource_content": ("resources.content", ["x"]),
+    "get_session": ("sessions.get", ["x"]),
     "get_user_memory": ("profiles.get", ["user"]),
     "get_webhook": ("webhooks.get", ["x"]),
     "get_work_memory": ("profiles.get", ["work"]),
@@ -72,13 +73,13 @@ OPERATIONS: dict[str, tuple[str, list[Any]]] = {
     "restore_memory": ("memories.restore", ["x", REST]),
     "restore_profile": ("profiles.restore", ["user", 1, REST]),
     "restore_resource": ("resources.restore", ["x"]),
-    "restore_session": ("sessions.restore", ["x"]),
+    "restore_session": ("sessions.restore", ["x", REST]),
     "revoke_key": ("keys.revoke", ["x"]),
     "rotate_key": ("keys.rotate", [REST]),
     "rotate_webhook_secret": ("webhooks.rotateSecret", ["x", REST]),
     "search_memories": ("memories.search", ["x", REST]),
     "test_webhook": ("webhooks.test", ["x"]),
-    "undo_override": ("memories.undoUpdate", ["x"]),
+    "undo_override": ("memories.undoUpdate", ["x", REST]),
     "upload_resource": ("resources.upload", ["(file)", REST]),
 }
 # Agents call it in OpenClaw's way, with errors in another shape.
@@ -89,6 +90,10 @@ READING = NOT_SENT | {"If-Match"}
 NOT_SENT_BY = {
     "create_user": set[str](),
     "get_profiles": READING,
+    "get_memory": READING,
+    "get_resource": READING,
+    "get_resource_content": READING,
+    "get_session": READING,
     "get_user_memory": READING,
     "get_work_memory": READING,
 }
